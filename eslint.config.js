@@ -1,0 +1,97 @@
+import { builtinModules } from 'node:module'
+import eslint from '@eslint/js'
+import prettier from 'eslint-config-prettier'
+import { defineConfig } from 'eslint/config'
+import globals from 'globals'
+import tseslint from 'typescript-eslint'
+
+const bareBuiltins = builtinModules.filter(name => !name.startsWith('_') && !name.startsWith('node:'))
+
+export default defineConfig(
+  { ignores: ['dist/', 'build/', 'coverage/', '**/fixtures/'] },
+  eslint.configs.recommended,
+  tseslint.configs.strictTypeChecked,
+  {
+    languageOptions: {
+      globals: globals.nodeBuiltin,
+      parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname },
+    },
+    linterOptions: { reportUnusedDisableDirectives: 'error' },
+    rules: {
+      eqeqeq: 'error',
+      'no-var': 'error',
+      'prefer-const': 'error',
+      'object-shorthand': 'error',
+      'no-constant-condition': ['error', { checkLoops: 'allExceptWhileTrue' }],
+      'no-promise-executor-return': 'error',
+      'no-unmodified-loop-condition': 'error',
+      'no-restricted-imports': [
+        'error',
+        { paths: bareBuiltins.map(name => ({ name, message: `Write 'node:${name}'.` })) },
+      ],
+      '@typescript-eslint/consistent-type-imports': 'error',
+      '@typescript-eslint/consistent-type-exports': 'error',
+      '@typescript-eslint/no-import-type-side-effects': 'error',
+      '@typescript-eslint/consistent-type-definitions': 'error',
+      '@typescript-eslint/explicit-module-boundary-types': 'error',
+      '@typescript-eslint/no-floating-promises': ['error', { ignoreVoid: true }],
+      '@typescript-eslint/no-misused-promises': 'error',
+      '@typescript-eslint/promise-function-async': 'off',
+      '@typescript-eslint/return-await': ['error', 'in-try-catch'],
+      '@typescript-eslint/switch-exhaustiveness-check': [
+        'error',
+        { considerDefaultExhaustiveForUnions: true },
+      ],
+      '@typescript-eslint/prefer-readonly': 'error',
+      '@typescript-eslint/no-unused-vars': [
+        'error',
+        { argsIgnorePattern: '^_', varsIgnorePattern: '^_', caughtErrors: 'all' },
+      ],
+      '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true }],
+      '@typescript-eslint/restrict-template-expressions': [
+        'error',
+        { allowNumber: true, allowBoolean: true, allowAny: false, allowNullish: false },
+      ],
+      // An index that a loop has just bounded is known to be there; a check in hot code would be paid for.
+      '@typescript-eslint/no-non-null-assertion': 'off',
+      // Callers in plain JavaScript have no types: bad input is checked at run time although its type excludes it.
+      '@typescript-eslint/no-unnecessary-condition': 'off',
+      // What a function throws is the caller's: causes and abort reasons are passed on as they came.
+      '@typescript-eslint/only-throw-error': [
+        'error',
+        { allowThrowingAny: true, allowThrowingUnknown: true },
+      ],
+      '@typescript-eslint/prefer-promise-reject-errors': [
+        'error',
+        { allowThrowingAny: true, allowThrowingUnknown: true },
+      ],
+      // A method that promises a promise throws through it, also where it has nothing to wait for.
+      '@typescript-eslint/require-await': 'off',
+      '@typescript-eslint/unified-signatures': 'off',
+    },
+  },
+  {
+    files: ['src/**/*.ts'],
+    rules: {
+      'no-console': 'error',
+      'no-restricted-globals': [
+        'error',
+        { name: 'setInterval', message: 'Take the clock that is passed in, so that a test can drive it.' },
+      ],
+    },
+  },
+  { files: ['src/cli/**/*.ts'], rules: { 'no-console': 'off' } },
+  {
+    files: ['test/**/*.ts', 'bench/**/*.ts'],
+    rules: {
+      '@typescript-eslint/no-empty-function': 'off',
+      '@typescript-eslint/unbound-method': 'off',
+      '@typescript-eslint/explicit-module-boundary-types': 'off',
+      '@typescript-eslint/no-unsafe-assignment': 'off',
+      '@typescript-eslint/no-unsafe-member-access': 'off',
+    },
+  },
+  // Plain JavaScript says its types in doc comments, which these rules don't read.
+  { files: ['**/*.mjs', '**/*.js'], rules: { '@typescript-eslint/explicit-module-boundary-types': 'off' } },
+  prettier,
+)

@@ -1,0 +1,53 @@
+/**
+ * Builds the named targets: `node scripts/build.mjs dist tools`.
+ *
+ * Compiles, removes what sources that are gone have left behind, and copies data.
+ */
+import { spawnSync } from 'node:child_process'
+import { cpSync, existsSync, readdirSync, rmSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { markBuilt, root, target } from './targets.mjs'
+
+const compiler = createRequire(import.meta.url).resolve('typescript/lib/tsc.js')
+const compiled = /(\.d\.[cm]?ts|\.[cm]?js)$/
+
+/** @param {string} name */
+function build(name) {
+  const startedAt = new Date()
+  const { folder, project, copied } = target(name)
+  removeOrphans(folder, '')
+  const { status } = spawnSync(process.execPath, [compiler, '-p', project], {
+    cwd: root,
+    stdio: ['ignore', 2, 2],
+  })
+  for (const data of copied) {
+    if (existsSync(join(root, data))) cpSync(join(root, data), join(root, folder, data), { recursive: true })
+  }
+  if (status !== 0) return false
+  markBuilt(name, startedAt)
+  return true
+}
+
+/**
+ * Deletes compiled files whose TypeScript source is gone. The folder isn't emptied first, because running
+ * processes may be about to load modules from it.
+ * @param {string} folder of the target
+ * @param {string} below path inside it
+ */
+function removeOrphans(folder, below) {
+  const path = join(root, folder, below)
+  if (!existsSync(path)) return
+  for (const entry of readdirSync(path, { withFileTypes: true })) {
+    const inside = join(below, entry.name)
+    if (entry.isDirectory()) {
+      if (existsSync(join(root, inside))) removeOrphans(folder, inside)
+      else rmSync(join(path, entry.name), { recursive: true })
+    } else if (below !== '' && compiled.test(entry.name)) {
+      if (!existsSync(join(root, inside.replace(compiled, '.ts')))) rmSync(join(path, entry.name))
+    }
+  }
+}
+
+const failed = process.argv.slice(2).filter(name => !build(name))
+process.exitCode = failed.length === 0 ? 0 : 1

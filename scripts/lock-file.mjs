@@ -1,0 +1,87 @@
+/** A lock for the few seconds in which two commands started together would both install or build. */
+import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+
+const patience = 15 * 60_000
+
+/**
+ * Calls `work` while no other process does so under the same path. A lock whose process is dead is taken over.
+ * @param {string} path of the lock file
+ * @param {() => void} work
+ */
+export function withLock(path, work) {
+  const own = `${path}.${process.pid}`
+  writeFileSync(own, String(process.pid))
+  try {
+    const deadline = Date.now() + patience
+    while (!acquire(path, own)) {
+      if (Date.now() > deadline)
+        throw new Error(`Waited too long for another setup; if none runs, delete ${path}`)
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100)
+    }
+    try {
+      work()
+    } finally {
+      rmSync(path, { force: true })
+    }
+  } finally {
+    rmSync(own, { force: true })
+  }
+}
+
+/**
+ * @param {string} path
+ * @param {string} own a file that holds this process's id
+ */
+function acquire(path, own) {
+  if (link(own, path)) return true
+  const holder = read(path)
+  if (holder === undefined || isHeld(Number(holder))) return false
+  // Of several that find the same dead holder, only the one whose link succeeds may replace its lock.
+  const succession = `${path}.after-${holder}`
+  if (!link(own, succession)) return false
+  try {
+    if (read(path) !== holder) return false
+    const replacement = `${own}.replacement`
+    writeFileSync(replacement, String(process.pid))
+    renameSync(replacement, path)
+    return true
+  } finally {
+    rmSync(succession, { force: true })
+  }
+}
+
+/**
+ * @param {string} from
+ * @param {string} to
+ */
+function link(from, to) {
+  try {
+    linkSync(from, to)
+    return true
+  } catch (error) {
+    if (/** @type {NodeJS.ErrnoException} */ (error).code === 'EEXIST') return false
+    throw error
+  }
+}
+
+/** @param {string} path */
+function read(path) {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    if (/** @type {NodeJS.ErrnoException} */ (error).code === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+/** @param {number} pid */
+function isHeld(pid) {
+  // Containers give out the same ids again and again: this process holds nothing yet, so the lock is a dead one's.
+  if (pid === process.pid) return false
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return /** @type {NodeJS.ErrnoException} */ (error).code !== 'ESRCH'
+  }
+}

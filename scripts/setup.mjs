@@ -1,0 +1,116 @@
+/**
+ * Makes a checkout ready: `node scripts/setup.mjs [dist] [tools]`.
+ *
+ * Installs the packages that package-lock.json names and builds the targets given as arguments, each only
+ * when it is missing or stale. Says nothing when there is nothing to do. Plain Node, because it runs before
+ * anything is installed.
+ */
+import { spawnSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { withLock } from './lock-file.mjs'
+import { isStale, root, targets } from './targets.mjs'
+
+const oldestNode = { major: 20, minor: 19 }
+const oldestNodeText = `Node ${oldestNode.major}.${oldestNode.minor} or later`
+
+/**
+ * One thing a checkout needs. `missing` looks without changing anything and says what is lacking, or
+ * undefined; `provide` gets it, or throws a SetupError that tells the reader what to do by hand.
+ * @typedef {{ missing: () => string | undefined, provide: () => void }} Step
+ */
+
+/** Something only the reader can put right; its message is all that is printed. */
+class SetupError extends Error {}
+
+/** @type {Step} */
+const nodeVersion = {
+  missing() {
+    const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
+    const recentEnough = major > oldestNode.major || (major === oldestNode.major && minor >= oldestNode.minor)
+    return recentEnough ? undefined : oldestNodeText
+  },
+  provide() {
+    throw new SetupError(
+      `Signalbox needs ${oldestNodeText}; this is Node ${process.versions.node} (${process.execPath}).`,
+    )
+  },
+}
+
+/** @type {Step} */
+const packages = {
+  missing() {
+    const installed = lockedVersions('node_modules/.package-lock.json')
+    if (installed === undefined) return 'packages'
+    for (const [path, wanted] of lockedVersions('package-lock.json') ?? []) {
+      // Binaries for other platforms are optional and rightly absent.
+      if (path !== '' && !wanted.optional && installed.get(path)?.version !== wanted.version)
+        return 'packages'
+    }
+    return undefined
+  },
+  provide() {
+    // No package here needs its install script, and one of them would write into the home directory.
+    const argv = ['ci', '--include=dev', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
+    const npm = process.env.npm_execpath
+    if (npm?.endsWith('.js')) run('npm ci', process.execPath, [npm, ...argv])
+    else run('npm ci', 'npm', argv)
+  },
+}
+
+/**
+ * @param {string} name of a target
+ * @returns {Step}
+ */
+function build(name) {
+  return {
+    missing: () => (isStale(name) ? `${name}/` : undefined),
+    provide: () => run(`the build of ${name}/`, process.execPath, [join(root, 'scripts/build.mjs'), name]),
+  }
+}
+
+/**
+ * @typedef {Record<string, { version?: string, optional?: boolean }>} LockedPackages
+ * @param {string} file a lock file, relative to the checkout
+ */
+function lockedVersions(file) {
+  const path = join(root, file)
+  if (!existsSync(path)) return undefined
+  const content = /** @type {{ packages: LockedPackages }} */ (JSON.parse(readFileSync(path, 'utf8')))
+  return new Map(Object.entries(content.packages))
+}
+
+/**
+ * @param {string} what
+ * @param {string} command
+ * @param {string[]} argv
+ */
+function run(what, command, argv) {
+  // Standard output belongs to the command that this step prepares, for example to `npm start -- --json -`.
+  const { status, error } = spawnSync(command, argv, { cwd: root, stdio: ['ignore', 2, 2] })
+  if (error !== undefined) throw new SetupError(`${what} could not start: ${error.message}`)
+  if (status !== 0) throw new SetupError(`${what} failed; the lines above say why.`)
+}
+
+const wantedTargets = process.argv.slice(2)
+const unknown = wantedTargets.find(name => !targets.has(name))
+
+try {
+  if (unknown !== undefined)
+    throw new SetupError(`setup: unknown target '${unknown}'; there are ${[...targets.keys()].join(', ')}.`)
+  const steps = [nodeVersion, packages, ...wantedTargets.map(build)]
+  for (const step of steps) {
+    if (step.missing() === undefined) continue
+    withLock(join(root, '.setup.lock'), () => {
+      // Another setup may have provided it while this one waited for its turn.
+      const missing = step.missing()
+      if (missing === undefined) return
+      process.stderr.write(`setup: preparing ${missing} ...\n`)
+      step.provide()
+    })
+  }
+} catch (error) {
+  if (!(error instanceof SetupError)) throw error
+  process.stderr.write(`${error.message}\n`)
+  process.exitCode = 1
+}

@@ -1,0 +1,42 @@
+import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
+import { testDefaults } from './vitest.shared.config.js'
+
+type ProjectSettings = NonNullable<TestProjectInlineConfiguration['test']>
+
+/**
+ * One kind of tests, in the folder of its name. Projects of one `groupOrder` run beside each other;
+ * groups run one after the other, so what a later group measures is not disturbed by an earlier one.
+ */
+function project(
+  name: string,
+  groupOrder: number,
+  settings: ProjectSettings = {},
+): TestProjectInlineConfiguration {
+  return {
+    ...testDefaults,
+    test: {
+      ...testDefaults.test,
+      name,
+      include: [`test/${name}/**/*.test.ts`],
+      sequence: { groupOrder },
+      ...settings,
+    },
+  }
+}
+
+const built = ['./test/built.ts']
+
+export default defineConfig({
+  test: {
+    passWithNoTests: true,
+    projects: [
+      project('unit', 0, { maxWorkers: 2 }),
+      project('contract', 0, { maxWorkers: 2, testTimeout: 20_000 }),
+      project('simulation', 0, { maxWorkers: 2, testTimeout: 120_000 }),
+      project('docs', 1, { fileParallelism: false, testTimeout: 60_000, globalSetup: built }),
+      project('integration', 2, { fileParallelism: false, testTimeout: 60_000, globalSetup: built }),
+      project('timing', 3, { fileParallelism: false, testTimeout: 60_000, globalSetup: built }),
+      project('package', 4, { fileParallelism: false, testTimeout: 180_000, globalSetup: built }),
+    ],
+  },
+})

@@ -1,0 +1,16 @@
+import { fileURLToPath } from 'node:url'
+
+/** What all test projects share. `signalbox` means the sources here, so a test never meets an old build. */
+export const testDefaults = {
+  resolve: {
+    alias: [{ find: /^signalbox$/, replacement: fileURLToPath(new URL('./src/index.ts', import.meta.url)) }],
+  },
+  test: {
+    pool: 'forks' as const,
+    environment: 'node' as const,
+    testTimeout: 10_000,
+    hookTimeout: 30_000,
+    restoreMocks: true,
+    unstubEnvs: true,
+  },
+}
