@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { markBuilt, root, target } from './targets.mjs'
 
 const compiler = createRequire(import.meta.url).resolve('typescript/lib/tsc.js')
-const compiled = /(\.d\.[cm]?ts|\.[cm]?js)$/
+const compiled = /(\.d\.ts|\.js)$/
 
 /** @param {string} name */
 function build(name) {
@@ -30,8 +30,8 @@ function build(name) {
 }
 
 /**
- * Deletes compiled files whose TypeScript source is gone. The folder isn't emptied first, because running
- * processes may be about to load modules from it.
+ * Deletes what was made from a source that is gone. The folder isn't emptied first, because running processes
+ * may be about to load modules from it.
  * @param {string} folder of the target
  * @param {string} below path inside it
  */
@@ -39,14 +39,17 @@ function removeOrphans(folder, below) {
   const path = join(root, folder, below)
   if (!existsSync(path)) return
   for (const entry of readdirSync(path, { withFileTypes: true })) {
+    // The stamp and the compiler's notes.
+    if (entry.isFile() && below === '') continue
     const inside = join(below, entry.name)
-    if (entry.isDirectory()) {
-      if (existsSync(join(root, inside))) removeOrphans(folder, inside)
-      else rmSync(join(path, entry.name), { recursive: true })
-    } else if (below !== '' && compiled.test(entry.name)) {
-      if (!existsSync(join(root, inside.replace(compiled, '.ts')))) rmSync(join(path, entry.name))
-    }
+    if (!hasSource(inside)) rmSync(join(path, entry.name), { recursive: true })
+    else if (entry.isDirectory()) removeOrphans(folder, inside)
   }
+}
+
+/** @param {string} path of a built file or folder, relative to its target's folder */
+function hasSource(path) {
+  return existsSync(join(root, path)) || existsSync(join(root, path.replace(compiled, '.ts')))
 }
 
 const failed = process.argv.slice(2).filter(name => !build(name))

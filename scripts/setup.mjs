@@ -9,7 +9,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { withLock } from './lock-file.mjs'
-import { isStale, root, targets } from './targets.mjs'
+import { isStale, root, target, targets } from './targets.mjs'
 
 const oldestNode = { major: 20, minor: 19 }
 const oldestNodeText = `Node ${oldestNode.major}.${oldestNode.minor} or later`
@@ -63,9 +63,10 @@ const packages = {
  * @returns {Step}
  */
 function build(name) {
+  const folder = () => `${target(name).folder}/`
   return {
-    missing: () => (isStale(name) ? `${name}/` : undefined),
-    provide: () => run(`the build of ${name}/`, process.execPath, [join(root, 'scripts/build.mjs'), name]),
+    missing: () => (isStale(name) ? folder() : undefined),
+    provide: () => run(`the build of ${folder()}`, process.execPath, [join(root, 'scripts/build.mjs'), name]),
   }
 }
 
