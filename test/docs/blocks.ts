@@ -1,0 +1,65 @@
+/** A fenced code block of a documentation page. */
+export interface Block {
+  /** The page, relative to the checkout. */
+  readonly page: string
+  /** The line of the page on which the code begins, counted from 1. */
+  readonly line: number
+  /** The word after the opening fence, or the empty string. */
+  readonly language: string
+  readonly code: string
+  /**
+   * The file that a hidden comment before the block names, `<!-- setup: file test/docs/setup/db.ts -->`:
+   * its exports stand for what a reader has already, such as a database.
+   */
+  readonly setup: string | undefined
+}
+
+const opening = /^(?<indent>\s*)(?<fence>`{3,}|~{3,})\s*(?<language>[\w+-]*)[^`]*$/
+const setupComment = /^\s*<!--\s*setup:\s*file\s+(?<file>\S+)\s*-->\s*$/
+
+/**
+ * Finds the fenced code blocks of a Markdown page, those inside list items too.
+ *
+ * @throws Error when a block isn't closed, or when a setup comment has no block after it.
+ */
+export function findBlocks(page: string, text: string): Block[] {
+  const blocks: Block[] = []
+  const lines = text.split(/\r?\n/)
+  let setup: string | undefined
+  for (let index = 0; index < lines.length; index++) {
+    const line = lines[index]!
+    const start = opening.exec(line)?.groups
+    if (start === undefined) {
+      const file = setupComment.exec(line)?.groups?.['file']
+      if (setup !== undefined && (file !== undefined || line.trim() !== ''))
+        throw new Error(`${page}:${index + 1}: the setup comment before this line has no code block after it`)
+      setup ??= file
+      continue
+    }
+    const end = lines.findIndex((candidate, at) => at > index && closes(candidate, start['fence']!))
+    if (end === -1) throw new Error(`${page}:${index + 1}: this code block is never closed`)
+    blocks.push({
+      page,
+      line: index + 2,
+      language: start['language']!,
+      code: lines
+        .slice(index + 1, end)
+        .map(codeLine => withoutIndent(codeLine, start['indent']!.length))
+        .join('\n'),
+      setup,
+    })
+    setup = undefined
+    index = end
+  }
+  if (setup !== undefined) throw new Error(`${page}: the setup comment at its end has no code block after it`)
+  return blocks
+}
+
+function closes(line: string, fence: string): boolean {
+  const text = line.trim()
+  return text.length >= fence.length && text === fence[0]!.repeat(text.length)
+}
+
+function withoutIndent(line: string, width: number): string {
+  return line.slice(Math.min(width, line.length - line.trimStart().length))
+}

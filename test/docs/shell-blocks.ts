@@ -1,0 +1,76 @@
+import { cpSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { root } from './pages.js'
+
+/**
+ * A copy of the checkout in a temporary folder, as a reader has it after `git clone`, for commands that write
+ * files. Installed packages are shared with the checkout.
+ */
+export class Clone implements Disposable {
+  readonly path = mkdtempSync(join(tmpdir(), 'signalbox-docs-'))
+
+  constructor() {
+    for (const name of readdirSync(root)) {
+      if (name === '.git' || name === 'node_modules' || name.startsWith('.setup.lock')) continue
+      // With the times of the originals, or everything would be built again.
+      cpSync(join(root, name), join(this.path, name), { recursive: true, preserveTimestamps: true })
+    }
+    symlinkSync(join(root, 'node_modules'), join(this.path, 'node_modules'))
+  }
+
+  [Symbol.dispose](): void {
+    rmSync(this.path, { recursive: true, force: true })
+  }
+}
+
+/**
+ * Defines, for a block of shell commands, the few that can't be run as they stand: a clone is the copy that
+ * is there already, nothing is fetched from a registry, and commands that would run these tests again or
+ * take minutes are only looked up. The train tracker runs for one day.
+ */
+export const shellPrelude = String.raw`
+set -euo pipefail
+clone=$PWD
+
+git() {
+  if [ "$1" != clone ]; then command git "$@"; return; fi
+  local folder=$3
+  [ -n "$folder" ] || folder=$(basename "$2" .git)
+  ln -s "$clone" "$folder"
+}
+
+npm() {
+  case $1 in
+    install | i | ci) has_only_our_packages "$@" ;;
+    start) shift; [ "$#" -eq 0 ] || shift; command npm start --silent -- "$@" --days 1 ;;
+    run) has_script "$2" ;;
+    *) has_script "$1" ;;
+  esac
+}
+
+npx() {
+  if [ "$1" = signalbox ]; then shift; signalbox "$@"
+  elif [ ! -e "$clone/node_modules/.bin/$1" ]; then echo "npx: this package has no command '$1'" >&2; return 1
+  fi
+}
+
+signalbox() { node "$clone/dist/src/cli/main.js" "$@"; }
+
+has_script() {
+  node -e 'process.exit(process.argv[1] in require("./package.json").scripts ? 0 : 1)' "$1" && return
+  echo "npm: this package has no script '$1'" >&2
+  return 1
+}
+
+has_only_our_packages() {
+  shift
+  local name
+  for name in "$@"; do
+    case $name in -* | signalbox) continue ;; esac
+    node -e 'process.exit(process.argv[1] in require("./package.json").peerDependencies ? 0 : 1)' "$name" && continue
+    echo "npm: '$name' is neither this package nor an optional peer of it" >&2
+    return 1
+  done
+}
+`
