@@ -1,8 +1,8 @@
-import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { runProgram } from '../run-program.js'
 import type { Block } from './blocks.js'
 import { readAllBlocks, root } from './pages.js'
 import { Clone, shellPrelude } from './shell-blocks.js'
@@ -12,7 +12,7 @@ const timeLimit = 50_000
 /** Output, foreign languages and schemata: there is nothing here that could run them. */
 const onlyShown = new Set(['text', 'sql', 'java', 'python', 'lua', 'mermaid', 'http'])
 
-const checks: Readonly<Record<string, (block: Block) => void>> = {
+const checks: Readonly<Record<string, (block: Block) => Promise<void> | void>> = {
   ts: runTypeScript,
   js: runJavaScript,
   sh: runShell,
@@ -50,39 +50,28 @@ test.for(checkedBlocks.map(block => [`${block.page}:${block.line} ${block.langua
   ([, block]) => checks[block.language]!(block),
 )
 
-function runTypeScript(block: Block): void {
+async function runTypeScript(block: Block): Promise<void> {
   const { problems, program } = compiled.get(block)!
   expect(problems).toEqual([])
-  runInEmptyFolder(program)
+  await runInEmptyFolder(program)
 }
 
-function runJavaScript(block: Block): void {
+async function runJavaScript(block: Block): Promise<void> {
   const kind = /\brequire\(/.test(block.code) ? 'cjs' : 'mjs'
   const program = join(output, `${fileName(block)}.${kind}`)
   writeFileSync(program, block.code)
-  runInEmptyFolder(program)
+  await runInEmptyFolder(program)
 }
 
-function runShell(block: Block): void {
-  run('bash', ['-c', shellPrelude + block.code], clone.path)
+async function runShell(block: Block): Promise<void> {
+  await runProgram('bash', ['-c', shellPrelude + block.code], { cwd: clone.path, timeLimit })
 }
 
-function runInEmptyFolder(program: string): void {
+async function runInEmptyFolder(program: string): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-docs-'))
   try {
-    run(process.execPath, [program], folder)
+    await runProgram(process.execPath, [program], { cwd: folder, timeLimit })
   } finally {
     rmSync(folder, { recursive: true })
   }
-}
-
-function run(command: string, argv: string[], cwd: string): void {
-  const { status, signal, stdout, stderr } = spawnSync(command, argv, {
-    cwd,
-    encoding: 'utf8',
-    timeout: timeLimit,
-    killSignal: 'SIGKILL',
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  expect(signal ?? status, `${stdout}\n${stderr}`).toBe(0)
 }

@@ -35,9 +35,7 @@ clone=$PWD
 
 git() {
   if [ "$1" != clone ]; then command git "$@"; return; fi
-  local folder=$3
-  [ -n "$folder" ] || folder=$(basename "$2" .git)
-  ln -s "$clone" "$folder"
+  if [ "$#" -gt 2 ]; then ln -s "$clone" "$3"; else ln -s "$clone" "$(basename "$2" .git)"; fi
 }
 
 npm() {
@@ -57,8 +55,13 @@ npx() {
 
 signalbox() { node "$clone/dist/src/cli/main.js" "$@"; }
 
+package_lists() {
+  node -e 'const [file, list, name] = process.argv.slice(1); process.exit(name in require(file)[list] ? 0 : 1)' \
+    "$clone/package.json" "$@"
+}
+
 has_script() {
-  node -e 'process.exit(process.argv[1] in require("./package.json").scripts ? 0 : 1)' "$1" && return
+  package_lists scripts "$1" && return
   echo "npm: this package has no script '$1'" >&2
   return 1
 }
@@ -68,7 +71,7 @@ has_only_our_packages() {
   local name
   for name in "$@"; do
     case $name in -* | signalbox) continue ;; esac
-    node -e 'process.exit(process.argv[1] in require("./package.json").peerDependencies ? 0 : 1)' "$name" && continue
+    package_lists peerDependencies "$name" && continue
     echo "npm: '$name' is neither this package nor an optional peer of it" >&2
     return 1
   done

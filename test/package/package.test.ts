@@ -1,0 +1,209 @@
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createRequire, isBuiltin } from 'node:module'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { publint } from 'publint'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { isStale } from '../../scripts/targets.mjs'
+import { runProgram, type Output } from '../run-program.js'
+
+const timeLimit = 120_000
+const root = fileURLToPath(new URL('../../', import.meta.url))
+const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
+
+interface Tarball {
+  readonly filename: string
+  readonly size: number
+  readonly files: readonly { readonly path: string }[]
+}
+
+let folder: string
+let tarball: Tarball
+let tarballPath: string
+
+beforeAll(async () => {
+  expect(isStale('dist'), 'dist/ is out of date although it was just built; the build must have failed').toBe(
+    false,
+  )
+  folder = mkdtempSync(join(tmpdir(), 'signalbox-package-'))
+  const { stdout } = await runProgram(
+    'npm',
+    ['pack', '--ignore-scripts', '--json', '--pack-destination', folder],
+    {
+      cwd: root,
+      timeLimit,
+    },
+  )
+  tarball = (JSON.parse(stdout) as [Tarball])[0]
+  tarballPath = join(folder, tarball.filename)
+}, timeLimit)
+
+afterAll(() => {
+  rmSync(folder, { recursive: true, force: true })
+})
+
+describe('the tarball', () => {
+  test('holds the library, the applications with their data, and the pages that belong to a package', () => {
+    const paths = tarball.files.map(({ path }) => path)
+    expect(paths).toEqual(
+      expect.arrayContaining([
+        'package.json',
+        'README.md',
+        'LICENSE',
+        'CHANGELOG.md',
+        'dist/src/index.js',
+        'dist/src/index.d.ts',
+        'dist/src/cli/main.js',
+        'dist/apps/trains/main.js',
+        'dist/apps/trains/data/stop_times.txt',
+      ]),
+    )
+    const expected =
+      /^(package\.json|README\.md|LICENSE|CHANGELOG\.md|dist\/(src|apps)\/.+\.(js|d\.ts)|dist\/apps\/.+\/data\/.+)$/
+    expect(paths.filter(path => !expected.test(path) || path.includes('.test.'))).toEqual([])
+  })
+
+  test('is smaller than 500 kB', () => {
+    expect(tarball.size).toBeLessThan(500_000)
+  })
+
+  test('names no folder of the machine that built it', () => {
+    const traces = tarball.files.filter(({ path }) => readFileSync(join(root, path), 'utf8').includes(root))
+    expect(traces).toEqual([])
+  })
+
+  test('has nothing for publint to complain about', async () => {
+    const file = readFileSync(tarballPath)
+    const { messages } = await publint({ strict: true, pack: { tarball: new Uint8Array(file).buffer } })
+    expect(messages).toEqual([])
+  })
+
+  test('has types that are right for every way to import it', async () => {
+    const checker = createRequire(import.meta.url).resolve('@arethetypeswrong/cli/package.json')
+    const program = join(dirname(checker), 'dist/index.js')
+    await runProgram(process.execPath, [program, tarballPath, '--profile', 'esm-only'], {
+      cwd: folder,
+      timeLimit,
+    })
+  })
+})
+
+describe('installed into an empty project', () => {
+  let project: string
+
+  const write = (name: string, lines: readonly string[]) =>
+    writeFileSync(join(project, name), lines.join('\n') + '\n')
+  const node = (...argv: string[]): Promise<Output> =>
+    runProgram(process.execPath, argv, { cwd: project, timeLimit })
+
+  beforeAll(async () => {
+    project = join(folder, 'project')
+    mkdirSync(project)
+    write('package.json', ['{ "name": "empty", "private": true }'])
+    const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline']
+    await runProgram('npm', ['install', ...options, tarballPath], { cwd: project, timeLimit })
+  }, timeLimit)
+
+  test('works from an ES module', async () => {
+    write('module.mjs', [
+      `import { open } from 'signalbox'`,
+      `const box = await open('memory:')`,
+      `console.log(await box.mutex('a', 'b').run(grant => typeof grant.token))`,
+      `await box.close()`,
+    ])
+    expect((await node('module.mjs')).stdout).toBe('bigint\n')
+  })
+
+  test('works from CommonJS', async () => {
+    write('common.cjs', [
+      `const { open } = require('signalbox')`,
+      `open('memory:').then(async box => {`,
+      `  console.log(await box.mutex('a', 'b').run(grant => typeof grant.token))`,
+      `  await box.close()`,
+      `})`,
+    ])
+    expect((await node('common.cjs')).stdout).toBe('bigint\n')
+  })
+
+  test('works from strict TypeScript, its own declarations checked', async () => {
+    for (const name of ['typescript', '@types/node']) link(name)
+    write('strict.mts', [
+      `import { open } from 'signalbox'`,
+      `await using box = await open('memory:')`,
+      `const token: bigint = await box.mutex('a', 'b').run(async grant => {`,
+      `  grant.assertHeld()`,
+      `  const left: number = grant.expiresIn()`,
+      `  if (!(left > 0) || grant.signal.aborted) throw new Error('not held')`,
+      `  return grant.token`,
+      `})`,
+      `await using grant = await box.mutex('a').acquire({ wait: '5s', lease: 30_000, label: 'billing' })`,
+      `const busy = await box.mutex('a').tryAcquire()`,
+      `console.log(grant.token > token, busy)`,
+      `// @ts-expect-error: a wait is a duration`,
+      `const wrong = () => box.mutex('a').acquire({ wait: true })`,
+      `void wrong`,
+    ])
+    write('tsconfig.json', [
+      JSON.stringify({
+        compilerOptions: {
+          target: 'ES2022',
+          lib: ['ES2023', 'ESNext.Disposable'],
+          types: ['node'],
+          module: 'NodeNext',
+          strict: true,
+          exactOptionalPropertyTypes: true,
+          noUncheckedIndexedAccess: true,
+          skipLibCheck: false,
+        },
+        files: ['strict.mts'],
+      }),
+    ])
+    await node('node_modules/typescript/lib/tsc.js', '-p', '.')
+    expect((await node('strict.mjs')).stdout).toBe('true undefined\n')
+  })
+
+  test('has the command signalbox', async () => {
+    const command = join(project, 'node_modules/.bin/signalbox')
+    expect((await runProgram(command, ['--version'], { cwd: project, timeLimit })).stdout).toBe(
+      `${version}\n`,
+    )
+  })
+
+  describe('without a driver for SQLite', () => {
+    // A Node with a driver of its own needs none.
+    test.skipIf(isBuiltin('node:sqlite'))('the file engine names the package to install', async () => {
+      expect(existsSync(join(project, 'node_modules/libsql'))).toBe(false)
+      write('driver.mjs', [
+        `import { open } from 'signalbox'`,
+        `await open('file:./locks').catch(error => console.log(error.message))`,
+      ])
+      expect((await node('driver.mjs')).stdout).toContain('npm install libsql')
+    })
+  })
+
+  test('the train tracker runs on the bundled timetable', async () => {
+    link('libsql')
+    const tracker = 'node_modules/signalbox/dist/apps/trains/main.js'
+    await node(
+      tracker,
+      '--engine',
+      'file:./trains',
+      '--processes',
+      '2',
+      '--days',
+      '1',
+      '--json',
+      'trains.json',
+    )
+    const report = JSON.parse(readFileSync(join(project, 'trains.json'), 'utf8')) as Record<string, unknown>
+    expect(report).toMatchObject({ matchesSerial: true, created: 218, moved: 2885, deleted: 218 })
+  })
+
+  /** Makes a package of the checkout available to the project, instead of fetching it again. */
+  function link(name: string): void {
+    const path = join(project, 'node_modules', name)
+    mkdirSync(dirname(path), { recursive: true })
+    symlinkSync(join(root, 'node_modules', name), path)
+  }
+})

@@ -1,0 +1,47 @@
+import { spawn } from 'node:child_process'
+
+/** What a program printed. */
+export interface Output {
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/**
+ * Runs a program to its end, without input.
+ *
+ * @param timeLimit in milliseconds; what runs longer is killed together with the processes it started
+ * @throws Error with all that it printed, when it can't start, fails, or takes too long
+ */
+export function runProgram(
+  command: string,
+  argv: readonly string[],
+  { cwd, timeLimit }: { cwd: string; timeLimit: number },
+): Promise<Output> {
+  return new Promise((resolve, reject) => {
+    // A group of its own, so that a shell's children end with it.
+    const child = spawn(command, argv, { cwd, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+    const output = { stdout: '', stderr: '' }
+    let late = false
+    child.stdout.setEncoding('utf8').on('data', (text: string) => (output.stdout += text))
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (output.stderr += text))
+    const timer = setTimeout(() => {
+      late = true
+      process.kill(-child.pid!, 'SIGKILL')
+    }, timeLimit)
+    child.on('error', error => {
+      clearTimeout(timer)
+      reject(error)
+    })
+    child.on('close', (status, signal) => {
+      clearTimeout(timer)
+      if (status === 0) {
+        resolve(output)
+        return
+      }
+      const end = late
+        ? `was killed after ${timeLimit} ms`
+        : `ended with ${signal ?? `status ${String(status)}`}`
+      reject(new Error(`${command} ${end}\n${output.stdout}\n${output.stderr}`))
+    })
+  })
+}
