@@ -13,7 +13,10 @@ export function withLock(path, work) {
   writeFileSync(own, String(process.pid))
   try {
     const deadline = Date.now() + patience
+    let waiting = false
     while (!acquire(path, own)) {
+      if (!waiting) process.stderr.write('setup: waiting for another setup to finish ...\n')
+      waiting = true
       if (Date.now() > deadline)
         throw new Error(`Waited too long for another setup; if none runs, delete ${path}`)
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100)
