@@ -12,7 +12,6 @@ import { withLock } from './lock-file.mjs'
 import { isStale, root, target, targets } from './targets.mjs'
 
 const oldestNode = { major: 20, minor: 19 }
-const oldestNodeText = `Node ${oldestNode.major}.${oldestNode.minor} or later`
 
 /**
  * One thing a checkout needs. `missing` looks without changing anything and says what is lacking, or
@@ -23,18 +22,13 @@ const oldestNodeText = `Node ${oldestNode.major}.${oldestNode.minor} or later`
 /** Something only the reader can put right; its message is all that is printed. */
 class SetupError extends Error {}
 
-/** @type {Step} */
-const nodeVersion = {
-  missing() {
-    const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
-    const recentEnough = major > oldestNode.major || (major === oldestNode.major && minor >= oldestNode.minor)
-    return recentEnough ? undefined : oldestNodeText
-  },
-  provide() {
-    throw new SetupError(
-      `Signalbox needs ${oldestNodeText}; this is Node ${process.versions.node} (${process.execPath}).`,
-    )
-  },
+function checkNodeVersion() {
+  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
+  if (major > oldestNode.major || (major === oldestNode.major && minor >= oldestNode.minor)) return
+  throw new SetupError(
+    `Signalbox needs Node ${oldestNode.major}.${oldestNode.minor} or later; ` +
+      `this is Node ${process.versions.node} (${process.execPath}).`,
+  )
 }
 
 /** @type {Step} */
@@ -99,7 +93,8 @@ const unknown = wantedTargets.find(name => !targets.has(name))
 try {
   if (unknown !== undefined)
     throw new SetupError(`setup: unknown target '${unknown}'; there are ${[...targets.keys()].join(', ')}.`)
-  const steps = [nodeVersion, packages, ...wantedTargets.map(build)]
+  checkNodeVersion()
+  const steps = [packages, ...wantedTargets.map(build)]
   for (const step of steps) {
     if (step.missing() === undefined) continue
     withLock(join(root, '.setup.lock'), () => {
