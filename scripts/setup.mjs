@@ -47,7 +47,7 @@ const packages = {
     // No package here needs its install script, and one of them would write into the home directory.
     const argv = ['ci', '--include=dev', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
     const npm = process.env.npm_execpath
-    if (npm?.endsWith('.js')) run('npm ci', process.execPath, [npm, ...argv])
+    if (npm?.endsWith('npm-cli.js')) run('npm ci', process.execPath, [npm, ...argv])
     else run('npm ci', 'npm', argv)
   },
 }
