@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { isStale } from '../../scripts/targets.mjs'
 import { runProgram, type Output } from '../run-program.js'
 
+const require = createRequire(import.meta.url)
 const timeLimit = 120_000
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
@@ -80,7 +81,7 @@ describe('the tarball', () => {
   })
 
   test('has types that are right for every way to import it', async () => {
-    const checker = createRequire(import.meta.url).resolve('@arethetypeswrong/cli/package.json')
+    const checker = require.resolve('@arethetypeswrong/cli/package.json')
     const program = join(dirname(checker), 'dist/index.js')
     await runProgram(process.execPath, [program, tarballPath, '--profile', 'esm-only'], {
       cwd: folder,
