@@ -1,0 +1,33 @@
+/** What happened at a location so far. */
+export interface LocationCounts {
+  /** Trains that began here. */
+  readonly created: number
+  /** Trains that ended here. */
+  readonly deleted: number
+  /** Moves that ended here. */
+  readonly arrived: number
+  /** Moves that began here. */
+  readonly departed: number
+}
+
+/** A place where trains stand: a stop, or a whole station. */
+export interface Location extends LocationCounts {
+  readonly id: string
+}
+
+/** The store key of a location; a train of the same name has another. */
+export function locationKey(id: string): string {
+  return `LOC_${id}`
+}
+
+/** A location of which nothing is known yet. */
+export function emptyLocation(id: string): Location {
+  return { id, created: 0, deleted: 0, arrived: 0, departed: 0 }
+}
+
+/** The location with one more of each counter named. */
+export function counted(location: Location, ...counters: readonly (keyof LocationCounts)[]): Location {
+  const next = { ...location }
+  for (const counter of counters) next[counter] += 1
+  return next
+}

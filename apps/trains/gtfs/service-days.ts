@@ -1,0 +1,100 @@
+import { InputError, type OnRejection } from '../input/source.js'
+import type { FeedFiles } from './feed-files.js'
+import { readTable, type Row } from './table.js'
+
+/** Columns of calendar.txt, in the order in which `Date` counts the days of a week. */
+const WEEKDAYS = ['sunday', 'monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday'] as const
+
+/** The weekday of a date like `20260131`, 0 for Sunday; undefined when there is no such date. */
+export function weekdayOf(date: string): number | undefined {
+  const match = /^(\d{4})(\d{2})(\d{2})$/.exec(date)
+  if (!match) return undefined
+  const [year, month, day] = [Number(match[1]), Number(match[2]), Number(match[3])]
+  const parsed = new Date(Date.UTC(year, month - 1, day))
+  return parsed.getUTCMonth() === month - 1 && parsed.getUTCDate() === day ? parsed.getUTCDay() : undefined
+}
+
+/**
+ * The services that run on a date, by calendar.txt and the exceptions of calendar_dates.txt; either may be missing.
+ * @throws InputError when both are, when there is no such date, or when nothing runs on it.
+ */
+export async function servicesOn(
+  date: string,
+  files: FeedFiles,
+  onRejection: OnRejection,
+): Promise<ReadonlySet<string>> {
+  const weekday = weekdayOf(date)
+  if (weekday === undefined) throw new InputError(`there is no date ${date}: it must be like 20260131`)
+  const calendar = files.has('calendar.txt')
+  const exceptions = files.has('calendar_dates.txt')
+  if (!calendar && !exceptions) {
+    throw new InputError(
+      `${files.path} has neither calendar.txt nor calendar_dates.txt, so it can't tell what runs on ${date}`,
+    )
+  }
+  const services = new Set<string>()
+  if (calendar) await addRegular(services, date, WEEKDAYS[weekday]!, files, onRejection)
+  if (exceptions) await applyExceptions(services, date, files, onRejection)
+  if (services.size === 0) throw new InputError(`nothing of ${files.path} runs on ${date}`)
+  return services
+}
+
+async function addRegular(
+  services: Set<string>,
+  date: string,
+  weekday: string,
+  files: FeedFiles,
+  onRejection: OnRejection,
+): Promise<void> {
+  const file = 'calendar.txt'
+  for await (const row of readTable(
+    files,
+    file,
+    ['service_id', ...WEEKDAYS, 'start_date', 'end_date'],
+    onRejection,
+  )) {
+    const refused =
+      serviceRefused(row) ??
+      dateRefused(row, 'start_date') ??
+      dateRefused(row, 'end_date') ??
+      flagRefused(row, weekday, ['0', '1'])
+    if (refused !== undefined) {
+      onRejection({ file, line: row.line, reason: refused })
+      continue
+    }
+    // Dates of this form compare like numbers.
+    const within = row.value('start_date') <= date && date <= row.value('end_date')
+    if (within && row.value(weekday) === '1') services.add(row.value('service_id'))
+  }
+}
+
+async function applyExceptions(
+  services: Set<string>,
+  date: string,
+  files: FeedFiles,
+  onRejection: OnRejection,
+): Promise<void> {
+  const file = 'calendar_dates.txt'
+  for await (const row of readTable(files, file, ['service_id', 'date', 'exception_type'], onRejection)) {
+    const refused =
+      serviceRefused(row) ?? dateRefused(row, 'date') ?? flagRefused(row, 'exception_type', ['1', '2'])
+    if (refused !== undefined) onRejection({ file, line: row.line, reason: refused })
+    else if (row.value('date') !== date) continue
+    else if (row.value('exception_type') === '1') services.add(row.value('service_id'))
+    else services.delete(row.value('service_id'))
+  }
+}
+
+function serviceRefused(row: Row): string | undefined {
+  return row.value('service_id') === '' ? 'service_id is empty' : undefined
+}
+
+function dateRefused(row: Row, column: string): string | undefined {
+  const date = row.value(column)
+  return weekdayOf(date) === undefined ? `${column} must be a date like 20260131, got "${date}"` : undefined
+}
+
+function flagRefused(row: Row, column: string, allowed: readonly string[]): string | undefined {
+  const flag = row.value(column)
+  return allowed.includes(flag) ? undefined : `${column} must be ${allowed.join(' or ')}, got "${flag}"`
+}

@@ -1,0 +1,62 @@
+import { StringDecoder } from 'node:string_decoder'
+
+/** The longest line that is read, in bytes or characters, whichever is counted where it is cut. */
+export const LONGEST_LINE = 64 * 1024
+
+/** A line of a text file, without its line end; `refused` says why its text can't be used. */
+export interface Line {
+  /** Counted from 1, as editors do. */
+  readonly number: number
+  readonly text: string
+  readonly refused?: string
+}
+
+/**
+ * Splits text in UTF-8 into lines that end with LF or CRLF, in batches as they come. A byte order mark is dropped.
+ * A line that is too long or isn't UTF-8 is refused alone; no more of it than the limit is ever held in memory.
+ */
+export async function* readLines(
+  bytes: AsyncIterable<Uint8Array | string>,
+  limit: number = LONGEST_LINE,
+): AsyncGenerator<readonly Line[]> {
+  const decoder = new StringDecoder('utf8')
+  let number = 0
+  let rest = ''
+  // How many characters of the present line have been thrown away because it is too long.
+  let dropped = 0
+  let first = true
+
+  const line = (text: string): Line => {
+    number++
+    const length = dropped + text.length
+    dropped = 0
+    const end = text.endsWith('\r') ? -1 : undefined
+    if (length > limit)
+      return { number, text: '', refused: `has ${length} characters, at most ${limit} are read` }
+    // What isn't UTF-8 is decoded to this one character, so two different names could become the same.
+    if (text.includes('\uFFFD')) return { number, text: '', refused: 'is not valid UTF-8' }
+    return { number, text: text.slice(0, end) }
+  }
+
+  for await (const chunk of bytes) {
+    let text = rest + (typeof chunk === 'string' ? chunk : decoder.write(Buffer.from(chunk)))
+    if (first && text !== '') {
+      first = false
+      if (text.startsWith('\uFEFF')) text = text.slice(1)
+    }
+    const batch: Line[] = []
+    let start = 0
+    for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', start)) {
+      batch.push(line(text.slice(start, end)))
+      start = end + 1
+    }
+    rest = text.slice(start)
+    if (dropped + rest.length > limit) {
+      dropped += rest.length
+      rest = ''
+    }
+    if (batch.length > 0) yield batch
+  }
+  rest += decoder.end()
+  if (rest !== '' || dropped > 0) yield [line(rest)]
+}

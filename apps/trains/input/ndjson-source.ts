@@ -1,0 +1,97 @@
+import { InvalidMessageError } from '../messages/message.js'
+import type { MessageRegistry } from '../messages/registry.js'
+import { readLines, type Line } from './lines.js'
+import type { MessageSource, OnRejection, TimedMessage } from './source.js'
+
+/** How many of the newest ids are remembered to find a repeated one: enough for what senders send twice. */
+const REMEMBERED_IDS = 1_000_000
+
+/** Where the lines come from, how to call it, and how many messages it holds at most, where that is known. */
+export interface NdjsonInput {
+  readonly file: string
+  readonly bytes: AsyncIterable<Uint8Array | string>
+  readonly total: number | undefined
+}
+
+/** Messages as lines of JSON, one object a line. Empty lines are passed over. */
+export class NdjsonSource implements MessageSource {
+  readonly days = undefined
+  readonly locationNames: ReadonlyMap<string, string> = new Map()
+  readonly #input: NdjsonInput
+  readonly #registry: MessageRegistry
+  readonly #onRejection: OnRejection
+  /** The lines on which the newest ids stand, oldest first. */
+  readonly #idLines = new Map<string, number>()
+
+  constructor(input: NdjsonInput, registry: MessageRegistry, onRejection: OnRejection) {
+    this.#input = input
+    this.#registry = registry
+    this.#onRejection = onRejection
+  }
+
+  get description(): string {
+    return `messages of ${this.#input.file}`
+  }
+
+  get total(): number | undefined {
+    return this.#input.total
+  }
+
+  async *batches(): AsyncGenerator<readonly TimedMessage[]> {
+    for await (const lines of readLines(this.#input.bytes)) {
+      const batch: TimedMessage[] = []
+      for (const line of lines) {
+        try {
+          const message = this.#messageOf(line)
+          if (message) batch.push(message)
+        } catch (error) {
+          if (!(error instanceof InvalidMessageError)) throw error
+          this.#onRejection({ file: this.#input.file, line: line.number, reason: error.message })
+        }
+      }
+      if (batch.length > 0) yield batch
+    }
+  }
+
+  #messageOf(line: Line): TimedMessage | undefined {
+    if (line.refused !== undefined) throw new InvalidMessageError(`the line ${line.refused}`)
+    if (line.text.trim() === '') return undefined
+    const message = this.#registry.validate(parsed(line.text))
+    const usedOn = this.#idLines.get(message.id)
+    if (usedOn !== undefined) {
+      throw new InvalidMessageError(`"id" ${JSON.stringify(message.id)} was used on line ${usedOn} already`)
+    }
+    this.#remember(message.id, line.number)
+    return { message }
+  }
+
+  #remember(id: string, line: number): void {
+    this.#idLines.set(id, line)
+    if (this.#idLines.size <= REMEMBERED_IDS) return
+    const oldest = this.#idLines.keys().next()
+    if (!oldest.done) this.#idLines.delete(oldest.value)
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw new InvalidMessageError(`not JSON: ${error instanceof Error ? error.message : 'unreadable'}`)
+  }
+}
+
+/** How many lines a text has that are not empty: as many messages as it can hold. */
+export async function countFilledLines(bytes: AsyncIterable<Uint8Array>): Promise<number> {
+  let filled = 0
+  let blank = true
+  for await (const chunk of bytes) {
+    for (const byte of chunk) {
+      if (byte === 0x0a) {
+        if (!blank) filled++
+        blank = true
+      } else if (byte !== 0x20 && byte !== 0x0d && byte !== 0x09) blank = false
+    }
+  }
+  return blank ? filled : filled + 1
+}

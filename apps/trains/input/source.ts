@@ -1,0 +1,38 @@
+import type { Message } from '../messages/message.js'
+
+/** A message and, where its input has a timetable, when it happens. */
+export interface TimedMessage {
+  readonly message: Message
+  /** Seconds since midnight of the first day; undefined where the input has no times. */
+  readonly time?: number | undefined
+}
+
+/** A line of the input that can't be used. */
+export interface Rejection {
+  readonly file: string
+  /** The line's number in the file, counted from 1. */
+  readonly line: number
+  readonly reason: string
+}
+
+/** Is told of every line that can't be used; reading goes on. */
+export type OnRejection = (rejection: Rejection) => void
+
+/** Where messages come from. The same input gives the same messages in the same order, always. */
+export interface MessageSource {
+  /** What is read and how, in words: also tells whether a resumed run reads what the interrupted one read. */
+  readonly description: string
+  /** How many messages there will be; undefined where that is not known before they are read. */
+  readonly total: number | undefined
+  /** How often the timetable is repeated; undefined where the input has no days. */
+  readonly days: number | undefined
+  /** The names of locations, for people, as far as the input tells them. */
+  readonly locationNames: ReadonlyMap<string, string>
+  /** The messages in order, some at a time, read as they are asked for. To be called once. */
+  batches(): AsyncIterable<readonly TimedMessage[]>
+}
+
+/** An input as a whole can't be used: a file or a column is missing, or an option does not fit it. */
+export class InputError extends Error {
+  override readonly name = 'InputError'
+}

@@ -1,0 +1,61 @@
+import { create } from './create.js'
+import { deletion } from './delete.js'
+import { kindOf, name, type Field } from './field.js'
+import { InvalidMessageError, type Message } from './message.js'
+import type { MessageType } from './message-type.js'
+import { move } from './move.js'
+
+/** The message types of the train tracker. */
+export const standardTypes: readonly MessageType[] = [create, move, deletion]
+
+/** The message types that are known, by name. */
+export class MessageRegistry {
+  readonly #types = new Map<string, MessageType>()
+
+  /** @throws Error when two types have the same name. */
+  constructor(types: readonly MessageType[] = standardTypes) {
+    for (const type of types) {
+      if (this.#types.has(type.type)) throw new Error(`There are two message types called '${type.type}'.`)
+      this.#types.set(type.type, type)
+    }
+  }
+
+  /**
+   * Checks what came from outside and keeps only the fields that its type names.
+   * @throws InvalidMessageError with the field, what it got and what it takes.
+   */
+  validate(incoming: unknown): Message {
+    if (typeof incoming !== 'object' || incoming === null || Array.isArray(incoming)) {
+      throw new InvalidMessageError(`a message must be an object, got ${kindOf(incoming)}`)
+    }
+    const fields = incoming as Readonly<Record<string, unknown>>
+    const id = checked('id', name, fields)
+    const type = this.#types.get(checked('type', name, fields))
+    if (!type) {
+      const known = [...this.#types.keys()].join(', ')
+      throw new InvalidMessageError(`"type" must be one of ${known}, got ${kindOf(fields['type'])}`)
+    }
+    const message: Record<string, unknown> = { id, type: type.type }
+    for (const [field, check] of Object.entries<Field<unknown>>(type.fields)) {
+      message[field] = checked(field, check, fields)
+    }
+    return message as unknown as Message
+  }
+
+  /** @throws InvalidMessageError when the type is not known. */
+  typeOf(message: Message): MessageType {
+    const type = this.#types.get(message.type)
+    if (!type) throw new InvalidMessageError(`"type" ${kindOf(message.type)} is not known`)
+    return type
+  }
+}
+
+function checked<Value>(
+  field: string,
+  check: Field<Value>,
+  fields: Readonly<Record<string, unknown>>,
+): Value {
+  const result = check(Object.hasOwn(fields, field) ? fields[field] : undefined)
+  if ('refused' in result) throw new InvalidMessageError(`"${field}" ${result.refused}`)
+  return result.value
+}

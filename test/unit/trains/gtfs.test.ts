@@ -1,0 +1,271 @@
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { openTimetable, type TimetableChoice } from '../../../apps/trains/gtfs/gtfs-source.js'
+import type { Rejection, TimedMessage } from '../../../apps/trains/input/source.js'
+import { zipArchive } from './zip-archive.js'
+
+const fixtures = fileURLToPath(new URL('../../fixtures/gtfs/', import.meta.url))
+const caltrain = fileURLToPath(new URL('../../../apps/trains/data/caltrain-gtfs', import.meta.url))
+
+let temporary: string
+beforeEach(async () => {
+  temporary = await mkdtemp(join(tmpdir(), 'trains-'))
+})
+afterEach(async () => {
+  await rm(temporary, { recursive: true })
+})
+
+async function read(path: string, choice: Partial<TimetableChoice> = {}) {
+  const rejections: Rejection[] = []
+  const source = await openTimetable(
+    { path, date: undefined, locations: 'stop', days: 1, ...choice },
+    rejection => rejections.push(rejection),
+  )
+  const messages: TimedMessage[] = []
+  for await (const batch of source.batches()) messages.push(...batch)
+  return { source, messages, rejections }
+}
+
+const fixture = (name: string, choice: Partial<TimetableChoice> = {}) => read(join(fixtures, name), choice)
+
+/** `08:05 t1#1 move B`: a message on one line. */
+function line({ message, time = NaN }: TimedMessage): string {
+  const { type, train } = message
+  const where = 'location' in message ? message.location : 'to' in message ? message.to : ''
+  const clock = `${Math.floor(time / 3600)}:${String((time / 60) % 60).padStart(2, '0')}`
+  return `${clock} ${train} ${type} ${String(where)}`.trimEnd()
+}
+
+const plain = [
+  '8:00 t1#1 create A',
+  '8:05 t2#1 create C',
+  '8:10 t1#1 move B',
+  '8:20 t1#1 move C',
+  '8:20 t1#1 delete',
+  '8:20 t2#1 move A',
+  '8:25 t2#1 delete',
+]
+
+describe('a feed becomes messages', () => {
+  test('a trip is created at its first stop, moves to each later one and is deleted after the last', async () => {
+    const { messages, rejections, source } = await fixture('plain')
+    expect(messages.map(line)).toEqual(plain)
+    expect(rejections).toEqual([])
+    expect(source.total).toBe(plain.length)
+    expect(source.locationNames.get('B')).toBe('Birch')
+  })
+
+  test('byte order marks, CRLF, quotes, blanks, empty lines and the order of lines and columns change nothing', async () => {
+    const { messages, rejections, source } = await fixture('untidy')
+    expect(messages.map(line)).toEqual(plain)
+    expect(rejections).toEqual([])
+    expect(source.locationNames.get('A')).toBe('Alder, east "side"')
+  })
+
+  test('a zip archive reads like the folder', async () => {
+    const path = join(temporary, 'feed.zip')
+    const folder = join(fixtures, 'untidy')
+    const files = new Map<string, Buffer>()
+    for (const name of await readdir(folder)) files.set(name, await readFile(join(folder, name)))
+    await writeFile(path, zipArchive(files))
+    const { messages } = await read(path)
+    expect(messages.map(line)).toEqual(plain)
+  })
+
+  test('blank times are spread evenly between the timepoints around them', async () => {
+    const { messages } = await fixture('blank-times')
+    expect(messages.map(line)).toEqual([
+      '10:00 t1#1 create A',
+      '10:12 t1#1 move B',
+      '10:22 t1#1 move C',
+      '10:32 t1#1 move D',
+      '10:40 t1#1 move E',
+      '10:40 t1#1 delete',
+    ])
+  })
+
+  test('a stop that is visited again, at once or later, is a move each time', async () => {
+    const { messages } = await fixture('repeated-stops')
+    expect(messages.map(line)).toEqual([
+      '6:00 loop#1 create A',
+      '6:00 loop#1 move B',
+      '6:05 loop#1 move B',
+      '6:10 loop#1 move A',
+      '6:10 loop#1 delete',
+    ])
+  })
+
+  test('trips past midnight run into the days after theirs', async () => {
+    const { messages } = await fixture('past-midnight', { days: 3 })
+    expect(messages.map(line)).toEqual([
+      '0:05 early#1 create B',
+      '0:30 early#1 move A',
+      '0:30 early#1 delete',
+      '23:50 late#1 create A',
+      '24:05 early#2 create B',
+      '24:10 late#1 move B',
+      '24:30 early#2 move A',
+      '24:30 early#2 delete',
+      '47:50 late#2 create A',
+      '48:05 early#3 create B',
+      '48:10 late#2 move B',
+      '48:30 early#3 move A',
+      '48:30 early#3 delete',
+      '49:00 late#1 move A',
+      '49:00 late#1 delete',
+      '71:50 late#3 create A',
+      '72:10 late#3 move B',
+      '73:00 late#2 move A',
+      '73:00 late#2 delete',
+      '97:00 late#3 move A',
+      '97:00 late#3 delete',
+    ])
+  })
+
+  test('every day has trains and message ids of its own', async () => {
+    const { messages, source } = await fixture('plain', { days: 4 })
+    expect(messages).toHaveLength(4 * plain.length)
+    expect(source.total).toBe(messages.length)
+    expect(new Set(messages.map(({ message }) => message.id)).size).toBe(messages.length)
+    expect(new Set(messages.map(({ message }) => message.train)).size).toBe(8)
+    const times = messages.map(({ time }) => time!)
+    expect(times).toEqual(times.toSorted((a, b) => a - b))
+  })
+
+  test('stops of one station are one location when asked for, however deep they lie below it', async () => {
+    const { messages } = await fixture('stations', { locations: 'station' })
+    expect(messages.map(line)).toEqual([
+      '6:00 t1#1 create A',
+      '6:10 t1#1 move B',
+      '6:20 t1#1 move A',
+      '6:20 t1#1 delete',
+    ])
+  })
+})
+
+describe('what runs on a date', () => {
+  test('by calendar.txt alone: the right weekday, and only between its first and last day', async () => {
+    expect((await fixture('plain', { date: '20260102' })).messages).toHaveLength(7)
+    for (const date of ['20260103', '20251231', '20270101']) {
+      await expect(fixture('plain', { date })).rejects.toThrow(`runs on ${date}`)
+    }
+  })
+
+  test('by calendar_dates.txt alone', async () => {
+    const { messages } = await fixture('dates-only', { date: '20260502' })
+    expect(messages.map(line)).toEqual(['7:00 t2#1 create B', '7:10 t2#1 move A', '7:10 t2#1 delete'])
+  })
+
+  test('exceptions add and remove services: Memorial Day runs as a Sunday', async () => {
+    const sunday = await read(caltrain, { date: '20160529' })
+    const holiday = await read(caltrain, { date: '20160530' })
+    const monday = await read(caltrain, { date: '20160606' })
+    expect(holiday.messages).toEqual(sunday.messages)
+    expect(monday.messages.length).toBeGreaterThan(sunday.messages.length)
+  })
+
+  test('is refused without any calendar and for no such date, and can be repeated', async () => {
+    await expect(fixture('blank-times', { date: '20260101' })).rejects.toThrow(
+      'has neither calendar.txt nor calendar_dates.txt',
+    )
+    await expect(fixture('plain', { date: '20260230' })).rejects.toThrow('there is no date 20260230')
+    expect((await fixture('plain', { date: '20260102', days: 2 })).messages).toHaveLength(14)
+  })
+})
+
+describe('a feed that is not as it should be', () => {
+  test('bad lines are rejected with their numbers and reasons, and the rest goes on', async () => {
+    const { messages, rejections } = await fixture('broken')
+    expect(messages.map(line)).toEqual([
+      '6:00 t1#1 create A',
+      '6:10 t1#1 move B',
+      '6:30 t1#1 move C',
+      '6:30 t1#1 delete',
+      '7:00 t2#1 create B',
+      '7:00 t2#1 delete',
+    ])
+    const reasons = rejections.map(({ file, line, reason }) => `${file} ${line}: ${reason}`)
+    expect(reasons.toSorted()).toEqual(
+      [
+        'stops.txt 3: stop_id must not be empty',
+        'stops.txt 5: stop_id "A" was on an earlier line already',
+        'trips.txt 3: trip_id "t1" was on an earlier line already',
+        'trips.txt 4: Invalid Record Length: columns length is 3, got 2',
+        'stop_times.txt 3: trip_id "t9" is not in trips.txt',
+        'stop_times.txt 4: stop_id "Z" is not in stops.txt',
+        'stop_times.txt 5: arrival_time must be like 07:05:00, got "6 o\'clock"',
+        'stop_times.txt 7: stop_sequence 4 was on an earlier line of this trip already',
+        'stop_times.txt 8: the line has a quote that is not closed',
+        'stop_times.txt 9: departure_time 06:14:00 is before arrival_time 06:15:00',
+        'stop_times.txt 10: arrives at 06:09:00, but the trip leaves an earlier stop at 06:10:00',
+        'stop_times.txt 11: stop_sequence must be a whole number, got "-8"',
+        'stop_times.txt 12: Invalid Record Length: columns length is 5, got 4',
+        'stop_times.txt 14: the last stop of a trip must have a time',
+        'stop_times.txt 15: the first stop of a trip must have a time',
+      ].toSorted(),
+    )
+  })
+
+  test('a missing feed, file or column, an empty file and a broken header are named', async () => {
+    await expect(fixture('nowhere')).rejects.toThrow(/can't read .*nowhere/)
+    const write = (name: string, text: string) => writeFile(join(temporary, name), text)
+    await expect(read(temporary)).rejects.toThrow('has no stops.txt')
+    await write('stops.txt', 'stop_id\nA\n')
+    await write('trips.txt', 'trip_id\nt1\n')
+    await expect(read(temporary)).rejects.toThrow('trips.txt lacks the column service_id')
+    await write('trips.txt', '')
+    await expect(read(temporary)).rejects.toThrow('trips.txt is empty')
+    await write('trips.txt', 'trip_id,"service_id\nt1,s\n')
+    await expect(read(temporary)).rejects.toThrow(
+      'trips.txt, line 1: the line has a quote that is not closed',
+    )
+    await write('trips.txt', 'trip_id,service_id,trip_id\nt1,s,t1\n')
+    await expect(read(temporary)).rejects.toThrow('trips.txt has the column trip_id twice')
+    await write('trips.txt', 'trip_id,service_id\nt1,s\n')
+    await write('stop_times.txt', 'trip_id,stop_id\nt1,A\n')
+    await expect(read(temporary)).rejects.toThrow(
+      'stop_times.txt lacks the columns arrival_time, departure_time, stop_sequence',
+    )
+    await write('stop_times.txt', 'trip_id,stop_id,arrival_time,departure_time,stop_sequence\n')
+    await expect(read(temporary)).rejects.toThrow('has no trip that runs')
+  })
+
+  test('an archive that is broken, is none, or has its files in a folder says so', async () => {
+    const path = join(temporary, 'feed.zip')
+    await writeFile(path, 'not a zip archive')
+    await expect(read(path)).rejects.toThrow('neither a folder nor a zip archive')
+    await writeFile(path, zipArchive(new Map([['feed/stops.txt', Buffer.from('stop_id\nA\n')]])))
+    await expect(read(path)).rejects.toThrow('has no stops.txt; it is there as feed/stops.txt')
+    const archive = zipArchive(new Map([['stops.txt', Buffer.from('stop_id\nA\nB\nC\nD\n'.repeat(20))]]))
+    archive.fill(0xff, 40, 50)
+    await writeFile(path, archive)
+    await expect(read(path)).rejects.toThrow("can't read stops.txt")
+  })
+})
+
+describe('the bundled timetable', () => {
+  test('has 218 trips: 218 creations, 2,885 moves, 218 deletions', async () => {
+    const { messages, rejections } = await read(caltrain)
+    const count = (type: string) => messages.filter(({ message }) => message.type === type).length
+    expect([count('create'), count('move'), count('delete')]).toEqual([218, 2885, 218])
+    expect(rejections).toEqual([])
+  })
+
+  test('keeps the order of every train and of time, and is the same for shuffled lines', async () => {
+    const { messages } = await read(caltrain, { days: 2 })
+    const steps = new Map<string, number>()
+    for (const { message } of messages) {
+      const step = steps.get(message.train) ?? 0
+      expect(message.id).toBe(`${message.train}:${step}`)
+      steps.set(message.train, step + 1)
+    }
+    for (const name of await readdir(caltrain)) {
+      const [header = '', ...lines] = (await readFile(join(caltrain, name), 'utf8')).trimEnd().split('\n')
+      await writeFile(join(temporary, name), [header, ...lines.toReversed()].join('\n'))
+    }
+    expect((await read(temporary, { days: 2 })).messages).toEqual(messages)
+  })
+})
