@@ -1,0 +1,211 @@
+import { hostname } from 'node:os'
+import { randomBytes } from 'node:crypto'
+import type { Clock } from './clock.js'
+import { milliseconds, type Duration } from './duration.js'
+import type { Engine, Member, RequestReport } from './engines/engine.js'
+import { InvalidArgumentError, shown } from './errors.js'
+import type { Guarantees } from './guarantees.js'
+import { checkKey, claimSet, type Claim } from './locks/claim.js'
+import { election, type Election } from './locks/election.js'
+import { numberOf, tokenOf } from './locks/grant.js'
+import { ClaimLock, type Lock } from './locks/lock.js'
+import { checkOptions, flag } from './locks/lock-options.js'
+import { mutex, type Mutex } from './locks/mutex.js'
+import { readWriteLock, type ReadWriteLock } from './locks/read-write-lock.js'
+import { semaphore, type Semaphore, type SemaphoreOptions } from './locks/semaphore.js'
+import { Session } from './session.js'
+import { Store, type StoreOptions } from './store/store.js'
+
+/** How a box is opened. */
+export interface BoxOptions {
+  /** What `inspect()` calls this process, where a grant has no label of its own. */
+  label?: string | undefined
+  /**
+   * Whether tasks are followed through `run`, so that one that waits for itself gets a DeadlockError instead of waiting
+   * for ever; default true. It costs an AsyncLocalStorage, see `docs/guarantees.md`.
+   */
+  detectDeadlocks?: boolean | undefined
+}
+
+/** Someone who holds a key or waits for it. */
+export interface Party {
+  readonly session: string
+  readonly host: string
+  readonly pid: number
+  readonly label: string | undefined
+  readonly claim: Claim
+  /** The fencing token, without the local turn in its lowest ten bits; undefined for a waiter. */
+  readonly token: bigint | undefined
+  /** Milliseconds since it asked. */
+  readonly age: number
+  /** Milliseconds until it is dropped unless it is heard of. */
+  readonly expiresIn: number
+}
+
+/** A key in use. */
+export interface LockReport {
+  readonly key: string
+  readonly holders: readonly Party[]
+  /** In the order in which they will be served. */
+  readonly waiters: readonly Party[]
+}
+
+/** How a box is closed. */
+export interface CloseOptions {
+  /** Wait until the grants in use are released: true for as long as it takes, or how long at the most. Default: don't. */
+  drain?: boolean | Duration | undefined
+}
+
+/** An open connection to an engine, and all locks and stores that are reached through it. */
+export class Box implements AsyncDisposable {
+  readonly #session: Session
+  readonly #engine: Engine
+  readonly #member: Member
+  #closing: Promise<void> | undefined
+
+  /** Boxes come from `open`. */
+  private constructor(session: Session, engine: Engine, member: Member) {
+    this.#session = session
+    this.#engine = engine
+    this.#member = member
+  }
+
+  /**
+   * Joins an engine.
+   * @throws InvalidArgumentError, UnavailableError
+   */
+  static async join(engine: Engine, clock: Clock, options: BoxOptions = {}): Promise<Box> {
+    checkOptions(options, ['label', 'detectDeadlocks'])
+    const { label } = options
+    if (label !== undefined) checkKey('label', label)
+    const detectDeadlocks = flag('detectDeadlocks', options.detectDeadlocks, true)
+    const id = randomBytes(9).toString('base64url')
+    const member = { session: id, host: hostname(), pid: process.pid, label }
+    const session = new Session(id, engine, clock, detectDeadlocks)
+    await engine.join(member, session)
+    return new Box(session, engine, member)
+  }
+
+  /** What the engine promises, and which promises it weakens how. */
+  get guarantees(): Guarantees {
+    return this.#engine.guarantees
+  }
+
+  /** The id under which this box holds and waits; another box can `revoke` it. */
+  get session(): string {
+    return this.#session.id
+  }
+
+  /** Mutual exclusion over one key or several together. @throws InvalidArgumentError */
+  mutex(...keys: readonly string[]): Mutex {
+    return mutex(this.#session, keys)
+  }
+
+  /** A number of permits under one key. @throws InvalidArgumentError */
+  semaphore(key: string, options: SemaphoreOptions): Semaphore {
+    return semaphore(this.#session, key, options)
+  }
+
+  /** Readers together or one writer alone. @throws InvalidArgumentError */
+  readWriteLock(key: string): ReadWriteLock {
+    return readWriteLock(this.#session, key)
+  }
+
+  /** Any claims together: what the other locks are made of. @throws InvalidArgumentError */
+  lock(...claims: readonly Claim[]): Lock {
+    return new ClaimLock(this.#session, claimSet(claims), 'lock')
+  }
+
+  /** One leader among many. @throws InvalidArgumentError */
+  election(name: string): Election {
+    checkKey('name', name)
+    return election(this.#session, this.#member, name)
+  }
+
+  /** Versioned values and transactions over them. @throws InvalidArgumentError */
+  store(name: string, options?: StoreOptions): Store {
+    return new Store(this.#session, name, options)
+  }
+
+  /**
+   * The keys in use that begin with `prefix`, with holders and waiters, as they are in one moment.
+   * @throws UnavailableError, ClosedError
+   */
+  async *inspect(prefix = ''): AsyncGenerator<LockReport, void, void> {
+    const requests = await this.#session.submit({ type: 'inspect', prefix })
+    const byKey = new Map<string, RequestReport[]>()
+    for (const request of requests) {
+      const others = byKey.get(request.key)
+      if (others) others.push(request)
+      else byKey.set(request.key, [request])
+    }
+    for (const [key, all] of byKey) {
+      yield {
+        key,
+        holders: all.filter(({ phase }) => phase === 'held').map(party),
+        waiters: all.filter(({ phase }) => phase !== 'held').map(party),
+      }
+    }
+  }
+
+  /**
+   * An operator's release: takes the grant with this token away from whoever holds the key with it. False when no such
+   * grant holds it, and then nobody's grant is touched.
+   * @throws InvalidArgumentError, UnavailableError, IndeterminateError, ClosedError
+   */
+  async forceRelease(key: string, token: bigint): Promise<boolean> {
+    checkKey('key', key)
+    if (typeof token !== 'bigint') throw new InvalidArgumentError(`token takes a bigint, not ${shown(token)}`)
+    return this.#session.submit({ type: 'free', key, number: numberOf(token) })
+  }
+
+  /**
+   * Takes away all that a session holds and waits for, without waiting for its lease; for supervisors that know the
+   * process to be dead. Gives how many requests that were. One that lives all the same finds its grants lost.
+   * @throws InvalidArgumentError, UnavailableError, IndeterminateError, ClosedError
+   */
+  async revoke(session: string): Promise<number> {
+    checkKey('session', session)
+    return this.#session.submit({ type: 'revoke', session })
+  }
+
+  /**
+   * Ends the session: waiters are rejected with a ClosedError; what is held still is given back. Closing twice is
+   * harmless.
+   * @throws InvalidArgumentError
+   */
+  async close(options: CloseOptions = {}): Promise<void> {
+    checkOptions(options, ['drain'])
+    await (this.#closing ??= this.#close(options.drain ?? false))
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  async #close(drain: boolean | Duration): Promise<void> {
+    if (drain !== false) {
+      const most = drain === true ? Infinity : milliseconds('drain', drain, { least: 0, most: Infinity })
+      await this.#drained(most)
+    }
+    this.#session.close()
+    await this.#engine.leave()
+  }
+
+  async #drained(most: number): Promise<void> {
+    const drained = this.#session.drain()
+    if (most === Infinity) return drained
+    await new Promise<void>(resolve => {
+      const timer = this.#session.clock.after(most, resolve, true)
+      void drained.then(() => {
+        timer.cancel()
+        resolve()
+      })
+    })
+  }
+}
+
+function party({ session, host, pid, label, claim, phase, number, age, expiresIn }: RequestReport): Party {
+  const token = phase === 'held' ? tokenOf(number, 0) : undefined
+  return { session, host, pid, label, claim, token, age, expiresIn }
+}

@@ -1,0 +1,37 @@
+import { InvalidArgumentError, shown } from './errors.js'
+
+/** A length of time: milliseconds as a number, or text such as `'250ms'`, `'5s'`, `'2m'`, `'1h'`, `'1d'`. */
+export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
+
+const MILLISECONDS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+const TEXT = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/
+
+/** The bounds of one option, both included, in milliseconds. */
+export interface DurationBounds {
+  least: number
+  most: number
+}
+
+/**
+ * Turns a duration into milliseconds.
+ * @throws InvalidArgumentError that names the option when the value is no duration or lies outside the bounds.
+ */
+export function milliseconds(option: string, value: unknown, bounds: DurationBounds): number {
+  const parsed = typeof value === 'number' ? value : typeof value === 'string' ? parse(value) : NaN
+  if (Number.isNaN(parsed)) {
+    throw new InvalidArgumentError(
+      `${option} takes milliseconds or a text like '5s' (ms, s, m, h, d), not ${shown(value)}`,
+    )
+  }
+  if (parsed < bounds.least || parsed > bounds.most) {
+    throw new InvalidArgumentError(
+      `${option} takes ${bounds.least} ms to ${bounds.most === Infinity ? 'no limit' : `${bounds.most} ms`}, not ${shown(value)}`,
+    )
+  }
+  return parsed
+}
+
+function parse(text: string): number {
+  const match = TEXT.exec(text)
+  return match ? Number(match[1]) * MILLISECONDS[match[2]!]! : NaN
+}

@@ -1,0 +1,292 @@
+import type { Claim } from '../locks/claim.js'
+import type { Guarantees } from '../guarantees.js'
+
+/** An answer that is there at once (an engine inside the process) or comes later. */
+export type Awaitable<T> = T | Promise<T>
+
+/** Who a session belongs to, for those who look at holders and waiters. */
+export interface Member {
+  /** The session id: unique among all boxes that ever were. */
+  readonly session: string
+  readonly host: string
+  readonly pid: number
+  /** What the box was called when it was opened. */
+  readonly label: string | undefined
+}
+
+/** Enters the queues of all claimed keys in one step; is granted at once when nobody stands before it. */
+export interface Enqueue {
+  readonly type: 'enqueue'
+  /** Unique among the requests of all sessions. Repeating an enqueue under the same id changes nothing. */
+  readonly id: string
+  readonly session: string
+  readonly claims: readonly Claim[]
+  /** How long the grant, and while it waits the queue entry, outlives silence: milliseconds. */
+  readonly lease: number
+  /** False: answered `busy` instead of queued, and nothing is left behind. */
+  readonly wait: boolean
+  readonly label: string | undefined
+  /** What to read in the same step when it is granted. */
+  readonly read?: ReadSet | undefined
+}
+
+/**
+ * Turns a reservation into a grant, or looks again: keeps the entry of a waiter alive, and drops what has expired
+ * before it. Naming a request that is granted already renews it. Harmless at any time.
+ */
+export interface ClaimReserved {
+  readonly type: 'claim'
+  readonly id: string
+  readonly lease: number
+  readonly read?: ReadSet | undefined
+}
+
+/** Takes a request out, whatever became of it: an entry, a reservation or a grant. */
+export interface Cancel {
+  readonly type: 'cancel'
+  readonly id: string
+}
+
+/** Sets the lease of a grant anew; refused when it has expired or was taken away. */
+export interface Renew {
+  readonly type: 'renew'
+  readonly id: string
+  readonly number: number
+  readonly lease: number
+}
+
+/** Gives a grant back. */
+export interface Release {
+  readonly type: 'release'
+  readonly id: string
+  readonly number: number
+}
+
+/**
+ * Asks to keep a grant for further callers of the same process. Where somebody else waits for its keys it is released
+ * and `next`, with the same claims, enters the queues behind them; else it gets a new number and a full lease.
+ */
+export interface Pass {
+  readonly type: 'pass'
+  readonly id: string
+  readonly number: number
+  readonly next: string
+  readonly lease: number
+  readonly label: string | undefined
+}
+
+/** Makes every exclusive claim of a grant shared, without letting a writer in between. */
+export interface Downgrade {
+  readonly type: 'downgrade'
+  readonly id: string
+  readonly number: number
+}
+
+/** An operator's release of whatever grant with this number holds the key. */
+export interface Free {
+  readonly type: 'free'
+  readonly key: string
+  readonly number: number
+}
+
+/** Takes away all grants, reservations and entries of a session that is known to be dead. */
+export interface Revoke {
+  readonly type: 'revoke'
+  readonly session: string
+}
+
+/** Drops what has expired on these keys and reserves them for whoever is next. */
+export interface Serve {
+  readonly type: 'serve'
+  readonly keys: readonly string[]
+}
+
+/** Reads who holds and who waits; of all keys, or of those that begin with `prefix`. */
+export interface Inspect {
+  readonly type: 'inspect'
+  readonly prefix: string
+}
+
+/** Reads values together. */
+export interface Read extends ReadSet {
+  readonly type: 'read'
+}
+
+/** Store keys to read, and ids to look for among those recorded with a key. */
+export interface ReadSet {
+  readonly keys: readonly string[]
+  readonly ids: readonly RecordedId[]
+}
+
+/** The id of a change, recorded with the key that stays the same whenever that change is tried. */
+export interface RecordedId {
+  readonly key: string
+  readonly id: string
+}
+
+/**
+ * Checks everything, then writes everything, or writes nothing: the guarding grant holds, every expected version is
+ * there and none of the ids is recorded yet.
+ */
+export interface Commit {
+  readonly type: 'commit'
+  /** The grant that must still hold; without it only the versions count. */
+  readonly guard: { readonly id: string; readonly number: number } | undefined
+  readonly expect: readonly Expectation[]
+  readonly writes: readonly Write[]
+  readonly record: readonly RecordedId[]
+  /** How long recorded ids, and the tombstones that carry them, are kept: milliseconds. */
+  readonly retention: number
+  /** Releases the guarding grant in the same step. A refused commit leaves it held. */
+  readonly release: boolean
+}
+
+/** The version a key must have; 0 stands for an absent key. */
+export interface Expectation {
+  readonly key: string
+  readonly version: number
+}
+
+/** A new value as JSON text, or undefined to delete the key. */
+export interface Write {
+  readonly key: string
+  readonly value: string | undefined
+}
+
+/** Asks to be told of every change of a store key, until `unwatch`. */
+export interface Watch {
+  readonly type: 'watch' | 'unwatch'
+  readonly session: string
+  readonly key: string
+}
+
+export type LockOperation =
+  Enqueue | ClaimReserved | Cancel | Renew | Release | Pass | Downgrade | Free | Revoke | Serve | Inspect
+export type StoreOperation = Read | Commit | Watch
+export type Operation = LockOperation | StoreOperation
+
+/** Where a request stands after it was looked at. */
+export type Standing =
+  /** Granted. `read` is there when something was to be read. */
+  | { readonly state: 'held'; readonly id: string; readonly number: number; readonly read?: ReadOutcome }
+  /** In the queue. */
+  | {
+      readonly state: 'queued'
+      readonly id: string
+      /** How many requests stand before it on the key where most do. */
+      readonly place: number
+      /** When looking again can be worth while, if nothing is heard until then: milliseconds from now. */
+      readonly lookAgain: number
+      /** The sessions that stand before it, for engines that can prove a session dead. */
+      readonly behind: readonly string[]
+    }
+  /** Not granted, and nothing left behind. */
+  | { readonly state: 'busy' }
+  /** No such request: it expired, was taken away or never came. */
+  | { readonly state: 'gone' }
+  /** The key is live with another number of permits. Nothing left behind. */
+  | { readonly state: 'mismatch'; readonly key: string; readonly max: number }
+
+/** A value with the version of its last change. */
+export interface Versioned {
+  /** JSON text; undefined when the key is absent. */
+  readonly value: string | undefined
+  /** Never used again for any key, also over deletion; 0 for an absent key. */
+  readonly version: number
+}
+
+/** What was read: in the order of the keys and of the ids that were named. */
+export interface ReadOutcome {
+  readonly values: readonly Versioned[]
+  readonly seen: readonly boolean[]
+}
+
+export type CommitOutcome =
+  /** Written; `versions` in the order of the writes (0 for a deletion). */
+  | { readonly state: 'committed'; readonly versions: readonly number[] }
+  /** The guarding grant does not hold any more. Nothing written. */
+  | { readonly state: 'lost' }
+  /** Another version is there. Nothing written. */
+  | { readonly state: 'conflict'; readonly key: string; readonly found: Versioned }
+  /** An id is recorded already: this change was committed before. Nothing written. */
+  | { readonly state: 'repeated'; readonly key: string; readonly id: string }
+
+/** A request as `inspect` shows it. */
+export interface RequestReport {
+  readonly key: string
+  readonly session: string
+  readonly host: string
+  readonly pid: number
+  readonly label: string | undefined
+  readonly claim: Claim
+  readonly phase: 'held' | 'reserved' | 'waiting'
+  /** The number of the grant; 0 before it is granted. */
+  readonly number: number
+  /** Milliseconds since it entered the queue. */
+  readonly age: number
+  /** Milliseconds until it expires unless it is renewed. */
+  readonly expiresIn: number
+}
+
+export interface Outcomes {
+  enqueue: Standing
+  claim: Standing
+  cancel: undefined
+  /** False: the grant is gone. */
+  renew: boolean
+  /** False: the grant was gone already. */
+  release: boolean
+  pass: Standing
+  downgrade: boolean
+  free: boolean
+  /** How many requests were taken away. */
+  revoke: number
+  serve: undefined
+  inspect: readonly RequestReport[]
+  read: ReadOutcome
+  commit: CommitOutcome
+  watch: undefined
+  unwatch: undefined
+}
+
+export type OutcomeOf<O extends Operation> = Outcomes[O['type']]
+
+/** What an engine tells a box unasked. Each is a hint: it may come late, twice, for nothing, or not at all. */
+export interface Listener {
+  /** The request may have been reserved. */
+  wake(id: string): void
+  /** The grant was taken away. */
+  lost(id: string): void
+  /** An operation of this box reserved these keys for another session; somebody has to look after the window. */
+  reserved(keys: readonly string[]): void
+  /** A watched store key has changed. */
+  changed(key: string): void
+  /** The engine has ended the session: all its grants are lost, and nothing more can be asked. */
+  ended(cause: Error): void
+}
+
+/**
+ * Where locks and state live. Everything two engines would both need is built above this contract; see
+ * `docs/architecture.md` for how each engine keeps the promises through it.
+ */
+export interface Engine {
+  /** For messages: the URL without passwords. */
+  readonly name: string
+  readonly guarantees: Guarantees
+  /**
+   * Starts the session. Called once, before anything else.
+   * @throws UnavailableError when the engine can't be reached or refuses; InvalidArgumentError for an unfit place.
+   */
+  join(member: Member, listener: Listener): Awaitable<void>
+  /**
+   * Carries out one operation. Operations submitted in one tick may travel together; they are carried out in the
+   * order of submission, and the failure of one is its own.
+   * @throws UnavailableError when it was certainly not applied, IndeterminateError when it may have been.
+   */
+  submit<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>>
+  /** Ends the session, with all it holds, and frees every handle. Never throws. */
+  leave(): Awaitable<void>
+}
+
+/** How long a reservation waits to be claimed: milliseconds. */
+export const CLAIM_WINDOW = 1000

@@ -1,0 +1,113 @@
+/** What a caller can switch on: one code for each error class of Signalbox. */
+export type ErrorCode =
+  | 'BUSY'
+  | 'TIMED_OUT'
+  | 'ABORTED'
+  | 'UNAVAILABLE'
+  | 'INDETERMINATE'
+  | 'LOST'
+  | 'CONFLICT'
+  | 'CLOSED'
+  | 'DEADLOCK'
+  | 'INVALID_ARGUMENT'
+
+/** Where an error happened: the keys it is about, the engine that was asked, and what lies beneath. */
+export interface ErrorContext {
+  /** The lock or store keys concerned; several are joined by `, `. */
+  key?: string | undefined
+  /** The engine as its URL names it, without passwords. */
+  engine?: string | undefined
+  cause?: unknown
+}
+
+/** The base of every error that Signalbox throws on purpose. Anything else that escapes is a defect. */
+export abstract class SignalboxError extends Error {
+  abstract readonly code: ErrorCode
+  readonly key: string | undefined
+  readonly engine: string | undefined
+
+  constructor(message: string, context: ErrorContext = {}) {
+    super(message, 'cause' in context ? { cause: context.cause } : undefined)
+    this.name = new.target.name
+    this.key = context.key
+    this.engine = context.engine
+  }
+}
+
+/** Somebody else holds it, and the caller did not want to wait. */
+export class BusyError extends SignalboxError {
+  readonly code = 'BUSY'
+}
+
+/** The wait is over and nothing was granted; nothing of the request is left behind. */
+export class TimedOutError extends SignalboxError {
+  readonly code = 'TIMED_OUT'
+}
+
+/** The caller's `signal` aborted; `cause` is its reason, and nothing of the request is left behind. */
+export class AbortedError extends SignalboxError {
+  readonly code = 'ABORTED'
+}
+
+/** The engine can't be reached or refuses to work. What was asked was certainly not applied. */
+export class UnavailableError extends SignalboxError {
+  readonly code = 'UNAVAILABLE'
+}
+
+/** The engine was asked and its answer never came: it may have been applied. Remnants are being cleaned up. */
+export class IndeterminateError extends SignalboxError {
+  readonly code = 'INDETERMINATE'
+}
+
+/** The grant is not held any more: its deadline passed, it was released by force, or its session ended. */
+export class LostError extends SignalboxError {
+  readonly code = 'LOST'
+}
+
+/** One state of a store key. */
+export interface Snapshot {
+  /** Undefined for an absent key. */
+  value: unknown
+  /** 0 for an absent key. */
+  version: number
+}
+
+/** A value is not the one that was read: another writer came between. Nothing was written. */
+export class ConflictError extends SignalboxError {
+  readonly code = 'CONFLICT'
+  /** What the caller had read. */
+  readonly expected: Snapshot | undefined
+  /** What is there. */
+  readonly found: Snapshot | undefined
+
+  constructor(message: string, context: ErrorContext & { expected?: Snapshot; found?: Snapshot } = {}) {
+    super(message, context)
+    this.expected = context.expected
+    this.found = context.found
+  }
+}
+
+/** The box was closed, before the call or while it waited. */
+export class ClosedError extends SignalboxError {
+  readonly code = 'CLOSED'
+}
+
+/** The caller waits, directly or round a circle of local tasks, for something that it holds itself. */
+export class DeadlockError extends SignalboxError {
+  readonly code = 'DEADLOCK'
+}
+
+/** An argument was refused before anything was sent; the message names it, what it got and what it takes. */
+export class InvalidArgumentError extends SignalboxError {
+  readonly code = 'INVALID_ARGUMENT'
+}
+
+/** Renders a refused value for a message: short, quoted where it is text, never throwing. */
+export function shown(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value)
+  if (typeof value === 'function') return 'a function'
+  if (typeof value === 'symbol') return 'a symbol'
+  if (typeof value === 'bigint') return `${value}n`
+  if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object'
+  return String(value)
+}

@@ -1,0 +1,32 @@
+export { open } from './open.js'
+export type { Box, BoxOptions, CloseOptions, LockReport, Party } from './box.js'
+export type { Duration } from './duration.js'
+export {
+  AbortedError,
+  BusyError,
+  ClosedError,
+  ConflictError,
+  DeadlockError,
+  IndeterminateError,
+  InvalidArgumentError,
+  LostError,
+  SignalboxError,
+  TimedOutError,
+  UnavailableError,
+  type ErrorCode,
+  type ErrorContext,
+  type Snapshot,
+} from './errors.js'
+export type { Guarantees, PromiseId, Weakness } from './guarantees.js'
+export type { Claim, ExclusiveClaim, PermitsClaim, SharedClaim } from './locks/claim.js'
+export type { Election, Leader } from './locks/election.js'
+export type { Grant, WriteGrant } from './locks/grant.js'
+export type { Lock } from './locks/lock.js'
+export type { LockOptions } from './locks/lock-options.js'
+export type { Mutex } from './locks/mutex.js'
+export type { ReadWriteLock } from './locks/read-write-lock.js'
+export type { PermitOptions, Semaphore, SemaphoreOptions } from './locks/semaphore.js'
+export type { GrantedEvent, LockEvent, LostEvent, ReleasedEvent, TimedOutEvent } from './diagnostics.js'
+export type { ReadValue, TransactionKeys, TransactionOutcome } from './store/batch.js'
+export type { Store, StoreEntry, StoreOptions, TransactionOptions } from './store/store.js'
+export type { Transaction } from './store/transaction.js'

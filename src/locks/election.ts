@@ -1,0 +1,179 @@
+import type { Session } from '../session.js'
+import { Store } from '../store/store.js'
+import type { Grant } from './grant.js'
+import type { LockOptions } from './lock-options.js'
+import type { Lock } from './lock.js'
+import { mutex } from './mutex.js'
+
+/** Who leads. */
+export interface Leader {
+  readonly session: string
+  readonly host: string
+  readonly pid: number
+  readonly label: string | undefined
+  /** The fencing token of the term. */
+  readonly token: bigint
+}
+
+/** A leader as it is stored: JSON has no bigint. */
+interface StoredLeader {
+  session: string
+  host: string
+  pid: number
+  label?: string
+  token: string
+}
+
+/** One of many leads; when it resigns or is lost, the next in line does. */
+export interface Election {
+  /**
+   * Waits until this caller leads, calls `task` with the term's grant, and resigns when it ends. `grant.signal` aborts
+   * when the lead is lost.
+   * @throws what `Lock.run` throws
+   */
+  lead<T>(task: (grant: Grant) => T | Promise<T>, options?: LockOptions): Promise<T>
+  /**
+   * Waits until this caller leads; it leads until it resigns by releasing the grant.
+   * @throws what `Lock.acquire` throws
+   */
+  campaign(options?: LockOptions): Promise<Grant>
+  /** Who leads now, as far as is known; undefined when nobody does. @throws UnavailableError, ClosedError */
+  leader(): Promise<Leader | undefined>
+  /** The leader now and after each change, until the loop is left or the signal aborts. */
+  observe(signal?: AbortSignal): AsyncGenerator<Leader | undefined, void, void>
+}
+
+/** What a box knows of itself and leaders are told by. */
+export interface Candidate {
+  readonly host: string
+  readonly pid: number
+}
+
+/** An election is a mutex whose holder writes down that it leads. */
+class MutexElection implements Election {
+  readonly #session: Session
+  readonly #candidate: Candidate
+  readonly #name: string
+  readonly #mutex: Lock
+  readonly #terms: Store
+
+  constructor(session: Session, candidate: Candidate, name: string) {
+    this.#session = session
+    this.#candidate = candidate
+    this.#name = name
+    this.#mutex = mutex(session, [electionKey(name)])
+    this.#terms = new Store(session, TERMS)
+  }
+
+  lead<T>(task: (grant: Grant) => T | Promise<T>, options?: LockOptions): Promise<T> {
+    return this.#mutex.run(async grant => {
+      await this.#announce(grant, options?.label)
+      try {
+        return await task(grant)
+      } finally {
+        await this.#withdraw(grant)
+      }
+    }, options)
+  }
+
+  async campaign(options?: LockOptions): Promise<Grant> {
+    const grant = await this.#mutex.acquire(options)
+    try {
+      await this.#announce(grant, options?.label)
+    } catch (error) {
+      await grant.release().catch(() => undefined)
+      throw error
+    }
+    return new Term(grant, () => this.#withdraw(grant))
+  }
+
+  async leader(): Promise<Leader | undefined> {
+    return this.#leading((await this.#terms.get<StoredLeader>(this.#name))?.value)
+  }
+
+  async *observe(signal?: AbortSignal): AsyncGenerator<Leader | undefined, void, void> {
+    for await (const entry of this.#terms.watch<StoredLeader>(this.#name, signal))
+      yield this.#leading(entry?.value)
+  }
+
+  /** The stored leader if it still holds the lock: one that crashed could not withdraw. */
+  async #leading(stored: StoredLeader | undefined): Promise<Leader | undefined> {
+    if (!stored) return undefined
+    const { session, host, pid, label } = stored
+    const requests = await this.#session.submit({ type: 'inspect', prefix: electionKey(this.#name) })
+    const leads = requests.some(
+      request =>
+        request.key === electionKey(this.#name) && request.phase === 'held' && request.session === session,
+    )
+    return leads ? { session, host, pid, label, token: BigInt(stored.token) } : undefined
+  }
+
+  /** Writes the term down, unless a later one is there already. */
+  async #announce(grant: Grant, label: string | undefined): Promise<void> {
+    const term = { session: this.#session.id, ...this.#candidate, label, token: String(grant.token) }
+    for (;;) {
+      const entry = await this.#terms.get<StoredLeader>(this.#name)
+      grant.assertHeld()
+      if ((await this.#terms.compareAndSet(this.#name, entry?.version ?? 0, term)) !== undefined) return
+    }
+  }
+
+  /** Wipes the term out if it is still this one. */
+  async #withdraw(grant: Grant): Promise<void> {
+    const entry = await this.#terms.get<StoredLeader>(this.#name)
+    if (entry?.value.token !== String(grant.token)) return
+    await this.#terms.delete(this.#name, entry.version)
+  }
+}
+
+/** The grant of a lead: releasing it withdraws the announcement first. */
+class Term implements Grant {
+  readonly #grant: Grant
+  readonly #withdraw: () => Promise<void>
+
+  constructor(grant: Grant, withdraw: () => Promise<void>) {
+    this.#grant = grant
+    this.#withdraw = withdraw
+  }
+
+  get token(): bigint {
+    return this.#grant.token
+  }
+
+  get keys(): readonly string[] {
+    return this.#grant.keys
+  }
+
+  get signal(): AbortSignal {
+    return this.#grant.signal
+  }
+
+  assertHeld(): void {
+    this.#grant.assertHeld()
+  }
+
+  expiresIn(): number {
+    return this.#grant.expiresIn()
+  }
+
+  async release(): Promise<void> {
+    // An announcement that can't be withdrawn is seen through by `leader`; it must not keep the lock.
+    await this.#withdraw().catch(() => undefined)
+    await this.#grant.release()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release()
+  }
+}
+
+const TERMS = 'signalbox-elections'
+
+function electionKey(name: string): string {
+  return `election:${name}`
+}
+
+/** @throws InvalidArgumentError when the name is unfit. */
+export function election(session: Session, candidate: Candidate, name: string): Election {
+  return new MutexElection(session, candidate, name)
+}

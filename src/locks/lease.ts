@@ -1,0 +1,186 @@
+import type { Clock, Timer } from '../clock.js'
+import type { Engine } from '../engines/engine.js'
+import { LostError } from '../errors.js'
+import type { ClaimSet } from './claim.js'
+
+/**
+ * What is known of a lease: granted; renewed since; lost for certain; or unknown, when a renewal had no clear answer.
+ * Unknown keeps the old deadline: it is not yet lost, but it isn't renewed either.
+ */
+export type LeaseStatus = 'held' | 'renewed' | 'lost' | 'unknown'
+
+/** One grant of the engine, with its lease. Several local callers may use it one after the other. */
+export class Hold {
+  status: LeaseStatus = 'held'
+  /** Set once, when the lease is lost: by the engine's word or because the deadline passed. */
+  loss: LostError | undefined
+  /** Who uses it just now and wants to know of its loss. */
+  onLost: (() => void) | undefined
+  /** When the keeper looks at it next: clock time. */
+  due = 0
+  /** Neighbours in the keeper's list; both undefined and not `kept` when outside. */
+  previous: Hold | undefined
+  next: Hold | undefined
+  kept = false
+  renewing = false
+
+  /**
+   * @param number the engine's number of the grant, the upper part of its tokens.
+   * @param lease how long it outlives silence: milliseconds.
+   * @param deadline until when it is certainly held: clock time, counted from before the request was sent.
+   * @param renew whether the keeper renews it.
+   */
+  constructor(
+    readonly id: string,
+    readonly set: ClaimSet,
+    public number: number,
+    public lease: number,
+    public deadline: number,
+    public renew: boolean,
+  ) {}
+}
+
+/** Renewals go out when this part of the lease is over, so that two may fail before the deadline. */
+const RENEW_AFTER = 1 / 3
+/** Leases due within this part of their length travel with those due now. */
+const TOGETHER = 1 / 20
+/** After a renewal without a clear answer, this part of the lease passes until the next: milliseconds. */
+const RETRY_AFTER = 1 / 12
+const SHORTEST_RETRY = 10
+
+/**
+ * Keeps all leases of a box alive with one timer: those due at about the same time are renewed together. It apart from
+ * the locks decides how a grant stays alive; the locks decide who has it.
+ */
+export class LeaseKeeper {
+  readonly #engine: Engine
+  readonly #clock: Clock
+  readonly #onLoss: (set: ClaimSet, error: LostError) => void
+  #first: Hold | undefined
+  #timer: Timer | undefined
+  #timerAt = Infinity
+
+  /** @param onLoss told of every lease that is lost. */
+  constructor(engine: Engine, clock: Clock, onLoss: (set: ClaimSet, error: LostError) => void) {
+    this.#engine = engine
+    this.#clock = clock
+    this.#onLoss = onLoss
+  }
+
+  /** Looks after the hold from now on. */
+  add(hold: Hold): void {
+    hold.kept = true
+    hold.next = this.#first
+    if (this.#first) this.#first.previous = hold
+    this.#first = hold
+    this.schedule(hold)
+  }
+
+  /** Sets anew when to look at a hold, after its deadline changed. */
+  schedule(hold: Hold): void {
+    hold.due = hold.renew ? hold.deadline - hold.lease * (1 - RENEW_AFTER) : hold.deadline
+    this.#arm(hold.due)
+  }
+
+  /** Looks after it no longer. The timer stays as it is: setting it anew for every release would cost more. */
+  remove(hold: Hold): void {
+    if (!hold.kept) return
+    hold.kept = false
+    if (hold.previous) hold.previous.next = hold.next
+    else this.#first = hold.next
+    if (hold.next) hold.next.previous = hold.previous
+    hold.previous = hold.next = undefined
+  }
+
+  /** Whether the hold is lost by now; a passed deadline is found here even when no timer has run. */
+  isLost(hold: Hold): boolean {
+    if (!hold.loss && this.#clock.now() >= hold.deadline)
+      this.lose(hold, `its lease of ${hold.lease} ms is over`)
+    return hold.loss !== undefined
+  }
+
+  /** Marks a hold as lost and tells its user. */
+  lose(hold: Hold, why: string): void {
+    if (hold.loss) return
+    this.remove(hold)
+    hold.status = 'lost'
+    const { title } = hold.set
+    hold.loss = new LostError(`${title} is not held any more: ${why}`, {
+      key: title,
+      engine: this.#engine.name,
+    })
+    hold.onLost?.()
+    this.#onLoss(hold.set, hold.loss)
+  }
+
+  /** The engine says that this grant was taken away. */
+  taken(id: string): void {
+    for (let hold = this.#first; hold; hold = hold.next) {
+      if (hold.id === id) return this.lose(hold, 'it was taken away')
+    }
+  }
+
+  /** Every hold is lost: the session has ended. */
+  loseAll(why: string): void {
+    while (this.#first) this.lose(this.#first, why)
+  }
+
+  /** Forgets everything and stops the timer. */
+  stop(): void {
+    this.#timer?.cancel()
+    this.#timerAt = Infinity
+    this.#first = undefined
+  }
+
+  #arm(at: number): void {
+    if (at >= this.#timerAt) return
+    this.#timer?.cancel()
+    this.#timerAt = at
+    // Not a reason for a finished process to stay alive: then nobody is left to use the grant.
+    this.#timer = this.#clock.after(at - this.#clock.now(), () => this.#look(), false)
+  }
+
+  #look(): void {
+    this.#timerAt = Infinity
+    const now = this.#clock.now()
+    let next = Infinity
+    for (let hold = this.#first, following; hold; hold = following) {
+      following = hold.next
+      if (now >= hold.deadline) {
+        this.isLost(hold)
+        continue
+      }
+      if (hold.renew && hold.due <= now + hold.lease * TOGETHER) {
+        if (!hold.renewing) this.#renew(hold, now)
+        hold.due = Math.min(now + Math.max(hold.lease * RETRY_AFTER, SHORTEST_RETRY), hold.deadline)
+      }
+      if (hold.kept) next = Math.min(next, hold.due)
+    }
+    if (next < Infinity) this.#arm(next)
+  }
+
+  #renew(hold: Hold, sentAt: number): void {
+    const { id, number, lease } = hold
+    hold.renewing = true
+    const settle = (renewed: boolean): void => {
+      hold.renewing = false
+      // The answer may be to a number that was passed on meanwhile, or come after the hold was given back.
+      if (!hold.kept || hold.number !== number) return
+      if (!renewed) return this.lose(hold, 'the engine has given it up')
+      hold.status = 'renewed'
+      hold.deadline = Math.max(hold.deadline, sentAt + lease)
+      this.schedule(hold)
+    }
+    const unclear = (): void => {
+      hold.renewing = false
+      if (hold.kept) hold.status = 'unknown'
+    }
+    try {
+      const answer = this.#engine.submit({ type: 'renew', id, number, lease })
+      if (answer instanceof Promise) answer.then(settle, unclear)
+      else settle(answer)
+    } catch {
+      unclear()
+    }
+  }
+}

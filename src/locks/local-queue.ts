@@ -1,0 +1,612 @@
+import type { Clock, Timer } from '../clock.js'
+import {
+  channels,
+  type GrantedEvent,
+  type LockEvent,
+  type ReleasedEvent,
+  type TimedOutEvent,
+} from '../diagnostics.js'
+import type { Awaitable, ReadOutcome, ReadSet, Standing } from '../engines/engine.js'
+import {
+  AbortedError,
+  IndeterminateError,
+  InvalidArgumentError,
+  LostError,
+  SignalboxError,
+  TimedOutError,
+  UnavailableError,
+} from '../errors.js'
+import type { Session } from '../session.js'
+import type { ClaimSet } from './claim.js'
+import { TurnGrant, type Giver } from './grant.js'
+import { Hold, type LeaseKeeper } from './lease.js'
+
+/** What one caller asks for, checked: times in milliseconds. */
+export interface Ask {
+  /** How long to wait; Infinity for as long as it takes. */
+  readonly wait: number
+  readonly lease: number
+  readonly renew: boolean
+  readonly label: string | undefined
+  readonly signal: AbortSignal | undefined
+  /** What to read in the same step as the grant. Only in a line of one's own: a turn reads nothing. */
+  readonly read?: ReadSet | undefined
+}
+
+/** What one caller gets. */
+export interface Given {
+  readonly grant: TurnGrant
+  readonly read: ReadOutcome | undefined
+}
+
+/** A hold goes through at most so many turns, or so many milliseconds, until others are asked for. */
+const MOST_TURNS = 16
+const LONGEST_TURNS = 5
+/** A turn gets at least this part of the lease; below it the engine is asked for a full one. */
+const ENOUGH_LEASE = 1 / 2
+/** The pause after a look that found the engine out of reach: milliseconds. */
+const LOOK_PAUSE = 200
+/** Looking again sooner than this would be polling: milliseconds. */
+const SHORTEST_LOOK = 5
+
+/** A caller in the local queue. */
+class Waiter {
+  previous: Waiter | undefined
+  next: Waiter | undefined
+  inLine = true
+  timer: Timer | undefined
+  onAbort: (() => void) | undefined
+
+  constructor(
+    readonly ask: Ask,
+    readonly since: number,
+    readonly resolve: (given: Given) => void,
+    readonly reject: (error: Error) => void,
+  ) {}
+}
+
+/** The one request by which a line waits in the engine. */
+interface Asking {
+  readonly id: string
+  sentAt: number
+  lease: number
+  /** `sent` while an answer is awaited. */
+  state: 'sent' | 'queued'
+  /** A wake-up that came while an answer was still on its way. */
+  woken: boolean
+  /** Until when the engine keeps the entry for certain: clock time; 0 before it has said that it is in the queue. */
+  keptUntil: number
+  timer: Timer | undefined
+  /** The place in the order in which the lines of this process asked. */
+  readonly order: number
+}
+
+let orders = 0
+
+/**
+ * All local callers with the same claim set: they stand in one line, and the line stands in the engine's queue with one
+ * request, whatever their number. What the engine grants goes from turn to turn through the line.
+ */
+export class Line implements Giver {
+  readonly clock: Clock
+  readonly keeper: LeaseKeeper
+  readonly #session: Session
+  /** Whether a grant can be handed on: shared ones would keep a writer out who came before. */
+  readonly #handsOn: boolean
+  #head: Waiter | undefined
+  #tail: Waiter | undefined
+  #asking: Asking | undefined
+  /** How many holds of this line are in use. */
+  #holds = 0
+  #turnsSince = 0
+
+  constructor(
+    session: Session,
+    readonly set: ClaimSet,
+    readonly noun: string,
+  ) {
+    this.#session = session
+    this.clock = session.clock
+    this.keeper = session.keeper
+    this.#handsOn = !set.claims.some(claim => claim.mode === 'shared')
+  }
+
+  get keys(): readonly string[] {
+    return this.set.claims.map(claim => claim.key)
+  }
+
+  get waiting(): boolean {
+    return this.#head !== undefined
+  }
+
+  get idle(): boolean {
+    return !this.#head && !this.#asking && this.#holds === 0
+  }
+
+  /** Which of two waiting lines asked first; Infinity when this one has not asked. */
+  get order(): number {
+    return this.#asking?.order ?? Infinity
+  }
+
+  /** The grant if it can be had without waiting for anybody, else undefined. */
+  attempt(ask: Ask): Awaitable<Given | undefined> {
+    const refusal = this.#session.refusal()
+    if (refusal) throw refusal
+    if (this.#head || (this.#holds > 0 && this.#alone())) return undefined
+    const id = this.#session.nextRequest()
+    const sentAt = this.clock.now()
+    const taken = (standing: Standing): Given | undefined => {
+      if (standing.state === 'mismatch') throw this.#mismatch(standing.key, standing.max)
+      if (standing.state !== 'held') return undefined
+      const hold = this.#hold(standing.number, id, sentAt, ask)
+      return hold && this.#give(hold, 0, sentAt, standing.read)
+    }
+    const standing = this.#enqueue(id, ask, false)
+    if (!(standing instanceof Promise)) return taken(standing)
+    return standing.then(taken, (error: unknown) => {
+      this.#forget(id, error)
+      throw error
+    })
+  }
+
+  /** The grant as soon as it is this caller's turn. */
+  acquire(ask: Ask): Promise<Given> {
+    const refusal = this.#session.refusal()
+    if (refusal) return Promise.reject(refusal)
+    if (ask.signal?.aborted) return Promise.reject(this.#aborted(ask.signal))
+    if (channels.requested.hasSubscribers) channels.requested.publish(this.#event() satisfies LockEvent)
+    return new Promise((resolve, reject) => {
+      const waiter = new Waiter(ask, this.clock.now(), resolve, reject)
+      this.#append(waiter)
+      this.#pump()
+      // Whoever was served at once needs neither timer nor listener.
+      if (waiter.inLine) this.#limit(waiter)
+    })
+  }
+
+  /** The engine may have reserved the keys for this line's request. */
+  wake(id: string): void {
+    const asking = this.#asking
+    if (asking?.id !== id) return
+    if (asking.state === 'queued') this.#look(asking)
+    else asking.woken = true
+  }
+
+  /** Rejects all who wait. */
+  failAll(error: Error): void {
+    const asking = this.#asking
+    if (asking) this.#stopAsking(asking)
+    while (this.#head) this.#refuse(this.#head, error)
+  }
+
+  takeBack(grant: TurnGrant): Promise<void> {
+    const { hold } = grant
+    const lost = this.keeper.isLost(hold)
+    if (channels.released.hasSubscribers) this.#publishRelease(grant)
+    if (lost) {
+      this.#finish()
+      this.#session.background({ type: 'cancel', id: hold.id })
+      this.#pump()
+      return Promise.reject(hold.loss!)
+    }
+    if (this.#head && !this.#asking && this.#handsOn) return this.#handOn(grant)
+    return this.#giveUp(hold)
+  }
+
+  /** The hold came to an end by other means, such as a commit that released it. */
+  finished(grant: TurnGrant): void {
+    grant.released = true
+    if (channels.released.hasSubscribers) this.#publishRelease(grant)
+    this.keeper.remove(grant.hold)
+    this.#finish()
+    this.#pump()
+  }
+
+  async downgrade(grant: TurnGrant): Promise<void> {
+    const { hold } = grant
+    const { id, number } = hold
+    const done = await this.#session.submit({ type: 'downgrade', id, number })
+    if (!done) {
+      this.keeper.lose(hold, 'the engine has given it up')
+      throw hold.loss!
+    }
+  }
+
+  /** Whether one hold keeps all others of this claim set out. */
+  #alone(): boolean {
+    return this.set.claims.some(claim => claim.mode === 'exclusive')
+  }
+
+  /** Asks the engine for the first in line, unless it has been asked or a turn will reach it. */
+  #pump(): void {
+    if (this.#head && !this.#asking && (this.#holds === 0 || !this.#alone())) this.#ask(this.#head.ask)
+  }
+
+  #ask(ask: Ask): void {
+    const id = this.#session.nextRequest()
+    const asking = this.#startAsking(id, ask)
+    this.#follow(asking, () => this.#enqueue(id, ask, true))
+  }
+
+  #startAsking(id: string, ask: Ask): Asking {
+    this.#session.expectWake(id, this)
+    const { lease } = ask
+    const sentAt = this.clock.now()
+    const order = ++orders
+    return (this.#asking = {
+      id,
+      sentAt,
+      lease,
+      state: 'sent',
+      woken: false,
+      keptUntil: 0,
+      timer: undefined,
+      order,
+    })
+  }
+
+  #stopAsking(asking: Asking): void {
+    asking.timer?.cancel()
+    this.#session.forgetWake(asking.id)
+    if (this.#asking === asking) this.#asking = undefined
+  }
+
+  #enqueue(id: string, ask: Ask, wait: boolean): Awaitable<Standing> {
+    const { claims } = this.set
+    const { lease, label, read } = ask
+    const session = this.#session.id
+    return this.#session.engine.submit({ type: 'enqueue', id, session, claims, lease, wait, label, read })
+  }
+
+  /** Looks where the request stands; claims what is reserved for it. */
+  #look(asking: Asking): void {
+    asking.timer?.cancel()
+    asking.timer = undefined
+    asking.state = 'sent'
+    asking.woken = false
+    const read = this.#head?.ask.read
+    asking.sentAt = this.clock.now()
+    const { id, lease } = asking
+    this.#follow(asking, () => this.#session.engine.submit({ type: 'claim', id, lease, read }))
+  }
+
+  /** Sends something about the line's request and goes on with the answer. */
+  #follow(asking: Asking, send: () => Awaitable<Standing>): void {
+    try {
+      const answer = send()
+      if (answer instanceof Promise) {
+        answer.then(
+          standing => this.#arrived(asking, standing),
+          (error: unknown) => this.#failed(asking, error),
+        )
+      } else this.#arrived(asking, answer)
+    } catch (error) {
+      this.#failed(asking, error)
+    }
+  }
+
+  #arrived(asking: Asking, standing: Standing): void {
+    if (this.#asking !== asking) {
+      // All callers gave up meanwhile, or the box was closed.
+      if (standing.state === 'held' || standing.state === 'queued') {
+        this.#session.background({ type: 'cancel', id: standing.id })
+      }
+      return
+    }
+    switch (standing.state) {
+      case 'held':
+        return this.#granted(asking, standing.number, standing.read)
+      case 'queued':
+        return this.#queued(asking, standing.lookAgain)
+      case 'mismatch':
+        return this.failAll(this.#mismatch(standing.key, standing.max))
+      case 'gone':
+      case 'busy':
+        // The entry has expired while this process was away; the line stands behind again.
+        this.#stopAsking(asking)
+        return this.#pump()
+    }
+  }
+
+  #queued(asking: Asking, lookAgain: number): void {
+    asking.state = 'queued'
+    asking.keptUntil = asking.sentAt + asking.lease
+    if (!this.#head) {
+      // All callers gave up while the answer was on its way.
+      this.#stopAsking(asking)
+      return this.#session.background({ type: 'cancel', id: asking.id })
+    }
+    if (asking.woken) return this.#look(asking)
+    asking.timer = this.clock.after(Math.max(lookAgain, SHORTEST_LOOK), () => this.#look(asking), true)
+  }
+
+  #granted(asking: Asking, number: number, read: ReadOutcome | undefined): void {
+    this.#stopAsking(asking)
+    const waiter = this.#head
+    if (!waiter) return this.#session.background({ type: 'cancel', id: asking.id })
+    const { ask } = waiter
+    if (ask.lease !== asking.lease) {
+      // The caller that the lease was set for is gone; the grant goes to the next on that one's own terms.
+      const again = {
+        ...asking,
+        sentAt: this.clock.now(),
+        lease: ask.lease,
+        state: 'sent' as const,
+        timer: undefined,
+      }
+      this.#asking = again
+      this.#session.expectWake(again.id, this)
+      return this.#look(again)
+    }
+    const hold = this.#hold(number, asking.id, asking.sentAt, ask)
+    // Too late to be used, and given back: the line asks again.
+    if (hold) this.#serve(hold, 0, read)
+    this.#pump()
+  }
+
+  #failed(asking: Asking, error: unknown): void {
+    if (this.#asking === asking && this.#head && asking.keptUntil > this.clock.now()) {
+      // The place in the queue is still ours; the engine may be back before it is lost.
+      asking.state = 'queued'
+      asking.timer = this.clock.after(LOOK_PAUSE, () => this.#look(asking), true)
+      return
+    }
+    if (asking.keptUntil > 0) this.#session.background({ type: 'cancel', id: asking.id })
+    else this.#forget(asking.id, error)
+    if (this.#asking === asking) this.failAll(toError(error))
+  }
+
+  /** Takes back what may have been applied all the same. */
+  #forget(id: string, error: unknown): void {
+    if (!(error instanceof UnavailableError)) this.#session.background({ type: 'cancel', id })
+  }
+
+  /** The engine's grant as a hold, or undefined when it came after its own deadline and was given back. */
+  #hold(number: number, id: string, sentAt: number, ask: Ask): Hold | undefined {
+    const deadline = sentAt + ask.lease
+    const now = this.clock.now()
+    if (now >= deadline) {
+      this.#session.background({ type: 'release', id, number })
+      return undefined
+    }
+    this.#holds++
+    this.#turnsSince = now
+    this.#session.began()
+    const hold = new Hold(id, this.set, number, ask.lease, deadline, ask.renew)
+    this.keeper.add(hold)
+    return hold
+  }
+
+  /** Gives the hold to the first in line. */
+  #serve(hold: Hold, turn: number, read?: ReadOutcome): void {
+    const waiter = this.#head!
+    this.#unlink(waiter)
+    waiter.resolve(this.#give(hold, turn, waiter.since, read))
+  }
+
+  #give(hold: Hold, turn: number, since: number, read: ReadOutcome | undefined): Given {
+    const now = this.clock.now()
+    const grant = new TurnGrant(this, hold, turn, now)
+    if (channels.granted.hasSubscribers) {
+      channels.granted.publish({
+        ...this.#event(),
+        token: grant.token,
+        waited: now - since,
+      } satisfies GrantedEvent)
+    }
+    return { grant, read }
+  }
+
+  /** Gives a hold to the next in line: as a further turn while that is fair, else by asking the engine. */
+  #handOn(grant: TurnGrant): Promise<void> {
+    const { hold } = grant
+    const { ask } = this.#head!
+    const now = this.clock.now()
+    if (
+      grant.turn + 1 < MOST_TURNS &&
+      now - this.#turnsSince < LONGEST_TURNS &&
+      ask.lease === hold.lease &&
+      ask.renew === hold.renew &&
+      !ask.read &&
+      hold.deadline - now >= hold.lease * ENOUGH_LEASE
+    ) {
+      this.#serve(hold, grant.turn + 1)
+      return Promise.resolve()
+    }
+    return this.#pass(hold, ask)
+  }
+
+  /** Keeps the hold if nobody else waits for it; else leaves it, and the line stands behind again. */
+  #pass(hold: Hold, ask: Ask): Promise<void> {
+    const next = this.#session.nextRequest()
+    const asking = this.#startAsking(next, ask)
+    const { id, number } = hold
+    const { lease, label } = ask
+    const settle = (standing: Standing): void => {
+      if (standing.state === 'held' && standing.id === id) this.#kept(hold, standing.number, asking, ask)
+      else {
+        this.keeper.remove(hold)
+        this.#finish()
+        this.#arrived(asking, standing)
+        if (standing.state === 'gone') throw this.#goneBefore(hold)
+      }
+    }
+    const fail = (error: unknown): never => {
+      this.keeper.remove(hold)
+      this.#finish()
+      this.#forget(id, error)
+      this.#failed(asking, error)
+      throw error
+    }
+    return this.#settle(
+      () => this.#session.engine.submit({ type: 'pass', id, number, next, lease, label }),
+      settle,
+      fail,
+    )
+  }
+
+  #kept(hold: Hold, number: number, asking: Asking, ask: Ask): void {
+    if (this.#asking === asking) this.#stopAsking(asking)
+    hold.number = number
+    hold.lease = ask.lease
+    hold.renew = ask.renew
+    hold.deadline = asking.sentAt + ask.lease
+    hold.status = 'held'
+    const now = this.clock.now()
+    const waiter = this.#head
+    if (!waiter || waiter.ask.lease !== ask.lease || waiter.ask.renew !== ask.renew || now >= hold.deadline) {
+      // Whoever it was kept for has given up meanwhile.
+      void this.#giveUp(hold).catch(() => undefined)
+      return
+    }
+    this.keeper.schedule(hold)
+    this.#turnsSince = now
+    this.#serve(hold, 0)
+  }
+
+  /** Releases a hold in the engine and asks for whoever still waits here. */
+  #giveUp(hold: Hold): Promise<void> {
+    this.keeper.remove(hold)
+    this.#finish()
+    const { id, number } = hold
+    const settle = (held: boolean): void => {
+      if (!held) throw this.#goneBefore(hold)
+    }
+    const fail = (error: unknown): never => {
+      // Trying again is safe: a release names its own grant. What is left undone ends with the lease.
+      this.#session.background({ type: 'release', id, number })
+      throw error
+    }
+    const released = this.#settle(
+      () => this.#session.engine.submit({ type: 'release', id, number }),
+      settle,
+      fail,
+    )
+    this.#pump()
+    return released
+  }
+
+  #settle<T>(
+    send: () => Awaitable<T>,
+    settle: (outcome: T) => void,
+    fail: (error: unknown) => never,
+  ): Promise<void> {
+    try {
+      let outcome
+      try {
+        outcome = send()
+      } catch (error) {
+        return fail(error)
+      }
+      if (outcome instanceof Promise) return outcome.then(settle, fail)
+      settle(outcome)
+      return RELEASED
+    } catch (error) {
+      return Promise.reject(toError(error))
+    }
+  }
+
+  #finish(): void {
+    this.#holds--
+    this.#session.finished()
+  }
+
+  #append(waiter: Waiter): void {
+    waiter.previous = this.#tail
+    if (this.#tail) this.#tail.next = waiter
+    else this.#head = waiter
+    this.#tail = waiter
+  }
+
+  #unlink(waiter: Waiter): void {
+    waiter.inLine = false
+    if (waiter.previous) waiter.previous.next = waiter.next
+    else this.#head = waiter.next
+    if (waiter.next) waiter.next.previous = waiter.previous
+    else this.#tail = waiter.previous
+    waiter.timer?.cancel()
+    if (waiter.onAbort) waiter.ask.signal?.removeEventListener('abort', waiter.onAbort)
+  }
+
+  /** Ends the wait at its time or when the caller aborts. */
+  #limit(waiter: Waiter): void {
+    const { wait, signal } = waiter.ask
+    if (wait < Infinity) {
+      // Whoever is in the engine's queue keeps the process alive by the timer of its next look.
+      waiter.timer = this.clock.after(wait, () => this.#timedOut(waiter), true)
+    }
+    if (signal) {
+      waiter.onAbort = () => this.#leave(waiter, this.#aborted(signal))
+      signal.addEventListener('abort', waiter.onAbort, { once: true })
+    }
+  }
+
+  #timedOut(waiter: Waiter): void {
+    const waited = this.clock.now() - waiter.since
+    if (channels.timedOut.hasSubscribers) {
+      channels.timedOut.publish({ ...this.#event(), waited } satisfies TimedOutEvent)
+    }
+    this.#leave(
+      waiter,
+      new TimedOutError(`${this.#title()} was not to be had within ${waiter.ask.wait} ms`, this.#context()),
+    )
+  }
+
+  /** Takes one caller out; the last one takes the line's request along. */
+  #leave(waiter: Waiter, error: Error): void {
+    this.#refuse(waiter, error)
+    const asking = this.#asking
+    if (this.#head || asking?.state !== 'queued') return // an answer still on its way finds nobody and is given back
+    this.#stopAsking(asking)
+    this.#session.background({ type: 'cancel', id: asking.id })
+  }
+
+  #refuse(waiter: Waiter, error: Error): void {
+    this.#unlink(waiter)
+    waiter.reject(error)
+  }
+
+  #title(): string {
+    return `${this.noun} ${this.set.title} on ${this.#session.engine.name}`
+  }
+
+  #context(): { key: string; engine: string } {
+    return { key: this.set.title, engine: this.#session.engine.name }
+  }
+
+  #event(): LockEvent {
+    return { engine: this.#session.engine.name, session: this.#session.id, keys: this.keys }
+  }
+
+  #publishRelease(grant: TurnGrant): void {
+    const held = this.clock.now() - grant.grantedAt
+    channels.released.publish({ ...this.#event(), token: grant.token, held } satisfies ReleasedEvent)
+  }
+
+  #aborted(signal: AbortSignal): AbortedError {
+    return new AbortedError(`waiting for ${this.#title()} was aborted`, {
+      ...this.#context(),
+      cause: signal.reason,
+    })
+  }
+
+  #goneBefore(hold: Hold): LostError {
+    return (hold.loss ??= new LostError(`${this.#title()} was lost before it was released`, this.#context()))
+  }
+
+  #mismatch(key: string, max: number): InvalidArgumentError {
+    return new InvalidArgumentError(
+      `the semaphore ${key} is live with ${max} permits, and this caller names another number`,
+      { key, engine: this.#session.engine.name },
+    )
+  }
+}
+
+const RELEASED = Promise.resolve()
+
+function toError(error: unknown): Error {
+  if (error instanceof SignalboxError) return error
+  return new IndeterminateError(`the engine failed in a way it should not: ${String(error)}`, {
+    cause: error,
+  })
+}

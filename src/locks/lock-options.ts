@@ -1,0 +1,86 @@
+import { milliseconds, type Duration } from '../duration.js'
+import { InvalidArgumentError, shown } from '../errors.js'
+import type { Ask } from './local-queue.js'
+
+/** How a grant is asked for. */
+export interface LockOptions {
+  /** How long to wait; default: as long as it takes. 0 waits for nobody. */
+  wait?: Duration | undefined
+  /** How long the grant outlives silence, 20 ms to a day; default 30 s. It is renewed before, see `renew`. */
+  lease?: Duration | undefined
+  /** Ends the wait. It does not touch a grant that was given. */
+  signal?: AbortSignal | undefined
+  /** What `inspect()` shows beside the holder: up to 200 characters. */
+  label?: string | undefined
+  /** Whether the lease is renewed until the release; default true. */
+  renew?: boolean | undefined
+  /** Whether a task that holds these keys by `run` gets them again, counted, instead of an error; default false. */
+  reentrant?: boolean | undefined
+}
+
+export const DEFAULT_LEASE = 30_000
+const LEASE_BOUNDS = { least: 20, most: 86_400_000 }
+const WAIT_BOUNDS = { least: 0, most: Infinity }
+const LONGEST_LABEL = 200
+
+/** An ask with what the lock itself has to know. */
+export interface LockAsk extends Ask {
+  readonly reentrant: boolean
+}
+
+const DEFAULTS: LockAsk = {
+  wait: Infinity,
+  lease: DEFAULT_LEASE,
+  renew: true,
+  label: undefined,
+  signal: undefined,
+  reentrant: false,
+}
+const NAMES = new Set<string>(Object.keys(DEFAULTS))
+
+/**
+ * Checks the options of a caller.
+ * @param further option names that the caller's method takes beside these.
+ * @throws InvalidArgumentError that names the option, what it got and what it takes.
+ */
+export function lockAsk(options: LockOptions | undefined, further: readonly string[] = []): LockAsk {
+  if (options === undefined) return DEFAULTS
+  checkOptions(options, [...NAMES, ...further])
+  const { wait, lease, signal, label, renew, reentrant } = options
+  if (signal !== undefined && !(signal instanceof AbortSignal)) {
+    throw new InvalidArgumentError(`signal takes an AbortSignal, not ${shown(signal)}`)
+  }
+  if (label !== undefined && (typeof label !== 'string' || label.length > LONGEST_LABEL)) {
+    throw new InvalidArgumentError(
+      `label takes text of up to ${LONGEST_LABEL} characters, not ${shown(label)}`,
+    )
+  }
+  return {
+    wait: wait === undefined ? Infinity : milliseconds('wait', wait, WAIT_BOUNDS),
+    lease: lease === undefined ? DEFAULT_LEASE : milliseconds('lease', lease, LEASE_BOUNDS),
+    renew: flag('renew', renew, true),
+    label,
+    signal,
+    reentrant: flag('reentrant', reentrant, false),
+  }
+}
+
+/** @throws InvalidArgumentError when the options are no object or one has a name that is not known. */
+export function checkOptions(options: unknown, known: readonly string[]): asserts options is object {
+  if (typeof options !== 'object' || options === null) {
+    throw new InvalidArgumentError(`options take an object, not ${shown(options)}`)
+  }
+  for (const name of Object.keys(options)) {
+    if (!known.includes(name)) {
+      throw new InvalidArgumentError(`there is no option ${shown(name)}; known are ${known.join(', ')}`)
+    }
+  }
+}
+
+/** @throws InvalidArgumentError when a switch is neither true, false nor absent. */
+export function flag(option: string, value: unknown, fallback: boolean): boolean {
+  if (value === undefined) return fallback
+  if (typeof value !== 'boolean')
+    throw new InvalidArgumentError(`${option} takes true or false, not ${shown(value)}`)
+  return value
+}

@@ -1,0 +1,149 @@
+import { BusyError, InvalidArgumentError, shown } from '../errors.js'
+import type { Session } from '../session.js'
+import type { ClaimSet } from './claim.js'
+import type { Grant, TurnGrant, WriteGrant } from './grant.js'
+import type { Line } from './local-queue.js'
+import { lockAsk, type LockAsk, type LockOptions } from './lock-options.js'
+
+/** What every lock can do: the same three verbs, whatever is claimed and wherever it lives. */
+export interface Lock<G extends Grant = Grant, O extends LockOptions = LockOptions> {
+  /**
+   * The grant if it is free and nobody waits for it, else undefined; never waits.
+   * @throws InvalidArgumentError, UnavailableError, IndeterminateError, ClosedError
+   */
+  tryAcquire(options?: Omit<O, 'wait' | 'signal'>): Promise<G | undefined>
+  /**
+   * The grant as soon as it is this caller's turn, first come, first served.
+   * @throws TimedOutError when `wait` is over (BusyError for a wait of 0), AbortedError, DeadlockError,
+   * InvalidArgumentError, UnavailableError, IndeterminateError, ClosedError
+   */
+  acquire(options?: O): Promise<G>
+  /**
+   * Acquires, calls `task`, releases, and gives what the task gave.
+   * @throws what `acquire` throws; what the task throws; LostError when the task ended well but its grant was lost.
+   */
+  run<T>(task: (grant: G) => T | Promise<T>, options?: O): Promise<T>
+}
+
+/** The one implementation of the verbs, over any claim set. */
+export class ClaimLock implements Lock<WriteGrant> {
+  readonly #session: Session
+  readonly #set: ClaimSet
+  readonly #noun: string
+
+  /** @param noun what messages call it, such as `mutex`. */
+  constructor(session: Session, set: ClaimSet, noun: string) {
+    this.#session = session
+    this.#set = set
+    this.#noun = noun
+  }
+
+  tryAcquire(options?: LockOptions): Promise<WriteGrant | undefined> {
+    try {
+      const ask = lockAsk(options)
+      const nested = this.#nested(ask)
+      if (nested) return Promise.resolve(nested)
+      const given = this.#line().attempt(ask)
+      return given instanceof Promise ? given.then(later => later?.grant) : Promise.resolve(given?.grant)
+    } catch (error) {
+      return Promise.reject(error as Error)
+    }
+  }
+
+  acquire(options?: LockOptions): Promise<WriteGrant> {
+    try {
+      const ask = lockAsk(options)
+      const nested = this.#nested(ask)
+      return nested ? Promise.resolve(nested) : this.#acquire(ask)
+    } catch (error) {
+      return Promise.reject(error as Error)
+    }
+  }
+
+  async run<T>(task: (grant: WriteGrant) => T | Promise<T>, options?: LockOptions): Promise<T> {
+    if (typeof task !== 'function') throw new InvalidArgumentError(`run takes a function, not ${shown(task)}`)
+    const ask = lockAsk(options)
+    const nested = this.#nested(ask)
+    // The outer run of the same task gives it back.
+    if (nested) return task(nested)
+    const grant = await this.#acquire(ask)
+    const { frames } = this.#session
+    let result
+    try {
+      result = await (frames ? frames.run(this.#set, grant, async () => task(grant)) : task(grant))
+    } catch (error) {
+      // The task's own error tells more than that the grant was lost, too.
+      await grant.release().catch(() => undefined)
+      throw error
+    }
+    await grant.release()
+    return result
+  }
+
+  async #acquire(ask: LockAsk): Promise<TurnGrant> {
+    const line = this.#line()
+    if (ask.wait === 0) {
+      const given = await line.attempt(ask)
+      if (given) return given.grant
+      const { name } = this.#session.engine
+      const { title } = this.#set
+      throw new BusyError(`${this.#noun} ${title} on ${name} is busy`, { key: title, engine: name })
+    }
+    const { frames } = this.#session
+    const given = await (frames
+      ? frames.acquire(line, ask, () => this.#session.waitingLines())
+      : line.acquire(ask))
+    return given.grant
+  }
+
+  #nested(ask: LockAsk): WriteGrant | undefined {
+    if (!ask.reentrant) return undefined
+    const outer = this.#session.frames?.covering(this.#set)
+    return outer && new NestedGrant(outer)
+  }
+
+  #line(): Line {
+    return this.#session.line(this.#set, this.#noun)
+  }
+}
+
+/** A further grant of what the task holds already: releasing it leaves the outer one held. */
+class NestedGrant implements WriteGrant {
+  readonly #outer: TurnGrant
+
+  constructor(outer: TurnGrant) {
+    this.#outer = outer
+  }
+
+  get token(): bigint {
+    return this.#outer.token
+  }
+
+  get keys(): readonly string[] {
+    return this.#outer.keys
+  }
+
+  get signal(): AbortSignal {
+    return this.#outer.signal
+  }
+
+  assertHeld(): void {
+    this.#outer.assertHeld()
+  }
+
+  expiresIn(): number {
+    return this.#outer.expiresIn()
+  }
+
+  async release(): Promise<void> {
+    // Counted by the stack of runs: the outermost one releases.
+  }
+
+  async downgrade(): Promise<void> {
+    throw new InvalidArgumentError('a nested grant can not be downgraded while the outer one counts on it')
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release()
+  }
+}

@@ -1,0 +1,383 @@
+import {
+  CLAIM_WINDOW,
+  type Enqueue,
+  type LockOperation,
+  type OutcomeOf,
+  type Pass,
+  type RequestReport,
+  type Standing,
+} from '../engines/engine.js'
+import { conflict, type Claim } from './claim.js'
+
+/** A request's place in the queue of one key. */
+export interface Entry {
+  readonly request: Request
+  /** The one of the request's claims that names the key. */
+  claim: Claim
+}
+
+/** A request for a claim set, from its enqueue to its release. */
+export interface Request {
+  readonly id: string
+  readonly session: string
+  claims: readonly Claim[]
+  phase: 'waiting' | 'reserved' | 'held'
+  /** When it expires unless something is heard of it: engine time in milliseconds. */
+  expires: number
+  /** The lease that it asked for: milliseconds. */
+  lease: number
+  /** The number of its grant, the upper part of the token; 0 before it is granted. */
+  number: number
+  readonly label: string | undefined
+  /** When it entered the queues: engine time in milliseconds. */
+  readonly since: number
+}
+
+/**
+ * Where the table's state is kept. The table owns the logic and this owns the storage, so that the same table runs on
+ * variables and inside a database transaction. What it hands out may be changed in place only by the table, which
+ * says so with `changed`.
+ */
+export interface TableState {
+  /** The entries for a key in order of arrival; undefined when there are none. */
+  queue(key: string): readonly Entry[] | undefined
+  request(id: string): Request | undefined
+  /** Puts a request at the end of the queue of each of its keys. */
+  append(request: Request): void
+  /** Takes a request out of all its queues and forgets it. */
+  remove(request: Request): void
+  /** A request that was handed out, or one of its entries, has been changed. */
+  changed(request: Request): void
+  /** The next number of a grant: greater than every one before, whatever crashed. */
+  nextNumber(): number
+  requestsOf(session: string): Request[]
+  /** All keys with requests that begin with `prefix`. */
+  keys(prefix: string): string[]
+  /** Who a session belongs to, as far as it is known. */
+  member(session: string): { readonly host: string; readonly pid: number } | undefined
+}
+
+/** What others are to be told after an operation. */
+export interface Effect {
+  readonly type: 'wake' | 'lost'
+  readonly session: string
+  readonly id: string
+  readonly keys: readonly string[]
+}
+
+/** A waiter far back looks a little later than those before it, so that a queue doesn't look all at once. */
+const LOOK_STAGGER = 50
+/** The part of its own lease after which a waiter has to be heard of again. */
+const HEARD_OF = 2 / 3
+
+/**
+ * The lock table: decides every lock operation, `(state, operation, now) -> (state, outcome, effects)`.
+ *
+ * It does no I/O and has no clock and no timers; `now` is the engine's time in milliseconds. The state is changed in
+ * place. One rule grants everything: a request may run when, on each of its keys, it is compatible with every request
+ * that arrived before it, holder or waiter. Because a claim set enters all its queues in one step, the oldest request
+ * can always run, so claims can't deadlock, nobody overtakes, and a key whose head waits for another key stays free.
+ */
+export class LockTable {
+  readonly #state: TableState
+  readonly #effects: Effect[]
+
+  /** @param effects where to put what others are to be told; the owner empties it after each operation. */
+  constructor(state: TableState, effects: Effect[]) {
+    this.#state = state
+    this.#effects = effects
+  }
+
+  /** Carries out one operation at the engine's time `now`. */
+  decide<O extends LockOperation>(operation: O, now: number): OutcomeOf<O>
+  decide(operation: LockOperation, now: number): OutcomeOf<LockOperation> {
+    switch (operation.type) {
+      case 'enqueue':
+        return this.#enqueue(operation, now)
+      case 'claim':
+        return this.#claim(operation.id, operation.lease, now)
+      case 'cancel':
+        return this.#cancel(operation.id, now)
+      case 'renew':
+        return this.#renew(operation.id, operation.number, operation.lease, now)
+      case 'release':
+        return this.#release(operation.id, operation.number, now)
+      case 'pass':
+        return this.#pass(operation, now)
+      case 'downgrade':
+        return this.#downgrade(operation.id, operation.number, now)
+      case 'free':
+        return this.#free(operation.key, operation.number, now)
+      case 'revoke':
+        return this.#revoke(operation.session, now)
+      case 'serve':
+        this.#serve(operation.keys, now)
+        return undefined
+      case 'inspect':
+        return this.#inspect(operation.prefix, now)
+    }
+  }
+
+  /** The held request with this id and number, unless its lease is over: what a guarded commit has to find. */
+  holding(id: string, number: number, now: number): Request | undefined {
+    const request = this.#state.request(id)
+    return request?.phase === 'held' && request.number === number && now < request.expires
+      ? request
+      : undefined
+  }
+
+  #enqueue(operation: Enqueue, now: number): Standing {
+    const known = this.#state.request(operation.id)
+    if (known) return this.#standing(known, now) // a repetition whose first answer was lost
+    for (const claim of operation.claims) if (this.#state.queue(claim.key)) this.#serve([claim.key], now)
+    for (const claim of operation.claims) {
+      const max = this.#liveMax(claim)
+      if (max !== undefined) return { state: 'mismatch', key: claim.key, max }
+    }
+    const request: Request = {
+      id: operation.id,
+      session: operation.session,
+      claims: operation.claims,
+      phase: 'waiting',
+      expires: now + operation.lease,
+      lease: operation.lease,
+      number: 0,
+      label: operation.label,
+      since: now,
+    }
+    const blocked = operation.claims.some(claim => this.#blocked(claim, undefined))
+    if (blocked && !operation.wait) return { state: 'busy' }
+    this.#state.append(request)
+    return blocked ? this.#standing(request, now) : this.#hold(request, now)
+  }
+
+  #claim(id: string, lease: number, now: number): Standing {
+    const request = this.#state.request(id)
+    if (!request) return { state: 'gone' }
+    if (request.phase === 'held' && now >= request.expires) {
+      // Its holder counts it as lost by now, and a late renewal must not bring it back to life.
+      this.#drop(request, now)
+      return { state: 'gone' }
+    }
+    request.lease = lease
+    // A reservation past its window, or an entry past its lease, that nobody has needed yet is as good as new.
+    request.expires = now + lease
+    this.#state.changed(request)
+    if (request.phase === 'waiting') this.#serve(keysOf(request), now)
+    // What the service has just reserved is claimed by this very call. A grant keeps its number.
+    return request.phase === 'reserved' ? this.#hold(request, now) : this.#standing(request, now)
+  }
+
+  #cancel(id: string, now: number): undefined {
+    const request = this.#state.request(id)
+    if (!request) return
+    this.#state.remove(request)
+    this.#serve(keysOf(request), now)
+  }
+
+  #renew(id: string, number: number, lease: number, now: number): boolean {
+    const request = this.holding(id, number, now)
+    if (!request) return false
+    request.lease = lease
+    request.expires = now + lease
+    this.#state.changed(request)
+    return true
+  }
+
+  #release(id: string, number: number, now: number): boolean {
+    const request = this.#state.request(id)
+    if (request?.phase !== 'held' || request.number !== number) return false
+    this.#state.remove(request)
+    this.#serve(keysOf(request), now)
+    return now < request.expires
+  }
+
+  #pass(operation: Pass, now: number): Standing {
+    const request = this.holding(operation.id, operation.number, now)
+    if (!request) {
+      const next = this.#state.request(operation.next)
+      return next ? this.#standing(next, now) : { state: 'gone' }
+    }
+    const wanted = request.claims.some(claim =>
+      this.#state
+        .queue(claim.key)!
+        .some(other => other.request.phase === 'waiting' && now < other.request.expires),
+    )
+    if (!wanted) {
+      request.lease = operation.lease
+      return this.#hold(request, now)
+    }
+    this.#state.remove(request)
+    this.#serve(keysOf(request), now)
+    const { lease, label } = operation
+    const { session, claims } = request
+    return this.#enqueue(
+      { type: 'enqueue', id: operation.next, session, claims, lease, wait: true, label },
+      now,
+    )
+  }
+
+  #downgrade(id: string, number: number, now: number): boolean {
+    const request = this.holding(id, number, now)
+    if (!request) return false
+    request.claims = request.claims.map(({ key }) => {
+      const entry = this.#state.queue(key)!.find(other => other.request === request)!
+      entry.claim = { key, mode: 'shared' }
+      return entry.claim
+    })
+    this.#state.changed(request)
+    this.#serve(keysOf(request), now)
+    return true
+  }
+
+  #free(key: string, number: number, now: number): boolean {
+    const holders = this.#state.queue(key)?.filter(entry => entry.request.phase === 'held')
+    const entry = holders?.find(({ request }) => request.number === number)
+    if (!entry) return false
+    this.#drop(entry.request, now)
+    return true
+  }
+
+  #revoke(session: string, now: number): number {
+    const requests = this.#state.requestsOf(session)
+    // All are taken out before anybody is served, else one entry of the dead would inherit from another.
+    for (const request of requests) this.#remove(request)
+    this.#serve(requests.flatMap(keysOf), now)
+    return requests.length
+  }
+
+  #inspect(prefix: string, now: number): RequestReport[] {
+    return this.#state.keys(prefix).flatMap(key =>
+      this.#state.queue(key)!.map(({ request, claim }) => {
+        const { session, label, phase, number } = request
+        const member = this.#state.member(session)
+        return {
+          key,
+          session,
+          host: member?.host ?? '',
+          pid: member?.pid ?? 0,
+          label,
+          claim,
+          phase,
+          number,
+          age: now - request.since,
+          expiresIn: request.expires - now,
+        }
+      }),
+    )
+  }
+
+  #hold(request: Request, now: number): Standing & { state: 'held' } {
+    request.phase = 'held'
+    request.expires = now + request.lease
+    request.number = this.#state.nextNumber()
+    this.#state.changed(request)
+    return { state: 'held', id: request.id, number: request.number }
+  }
+
+  /** Drops what has expired at the front of these queues and reserves for all who can run now. */
+  #serve(keys: readonly string[], now: number): void {
+    for (const key of keys) {
+      for (let expired = this.#serveOne(key, now); expired; expired = this.#serveOne(key, now))
+        this.#drop(expired, now)
+    }
+  }
+
+  /** Serves one queue from its front; ends early with an expired request, which has to be dropped first. */
+  #serveOne(key: string, now: number): Request | undefined {
+    const queue = this.#state.queue(key)
+    if (!queue) return undefined
+    const ahead = new Ahead()
+    for (const { request, claim } of queue) {
+      if (now >= request.expires) return request
+      if (!ahead.admits(claim)) return undefined // whoever is blocked here blocks all behind it
+      if (request.phase === 'waiting' && request.claims.every(other => !this.#blocked(other, request))) {
+        request.phase = 'reserved'
+        request.expires = now + CLAIM_WINDOW
+        this.#state.changed(request)
+        this.#tell('wake', request)
+      }
+      ahead.add(claim)
+    }
+    return undefined
+  }
+
+  /** Whether a claim has to wait for somebody who stands before `request`, or before the end of the queue. */
+  #blocked(claim: Claim, request: Request | undefined): boolean {
+    const queue = this.#state.queue(claim.key)
+    if (!queue) return false
+    const ahead = new Ahead()
+    for (const other of queue) {
+      if (other.request === request) break
+      ahead.add(other.claim)
+    }
+    return !ahead.admits(claim)
+  }
+
+  #drop(request: Request, now: number): void {
+    this.#remove(request)
+    this.#serve(keysOf(request), now)
+  }
+
+  #remove(request: Request): void {
+    this.#state.remove(request)
+    this.#tell('lost', request)
+  }
+
+  #tell(type: Effect['type'], request: Request): void {
+    this.#effects.push({ type, session: request.session, id: request.id, keys: keysOf(request) })
+  }
+
+  #standing(request: Request, now: number): Standing {
+    if (request.phase === 'held') return { state: 'held', id: request.id, number: request.number }
+    let place = 0
+    let next = Infinity
+    const behind = new Set<string>()
+    for (const { key } of request.claims) {
+      const queue = this.#state.queue(key)!
+      const position = queue.findIndex(entry => entry.request === request)
+      place = Math.max(place, position)
+      if (position > 0) {
+        // The one just before it tells of its own end; the first, most often the holder, of the next change.
+        behind.add(queue[0]!.request.session).add(queue[position - 1]!.request.session)
+        next = Math.min(next, queue[0]!.request.expires - now)
+      }
+    }
+    const lookAgain =
+      request.phase === 'reserved' ? 0 : Math.min(next + place * LOOK_STAGGER, request.lease * HEARD_OF)
+    return { state: 'queued', id: request.id, place, lookAgain: Math.max(lookAgain, 0), behind: [...behind] }
+  }
+
+  /** The number of permits the key is live with, when the claim names another one. */
+  #liveMax(claim: Claim): number | undefined {
+    if (claim.mode !== 'permits') return undefined
+    for (const { claim: other } of this.#state.queue(claim.key) ?? []) {
+      if (other.mode === 'permits' && other.max !== claim.max) return other.max
+    }
+    return undefined
+  }
+}
+
+/** What stands before a place in a queue, as far as it matters to those behind. */
+class Ahead {
+  #first: Claim | undefined
+  #permits = 0
+
+  admits(claim: Claim): boolean {
+    if (!this.#first) return true
+    if (claim.mode === 'permits' && this.#first.mode === 'permits')
+      return this.#permits + claim.permits <= claim.max
+    return !conflict(this.#first, claim)
+  }
+
+  /** Adds a claim behind those before it. Once a claim was not admitted, the kinds differ and nobody is admitted. */
+  add(claim: Claim): void {
+    if (!this.#first) this.#first = claim
+    else if (this.#first.mode !== claim.mode) this.#first = { key: claim.key, mode: 'exclusive' }
+    if (claim.mode === 'permits') this.#permits += claim.permits
+  }
+}
+
+function keysOf(request: Request): string[] {
+  return request.claims.map(claim => claim.key)
+}

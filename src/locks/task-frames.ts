@@ -1,0 +1,126 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { DeadlockError } from '../errors.js'
+import { conflicting, type ClaimSet } from './claim.js'
+import type { TurnGrant } from './grant.js'
+import type { Ask, Given, Line } from './local-queue.js'
+
+/** What one `run` holds while its task goes on; nested runs are linked to the one they were called from. */
+class Frame {
+  /** The lines in which this task or one it called waits, with how many times. */
+  readonly waits = new Map<Line, number>()
+
+  constructor(
+    readonly parent: Frame | undefined,
+    readonly set: ClaimSet,
+    readonly grant: TurnGrant,
+  ) {}
+
+  *withParents(): Generator<Frame> {
+    // A plain loop variable would name `this`, which the linter takes for an alias.
+    yield this
+    if (this.parent) yield* this.parent.withParents()
+  }
+}
+
+/**
+ * Knows which task holds what, as far as it was acquired by `run`, and so finds the task that waits for itself: directly
+ * or round a circle of tasks of this process. A grant acquired by `acquire` belongs to no task, because it may be
+ * released by another one.
+ */
+export class TaskFrames {
+  readonly #storage = new AsyncLocalStorage<Frame>()
+  readonly #active = new Set<Frame>()
+
+  /** Calls `task` as one that holds the grant. */
+  async run<T>(set: ClaimSet, grant: TurnGrant, task: () => Promise<T>): Promise<T> {
+    const frame = new Frame(this.#storage.getStore(), set, grant)
+    this.#active.add(frame)
+    try {
+      return await this.#storage.run(frame, task)
+    } finally {
+      this.#active.delete(frame)
+    }
+  }
+
+  /** Whether the calling task holds anything. */
+  inside(): boolean {
+    return this.#held().length > 0
+  }
+
+  /** The grant by which the calling task holds all of these claims already, if it does. */
+  covering(set: ClaimSet): TurnGrant | undefined {
+    for (const frame of this.#held()) if (covers(frame.set, set)) return frame.grant
+    return undefined
+  }
+
+  /**
+   * Waits in a line on behalf of the calling task.
+   * @throws DeadlockError when the task would wait for itself.
+   */
+  async acquire(line: Line, ask: Ask, lines: () => Iterable<Line>): Promise<Given> {
+    const own = [...this.#held()]
+    if (own.length === 0) return line.acquire(ask)
+    this.#check(line, own, lines)
+    for (const frame of own) frame.waits.set(line, (frame.waits.get(line) ?? 0) + 1)
+    try {
+      return await line.acquire(ask)
+    } finally {
+      for (const frame of own) {
+        const times = frame.waits.get(line)! - 1
+        if (times > 0) frame.waits.set(line, times)
+        else frame.waits.delete(line)
+      }
+    }
+  }
+
+  #held(): Frame[] {
+    const frame = this.#storage.getStore()
+    // A task may outlive the run that it was started in, and holds nothing then.
+    return frame ? [...frame.withParents()].filter(other => this.#active.has(other)) : []
+  }
+
+  #check(line: Line, own: readonly Frame[], lines: () => Iterable<Line>): void {
+    const { title } = line.set
+    if (own.some(frame => conflicting(frame.set, line.set))) {
+      throw new DeadlockError(
+        `this task holds ${title} already and would wait for itself; see the option reentrant`,
+        {
+          key: title,
+        },
+      )
+    }
+    const seen = new Set<Line>()
+    const waitsFor = [{ set: line.set, order: Infinity }]
+    const add = (other: Line): void => {
+      if (seen.has(other)) return
+      seen.add(other)
+      waitsFor.push({ set: other.set, order: other.order })
+    }
+    for (const { set, order } of waitsFor) {
+      if (own.some(frame => conflicting(frame.set, set))) {
+        throw new DeadlockError(
+          `waiting for ${title} would close a circle of tasks that wait for each other`,
+          { key: title },
+        )
+      }
+      for (const frame of this.#active) {
+        if (!own.includes(frame) && conflicting(frame.set, set))
+          for (const other of frame.waits.keys()) add(other)
+      }
+      // Nobody overtakes, so whoever asked before for something in conflict is waited for, too.
+      for (const other of lines()) if (other.order < order && conflicting(other.set, set)) add(other)
+    }
+  }
+}
+
+function covers(held: ClaimSet, asked: ClaimSet): boolean {
+  return asked.claims.every(claim =>
+    held.claims.some(
+      other =>
+        other.key === claim.key &&
+        (other.mode === 'exclusive'
+          ? claim.mode !== 'permits'
+          : other.mode === 'shared' && claim.mode === 'shared'),
+    ),
+  )
+}

@@ -1,0 +1,180 @@
+import { CLAIM_WINDOW, type Engine, type Listener, type Operation, type OutcomeOf } from './engines/engine.js'
+import type { Clock } from './clock.js'
+import { channels, type LostEvent } from './diagnostics.js'
+import { ClosedError } from './errors.js'
+import type { ClaimSet } from './locks/claim.js'
+import { LeaseKeeper } from './locks/lease.js'
+import { Line } from './locks/local-queue.js'
+import { TaskFrames } from './locks/task-frames.js'
+
+/** Lines that nobody uses are kept for the next caller of their claim set, until there are this many. */
+const IDLE_LINES = 1024
+
+/** One engine session and what hangs on it: the local lines, the lease keeper, and who is to be told what. */
+export class Session implements Listener {
+  readonly keeper: LeaseKeeper
+  readonly frames: TaskFrames | undefined
+  /** Set once the box is closed or the engine has ended the session: nothing more can be asked. */
+  ending: Error | undefined
+  /** Set while the box waits for its grants to be given back: tasks that hold some may still ask for more. */
+  #draining: Error | undefined
+  readonly #lines = new Map<string, Line>()
+  /** Lines with a request in the engine's queue, by request id. */
+  readonly #queued = new Map<string, Line>()
+  readonly #watchers = new Map<string, Set<() => void>>()
+  readonly #toServe = new Set<string>()
+  #requests = 0
+  #sweepAt = IDLE_LINES
+  /** Grants in use, for a close that drains. */
+  #busy = 0
+  #onIdle: (() => void) | undefined
+
+  /** @param detectDeadlocks whether tasks are followed, so that one that waits for itself is told. */
+  constructor(
+    readonly id: string,
+    readonly engine: Engine,
+    readonly clock: Clock,
+    detectDeadlocks: boolean,
+  ) {
+    this.keeper = new LeaseKeeper(engine, clock, (set, error) => this.#publishLoss(set, error))
+    this.frames = detectDeadlocks ? new TaskFrames() : undefined
+  }
+
+  /** A request id that no other request ever had. */
+  nextRequest(): string {
+    return `${this.id}.${(++this.#requests).toString(36)}`
+  }
+
+  /** The line of all local callers with this claim set. */
+  line(set: ClaimSet, noun: string): Line {
+    const known = this.#lines.get(set.signature)
+    if (known) return known
+    if (this.#lines.size >= this.#sweepAt) this.#sweep()
+    const line = new Line(this, set, noun)
+    this.#lines.set(set.signature, line)
+    return line
+  }
+
+  /** All lines in which somebody waits, those for one caller only among them. */
+  *waitingLines(): Generator<Line> {
+    for (const line of this.#lines.values()) if (line.waiting) yield line
+    for (const line of this.#queued.values())
+      if (this.#lines.get(line.set.signature) !== line && line.waiting) yield line
+  }
+
+  /** Wake-ups for this request go to this line from now on. */
+  expectWake(id: string, line: Line): void {
+    this.#queued.set(id, line)
+  }
+
+  forgetWake(id: string): void {
+    this.#queued.delete(id)
+  }
+
+  /** Why no new request is taken; undefined when it is. */
+  refusal(): Error | undefined {
+    return this.ending ?? (this.#draining && !this.frames?.inside() ? this.#draining : undefined)
+  }
+
+  /** Takes no new requests, rejects who waits, and settles when no grant is in use. */
+  drain(): Promise<void> {
+    this.#draining = this.#closed()
+    for (const line of [...this.waitingLines()]) line.failAll(this.#draining)
+    return this.#busy === 0 ? Promise.resolve() : new Promise(resolve => (this.#onIdle = resolve))
+  }
+
+  /** Counts a grant as in use until {@link finished}. */
+  began(): void {
+    this.#busy++
+  }
+
+  finished(): void {
+    if (--this.#busy === 0) this.#onIdle?.()
+  }
+
+  /** Carries out an operation whose outcome nobody waits for; what it leaves undone ends with its lease. */
+  background(operation: Operation): void {
+    try {
+      const outcome = this.engine.submit(operation)
+      if (outcome instanceof Promise) outcome.catch(() => undefined)
+    } catch {
+      // The remnant of the request goes away with its lease.
+    }
+  }
+
+  /** @throws ClosedError or the engine's error when the session has ended. */
+  async submit<O extends Operation>(operation: O): Promise<OutcomeOf<O>> {
+    if (this.ending) throw this.ending
+    return this.engine.submit(operation)
+  }
+
+  /** Calls `task` after each change of a store key, until the returned function is called. */
+  async watch(key: string, task: () => void): Promise<() => void> {
+    const tasks = this.#watchers.get(key) ?? new Set()
+    this.#watchers.set(key, tasks)
+    tasks.add(task)
+    if (tasks.size === 1) await this.submit({ type: 'watch', session: this.id, key })
+    return () => {
+      if (!tasks.delete(task) || tasks.size > 0) return
+      this.#watchers.delete(key)
+      if (!this.ending) this.background({ type: 'unwatch', session: this.id, key })
+    }
+  }
+
+  wake(id: string): void {
+    this.#queued.get(id)?.wake(id)
+  }
+
+  lost(id: string): void {
+    const line = this.#queued.get(id)
+    if (line) line.wake(id)
+    else this.keeper.taken(id)
+  }
+
+  reserved(keys: readonly string[]): void {
+    if (this.#toServe.size === 0) {
+      // One look for all reservations of a window: whoever was woken and did not claim is dropped then.
+      this.clock.after(CLAIM_WINDOW * 1.1, () => this.#serveReserved(), false)
+    }
+    for (const key of keys) this.#toServe.add(key)
+  }
+
+  changed(key: string): void {
+    for (const task of this.#watchers.get(key) ?? []) task()
+  }
+
+  ended(cause: Error): void {
+    if (this.ending) return
+    this.ending = cause
+    this.keeper.loseAll(cause.message)
+    for (const line of [...this.waitingLines()]) line.failAll(cause)
+    for (const tasks of this.#watchers.values()) for (const task of tasks) task()
+  }
+
+  /** Ends the session from this side: waiters are rejected with a ClosedError, grants count as lost. */
+  close(): void {
+    this.ended(this.#closed())
+    this.keeper.stop()
+  }
+
+  #closed(): ClosedError {
+    return new ClosedError('the box was closed', { engine: this.engine.name })
+  }
+
+  #serveReserved(): void {
+    const keys = [...this.#toServe]
+    this.#toServe.clear()
+    if (!this.ending) this.background({ type: 'serve', keys })
+  }
+
+  #sweep(): void {
+    for (const [signature, line] of this.#lines) if (line.idle) this.#lines.delete(signature)
+    this.#sweepAt = Math.max(IDLE_LINES, 2 * this.#lines.size)
+  }
+
+  #publishLoss(set: ClaimSet, error: Error): void {
+    if (!channels.lost.hasSubscribers) return
+    const keys = set.claims.map(claim => claim.key)
+    channels.lost.publish({ engine: this.engine.name, session: this.id, keys, error } satisfies LostEvent)
+  }
+}

@@ -1,0 +1,319 @@
+import type { Commit, CommitOutcome, RecordedId } from '../engines/engine.js'
+import {
+  AbortedError,
+  BusyError,
+  ConflictError,
+  IndeterminateError,
+  LostError,
+  TimedOutError,
+} from '../errors.js'
+import type { Timer } from '../clock.js'
+import { claimSet } from '../locks/claim.js'
+import { Line, type Ask, type Given } from '../locks/local-queue.js'
+import type { Session } from '../session.js'
+import { Overlay, OverlayTransaction, type Transaction } from './transaction.js'
+import { decode } from './value.js'
+
+/** Reads a value while the keys of a transaction are being named; undefined for an absent key. */
+export type ReadValue = <T = unknown>(key: string) => Promise<T | undefined>
+/** The keys of a transaction, or a function that names them, further ones from values that it reads. */
+export type TransactionKeys =
+  readonly string[] | ((read: ReadValue) => readonly string[] | Promise<readonly string[]>)
+
+/** How a transaction ended. */
+export type TransactionOutcome<T> =
+  /** Committed now. `attempts` counts how often its keys had to be named until they held still. */
+  | { readonly applied: true; readonly result: T; readonly token: bigint; readonly attempts: number }
+  /** The same `id` was committed before; nothing was done. */
+  | { readonly applied: false }
+
+/** One transaction on its way. */
+export interface Member {
+  readonly name: (read: ReadValue) => Promise<readonly string[]>
+  readonly task: (transaction: Transaction) => unknown
+  readonly ask: Ask
+  readonly id: string | undefined
+  readonly retention: number
+  readonly mostAttempts: number
+  attempts: number
+  settled: boolean
+  timer: Timer | undefined
+  resolve(outcome: TransactionOutcome<unknown>): void
+  reject(error: unknown): void
+}
+
+/** A member with the keys that it named. */
+interface Named {
+  readonly member: Member
+  readonly keys: readonly string[]
+}
+
+/** A member whose function went through, waiting for the commit. */
+interface Done extends Named {
+  readonly result: unknown
+}
+
+/** What became of a batch beside the members that it settled: those to try again, in order. */
+export interface Leftover {
+  /** Their keys had moved, or time was over: to be tried again in a batch. */
+  readonly again: readonly Member[]
+  /** Something in the batch was refused: to be tried one by one, so that only the one at fault fails. */
+  readonly alone: readonly Member[]
+}
+
+/**
+ * Runs transactions together: one claim set over the keys of all, the functions one after the other, each seeing what
+ * those before it wrote, and one commit for all that went through. A transaction on its own is a batch of one.
+ */
+export class Batch {
+  readonly #session: Session
+  readonly #prefix: string
+  readonly #within: number
+
+  /**
+   * @param prefix what comes before each key in the engine.
+   * @param within when to commit what has been done and leave the rest for the next batch: milliseconds.
+   */
+  constructor(session: Session, prefix: string, within: number) {
+    this.#session = session
+    this.#prefix = prefix
+    this.#within = within
+  }
+
+  /** Names the keys of all, takes them, and begins; settles when the batch has sent its commit and others may begin. */
+  async run(members: readonly Member[], sent: () => void): Promise<Leftover> {
+    const named = (await Promise.all(members.map(member => this.#name(member)))).filter(
+      one => one !== undefined,
+    )
+    if (named.length === 0) return NOTHING_LEFT
+    const keys = [...new Set(named.flatMap(one => one.keys))].map(key => this.#prefix + key).sort()
+    const ids = named.flatMap(one => this.#idOf(one))
+    const set = claimSet(keys.map(key => ({ key, mode: 'exclusive' })))
+    const line = new Line(this.#session, set, 'transaction')
+    let given
+    try {
+      given = await this.#acquire(line, named, { keys, ids })
+    } catch (error) {
+      for (const { member } of named) member.reject(error)
+      return NOTHING_LEFT
+    }
+    const work = (): Promise<Leftover> => this.#work(line, given, named, keys, ids, sent)
+    const { frames } = this.#session
+    return frames ? frames.run(set, given.grant, work) : work()
+  }
+
+  async #name(member: Member): Promise<Named | undefined> {
+    if (member.settled) return undefined
+    member.attempts++
+    try {
+      return { member, keys: await member.name(key => this.#readNow(key)) }
+    } catch (error) {
+      member.reject(error)
+      return undefined
+    }
+  }
+
+  async #readNow<T>(key: string): Promise<T | undefined> {
+    const read = await this.#session.submit({ type: 'read', keys: [this.#prefix + key], ids: [] })
+    return decode(read.values[0]!.value) as T | undefined
+  }
+
+  #idOf({ member, keys }: Named): RecordedId[] {
+    return member.id === undefined ? [] : [{ key: this.#prefix + keys[0]!, id: member.id }]
+  }
+
+  async #acquire(line: Line, named: readonly Named[], read: Ask['read']): Promise<Given> {
+    const ask = named.length === 1 ? named[0]!.member.ask : this.#commonAsk(named)
+    const { frames } = this.#session
+    if (ask.wait === 0) {
+      const given = await line.attempt({ ...ask, read })
+      if (given) return given
+      throw new BusyError(`the keys ${line.set.title} are busy`, {
+        key: line.set.title,
+        engine: this.#session.engine.name,
+      })
+    }
+    const all = { ...ask, read }
+    return frames ? frames.acquire(line, all, () => this.#session.waitingLines()) : line.acquire(all)
+  }
+
+  /** Several members wait together until the last of them has given up. */
+  #commonAsk(named: readonly Named[]): Ask {
+    const controller = new AbortController()
+    let waiting = named.length
+    for (const { member } of named) {
+      const { wait, signal } = member.ask
+      const giveUp = (error: Error): void => {
+        member.reject(error)
+        if (--waiting === 0) controller.abort(error)
+      }
+      if (wait < Infinity) {
+        const error = (): Error => new TimedOutError(`the transaction got no locks within ${wait} ms`)
+        member.timer = this.#session.clock.after(wait, () => giveUp(error()), true)
+      }
+      signal?.addEventListener('abort', () => {
+        if (!member.settled) giveUp(new AbortedError('the transaction was aborted', { cause: signal.reason }))
+      })
+    }
+    const lease = Math.max(...named.map(({ member }) => member.ask.lease))
+    const label = named[0]!.member.ask.label
+    return { wait: Infinity, lease, renew: true, label, signal: controller.signal }
+  }
+
+  async #work(
+    line: Line,
+    { grant, read }: Given,
+    named: readonly Named[],
+    keys: readonly string[],
+    ids: readonly RecordedId[],
+    sent: () => void,
+  ): Promise<Leftover> {
+    const overlay = new Overlay(keys, read!)
+    const seen = new Set(ids.filter((_, index) => read!.seen[index]).map(idText))
+    const again: Member[] = []
+    const done: Done[] = []
+    const until = this.#session.clock.now() + this.#within
+    for (const [index, one] of named.entries()) {
+      const { member } = one
+      if (member.settled) continue
+      member.timer?.cancel()
+      if (index > 0 && this.#session.clock.now() >= until) {
+        again.push(member)
+        continue
+      }
+      const [id] = this.#idOf(one)
+      if (id && seen.has(idText(id))) {
+        member.resolve({ applied: false })
+        continue
+      }
+      const outcome = await this.#runOne(one, overlay, grant)
+      if (outcome === 'moved') again.push(member)
+      else if (outcome) {
+        done.push(outcome)
+        if (id) seen.add(idText(id))
+      }
+    }
+    const alone =
+      done.length > 0 ? await this.#commit(line, grant, overlay, done, sent) : await this.#release(grant)
+    return { again, alone }
+  }
+
+  /** Runs one member's function; settles the member unless it went through or its keys have moved. */
+  async #runOne(one: Named, overlay: Overlay, grant: Given['grant']): Promise<Done | 'moved' | undefined> {
+    const { member } = one
+    try {
+      const keys = await member.name(async <T>(key: string) => {
+        // A key outside was never read under these locks, so what it leads to can't be trusted either.
+        return overlay.has(this.#prefix + key)
+          ? (decode(overlay.value(this.#prefix + key)) as T)
+          : this.#readNow<T>(key)
+      })
+      if (keys.some(key => !overlay.has(this.#prefix + key)) || keys[0] !== one.keys[0])
+        return this.#moved(member, keys)
+      const transaction = new OverlayTransaction(overlay, grant, this.#prefix, keys)
+      const result = await member.task(transaction)
+      overlay.apply(transaction.writes)
+      return { member, keys, result }
+    } catch (error) {
+      member.reject(error)
+      return undefined
+    }
+  }
+
+  #moved(member: Member, keys: readonly string[]): 'moved' | undefined {
+    if (member.attempts < member.mostAttempts) return 'moved'
+    const key = keys.join(', ')
+    member.reject(
+      new ConflictError(`the keys of the transaction moved ${member.attempts} times, last to ${key}`, {
+        key,
+      }),
+    )
+    return undefined
+  }
+
+  async #release(grant: Given['grant']): Promise<readonly Member[]> {
+    // Nothing was written, so it harms nobody if the locks were lost.
+    await grant.release().catch(() => undefined)
+    return []
+  }
+
+  /** Commits what went through; gives the members that are to be tried alone. */
+  async #commit(
+    line: Line,
+    grant: Given['grant'],
+    overlay: Overlay,
+    done: readonly Done[],
+    sent: () => void,
+  ): Promise<readonly Member[]> {
+    const { id, number } = grant.hold
+    const commit: Commit = {
+      type: 'commit',
+      guard: { id, number },
+      expect: [...new Set(done.flatMap(one => one.keys))].map(key => {
+        const full = this.#prefix + key
+        return { key: full, version: overlay.read(full).version }
+      }),
+      writes: overlay.writes(),
+      record: done.flatMap(one => this.#idOf(one)),
+      retention: Math.max(...done.map(({ member }) => member.retention)),
+      release: true,
+    }
+    let outcome
+    try {
+      grant.assertHeld()
+      const committing = this.#send(commit)
+      sent()
+      outcome = await committing
+    } catch (error) {
+      for (const { member } of done) member.reject(error)
+      return this.#release(grant)
+    }
+    if (outcome.state === 'committed') {
+      line.finished(grant)
+      for (const { member, result } of done) {
+        member.resolve({ applied: true, result, token: grant.token, attempts: member.attempts })
+      }
+      return []
+    }
+    await this.#release(grant)
+    if (done.length > 1 && outcome.state !== 'lost') return done.map(({ member }) => member)
+    for (const { member } of done) this.#refused(member, outcome, line, overlay)
+    return []
+  }
+
+  /** Sends the commit; one whose answer was lost is settled by sending it again, if it has an id to be known by. */
+  async #send(commit: Commit): Promise<CommitOutcome> {
+    try {
+      return await this.#session.submit(commit)
+    } catch (error) {
+      if (!(error instanceof IndeterminateError) || commit.record.length === 0) throw error
+      const again = await this.#session.submit(commit).catch(() => {
+        throw error
+      })
+      return again.state === 'repeated' ? { state: 'committed', versions: [] } : again
+    }
+  }
+
+  #refused(member: Member, outcome: CommitOutcome, line: Line, overlay: Overlay): void {
+    const engine = this.#session.engine.name
+    if (outcome.state === 'repeated') return member.resolve({ applied: false })
+    if (outcome.state !== 'conflict') {
+      const key = line.set.title
+      return member.reject(
+        new LostError(`the locks of the transaction were lost before its commit: ${key}`, { key, engine }),
+      )
+    }
+    const key = outcome.key.slice(this.#prefix.length)
+    const read = overlay.read(outcome.key)
+    const expected = { value: decode(read.value), version: read.version }
+    const found = { value: decode(outcome.found.value), version: outcome.found.version }
+    const message = `${key} was written round the lock: expected ${read.value ?? 'nothing'} (version ${read.version}), found ${outcome.found.value ?? 'nothing'} (version ${outcome.found.version})`
+    member.reject(new ConflictError(message, { key, engine, expected, found }))
+  }
+}
+
+const NOTHING_LEFT: Leftover = { again: [], alone: [] }
+
+function idText({ key, id }: RecordedId): string {
+  return `${key.length}:${key}${id}`
+}

@@ -1,0 +1,251 @@
+import { milliseconds, type Duration } from '../duration.js'
+import { AbortedError, InvalidArgumentError, shown } from '../errors.js'
+import { checkKey } from '../locks/claim.js'
+import { checkOptions, lockAsk, type LockOptions } from '../locks/lock-options.js'
+import type { Session } from '../session.js'
+import type { Member, ReadValue, TransactionKeys, TransactionOutcome } from './batch.js'
+import type { Transaction } from './transaction.js'
+import { TransactionQueue, type GroupOptions } from './transaction-queue.js'
+import { decode, encode } from './value.js'
+
+/** A value with its version. */
+export interface StoreEntry<T = unknown> {
+  readonly value: T
+  /** The version of its last change, never used again, also over deletion. */
+  readonly version: number
+}
+
+/** How a store is used by this process. Other processes may use it otherwise. */
+export interface StoreOptions {
+  /**
+   * Lets transactions that come at the same time share locks and a commit: at most `most` of them (2 to 1024), and
+   * their functions together not much longer than `within`. They run one after the other, in call order, each seeing
+   * what those before it wrote; one that fails leaves no trace. Default: each transaction on its own.
+   */
+  group?: { most: number; within: Duration } | undefined
+}
+
+/** How a transaction is run. */
+export interface TransactionOptions extends Omit<LockOptions, 'reentrant' | 'renew'> {
+  /**
+   * Makes it idempotent: the id is recorded with the first key that was named, and a later transaction with the same
+   * first key and id does nothing, also when the key was deleted meanwhile.
+   */
+  id?: string | undefined
+  /** How long the id is kept; default one day. */
+  retention?: Duration | undefined
+  /** How often keys that are found by reading may be named anew because they moved; default 10. */
+  attempts?: number | undefined
+}
+
+const DEFAULT_RETENTION = 86_400_000
+const DEFAULT_ATTEMPTS = 10
+const RETENTION_BOUNDS = { least: 1000, most: 10 * 365 * 86_400_000 }
+const WITHIN_BOUNDS = { least: 1, most: 1000 }
+const MOST_TOGETHER = 1024
+
+/** Versioned values under text keys, kept as JSON. */
+export class Store {
+  readonly #session: Session
+  readonly #prefix: string
+  readonly #queue: TransactionQueue
+
+  /** @throws InvalidArgumentError when the name or an option is unfit. */
+  constructor(session: Session, name: string, options: StoreOptions = {}) {
+    checkKey('store', name)
+    if (name.includes('/'))
+      throw new InvalidArgumentError(`store takes a name without "/", not ${shown(name)}`)
+    this.#session = session
+    this.#prefix = `${name}/`
+    this.#queue = new TransactionQueue(session, this.#prefix, groupOptions(options))
+  }
+
+  /**
+   * The value and its version, or undefined for an absent key.
+   * @throws InvalidArgumentError, UnavailableError, ClosedError
+   */
+  async get<T = unknown>(key: string): Promise<StoreEntry<T> | undefined> {
+    const { values } = await this.#session.submit({ type: 'read', keys: [this.#key(key)], ids: [] })
+    const { value, version } = values[0]!
+    return value === undefined ? undefined : { value: decode(value) as T, version }
+  }
+
+  /**
+   * Writes whatever is there, round any lock, and gives the new version. A transaction that had read the key finds out
+   * at its commit.
+   * @throws InvalidArgumentError, UnavailableError, IndeterminateError, ClosedError
+   */
+  async put(key: string, value: unknown): Promise<number> {
+    const version = await this.#write(key, undefined, encode(key, value))
+    return version!
+  }
+
+  /**
+   * Deletes the key; with a version only if it still has that one. False when another version was found.
+   * @throws as `put`
+   */
+  async delete(key: string, version?: number): Promise<boolean> {
+    if (version !== undefined) checkVersion(version)
+    return (await this.#write(key, version, undefined)) !== undefined
+  }
+
+  /**
+   * Writes only if the key still has this version; 0 stands for an absent key. Gives the new version, or undefined when
+   * another one was found and nothing was written.
+   * @throws InvalidArgumentError, UnavailableError, IndeterminateError, ClosedError
+   */
+  async compareAndSet(key: string, version: number, value: unknown): Promise<number | undefined> {
+    checkVersion(version)
+    return this.#write(key, version, encode(key, value))
+  }
+
+  /**
+   * Takes the keys' locks, gives `task` their values, and commits all it wrote or nothing: only if the locks still hold
+   * and every key has the version that was read. The lock of a key is the mutex `<store>/<key>`. Keys named by a
+   * function are named again under the locks, and the attempt repeats when others come out.
+   * @throws ConflictError when a key was written round its lock; LostError when the locks were lost before the commit;
+   * InvalidArgumentError when `task` touches a key that was not named; what `task` throws; what `acquire` of a mutex
+   * throws. After each of these nothing was written, except after an IndeterminateError.
+   */
+  transaction<T>(
+    keys: TransactionKeys,
+    task: (transaction: Transaction) => T | Promise<T>,
+    options: TransactionOptions = {},
+  ): Promise<TransactionOutcome<T>> {
+    return new Promise((resolve, reject) => {
+      const member = this.#member(keys, task, options, resolve as Member['resolve'], reject)
+      const { signal } = member.ask
+      if (signal?.aborted) throw new AbortedError('the transaction was aborted', { cause: signal.reason })
+      this.#queue.add(member)
+    })
+  }
+
+  /**
+   * The entry of a key now and after each change, until the loop is left or the signal aborts. Changes that come
+   * together may be given as one.
+   * @throws InvalidArgumentError, UnavailableError, ClosedError
+   */
+  async *watch<T = unknown>(
+    key: string,
+    signal?: AbortSignal,
+  ): AsyncGenerator<StoreEntry<T> | undefined, void, void> {
+    let changed = true
+    let notify = (): void => undefined
+    const touch = (): void => {
+      changed = true
+      notify()
+    }
+    signal?.addEventListener('abort', touch)
+    const stop = await this.#session.watch(this.#key(key), touch)
+    try {
+      let last: number | undefined
+      while (!signal?.aborted) {
+        if (!changed) await new Promise<void>(resolve => (notify = resolve))
+        changed = false
+        if (signal?.aborted) return
+        const entry = await this.get<T>(key)
+        // Several changes may have been told one by one and read as one.
+        if (entry?.version !== last || last === undefined) yield entry
+        last = entry?.version ?? 0
+      }
+    } finally {
+      stop()
+      signal?.removeEventListener('abort', touch)
+    }
+  }
+
+  async #write(
+    key: string,
+    version: number | undefined,
+    value: string | undefined,
+  ): Promise<number | undefined> {
+    const full = this.#key(key)
+    const outcome = await this.#session.submit({
+      type: 'commit',
+      guard: undefined,
+      expect: version === undefined ? [] : [{ key: full, version }],
+      writes: [{ key: full, value }],
+      record: [],
+      retention: DEFAULT_RETENTION,
+      release: false,
+    })
+    return outcome.state === 'committed' ? outcome.versions[0]! : undefined
+  }
+
+  #key(key: string): string {
+    checkKey('key', key)
+    return this.#prefix + key
+  }
+
+  #member(
+    keys: TransactionKeys,
+    task: (transaction: Transaction) => unknown,
+    options: TransactionOptions,
+    resolve: Member['resolve'],
+    reject: (error: unknown) => void,
+  ): Member {
+    if (typeof task !== 'function') {
+      throw new InvalidArgumentError(`transaction takes a function, not ${shown(task)}`)
+    }
+    checkOptions(options, ['wait', 'lease', 'signal', 'label', 'id', 'retention', 'attempts'])
+    const { id, retention, attempts = DEFAULT_ATTEMPTS, ...lock } = options
+    if (id !== undefined) checkKey('id', id)
+    if (!Number.isSafeInteger(attempts) || attempts < 1) {
+      throw new InvalidArgumentError(`attempts takes a whole number from 1, not ${shown(attempts)}`)
+    }
+    const settle = (tell: () => void): void => {
+      if (member.settled) return
+      member.settled = true
+      member.timer?.cancel()
+      tell()
+    }
+    const member: Member = {
+      name: naming(keys),
+      task,
+      ask: lockAsk(lock),
+      id,
+      retention:
+        retention === undefined ? DEFAULT_RETENTION : milliseconds('retention', retention, RETENTION_BOUNDS),
+      mostAttempts: attempts,
+      attempts: 0,
+      settled: false,
+      timer: undefined,
+      resolve: outcome => settle(() => resolve(outcome)),
+      reject: error => settle(() => reject(error)),
+    }
+    return member
+  }
+}
+
+function groupOptions({ group, ...others }: StoreOptions): GroupOptions | undefined {
+  checkOptions(others, [])
+  if (!group) return undefined
+  checkOptions(group, ['most', 'within'])
+  if (!Number.isSafeInteger(group.most) || group.most < 2 || group.most > MOST_TOGETHER) {
+    throw new InvalidArgumentError(
+      `group.most takes a whole number from 2 to ${MOST_TOGETHER}, not ${shown(group.most)}`,
+    )
+  }
+  return { most: group.most, within: milliseconds('group.within', group.within, WITHIN_BOUNDS) }
+}
+
+function checkVersion(version: unknown): void {
+  if (!Number.isSafeInteger(version) || (version as number) < 0) {
+    throw new InvalidArgumentError(`version takes a version that was read, or 0, not ${shown(version)}`)
+  }
+}
+
+/** The naming function of a transaction; what it names is checked each time. */
+function naming(keys: TransactionKeys): (read: ReadValue) => Promise<readonly string[]> {
+  if (typeof keys === 'function') return async read => checkNamed(await keys(read))
+  const named = checkNamed(keys)
+  return () => Promise.resolve(named)
+}
+
+function checkNamed(keys: readonly string[]): readonly string[] {
+  if (!Array.isArray(keys) || keys.length === 0) {
+    throw new InvalidArgumentError(`a transaction takes at least one key, not ${shown(keys)}`)
+  }
+  for (const key of keys as unknown[]) checkKey('key', key)
+  return keys
+}

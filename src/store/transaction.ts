@@ -1,0 +1,107 @@
+import type { ReadOutcome, Versioned, Write } from '../engines/engine.js'
+import { InvalidArgumentError } from '../errors.js'
+import type { Grant } from '../locks/grant.js'
+import { decode, encode } from './value.js'
+
+/** What a transaction's function works on: the values of its keys, as they are under the locks. */
+export interface Transaction {
+  /** The value, with what this transaction has written before; undefined for an absent key. A fresh copy each time. */
+  get<T = unknown>(key: string): T | undefined
+  /** Writes at the commit. */
+  put(key: string, value: unknown): void
+  /** Deletes at the commit; deleting an absent key is fine. */
+  delete(key: string): void
+  /** The fencing token under which the commit will be made. */
+  readonly token: bigint
+  /** Aborts when the locks are lost; the commit would be rejected. */
+  readonly signal: AbortSignal
+  /** @throws LostError when the locks are lost, and the commit would be rejected. */
+  assertHeld(): void
+}
+
+/** The values that a batch of transactions read under its locks, with what its transactions wrote since. */
+export class Overlay {
+  readonly #read = new Map<string, Versioned>()
+  readonly #written = new Map<string, string | undefined>()
+
+  /** @param keys the store keys, in the order in which they were read. */
+  constructor(keys: readonly string[], outcome: ReadOutcome) {
+    keys.forEach((key, index) => this.#read.set(key, outcome.values[index]!))
+  }
+
+  has(key: string): boolean {
+    return this.#read.has(key)
+  }
+
+  /** JSON text; undefined for an absent key. */
+  value(key: string): string | undefined {
+    return this.#written.has(key) ? this.#written.get(key) : this.#read.get(key)?.value
+  }
+
+  /** What was read, whatever was written since. */
+  read(key: string): Versioned {
+    return this.#read.get(key)!
+  }
+
+  /** Takes over what one transaction wrote. */
+  apply(writes: ReadonlyMap<string, string | undefined>): void {
+    for (const [key, value] of writes) this.#written.set(key, value)
+  }
+
+  /** All that was written, the last value of each key. */
+  writes(): Write[] {
+    return [...this.#written].map(([key, value]) => ({ key, value }))
+  }
+}
+
+/** One transaction over an overlay: nothing it writes is seen by others until it is applied. */
+export class OverlayTransaction implements Transaction {
+  readonly writes = new Map<string, string | undefined>()
+  readonly #overlay: Overlay
+  readonly #grant: Grant
+  readonly #prefix: string
+  readonly #claimed: readonly string[]
+
+  /** @param claimed the keys that this transaction named, without the store's prefix. */
+  constructor(overlay: Overlay, grant: Grant, prefix: string, claimed: readonly string[]) {
+    this.#overlay = overlay
+    this.#grant = grant
+    this.#prefix = prefix
+    this.#claimed = claimed
+  }
+
+  get<T = unknown>(key: string): T | undefined {
+    const full = this.#full(key)
+    return decode(this.writes.has(full) ? this.writes.get(full) : this.#overlay.value(full)) as T | undefined
+  }
+
+  put(key: string, value: unknown): void {
+    this.writes.set(this.#full(key), encode(key, value))
+  }
+
+  delete(key: string): void {
+    this.writes.set(this.#full(key), undefined)
+  }
+
+  get token(): bigint {
+    return this.#grant.token
+  }
+
+  get signal(): AbortSignal {
+    return this.#grant.signal
+  }
+
+  assertHeld(): void {
+    this.#grant.assertHeld()
+  }
+
+  #full(key: string): string {
+    if (!this.#claimed.includes(key)) {
+      throw new InvalidArgumentError(
+        `the transaction touches ${key}, which it did not name; it named ${this.#claimed.join(', ')}`,
+        { key },
+      )
+    }
+    return this.#prefix + key
+  }
+}

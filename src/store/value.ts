@@ -1,0 +1,28 @@
+import { InvalidArgumentError, shown } from '../errors.js'
+
+/**
+ * A value as the JSON text that engines keep.
+ * @throws InvalidArgumentError for what JSON can't hold: undefined, functions, bigints, circles.
+ */
+export function encode(key: string, value: unknown): string {
+  let text: string | undefined
+  let cause: unknown
+  try {
+    // JSON.stringify gives undefined for undefined, functions and symbols, whatever its type says.
+    text = JSON.stringify(value) as string | undefined
+  } catch (error) {
+    cause = error
+  }
+  if (text === undefined) {
+    throw new InvalidArgumentError(
+      `the value of ${shown(key)} takes what JSON can hold, not ${shown(value)}`,
+      { key, cause },
+    )
+  }
+  return text
+}
+
+/** The value of a JSON text, a fresh one at each call; undefined for an absent key. */
+export function decode(text: string | undefined): unknown {
+  return text === undefined ? undefined : JSON.parse(text)
+}
