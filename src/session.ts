@@ -1,10 +1,18 @@
-import { CLAIM_WINDOW, type Engine, type Listener, type Operation, type OutcomeOf } from './engines/engine.js'
+import {
+  CLAIM_WINDOW,
+  type Awaitable,
+  type Engine,
+  type Listener,
+  type Operation,
+  type OutcomeOf,
+} from './engines/engine.js'
 import type { Clock } from './clock.js'
 import { channels, type LostEvent } from './diagnostics.js'
-import { ClosedError } from './errors.js'
+import { BusyError, ClosedError } from './errors.js'
 import type { ClaimSet } from './locks/claim.js'
 import { LeaseKeeper } from './locks/lease.js'
-import { Line } from './locks/local-queue.js'
+import type { TurnGrant } from './locks/grant.js'
+import { Line, type Ask } from './locks/local-queue.js'
 import { TaskFrames } from './locks/task-frames.js'
 
 /** Lines that nobody uses are kept for the next caller of their claim set, until there are this many. */
@@ -92,20 +100,39 @@ export class Session implements Listener {
     if (--this.#busy === 0) this.#onIdle?.()
   }
 
-  /** Carries out an operation whose outcome nobody waits for; what it leaves undone ends with its lease. */
-  background(operation: Operation): void {
-    try {
-      const outcome = this.engine.submit(operation)
-      if (outcome instanceof Promise) outcome.catch(() => undefined)
-    } catch {
-      // The remnant of the request goes away with its lease.
-    }
+  /**
+   * Waits in a line on behalf of the calling task; a wait of 0 is an attempt.
+   * @throws DeadlockError when the task would wait for itself, BusyError, and what `Line.acquire` throws
+   */
+  acquire(line: Line, ask: Ask): Promise<TurnGrant> {
+    if (ask.wait === 0) return this.#attempt(line, ask)
+    return this.frames ? this.frames.acquire(line, ask, () => this.waitingLines()) : line.acquire(ask)
   }
 
-  /** @throws ClosedError or the engine's error when the session has ended. */
+  async #attempt(line: Line, ask: Ask): Promise<TurnGrant> {
+    const grant = await line.attempt(ask)
+    if (grant) return grant
+    const { name } = this.engine
+    throw new BusyError(`${line.noun} ${line.set.title} on ${name} is busy`, {
+      key: line.set.title,
+      engine: name,
+    })
+  }
+
+  /** Sends an operation; an engine inside the process answers at once. Rejects with what ended the session. */
+  send<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>> {
+    return this.ending ? Promise.reject(this.ending) : this.engine.submit(operation)
+  }
+
+  /** Sends an operation whose outcome nobody waits for; what it leaves undone ends with its lease. */
+  background(operation: Operation): void {
+    const outcome = this.send(operation)
+    if (outcome instanceof Promise) outcome.catch(() => undefined)
+  }
+
+  /** Sends an operation and waits for the outcome. */
   async submit<O extends Operation>(operation: O): Promise<OutcomeOf<O>> {
-    if (this.ending) throw this.ending
-    return this.engine.submit(operation)
+    return this.send(operation)
   }
 
   /** Calls `task` after each change of a store key, until the returned function is called. */

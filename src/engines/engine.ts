@@ -280,8 +280,8 @@ export interface Engine {
   join(member: Member, listener: Listener): Awaitable<void>
   /**
    * Carries out one operation. Operations submitted in one tick may travel together; they are carried out in the
-   * order of submission, and the failure of one is its own.
-   * @throws UnavailableError when it was certainly not applied, IndeterminateError when it may have been.
+   * order of submission, and the failure of one is its own. Never throws: a failure is
+   * a promise rejected with UnavailableError when it was certainly not applied, IndeterminateError when it may have been.
    */
   submit<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>>
   /** Ends the session, with all it holds, and frees every handle. Never throws. */

@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.js'
+import type { ReadOutcome } from '../engines/engine.js'
 import { LostError } from '../errors.js'
 import type { Hold, LeaseKeeper } from './lease.js'
 
@@ -64,12 +65,15 @@ export class TurnGrant implements WriteGrant {
   /** Set when the caller gives it back; from then on it proves nothing. */
   released = false
 
-  /** @param grantedAt clock time when it was given, for the hold time that is published at its release. */
+  /** When it was given, if somebody listens: clock time. */
+  grantedAt: number | undefined
+
+  /** @param read what was read in the same step, if that was asked for. */
   constructor(
     giver: Giver,
     readonly hold: Hold,
     readonly turn: number,
-    readonly grantedAt: number,
+    readonly read: ReadOutcome | undefined,
   ) {
     this.#giver = giver
     this.#number = hold.number

@@ -175,12 +175,8 @@ export class LeaseKeeper {
       hold.renewing = false
       if (hold.kept) hold.status = 'unknown'
     }
-    try {
-      const answer = this.#engine.submit({ type: 'renew', id, number, lease })
-      if (answer instanceof Promise) answer.then(settle, unclear)
-      else settle(answer)
-    } catch {
-      unclear()
-    }
+    const answer = this.#engine.submit({ type: 'renew', id, number, lease })
+    if (answer instanceof Promise) answer.then(settle, unclear)
+    else settle(answer)
   }
 }

@@ -33,12 +33,6 @@ export interface Ask {
   readonly read?: ReadSet | undefined
 }
 
-/** What one caller gets. */
-export interface Given {
-  readonly grant: TurnGrant
-  readonly read: ReadOutcome | undefined
-}
-
 /** A hold goes through at most so many turns, or so many milliseconds, until others are asked for. */
 const MOST_TURNS = 16
 const LONGEST_TURNS = 5
@@ -60,7 +54,7 @@ class Waiter {
   constructor(
     readonly ask: Ask,
     readonly since: number,
-    readonly resolve: (given: Given) => void,
+    readonly resolve: (grant: TurnGrant) => void,
     readonly reject: (error: Error) => void,
   ) {}
 }
@@ -93,6 +87,8 @@ export class Line implements Giver {
   readonly #session: Session
   /** Whether a grant can be handed on: shared ones would keep a writer out who came before. */
   readonly #handsOn: boolean
+  /** Whether one hold keeps all others of this claim set out. */
+  readonly #alone: boolean
   #head: Waiter | undefined
   #tail: Waiter | undefined
   #asking: Asking | undefined
@@ -109,6 +105,7 @@ export class Line implements Giver {
     this.clock = session.clock
     this.keeper = session.keeper
     this.#handsOn = !set.claims.some(claim => claim.mode === 'shared')
+    this.#alone = set.claims.some(claim => claim.mode === 'exclusive')
   }
 
   get keys(): readonly string[] {
@@ -129,13 +126,13 @@ export class Line implements Giver {
   }
 
   /** The grant if it can be had without waiting for anybody, else undefined. */
-  attempt(ask: Ask): Awaitable<Given | undefined> {
+  attempt(ask: Ask): Awaitable<TurnGrant | undefined> {
     const refusal = this.#session.refusal()
     if (refusal) throw refusal
-    if (this.#head || (this.#holds > 0 && this.#alone())) return undefined
+    if (this.#head || (this.#holds > 0 && this.#alone)) return undefined
     const id = this.#session.nextRequest()
     const sentAt = this.clock.now()
-    const taken = (standing: Standing): Given | undefined => {
+    const taken = (standing: Standing): TurnGrant | undefined => {
       if (standing.state === 'mismatch') throw this.#mismatch(standing.key, standing.max)
       if (standing.state !== 'held') return undefined
       const hold = this.#hold(standing.number, id, sentAt, ask)
@@ -150,18 +147,21 @@ export class Line implements Giver {
   }
 
   /** The grant as soon as it is this caller's turn. */
-  acquire(ask: Ask): Promise<Given> {
+  acquire(ask: Ask): Promise<TurnGrant> {
     const refusal = this.#session.refusal()
     if (refusal) return Promise.reject(refusal)
     if (ask.signal?.aborted) return Promise.reject(this.#aborted(ask.signal))
     if (channels.requested.hasSubscribers) channels.requested.publish(this.#event() satisfies LockEvent)
-    return new Promise((resolve, reject) => {
-      const waiter = new Waiter(ask, this.clock.now(), resolve, reject)
-      this.#append(waiter)
-      this.#pump()
-      // Whoever was served at once needs neither timer nor listener.
-      if (waiter.inLine) this.#limit(waiter)
-    })
+    if (!this.#mayAsk()) return this.#stand(ask, () => undefined)
+    const id = this.#session.nextRequest()
+    const sentAt = this.clock.now()
+    const answer = this.#enqueue(id, ask, true)
+    // The short way of a free lock in an engine of this process: no waiter, no request to follow.
+    if (!(answer instanceof Promise) && answer.state === 'held') {
+      const hold = this.#begin(answer.number, id, sentAt, ask)
+      return Promise.resolve(this.#give(hold, 0, sentAt, answer.read))
+    }
+    return this.#stand(ask, () => this.#follow(this.#startAsking(id, ask, sentAt), answer))
   }
 
   /** The engine may have reserved the keys for this line's request. */
@@ -181,9 +181,8 @@ export class Line implements Giver {
 
   takeBack(grant: TurnGrant): Promise<void> {
     const { hold } = grant
-    const lost = this.keeper.isLost(hold)
     if (channels.released.hasSubscribers) this.#publishRelease(grant)
-    if (lost) {
+    if (hold.loss) {
       this.#finish()
       this.#session.background({ type: 'cancel', id: hold.id })
       this.#pump()
@@ -212,26 +211,34 @@ export class Line implements Giver {
     }
   }
 
-  /** Whether one hold keeps all others of this claim set out. */
-  #alone(): boolean {
-    return this.set.claims.some(claim => claim.mode === 'exclusive')
+  /** Puts a caller at the end of the line and does what brings the line on. */
+  #stand(ask: Ask, goOn: () => void): Promise<TurnGrant> {
+    return new Promise((resolve, reject) => {
+      const waiter = new Waiter(ask, this.clock.now(), resolve, reject)
+      this.#append(waiter)
+      goOn()
+      // Whoever was served at once needs neither timer nor listener.
+      if (waiter.inLine) this.#limit(waiter)
+    })
+  }
+
+  /** Whether a caller who comes now has to ask the engine, because nobody stands before it here. */
+  #mayAsk(): boolean {
+    return !this.#head && !this.#asking && (this.#holds === 0 || !this.#alone)
   }
 
   /** Asks the engine for the first in line, unless it has been asked or a turn will reach it. */
   #pump(): void {
-    if (this.#head && !this.#asking && (this.#holds === 0 || !this.#alone())) this.#ask(this.#head.ask)
+    const waiter = this.#head
+    if (!waiter || this.#asking || (this.#holds > 0 && this.#alone)) return
+    const { ask } = waiter
+    const asking = this.#startAsking(this.#session.nextRequest(), ask, this.clock.now())
+    this.#follow(asking, this.#enqueue(asking.id, ask, true))
   }
 
-  #ask(ask: Ask): void {
-    const id = this.#session.nextRequest()
-    const asking = this.#startAsking(id, ask)
-    this.#follow(asking, () => this.#enqueue(id, ask, true))
-  }
-
-  #startAsking(id: string, ask: Ask): Asking {
+  #startAsking(id: string, ask: Ask, sentAt: number): Asking {
     this.#session.expectWake(id, this)
     const { lease } = ask
-    const sentAt = this.clock.now()
     const order = ++orders
     return (this.#asking = {
       id,
@@ -255,7 +262,7 @@ export class Line implements Giver {
     const { claims } = this.set
     const { lease, label, read } = ask
     const session = this.#session.id
-    return this.#session.engine.submit({ type: 'enqueue', id, session, claims, lease, wait, label, read })
+    return this.#session.send({ type: 'enqueue', id, session, claims, lease, wait, label, read })
   }
 
   /** Looks where the request stands; claims what is reserved for it. */
@@ -267,22 +274,16 @@ export class Line implements Giver {
     const read = this.#head?.ask.read
     asking.sentAt = this.clock.now()
     const { id, lease } = asking
-    this.#follow(asking, () => this.#session.engine.submit({ type: 'claim', id, lease, read }))
+    this.#follow(asking, this.#session.send({ type: 'claim', id, lease, read }))
   }
 
-  /** Sends something about the line's request and goes on with the answer. */
-  #follow(asking: Asking, send: () => Awaitable<Standing>): void {
-    try {
-      const answer = send()
-      if (answer instanceof Promise) {
-        answer.then(
-          standing => this.#arrived(asking, standing),
-          (error: unknown) => this.#failed(asking, error),
-        )
-      } else this.#arrived(asking, answer)
-    } catch (error) {
-      this.#failed(asking, error)
-    }
+  /** Goes on with the answer to something that was sent about the line's request. */
+  #follow(asking: Asking, answer: Awaitable<Standing>): void {
+    if (!(answer instanceof Promise)) return this.#arrived(asking, answer)
+    answer.then(
+      standing => this.#arrived(asking, standing),
+      (error: unknown) => this.#failed(asking, error),
+    )
   }
 
   #arrived(asking: Asking, standing: Standing): void {
@@ -363,16 +364,18 @@ export class Line implements Giver {
 
   /** The engine's grant as a hold, or undefined when it came after its own deadline and was given back. */
   #hold(number: number, id: string, sentAt: number, ask: Ask): Hold | undefined {
-    const deadline = sentAt + ask.lease
-    const now = this.clock.now()
-    if (now >= deadline) {
+    if (this.clock.now() >= sentAt + ask.lease) {
       this.#session.background({ type: 'release', id, number })
       return undefined
     }
+    return this.#begin(number, id, sentAt, ask)
+  }
+
+  #begin(number: number, id: string, sentAt: number, ask: Ask): Hold {
     this.#holds++
-    this.#turnsSince = now
+    this.#turnsSince = sentAt
     this.#session.began()
-    const hold = new Hold(id, this.set, number, ask.lease, deadline, ask.renew)
+    const hold = new Hold(id, this.set, number, ask.lease, sentAt + ask.lease, ask.renew)
     this.keeper.add(hold)
     return hold
   }
@@ -384,17 +387,14 @@ export class Line implements Giver {
     waiter.resolve(this.#give(hold, turn, waiter.since, read))
   }
 
-  #give(hold: Hold, turn: number, since: number, read: ReadOutcome | undefined): Given {
-    const now = this.clock.now()
-    const grant = new TurnGrant(this, hold, turn, now)
-    if (channels.granted.hasSubscribers) {
-      channels.granted.publish({
-        ...this.#event(),
-        token: grant.token,
-        waited: now - since,
-      } satisfies GrantedEvent)
+  #give(hold: Hold, turn: number, since: number, read: ReadOutcome | undefined): TurnGrant {
+    const grant = new TurnGrant(this, hold, turn, read)
+    if (channels.granted.hasSubscribers || channels.released.hasSubscribers) {
+      grant.grantedAt = this.clock.now()
+      const waited = grant.grantedAt - since
+      channels.granted.publish({ ...this.#event(), token: grant.token, waited } satisfies GrantedEvent)
     }
-    return { grant, read }
+    return grant
   }
 
   /** Gives a hold to the next in line: as a further turn while that is fair, else by asking the engine. */
@@ -419,7 +419,7 @@ export class Line implements Giver {
   /** Keeps the hold if nobody else waits for it; else leaves it, and the line stands behind again. */
   #pass(hold: Hold, ask: Ask): Promise<void> {
     const next = this.#session.nextRequest()
-    const asking = this.#startAsking(next, ask)
+    const asking = this.#startAsking(next, ask, this.clock.now())
     const { id, number } = hold
     const { lease, label } = ask
     const settle = (standing: Standing): void => {
@@ -438,11 +438,7 @@ export class Line implements Giver {
       this.#failed(asking, error)
       throw error
     }
-    return this.#settle(
-      () => this.#session.engine.submit({ type: 'pass', id, number, next, lease, label }),
-      settle,
-      fail,
-    )
+    return settled(this.#session.send({ type: 'pass', id, number, next, lease, label }), settle, fail)
   }
 
   #kept(hold: Hold, number: number, asking: Asking, ask: Ask): void {
@@ -477,33 +473,9 @@ export class Line implements Giver {
       this.#session.background({ type: 'release', id, number })
       throw error
     }
-    const released = this.#settle(
-      () => this.#session.engine.submit({ type: 'release', id, number }),
-      settle,
-      fail,
-    )
+    const released = settled(this.#session.send({ type: 'release', id, number }), settle, fail)
     this.#pump()
     return released
-  }
-
-  #settle<T>(
-    send: () => Awaitable<T>,
-    settle: (outcome: T) => void,
-    fail: (error: unknown) => never,
-  ): Promise<void> {
-    try {
-      let outcome
-      try {
-        outcome = send()
-      } catch (error) {
-        return fail(error)
-      }
-      if (outcome instanceof Promise) return outcome.then(settle, fail)
-      settle(outcome)
-      return RELEASED
-    } catch (error) {
-      return Promise.reject(toError(error))
-    }
   }
 
   #finish(): void {
@@ -579,7 +551,8 @@ export class Line implements Giver {
   }
 
   #publishRelease(grant: TurnGrant): void {
-    const held = this.clock.now() - grant.grantedAt
+    // Unknown for one that was granted before anybody listened.
+    const held = grant.grantedAt === undefined ? 0 : this.clock.now() - grant.grantedAt
     channels.released.publish({ ...this.#event(), token: grant.token, held } satisfies ReleasedEvent)
   }
 
@@ -603,6 +576,21 @@ export class Line implements Giver {
 }
 
 const RELEASED = Promise.resolve()
+
+/** Does what follows from an answer, at once when it is there, and settles when that is done. */
+function settled<T>(
+  answer: Awaitable<T>,
+  done: (outcome: T) => void,
+  failed: (error: unknown) => never,
+): Promise<void> {
+  if (answer instanceof Promise) return answer.then(done, failed)
+  try {
+    done(answer)
+    return RELEASED
+  } catch (error) {
+    return Promise.reject(toError(error))
+  }
+}
 
 function toError(error: unknown): Error {
   if (error instanceof SignalboxError) return error

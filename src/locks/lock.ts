@@ -1,4 +1,4 @@
-import { BusyError, InvalidArgumentError, shown } from '../errors.js'
+import { InvalidArgumentError, shown } from '../errors.js'
 import type { Session } from '../session.js'
 import type { ClaimSet } from './claim.js'
 import type { Grant, TurnGrant, WriteGrant } from './grant.js'
@@ -43,8 +43,7 @@ export class ClaimLock implements Lock<WriteGrant> {
       const ask = lockAsk(options)
       const nested = this.#nested(ask)
       if (nested) return Promise.resolve(nested)
-      const given = this.#line().attempt(ask)
-      return given instanceof Promise ? given.then(later => later?.grant) : Promise.resolve(given?.grant)
+      return Promise.resolve(this.#line().attempt(ask))
     } catch (error) {
       return Promise.reject(error as Error)
     }
@@ -80,20 +79,8 @@ export class ClaimLock implements Lock<WriteGrant> {
     return result
   }
 
-  async #acquire(ask: LockAsk): Promise<TurnGrant> {
-    const line = this.#line()
-    if (ask.wait === 0) {
-      const given = await line.attempt(ask)
-      if (given) return given.grant
-      const { name } = this.#session.engine
-      const { title } = this.#set
-      throw new BusyError(`${this.#noun} ${title} on ${name} is busy`, { key: title, engine: name })
-    }
-    const { frames } = this.#session
-    const given = await (frames
-      ? frames.acquire(line, ask, () => this.#session.waitingLines())
-      : line.acquire(ask))
-    return given.grant
+  #acquire(ask: LockAsk): Promise<TurnGrant> {
+    return this.#session.acquire(this.#line(), ask)
   }
 
   #nested(ask: LockAsk): WriteGrant | undefined {

@@ -129,8 +129,8 @@ export class LockTable {
   #enqueue(operation: Enqueue, now: number): Standing {
     const known = this.#state.request(operation.id)
     if (known) return this.#standing(known, now) // a repetition whose first answer was lost
-    for (const claim of operation.claims) if (this.#state.queue(claim.key)) this.#serve([claim.key], now)
     for (const claim of operation.claims) {
+      this.#serveKey(claim.key, now)
       const max = this.#liveMax(claim)
       if (max !== undefined) return { state: 'mismatch', key: claim.key, max }
     }
@@ -163,7 +163,7 @@ export class LockTable {
     // A reservation past its window, or an entry past its lease, that nobody has needed yet is as good as new.
     request.expires = now + lease
     this.#state.changed(request)
-    if (request.phase === 'waiting') this.#serve(keysOf(request), now)
+    if (request.phase === 'waiting') this.#serveKeysOf(request, now)
     // What the service has just reserved is claimed by this very call. A grant keeps its number.
     return request.phase === 'reserved' ? this.#hold(request, now) : this.#standing(request, now)
   }
@@ -172,7 +172,7 @@ export class LockTable {
     const request = this.#state.request(id)
     if (!request) return
     this.#state.remove(request)
-    this.#serve(keysOf(request), now)
+    this.#serveKeysOf(request, now)
   }
 
   #renew(id: string, number: number, lease: number, now: number): boolean {
@@ -188,7 +188,7 @@ export class LockTable {
     const request = this.#state.request(id)
     if (request?.phase !== 'held' || request.number !== number) return false
     this.#state.remove(request)
-    this.#serve(keysOf(request), now)
+    this.#serveKeysOf(request, now)
     return now < request.expires
   }
 
@@ -208,7 +208,7 @@ export class LockTable {
       return this.#hold(request, now)
     }
     this.#state.remove(request)
-    this.#serve(keysOf(request), now)
+    this.#serveKeysOf(request, now)
     const { lease, label } = operation
     const { session, claims } = request
     return this.#enqueue(
@@ -226,7 +226,7 @@ export class LockTable {
       return entry.claim
     })
     this.#state.changed(request)
-    this.#serve(keysOf(request), now)
+    this.#serveKeysOf(request, now)
     return true
   }
 
@@ -277,10 +277,16 @@ export class LockTable {
 
   /** Drops what has expired at the front of these queues and reserves for all who can run now. */
   #serve(keys: readonly string[], now: number): void {
-    for (const key of keys) {
-      for (let expired = this.#serveOne(key, now); expired; expired = this.#serveOne(key, now))
-        this.#drop(expired, now)
-    }
+    for (const key of keys) this.#serveKey(key, now)
+  }
+
+  #serveKeysOf(request: Request, now: number): void {
+    for (const claim of request.claims) this.#serveKey(claim.key, now)
+  }
+
+  #serveKey(key: string, now: number): void {
+    for (let expired = this.#serveOne(key, now); expired; expired = this.#serveOne(key, now))
+      this.#drop(expired, now)
   }
 
   /** Serves one queue from its front; ends early with an expired request, which has to be dropped first. */
@@ -316,7 +322,7 @@ export class LockTable {
 
   #drop(request: Request, now: number): void {
     this.#remove(request)
-    this.#serve(keysOf(request), now)
+    this.#serveKeysOf(request, now)
   }
 
   #remove(request: Request): void {

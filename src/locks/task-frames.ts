@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { DeadlockError } from '../errors.js'
 import { conflicting, type ClaimSet } from './claim.js'
 import type { TurnGrant } from './grant.js'
-import type { Ask, Given, Line } from './local-queue.js'
+import type { Ask, Line } from './local-queue.js'
 
 /** What one `run` holds while its task goes on; nested runs are linked to the one they were called from. */
 class Frame {
@@ -57,9 +57,17 @@ export class TaskFrames {
    * Waits in a line on behalf of the calling task.
    * @throws DeadlockError when the task would wait for itself.
    */
-  async acquire(line: Line, ask: Ask, lines: () => Iterable<Line>): Promise<Given> {
-    const own = [...this.#held()]
-    if (own.length === 0) return line.acquire(ask)
+  acquire(line: Line, ask: Ask, lines: () => Iterable<Line>): Promise<TurnGrant> {
+    const own = this.#held()
+    return own.length === 0 ? line.acquire(ask) : this.#acquireWithin(own, line, ask, lines)
+  }
+
+  async #acquireWithin(
+    own: readonly Frame[],
+    line: Line,
+    ask: Ask,
+    lines: () => Iterable<Line>,
+  ): Promise<TurnGrant> {
     this.#check(line, own, lines)
     for (const frame of own) frame.waits.set(line, (frame.waits.get(line) ?? 0) + 1)
     try {
@@ -73,10 +81,11 @@ export class TaskFrames {
     }
   }
 
-  #held(): Frame[] {
+  #held(): readonly Frame[] {
+    if (this.#active.size === 0) return NONE
     const frame = this.#storage.getStore()
     // A task may outlive the run that it was started in, and holds nothing then.
-    return frame ? [...frame.withParents()].filter(other => this.#active.has(other)) : []
+    return frame ? [...frame.withParents()].filter(other => this.#active.has(other)) : NONE
   }
 
   #check(line: Line, own: readonly Frame[], lines: () => Iterable<Line>): void {
@@ -112,6 +121,8 @@ export class TaskFrames {
     }
   }
 }
+
+const NONE: readonly Frame[] = []
 
 function covers(held: ClaimSet, asked: ClaimSet): boolean {
   return asked.claims.every(claim =>

@@ -1,15 +1,9 @@
-import type { Commit, CommitOutcome, RecordedId } from '../engines/engine.js'
-import {
-  AbortedError,
-  BusyError,
-  ConflictError,
-  IndeterminateError,
-  LostError,
-  TimedOutError,
-} from '../errors.js'
+import type { Commit, CommitOutcome, ReadSet, RecordedId } from '../engines/engine.js'
+import { AbortedError, ConflictError, IndeterminateError, LostError, TimedOutError } from '../errors.js'
 import type { Timer } from '../clock.js'
 import { claimSet } from '../locks/claim.js'
-import { Line, type Ask, type Given } from '../locks/local-queue.js'
+import type { TurnGrant } from '../locks/grant.js'
+import { Line, type Ask } from '../locks/local-queue.js'
 import type { Session } from '../session.js'
 import { Overlay, OverlayTransaction, type Transaction } from './transaction.js'
 import { decode } from './value.js'
@@ -90,16 +84,16 @@ export class Batch {
     const ids = named.flatMap(one => this.#idOf(one))
     const set = claimSet(keys.map(key => ({ key, mode: 'exclusive' })))
     const line = new Line(this.#session, set, 'transaction')
-    let given
+    let grant: TurnGrant
     try {
-      given = await this.#acquire(line, named, { keys, ids })
+      grant = await this.#acquire(line, named, { keys, ids })
     } catch (error) {
       for (const { member } of named) member.reject(error)
       return NOTHING_LEFT
     }
-    const work = (): Promise<Leftover> => this.#work(line, given, named, keys, ids, sent)
+    const work = (): Promise<Leftover> => this.#work(line, grant, named, keys, ids, sent)
     const { frames } = this.#session
-    return frames ? frames.run(set, given.grant, work) : work()
+    return frames ? frames.run(set, grant, work) : work()
   }
 
   async #name(member: Member): Promise<Named | undefined> {
@@ -122,19 +116,9 @@ export class Batch {
     return member.id === undefined ? [] : [{ key: this.#prefix + keys[0]!, id: member.id }]
   }
 
-  async #acquire(line: Line, named: readonly Named[], read: Ask['read']): Promise<Given> {
+  #acquire(line: Line, named: readonly Named[], read: ReadSet): Promise<TurnGrant> {
     const ask = named.length === 1 ? named[0]!.member.ask : this.#commonAsk(named)
-    const { frames } = this.#session
-    if (ask.wait === 0) {
-      const given = await line.attempt({ ...ask, read })
-      if (given) return given
-      throw new BusyError(`the keys ${line.set.title} are busy`, {
-        key: line.set.title,
-        engine: this.#session.engine.name,
-      })
-    }
-    const all = { ...ask, read }
-    return frames ? frames.acquire(line, all, () => this.#session.waitingLines()) : line.acquire(all)
+    return this.#session.acquire(line, { ...ask, read })
   }
 
   /** Several members wait together until the last of them has given up. */
@@ -162,14 +146,15 @@ export class Batch {
 
   async #work(
     line: Line,
-    { grant, read }: Given,
+    grant: TurnGrant,
     named: readonly Named[],
     keys: readonly string[],
     ids: readonly RecordedId[],
     sent: () => void,
   ): Promise<Leftover> {
-    const overlay = new Overlay(keys, read!)
-    const seen = new Set(ids.filter((_, index) => read!.seen[index]).map(idText))
+    const read = grant.read!
+    const overlay = new Overlay(keys, read)
+    const seen = new Set(ids.filter((_, index) => read.seen[index]).map(idText))
     const again: Member[] = []
     const done: Done[] = []
     const until = this.#session.clock.now() + this.#within
@@ -199,7 +184,7 @@ export class Batch {
   }
 
   /** Runs one member's function; settles the member unless it went through or its keys have moved. */
-  async #runOne(one: Named, overlay: Overlay, grant: Given['grant']): Promise<Done | 'moved' | undefined> {
+  async #runOne(one: Named, overlay: Overlay, grant: TurnGrant): Promise<Done | 'moved' | undefined> {
     const { member } = one
     try {
       const keys = await member.name(async <T>(key: string) => {
@@ -231,7 +216,7 @@ export class Batch {
     return undefined
   }
 
-  async #release(grant: Given['grant']): Promise<readonly Member[]> {
+  async #release(grant: TurnGrant): Promise<readonly Member[]> {
     // Nothing was written, so it harms nobody if the locks were lost.
     await grant.release().catch(() => undefined)
     return []
@@ -240,7 +225,7 @@ export class Batch {
   /** Commits what went through; gives the members that are to be tried alone. */
   async #commit(
     line: Line,
-    grant: Given['grant'],
+    grant: TurnGrant,
     overlay: Overlay,
     done: readonly Done[],
     sent: () => void,

@@ -1,0 +1,305 @@
+import { UnavailableError } from '../../errors.js'
+
+/** What a column holds. Whole numbers are exact up to 2^53 - 1; text takes no NUL character. */
+export type SqlValue = string | number | null | Uint8Array
+
+/** A row: its columns in the order of the statement. */
+export type SqlRow = readonly SqlValue[]
+
+/** A prepared statement. All calls are synchronous; each throws SqliteError when SQLite refuses. */
+export interface Statement {
+  /** The first row, or undefined when there is none. */
+  get(...values: readonly SqlValue[]): SqlRow | undefined
+  /** All rows. */
+  all(...values: readonly SqlValue[]): SqlRow[]
+  /** Runs a statement that returns no rows and tells how many rows it changed. */
+  run(...values: readonly SqlValue[]): number
+}
+
+/** One connection to one database file, for one thread. */
+export interface Connection {
+  /** Runs statements that take no values and whose rows nobody wants. */
+  exec(sql: string): void
+  /** Prepares a statement. Its columns must have different names. */
+  prepare(sql: string): Statement
+  /** Starts a write transaction; false when another connection has the write lock. */
+  begin(): boolean
+  /**
+   * Rolls back what is open and gives the connection up; nothing can be done through it or its statements afterwards.
+   * Doing so twice is harmless.
+   */
+  close(): void
+}
+
+/** What SQLite says went wrong, as far as callers treat it differently. */
+export type SqliteErrorCode =
+  'BUSY' | 'READONLY' | 'IOERR' | 'CORRUPT' | 'FULL' | 'CANTOPEN' | 'CONSTRAINT' | 'NOTADB' | 'OTHER'
+
+/** SQLite's primary result codes, https://www.sqlite.org/rescode.html */
+const CODES: Readonly<Record<number, SqliteErrorCode>> = {
+  5: 'BUSY',
+  8: 'READONLY',
+  10: 'IOERR',
+  11: 'CORRUPT',
+  13: 'FULL',
+  14: 'CANTOPEN',
+  19: 'CONSTRAINT',
+  26: 'NOTADB',
+}
+
+/** SQLite refused; `extended` is its extended result code, 0 where the library told none. */
+export class SqliteError extends Error {
+  readonly code: SqliteErrorCode
+  readonly extended: number
+
+  constructor(message: string, extended: number, cause: unknown) {
+    super(message, { cause })
+    this.name = 'SqliteError'
+    this.extended = extended
+    this.code = CODES[extended & 0xff] ?? 'OTHER'
+  }
+}
+
+/** A SQLite library that this runtime can load. */
+export interface Sqlite {
+  readonly name: 'node:sqlite' | 'libsql'
+  /** Opens a database file, which is created when it is absent. Nothing waits: a locked database is BUSY at once. */
+  open(path: string): Connection
+}
+
+interface NativeStatement {
+  get(...values: unknown[]): unknown
+  all(...values: unknown[]): unknown[]
+  run(...values: unknown[]): { changes: number | bigint }
+}
+
+interface NativeDatabase {
+  exec(sql: string): void
+  prepare(sql: string): NativeStatement
+  close(): void
+}
+
+type NativeLibrary =
+  | { readonly name: 'node:sqlite'; readonly Database: new (path: string) => NativeDatabase }
+  | { readonly name: 'libsql'; readonly Database: new (path: string) => NativeDatabase }
+
+/**
+ * Where the loaded library is kept for every copy of this module in the process. Two SQLite libraries must never open
+ * one file in one process: POSIX drops all of a process's locks on a file when any descriptor of it is closed, and only
+ * within one library does SQLite know of the others (https://www.sqlite.org/howtocorrupt.html, 2.2.1).
+ */
+const LOADED = Symbol.for('signalbox.sqlite')
+
+/**
+ * Loads the SQLite that this runtime has, `node:sqlite`, or else the package `libsql`.
+ * @throws UnavailableError that says what to install when there is neither.
+ */
+export async function loadSqlite(): Promise<Sqlite> {
+  const shared = globalThis as { [LOADED]?: Promise<NativeLibrary> }
+  const loading = (shared[LOADED] ??= load())
+  try {
+    const library = await loading
+    return { name: library.name, open: path => open(library, path) }
+  } catch (error) {
+    // What is missing now may be installed before the next call.
+    if (shared[LOADED] === loading) delete shared[LOADED]
+    throw error
+  }
+}
+
+async function load(): Promise<NativeLibrary> {
+  const builtIn = process.getBuiltinModule('node:sqlite' as 'node:fs') as unknown
+  if (builtIn !== undefined) {
+    const { DatabaseSync } = builtIn as { DatabaseSync: new (path: string) => NativeDatabase }
+    return { name: 'node:sqlite', Database: DatabaseSync }
+  }
+  try {
+    const { default: Database } = await import('libsql')
+    return { name: 'libsql', Database: Database as unknown as new (path: string) => NativeDatabase }
+  } catch (cause) {
+    throw new UnavailableError(
+      `The file engine needs SQLite, which Node ${process.versions.node} does not bring: ` +
+        'run `npm install libsql`, or use Node 22.13 or later',
+      { cause },
+    )
+  }
+}
+
+function open(library: NativeLibrary, path: string): Connection {
+  const native = translated(() => new library.Database(path))
+  return new NativeConnection(native, library.name === 'libsql' ? forLibsql : forNode)
+}
+
+/** Makes a native statement answer rows as arrays. */
+type Adapter = (native: NativeStatement) => Statement
+
+function forNode(native: NativeStatement & { setReturnArrays?(enabled: boolean): void }): Statement {
+  // Before Node 22.16 rows come as objects, with the columns in order.
+  const toRow =
+    native.setReturnArrays === undefined ? (row: object) => Object.values(row) as SqlRow : undefined
+  native.setReturnArrays?.(true)
+  return {
+    get(...values) {
+      const row = native.get(...values)
+      return row !== undefined && toRow ? toRow(row as object) : (row as SqlRow | undefined)
+    },
+    all(...values) {
+      const rows = native.all(...values)
+      return toRow ? rows.map(row => toRow(row as object)) : (rows as SqlRow[])
+    },
+    run: (...values) => Number(native.run(...values).changes),
+  }
+}
+
+function forLibsql(
+  native: NativeStatement & { readonly reader: boolean; raw(enabled: boolean): void },
+): Statement {
+  if (native.reader) native.raw(true)
+  return {
+    // libsql takes a lone null or blob for named parameters, but an array always for positions.
+    get: (...values) => native.get(values) as SqlRow | undefined,
+    all: (...values) => native.all(values) as SqlRow[],
+    run: (...values) => native.run(values).changes as number,
+  }
+}
+
+class NativeConnection implements Connection {
+  #native: NativeDatabase | undefined
+  readonly #adapt: Adapter
+  readonly #statements = new Set<PreparedStatement>()
+
+  constructor(native: NativeDatabase, adapter: unknown) {
+    this.#native = native
+    this.#adapt = adapter as Adapter
+  }
+
+  exec(sql: string): void {
+    const native = this.#opened()
+    translated(() => native.exec(sql))
+  }
+
+  prepare(sql: string): Statement {
+    const native = this.#opened()
+    const statement = new PreparedStatement(translated(() => this.#adapt(native.prepare(sql))))
+    this.#statements.add(statement)
+    return statement
+  }
+
+  begin(): boolean {
+    const native = this.#opened()
+    // Being refused is common here, and half its cost is the stack trace that nobody reads.
+    const limit = Error.stackTraceLimit
+    Error.stackTraceLimit = 0
+    try {
+      native.exec('begin immediate')
+      return true
+    } catch (error) {
+      if ((resultCode(error) & 0xff) !== 5) throw toSqliteError(error)
+      return false
+    } finally {
+      Error.stackTraceLimit = limit
+    }
+  }
+
+  close(): void {
+    const native = this.#native
+    if (native === undefined) return
+    this.#native = undefined
+    // libsql keeps a closed database open until the last of its statements is garbage, so nothing may hold on to them,
+    // and a transaction left open would keep the write lock for as long.
+    for (const statement of this.#statements) statement.finalize()
+    this.#statements.clear()
+    try {
+      native.exec('rollback')
+    } catch {
+      // There was no transaction.
+    }
+    translated(() => native.close())
+  }
+
+  #opened(): NativeDatabase {
+    if (this.#native === undefined) throw new SqliteError('the database is closed', 0, undefined)
+    return this.#native
+  }
+}
+
+class PreparedStatement implements Statement {
+  #native: Statement | undefined
+
+  constructor(native: Statement) {
+    this.#native = native
+  }
+
+  get(...values: readonly SqlValue[]): SqlRow | undefined {
+    check(values)
+    try {
+      return this.#prepared().get(...values)
+    } catch (error) {
+      throw toSqliteError(error)
+    }
+  }
+
+  all(...values: readonly SqlValue[]): SqlRow[] {
+    check(values)
+    try {
+      return this.#prepared().all(...values)
+    } catch (error) {
+      throw toSqliteError(error)
+    }
+  }
+
+  run(...values: readonly SqlValue[]): number {
+    check(values)
+    try {
+      return this.#prepared().run(...values)
+    } catch (error) {
+      throw toSqliteError(error)
+    }
+  }
+
+  finalize(): void {
+    this.#native = undefined
+  }
+
+  #prepared(): Statement {
+    if (this.#native === undefined) throw new SqliteError('the database is closed', 0, undefined)
+    return this.#native
+  }
+}
+
+/** Refuses what one of the libraries would take for something else: libsql ends text at NUL and dies of a boolean. */
+function check(values: readonly unknown[]): void {
+  for (const value of values) {
+    if (typeof value === 'string' ? value.includes('\0') : !isPlain(value)) {
+      throw new TypeError('SQL values are text without NUL, numbers, null and Uint8Array')
+    }
+  }
+}
+
+function isPlain(value: unknown): boolean {
+  return typeof value === 'number' || value === null || value instanceof Uint8Array
+}
+
+function translated<T>(call: () => T): T {
+  try {
+    return call()
+  } catch (error) {
+    throw toSqliteError(error)
+  }
+}
+
+function toSqliteError(error: unknown): unknown {
+  const extended = resultCode(error)
+  const message = error instanceof Error ? error.message : String(error)
+  return error instanceof SqliteError ? error : new SqliteError(message, extended, error)
+}
+
+/** SQLite's extended result code: `errcode` in node:sqlite, `rawCode` in libsql; 0 for any other error. */
+function resultCode(error: unknown): number {
+  const { errcode, rawCode, message } = error as { errcode?: unknown; rawCode?: unknown; message?: unknown }
+  if (typeof errcode === 'number') return errcode
+  if (typeof rawCode === 'number') return rawCode
+  // libsql gives the code of a failed open in its text only: `ConnectionFailed("... path: 14")`.
+  const failedOpen = typeof message === 'string' ? /^ConnectionFailed\(.*: (\d+)"\)$/s.exec(message) : null
+  return failedOpen ? Number(failedOpen[1]) : 0
+}

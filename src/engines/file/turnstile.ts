@@ -1,0 +1,69 @@
+import { closeSync, constants, openSync, readSync, writeSync } from 'node:fs'
+import { threadId } from 'node:worker_threads'
+import type { Clock } from '../../clock.js'
+
+const PLACES = 256
+/** Two 64-bit floats a place: since when its owner waits, and when the owner last said so. */
+const PLACE_SIZE = 16
+/** A mark counts for so many milliseconds after it was last set: its owner may be dead or stopped. */
+const FRESH = 10
+
+/**
+ * Who waits for the write lock of a database, eldest first. SQLite's lock has no queue: whoever tries at the right
+ * moment has it, so under load one writer can starve. Waiters leave a mark in a small file beside the database, and
+ * writers look there before they try. Marks are hints: a wrong one costs time and nothing else, so they need no lock.
+ */
+export class Turnstile {
+  readonly #descriptor: number
+  readonly #place: number
+  readonly #clock: Clock
+  readonly #marks = new Float64Array((PLACES * PLACE_SIZE) / Float64Array.BYTES_PER_ELEMENT)
+  readonly #own = new Float64Array(PLACE_SIZE / Float64Array.BYTES_PER_ELEMENT)
+
+  private constructor(descriptor: number, place: number, clock: Clock) {
+    this.#descriptor = descriptor
+    this.#place = place
+    this.#clock = clock
+  }
+
+  /** Opens the marks of a database. The clock has to be the same in all processes of the machine. */
+  static open(database: string, clock: Clock): Turnstile {
+    const descriptor = openSync(`${database}-turns`, constants.O_RDWR | constants.O_CREAT, 0o666)
+    // Processes started together have neighbouring ids, so each gets a place of its own; sharing one is harmless.
+    return new Turnstile(descriptor, (process.pid + threadId * 61) % PLACES, clock)
+  }
+
+  /** Says that this thread waits since then. Has to be repeated while it waits. */
+  wait(since: number): void {
+    this.#set(since, this.#clock.now())
+  }
+
+  /** Takes the mark back. */
+  leave(): void {
+    this.#set(0, 0)
+  }
+
+  /** How many others wait for longer than since `since`. */
+  elders(since: number): number {
+    const length = readSync(this.#descriptor, this.#marks, 0, PLACES * PLACE_SIZE, 0)
+    const stale = this.#clock.now() - FRESH
+    const places = Math.floor(length / PLACE_SIZE)
+    let elders = 0
+    for (let place = 0; place < places; place++) {
+      if (place === this.#place || this.#marks[2 * place + 1]! < stale) continue
+      const other = this.#marks[2 * place]!
+      if (other < since || (other === since && place < this.#place)) elders++
+    }
+    return elders
+  }
+
+  close(): void {
+    closeSync(this.#descriptor)
+  }
+
+  #set(since: number, said: number): void {
+    this.#own[0] = since
+    this.#own[1] = said
+    writeSync(this.#descriptor, this.#own, 0, PLACE_SIZE, this.#place * PLACE_SIZE)
+  }
+}
