@@ -158,6 +158,10 @@ export class Session implements Listener {
     else this.keeper.taken(id)
   }
 
+  wanted(id: string): void {
+    this.keeper.wanted(id)
+  }
+
   reserved(keys: readonly string[]): void {
     if (this.#toServe.size === 0) {
       // One look for all reservations of a window: whoever was woken and did not claim is dropped then.
@@ -172,8 +176,8 @@ export class Session implements Listener {
 
   ended(cause: Error): void {
     if (this.ending) return
-    this.ending = cause
     this.keeper.loseAll(cause.message)
+    this.ending = cause
     for (const line of [...this.waitingLines()]) line.failAll(cause)
     for (const tasks of this.#watchers.values()) for (const task of tasks) task()
   }

@@ -257,6 +257,11 @@ export interface Listener {
   wake(id: string): void
   /** The grant was taken away. */
   lost(id: string): void
+  /**
+   * Somebody waits for what this grant holds. Told at once, before that other request is decided, by engines that say
+   * `tellsWanted`; by others not at all.
+   */
+  wanted(id: string): void
   /** An operation of this box reserved these keys for another session; somebody has to look after the window. */
   reserved(keys: readonly string[]): void
   /** A watched store key has changed. */
@@ -273,6 +278,8 @@ export interface Engine {
   /** For messages: the URL without passwords. */
   readonly name: string
   readonly guarantees: Guarantees
+  /** Whether `Listener.wanted` is told reliably, so that a released grant can be kept for the next caller here. */
+  readonly tellsWanted: boolean
   /**
    * Starts the session. Called once, before anything else.
    * @throws UnavailableError when the engine can't be reached or refuses; InvalidArgumentError for an unfit place.

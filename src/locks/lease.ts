@@ -18,17 +18,18 @@ export class Hold {
   onLost: (() => void) | undefined
   /** When the keeper looks at it next: clock time. */
   due = 0
-  /** Neighbours in the keeper's list; both undefined and not `kept` when outside. */
-  previous: Hold | undefined
-  next: Hold | undefined
-  kept = false
   renewing = false
+  /** Whether somebody waits for it in the engine, as far as the engine tells. */
+  contested = false
+  /** Set while nobody uses it: gives it back. */
+  unused: (() => void) | undefined
 
   /**
    * @param number the engine's number of the grant, the upper part of its tokens.
    * @param lease how long it outlives silence: milliseconds.
    * @param deadline until when it is certainly held: clock time, counted from before the request was sent.
    * @param renew whether the keeper renews it.
+   * @param label what the engine shows with it.
    */
   constructor(
     readonly id: string,
@@ -37,6 +38,7 @@ export class Hold {
     public lease: number,
     public deadline: number,
     public renew: boolean,
+    public label: string | undefined,
   ) {}
 }
 
@@ -47,6 +49,8 @@ const TOGETHER = 1 / 20
 /** After a renewal without a clear answer, this part of the lease passes until the next: milliseconds. */
 const RETRY_AFTER = 1 / 12
 const SHORTEST_RETRY = 10
+/** So many holds may have been kept although nobody used them. */
+const MOST_KEPT = 64
 
 /**
  * Keeps all leases of a box alive with one timer: those due at about the same time are renewed together. It apart from
@@ -56,7 +60,9 @@ export class LeaseKeeper {
   readonly #engine: Engine
   readonly #clock: Clock
   readonly #onLoss: (set: ClaimSet, error: LostError) => void
-  #first: Hold | undefined
+  readonly #holds = new Map<string, Hold>()
+  /** Those that nobody used at some time, the longest known first. */
+  readonly #kept = new Set<Hold>()
   #timer: Timer | undefined
   #timerAt = Infinity
 
@@ -69,10 +75,7 @@ export class LeaseKeeper {
 
   /** Looks after the hold from now on. */
   add(hold: Hold): void {
-    hold.kept = true
-    hold.next = this.#first
-    if (this.#first) this.#first.previous = hold
-    this.#first = hold
+    this.#holds.set(hold.id, hold)
     this.schedule(hold)
   }
 
@@ -84,12 +87,20 @@ export class LeaseKeeper {
 
   /** Looks after it no longer. The timer stays as it is: setting it anew for every release would cost more. */
   remove(hold: Hold): void {
-    if (!hold.kept) return
-    hold.kept = false
-    if (hold.previous) hold.previous.next = hold.next
-    else this.#first = hold.next
-    if (hold.next) hold.next.previous = hold.previous
-    hold.previous = hold.next = undefined
+    this.#holds.delete(hold.id)
+    this.#kept.delete(hold)
+  }
+
+  /** Keeps a hold that nobody uses for the next caller; the longest known of too many is given back. */
+  keep(hold: Hold, giveBack: () => void): void {
+    hold.unused = giveBack
+    if (this.#kept.has(hold)) return
+    this.#kept.add(hold)
+    if (this.#kept.size <= MOST_KEPT) return
+    for (const oldest of this.#kept) {
+      this.#kept.delete(oldest)
+      return oldest.unused?.()
+    }
   }
 
   /** Whether the hold is lost by now; a passed deadline is found here even when no timer has run. */
@@ -99,9 +110,10 @@ export class LeaseKeeper {
     return hold.loss !== undefined
   }
 
-  /** Marks a hold as lost and tells its user. */
+  /** Marks a hold as lost and tells its user; one that nobody uses is only given up. */
   lose(hold: Hold, why: string): void {
     if (hold.loss) return
+    if (hold.unused) return hold.unused()
     this.remove(hold)
     hold.status = 'lost'
     const { title } = hold.set
@@ -115,21 +127,27 @@ export class LeaseKeeper {
 
   /** The engine says that this grant was taken away. */
   taken(id: string): void {
-    for (let hold = this.#first; hold; hold = hold.next) {
-      if (hold.id === id) return this.lose(hold, 'it was taken away')
-    }
+    const hold = this.#holds.get(id)
+    if (hold) this.lose(hold, 'it was taken away')
   }
 
-  /** Every hold is lost: the session has ended. */
+  /** The engine says that somebody waits for this grant: it is given back as soon as nobody uses it. */
+  wanted(id: string): void {
+    const hold = this.#holds.get(id)
+    if (!hold) return
+    hold.contested = true
+    hold.unused?.()
+  }
+
+  /** Every hold in use is lost: the session has ended. What nobody uses was no more than kept. */
   loseAll(why: string): void {
-    while (this.#first) this.lose(this.#first, why)
+    for (const hold of [...this.#holds.values()]) this.lose(hold, why)
   }
 
-  /** Forgets everything and stops the timer. */
+  /** Stops the timer. */
   stop(): void {
     this.#timer?.cancel()
     this.#timerAt = Infinity
-    this.#first = undefined
   }
 
   #arm(at: number): void {
@@ -144,17 +162,20 @@ export class LeaseKeeper {
     this.#timerAt = Infinity
     const now = this.#clock.now()
     let next = Infinity
-    for (let hold = this.#first, following; hold; hold = following) {
-      following = hold.next
+    for (const hold of [...this.#holds.values()]) {
       if (now >= hold.deadline) {
         this.isLost(hold)
+        continue
+      }
+      if (hold.unused && hold.due <= now) {
+        hold.unused()
         continue
       }
       if (hold.renew && hold.due <= now + hold.lease * TOGETHER) {
         if (!hold.renewing) this.#renew(hold, now)
         hold.due = Math.min(now + Math.max(hold.lease * RETRY_AFTER, SHORTEST_RETRY), hold.deadline)
       }
-      if (hold.kept) next = Math.min(next, hold.due)
+      if (!hold.loss) next = Math.min(next, hold.due)
     }
     if (next < Infinity) this.#arm(next)
   }
@@ -165,7 +186,7 @@ export class LeaseKeeper {
     const settle = (renewed: boolean): void => {
       hold.renewing = false
       // The answer may be to a number that was passed on meanwhile, or come after the hold was given back.
-      if (!hold.kept || hold.number !== number) return
+      if (!this.#holds.has(id) || hold.number !== number) return
       if (!renewed) return this.lose(hold, 'the engine has given it up')
       hold.status = 'renewed'
       hold.deadline = Math.max(hold.deadline, sentAt + lease)
@@ -173,7 +194,7 @@ export class LeaseKeeper {
     }
     const unclear = (): void => {
       hold.renewing = false
-      if (hold.kept) hold.status = 'unknown'
+      if (this.#holds.has(id)) hold.status = 'unknown'
     }
     const answer = this.#engine.submit({ type: 'renew', id, number, lease })
     if (answer instanceof Promise) answer.then(settle, unclear)

@@ -36,6 +36,8 @@ export interface Ask {
 /** A hold goes through at most so many turns, or so many milliseconds, until others are asked for. */
 const MOST_TURNS = 16
 const LONGEST_TURNS = 5
+/** The last turn that the token has room for. */
+const LAST_TURN = 1023
 /** A turn gets at least this part of the lease; below it the engine is asked for a full one. */
 const ENOUGH_LEASE = 1 / 2
 /** The pause after a look that found the engine out of reach: milliseconds. */
@@ -95,6 +97,9 @@ export class Line implements Giver {
   /** How many holds of this line are in use. */
   #holds = 0
   #turnsSince = 0
+  /** A hold that was released by its last user and is kept for the next one here. */
+  #spare: { readonly hold: Hold; readonly turn: number } | undefined
+  readonly #giveBackSpare = (): void => this.#dropSpare()
 
   constructor(
     session: Session,
@@ -117,7 +122,7 @@ export class Line implements Giver {
   }
 
   get idle(): boolean {
-    return !this.#head && !this.#asking && this.#holds === 0
+    return !this.#head && !this.#asking && this.#holds === 0 && !this.#spare
   }
 
   /** Which of two waiting lines asked first; Infinity when this one has not asked. */
@@ -129,6 +134,8 @@ export class Line implements Giver {
   attempt(ask: Ask): Awaitable<TurnGrant | undefined> {
     const refusal = this.#session.refusal()
     if (refusal) throw refusal
+    const again = this.#again(ask)
+    if (again) return again
     if (this.#head || (this.#holds > 0 && this.#alone)) return undefined
     const id = this.#session.nextRequest()
     const sentAt = this.clock.now()
@@ -152,6 +159,8 @@ export class Line implements Giver {
     if (refusal) return Promise.reject(refusal)
     if (ask.signal?.aborted) return Promise.reject(this.#aborted(ask.signal))
     if (channels.requested.hasSubscribers) channels.requested.publish(this.#event() satisfies LockEvent)
+    const again = this.#again(ask)
+    if (again) return Promise.resolve(again)
     if (!this.#mayAsk()) return this.#stand(ask, () => undefined)
     const id = this.#session.nextRequest()
     const sentAt = this.clock.now()
@@ -189,6 +198,10 @@ export class Line implements Giver {
       return Promise.reject(hold.loss!)
     }
     if (this.#head && !this.#asking && this.#handsOn) return this.#handOn(grant)
+    if (this.#alone && !this.#head && this.#uncontested(grant)) {
+      this.#keep(grant)
+      return RELEASED
+    }
     return this.#giveUp(hold)
   }
 
@@ -209,6 +222,56 @@ export class Line implements Giver {
       this.keeper.lose(hold, 'the engine has given it up')
       throw hold.loss!
     }
+  }
+
+  /**
+   * Keeps a released hold for the next caller here, because the engine tells as soon as somebody else wants it. Only then
+   * is it given back: a biased lock, as virtual machines have for objects that one thread uses over and over.
+   */
+  #keep(grant: TurnGrant): void {
+    const { hold, turn } = grant
+    this.#finish()
+    this.#spare = { hold, turn }
+    this.keeper.keep(hold, this.#giveBackSpare)
+  }
+
+  /** A further turn on a hold that was kept, if it fits the caller. */
+  #again(ask: Ask): TurnGrant | undefined {
+    if (!this.#spare) return undefined
+    const { hold, turn } = this.#spare
+    const now = this.clock.now()
+    if (ask.label !== hold.label || !this.#turnFits(hold, ask, now)) {
+      this.#dropSpare()
+      return undefined
+    }
+    this.#spare = undefined
+    hold.unused = undefined
+    this.#holds++
+    this.#session.began()
+    return this.#give(hold, turn + 1, now, undefined)
+  }
+
+  #dropSpare(): void {
+    const { hold } = this.#spare!
+    this.#spare = undefined
+    hold.unused = undefined
+    this.keeper.remove(hold)
+    this.#session.background({ type: 'release', id: hold.id, number: hold.number })
+  }
+
+  /** Whether it is known that nobody else waits for the hold, and its number has room for one more turn. */
+  #uncontested({ hold, turn }: TurnGrant): boolean {
+    return this.#session.engine.tellsWanted && !hold.contested && turn < LAST_TURN
+  }
+
+  /** Whether what is left of a hold is what the caller asks for. */
+  #turnFits(hold: Hold, ask: Ask, now: number): boolean {
+    return (
+      ask.lease === hold.lease &&
+      ask.renew === hold.renew &&
+      !ask.read &&
+      hold.deadline - now >= hold.lease * ENOUGH_LEASE
+    )
   }
 
   /** Puts a caller at the end of the line and does what brings the line on. */
@@ -375,7 +438,7 @@ export class Line implements Giver {
     this.#holds++
     this.#turnsSince = sentAt
     this.#session.began()
-    const hold = new Hold(id, this.set, number, ask.lease, sentAt + ask.lease, ask.renew)
+    const hold = new Hold(id, this.set, number, ask.lease, sentAt + ask.lease, ask.renew, ask.label)
     this.keeper.add(hold)
     return hold
   }
@@ -403,12 +466,8 @@ export class Line implements Giver {
     const { ask } = this.#head!
     const now = this.clock.now()
     if (
-      grant.turn + 1 < MOST_TURNS &&
-      now - this.#turnsSince < LONGEST_TURNS &&
-      ask.lease === hold.lease &&
-      ask.renew === hold.renew &&
-      !ask.read &&
-      hold.deadline - now >= hold.lease * ENOUGH_LEASE
+      (this.#uncontested(grant) || (grant.turn + 1 < MOST_TURNS && now - this.#turnsSince < LONGEST_TURNS)) &&
+      this.#turnFits(hold, ask, now)
     ) {
       this.#serve(hold, grant.turn + 1)
       return Promise.resolve()
@@ -446,8 +505,10 @@ export class Line implements Giver {
     hold.number = number
     hold.lease = ask.lease
     hold.renew = ask.renew
+    hold.label = ask.label
     hold.deadline = asking.sentAt + ask.lease
     hold.status = 'held'
+    hold.contested = false
     const now = this.clock.now()
     const waiter = this.#head
     if (!waiter || waiter.ask.lease !== ask.lease || waiter.ask.renew !== ask.renew || now >= hold.deadline) {

@@ -3,15 +3,18 @@ import type { Guarantees } from '../../guarantees.js'
 import { LockTable, type Effect } from '../../locks/table.js'
 import { decideCommit, readAll } from '../../store/commit.js'
 import type {
+  ClaimReserved,
   Commit,
   CommitOutcome,
   Engine,
+  Enqueue,
   Listener,
   Member,
   Operation,
   OutcomeOf,
   Outcomes,
   ReadSet,
+  Standing,
 } from '../engine.js'
 import { MemoryState } from './state.js'
 
@@ -47,6 +50,7 @@ export class MemorySpace {
 /** The lock table in a variable: locks and state within one thread, every answer at once. */
 export class MemoryEngine implements Engine {
   readonly guarantees = memoryGuarantees
+  readonly tellsWanted = true
   readonly #space: MemorySpace
   readonly #clock: Clock
   #session = ''
@@ -85,11 +89,14 @@ export class MemoryEngine implements Engine {
   #carryOut(operation: Operation, now: number): Outcomes[keyof Outcomes] {
     switch (operation.type) {
       case 'enqueue':
-      case 'claim': {
-        const standing = this.#space.table.decide(operation, now)
-        if (!operation.read || standing.state !== 'held') return standing
-        return { ...standing, read: readAll(this.#space.state, operation.read) }
-      }
+        for (const claim of operation.claims) this.#tellWanted(claim.key)
+        return this.#read(operation, now)
+      case 'claim':
+        return this.#read(operation, now)
+      case 'inspect':
+        // What is kept without being used is nobody's.
+        for (const key of this.#space.state.keys(operation.prefix)) this.#tellWanted(key)
+        return this.#space.table.decide(operation, now)
       case 'read':
         return readAll(this.#space.state, operation satisfies ReadSet)
       case 'commit':
@@ -105,6 +112,21 @@ export class MemoryEngine implements Engine {
       }
       default:
         return this.#space.table.decide(operation, now)
+    }
+  }
+
+  #read(operation: Enqueue | ClaimReserved, now: number): Standing {
+    const standing = this.#space.table.decide(operation, now)
+    if (!operation.read || standing.state !== 'held') return standing
+    return { ...standing, read: readAll(this.#space.state, operation.read) }
+  }
+
+  #tellWanted(key: string): void {
+    const queue = this.#space.state.queue(key)
+    if (!queue) return
+    // A copy, because whoever does not use its grant gives it back within the call.
+    for (const { request } of [...queue]) {
+      if (request.phase === 'held') this.#space.listeners.get(request.session)?.wanted(request.id)
     }
   }
 
