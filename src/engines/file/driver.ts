@@ -95,14 +95,14 @@ const LOADED = Symbol.for('signalbox.sqlite')
  * @throws UnavailableError that says what to install when there is neither.
  */
 export async function loadSqlite(): Promise<Sqlite> {
-  const shared = globalThis as { [LOADED]?: Promise<NativeLibrary> }
+  const shared = globalThis as { [LOADED]?: Promise<NativeLibrary> | undefined }
   const loading = (shared[LOADED] ??= load())
   try {
     const library = await loading
     return { name: library.name, open: path => open(library, path) }
   } catch (error) {
     // What is missing now may be installed before the next call.
-    if (shared[LOADED] === loading) delete shared[LOADED]
+    if (shared[LOADED] === loading) shared[LOADED] = undefined
     throw error
   }
 }

@@ -5,6 +5,7 @@ import type { Turnstile } from './turnstile.js'
 
 interface Work {
   readonly run: () => unknown
+  readonly alone: boolean
   readonly resolve: (value: unknown) => void
   readonly reject: (error: unknown) => void
 }
@@ -62,17 +63,26 @@ export class Transactions {
    * Rejects with SqliteError when SQLite fails, code `BUSY` when the lock was not to be had; then nothing was written.
    */
   run<T>(work: () => T): Promise<T> {
-    if (this.#closed) return Promise.reject(new ClosedError('The database is closed'))
-    return new Promise<T>((resolve, reject) => {
-      this.#queue.push({ run: work, resolve: resolve as (value: unknown) => void, reject })
-      if (!this.#scheduled) this.#schedule()
-    })
+    return this.#enqueue(work, false)
+  }
+
+  /** The same in a transaction of its own. */
+  runAlone<T>(work: () => T): Promise<T> {
+    return this.#enqueue(work, true)
   }
 
   /** Refuses further work, and resolves when what was taken on is done. */
   async close(): Promise<void> {
     this.#closed = true
     if (this.#scheduled) await new Promise<void>(resolve => (this.#idle = resolve))
+  }
+
+  #enqueue<T>(run: () => T, alone: boolean): Promise<T> {
+    if (this.#closed) return Promise.reject(new ClosedError('The database is closed'))
+    return new Promise<T>((resolve, reject) => {
+      this.#queue.push({ run, alone, resolve: resolve as (value: unknown) => void, reject })
+      if (!this.#scheduled) this.#schedule()
+    })
   }
 
   #schedule(): void {
@@ -169,7 +179,12 @@ export class Transactions {
         work.reject(error)
         return false
       }
-    } while (next < queue.length && this.#clock.now() < until)
+    } while (
+      next < queue.length &&
+      !queue[next]!.alone &&
+      !queue[next - 1]!.alone &&
+      this.#clock.now() < until
+    )
     this.#queue = queue.slice(next)
     return true
   }

@@ -1,0 +1,134 @@
+import type { Clock } from '../../clock.js'
+import type { Connection, Sqlite } from './driver.js'
+import { SqliteError } from './driver.js'
+import { Transactions } from './transactions.js'
+import { Turnstile } from './turnstile.js'
+import { WriteAheadLog } from './write-ahead-log.js'
+
+/** Bytes. A lock operation changes a row or two, and SQLite writes whole pages: small ones are written sooner. */
+const PAGE_SIZE = 1024
+/** Pages of the log after which it is copied into the database: about 4 MB, copied in a few milliseconds. */
+const LOG_LENGTH = 4000
+/** Transactions between two looks at the length of the log. */
+const LOOK = 16
+/** How long opening waits for others that open, close or recover the database: milliseconds. */
+const OPENING = 10_000
+
+/**
+ * A SQLite database in WAL mode that every process and thread of the machine may write: fair write transactions,
+ * durable when asked, with the log kept short.
+ */
+export class Database {
+  /** For reading, inside and outside of transactions, and for writing inside of them. */
+  readonly connection: Connection
+  readonly #copier: Connection
+  readonly #log: WriteAheadLog
+  readonly #turnstile: Turnstile
+  readonly #transactions: Transactions
+  #sinceLook = 0
+  #copying: Promise<void> | undefined
+
+  private constructor(
+    connection: Connection,
+    copier: Connection,
+    log: WriteAheadLog,
+    turnstile: Turnstile,
+    transactions: Transactions,
+  ) {
+    this.connection = connection
+    this.#copier = copier
+    this.#log = log
+    this.#turnstile = turnstile
+    this.#transactions = transactions
+  }
+
+  /**
+   * Opens the database at a path, and creates it when it is absent; its folder must be there.
+   * @param patience how long a transaction waits for the write lock, milliseconds.
+   * @throws SqliteError when the file can't be opened, is no database, or stays locked.
+   */
+  static async open(sqlite: Sqlite, path: string, clock: Clock, patience: number): Promise<Database> {
+    const connection = await opened(sqlite, path, clock)
+    try {
+      const copier = await opened(sqlite, path, clock)
+      const turnstile = Turnstile.open(path, clock)
+      const transactions = new Transactions(connection, turnstile, clock, patience)
+      return new Database(connection, copier, WriteAheadLog.open(path), turnstile, transactions)
+    } catch (error) {
+      connection.close()
+      throw error
+    }
+  }
+
+  /**
+   * Runs `work` in a write transaction: see Transactions.run. Committed is safe from the death of any process, not from
+   * a power failure: that takes `sync`.
+   */
+  async run<T>(work: () => T): Promise<T> {
+    const result = await this.#transactions.run(work)
+    if (++this.#sinceLook >= LOOK) this.#look()
+    return result
+  }
+
+  /** Resolves when everything committed before is on disk: see WriteAheadLog.sync. */
+  sync(): Promise<void> {
+    return this.#log.sync()
+  }
+
+  /** Finishes what is under way and closes all. */
+  async close(): Promise<void> {
+    await this.#copying
+    await this.#transactions.close()
+    this.#log.close()
+    this.#turnstile.close()
+    this.#copier.close()
+    this.connection.close()
+  }
+
+  #look(): void {
+    this.#sinceLook = 0
+    if (this.#copying || !this.#log.reaches(LOG_LENGTH)) return
+    this.#copying = this.#copyBack().finally(() => (this.#copying = undefined))
+  }
+
+  /**
+   * Copies the log into the database, so that it starts from its beginning again. SQLite would do so by itself after a
+   * commit, without the write lock; but then, up to SQLite 3.51.2, a writer that restarts the log just when the
+   * copying starts makes it skip pages, which corrupts the database (https://www.sqlite.org/wal.html#walresetbug).
+   * Nobody restarts the log while we hold the write lock. What takes longest is done before: putting the log on disk.
+   * The transaction is alone because one that writes would leave a log that is not wholly copied, and so not restarted.
+   */
+  async #copyBack(): Promise<void> {
+    try {
+      await this.#log.sync()
+      await this.#transactions.runAlone(() => {
+        if (this.#log.reaches(LOG_LENGTH)) this.#copier.exec('pragma wal_checkpoint(passive)')
+      })
+    } catch {
+      // The log goes on growing meanwhile and holds all there is; whoever looks next tries again.
+    }
+  }
+}
+
+/** A connection that is ready: a database in WAL mode, read once, so that its log is open. */
+async function opened(sqlite: Sqlite, path: string, clock: Clock): Promise<Connection> {
+  const until = clock.now() + OPENING
+  const connection = sqlite.open(path)
+  for (;;) {
+    try {
+      // Before the first table is there these two settle the format; later they change nothing.
+      connection.exec(`pragma page_size=${PAGE_SIZE}; pragma journal_mode=wal`)
+      connection.exec(
+        'pragma synchronous=normal; pragma wal_autocheckpoint=0; pragma journal_size_limit=16777216; ' +
+          'pragma cache_size=-8000; pragma temp_store=memory; select count(*) from sqlite_schema',
+      )
+      return connection
+    } catch (error) {
+      if (!(error instanceof SqliteError && error.code === 'BUSY') || clock.now() >= until) {
+        connection.close()
+        throw error
+      }
+      await new Promise(resolve => clock.after(5, () => resolve(undefined), true))
+    }
+  }
+}
