@@ -162,12 +162,12 @@ export class Session implements Listener {
     this.keeper.wanted(id)
   }
 
-  reserved(keys: readonly string[]): void {
+  reserved(key: string): void {
     if (this.#toServe.size === 0) {
       // One look for all reservations of a window: whoever was woken and did not claim is dropped then.
       this.clock.after(CLAIM_WINDOW * 1.1, () => this.#serveReserved(), false)
     }
-    for (const key of keys) this.#toServe.add(key)
+    this.#toServe.add(key)
   }
 
   changed(key: string): void {

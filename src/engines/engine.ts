@@ -173,7 +173,7 @@ export type Standing =
   | {
       readonly state: 'queued'
       readonly id: string
-      /** How many requests stand before it on the key where most do. */
+      /** How many requests stand before it on its first key. */
       readonly place: number
       /** When looking again can be worth while, if nothing is heard until then: milliseconds from now. */
       readonly lookAgain: number
@@ -262,8 +262,8 @@ export interface Listener {
    * `tellsWanted`; by others not at all.
    */
   wanted(id: string): void
-  /** An operation of this box reserved these keys for another session; somebody has to look after the window. */
-  reserved(keys: readonly string[]): void
+  /** An operation of this box reserved this key for another session; somebody has to look after the window. */
+  reserved(key: string): void
   /** A watched store key has changed. */
   changed(key: string): void
   /** The engine has ended the session: all its grants are lost, and nothing more can be asked. */

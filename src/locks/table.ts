@@ -39,8 +39,11 @@ export interface Request {
  * says so with `changed`.
  */
 export interface TableState {
-  /** The entries for a key in order of arrival; undefined when there are none. */
-  queue(key: string): readonly Entry[] | undefined
+  /**
+   * The entries for a key in order of arrival; undefined when there are none. Looking at the first few is cheap, which
+   * is all that most decisions need.
+   */
+  queue(key: string): Iterable<Entry> | undefined
   request(id: string): Request | undefined
   /** Puts a request at the end of the queue of each of its keys. */
   append(request: Request): void
@@ -62,7 +65,8 @@ export interface Effect {
   readonly type: 'wake' | 'lost'
   readonly session: string
   readonly id: string
-  readonly keys: readonly string[]
+  /** One of its keys: serving that one serves all of them. */
+  readonly key: string
 }
 
 /** A waiter far back looks a little later than those before it, so that a queue doesn't look all at once. */
@@ -80,12 +84,12 @@ const HEARD_OF = 2 / 3
  */
 export class LockTable {
   readonly #state: TableState
-  readonly #effects: Effect[]
+  readonly #tell: (effect: Effect) => void
 
-  /** @param effects where to put what others are to be told; the owner empties it after each operation. */
-  constructor(state: TableState, effects: Effect[]) {
+  /** @param tell takes what others are to be told once the operation is done. */
+  constructor(state: TableState, tell: (effect: Effect) => void) {
     this.#state = state
-    this.#effects = effects
+    this.#tell = tell
   }
 
   /** Carries out one operation at the engine's time `now`. */
@@ -198,11 +202,7 @@ export class LockTable {
       const next = this.#state.request(operation.next)
       return next ? this.#standing(next, now) : { state: 'gone' }
     }
-    const wanted = request.claims.some(claim =>
-      this.#state
-        .queue(claim.key)!
-        .some(other => other.request.phase === 'waiting' && now < other.request.expires),
-    )
+    const wanted = request.claims.some(claim => this.#awaited(claim.key, now))
     if (!wanted) {
       request.lease = operation.lease
       return this.#hold(request, now)
@@ -217,11 +217,19 @@ export class LockTable {
     )
   }
 
+  /** Whether somebody waits for the key. */
+  #awaited(key: string, now: number): boolean {
+    for (const { request } of this.#state.queue(key)!) {
+      if (request.phase === 'waiting' && now < request.expires) return true
+    }
+    return false
+  }
+
   #downgrade(id: string, number: number, now: number): boolean {
     const request = this.holding(id, number, now)
     if (!request) return false
     request.claims = request.claims.map(({ key }) => {
-      const entry = this.#state.queue(key)!.find(other => other.request === request)!
+      const entry = [...this.#state.queue(key)!].find(other => other.request === request)!
       entry.claim = { key, mode: 'shared' }
       return entry.claim
     })
@@ -231,8 +239,9 @@ export class LockTable {
   }
 
   #free(key: string, number: number, now: number): boolean {
-    const holders = this.#state.queue(key)?.filter(entry => entry.request.phase === 'held')
-    const entry = holders?.find(({ request }) => request.number === number)
+    const entry = [...(this.#state.queue(key) ?? [])].find(
+      ({ request }) => request.phase === 'held' && request.number === number,
+    )
     if (!entry) return false
     this.#drop(entry.request, now)
     return true
@@ -248,7 +257,7 @@ export class LockTable {
 
   #inspect(prefix: string, now: number): RequestReport[] {
     return this.#state.keys(prefix).flatMap(key =>
-      this.#state.queue(key)!.map(({ request, claim }) => {
+      [...this.#state.queue(key)!].map(({ request, claim }) => {
         const { session, label, phase, number } = request
         const member = this.#state.member(session)
         return {
@@ -301,7 +310,7 @@ export class LockTable {
         request.phase = 'reserved'
         request.expires = now + CLAIM_WINDOW
         this.#state.changed(request)
-        this.#tell('wake', request)
+        this.#tellOwner('wake', request)
       }
       ahead.add(claim)
     }
@@ -314,10 +323,11 @@ export class LockTable {
     if (!queue) return false
     const ahead = new Ahead()
     for (const other of queue) {
-      if (other.request === request) break
+      if (other.request === request) return false
       ahead.add(other.claim)
+      if (!ahead.admits(claim)) return true
     }
-    return !ahead.admits(claim)
+    return false
   }
 
   #drop(request: Request, now: number): void {
@@ -327,28 +337,34 @@ export class LockTable {
 
   #remove(request: Request): void {
     this.#state.remove(request)
-    this.#tell('lost', request)
+    this.#tellOwner('lost', request)
   }
 
-  #tell(type: Effect['type'], request: Request): void {
-    this.#effects.push({ type, session: request.session, id: request.id, keys: keysOf(request) })
+  #tellOwner(type: Effect['type'], request: Request): void {
+    this.#tell({ type, session: request.session, id: request.id, key: request.claims[0]!.key })
   }
 
   #standing(request: Request, now: number): Standing {
     if (request.phase === 'held') return { state: 'held', id: request.id, number: request.number }
-    let place = 0
     let next = Infinity
     const behind = new Set<string>()
     for (const { key } of request.claims) {
-      const queue = this.#state.queue(key)!
-      const position = queue.findIndex(entry => entry.request === request)
-      place = Math.max(place, position)
-      if (position > 0) {
-        // The one just before it tells of its own end; the first, most often the holder, of the next change.
-        behind.add(queue[0]!.request.session).add(queue[position - 1]!.request.session)
-        next = Math.min(next, queue[0]!.request.expires - now)
+      for (const first of this.#state.queue(key)!) {
+        if (first.request === request) break
+        behind.add(first.request.session)
+        next = Math.min(next, first.request.expires - now)
+        break
       }
     }
+    let place = 0
+    let previous: Request | undefined
+    for (const entry of this.#state.queue(request.claims[0]!.key)!) {
+      if (entry.request === request) break
+      previous = entry.request
+      place++
+    }
+    // Whoever stands just before it may be the holder that it has to watch next.
+    if (previous) behind.add(previous.session)
     const lookAgain =
       request.phase === 'reserved' ? 0 : Math.min(next + place * LOOK_STAGGER, request.lease * HEARD_OF)
     return { state: 'queued', id: request.id, place, lookAgain: Math.max(lookAgain, 0), behind: [...behind] }

@@ -1,41 +1,36 @@
-import type { Commit, CommitOutcome, ReadOutcome, ReadSet, Versioned } from '../engines/engine.js'
+import type { Commit, CommitOutcome, ReadOutcome, ReadSet, RecordedId, Versioned } from '../engines/engine.js'
 
 /** Where values are kept, for engines that decide commits by {@link decideCommit}. */
 export interface StoreState {
-  get(key: string): Versioned
+  /** The values of these keys, in their order. */
+  values(keys: readonly string[]): readonly Versioned[]
   /** Writes a value, or deletes the key for `undefined`. */
   put(key: string, value: string | undefined, version: number): void
   /** The next version: greater than every one before, of any key, whatever crashed. */
   nextVersion(): number
-  recorded(key: string, id: string): boolean
-  /** Keeps the id with the key until `until`, in the engine's time, at least. */
-  record(key: string, id: string, until: number): void
+  /** Which of these ids are recorded, in their order. */
+  recorded(ids: readonly RecordedId[]): readonly boolean[]
+  /** Keeps the id with the key for `retention` milliseconds at least. */
+  record(key: string, id: string, retention: number): void
 }
 
 /** Reads values and looks for ids. */
 export function readAll(state: StoreState, what: ReadSet): ReadOutcome {
-  return {
-    values: what.keys.map(key => state.get(key)),
-    seen: what.ids.map(({ key, id }) => state.recorded(key, id)),
-  }
+  return { values: state.values(what.keys), seen: state.recorded(what.ids) }
 }
 
 /**
  * Decides a commit: checks all, then writes all or nothing. Releasing the guard is left to the lock table.
- * @param guardHolds whether the guarding grant is held at `now`; true without a guard.
+ * @param guardHolds whether the guarding grant is held; true without a guard.
  */
-export function decideCommit(
-  state: StoreState,
-  commit: Commit,
-  guardHolds: boolean,
-  now: number,
-): CommitOutcome {
+export function decideCommit(state: StoreState, commit: Commit, guardHolds: boolean): CommitOutcome {
   // A repetition whose first answer was lost finds its ids before it finds its grant released.
-  for (const { key, id } of commit.record) if (state.recorded(key, id)) return { state: 'repeated', key, id }
+  const repeated = state.recorded(commit.record).indexOf(true)
+  if (repeated >= 0) return { state: 'repeated', ...commit.record[repeated]! }
   if (!guardHolds) return { state: 'lost' }
-  for (const { key, version } of commit.expect) {
-    const found = state.get(key)
-    if (found.version !== version) return { state: 'conflict', key, found }
+  const found = state.values(commit.expect.map(({ key }) => key))
+  for (const [index, { key, version }] of commit.expect.entries()) {
+    if (found[index]!.version !== version) return { state: 'conflict', key, found: found[index]! }
   }
   const versions = commit.writes.map(({ key, value }) => {
     // A deletion takes a version, too, so that one that was read before it is never met again.
@@ -43,6 +38,6 @@ export function decideCommit(
     state.put(key, value, version)
     return value === undefined ? 0 : version
   })
-  for (const { key, id } of commit.record) state.record(key, id, now + commit.retention)
+  for (const { key, id } of commit.record) state.record(key, id, commit.retention)
   return { state: 'committed', versions }
 }

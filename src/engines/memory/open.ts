@@ -9,7 +9,7 @@ export function openMemory(url: string): MemoryEngine {
   const name = url.slice('memory:'.length)
   let space = spaces.get(name)
   if (!space) {
-    space = new MemorySpace()
+    space = new MemorySpace(systemClock)
     if (name !== '') spaces.set(name, space)
   }
   return new MemoryEngine(url, space, systemClock)

@@ -1,17 +1,25 @@
-import type { Member, Versioned } from '../engine.js'
+import type { Clock } from '../../clock.js'
+import type { WatchState } from '../decisions.js'
+import type { Member, RecordedId, Versioned } from '../engine.js'
 import type { Entry, Request, TableState } from '../../locks/table.js'
 import type { StoreState } from '../../store/commit.js'
 
+/** So many ids at least are recorded between two sweeps. */
+const LEAST_RECORDS = 4096
 const ABSENT: Versioned = { value: undefined, version: 0 }
 
 /** The state of the lock table and of the store, in variables. */
-export class MemoryState implements TableState, StoreState {
+export class MemoryState implements TableState, StoreState, WatchState {
   readonly #queues = new Map<string, Entry[]>()
   readonly #requests = new Map<string, Request>()
   readonly #members = new Map<string, Member>()
+  /** By store key: the sessions that watch it. */
+  readonly #watchers = new Map<string, Set<string>>()
   readonly #values = new Map<string, Versioned>()
   /** By key, then by id: until when it is kept. */
   readonly #ids = new Map<string, Map<string, number>>()
+  #recordsToSweep = LEAST_RECORDS
+  readonly #clock: Clock
   #number: number
   #version: number
 
@@ -19,7 +27,8 @@ export class MemoryState implements TableState, StoreState {
    * @param start where numbers begin. Microseconds of the wall clock make tokens rise over a restart of the process,
    * too, and leave the ten bits for turns within a signed 64-bit number.
    */
-  constructor(start: number) {
+  constructor(start: number, clock: Clock) {
+    this.#clock = clock
     this.#number = start
     this.#version = start
   }
@@ -80,10 +89,27 @@ export class MemoryState implements TableState, StoreState {
 
   leave(session: string): void {
     this.#members.delete(session)
+    for (const key of [...this.#watchers.keys()]) this.unwatch(session, key)
   }
 
-  get(key: string): Versioned {
-    return this.#values.get(key) ?? ABSENT
+  watch(session: string, key: string): void {
+    const sessions = this.#watchers.get(key)
+    if (sessions) sessions.add(session)
+    else this.#watchers.set(key, new Set([session]))
+  }
+
+  unwatch(session: string, key: string): void {
+    const sessions = this.#watchers.get(key)
+    if (sessions?.delete(session) && sessions.size === 0) this.#watchers.delete(key)
+  }
+
+  watchers(keys: readonly string[]): { session: string; key: string }[] {
+    if (this.#watchers.size === 0) return []
+    return keys.flatMap(key => [...(this.#watchers.get(key) ?? [])].map(session => ({ session, key })))
+  }
+
+  values(keys: readonly string[]): Versioned[] {
+    return keys.map(key => this.#values.get(key) ?? ABSENT)
   }
 
   put(key: string, value: string | undefined, version: number): void {
@@ -95,21 +121,28 @@ export class MemoryState implements TableState, StoreState {
     return ++this.#version
   }
 
-  recorded(key: string, id: string): boolean {
-    return this.#ids.get(key)?.has(id) ?? false
+  recorded(ids: readonly RecordedId[]): boolean[] {
+    return ids.map(({ key, id }) => this.#ids.get(key)?.has(id) ?? false)
   }
 
-  record(key: string, id: string, until: number): void {
+  record(key: string, id: string, retention: number): void {
+    if (--this.#recordsToSweep <= 0) this.#sweepIds()
+    const until = this.#clock.now() + retention
     const ids = this.#ids.get(key)
     if (ids) ids.set(id, until)
     else this.#ids.set(key, new Map([[id, until]]))
   }
 
   /** Forgets the ids whose time is over. */
-  forgetIds(now: number): void {
+  #sweepIds(): void {
+    const now = this.#clock.now()
+    let kept = 0
     for (const [key, ids] of this.#ids) {
       for (const [id, until] of ids) if (until <= now) ids.delete(id)
       if (ids.size === 0) this.#ids.delete(key)
+      kept += ids.size
     }
+    // As many new ones as are there: then looking at all costs each new one a look or two.
+    this.#recordsToSweep = Math.max(LEAST_RECORDS, kept)
   }
 }
