@@ -1,0 +1,43 @@
+import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import { openTimetable } from '../gtfs/gtfs-source.js'
+import type { MessageRegistry } from '../messages/registry.js'
+import type { Settings } from '../options.js'
+import { countFilledLines, NdjsonSource, type NdjsonInput } from './ndjson-source.js'
+import { InputError, type MessageSource, type OnRejection } from './source.js'
+
+/**
+ * Opens what the command line says is to be read.
+ * @throws InputError when it can't be read, or is no timetable as a whole.
+ */
+export async function openSource(
+  input: Settings['input'],
+  registry: MessageRegistry,
+  onRejection: OnRejection,
+): Promise<MessageSource> {
+  if (input.kind === 'timetable') return openTimetable(input, onRejection)
+  const lines = input.path === '-' ? standardInput() : await messageFile(input.path)
+  return new NdjsonSource(lines, registry, onRejection)
+}
+
+function standardInput(): NdjsonInput {
+  return { file: 'standard input', bytes: process.stdin as AsyncIterable<Uint8Array>, total: undefined }
+}
+
+async function messageFile(path: string): Promise<NdjsonInput> {
+  try {
+    const stats = await stat(path)
+    if (stats.isDirectory()) throw new Error('it is a folder')
+    // What comes through a pipe can be read only once.
+    const total = stats.isFile() ? await countFilledLines(bytesOf(path)) : undefined
+    return { file: path, bytes: bytesOf(path), total }
+  } catch (error) {
+    throw new InputError(`can't read ${path}: ${error instanceof Error ? error.message : 'unknown reason'}`, {
+      cause: error,
+    })
+  }
+}
+
+async function* bytesOf(path: string): AsyncGenerator<Uint8Array> {
+  yield* createReadStream(path) as AsyncIterable<Uint8Array>
+}

@@ -1,0 +1,71 @@
+/** How much is logged: each level includes those before it. */
+export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const
+export type LogLevel = (typeof LOG_LEVELS)[number]
+
+/** What a line tells besides its event. Undefined fields are left out. */
+export type LogFields = Readonly<Record<string, unknown>>
+
+/** Takes finished lines, each with its line end. */
+export interface LineSink {
+  write(line: string): void
+}
+
+/**
+ * A structured log: one line of JSON an event, with the time, the level, the event and what belongs to it.
+ * Lines below the level cost nothing but the call.
+ */
+export class Log {
+  readonly #sink: LineSink
+  readonly #level: number
+  readonly #rest: string
+  #second = 0
+  #secondText = ''
+
+  /** @param common fields that every line carries, such as the worker's number. */
+  constructor(sink: LineSink, level: LogLevel, common: LogFields = {}) {
+    this.#sink = sink
+    this.#level = LOG_LEVELS.indexOf(level)
+    this.#rest = JSON.stringify(common).slice(1, -1)
+  }
+
+  /** Whether lines of this level are written, for callers that would have to prepare much. */
+  writes(level: LogLevel): boolean {
+    return LOG_LEVELS.indexOf(level) <= this.#level
+  }
+
+  error(event: string, fields?: LogFields): void {
+    this.#line('error', 0, event, fields)
+  }
+
+  warn(event: string, fields?: LogFields): void {
+    this.#line('warn', 1, event, fields)
+  }
+
+  info(event: string, fields?: LogFields): void {
+    this.#line('info', 2, event, fields)
+  }
+
+  debug(event: string, fields?: LogFields): void {
+    this.#line('debug', 3, event, fields)
+  }
+
+  #line(name: LogLevel, level: number, event: string, fields: LogFields = {}): void {
+    if (level > this.#level) return
+    const parts = [`"time":"${this.#time()}","level":"${name}","event":${JSON.stringify(event)}`]
+    const own = JSON.stringify(fields).slice(1, -1)
+    if (own !== '') parts.push(own)
+    if (this.#rest !== '') parts.push(this.#rest)
+    this.#sink.write(`{${parts.join()}}\n`)
+  }
+
+  /** The time in UTC to the millisecond. The date is put together only once a second: that is most of the work. */
+  #time(): string {
+    const now = Date.now()
+    const second = Math.floor(now / 1000)
+    if (second !== this.#second) {
+      this.#second = second
+      this.#secondText = new Date(second * 1000).toISOString().slice(0, -4)
+    }
+    return `${this.#secondText}${String(now - second * 1000).padStart(3, '0')}Z`
+  }
+}

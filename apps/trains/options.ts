@@ -1,0 +1,219 @@
+import { fileURLToPath } from 'node:url'
+import { Command, InvalidArgumentError, Option } from 'commander'
+import type { LocationKind } from './gtfs/stops.js'
+import { weekdayOf } from './gtfs/service-days.js'
+import { LOG_LEVELS, type LogLevel } from './log/log.js'
+import type { Limits } from './worker/message-processor.js'
+
+/** Everything that the command line says. */
+export interface Settings {
+  readonly engine: string
+  readonly processes: number
+  /** What to read: a timetable, or messages as lines of JSON (`-` for standard input). */
+  readonly input:
+    | {
+        readonly kind: 'timetable'
+        readonly path: string
+        readonly date: string | undefined
+        readonly locations: LocationKind
+        readonly days: number
+        /** How many times as fast as the timetable; undefined: as fast as it goes. */
+        readonly speed: number | undefined
+      }
+    | { readonly kind: 'messages'; readonly path: string }
+  readonly kills: number
+  readonly limits: Limits
+  /** Whether locks and version checks are left out. */
+  readonly unlocked: boolean
+  readonly resume: boolean
+  readonly json: string | undefined
+  readonly deadLetters: string
+  readonly logFile: string | undefined
+  readonly logLevel: LogLevel
+}
+
+/** The timetable that is played when none is named: Caltrain's of 2016. */
+const BUNDLED_FEED = fileURLToPath(new URL('./data/caltrain-gtfs', import.meta.url))
+
+const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
+
+interface Parsed {
+  engine: string
+  processes: number
+  days?: number
+  gtfs?: string
+  messages?: string
+  date?: string
+  by?: LocationKind
+  speed?: number
+  kill: number
+  lockWait: number
+  lease: number
+  lockTries: number
+  attempts: number
+  unsafeNoLocks?: boolean
+  resume?: boolean
+  json?: string
+  deadLetters: string
+  log?: string
+  logLevel?: LogLevel
+}
+
+const STATUSES = `
+Exit status:
+  0    done, and every location is as the serial result says
+  1    a location differs from the serial result
+  2    the command line or the input can't be used; nothing was done
+  3    done and right, but messages were given up: see the dead-letter file
+  4    broken off: the engine can't be used, or workers died again and again; --resume goes on
+  130  ended by Ctrl-C; --resume goes on
+
+The classic limits are --lock-wait 10ms --lease 2m --lock-tries 10 --attempts 3.`
+
+function command(): Command {
+  return new Command('trains')
+    .description(
+      'Drives the trains of a timetable through shared locations: worker processes apply its messages under locks, ' +
+        'and the result is compared with a serial one.',
+    )
+    .option('--engine <url>', 'where locks and state live', engineUrl, 'file:./.signalbox/trains')
+    .option('--processes <number>', 'worker processes', wholeNumber(1, 256), 4)
+    .option(
+      '--days <number>',
+      'play the timetable so many times, each with new trains (default: 30)',
+      wholeNumber(1, 100_000),
+    )
+    .option(
+      '--gtfs <path>',
+      "a timetable: folder or zip archive of a GTFS feed (default: Caltrain's, bundled)",
+    )
+    .option(
+      '--date <date>',
+      'only what runs on this date, like 20160704 (default: every trip of the feed once)',
+      date,
+    )
+    .addOption(new Option('--by <kind>', 'what a location is (default: "stop")').choices(['stop', 'station']))
+    .option(
+      '--speed <factor>',
+      'play against the clock, so many times as fast (default: as fast as it goes)',
+      positive,
+    )
+    .option(
+      '--messages <file>',
+      'read messages, one JSON object a line, instead of a timetable; - for standard input',
+    )
+    .option('--kill <number>', 'kill so many workers while they work', wholeNumber(0, 100_000), 0)
+    .option(
+      '--lock-wait <duration>',
+      'how long one try queues for the locks',
+      duration(0, 24 * UNITS['h']!),
+      30_000,
+    )
+    .option(
+      '--lease <duration>',
+      'how long locks outlive a worker that has stopped',
+      duration(20, 24 * UNITS['h']!),
+      30_000,
+    )
+    .option('--lock-tries <number>', 'tries to get the locks in one attempt', wholeNumber(1, 10_000), 1)
+    .option('--attempts <number>', 'attempts before a message is given up', wholeNumber(1, 10_000), 3)
+    .option(
+      '--dead-letters <file>',
+      'where messages go that are given up',
+      './.signalbox/dead-letters.ndjson',
+    )
+    .option('--resume', 'go on where the last run on this engine was interrupted, with the same input')
+    .option('--json <file>', 'write the report there')
+    .option('--log <file>', 'append the log there (default: standard error)')
+    .addOption(
+      new Option(
+        '--log-level <level>',
+        'how much is logged (default: "info" with --log, else "warn")',
+      ).choices(LOG_LEVELS),
+    )
+    .option('--unsafe-no-locks', 'leave out locks and version checks, to see the comparison fail')
+    .addHelpText('after', STATUSES)
+    .allowExcessArguments(false)
+    .exitOverride()
+}
+
+/**
+ * Reads the command line, without `node` and the script.
+ * @throws CommanderError when there is something wrong with it, which was then explained on standard error already,
+ * and when only help was asked for.
+ */
+export function readOptions(args: readonly string[]): Settings {
+  const trains = command()
+  const given = trains.parse(args, { from: 'user' }).opts<Parsed>()
+  if (given.messages !== undefined) {
+    for (const name of ['gtfs', 'date', 'by', 'speed', 'days'] as const) {
+      if (given[name] === undefined) continue
+      trains.error(`error: --messages can't be used together with --${name}, which is about a timetable`)
+    }
+  }
+  const { lockWait, lease, lockTries, attempts } = given
+  return {
+    engine: given.engine,
+    processes: given.processes,
+    input:
+      given.messages === undefined
+        ? {
+            kind: 'timetable',
+            path: given.gtfs ?? BUNDLED_FEED,
+            date: given.date,
+            locations: given.by ?? 'stop',
+            days: given.days ?? 30,
+            speed: given.speed,
+          }
+        : { kind: 'messages', path: given.messages },
+    kills: given.kill,
+    limits: { lockWait, lease, lockTries, attempts },
+    unlocked: given.unsafeNoLocks ?? false,
+    resume: given.resume ?? false,
+    json: given.json,
+    deadLetters: given.deadLetters,
+    logFile: given.log,
+    logLevel: given.logLevel ?? (given.log === undefined ? 'warn' : 'info'),
+  }
+}
+
+function engineUrl(text: string): string {
+  if (!/^[a-z][a-z0-9+.-]*:/.test(text))
+    throw new InvalidArgumentError('It must be a URL such as file:./dir.')
+  if (text.startsWith('memory:')) {
+    throw new InvalidArgumentError(
+      "The workers are processes of their own, which can't share the memory of one.",
+    )
+  }
+  return text
+}
+
+function wholeNumber(least: number, most: number): (text: string) => number {
+  return text => {
+    const number = /^\d+$/.test(text) ? Number(text) : NaN
+    if (number >= least && number <= most) return number
+    throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`)
+  }
+}
+
+function positive(text: string): number {
+  const number = /^\d+(\.\d+)?$/.test(text) ? Number(text) : NaN
+  if (number > 0) return number
+  throw new InvalidArgumentError('It must be a number above 0.')
+}
+
+function date(text: string): string {
+  if (weekdayOf(text) !== undefined) return text
+  throw new InvalidArgumentError('It must be a date like 20160704.')
+}
+
+function duration(least: number, most: number): (text: string) => number {
+  return text => {
+    const match = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(text)
+    const milliseconds = match ? Number(match[1]) * UNITS[match[2]!]! : NaN
+    if (milliseconds >= least && milliseconds <= most) return milliseconds
+    throw new InvalidArgumentError(
+      `It must be a duration like 10ms, 5s or 2m, from ${least} ms to ${most} ms.`,
+    )
+  }
+}

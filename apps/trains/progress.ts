@@ -1,0 +1,45 @@
+import type { TrainStore } from './store.js'
+
+/** Where the progress of a run is kept, beside its trains and locations. */
+const KEY = 'RUN'
+
+/** How far a run has come: what `--resume` needs to go on. */
+export interface Progress {
+  /** The name of the run: see `RunStore`. */
+  readonly run: string
+  /** The description of the input. */
+  readonly input: string
+  /** All messages before this one, counted from 0 in the order of the input, are done. */
+  readonly mark: number
+  /** The digest of their ids. */
+  readonly digest: number
+  /** Which of them were given up. */
+  readonly givenUp: readonly number[]
+}
+
+/** @returns how far the last run on this store has come; undefined when there was none. */
+export async function loadProgress(store: TrainStore): Promise<Progress | undefined> {
+  return (await store.get(KEY)) as Progress | undefined
+}
+
+/** Remembers how far this run has come, in place of any earlier run. */
+export function saveProgress(store: TrainStore, progress: Progress): Promise<void> {
+  return store.put(KEY, progress)
+}
+
+/** Recognises a sequence of ids, so that a run is not resumed with another input. */
+export class IdDigest {
+  #value = 0x811c9dc5
+
+  get value(): number {
+    return this.#value
+  }
+
+  add(id: string): void {
+    for (let index = 0; index < id.length; index++) {
+      this.#value = Math.imul(this.#value ^ id.charCodeAt(index), 0x01000193)
+    }
+    // Else `a`, `bc` and `ab`, `c` would be the same.
+    this.#value = Math.imul(this.#value ^ 0xff, 0x01000193) >>> 0
+  }
+}

@@ -1,0 +1,59 @@
+import { Presets, SingleBar } from 'cli-progress'
+import { RateMeter, shortDuration } from './rate-meter.js'
+
+/** How often a terminal and anything else is told: milliseconds. */
+const BAR_INTERVAL = 100
+const LINE_INTERVAL = 2000
+
+/** Shows how far a run has come: as a bar on a terminal, as a line now and then elsewhere. */
+export class ProgressDisplay {
+  readonly #output: NodeJS.WriteStream
+  readonly #total: number | undefined
+  readonly #done: () => number
+  readonly #meter = new RateMeter()
+  readonly #bar: SingleBar | undefined
+  #timer: NodeJS.Timeout | undefined
+
+  /**
+   * @param total how many messages there will be; undefined where nobody knows.
+   * @param done how many are done now.
+   */
+  constructor(output: NodeJS.WriteStream, total: number | undefined, done: () => number) {
+    this.#output = output
+    this.#total = total
+    this.#done = done
+    if (!output.isTTY || total === undefined) return
+    const format = '{bar} {percentage}% | {value} of {total} messages | {rate}/s | {left} left'
+    this.#bar = new SingleBar({ format, stream: output, hideCursor: true }, Presets.shades_classic)
+  }
+
+  start(): void {
+    this.#meter.rate(performance.now(), this.#done())
+    this.#bar?.start(this.#total ?? 0, this.#done(), { rate: 0, left: '?' })
+    const interval = this.#bar ? BAR_INTERVAL : LINE_INTERVAL
+    this.#timer = setInterval(() => this.#show(), interval).unref()
+  }
+
+  /** Ends the display, so that other output can follow. */
+  stop(): void {
+    clearInterval(this.#timer)
+    if (!this.#bar) return
+    this.#show()
+    this.#bar.stop()
+  }
+
+  #show(): void {
+    const done = this.#done()
+    const rate = this.#meter.rate(performance.now(), done)
+    const left = this.#total === undefined || rate === 0 ? '?' : shortDuration((this.#total - done) / rate)
+    if (this.#bar) this.#bar.update(done, { rate: Math.round(rate), left })
+    else this.#output.write(`${progressLine(done, this.#total, rate, left)}\n`)
+  }
+}
+
+/** How far a run has come, in one line. */
+export function progressLine(done: number, total: number | undefined, rate: number, left: string): string {
+  const of = total === undefined ? '' : ` of ${total}`
+  const remaining = total === undefined ? '' : `, ${left} left`
+  return `${done}${of} messages, ${Math.round(rate)}/s${remaining}`
+}

@@ -1,0 +1,73 @@
+import type { LocationCounts } from '../domain/location.js'
+import type { Rejection } from '../input/source.js'
+import type { Kill } from '../supervisor/kills.js'
+import type { WorkerTotals } from '../supervisor/supervisor.js'
+import type { Difference } from './comparison.js'
+
+/** What a run has come to; `--json` writes it as it is. */
+export interface Report {
+  /** The engine's URL, without a password. */
+  readonly engine: string
+  readonly input: string
+  readonly processes: number
+  /** How often the timetable was repeated; null for an input without days. */
+  readonly days: number | null
+  /** All messages of the input that were done, also those that an interrupted run had done before this one. */
+  readonly messages: number
+  /** How many messages the interrupted run had done that this one resumed; 0 for a run of its own. */
+  readonly resumedAfter: number
+  /** Whether it was ended before the input was. */
+  readonly interrupted: boolean
+  /** From the first message to the last acknowledgement, without the start of the workers. */
+  readonly seconds: number
+  readonly perSecond: number
+  readonly created: number
+  readonly moved: number
+  readonly deleted: number
+  readonly ignored: number
+  /** Lines of the input that could not be used. */
+  readonly rejected: number
+  /** The first of them. */
+  readonly rejections: readonly Rejection[]
+  readonly deadLettered: number
+  /** Messages that were delivered again because their worker died. */
+  readonly redelivered: number
+  readonly kills: readonly Kill[]
+  /** How long messages waited until their locks were held: milliseconds, null when there were none. */
+  readonly lockWaitMs: { readonly p50: number | null; readonly p99: number | null }
+  /** What the serial result says about all locations together. */
+  readonly serial: {
+    readonly created: number
+    readonly moved: number
+    readonly deleted: number
+    readonly ignored: number
+  }
+  /** Whether every location shows what the serial result says. */
+  readonly matchesSerial: boolean
+  /** The first locations that don't. */
+  readonly differences: readonly Difference[]
+  readonly locations: Readonly<Record<string, LocationCounts>>
+  readonly perWorker: readonly WorkerTotals[]
+}
+
+/** The exit status of the command. */
+export const EXIT = {
+  fine: 0,
+  /** The result is not the serial one. */
+  mismatch: 1,
+  /** The command line or the input can't be used; nothing was done. */
+  badInput: 2,
+  /** The result is right, but messages were given up. */
+  deadLetters: 3,
+  /** The run broke off: the engine can't be used, or workers died again and again. `--resume` can go on. */
+  brokeOff: 4,
+  /** Ended by Ctrl-C. `--resume` can go on. */
+  interrupted: 130,
+} as const
+
+/** The exit status that a report stands for: of several reasons the gravest. */
+export function exitStatus(report: Report): number {
+  if (!report.matchesSerial) return EXIT.mismatch
+  if (report.interrupted) return EXIT.interrupted
+  return report.deadLettered > 0 ? EXIT.deadLetters : EXIT.fine
+}

@@ -1,0 +1,62 @@
+import type { LocationCounts } from '../domain/location.js'
+import type { Acknowledgement } from '../protocol.js'
+import { ALREADY_APPLIED } from '../worker/message-processor.js'
+import { Histogram } from './histogram.js'
+
+/** The events that each change the counters of a location once. */
+const CHANGES = ['created', 'moved', 'deleted'] as const
+
+/** Counts what the workers acknowledge. */
+export class Tally {
+  readonly #events = new Map<string, number>()
+  readonly #waits = new Histogram()
+  #skipped = 0
+
+  /** Counts an acknowledgement. */
+  add({ events, waits }: Acknowledgement): void {
+    for (const event of events) this.#events.set(event, (this.#events.get(event) ?? 0) + 1)
+    for (const wait of waits) this.#waits.add(wait)
+  }
+
+  /** Counts a message that an earlier run has applied. */
+  skip(): void {
+    this.#skipped++
+  }
+
+  /** How long messages waited for their locks. */
+  get lockWaits(): Histogram {
+    return this.#waits
+  }
+
+  /**
+   * How many messages changed nothing, the locations being as given. Of a message that was applied and whose worker
+   * died before it could say so, and of one that an earlier run applied, nobody has told whether it was ignored. But
+   * whatever is counted at the locations and was not told either is one of those that were not ignored.
+   */
+  ignored(locations: Iterable<LocationCounts>): number {
+    const { created, moved, deleted } = changesOf(locations)
+    const told = CHANGES.reduce((sum, event) => sum + this.#count(event), 0)
+    const untold = this.#count(ALREADY_APPLIED) + this.#skipped
+    const changesUntold = Math.min(untold, Math.max(0, created + moved + deleted - told))
+    return this.#count('ignored') + untold - changesUntold
+  }
+
+  #count(event: string): number {
+    return this.#events.get(event) ?? 0
+  }
+}
+
+/** The changes that the counters of all locations together stand for. */
+export function changesOf(locations: Iterable<LocationCounts>): {
+  created: number
+  moved: number
+  deleted: number
+} {
+  const changes = { created: 0, moved: 0, deleted: 0 }
+  for (const location of locations) {
+    changes.created += location.created
+    changes.moved += location.arrived
+    changes.deleted += location.deleted
+  }
+  return changes
+}

@@ -1,0 +1,96 @@
+import type { LocationCounts } from '../domain/location.js'
+import { busiest } from './busiest.js'
+import type { Report } from './report.js'
+
+/** How many locations the table shows. */
+const SHOWN = 10
+
+const numbers = new Intl.NumberFormat('en-US')
+const durations = new Intl.NumberFormat('en-US', { maximumFractionDigits: 2 })
+
+/**
+ * The report as text for people.
+ * @param names of locations, where the input tells them.
+ * @param deadLetters the file that messages were put into which were given up.
+ */
+export function textReport(report: Report, names: ReadonlyMap<string, string>, deadLetters: string): string {
+  return [
+    ...table(report, names),
+    '',
+    ...totals(report, deadLetters),
+    ...kills(report),
+    '',
+    ...verdict(report),
+    '',
+  ].join('\n')
+}
+
+function table(report: Report, names: ReadonlyMap<string, string>): readonly string[] {
+  const rows = busiest(new Map(Object.entries(report.locations)), SHOWN)
+  const head = ['location', 'name', 'created', 'arrived', 'departed', 'deleted', 'all']
+  const cells = rows.map(({ id, total, created, arrived, departed, deleted }) => [
+    id,
+    names.get(id) ?? '',
+    ...[created, arrived, departed, deleted, total].map(count => numbers.format(count)),
+  ])
+  const all = names.size > 0 ? [head, ...cells] : [head, ...cells].map(row => row.filter((_, at) => at !== 1))
+  const texts = names.size > 0 ? 2 : 1
+  const widths = all[0]!.map((_, column) => Math.max(...all.map(row => row[column]!.length)))
+  const lines = all.map(row =>
+    row
+      .map((cell, column) => (column < texts ? cell.padEnd(widths[column]!) : cell.padStart(widths[column]!)))
+      .join('  ')
+      .trimEnd(),
+  )
+  return [`The busiest of ${Object.keys(report.locations).length} locations:`, ...lines]
+}
+
+function totals(report: Report, deadLetters: string): readonly string[] {
+  const count = (value: number) => numbers.format(value)
+  const lines = [
+    `${count(report.messages)} messages by ${report.processes} processes on ${report.engine}: ` +
+      `${count(report.created)} created, ${count(report.moved)} moved, ${count(report.deleted)} deleted, ` +
+      `${count(report.ignored)} ignored, ${count(report.rejected)} rejected, ${count(report.deadLettered)} dead-lettered`,
+    `${count(Math.round(report.perSecond))} messages/s in ${durations.format(report.seconds)} s; ` +
+      `waited for locks: p50 ${wait(report.lockWaitMs.p50)}, p99 ${wait(report.lockWaitMs.p99)}`,
+  ]
+  if (report.resumedAfter > 0) {
+    lines.push(`${count(report.resumedAfter)} of the messages were done by the run that was resumed`)
+  }
+  for (const { file, line, reason } of report.rejections)
+    lines.push(`rejected: ${file}, line ${line}: ${reason}`)
+  const unnamed = report.rejected - report.rejections.length
+  if (unnamed > 0) lines.push(`rejected: ${count(unnamed)} more lines, see the log`)
+  if (report.deadLettered > 0) lines.push(`dead letters are in ${deadLetters}`)
+  return lines
+}
+
+function kills(report: Report): readonly string[] {
+  if (report.kills.length === 0) return []
+  const sum = (pick: (kill: Report['kills'][number]) => number) =>
+    numbers.format(report.kills.reduce((total, kill) => total + pick(kill), 0))
+  return [
+    `${report.kills.length} kills with ${sum(kill => kill.inFlight)} messages in flight; ` +
+      `${sum(kill => kill.redelivered)} were delivered again, of which ${sum(kill => kill.alreadyApplied)} were committed already`,
+  ]
+}
+
+function verdict(report: Report): readonly string[] {
+  const part = report.interrupted ? ' so far; --resume goes on' : ''
+  if (report.matchesSerial) return [`Every location is as the serial result says${part}.`]
+  return [
+    'THE RESULT IS WRONG: locations differ from the serial result, the first of them:',
+    ...report.differences.map(
+      ({ location, expected, found }) =>
+        `  ${location}: expected ${counters(expected)}; found ${counters(found)}`,
+    ),
+  ]
+}
+
+function wait(duration: number | null): string {
+  return duration === null ? 'none' : `${durations.format(duration)} ms`
+}
+
+function counters({ created, arrived, departed, deleted }: LocationCounts): string {
+  return `created ${created}, arrived ${arrived}, departed ${departed}, deleted ${deleted}`
+}

@@ -1,0 +1,48 @@
+import { InputError, type TimedMessage } from './input/source.js'
+import type { OnDone } from './supervisor/stream-window.js'
+import type { IdDigest, Progress } from './progress.js'
+
+/** @throws InputError when a run that read `progress.input` can't be resumed with this input. */
+export function checkInput(progress: Progress, input: string): void {
+  if (progress.input !== input) {
+    throw new InputError(
+      `--resume must read what the interrupted run read: ${progress.input}; this is: ${input}`,
+    )
+  }
+}
+
+/**
+ * The messages that come after those which an interrupted run has done. What it has done is told to `onDone`, as if it
+ * were done now.
+ * @param digest of the ids that `onDone` was told.
+ * @throws InputError when the input does not begin with the messages that the interrupted run has read.
+ */
+export async function* afterMark(
+  batches: AsyncIterable<readonly TimedMessage[]>,
+  progress: Progress,
+  digest: IdDigest,
+  onDone: OnDone,
+): AsyncGenerator<readonly TimedMessage[]> {
+  const givenUp = new Set(progress.givenUp)
+  let sequence = 0
+  for await (const batch of batches) {
+    if (sequence === progress.mark) {
+      yield batch
+      continue
+    }
+    const done = batch.slice(0, progress.mark - sequence)
+    for (const { message } of done) {
+      onDone(message, sequence, givenUp.has(sequence))
+      sequence++
+    }
+    if (sequence === progress.mark && digest.value !== progress.digest) {
+      throw new InputError(`--resume: the first ${sequence} messages are not those of the interrupted run`)
+    }
+    if (done.length < batch.length) yield batch.slice(done.length)
+  }
+  if (sequence < progress.mark) {
+    throw new InputError(
+      `--resume: the input ends after ${sequence} messages, but ${progress.mark} are done already`,
+    )
+  }
+}

@@ -1,0 +1,21 @@
+/** When a worker is killed: while it works, or when it has committed something and not yet acknowledged it. */
+export type KillMoment = 'at work' | 'committed, not acknowledged'
+
+/** One kill of the plan. */
+export interface PlannedKill {
+  /** Not before so many messages are done. */
+  readonly after: number
+  readonly moment: KillMoment
+}
+
+/** How many messages lie between two kills of a stream of unknown length. */
+const USUAL_DISTANCE = 1000
+
+/** Spreads kills evenly over a stream, the two moments in turn. */
+export function planKills(kills: number, messages: number | undefined): readonly PlannedKill[] {
+  const total = messages ?? kills * USUAL_DISTANCE
+  return Array.from({ length: kills }, (_, index) => ({
+    after: Math.floor(((index + 0.5) / kills) * total),
+    moment: index % 2 === 0 ? 'at work' : 'committed, not acknowledged',
+  }))
+}

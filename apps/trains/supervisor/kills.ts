@@ -1,0 +1,92 @@
+import type { PlannedKill } from './kill-plan.js'
+import type { Slot } from './slot.js'
+
+/** A kill that was carried out. */
+export interface Kill {
+  /** The worker's number, counted from 1. */
+  readonly worker: number
+  readonly pid: number
+  readonly moment: PlannedKill['moment']
+  /** How many messages were done when it was killed. */
+  readonly afterMessages: number
+  /** How many messages it had in flight when it was killed. */
+  readonly inFlight: number
+  /** How many of them it had committed without acknowledging, as it said itself; 0 where it was not asked. */
+  readonly committed: number
+  /** How many messages were delivered again to the process that replaced it. */
+  redelivered: number
+  /** How many of those turned out to be committed already, and changed nothing. */
+  alreadyApplied: number
+}
+
+/** Kills workers as planned, one after the other in turn, each while it has messages in flight. */
+export class Kills {
+  readonly #planned: PlannedKill[]
+  readonly #done: Kill[] = []
+  #turn = 0
+
+  constructor(planned: readonly PlannedKill[]) {
+    this.#planned = [...planned]
+  }
+
+  /** The kills that were carried out. */
+  get done(): readonly Kill[] {
+    return this.#done
+  }
+
+  /** How many kills are still to come. */
+  get left(): number {
+    return this.#planned.length
+  }
+
+  /** Begins with the next kills that are due after so many messages are done. */
+  begin(slots: readonly Slot[], messagesDone: number): void {
+    for (let next = this.#planned[0]; next && next.after <= messagesDone; next = this.#planned[0]) {
+      const victim = this.#victim(slots)
+      if (!victim) return
+      this.#planned.shift()
+      this.#turn = victim.number
+      victim.doomed = next
+      if (next.moment === 'at work') this.strike(victim, messagesDone, 0)
+      else victim.process?.send({ kind: 'hold' })
+    }
+  }
+
+  /** Kills a worker that was chosen; `committed` is how many messages it says it has committed since. */
+  strike(slot: Slot, messagesDone: number, committed: number): void {
+    const { doomed, process } = slot
+    if (!doomed || !process || slot.killed) return
+    slot.killed = {
+      worker: slot.number,
+      pid: process.pid,
+      moment: doomed.moment,
+      afterMessages: messagesDone,
+      inFlight: slot.inFlight,
+      committed,
+      redelivered: 0,
+      alreadyApplied: 0,
+    }
+    process.kill()
+  }
+
+  /** Notes that the process of a worker is gone, and which of its messages are to be delivered again. */
+  gone(slot: Slot, redelivered: readonly number[]): void {
+    const { doomed, killed } = slot
+    slot.doomed = undefined
+    slot.killed = undefined
+    if (killed && redelivered.length > 0) {
+      killed.redelivered = redelivered.length
+      this.#done.push(killed)
+      for (const sequence of redelivered) slot.redelivered.set(sequence, killed)
+    } else if (doomed) {
+      // It died before its time, or its last acknowledgements came after all: that was not what was planned.
+      this.#planned.unshift(doomed)
+    }
+  }
+
+  /** The next worker in turn that works and is not chosen already. */
+  #victim(slots: readonly Slot[]): Slot | undefined {
+    const inTurn = [...slots.slice(this.#turn), ...slots.slice(0, this.#turn)]
+    return inTurn.find(slot => slot.ready && slot.inFlight > 0 && !slot.doomed && !slot.draining)
+  }
+}

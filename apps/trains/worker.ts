@@ -1,0 +1,78 @@
+import { systemClock } from './clock.js'
+import { Log } from './log/log.js'
+import { LogFile } from './log/log-file.js'
+import { MessageRegistry } from './messages/registry.js'
+import type { FromWorker, ToWorker, WorkerSettings } from './protocol.js'
+import { RunStore } from './run-store.js'
+import { openTracker, type Tracker } from './tracker.js'
+import { reasonOf } from './worker/failure.js'
+import { MessageProcessor } from './worker/message-processor.js'
+import { MessageWorker } from './worker/message-worker.js'
+
+/** A worker process: the supervisor starts it, and it applies the messages that it is sent. */
+interface Running {
+  readonly worker: MessageWorker
+  readonly tracker: Tracker
+  readonly closeLog: () => void
+}
+
+let running: Running | undefined
+
+async function start(settings: WorkerSettings): Promise<void> {
+  const tracker = await openTracker(settings.engine, `trains worker ${settings.worker}`, settings.unlocked)
+  const logFile = settings.logFile === undefined ? undefined : LogFile.open(settings.logFile)
+  const log = new Log(logFile ?? process.stderr, settings.logLevel, { worker: settings.worker })
+  const store = new RunStore(tracker.store, settings.run)
+  const processor = new MessageProcessor(store, new MessageRegistry(), settings.limits, log, systemClock)
+  const worker = new MessageWorker(message => processor.process(message), send, fail)
+  running = { worker, tracker, closeLog: () => logFile?.close() }
+  send({ kind: 'ready', session: tracker.session })
+}
+
+async function drain({ worker, tracker, closeLog }: Running): Promise<void> {
+  await worker.drain()
+  await tracker.close()
+  closeLog()
+  process.disconnect()
+}
+
+function send(message: FromWorker): void {
+  // Once the supervisor is gone this process is about to end, see below.
+  if (process.connected) process.send?.(message, undefined, undefined, () => undefined)
+}
+
+/** Tells the supervisor why this worker can't go on, and ends it. */
+function fail(error: unknown): void {
+  process.send?.(
+    { kind: 'failed', reason: reasonOf(error) } satisfies FromWorker,
+    undefined,
+    undefined,
+    () => {
+      process.exit(1)
+    },
+  )
+}
+
+process.on('message', (message: ToWorker) => {
+  switch (message.kind) {
+    case 'start':
+      start(message.settings).catch(fail)
+      break
+    case 'work':
+      running?.worker.work(message.sequences, message.messages)
+      break
+    case 'hold':
+      running?.worker.hold()
+      break
+    case 'drain':
+      if (running) drain(running).catch(fail)
+      break
+  }
+})
+
+// A terminal sends Ctrl-C to the whole group, and a service manager its SIGTERM; the supervisor decides what follows.
+process.on('SIGINT', () => undefined)
+process.on('SIGTERM', () => undefined)
+
+// Without a supervisor nobody would hear of what is done, and a run that resumes this one is not to meet it.
+process.on('disconnect', () => process.exit())

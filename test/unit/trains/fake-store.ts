@@ -1,0 +1,88 @@
+import type { Read, Transaction } from '../../../apps/trains/messages/message-type.js'
+import type { TrainStore, TransactionOptions, TransactionResult } from '../../../apps/trains/store.js'
+
+/** What all processes share: values, and the ids that were committed with a key. */
+export class SharedState {
+  readonly values = new Map<string, string>()
+  readonly ids = new Set<string>()
+  /** Committed transactions, by id, in order. */
+  readonly commits: string[] = []
+}
+
+/** A transaction over the named keys alone; nothing is written before `commit`. */
+export class FakeTransaction implements Transaction {
+  readonly #state: SharedState
+  readonly #keys: readonly string[]
+  readonly #writes = new Map<string, string | undefined>()
+
+  constructor(state: SharedState, keys: readonly string[]) {
+    this.#state = state
+    this.#keys = keys
+  }
+
+  get(key: string): unknown {
+    this.#check(key)
+    const text = this.#writes.has(key) ? this.#writes.get(key) : this.#state.values.get(key)
+    return text === undefined ? undefined : JSON.parse(text)
+  }
+
+  put(key: string, value: unknown): void {
+    this.#check(key)
+    this.#writes.set(key, JSON.stringify(value))
+  }
+
+  delete(key: string): void {
+    this.#check(key)
+    this.#writes.set(key, undefined)
+  }
+
+  commit(): void {
+    for (const [key, text] of this.#writes) {
+      if (text === undefined) this.#state.values.delete(key)
+      else this.#state.values.set(key, text)
+    }
+  }
+
+  #check(key: string): void {
+    if (!this.#keys.includes(key)) throw new Error(`the transaction touches ${key}, which it did not name`)
+  }
+}
+
+/** A store for tests without an engine: each transaction takes some turns of the event loop and then happens at once. */
+export class FakeStore implements TrainStore {
+  /** A process that was killed commits nothing any more, and nobody hears of it. */
+  killed = false
+  readonly #state: SharedState
+  readonly #turns: () => number
+
+  constructor(state: SharedState, turns: () => number = () => 1) {
+    this.#state = state
+    this.#turns = turns
+  }
+
+  async get(key: string): Promise<unknown> {
+    const text = this.#state.values.get(key)
+    return text === undefined ? undefined : JSON.parse(text)
+  }
+
+  async put(key: string, value: unknown): Promise<void> {
+    this.#state.values.set(key, JSON.stringify(value))
+  }
+
+  async transaction<Result>(
+    keys: (read: Read) => readonly string[] | Promise<readonly string[]>,
+    change: (transaction: Transaction) => Result,
+    { id }: TransactionOptions,
+  ): Promise<TransactionResult<Result>> {
+    const named = await keys(key => this.get(key))
+    for (let turn = this.#turns(); turn > 0; turn--) await new Promise(setImmediate)
+    if (this.killed) return new Promise(() => undefined)
+    if (this.#state.ids.has(`${named[0]!} ${id}`)) return { applied: false }
+    const transaction = new FakeTransaction(this.#state, named)
+    const result = change(transaction)
+    transaction.commit()
+    this.#state.ids.add(`${named[0]!} ${id}`)
+    this.#state.commits.push(id)
+    return { applied: true, result }
+  }
+}

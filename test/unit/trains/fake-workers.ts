@@ -1,0 +1,121 @@
+import { systemClock } from '../../../apps/trains/clock.js'
+import { Log } from '../../../apps/trains/log/log.js'
+import { MessageRegistry } from '../../../apps/trains/messages/registry.js'
+import type { FromWorker, ToWorker } from '../../../apps/trains/protocol.js'
+import { RunStore } from '../../../apps/trains/run-store.js'
+import type { StartWorker, WorkerProcess } from '../../../apps/trains/supervisor/worker-process.js'
+import { MessageProcessor } from '../../../apps/trains/worker/message-processor.js'
+import { MessageWorker } from '../../../apps/trains/worker/message-worker.js'
+import { FakeStore, type SharedState } from './fake-store.js'
+
+interface FakeProcess extends WorkerProcess {
+  readonly session: string
+  alive: boolean
+}
+
+const silent = new Log({ write: () => undefined }, 'error')
+
+/**
+ * Worker processes without processes: the real worker over a fake store. What either side sends arrives some turns of
+ * the event loop later, in order; one that is killed stops between two turns, as a process does.
+ */
+export class FakeWorkers {
+  readonly processes: FakeProcess[] = []
+  /** The sessions that were revoked. */
+  readonly revoked: string[] = []
+  /** A mistake to be made: sends to the supervisor are dropped, or made otherwise. */
+  readonly #state: SharedState
+  readonly #turns: () => number
+
+  /** @param turns how many turns of the event loop something takes. */
+  constructor(state: SharedState, turns: () => number = () => 1) {
+    this.#state = state
+    this.#turns = turns
+  }
+
+  readonly start: StartWorker = events => {
+    const store = new FakeStore(this.#state, this.#turns)
+    const session = `session ${this.processes.length + 1}`
+    let worker: MessageWorker | undefined
+    const toSupervisor = new Pipe<FromWorker>(this.#turns, message => events.message(message))
+    const send = (message: FromWorker) => {
+      if (it.alive) toSupervisor.send(message)
+    }
+    const end = (how: string) => {
+      it.alive = false
+      store.killed = true
+      toSupervisor.end(() => events.gone(how))
+    }
+    const toWorker = new Pipe<ToWorker>(this.#turns, message => {
+      if (!it.alive) return
+      switch (message.kind) {
+        case 'start': {
+          const { run, limits } = message.settings
+          const processor = new MessageProcessor(
+            new RunStore(store, run),
+            new MessageRegistry(),
+            limits,
+            silent,
+            systemClock,
+          )
+          worker = new MessageWorker(
+            one => processor.process(one),
+            send,
+            () => end('failed'),
+          )
+          send({ kind: 'ready', session })
+          break
+        }
+        case 'work':
+          worker?.work(message.sequences, message.messages)
+          break
+        case 'hold':
+          worker?.hold()
+          break
+        case 'drain':
+          void worker?.drain().then(() => end('ended with status 0'))
+          break
+      }
+    })
+    const it: FakeProcess = {
+      pid: this.processes.length + 1,
+      session,
+      alive: true,
+      send: message => toWorker.send(message),
+      kill: () => {
+        if (it.alive) end('was ended by SIGKILL')
+      },
+    }
+    this.processes.push(it)
+    return it
+  }
+
+  readonly revoke = async (session: string): Promise<void> => {
+    await new Promise(setImmediate)
+    this.revoked.push(session)
+  }
+}
+
+/** Delivers in order, each message some turns after the one before it. */
+class Pipe<Message> {
+  readonly #turns: () => number
+  readonly #receive: (message: Message) => void
+  #last: Promise<void> = Promise.resolve()
+
+  constructor(turns: () => number, receive: (message: Message) => void) {
+    this.#turns = turns
+    this.#receive = receive
+  }
+
+  send(message: Message): void {
+    const text = JSON.stringify(message)
+    this.#last = this.#last.then(async () => {
+      for (let turn = this.#turns(); turn > 0; turn--) await new Promise(setImmediate)
+      this.#receive(JSON.parse(text) as Message)
+    })
+  }
+
+  end(then: () => void): void {
+    void this.#last.then(then)
+  }
+}

@@ -1,0 +1,181 @@
+import { describe, expect, test } from 'vitest'
+import type { Clock } from '../../../apps/trains/clock.js'
+import { readLines, type Line } from '../../../apps/trains/input/lines.js'
+import { countFilledLines, NdjsonSource } from '../../../apps/trains/input/ndjson-source.js'
+import { paced } from '../../../apps/trains/input/pacing.js'
+import { Rejections } from '../../../apps/trains/input/rejections.js'
+import type { Rejection, TimedMessage } from '../../../apps/trains/input/source.js'
+import { MessageRegistry } from '../../../apps/trains/messages/registry.js'
+
+/** The bytes of a text in pieces of the given size. */
+async function* pieces(text: string | Uint8Array, size: number): AsyncGenerator<Uint8Array> {
+  const bytes = Buffer.from(text)
+  for (let begin = 0; begin < bytes.length; begin += size) yield bytes.subarray(begin, begin + size)
+}
+
+async function linesOf(text: string | Uint8Array, size: number, limit?: number): Promise<Line[]> {
+  const lines: Line[] = []
+  for await (const batch of readLines(pieces(text, size), limit)) lines.push(...batch)
+  return lines
+}
+
+describe('lines', () => {
+  test.each([1, 2, 3, 5, 1000])('are the same however the text comes: pieces of %i bytes', async size => {
+    expect(await linesOf('\uFEFFone\r\ntwö 🚂\n\n\uFEFFlast', size)).toEqual([
+      { number: 1, text: 'one' },
+      { number: 2, text: 'twö 🚂' },
+      { number: 3, text: '' },
+      { number: 4, text: '\uFEFFlast' },
+    ])
+  })
+
+  test.each([1, 7, 1000])('that are too long are refused alone: pieces of %i bytes', async size => {
+    const lines = await linesOf(`a\n${'b'.repeat(50)}\n${'c'.repeat(10)}\n${'d'.repeat(11)}`, size, 10)
+    expect(lines).toEqual([
+      { number: 1, text: 'a' },
+      { number: 2, text: '', refused: 'has 50 characters, at most 10 are read' },
+      { number: 3, text: 'cccccccccc' },
+      { number: 4, text: '', refused: 'has 11 characters, at most 10 are read' },
+    ])
+  })
+
+  test('that are not UTF-8 are refused alone', async () => {
+    expect(await linesOf(Buffer.from([0x61, 0x0a, 0xff, 0x0a, 0x62]), 100)).toEqual([
+      { number: 1, text: 'a' },
+      { number: 2, text: '', refused: 'is not valid UTF-8' },
+      { number: 3, text: 'b' },
+    ])
+  })
+
+  test('of an endless one only the limit is held', async () => {
+    async function* endless(): AsyncGenerator<Uint8Array> {
+      const chunk = Buffer.alloc(65_536, 0x61)
+      for (let count = 0; count < 2000; count++) yield chunk
+    }
+    const before = process.memoryUsage().heapUsed
+    for await (const batch of readLines(endless())) {
+      expect(batch).toMatchObject([{ number: 1, refused: expect.stringContaining('131072000 characters') }])
+    }
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(64 * 1024 * 1024)
+  })
+})
+
+describe('messages as lines of JSON', () => {
+  async function read(text: string) {
+    const rejected: Rejection[] = []
+    const source = new NdjsonSource(
+      { file: 'in', bytes: pieces(text, 10), total: undefined },
+      new MessageRegistry(),
+      rejection => rejected.push(rejection),
+    )
+    const messages: unknown[] = []
+    for await (const batch of source.batches()) messages.push(...batch.map(({ message }) => message))
+    return { messages, rejected: rejected.map(({ line, reason }) => `${line}: ${reason}`) }
+  }
+
+  test('bad lines are rejected with number and reason, and the rest goes on', async () => {
+    const { messages, rejected } = await read(
+      [
+        '{"id":"1","type":"create","train":"T","location":"A"}',
+        '{"id":"2","type":"create"',
+        '',
+        '{"id":"3","type":"move","train":"T"}',
+        '   ',
+        '[1]',
+        '{"id":"1","type":"move","train":"T","to":"A"}',
+        `{"id":"${'4'.repeat(70_000)}"}`,
+        '{"id":"5","type":"move","train":"T","to":"B"}\r',
+        '{"id":"3","type":"delete","train":"T"}',
+      ].join('\n'),
+    )
+    expect(messages).toEqual([
+      { id: '1', type: 'create', train: 'T', location: 'A' },
+      { id: '5', type: 'move', train: 'T', to: 'B' },
+      { id: '3', type: 'delete', train: 'T' },
+    ])
+    expect(rejected).toEqual([
+      expect.stringMatching(/^2: not JSON: /),
+      '4: "to" is missing',
+      '6: a message must be an object, got an array',
+      '7: "id" "1" was used on line 1 already',
+      '8: the line has 70009 characters, at most 65536 are read',
+    ])
+  })
+
+  test('are counted beforehand, empty lines apart', async () => {
+    expect(await countFilledLines(pieces('', 3))).toBe(0)
+    expect(await countFilledLines(pieces('a\n\n \r\nb\nc', 2))).toBe(3)
+    expect(await countFilledLines(pieces('a\nb\n', 3))).toBe(2)
+  })
+
+  test('only the first rejections are kept, but all are counted', () => {
+    const rejections = new Rejections()
+    for (let line = 1; line <= 1000; line++) rejections.add({ file: 'f', line, reason: 'r' })
+    expect(rejections.count).toBe(1000)
+    expect(rejections.first.map(({ line }) => line)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+  })
+})
+
+/** A clock that stands still but for its sleepers. */
+class SleepersClock implements Clock {
+  time = 1000
+  readonly slept: number[] = []
+
+  now(): number {
+    return this.time
+  }
+
+  async sleep(duration: number): Promise<void> {
+    this.slept.push(duration)
+    this.time += duration
+  }
+}
+
+describe('pacing', () => {
+  const timed = (...times: number[]): TimedMessage[] =>
+    times.map(time => ({ message: { id: String(time), type: 'delete', train: 'T' }, time }))
+
+  async function* stream(...batches: TimedMessage[][]): AsyncGenerator<readonly TimedMessage[]> {
+    yield* batches
+  }
+
+  test('hands on each message when it is due, those of the same time together', async () => {
+    const clock = new SleepersClock()
+    const heard: string[] = []
+    const batches = stream(timed(3600, 3600, 3660), timed(3660, 3780))
+    for await (const batch of paced(batches, 60, clock, new AbortController().signal)) {
+      heard.push(`${clock.time}: ${batch.map(({ message }) => message.id).join(' ')}`)
+    }
+    expect(heard).toEqual(['1000: 3600 3600', '2000: 3660', '2000: 3660', '4000: 3780'])
+    expect(clock.slept).toEqual([1000, 2000])
+  })
+
+  test('catches up without waiting when it is late', async () => {
+    const clock = new SleepersClock()
+    let first = true
+    let count = 0
+    for await (const batch of paced(
+      stream(timed(0, 1), timed(2, 3)),
+      1,
+      clock,
+      new AbortController().signal,
+    )) {
+      count += batch.length
+      if (first) clock.time += 60_000
+      first = false
+    }
+    expect(count).toBe(4)
+    expect(clock.slept).toEqual([])
+  })
+
+  test('ends when it is told to', async () => {
+    const clock = new SleepersClock()
+    const controller = new AbortController()
+    const heard: string[] = []
+    for await (const batch of paced(stream(timed(0, 10, 20)), 1, clock, controller.signal)) {
+      heard.push(...batch.map(({ message }) => message.id))
+      if (heard.length === 2) controller.abort()
+    }
+    expect(heard).toEqual(['0', '10'])
+  })
+})

@@ -1,0 +1,202 @@
+import { open } from 'signalbox'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { systemClock } from '../../../apps/trains/clock.js'
+import { locationKey } from '../../../apps/trains/domain/location.js'
+import { trainKey } from '../../../apps/trains/domain/train.js'
+import { Log } from '../../../apps/trains/log/log.js'
+import { name, type Field } from '../../../apps/trains/messages/field.js'
+import type { Message } from '../../../apps/trains/messages/message.js'
+import { ignored, type MessageType } from '../../../apps/trains/messages/message-type.js'
+import { MessageRegistry, standardTypes } from '../../../apps/trains/messages/registry.js'
+import { MessageProcessor } from '../../../apps/trains/worker/message-processor.js'
+import { FakeTransaction, SharedState } from './fake-store.js'
+
+const registry = new MessageRegistry()
+let state: SharedState
+beforeEach(() => {
+  state = new SharedState()
+})
+
+/** Applies a message as a worker would, with just the keys that its type names; gives event and details in one. */
+async function apply(incoming: object, types = registry) {
+  const message = types.validate(incoming)
+  const type = types.typeOf(message)
+  const keys = await type.keys(message, async key => stored(key) ?? undefined)
+  expect(keys[0]).toBe(trainKey(message.train))
+  expect(new Set(keys).size).toBe(keys.length)
+  const transaction = new FakeTransaction(state, keys)
+  const { event, details } = type.handle(message, transaction)
+  transaction.commit()
+  return { event, ...details }
+}
+
+const stored = (key: string) => JSON.parse(state.values.get(key) ?? 'null') as unknown
+const at = (id: string) => stored(locationKey(id))
+const create = (train: string, location: string) => apply({ id: 'c', type: 'create', train, location })
+const move = (train: string, to: string) => apply({ id: 'm', type: 'move', train, to })
+const deletion = (train: string) => apply({ id: 'd', type: 'delete', train })
+
+describe('what messages do', () => {
+  test('a train is created, moves and is deleted, and each location counts its part', async () => {
+    expect(await create('T', 'A')).toEqual({ event: 'created', at: 'A' })
+    expect(stored(trainKey('T'))).toEqual({ id: 'T', location: 'A' })
+    expect(await move('T', 'B')).toEqual({ event: 'moved', from: 'A', to: 'B' })
+    expect(stored(trainKey('T'))).toEqual({ id: 'T', location: 'B' })
+    expect(await deletion('T')).toEqual({ event: 'deleted', at: 'B' })
+    expect(stored(trainKey('T'))).toBeNull()
+    expect(at('A')).toEqual({ id: 'A', created: 1, deleted: 0, arrived: 0, departed: 1 })
+    expect(at('B')).toEqual({ id: 'B', created: 0, deleted: 1, arrived: 1, departed: 0 })
+  })
+
+  test('a move to where the train is counts one departure and one arrival there', async () => {
+    await create('T', 'A')
+    expect(await move('T', 'A')).toEqual({ event: 'moved', from: 'A', to: 'A' })
+    expect(at('A')).toEqual({ id: 'A', created: 1, deleted: 0, arrived: 1, departed: 1 })
+  })
+
+  test('creating a train that exists is ignored and tells where it is', async () => {
+    await create('T', 'A')
+    await move('T', 'B')
+    const before = [...state.values]
+    expect(await create('T', 'C')).toEqual({ event: 'ignored', why: 'the train exists', at: 'B' })
+    expect([...state.values]).toEqual(before)
+  })
+
+  test('moving and deleting an unknown train is ignored', async () => {
+    expect(await move('T', 'A')).toEqual({ event: 'ignored', why: 'no such train' })
+    expect(await deletion('T')).toEqual({ event: 'ignored', why: 'no such train' })
+    expect(state.values.size).toBe(0)
+  })
+
+  test('a train may be created again after its deletion', async () => {
+    await create('T', 'A')
+    await deletion('T')
+    expect(await create('T', 'B')).toEqual({ event: 'created', at: 'B' })
+    expect(at('A')).toMatchObject({ created: 1, deleted: 1 })
+    expect(at('B')).toMatchObject({ created: 1, deleted: 0 })
+  })
+
+  test('a train and a location of the same name are two things', async () => {
+    await create('A', 'A')
+    expect(stored(trainKey('A'))).toEqual({ id: 'A', location: 'A' })
+    expect(at('A')).toMatchObject({ id: 'A', created: 1 })
+  })
+})
+
+describe('what is refused', () => {
+  const refused: readonly (readonly [string, unknown, string])[] = [
+    ['a list', [], 'a message must be an object, got an array'],
+    ['null', null, 'a message must be an object, got null'],
+    ['text', 'create', 'a message must be an object, got "create"'],
+    ['no id', { type: 'create' }, '"id" is missing'],
+    ['a number for an id', { id: 7, type: 'create' }, '"id" must be a string, got 7'],
+    ['an empty id', { id: '', type: 'create' }, '"id" must not be empty'],
+    ['no type', { id: '1' }, '"type" is missing'],
+    ['another type', { id: '1', type: 'crate' }, '"type" must be one of create, move, delete, got "crate"'],
+    ['an inherited type', { id: '1', type: 'toString' }, '"type" must be one of'],
+    ['no train', { id: '1', type: 'delete' }, '"train" is missing'],
+    ['no location', { id: '1', type: 'create', train: 'T' }, '"location" is missing'],
+    [
+      'a list for a location',
+      { id: '1', type: 'move', train: 'T', to: [] },
+      '"to" must be a string, got an array',
+    ],
+    [
+      'a long name',
+      { id: '1', type: 'delete', train: 'T'.repeat(201) },
+      '"train" must have at most 200 characters, got 201',
+    ],
+    ['a line end', { id: '1', type: 'delete', train: 'T\n' }, '"train" must not contain control characters'],
+    [
+      'half a character',
+      { id: '1', type: 'delete', train: '\uD83D' },
+      '"train" must not contain control characters or broken ones',
+    ],
+  ]
+  test.each(refused)('%s', (_, incoming, reason) => {
+    expect(() => registry.validate(incoming)).toThrow(reason)
+  })
+
+  test('fields that a type does not name are dropped', () => {
+    expect(registry.validate({ id: '1', type: 'delete', train: '🚂', to: 'A', note: 1 })).toEqual({
+      id: '1',
+      type: 'delete',
+      train: '🚂',
+    })
+  })
+})
+
+interface Hold extends Message {
+  readonly type: 'hold'
+  readonly minutes: number
+}
+
+const minutes: Field<number> = value =>
+  typeof value === 'number' && value > 0 ? { value } : { refused: 'must be a number above 0' }
+
+/** Stops a train for some minutes at the location where it is. */
+const hold: MessageType<Hold> = {
+  type: 'hold',
+  fields: { train: name, minutes },
+  async keys(message, read) {
+    const train = (await read(trainKey(message.train))) as { location: string } | undefined
+    return [trainKey(message.train), ...(train ? [locationKey(train.location)] : [])]
+  },
+  handle(message, transaction) {
+    const train = transaction.get(trainKey(message.train)) as { location: string } | undefined
+    if (!train) return ignored('no such train')
+    const location = transaction.get(locationKey(train.location)) as { held?: number }
+    const held = (location.held ?? 0) + message.minutes
+    transaction.put(locationKey(train.location), { ...location, held })
+    return { event: 'held', details: { at: train.location, minutes: message.minutes } }
+  },
+}
+
+describe('a further message type', () => {
+  const types = new MessageRegistry([...standardTypes, hold])
+
+  test('needs nothing but its own module', async () => {
+    await create('T', 'A')
+    expect(await apply({ id: 'h', type: 'hold', train: 'T', minutes: 5 }, types)).toEqual({
+      event: 'held',
+      at: 'A',
+      minutes: 5,
+    })
+    expect(at('A')).toMatchObject({ created: 1, held: 5 })
+    expect(() => types.validate({ id: 'h', type: 'hold', train: 'T', minutes: 0 })).toThrow(
+      '"minutes" must be a number above 0',
+    )
+    expect(() => new MessageRegistry([...standardTypes, hold, hold])).toThrow(
+      "two message types called 'hold'",
+    )
+  })
+
+  test('that forgets one of its keys is reported, and its message is given up', async () => {
+    const forgetful: MessageType<Hold> = { ...hold, keys: message => [trainKey(message.train)] }
+    const lines: string[] = []
+    await using box = await open('memory:')
+    const processor = new MessageProcessor(
+      {
+        get: async key => (await box.store('trains').get(key))?.value,
+        put: async () => undefined,
+        transaction: (keys, change, options) => box.store('trains').transaction(keys, change, options),
+      },
+      new MessageRegistry([...standardTypes, forgetful]),
+      { lockWait: 1000, lease: 30_000, lockTries: 1, attempts: 3 },
+      new Log({ write: line => lines.push(line) }, 'error'),
+      systemClock,
+    )
+    const messages = [
+      { id: '1', type: 'create', train: 'T', location: 'A' },
+      { id: '2', type: 'hold', train: 'T', minutes: 5 },
+    ]
+    expect(await processor.process(messages[0]!)).toMatchObject({ event: 'created' })
+    expect(await processor.process(messages[1]!)).toMatchObject({
+      event: 'dead-lettered',
+      failure: expect.stringContaining('touches LOC_A, which it did not name'),
+    })
+    expect(lines.map(line => JSON.parse(line) as unknown)).toMatchObject([
+      { event: 'dead-lettered', message: '2', attempts: 1, reason: expect.stringContaining('LOC_A') },
+    ])
+  })
+})

@@ -1,0 +1,64 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { locationKey, type LocationCounts } from '../../../apps/trains/domain/location.js'
+import { MessageRegistry } from '../../../apps/trains/messages/registry.js'
+import { countsOf } from '../../../apps/trains/report/comparison.js'
+import { SerialResult, type SerialMessage } from '../../../apps/trains/serial.js'
+import { FakeTransaction, SharedState } from './fake-store.js'
+
+test('counts what happened, and passes over what can not happen', () => {
+  const serial = new SerialResult()
+  const messages: SerialMessage[] = [
+    { type: 'move', train: 'T', to: 'A' },
+    { type: 'create', train: 'T', location: 'A' },
+    { type: 'create', train: 'T', location: 'B' },
+    { type: 'move', train: 'T', to: 'B' },
+    { type: 'move', train: 'T', to: 'B' },
+    { type: 'hold', train: 'T' },
+    { type: 'delete', train: 'T' },
+    { type: 'delete', train: 'T' },
+    { type: 'create', train: 'T', location: 'A' },
+  ]
+  for (const message of messages) serial.apply(message)
+  expect(Object.fromEntries(serial.locations)).toEqual({
+    A: { created: 2, deleted: 0, arrived: 0, departed: 1 },
+    B: { created: 0, deleted: 1, arrived: 2, departed: 1 },
+  })
+  expect(serial.totals).toEqual({ created: 2, moved: 2, deleted: 1, ignored: 3 })
+})
+
+test('agrees with the message types on any stream', () => {
+  const some = (...values: string[]) => fc.constantFrom(...values)
+  const message = fc.oneof(
+    fc.record({ type: some('create'), train: some('T', 'U', 'A'), location: some('A', 'B', 'C') }),
+    fc.record({ type: some('move'), train: some('T', 'U', 'A'), to: some('A', 'B', 'C') }),
+    fc.record({ type: some('delete'), train: some('T', 'U', 'A') }),
+  )
+  const registry = new MessageRegistry()
+  const everyKey = ['T', 'U', 'A', 'B', 'C'].flatMap(name => [`TRA_${name}`, `LOC_${name}`])
+  fc.assert(
+    fc.property(fc.array(message, { maxLength: 40 }), messages => {
+      const serial = new SerialResult()
+      const state = new SharedState()
+      const events = new Map<string, number>()
+      for (const [index, one] of messages.entries()) {
+        serial.apply(one)
+        const valid = registry.validate({ id: String(index), ...one })
+        const transaction = new FakeTransaction(state, everyKey)
+        const { event } = registry.typeOf(valid).handle(valid, transaction)
+        transaction.commit()
+        events.set(event, (events.get(event) ?? 0) + 1)
+      }
+      const { created, moved, deleted, ignored } = serial.totals
+      expect([created, moved, deleted, ignored]).toEqual(
+        ['created', 'moved', 'deleted', 'ignored'].map(event => events.get(event) ?? 0),
+      )
+      for (const location of ['A', 'B', 'C']) {
+        const text = state.values.get(locationKey(location))
+        const found = text === undefined ? undefined : (JSON.parse(text) as LocationCounts)
+        expect(countsOf(serial.locations.get(location))).toEqual(countsOf(found))
+      }
+    }),
+    { numRuns: 300 },
+  )
+})

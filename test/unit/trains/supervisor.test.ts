@@ -1,0 +1,353 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { locationKey, type LocationCounts } from '../../../apps/trains/domain/location.js'
+import type { TimedMessage } from '../../../apps/trains/input/source.js'
+import { Log } from '../../../apps/trains/log/log.js'
+import type { Message } from '../../../apps/trains/messages/message.js'
+import { compareLocations } from '../../../apps/trains/report/comparison.js'
+import { Tally } from '../../../apps/trains/report/tally.js'
+import { SerialResult } from '../../../apps/trains/serial.js'
+import { workerOf } from '../../../apps/trains/supervisor/assignment.js'
+import { planKills } from '../../../apps/trains/supervisor/kill-plan.js'
+import { Kills } from '../../../apps/trains/supervisor/kills.js'
+import { StreamWindow } from '../../../apps/trains/supervisor/stream-window.js'
+import { Supervisor, type DeadLetter } from '../../../apps/trains/supervisor/supervisor.js'
+import type { StartWorker } from '../../../apps/trains/supervisor/worker-process.js'
+import { SharedState } from './fake-store.js'
+import { FakeWorkers } from './fake-workers.js'
+
+/** Trains that run round a few locations, some of their messages out of place. */
+function traffic(trains: number, moves: number): Message[] {
+  const messages: Message[] = []
+  const add = (train: number, step: number, message: object) =>
+    messages.push({ id: `${train}:${step}`, train: `T${train}`, ...message } as Message)
+  for (let train = 0; train < trains; train++) add(train, 0, { type: 'create', location: `L${train % 3}` })
+  for (let step = 1; step <= moves; step++) {
+    for (let train = 0; train < trains; train++)
+      add(train, step, { type: 'move', to: `L${(train + step) % 3}` })
+  }
+  for (let train = 0; train < trains; train++) {
+    add(train, moves + 1, { type: 'create', location: 'nowhere' })
+    add(train, moves + 2, { type: 'delete' })
+    add(train, moves + 3, { type: 'move', to: 'nowhere' })
+  }
+  return messages
+}
+
+async function* batched(messages: readonly Message[], size = 256): AsyncGenerator<readonly TimedMessage[]> {
+  for (let begin = 0; begin < messages.length; begin += size) {
+    yield messages.slice(begin, begin + size).map(message => ({ message }))
+  }
+}
+
+interface Wanted {
+  readonly processes?: number
+  readonly kills?: number
+  readonly state?: SharedState
+  readonly workers?: FakeWorkers
+  readonly startWorker?: StartWorker
+  readonly first?: number
+}
+
+function supervise(messages: readonly Message[], wanted: Wanted = {}) {
+  const { processes = 3, kills = 0, state = new SharedState(), first = 0 } = wanted
+  const workers = wanted.workers ?? new FakeWorkers(state)
+  const serial = new SerialResult()
+  const tally = new Tally()
+  const order: number[] = []
+  const deadLetters: DeadLetter[] = []
+  const lines: Record<string, unknown>[] = []
+  const killing = new Kills(planKills(kills, messages.length))
+  const limits = { lockWait: 10, lease: 1000, lockTries: 1, attempts: 1 }
+  const supervisor = new Supervisor({
+    processes,
+    startWorker: wanted.startWorker ?? workers.start,
+    settingsOf: worker => ({
+      worker,
+      engine: '',
+      run: 'run',
+      limits,
+      unlocked: false,
+      logFile: undefined,
+      logLevel: 'error',
+    }),
+    revoke: workers.revoke,
+    kills: killing,
+    first,
+    onDone: (message, sequence, givenUp) => {
+      order.push(sequence)
+      if (!givenUp) serial.apply(message)
+    },
+    onAcknowledged: acknowledgement => tally.add(acknowledgement),
+    keepDeadLetter: letter => deadLetters.push(letter),
+    log: new Log({ write: line => lines.push(JSON.parse(line) as Record<string, unknown>) }, 'debug'),
+  })
+  const locations = () => {
+    const found = new Map<string, LocationCounts>()
+    for (const id of ['L0', 'L1', 'L2', 'nowhere']) {
+      const text = state.values.get(locationKey(id))
+      if (text !== undefined) found.set(id, (JSON.parse(text) as { value: LocationCounts }).value)
+    }
+    return found
+  }
+  const differences = () => compareLocations(serial.locations, locations())
+  return {
+    supervisor,
+    workers,
+    state,
+    serial,
+    tally,
+    order,
+    deadLetters,
+    lines,
+    killing,
+    locations,
+    differences,
+  }
+}
+
+const upTo = (count: number) => Array.from({ length: count }, (_, index) => index)
+
+describe('messages are delivered', () => {
+  test('each once, and done in the order of the stream', async () => {
+    const messages = traffic(20, 10)
+    const run = supervise(messages)
+    await run.supervisor.start()
+    expect(await run.supervisor.deliver(batched(messages))).toBe(true)
+    await run.supervisor.finish()
+    expect(run.order).toEqual(upTo(messages.length))
+    expect(run.differences()).toEqual([])
+    expect(run.serial.totals).toEqual({ created: 20, moved: 200, deleted: 20, ignored: 40 })
+    expect(run.tally.ignored(run.locations().values())).toBe(40)
+    expect(run.supervisor.acknowledged).toBe(messages.length)
+    expect(run.supervisor.redelivered).toBe(0)
+    const shares = run.supervisor.perWorker.map(({ messages: done }) => done)
+    expect(shares.reduce((sum, done) => sum + done)).toBe(messages.length)
+    expect(Math.min(...shares)).toBeGreaterThan(0)
+    expect(run.workers.processes.every(({ alive }) => !alive)).toBe(true)
+    expect(run.workers.revoked).toEqual([])
+  })
+
+  test('with no more under way than fit the window, however many there are', async () => {
+    const messages = traffic(10, 9000)
+    let read = 0
+    let most = 0
+    async function* counted(): AsyncGenerator<readonly TimedMessage[]> {
+      for await (const batch of batched(messages)) {
+        yield batch
+        read += batch.length
+        most = Math.max(most, read - run.order.length)
+      }
+    }
+    const run = supervise(messages)
+    await run.supervisor.start()
+    await run.supervisor.deliver(counted())
+    expect(most).toBeLessThanOrEqual(16_384)
+    expect(most).toBeGreaterThan(16_384 - 512)
+    expect(run.differences()).toEqual([])
+  })
+
+  test('until it is told to stop: what was read is done, and the rest is not', async () => {
+    const messages = traffic(20, 20)
+    let yielded = 0
+    async function* stopping(): AsyncGenerator<readonly TimedMessage[]> {
+      for await (const batch of batched(messages, 50)) {
+        yielded += batch.length
+        yield batch
+        if (yielded === 200) run.supervisor.stop()
+      }
+    }
+    const run = supervise(messages)
+    await run.supervisor.start()
+    expect(await run.supervisor.deliver(stopping())).toBe(false)
+    await run.supervisor.finish()
+    expect(run.order).toEqual(upTo(200))
+    expect(run.supervisor.mark).toBe(200)
+    expect(run.differences()).toEqual([])
+  })
+
+  test('also when it is told to stop while the input is silent', async () => {
+    async function* silent(): AsyncGenerator<readonly TimedMessage[]> {
+      yield traffic(2, 1).map(message => ({ message }))
+      await new Promise(() => undefined)
+    }
+    const run = supervise([])
+    await run.supervisor.start()
+    const delivered = run.supervisor.deliver(silent())
+    for (let turns = 0; turns < 50; turns++) await turn()
+    run.supervisor.stop()
+    expect(await delivered).toBe(false)
+    expect(run.differences()).toEqual([])
+  })
+
+  test('and what reading them throws is thrown', async () => {
+    async function* broken(): AsyncGenerator<readonly TimedMessage[]> {
+      yield traffic(2, 1).map(message => ({ message }))
+      throw new Error('the disk is gone')
+    }
+    const run = supervise([])
+    await run.supervisor.start()
+    await expect(run.supervisor.deliver(broken())).rejects.toThrow('the disk is gone')
+  })
+
+  test('and those given up are kept before they count as done, and are no part of the serial result', async () => {
+    const messages = traffic(4, 3)
+    const bad: Message = { id: 'bad', type: 'unheard of', train: 'T1' }
+    messages.splice(5, 0, bad)
+    const run = supervise(messages)
+    await run.supervisor.start()
+    await run.supervisor.deliver(batched(messages))
+    expect(run.deadLetters).toMatchObject([{ message: bad, reason: expect.stringContaining('unheard of') }])
+    expect(run.order).toEqual(upTo(messages.length))
+    expect(run.differences()).toEqual([])
+  })
+})
+
+describe('a worker that dies', () => {
+  test('is replaced, and its messages are delivered again after what it held is free', async () => {
+    const messages = traffic(20, 30)
+    const run = supervise(messages, { kills: 6 })
+    await run.supervisor.start()
+    await run.supervisor.deliver(batched(messages))
+    await run.supervisor.finish()
+    expect(run.order).toEqual(upTo(messages.length))
+    expect(run.differences()).toEqual([])
+    expect(run.tally.ignored(run.locations().values())).toBe(run.serial.totals.ignored)
+    expect(run.killing.done).toHaveLength(6)
+    expect(run.killing.left).toBe(0)
+    expect(run.workers.revoked).toHaveLength(6)
+    expect(run.workers.processes).toHaveLength(9)
+    for (const kill of run.killing.done) {
+      expect(kill.inFlight).toBeGreaterThan(0)
+      expect(kill.redelivered).toBeGreaterThan(0)
+      expect(kill.redelivered).toBeLessThanOrEqual(kill.inFlight)
+      if (kill.moment === 'at work') continue
+      expect(kill.committed).toBeGreaterThan(0)
+      expect(kill.alreadyApplied).toBeGreaterThanOrEqual(kill.committed)
+    }
+    expect(new Set(run.killing.done.map(({ moment }) => moment)).size).toBe(2)
+    expect(new Set(run.killing.done.map(({ worker }) => worker)).size).toBe(3)
+    const redelivered = run.killing.done.reduce((sum, kill) => sum + kill.redelivered, 0)
+    expect(run.supervisor.redelivered).toBe(redelivered)
+    expect(new Set(run.state.commits).size).toBe(messages.length)
+  })
+
+  test('without having been killed by us is replaced as well', async () => {
+    const messages = traffic(20, 30)
+    const run = supervise(messages)
+    await run.supervisor.start()
+    const delivered = run.supervisor.deliver(batched(messages))
+    for (let turns = 0; turns < 10; turns++) await turn()
+    run.workers.processes[1]?.kill()
+    await delivered
+    expect(run.differences()).toEqual([])
+    expect(run.supervisor.redelivered).toBeGreaterThan(0)
+    expect(run.killing.done).toEqual([])
+    expect(run.supervisor.perWorker.map(({ replaced }) => replaced)).toEqual([0, 1, 0])
+    expect(run.workers.revoked).toEqual(['session 2'])
+    expect(run.lines).toContainEqual(expect.objectContaining({ event: 'worker died', worker: 2 }))
+  })
+
+  test('again and again ends the run with its last words', async () => {
+    const started: number[] = []
+    const startWorker: StartWorker = events => {
+      started.push(started.length)
+      setImmediate(() => {
+        events.message({ kind: 'failed', reason: 'the folder is not writable' })
+        events.gone('ended with status 1')
+      })
+      return { pid: 1, send: () => undefined, kill: () => undefined }
+    }
+    const run = supervise([], { processes: 1, startWorker })
+    await expect(run.supervisor.start()).rejects.toThrow('died 5 times in a row: the folder is not writable')
+    expect(started).toHaveLength(5)
+  })
+
+  test('anyhow, at any time: every message has its effect once', { timeout: 60_000 }, async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.record({
+          processes: fc.integer({ min: 1, max: 4 }),
+          kills: fc.integer({ min: 0, max: 12 }),
+          trains: fc.integer({ min: 1, max: 12 }),
+          moves: fc.integer({ min: 0, max: 12 }),
+          seed: fc.integer(),
+        }),
+        async ({ processes, kills, trains, moves, seed }) => {
+          const messages = traffic(trains, moves)
+          const state = new SharedState()
+          let random = seed
+          const turns = () => {
+            random = (Math.imul(random, 1_103_515_245) + 12_345) >>> 0
+            return 1 + ((random >>> 16) % 4)
+          }
+          const run = supervise(messages, { processes, kills, state, workers: new FakeWorkers(state, turns) })
+          await run.supervisor.start()
+          await run.supervisor.deliver(batched(messages, 7))
+          await run.supervisor.finish()
+          expect(run.order).toEqual(upTo(messages.length))
+          expect(run.differences()).toEqual([])
+          expect(run.tally.ignored(run.locations().values())).toBe(run.serial.totals.ignored)
+          expect(state.commits).toHaveLength(messages.length)
+        },
+      ),
+      { numRuns: 150 },
+    )
+  })
+})
+
+describe('parts', () => {
+  test('a train always has the same worker, and trains are spread evenly', () => {
+    for (const workers of [2, 3, 4, 8]) {
+      const shares = new Array<number>(workers).fill(0)
+      for (let day = 1; day <= 10; day++) {
+        for (let trip = 100; trip < 318; trip++) {
+          const worker = workerOf(`${trip}#${day}`, workers)
+          expect(worker).toBe(workerOf(`${trip}#${day}`, workers))
+          shares[worker] = shares[worker]! + 1
+        }
+      }
+      const fair = 2180 / workers
+      for (const share of shares) expect(Math.abs(share - fair) / fair).toBeLessThan(0.15)
+    }
+  })
+
+  test('a window lets messages go in the order of the stream, whatever the order in which they are done', () => {
+    fc.assert(
+      fc.property(fc.infiniteStream(fc.nat()), fc.integer({ min: 1, max: 9 }), (choices, size) => {
+        const gone: string[] = []
+        const window = new StreamWindow(size, 100, ({ id }, sequence, givenUp) =>
+          gone.push(`${id} ${sequence} ${givenUp}`),
+        )
+        const open: number[] = []
+        let next = 100
+        for (let step = 0; step < 200; step++) {
+          const choice = choices.next().value
+          if (choice % 2 === 0 && !window.full) {
+            expect(window.add({ id: `m${next}`, type: '', train: '' })).toBe(next)
+            open.push(next++)
+          } else if (open.length > 0) {
+            const [sequence] = open.splice((choice >> 1) % open.length, 1)
+            window.settle(sequence!, sequence! % 5 === 0)
+            expect(window.mark).toBe(Math.min(next, ...open))
+          }
+          expect(window.empty).toBe(open.length === 0)
+        }
+        const expected = upTo(window.mark - 100).map(index => 100 + index)
+        expect(gone).toEqual(expected.map(sequence => `m${sequence} ${sequence} ${sequence % 5 === 0}`))
+      }),
+    )
+  })
+
+  test('kills are spread over the stream, the two moments in turn', () => {
+    expect(planKills(4, 1000)).toEqual([
+      { after: 125, moment: 'at work' },
+      { after: 375, moment: 'committed, not acknowledged' },
+      { after: 625, moment: 'at work' },
+      { after: 875, moment: 'committed, not acknowledged' },
+    ])
+    expect(planKills(2, undefined).map(({ after }) => after)).toEqual([500, 1500])
+    expect(planKills(0, 10)).toEqual([])
+  })
+})
