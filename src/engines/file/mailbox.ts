@@ -1,0 +1,167 @@
+import { randomBytes } from 'node:crypto'
+import { chmodSync, chownSync, renameSync, statSync, unlinkSync } from 'node:fs'
+import { createServer, type Server, type Socket } from 'node:net'
+import { UnavailableError } from '../../errors.js'
+import { STEP, unitsOf } from './credit.js'
+import { FrameReader, toFrame } from './frame.js'
+import { Peer } from './peer.js'
+import { SocketFolder } from './socket-folder.js'
+
+/** What sockets in the folder are called. Anything else is no address and nobody is there. */
+const ADDRESS = /^[0-9a-f]{24}\.box$/
+
+/**
+ * How the boxes of one folder, in processes and worker threads, reach each other: each listens on a unix socket there.
+ * Messages are hints and may be lost. No mailbox keeps its process alive.
+ */
+export class Mailbox {
+  /** The socket's file name within the folder; what others send to. No other mailbox ever had it. */
+  readonly address: string
+  readonly #folder: SocketFolder
+  readonly #server: Server
+  readonly #receive: (message: string) => void
+  readonly #senders = new Set<Socket>()
+  readonly #peers = new Map<string, Peer>()
+  #closing: Promise<void> | undefined
+
+  private constructor(address: string, folder: SocketFolder, receive: (message: string) => void) {
+    this.address = address
+    this.#folder = folder
+    this.#receive = receive
+    this.#server = createServer(socket => this.#accept(socket))
+    // A connection that can't be accepted is the sender's loss.
+    this.#server.on('error', () => {})
+  }
+
+  /**
+   * Listens in a folder that exists, on a socket with as much access for others as the folder gives.
+   * @param receive gets each message of others. It must not throw.
+   * @throws UnavailableError (the promise is rejected) when no socket can be made there; its cause says why.
+   */
+  static async open(folder: string, receive: (message: string) => void): Promise<Mailbox> {
+    const sockets = SocketFolder.open(folder)
+    const name = randomBytes(12).toString('hex')
+    const mailbox = new Mailbox(`${name}.box`, sockets, receive)
+    try {
+      await mailbox.#listen(`${name}.new`)
+    } catch (cause) {
+      mailbox.#server.close()
+      sockets.close()
+      throw new UnavailableError(`There can't be a socket in ${sockets.path}; see the cause`, { cause })
+    }
+    return mailbox
+  }
+
+  /**
+   * Sends a short text: at most once, and to one address in order. It is lost when nobody is there, when the receiver
+   * doesn't read and 64 KB wait for it already, or when it is longer than that.
+   */
+  send(address: string, message: string): void {
+    const frame = toFrame(message)
+    if (frame !== undefined) this.#peer(address)?.send(frame)
+  }
+
+  /**
+   * Calls `dead` once when the process or thread behind the address is proven dead: the connection to it ended, and a
+   * new one is refused. One that is stopped is not dead, and of one that closed in order nothing is told. On systems
+   * other than Linux a refused connection is no proof, so nothing is ever told there.
+   * @returns a function that stops watching.
+   */
+  watch(address: string, dead: () => void): () => void {
+    const peer = process.platform === 'linux' ? this.#peer(address) : undefined
+    return peer === undefined ? () => {} : peer.watch(dead)
+  }
+
+  /** Removes the socket file of a mailbox that is known to be dead. Who watches it can prove nothing from then on. */
+  remove(address: string): void {
+    if (ADDRESS.test(address)) this.#unlink(address)
+  }
+
+  /** Removes the own socket file, hands over what was sent, and closes all connections. Further calls do nothing. */
+  close(): Promise<void> {
+    return (this.#closing ??= this.#close())
+  }
+
+  async #close(): Promise<void> {
+    // The file goes first: whoever finds it and nobody listening takes this mailbox for dead.
+    this.#unlink(this.address)
+    const stopped = new Promise(resolve => this.#server.close(resolve))
+    for (const socket of this.#senders) socket.destroy()
+    await Promise.all([...this.#peers.values()].map(peer => peer.close()))
+    await stopped
+    this.#folder.close()
+  }
+
+  async #listen(temporary: string): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', reject)
+      // Exclusive, because in a cluster the first process would listen in place of this one.
+      this.#server.listen({ path: this.#folder.socketPath(temporary), exclusive: true }, () => {
+        this.#server.off('error', reject)
+        resolve()
+      })
+    })
+    this.#server.unref()
+    const file = this.#folder.filePath(temporary)
+    this.#share(file)
+    // Node removes the file it bound when a thread or process ends without closing. Under another name it stays, and
+    // proves that nobody listens any more.
+    renameSync(file, this.#folder.filePath(this.address))
+  }
+
+  /** Whoever may write to the folder, and so has the database, may also connect. */
+  #share(file: string): void {
+    const { mode, uid, gid } = statSync(this.#folder.path)
+    chmodSync(file, mode & 0o666)
+    try {
+      chownSync(file, process.getuid?.() === 0 ? uid : -1, gid)
+    } catch {
+      // Only members of the folder's group can give it the file; others share it with theirs.
+    }
+  }
+
+  #accept(socket: Socket): void {
+    socket.unref()
+    this.#senders.add(socket)
+    const reader = new FrameReader()
+    let units = 0
+    const receive = (message: string, size: number) => {
+      units += unitsOf(size)
+      if (this.#closing === undefined) this.#receive(message)
+    }
+    socket.on('data', (chunk: Buffer) => {
+      if (!reader.push(chunk, receive)) {
+        socket.destroy()
+        return
+      }
+      const steps = Math.floor(units / STEP)
+      if (steps === 0) return
+      units -= steps * STEP
+      socket.write(Buffer.alloc(steps))
+      // A sender that never reads these few bytes is none of ours.
+      if (socket.writableLength > 0) socket.destroy()
+    })
+    socket.on('error', () => {})
+    socket.on('close', () => this.#senders.delete(socket))
+  }
+
+  #peer(address: string): Peer | undefined {
+    if (this.#closing !== undefined || !ADDRESS.test(address)) return undefined
+    let peer = this.#peers.get(address)
+    if (peer === undefined) {
+      peer = new Peer(this.#folder.socketPath(address), this.#folder.filePath(address), () =>
+        this.#peers.delete(address),
+      )
+      this.#peers.set(address, peer)
+    }
+    return peer
+  }
+
+  #unlink(address: string): void {
+    try {
+      unlinkSync(this.#folder.filePath(address))
+    } catch {
+      // It is gone already, or may not be removed; neither does harm.
+    }
+  }
+}

@@ -1,0 +1,169 @@
+import { lstatSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { STEP, unitsOf, WINDOW } from './credit.js'
+import { LONGEST_FRAME } from './frame.js'
+
+/** The pauses between attempts to reach one that is watched double up to this, milliseconds. */
+const LONGEST_PAUSE = 1000
+
+/**
+ * Another mailbox, as one that sends to it and watches it sees it: one connection, made when it is first needed and
+ * again when it breaks.
+ */
+export class Peer {
+  readonly #socketPath: string
+  readonly #filePath: string
+  readonly #idle: () => void
+  readonly #watchers = new Set<() => void>()
+  #socket: Socket | undefined
+  #connected = false
+  #connectedAt = 0
+  /** Frames that no connection has taken on, and their bytes: at most LONGEST_FRAME, what is more is lost. */
+  #queue: Buffer[] = []
+  #queued = 0
+  /** Units written and not yet known to be read. */
+  #unread = 0
+  /** Connections in a row that failed or broke soon. */
+  #failures = 0
+  #pause: NodeJS.Timeout | undefined
+  #closed = false
+
+  /** @param idle is called when nothing is left to do for this peer, so that it can be forgotten. */
+  constructor(socketPath: string, filePath: string, idle: () => void) {
+    this.#socketPath = socketPath
+    this.#filePath = filePath
+    this.#idle = idle
+  }
+
+  /** Sends a frame, or loses it. */
+  send(frame: Buffer): void {
+    if (this.#closed) return
+    if (this.#queue.length === 0 && this.#mayWrite(frame)) this.#write(frame)
+    else if (this.#queued + frame.length <= LONGEST_FRAME) {
+      this.#queue.push(frame)
+      this.#queued += frame.length
+    }
+    if (this.#socket === undefined) this.#connect()
+  }
+
+  /** Calls `dead` once when it is proven dead; returns a function that stops watching. */
+  watch(dead: () => void): () => void {
+    // One function may watch twice, so each watch is an entry of its own.
+    const watcher = () => dead()
+    this.#watchers.add(watcher)
+    if (this.#socket === undefined && this.#pause === undefined && !this.#closed) this.#connect()
+    return () => {
+      this.#watchers.delete(watcher)
+      this.#restIfIdle()
+    }
+  }
+
+  /** Resolves when what was sent has been handed to the system, if the peer takes it, and then gives up the connection. */
+  async close(): Promise<void> {
+    this.#watchers.clear()
+    const socket = this.#socket
+    // Connecting to a unix socket succeeds or fails at once; only word of it takes a turn of the event loop.
+    if (socket !== undefined && !this.#connected && this.#queue.length > 0) {
+      await new Promise<void>(resolve => socket.once('connect', resolve).once('close', () => resolve()))
+    }
+    this.#closed = true
+    clearTimeout(this.#pause)
+    this.#socket?.destroy()
+  }
+
+  #connect(): void {
+    clearTimeout(this.#pause)
+    this.#pause = undefined
+    const socket = connect({ path: this.#socketPath })
+    this.#socket = socket
+    socket.unref()
+    let reason: string | undefined
+    socket.on('connect', () => {
+      this.#connected = true
+      this.#connectedAt = performance.now()
+      this.#flush()
+    })
+    socket.on('data', chunk => {
+      this.#unread = Math.max(0, this.#unread - chunk.length * STEP)
+      this.#flush()
+    })
+    socket.on('error', (error: NodeJS.ErrnoException) => (reason = error.code))
+    socket.on('close', () => {
+      const broken = this.#connected
+      this.#socket = undefined
+      this.#connected = false
+      this.#unread = 0
+      if (this.#closed) return
+      if (broken) this.#broke()
+      else this.#failed(reason)
+      this.#restIfIdle()
+    })
+  }
+
+  /** The connection ended: its end of the line is gone, or had to give up this one connection. */
+  #broke(): void {
+    if (performance.now() - this.#connectedAt > LONGEST_PAUSE) this.#failures = 0
+    // What was never written goes by a new connection, but only by one: nobody may be there to take it.
+    if (this.#failures > 0) this.#lose()
+    if (this.#watchers.size === 0 && this.#queue.length === 0) return
+    if (this.#failures++ === 0) this.#connect()
+    else this.#connectLater()
+  }
+
+  #failed(reason: string | undefined): void {
+    this.#lose()
+    if (reason === 'ECONNREFUSED') this.#refused()
+    // A file that is gone never comes back under this name, and proves nothing: its owner may have closed, or this
+    // process may see another file system. Anything else passes: a stopped owner's full backlog, missing descriptors.
+    else if (reason !== 'ENOENT' && this.#watchers.size > 0) {
+      this.#failures++
+      this.#connectLater()
+    }
+  }
+
+  /** Nobody listens. An owner that closes removes its file first, so one that is still there was left by a dead owner. */
+  #refused(): void {
+    if (lstatSync(this.#filePath, { throwIfNoEntry: false }) === undefined) return
+    const watchers = [...this.#watchers]
+    this.#watchers.clear()
+    for (const dead of watchers) dead()
+  }
+
+  #connectLater(): void {
+    const pause = Math.min(LONGEST_PAUSE, 2 ** this.#failures)
+    this.#pause = setTimeout(() => this.#connect(), pause).unref()
+  }
+
+  #mayWrite(frame: Buffer): boolean {
+    const socket = this.#socket
+    if (!this.#connected || socket === undefined || socket.writableLength > 0) return false
+    return this.#unread === 0 || this.#unread + unitsOf(frame.length) <= WINDOW
+  }
+
+  #flush(): void {
+    let next = 0
+    while (next < this.#queue.length && this.#mayWrite(this.#queue[next]!)) {
+      const frame = this.#queue[next++]!
+      this.#queued -= frame.length
+      this.#write(frame)
+    }
+    if (next > 0) this.#queue = this.#queue.slice(next)
+  }
+
+  #write(frame: Buffer): void {
+    this.#unread += unitsOf(frame.length)
+    this.#socket!.write(frame)
+  }
+
+  #lose(): void {
+    this.#queue = []
+    this.#queued = 0
+  }
+
+  #restIfIdle(): void {
+    if (this.#watchers.size > 0) return
+    clearTimeout(this.#pause)
+    this.#pause = undefined
+    if (this.#socket === undefined) this.#idle()
+  }
+}
