@@ -7,7 +7,6 @@ import {
   type OutcomeOf,
 } from './engines/engine.js'
 import type { Clock } from './clock.js'
-import { channels, type LostEvent } from './diagnostics.js'
 import { BusyError, ClosedError } from './errors.js'
 import type { ClaimSet } from './locks/claim.js'
 import { LeaseKeeper } from './locks/lease.js'
@@ -44,7 +43,7 @@ export class Session implements Listener {
     readonly clock: Clock,
     detectDeadlocks: boolean,
   ) {
-    this.keeper = new LeaseKeeper(engine, clock, (set, error) => this.#publishLoss(set, error))
+    this.keeper = new LeaseKeeper(engine, clock)
     this.frames = detectDeadlocks ? new TaskFrames() : undefined
   }
 
@@ -176,8 +175,8 @@ export class Session implements Listener {
 
   ended(cause: Error): void {
     if (this.ending) return
-    this.keeper.loseAll(cause.message)
     this.ending = cause
+    this.keeper.loseAll(cause.message)
     for (const line of [...this.waitingLines()]) line.failAll(cause)
     for (const tasks of this.#watchers.values()) for (const task of tasks) task()
   }
@@ -201,11 +200,5 @@ export class Session implements Listener {
   #sweep(): void {
     for (const [signature, line] of this.#lines) if (line.idle) this.#lines.delete(signature)
     this.#sweepAt = Math.max(IDLE_LINES, 2 * this.#lines.size)
-  }
-
-  #publishLoss(set: ClaimSet, error: Error): void {
-    if (!channels.lost.hasSubscribers) return
-    const keys = set.claims.map(claim => claim.key)
-    channels.lost.publish({ engine: this.engine.name, session: this.id, keys, error } satisfies LostEvent)
   }
 }

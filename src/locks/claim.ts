@@ -102,7 +102,7 @@ function checkPermits(option: string, value: unknown, most: number): void {
 }
 
 /** Whether one of the two has to wait for the other, were they alone on their keys. */
-export function conflicting(one: ClaimSet, other: ClaimSet): boolean {
+export function conflicting(one: Pick<ClaimSet, 'claims'>, other: Pick<ClaimSet, 'claims'>): boolean {
   for (const a of one.claims) {
     for (const b of other.claims) if (a.key === b.key && conflict(a, b)) return true
   }

@@ -21,6 +21,8 @@ export class Hold {
   renewing = false
   /** Whether somebody waits for it in the engine, as far as the engine tells. */
   contested = false
+  /** Set once a write grant was made a read grant: others may be beside it, so it is not handed on as a write grant. */
+  downgraded = false
   /** Set while nobody uses it: gives it back. */
   unused: (() => void) | undefined
 
@@ -30,6 +32,7 @@ export class Hold {
    * @param deadline until when it is certainly held: clock time, counted from before the request was sent.
    * @param renew whether the keeper renews it.
    * @param label what the engine shows with it.
+   * @param owner who hands it out, and is told when it is lost.
    */
   constructor(
     readonly id: string,
@@ -39,7 +42,14 @@ export class Hold {
     public deadline: number,
     public renew: boolean,
     public label: string | undefined,
+    readonly owner: HoldOwner,
   ) {}
+}
+
+/** Who hands a hold out. */
+export interface HoldOwner {
+  /** It is lost, although its user may not have found out. */
+  holdLost(hold: Hold): void
 }
 
 /** Renewals go out when this part of the lease is over, so that two may fail before the deadline. */
@@ -59,18 +69,15 @@ const MOST_KEPT = 64
 export class LeaseKeeper {
   readonly #engine: Engine
   readonly #clock: Clock
-  readonly #onLoss: (set: ClaimSet, error: LostError) => void
   readonly #holds = new Map<string, Hold>()
   /** Those that nobody used at some time, the longest known first. */
   readonly #kept = new Set<Hold>()
   #timer: Timer | undefined
   #timerAt = Infinity
 
-  /** @param onLoss told of every lease that is lost. */
-  constructor(engine: Engine, clock: Clock, onLoss: (set: ClaimSet, error: LostError) => void) {
+  constructor(engine: Engine, clock: Clock) {
     this.#engine = engine
     this.#clock = clock
-    this.#onLoss = onLoss
   }
 
   /** Looks after the hold from now on. */
@@ -110,10 +117,11 @@ export class LeaseKeeper {
     return hold.loss !== undefined
   }
 
-  /** Marks a hold as lost and tells its user; one that nobody uses is only given up. */
+  /** Marks a hold as lost and tells its user and its owner; one that nobody uses is only given up. */
   lose(hold: Hold, why: string): void {
     if (hold.loss) return
     if (hold.unused) return hold.unused()
+    const inUse = this.#holds.has(hold.id)
     this.remove(hold)
     hold.status = 'lost'
     const { title } = hold.set
@@ -122,7 +130,7 @@ export class LeaseKeeper {
       engine: this.#engine.name,
     })
     hold.onLost?.()
-    this.#onLoss(hold.set, hold.loss)
+    if (inUse) hold.owner.holdLost(hold)
   }
 
   /** The engine says that this grant was taken away. */
@@ -163,6 +171,8 @@ export class LeaseKeeper {
     const now = this.#clock.now()
     let next = Infinity
     for (const hold of [...this.#holds.values()]) {
+      // Whoever was told of a loss just now may have given others back.
+      if (!this.#holds.has(hold.id)) continue
       if (now >= hold.deadline) {
         this.isLost(hold)
         continue
@@ -172,8 +182,9 @@ export class LeaseKeeper {
         continue
       }
       if (hold.renew && hold.due <= now + hold.lease * TOGETHER) {
-        if (!hold.renewing) this.#renew(hold, now)
+        // Unless the answer says otherwise, which may come within the call.
         hold.due = Math.min(now + Math.max(hold.lease * RETRY_AFTER, SHORTEST_RETRY), hold.deadline)
+        if (!hold.renewing) this.#renew(hold, now)
       }
       if (!hold.loss) next = Math.min(next, hold.due)
     }

@@ -3,6 +3,7 @@ import {
   channels,
   type GrantedEvent,
   type LockEvent,
+  type LostEvent,
   type ReleasedEvent,
   type TimedOutEvent,
 } from '../diagnostics.js'
@@ -19,7 +20,7 @@ import {
 import type { Session } from '../session.js'
 import type { ClaimSet } from './claim.js'
 import { TurnGrant, type Giver } from './grant.js'
-import { Hold, type LeaseKeeper } from './lease.js'
+import { Hold, type HoldOwner, type LeaseKeeper } from './lease.js'
 
 /** What one caller asks for, checked: times in milliseconds. */
 export interface Ask {
@@ -83,7 +84,7 @@ let orders = 0
  * All local callers with the same claim set: they stand in one line, and the line stands in the engine's queue with one
  * request, whatever their number. What the engine grants goes from turn to turn through the line.
  */
-export class Line implements Giver {
+export class Line implements Giver, HoldOwner {
   readonly clock: Clock
   readonly keeper: LeaseKeeper
   readonly #session: Session
@@ -96,6 +97,8 @@ export class Line implements Giver {
   #asking: Asking | undefined
   /** How many holds of this line are in use. */
   #holds = 0
+  /** How many of them let others in beside them since they were downgraded. */
+  #downgraded = 0
   #turnsSince = 0
   /** A hold that was released by its last user and is kept for the next one here. */
   #spare: { readonly hold: Hold; readonly turn: number } | undefined
@@ -136,12 +139,14 @@ export class Line implements Giver {
     if (refusal) throw refusal
     const again = this.#again(ask)
     if (again) return again
-    if (this.#head || (this.#holds > 0 && this.#alone)) return undefined
+    if (this.#head || this.#taken()) return undefined
     const id = this.#session.nextRequest()
     const sentAt = this.clock.now()
     const taken = (standing: Standing): TurnGrant | undefined => {
       if (standing.state === 'mismatch') throw this.#mismatch(standing.key, standing.max)
       if (standing.state !== 'held') return undefined
+      // Whatever was granted meanwhile ends with the session.
+      if (this.#session.ending) throw this.#session.ending
       const hold = this.#hold(standing.number, id, sentAt, ask)
       return hold && this.#give(hold, 0, sentAt, standing.read)
     }
@@ -184,19 +189,19 @@ export class Line implements Giver {
   /** Rejects all who wait. */
   failAll(error: Error): void {
     const asking = this.#asking
-    if (asking) this.#stopAsking(asking)
+    if (asking) {
+      this.#stopAsking(asking)
+      // While the box drains it still has a session: an entry that nobody looks after would hold up those behind it.
+      if (asking.state === 'queued') this.#session.background({ type: 'cancel', id: asking.id })
+    }
     while (this.#head) this.#refuse(this.#head, error)
   }
 
   takeBack(grant: TurnGrant): Promise<void> {
     const { hold } = grant
     if (channels.released.hasSubscribers) this.#publishRelease(grant)
-    if (hold.loss) {
-      this.#finish()
-      this.#session.background({ type: 'cancel', id: hold.id })
-      this.#pump()
-      return Promise.reject(hold.loss!)
-    }
+    if (this.keeper.isLost(hold)) return Promise.reject(hold.loss!)
+    if (hold.downgraded) return this.#giveUp(hold)
     if (this.#head && !this.#asking && this.#handsOn) return this.#handOn(grant)
     if (this.#alone && !this.#head && this.#uncontested(grant)) {
       this.#keep(grant)
@@ -210,18 +215,34 @@ export class Line implements Giver {
     grant.released = true
     if (channels.released.hasSubscribers) this.#publishRelease(grant)
     this.keeper.remove(grant.hold)
-    this.#finish()
+    // One that was lost while the commit was under way has been finished then.
+    if (!grant.hold.loss) this.#finish(grant.hold)
+    this.#pump()
+  }
+
+  holdLost(hold: Hold): void {
+    if (channels.lost.hasSubscribers) {
+      channels.lost.publish({ ...this.#event(), error: hold.loss! } satisfies LostEvent)
+    }
+    // Its user may never find out, so neither those who wait here nor the engine wait for the release.
+    this.#finish(hold)
+    this.#session.background({ type: 'cancel', id: hold.id })
     this.#pump()
   }
 
   async downgrade(grant: TurnGrant): Promise<void> {
     const { hold } = grant
     const { id, number } = hold
-    const done = await this.#session.submit({ type: 'downgrade', id, number })
-    if (!done) {
-      this.keeper.lose(hold, 'the engine has given it up')
-      throw hold.loss!
+    if (!hold.downgraded) {
+      // From here on, because it may be released before the engine has answered.
+      hold.downgraded = true
+      this.#downgraded++
     }
+    const done = await this.#session.submit({ type: 'downgrade', id, number })
+    if (!done) this.keeper.lose(hold, 'the engine has given it up')
+    if (hold.loss) throw hold.loss
+    // Writers who wait here are no longer reached by a turn.
+    this.#pump()
   }
 
   /**
@@ -230,7 +251,7 @@ export class Line implements Giver {
    */
   #keep(grant: TurnGrant): void {
     const { hold, turn } = grant
-    this.#finish()
+    this.#finish(hold)
     this.#spare = { hold, turn }
     this.keeper.keep(hold, this.#giveBackSpare)
   }
@@ -287,13 +308,18 @@ export class Line implements Giver {
 
   /** Whether a caller who comes now has to ask the engine, because nobody stands before it here. */
   #mayAsk(): boolean {
-    return !this.#head && !this.#asking && (this.#holds === 0 || !this.#alone)
+    return !this.#head && !this.#asking && !this.#taken()
+  }
+
+  /** Whether a hold of this line keeps all other callers of the line out. */
+  #taken(): boolean {
+    return this.#alone && this.#holds > this.#downgraded
   }
 
   /** Asks the engine for the first in line, unless it has been asked or a turn will reach it. */
   #pump(): void {
     const waiter = this.#head
-    if (!waiter || this.#asking || (this.#holds > 0 && this.#alone)) return
+    if (!waiter || this.#asking || this.#taken()) return
     const { ask } = waiter
     const asking = this.#startAsking(this.#session.nextRequest(), ask, this.clock.now())
     this.#follow(asking, this.#enqueue(asking.id, ask, true))
@@ -396,6 +422,7 @@ export class Line implements Giver {
         sentAt: this.clock.now(),
         lease: ask.lease,
         state: 'sent' as const,
+        keptUntil: asking.sentAt + asking.lease,
         timer: undefined,
       }
       this.#asking = again
@@ -404,7 +431,11 @@ export class Line implements Giver {
     }
     const hold = this.#hold(number, asking.id, asking.sentAt, ask)
     // Too late to be used, and given back: the line asks again.
-    if (hold) this.#serve(hold, 0, read)
+    if (hold) {
+      // Others may have come while it waited, and `wanted` is told of those only who come from now on.
+      hold.contested = true
+      this.#serve(hold, 0, read)
+    }
     this.#pump()
   }
 
@@ -438,7 +469,8 @@ export class Line implements Giver {
     this.#holds++
     this.#turnsSince = sentAt
     this.#session.began()
-    const hold = new Hold(id, this.set, number, ask.lease, sentAt + ask.lease, ask.renew, ask.label)
+    const { lease, renew, label } = ask
+    const hold = new Hold(id, this.set, number, lease, sentAt + lease, renew, label, this)
     this.keeper.add(hold)
     return hold
   }
@@ -481,19 +513,19 @@ export class Line implements Giver {
     const asking = this.#startAsking(next, ask, this.clock.now())
     const { id, number } = hold
     const { lease, label } = ask
+    // Nobody uses it meanwhile, and the answer sets its deadline anew.
+    this.keeper.remove(hold)
     const settle = (standing: Standing): void => {
       if (standing.state === 'held' && standing.id === id) this.#kept(hold, standing.number, asking, ask)
       else {
-        this.keeper.remove(hold)
-        this.#finish()
+        this.#finish(hold)
         this.#arrived(asking, standing)
         if (standing.state === 'gone') throw this.#goneBefore(hold)
       }
     }
     const fail = (error: unknown): never => {
-      this.keeper.remove(hold)
-      this.#finish()
-      this.#forget(id, error)
+      this.#finish(hold)
+      this.#session.background({ type: 'cancel', id })
       this.#failed(asking, error)
       throw error
     }
@@ -516,7 +548,7 @@ export class Line implements Giver {
       void this.#giveUp(hold).catch(() => undefined)
       return
     }
-    this.keeper.schedule(hold)
+    this.keeper.add(hold)
     this.#turnsSince = now
     this.#serve(hold, 0)
   }
@@ -524,7 +556,7 @@ export class Line implements Giver {
   /** Releases a hold in the engine and asks for whoever still waits here. */
   #giveUp(hold: Hold): Promise<void> {
     this.keeper.remove(hold)
-    this.#finish()
+    this.#finish(hold)
     const { id, number } = hold
     const settle = (held: boolean): void => {
       if (!held) throw this.#goneBefore(hold)
@@ -539,8 +571,9 @@ export class Line implements Giver {
     return released
   }
 
-  #finish(): void {
+  #finish(hold: Hold): void {
     this.#holds--
+    if (hold.downgraded) this.#downgraded--
     this.#session.finished()
   }
 

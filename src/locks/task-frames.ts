@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { DeadlockError } from '../errors.js'
-import { conflicting, type ClaimSet } from './claim.js'
+import { conflicting, type Claim, type ClaimSet } from './claim.js'
 import type { TurnGrant } from './grant.js'
 import type { Ask, Line } from './local-queue.js'
 
@@ -14,6 +14,12 @@ class Frame {
     readonly set: ClaimSet,
     readonly grant: TurnGrant,
   ) {}
+
+  /** What it holds by now: a write grant may have been downgraded since. */
+  get claims(): readonly Claim[] {
+    const { claims } = this.set
+    return this.grant.hold.downgraded ? claims.map(({ key }) => ({ key, mode: 'shared' })) : claims
+  }
 
   *withParents(): Generator<Frame> {
     // A plain loop variable would name `this`, which the linter takes for an alias.
@@ -49,7 +55,7 @@ export class TaskFrames {
 
   /** The grant by which the calling task holds all of these claims already, if it does. */
   covering(set: ClaimSet): TurnGrant | undefined {
-    for (const frame of this.#held()) if (covers(frame.set, set)) return frame.grant
+    for (const frame of this.#held()) if (covers(frame.claims, set)) return frame.grant
     return undefined
   }
 
@@ -90,7 +96,7 @@ export class TaskFrames {
 
   #check(line: Line, own: readonly Frame[], lines: () => Iterable<Line>): void {
     const { title } = line.set
-    if (own.some(frame => conflicting(frame.set, line.set))) {
+    if (own.some(frame => conflicting(frame, line.set))) {
       throw new DeadlockError(
         `this task holds ${title} already and would wait for itself; see the option reentrant`,
         {
@@ -106,14 +112,14 @@ export class TaskFrames {
       waitsFor.push({ set: other.set, order: other.order })
     }
     for (const { set, order } of waitsFor) {
-      if (own.some(frame => conflicting(frame.set, set))) {
+      if (own.some(frame => conflicting(frame, set))) {
         throw new DeadlockError(
           `waiting for ${title} would close a circle of tasks that wait for each other`,
           { key: title },
         )
       }
       for (const frame of this.#active) {
-        if (!own.includes(frame) && conflicting(frame.set, set))
+        if (!own.includes(frame) && conflicting(frame, set))
           for (const other of frame.waits.keys()) add(other)
       }
       // Nobody overtakes, so whoever asked before for something in conflict is waited for, too.
@@ -124,9 +130,9 @@ export class TaskFrames {
 
 const NONE: readonly Frame[] = []
 
-function covers(held: ClaimSet, asked: ClaimSet): boolean {
+function covers(held: readonly Claim[], asked: ClaimSet): boolean {
   return asked.claims.every(claim =>
-    held.claims.some(
+    held.some(
       other =>
         other.key === claim.key &&
         (other.mode === 'exclusive'

@@ -1,0 +1,58 @@
+import type { Awaitable, Engine, Listener, Member, Operation, OutcomeOf } from '../../src/engines/engine.js'
+import type { Guarantees } from '../../src/guarantees.js'
+import type { Random } from './random.js'
+
+/** Puts an engine at a distance: questions, answers and hints take their time, each kind in its order. */
+export class DistantEngine implements Engine {
+  readonly name: string
+  readonly guarantees: Guarantees
+  readonly tellsWanted = false
+  readonly #engine: Engine
+  readonly #random: Random
+  #lastQuestion: Promise<unknown> = Promise.resolve()
+  #lastAnswer: Promise<unknown> = Promise.resolve()
+  #lastHint: Promise<unknown> = Promise.resolve()
+
+  constructor(engine: Engine, random: Random) {
+    this.#engine = engine
+    this.#random = random
+    this.name = engine.name
+    this.guarantees = engine.guarantees
+  }
+
+  join(member: Member, listener: Listener): Awaitable<void> {
+    const later = (tell: () => void): void => {
+      this.#lastHint = this.#lastHint.then(() => this.#way()).then(tell)
+    }
+    return this.#engine.join(member, {
+      wake: id => later(() => listener.wake(id)),
+      lost: id => later(() => listener.lost(id)),
+      wanted: id => later(() => listener.wanted(id)),
+      reserved: key => later(() => listener.reserved(key)),
+      changed: key => later(() => listener.changed(key)),
+      ended: cause => later(() => listener.ended(cause)),
+    })
+  }
+
+  submit<O extends Operation>(operation: O): Promise<OutcomeOf<O>> {
+    const carriedOut = this.#lastQuestion.then(() => this.#way()).then(() => this.#engine.submit(operation))
+    this.#lastQuestion = carriedOut.catch(() => undefined)
+    const before = this.#lastAnswer
+    const answer = carriedOut.finally(async () => {
+      await this.#way()
+      await before
+    })
+    this.#lastAnswer = answer.catch(() => undefined)
+    return answer
+  }
+
+  async leave(): Promise<void> {
+    await this.#lastQuestion
+    await this.#engine.leave()
+  }
+
+  /** The time between the box and the engine: some turns of the event loop. */
+  async #way(): Promise<void> {
+    for (let turns = this.#random.below(4); turns > 0; turns--) await new Promise(setImmediate)
+  }
+}

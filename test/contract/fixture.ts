@@ -1,0 +1,22 @@
+import type { Awaitable, Engine } from '../../src/engines/engine.js'
+import type { Guarantees } from '../../src/guarantees.js'
+
+/** One kind of engine that the suite runs over. */
+export interface EngineFixture {
+  readonly name: string
+  readonly guarantees: Guarantees
+  /** A place that nobody has used before; each test has its own. */
+  start(): Awaitable<Place>
+  /** A test for each promise that the engine weakens, which shows the weakness occur; by the promise. */
+  readonly weaknesses: Readonly<Partial<Record<string, () => Promise<void>>>>
+}
+
+/** Where the boxes of one test meet. */
+export interface Place {
+  /** For processes of their own, which open it as a user would. */
+  readonly url: string
+  /** An engine for one further box, not joined yet: to the others it is as one in another process. */
+  engine(): Awaitable<Engine>
+  /** Removes the place, after all its boxes were closed. */
+  close(): Awaitable<void>
+}

@@ -1,0 +1,4 @@
+import { memory } from './memory-fixture.js'
+import { contractSuite } from './suite.js'
+
+contractSuite(memory)
