@@ -1,0 +1,278 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Clock } from '../../clock.js'
+import { ClosedError, IndeterminateError, SignalboxError, UnavailableError } from '../../errors.js'
+import type { Guarantees } from '../../guarantees.js'
+import { Decisions, type AnyEffect } from '../decisions.js'
+import type { Engine, Listener, Member, Operation, OutcomeOf, Standing } from '../engine.js'
+import { Database } from './database.js'
+import { loadSqlite, SqliteError } from './driver.js'
+import { FileState } from './file-state.js'
+import { fileGuarantees } from './guarantees.js'
+import { refuseNetworkFolder, thisMachine } from './machine.js'
+import { Mailbox } from './mailbox.js'
+import { prepareDatabase } from './prepare.js'
+
+/** How the file engine is used. */
+export interface FileOptions {
+  readonly folder: string
+  /** Whether a commit settles only when it is on the disk. */
+  readonly durable: boolean
+}
+
+const DATABASE = 'signalbox.db'
+/** How long an operation waits for the database: milliseconds. */
+const PATIENCE = 10_000
+
+/** What is there while the session lasts. */
+interface Joined {
+  readonly session: string
+  readonly listener: Listener
+  readonly database: Database
+  readonly mailbox: Mailbox
+  readonly state: FileState
+  readonly decisions: Decisions
+}
+
+/** The lock table in a SQLite database: all processes and threads of one machine that open the same folder. */
+export class FileEngine implements Engine {
+  readonly guarantees: Guarantees
+  readonly tellsWanted = false
+  readonly #options: FileOptions
+  readonly #clock: Clock
+  #joined: Joined | undefined
+  /** What the operation that is being carried out has to tell; read when it is done. */
+  #effects: AnyEffect[] = []
+  /** By session: what ends the watch over it. */
+  readonly #watched = new Map<string, () => void>()
+  /** By own request that waits: the sessions that stand before it. */
+  readonly #behind = new Map<string, readonly string[]>()
+
+  constructor(
+    readonly name: string,
+    options: FileOptions,
+    clock: Clock,
+  ) {
+    this.#options = options
+    this.#clock = clock
+    this.guarantees = fileGuarantees(options.durable)
+  }
+
+  async join(member: Member, listener: Listener): Promise<void> {
+    const { folder } = this.#options
+    const machine = await thisMachine()
+    await this.#attempt('open', async () => mkdir(folder, { recursive: true }))
+    await this.#attempt('open', () => refuseNetworkFolder(folder))
+    const sqlite = await loadSqlite()
+    const database = await this.#attempt('open', () =>
+      Database.open(sqlite, join(folder, DATABASE), this.#clock, PATIENCE),
+    )
+    let mailbox: Mailbox | undefined
+    try {
+      await this.#attempt('open', async () => {
+        await prepareDatabase(database, machine)
+        mailbox = await Mailbox.open(folder, message => this.#receive(message))
+      })
+      const state = new FileState(database.connection, member.session)
+      const decisions = new Decisions(state, effect => this.#effects.push(effect))
+      const joined = { session: member.session, listener, database, mailbox: mailbox!, state, decisions }
+      await this.#attempt('open', () =>
+        database.run(() => state.join({ ...member, address: mailbox!.address })),
+      )
+      this.#joined = joined
+    } catch (error) {
+      await mailbox?.close()
+      await database.close()
+      throw error
+    }
+  }
+
+  async submit<O extends Operation>(operation: O): Promise<OutcomeOf<O>> {
+    const joined = this.#joined
+    if (!joined) throw new ClosedError('the box was closed', { engine: this.name })
+    const { database, listener } = joined
+    const done = await this.#attempt(operation.type, async () => {
+      try {
+        return await database.run(() => this.#carryOut(joined, operation))
+      } catch (error) {
+        joined.state.forget()
+        throw error
+      }
+    })
+    const { outcome, effects, addresses } = done
+    this.#settle(joined, operation, outcome)
+    for (const effect of effects) this.#tell(joined, effect, addresses.get(effect.session))
+    for (const effect of effects) {
+      if (effect.type === 'wake' && effect.session !== joined.session) listener.reserved(effect.key)
+    }
+    if (operation.type === 'commit' && this.#options.durable && isCommitted(outcome)) {
+      await this.#attempt('put on disk', () => database.sync())
+    }
+    return outcome
+  }
+
+  async leave(): Promise<void> {
+    const joined = this.#joined
+    if (!joined) return
+    const { session, database, mailbox, state } = joined
+    try {
+      await this.submit({ type: 'revoke', session })
+      await database.run(() => state.leave(session))
+    } catch {
+      // What is left is freed as that of a dead session: its socket refuses from now on.
+    }
+    this.#joined = undefined
+    for (const stop of this.#watched.values()) stop()
+    await mailbox.close()
+    await database.close().catch(() => undefined)
+  }
+
+  /** Runs inside the transaction, perhaps twice: it changes nothing but the database and what `begin` resets. */
+  #carryOut<O extends Operation>({ state, decisions }: Joined, operation: O): Done<O> {
+    const effects: AnyEffect[] = (this.#effects = [])
+    try {
+      state.begin()
+      const outcome = decisions.decide(operation, this.#clock.now())
+      state.flush()
+      const addresses = new Map(effects.map(({ session }) => [session, state.member(session)?.address]))
+      return { outcome, effects, addresses }
+    } catch (error) {
+      // The transaction is rolled back now, so what is remembered of it is wrong.
+      state.forget()
+      throw error
+    }
+  }
+
+  /** Keeps in mind which own requests there are, and watches who stands before them. */
+  #settle(joined: Joined, operation: Operation, outcome: OutcomeOf<Operation>): void {
+    switch (operation.type) {
+      case 'enqueue':
+      case 'claim':
+        return this.#standing(joined, operation.id, outcome as Standing)
+      case 'pass': {
+        const standing = outcome as Standing
+        if (standing.state !== 'held' || standing.id !== operation.id)
+          joined.state.forgetRequest(operation.id)
+        return this.#standing(joined, operation.next, standing)
+      }
+      case 'cancel':
+      case 'release':
+        joined.state.forgetRequest(operation.id)
+        this.#behind.delete(operation.id)
+        return
+      case 'commit':
+        if (operation.guard && operation.release && isCommitted(outcome)) {
+          joined.state.forgetRequest(operation.guard.id)
+        }
+    }
+  }
+
+  #standing(joined: Joined, id: string, standing: Standing): void {
+    if (standing.state !== 'queued') {
+      this.#behind.delete(id)
+      if (standing.state === 'gone') joined.state.forgetRequest(id)
+      return
+    }
+    this.#behind.set(id, standing.behind)
+    for (const session of standing.behind) {
+      if (session !== joined.session && !this.#watched.has(session)) this.#watch(joined, session)
+    }
+  }
+
+  /** Watches a session, so that what it holds is freed as soon as it is known to be dead. */
+  #watch(joined: Joined, session: string): void {
+    this.#watched.set(session, () => undefined)
+    const { database, state, mailbox } = joined
+    const start = (address: string | undefined): void => {
+      if (this.#joined !== joined) return
+      if (address === undefined) void this.#bury(joined, session, undefined)
+      else
+        this.#watched.set(
+          session,
+          mailbox.watch(address, () => void this.#bury(joined, session, address)),
+        )
+    }
+    database.run(() => state.member(session)?.address).then(start, () => this.#watched.delete(session))
+  }
+
+  /** Frees all that a dead session had. Whoever waited behind it looks anew who stands there now. */
+  async #bury(joined: Joined, session: string, address: string | undefined): Promise<void> {
+    this.#watched.delete(session)
+    if (this.#joined !== joined) return
+    const { database, state, mailbox, listener } = joined
+    try {
+      await this.submit({ type: 'revoke', session })
+      await database.run(() => state.leave(session))
+      if (address !== undefined) mailbox.remove(address)
+    } catch {
+      // Its leases free it all the same.
+    }
+    for (const [id, behind] of [...this.#behind]) if (behind.includes(session)) listener.wake(id)
+  }
+
+  #tell({ session, listener, mailbox }: Joined, effect: AnyEffect, address: string | undefined): void {
+    if (effect.session === session)
+      hint(listener, effect.type, effect.type === 'changed' ? effect.key : effect.id)
+    else if (address !== undefined) {
+      mailbox.send(address, `${effect.type} ${effect.type === 'changed' ? effect.key : effect.id}`)
+    }
+  }
+
+  #receive(message: string): void {
+    const space = message.indexOf(' ')
+    const type = message.slice(0, space)
+    if (!this.#joined || (type !== 'wake' && type !== 'lost' && type !== 'changed')) return
+    hint(this.#joined.listener, type, message.slice(space + 1))
+  }
+
+  /** Does something with the disk and says what went wrong in the words of the API. */
+  async #attempt<T>(what: string, task: () => Promise<T>): Promise<T> {
+    try {
+      return await task()
+    } catch (error) {
+      throw error instanceof SignalboxError ? error : this.#explained(what, error)
+    }
+  }
+
+  #explained(what: string, cause: unknown): Error {
+    const context = { engine: this.name, cause }
+    const { code, message } = cause as { code?: string; message: string }
+    const reason = (code === undefined ? undefined : REASONS[code]) ?? message
+    const text = `${what} failed on ${this.name}: ${reason}`
+    // A transaction that fails is rolled back. Only what fails between the log and the disk may be there or not.
+    const unclear = what === 'put on disk' || (cause instanceof SqliteError && cause.code === 'IOERR')
+    return unclear ? new IndeterminateError(text, context) : new UnavailableError(text, context)
+  }
+}
+
+/** One operation carried out: what came of it and who is to be told what, at which address. */
+interface Done<O extends Operation> {
+  readonly outcome: OutcomeOf<O>
+  readonly effects: readonly AnyEffect[]
+  readonly addresses: ReadonlyMap<string, string | undefined>
+}
+
+/** What SQLite and the system call it, in words. */
+const REASONS: Readonly<Record<string, string>> = {
+  BUSY: `another process held the database for more than ${PATIENCE} ms`,
+  FULL: 'the disk is full',
+  READONLY: 'the database can not be written',
+  CANTOPEN: 'the database can not be opened; is the folder there, and may it be written?',
+  NOTADB: `${DATABASE} is no SQLite database`,
+  CORRUPT: `${DATABASE} is damaged`,
+  EACCES: 'the folder may not be written',
+  EROFS: 'the file system is read-only',
+  ENOTDIR: 'the path is not a folder',
+  EEXIST: 'the path is a file, not a folder',
+  ENOSPC: 'the disk is full',
+}
+
+function hint(listener: Listener, type: AnyEffect['type'], about: string): void {
+  if (type === 'wake') listener.wake(about)
+  else if (type === 'lost') listener.lost(about)
+  else listener.changed(about)
+}
+
+function isCommitted(outcome: unknown): boolean {
+  return (outcome as { state?: string }).state === 'committed'
+}

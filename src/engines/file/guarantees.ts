@@ -1,0 +1,22 @@
+import type { Guarantees, Weakness } from '../../guarantees.js'
+
+const OFF_LINUX: Weakness = {
+  promise: 'P9',
+  how: 'On macOS nothing proves a process dead, so what it held is free when its lease is over.',
+}
+const NOT_DURABLE: Weakness = {
+  promise: 'P13',
+  how: 'Opened with durable=false, so a power cut can lose the newest commits. A crash of processes loses none.',
+}
+
+/** What the file engine promises here. */
+export function fileGuarantees(durable: boolean): Guarantees {
+  const linux = process.platform === 'linux'
+  return {
+    engine: 'file',
+    scope: 'machine',
+    deadHolder: linux ? 'at once' : 'lease',
+    durability: durable ? 'power loss' : 'process crash',
+    weaknesses: [...(linux ? [] : [OFF_LINUX]), ...(durable ? [] : [NOT_DURABLE])],
+  }
+}

@@ -1,0 +1,39 @@
+import { resolve } from 'node:path'
+import { systemClock } from '../../clock.js'
+import { InvalidArgumentError, shown } from '../../errors.js'
+import { FileEngine } from './file-engine.js'
+
+/** The engine of a `file:` URL. @throws InvalidArgumentError when the path or a parameter is unfit. */
+export function openFile(url: string): FileEngine {
+  const [path, query] = split(url)
+  const parameters = new URLSearchParams(query)
+  for (const name of parameters.keys()) {
+    if (name !== 'durable') {
+      throw new InvalidArgumentError(`a file: URL has no parameter ${shown(name)}; known is durable`)
+    }
+  }
+  const durable = parameters.get('durable') ?? 'true'
+  if (durable !== 'true' && durable !== 'false') {
+    throw new InvalidArgumentError(`durable takes true or false, not ${shown(durable)}`)
+  }
+  return new FileEngine(url, { folder: resolve(path), durable: durable === 'true' }, systemClock)
+}
+
+function split(url: string): [path: string, query: string] {
+  const [encoded, query = ''] = url.slice('file:'.length).split('?', 2) as [string, string?]
+  let path
+  try {
+    // `file:///folder` and `file:/folder` are the same place; `file:folder` is relative to the working directory.
+    path = decodeURIComponent(encoded.replace(/^\/\/(?=\/)/, ''))
+  } catch (cause) {
+    throw new InvalidArgumentError(`a file: URL takes a percent-encoded path, not ${shown(encoded)}`, {
+      cause,
+    })
+  }
+  if (path === '' || path.startsWith('//') || path.includes('\0')) {
+    throw new InvalidArgumentError(
+      `a file: URL takes the path of a folder of this machine, not ${shown(url)}`,
+    )
+  }
+  return [path, query]
+}

@@ -1,0 +1,28 @@
+/** The layout of the database; another number is another layout, which this version neither reads nor writes. */
+export const LAYOUT = 1
+
+/**
+ * The tables of layout 1.
+ *
+ * - `queues`: a key in use with its queue as JSON. A request for one key stands there whole; one for several keys is
+ *   named there and stands in `requests`. The empty key holds the counter. One small row for most of what a lock
+ *   operation touches, because each page that changes is written to the log.
+ * - `requests`: the requests for several keys, as JSON.
+ * - `sessions`: the boxes that are open, and the socket by which each is reached.
+ * - `entries`: the values. With a row id, which keeps long values out of the index.
+ * - `ids`: which changes were committed, until when they are kept (wall clock, milliseconds: it outlives a reboot).
+ * - `watches`: which sessions are to be told of changes of a store key.
+ * - `machine`: the boot and the process namespace whose processes use the database.
+ */
+export const SCHEMA = `
+  create table queues (key text primary key, queue text not null) without rowid;
+  create table requests (id text primary key, request text not null) without rowid;
+  create table sessions (
+    session text primary key, host text not null, pid integer not null, label text, address text not null
+  ) without rowid;
+  create table entries (key text not null unique, value text not null, version integer not null);
+  create table ids (key text, id text, until integer not null, primary key (key, id)) without rowid;
+  create table watches (key text, session text, primary key (key, session)) without rowid;
+  create table machine (boot text not null, namespace text not null, mark integer not null);
+  pragma user_version = ${LAYOUT};
+`
