@@ -92,7 +92,7 @@ export function checkKey(option: string, key: unknown): asserts key is string {
 }
 
 /** NUL, which ends a text in some engines, and halves of surrogate pairs, which have no UTF-8 form. */
-// eslint-disable-next-line no-control-regex
+
 const UNFIT = /\0|[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/
 
 function checkPermits(option: string, value: unknown, most: number): void {

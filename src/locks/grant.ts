@@ -123,7 +123,7 @@ export class TurnGrant implements WriteGrant {
     try {
       this.assertHeld()
     } catch (error) {
-      return Promise.reject(error as Error)
+      return Promise.reject(error)
     }
     return this.#giver.downgrade(this)
   }

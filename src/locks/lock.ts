@@ -45,7 +45,7 @@ export class ClaimLock implements Lock<WriteGrant> {
       if (nested) return Promise.resolve(nested)
       return Promise.resolve(this.#line().attempt(ask))
     } catch (error) {
-      return Promise.reject(error as Error)
+      return Promise.reject(error)
     }
   }
 
@@ -55,7 +55,7 @@ export class ClaimLock implements Lock<WriteGrant> {
       const nested = this.#nested(ask)
       return nested ? Promise.resolve(nested) : this.#acquire(ask)
     } catch (error) {
-      return Promise.reject(error as Error)
+      return Promise.reject(error)
     }
   }
 

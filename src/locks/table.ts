@@ -100,8 +100,10 @@ export class LockTable {
         return this.#enqueue(operation, now)
       case 'claim':
         return this.#claim(operation.id, operation.lease, now)
-      case 'cancel':
-        return this.#cancel(operation.id, now)
+      case 'cancel': {
+        this.#cancel(operation.id, now)
+        return
+      }
       case 'renew':
         return this.#renew(operation.id, operation.number, operation.lease, now)
       case 'release':

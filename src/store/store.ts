@@ -243,9 +243,10 @@ function naming(keys: TransactionKeys): (read: ReadValue) => Promise<readonly st
 }
 
 function checkNamed(keys: readonly string[]): readonly string[] {
-  if (!Array.isArray(keys) || keys.length === 0) {
+  const named: unknown = keys
+  if (!Array.isArray(named) || named.length === 0) {
     throw new InvalidArgumentError(`a transaction takes at least one key, not ${shown(keys)}`)
   }
-  for (const key of keys as unknown[]) checkKey('key', key)
+  for (const key of named as unknown[]) checkKey('key', key)
   return keys
 }

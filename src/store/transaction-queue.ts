@@ -17,7 +17,7 @@ export class TransactionQueue {
   readonly #session: Session
   readonly #batch: Batch
   readonly #group: GroupOptions | undefined
-  #waiting: Member[] = []
+  readonly #waiting: Member[] = []
   #running = 0
 
   /** @param group undefined: each transaction on its own. */

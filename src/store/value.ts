@@ -9,7 +9,7 @@ export function encode(key: string, value: unknown): string {
   let cause: unknown
   try {
     // JSON.stringify gives undefined for undefined, functions and symbols, whatever its type says.
-    text = JSON.stringify(value) as string | undefined
+    text = JSON.stringify(value)
   } catch (error) {
     cause = error
   }

@@ -164,6 +164,8 @@ export class FileEngine implements Engine {
         if (operation.guard && operation.release && isCommitted(outcome)) {
           joined.state.forgetRequest(operation.guard.id)
         }
+        return
+      default:
     }
   }
 

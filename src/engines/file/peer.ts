@@ -43,7 +43,7 @@ export class Peer {
       this.#queue.push(frame)
       this.#queued += frame.length
     }
-    if (this.#socket === undefined) this.#connect()
+    if (this.#socket === undefined && this.#pause === undefined) this.#connect()
   }
 
   /** Calls `dead` once when it is proven dead; returns a function that stops watching. */
@@ -53,8 +53,7 @@ export class Peer {
     this.#watchers.add(watcher)
     if (this.#socket === undefined && this.#pause === undefined && !this.#closed) this.#connect()
     return () => {
-      this.#watchers.delete(watcher)
-      this.#restIfIdle()
+      if (this.#watchers.delete(watcher)) this.#restIfIdle()
     }
   }
 
@@ -121,9 +120,9 @@ export class Peer {
     }
   }
 
-  /** Nobody listens. An owner that closes removes its file first, so one that is still there was left by a dead owner. */
+  /** Nobody listens. An owner that closes removes its file first, so a file that is still there has a dead owner. */
   #refused(): void {
-    if (lstatSync(this.#filePath, { throwIfNoEntry: false }) === undefined) return
+    if (lstatSync(this.#filePath, { throwIfNoEntry: false })?.isSocket() !== true) return
     const watchers = [...this.#watchers]
     this.#watchers.clear()
     for (const dead of watchers) dead()
@@ -135,9 +134,7 @@ export class Peer {
   }
 
   #mayWrite(frame: Buffer): boolean {
-    const socket = this.#socket
-    if (!this.#connected || socket === undefined || socket.writableLength > 0) return false
-    return this.#unread === 0 || this.#unread + unitsOf(frame.length) <= WINDOW
+    return this.#connected && this.#unread + unitsOf(frame.length) <= WINDOW
   }
 
   #flush(): void {
@@ -161,7 +158,7 @@ export class Peer {
   }
 
   #restIfIdle(): void {
-    if (this.#watchers.size > 0) return
+    if (this.#watchers.size > 0 || this.#queue.length > 0) return
     clearTimeout(this.#pause)
     this.#pause = undefined
     if (this.#socket === undefined) this.#idle()
