@@ -5,15 +5,9 @@ import type { DeadLetter } from './supervisor/supervisor.js'
 /** Keeps messages that were given up: one line of JSON each, with the message, the reason and the time. */
 export class DeadLetterFile {
   readonly path: string
-  #kept = 0
 
   constructor(path: string) {
     this.path = path
-  }
-
-  /** How many were kept by this run. */
-  get kept(): number {
-    return this.#kept
   }
 
   /** Removes what an earlier run has left. @throws the system's error when that is not possible. */
@@ -25,6 +19,5 @@ export class DeadLetterFile {
   keep({ message, reason }: DeadLetter): void {
     mkdirSync(dirname(this.path), { recursive: true })
     appendFileSync(this.path, `${JSON.stringify({ time: new Date().toISOString(), reason, message })}\n`)
-    this.#kept++
   }
 }

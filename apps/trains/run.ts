@@ -246,5 +246,5 @@ export class Run {
 
 /** An engine's URL as it may be shown. */
 export function withoutPassword(url: string): string {
-  return url.replace(/\/\/([^/@:]*):[^/@]*@/, '//$1:***@')
+  return url.replace(/\/\/([^/@:]*):[^/]*@/, '//$1:***@')
 }

@@ -53,7 +53,7 @@ function describe({ path, date, locations, days }: TimetableChoice): string {
 }
 
 /** The messages of all days in order of time. Only one day's plan is in memory, however many days there are. */
-export async function* batchesOf(
+async function* batchesOf(
   plan: readonly PlannedEvent[],
   days: number,
 ): AsyncGenerator<readonly TimedMessage[]> {

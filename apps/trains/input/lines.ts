@@ -1,7 +1,7 @@
 import { StringDecoder } from 'node:string_decoder'
 
 /** The longest line that is read, in bytes or characters, whichever is counted where it is cut. */
-export const LONGEST_LINE = 64 * 1024
+const LONGEST_LINE = 64 * 1024
 
 /** A line of a text file, without its line end; `refused` says why its text can't be used. */
 export interface Line {

@@ -2,7 +2,7 @@ import type { Clock } from '../clock.js'
 import type { TimedMessage } from './source.js'
 
 /** When a message is due on the clock: `time` and `firstTime` are seconds of the timetable, the rest milliseconds. */
-export function dueAt(start: number, firstTime: number, time: number, speed: number): number {
+function dueAt(start: number, firstTime: number, time: number, speed: number): number {
   return start + ((time - firstTime) * 1000) / speed
 }
 

@@ -1,5 +1,5 @@
 /** When a worker is killed: while it works, or when it has committed something and not yet acknowledged it. */
-export type KillMoment = 'at work' | 'committed, not acknowledged'
+type KillMoment = 'at work' | 'committed, not acknowledged'
 
 /** One kill of the plan. */
 export interface PlannedKill {

@@ -33,7 +33,7 @@ export class Slot {
   replaced = 0
   /** Why a process of it could not go on, as it said last. */
   lastFailure: string | undefined
-  /** Processes that have died since the last acknowledgement. */
+  /** Processes that have died by themselves since the last acknowledgement. */
   deathsInARow = 0
   /** The kills after which messages were delivered again, by message. */
   readonly redelivered = new Map<number, Kill>()

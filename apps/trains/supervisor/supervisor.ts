@@ -245,7 +245,7 @@ export class Supervisor {
   /** Replaces a process that is gone. Nothing is delivered again before what the old one held is free. */
   async #bury(slot: Slot, how: string): Promise<void> {
     const { log } = this.#parts
-    const { session, process } = slot
+    const { session, process, killed } = slot
     slot.process = undefined
     slot.session = undefined
     slot.ready = false
@@ -259,7 +259,7 @@ export class Supervisor {
     this.#parts.kills.gone(slot, back)
     this.#redelivered += back.length
     slot.replaced++
-    if (++slot.deathsInARow >= DEATHS_IN_A_ROW) {
+    if (!killed && ++slot.deathsInARow >= DEATHS_IN_A_ROW) {
       this.#fail(
         new Error(`worker ${slot.number} died ${DEATHS_IN_A_ROW} times in a row: ${slot.lastFailure ?? how}`),
       )

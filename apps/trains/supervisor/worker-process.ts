@@ -2,7 +2,7 @@ import { fork } from 'node:child_process'
 import type { FromWorker, ToWorker } from '../protocol.js'
 
 /** What a supervisor hears of a worker process. */
-export interface WorkerEvents {
+interface WorkerEvents {
   message(message: FromWorker): void
   /** The process is gone and all that it had sent has been heard. */
   gone(how: string): void

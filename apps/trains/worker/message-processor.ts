@@ -32,7 +32,7 @@ export interface Settlement {
 export const ALREADY_APPLIED = 'already applied'
 
 /** The event of a message that is given up. */
-export const DEAD_LETTERED = 'dead-lettered'
+const DEAD_LETTERED = 'dead-lettered'
 
 /** How long the engine is left alone after it failed, times the number of the attempt: milliseconds. */
 const ENGINE_PAUSE = 100

@@ -1,0 +1,99 @@
+import { CommanderError } from 'commander'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { readOptions } from '../../../apps/trains/options.js'
+
+let complaints = ''
+beforeEach(() => {
+  complaints = ''
+  vi.spyOn(process.stderr, 'write').mockImplementation(text => {
+    complaints += String(text)
+    return true
+  })
+  vi.spyOn(process.stdout, 'write').mockImplementation(() => true)
+})
+afterEach(() => {
+  vi.restoreAllMocks()
+})
+
+/** The complaint about a command line that is refused. */
+function refusal(...args: string[]): string {
+  expect(() => readOptions(args)).toThrow(CommanderError)
+  return complaints
+}
+
+describe('the command line', () => {
+  test('needs nothing: four workers play the bundled timetable for thirty days', () => {
+    expect(readOptions([])).toEqual({
+      engine: 'file:./.signalbox/trains',
+      processes: 4,
+      input: {
+        kind: 'timetable',
+        path: expect.stringMatching(/apps\/trains\/data\/caltrain-gtfs$/),
+        date: undefined,
+        locations: 'stop',
+        days: 30,
+        speed: undefined,
+      },
+      kills: 0,
+      limits: { lockWait: 30_000, lease: 30_000, lockTries: 1, attempts: 3 },
+      unlocked: false,
+      resume: false,
+      json: undefined,
+      deadLetters: './.signalbox/dead-letters.ndjson',
+      logFile: undefined,
+      logLevel: 'warn',
+    })
+  })
+
+  test('takes everything that can be chosen', () => {
+    const line =
+      '--engine redis://h --processes 8 --days 2 --gtfs feed.zip --date 20160704 --by station --speed 1.5 --kill 20 ' +
+      '--lock-wait 10ms --lease 2m --lock-tries 10 --attempts 3 --dead-letters d --resume --json j --log l --unsafe-no-locks'
+    expect(readOptions(line.split(' '))).toEqual({
+      engine: 'redis://h',
+      processes: 8,
+      input: {
+        kind: 'timetable',
+        path: 'feed.zip',
+        date: '20160704',
+        locations: 'station',
+        days: 2,
+        speed: 1.5,
+      },
+      kills: 20,
+      limits: { lockWait: 10, lease: 120_000, lockTries: 10, attempts: 3 },
+      unlocked: true,
+      resume: true,
+      json: 'j',
+      deadLetters: 'd',
+      logFile: 'l',
+      logLevel: 'info',
+    })
+    expect(readOptions(['--messages', '-', '--log-level', 'debug'])).toMatchObject({
+      input: { kind: 'messages', path: '-' },
+      logLevel: 'debug',
+    })
+  })
+
+  const refused: readonly (readonly [readonly string[], string])[] = [
+    [['--processes', '0'], 'whole number from 1 to 256'],
+    [['--processes', 'many'], 'whole number from 1 to 256'],
+    [['--days', '1.5'], 'whole number from 1 to 100000'],
+    [['--kill', '-1'], 'whole number from 0'],
+    [['--speed', '0'], 'a number above 0'],
+    [['--date', '20260230'], 'a date like 20160704'],
+    [['--by', 'town'], 'Allowed choices are stop, station'],
+    [['--lease', '2'], 'a duration like 10ms, 5s or 2m'],
+    [['--lease', '1ms'], 'from 20 ms to 86400000 ms'],
+    [['--engine', 'redis'], 'a URL such as file:./dir'],
+    [['--engine', 'memory:'], "can't share the memory"],
+    [['--log-level', 'loud'], 'Allowed choices are error, warn, info, debug'],
+    [['--messages', 'm', '--days', '3'], "--messages can't be used together with --days"],
+    [['--messages', 'm', '--by', 'stop'], "--messages can't be used together with --by"],
+    [['--fast'], "unknown option '--fast'"],
+    [['feed.zip'], 'too many arguments'],
+  ]
+  test.each(refused)('refuses %j', (args, complaint) => {
+    expect(refusal(...args)).toContain(complaint)
+  })
+})

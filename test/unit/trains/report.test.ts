@@ -1,0 +1,298 @@
+import { mkdtempSync, readFileSync, rmSync, existsSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { DeadLetterFile } from '../../../apps/trains/dead-letters.js'
+import { Log } from '../../../apps/trains/log/log.js'
+import { LogFile } from '../../../apps/trains/log/log-file.js'
+import { busiest } from '../../../apps/trains/report/busiest.js'
+import { compareLocations } from '../../../apps/trains/report/comparison.js'
+import { bucketOf, Histogram } from '../../../apps/trains/report/histogram.js'
+import { progressLine } from '../../../apps/trains/report/progress-display.js'
+import { RateMeter, shortDuration } from '../../../apps/trains/report/rate-meter.js'
+import { exitStatus, type Report } from '../../../apps/trains/report/report.js'
+import { Tally } from '../../../apps/trains/report/tally.js'
+import { textReport } from '../../../apps/trains/report/text-report.js'
+import { withoutPassword } from '../../../apps/trains/run.js'
+
+let folder: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'trains-'))
+})
+afterEach(() => {
+  rmSync(folder, { recursive: true })
+})
+
+const counts = (created: number, deleted: number, arrived: number, departed: number) => ({
+  created,
+  deleted,
+  arrived,
+  departed,
+})
+
+const report: Report = {
+  engine: 'file:./dir',
+  input: 'timetable feed',
+  processes: 4,
+  days: 30,
+  messages: 12_345,
+  resumedAfter: 0,
+  interrupted: false,
+  seconds: 0.5,
+  perSecond: 24_690,
+  created: 1000,
+  moved: 11_000,
+  deleted: 300,
+  ignored: 45,
+  rejected: 0,
+  rejections: [],
+  deadLettered: 0,
+  redelivered: 0,
+  kills: [],
+  lockWaitMs: { p50: 1.234, p99: null },
+  serial: { created: 1000, moved: 11_000, deleted: 300, ignored: 45 },
+  matchesSerial: true,
+  differences: [],
+  locations: { A: counts(1000, 0, 2000, 3000), B: counts(0, 300, 9000, 8000), C: counts(0, 0, 0, 0) },
+  perWorker: [{ worker: 1, messages: 12_345, replaced: 0 }],
+}
+
+describe('the report as text', () => {
+  test('has the busiest locations first, the totals and the verdict', () => {
+    const lines = textReport(report, new Map([['B', 'Birch']]), 'dead.ndjson').split('\n')
+    expect(lines).toEqual([
+      'The busiest of 3 locations:',
+      'location  name   created  arrived  departed  deleted     all',
+      'B         Birch        0    9,000     8,000      300  17,300',
+      'A                  1,000    2,000     3,000        0   6,000',
+      'C                      0        0         0        0       0',
+      '',
+      '12,345 messages by 4 processes on file:./dir: 1,000 created, 11,000 moved, 300 deleted, 45 ignored, ' +
+        '0 rejected, 0 dead-lettered',
+      '24,690 messages/s in 0.5 s; waited for locks: p50 1.23 ms, p99 none',
+      '',
+      'Every location is as the serial result says.',
+      '',
+    ])
+  })
+
+  test('names what went wrong', () => {
+    const kill = {
+      worker: 1,
+      pid: 1,
+      moment: 'at work' as const,
+      afterMessages: 5,
+      inFlight: 10,
+      committed: 0,
+      redelivered: 8,
+      alreadyApplied: 3,
+    }
+    const text = textReport(
+      {
+        ...report,
+        rejected: 12,
+        rejections: [{ file: 'in', line: 7, reason: 'not JSON' }],
+        deadLettered: 2,
+        resumedAfter: 1000,
+        kills: [kill, kill],
+        matchesSerial: false,
+        differences: [{ location: 'B', expected: counts(1, 2, 3, 4), found: counts(1, 2, 3, 5) }],
+      },
+      new Map(),
+      'dead.ndjson',
+    )
+    expect(text).toContain('rejected: in, line 7: not JSON\nrejected: 11 more lines, see the log')
+    expect(text).toContain('dead letters are in dead.ndjson')
+    expect(text).toContain('1,000 of the messages were done by the run that was resumed')
+    expect(text).toContain(
+      '2 kills with 20 messages in flight; 16 were delivered again, of which 6 were committed already',
+    )
+    expect(text).toContain('THE RESULT IS WRONG')
+    expect(text).toContain(
+      'B: expected created 1, arrived 3, departed 4, deleted 2; found created 1, arrived 3, departed 5, deleted 2',
+    )
+  })
+
+  test('ends with the status that the gravest thing stands for', () => {
+    expect(exitStatus(report)).toBe(0)
+    expect(exitStatus({ ...report, deadLettered: 1 })).toBe(3)
+    expect(exitStatus({ ...report, deadLettered: 1, interrupted: true })).toBe(130)
+    expect(exitStatus({ ...report, deadLettered: 1, interrupted: true, matchesSerial: false })).toBe(1)
+  })
+
+  test('shows no password', () => {
+    expect(withoutPassword('redis://me:secret@host:6379/0')).toBe('redis://me:***@host:6379/0')
+    expect(withoutPassword('redis://:secret@host')).toBe('redis://:***@host')
+    expect(withoutPassword('redis://:se@cr:et@host')).toBe('redis://:***@host')
+    expect(withoutPassword('zookeeper://a:1,b:2/app')).toBe('zookeeper://a:1,b:2/app')
+    expect(withoutPassword('file:./a@b:c')).toBe('file:./a@b:c')
+  })
+})
+
+describe('the comparison', () => {
+  test('names each location that differs, and takes an absent one for zero', () => {
+    const expected = new Map([
+      ['B', counts(1, 1, 1, 1)],
+      ['A', counts(0, 0, 2, 1)],
+      ['zero', counts(0, 0, 0, 0)],
+      ['lost', counts(0, 0, 1, 0)],
+    ])
+    const found = new Map([
+      ['B', counts(1, 1, 1, 1)],
+      ['A', counts(0, 0, 2, 2)],
+      ['extra', counts(1, 0, 0, 0)],
+    ])
+    expect(compareLocations(expected, found)).toEqual([
+      { location: 'A', expected: counts(0, 0, 2, 1), found: counts(0, 0, 2, 2) },
+      { location: 'extra', expected: counts(0, 0, 0, 0), found: counts(1, 0, 0, 0) },
+      { location: 'lost', expected: counts(0, 0, 1, 0), found: counts(0, 0, 0, 0) },
+    ])
+    expect(compareLocations(found, found)).toEqual([])
+  })
+
+  test.each(['created', 'deleted', 'arrived', 'departed'] as const)('looks at %s', counter => {
+    const zero = new Map([['A', counts(0, 0, 0, 0)]])
+    const one = new Map([['A', { ...counts(0, 0, 0, 0), [counter]: 1 }]])
+    expect(compareLocations(zero, one)).toHaveLength(1)
+  })
+
+  test('the busiest come first, equal ones by id', () => {
+    const locations = new Map([
+      ['B', counts(0, 0, 1, 1)],
+      ['C', counts(0, 0, 3, 0)],
+      ['A', counts(1, 1, 0, 0)],
+    ])
+    expect(busiest(locations, 2).map(({ id, total }) => [id, total])).toEqual([
+      ['C', 3],
+      ['A', 2],
+    ])
+  })
+})
+
+describe('the tally', () => {
+  const acknowledge = (tally: Tally, ...events: string[]) =>
+    tally.add({
+      kind: 'settled',
+      sequences: events.map(() => 0),
+      events,
+      waits: events.map(() => 0),
+      givenUp: [],
+    })
+
+  test('counts as ignored what workers say, and what can not have changed anything', () => {
+    const tally = new Tally()
+    acknowledge(tally, 'created', 'moved', 'ignored', 'already applied', 'already applied', 'dead-lettered')
+    // One more change is stored than was told, so one of the two that were committed before was ignored.
+    expect(tally.ignored([counts(1, 1, 1, 1)])).toBe(2)
+    tally.skip()
+    expect(tally.ignored([counts(1, 1, 1, 1)])).toBe(3)
+    expect(tally.ignored([counts(1, 2, 1, 1)])).toBe(2)
+  })
+
+  test('is not misled by lost updates', () => {
+    const tally = new Tally()
+    acknowledge(tally, 'created', 'moved', 'moved', 'ignored')
+    expect(tally.ignored([counts(0, 0, 1, 1)])).toBe(1)
+  })
+})
+
+describe('durations', () => {
+  test('percentiles are right to a twentieth', () => {
+    const histogram = new Histogram()
+    for (let duration = 1; duration <= 1000; duration++) histogram.add(bucketOf(duration / 10))
+    for (const [share, exact] of [
+      [0.5, 50],
+      [0.99, 99],
+      [1, 100],
+      [0, 0.1],
+    ] as const) {
+      const measured = histogram.percentile(share)!
+      expect(measured).toBeGreaterThanOrEqual(exact * 0.9999)
+      expect(measured).toBeLessThanOrEqual(exact * 1.05)
+    }
+    expect(new Histogram().percentile(0.5)).toBeUndefined()
+    expect(bucketOf(0)).toBe(0)
+  })
+
+  test('rates are those of the last five seconds', () => {
+    const meter = new RateMeter()
+    expect(meter.rate(0, 0)).toBe(0)
+    expect(meter.rate(1000, 500)).toBe(500)
+    for (let second = 2; second <= 7; second++) meter.rate(second * 1000, 500 + (second - 1) * 100)
+    expect(meter.rate(8000, 1200)).toBe(100)
+  })
+
+  test('are told in words', () => {
+    expect([0.4, 59.4, 59.6, 200, 7500].map(shortDuration)).toEqual([
+      '0 s',
+      '59 s',
+      '1 min 0 s',
+      '3 min 20 s',
+      '2 h 5 min',
+    ])
+    expect(progressLine(5, 10, 2.4, '2 s')).toBe('5 of 10 messages, 2/s, 2 s left')
+    expect(progressLine(5, undefined, 2.4, '?')).toBe('5 messages, 2/s')
+  })
+})
+
+describe('the log', () => {
+  test('has one line of JSON an event, of its level and graver', () => {
+    const lines: string[] = []
+    const log = new Log({ write: line => lines.push(line) }, 'info', { worker: 2 })
+    log.debug('unheard')
+    log.info('moved', { message: 'm"1', from: 'A', to: undefined })
+    log.warn('bare')
+    expect(lines.every(line => line.endsWith('}\n'))).toBe(true)
+    const [first, second] = lines.map(line => JSON.parse(line) as Record<string, unknown>)
+    expect(first).toEqual({
+      time: expect.any(String),
+      level: 'info',
+      event: 'moved',
+      message: 'm"1',
+      from: 'A',
+      worker: 2,
+    })
+    expect(second).toMatchObject({ level: 'warn', event: 'bare' })
+    expect(Math.abs(Date.parse(String(first?.['time'])) - Date.now())).toBeLessThan(60_000)
+    expect([log.writes('info'), log.writes('debug')]).toEqual([true, false])
+  })
+
+  test('goes to its file many lines at a time, and is whole after it is closed', () => {
+    const path = join(folder, 'log')
+    const file = LogFile.open(path)
+    file.write('one\n')
+    expect(readFileSync(path, 'utf8')).toBe('')
+    const long = `${'x'.repeat(70_000)}\n`
+    file.write(long)
+    expect(readFileSync(path, 'utf8')).toBe(`one\n${long}`)
+    file.write('last\n')
+    file.close()
+    expect(readFileSync(path, 'utf8')).toBe(`one\n${long}last\n`)
+  })
+
+  test('is written before long when nothing more comes', async () => {
+    const path = join(folder, 'log')
+    const file = LogFile.open(path)
+    file.write('one\n')
+    await expect.poll(() => readFileSync(path, 'utf8'), { timeout: 5000 }).toBe('one\n')
+    file.close()
+  })
+})
+
+test('dead letters are kept with their reasons, and those of another run are cleared', () => {
+  const file = new DeadLetterFile(join(folder, 'deep', 'dead.ndjson'))
+  file.clear()
+  const message = { id: '1', type: 'delete', train: 'T' }
+  file.keep({ message, reason: 'no luck' })
+  file.keep({ message, reason: 'again' })
+  const letters = readFileSync(file.path, 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map(line => JSON.parse(line) as unknown)
+  expect(letters).toMatchObject([
+    { reason: 'no luck', message },
+    { reason: 'again', message },
+  ])
+  file.clear()
+  expect(existsSync(file.path)).toBe(false)
+})

@@ -1,0 +1,222 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setImmediate as turn } from 'node:timers/promises'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { DeadLetterFile } from '../../../apps/trains/dead-letters.js'
+import { Rejections } from '../../../apps/trains/input/rejections.js'
+import { InputError, type MessageSource, type TimedMessage } from '../../../apps/trains/input/source.js'
+import { Log } from '../../../apps/trains/log/log.js'
+import type { Message } from '../../../apps/trains/messages/message.js'
+import { readOptions } from '../../../apps/trains/options.js'
+import { loadProgress } from '../../../apps/trains/progress.js'
+import { Run } from '../../../apps/trains/run.js'
+import { FakeStore, SharedState } from './fake-store.js'
+import { FakeWorkers } from './fake-workers.js'
+
+let folder: string
+let state: SharedState
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'trains-'))
+  state = new SharedState()
+})
+afterEach(() => {
+  rmSync(folder, { recursive: true })
+})
+
+/** Trains that go to and fro; each ends where it began, and one message of each is out of place. */
+function shuttles(trains: number): Message[] {
+  const messages: object[] = []
+  for (let train = 0; train < trains; train++) {
+    const about = (step: number) => ({ id: `${train}:${step}`, train: `T${train}` })
+    messages.push({ ...about(0), type: 'create', location: 'A' })
+    messages.push({ ...about(1), type: 'move', to: 'B' })
+    messages.push({ ...about(2), type: 'create', location: 'C' })
+    messages.push({ ...about(3), type: 'move', to: 'A' })
+    messages.push({ ...about(4), type: 'delete' })
+  }
+  return messages as Message[]
+}
+
+function sourceOf(
+  messages: readonly Message[],
+  description = 'shuttles',
+  onBatch: (read: number) => void = () => undefined,
+): MessageSource {
+  return {
+    description,
+    total: messages.length,
+    days: undefined,
+    locationNames: new Map(),
+    async *batches(): AsyncGenerator<readonly TimedMessage[]> {
+      for (let begin = 0; begin < messages.length; begin += 10) {
+        yield messages.slice(begin, begin + 10).map(message => ({ message }))
+        onBatch(Math.min(begin + 10, messages.length))
+      }
+    },
+  }
+}
+
+async function* silentAfter(messages: readonly Message[]): AsyncGenerator<readonly TimedMessage[]> {
+  yield messages.map(message => ({ message }))
+  await new Promise(() => undefined)
+}
+
+const silentOutput = { isTTY: false, write: () => true } as unknown as NodeJS.WriteStream
+
+function prepare(source: MessageSource, ...args: string[]) {
+  const workers = new FakeWorkers(state)
+  return Run.prepare({
+    settings: readOptions(['--processes', '3', ...args]),
+    source,
+    rejections: new Rejections(),
+    tracker: {
+      session: 'supervisor',
+      store: new FakeStore(state),
+      revoke: workers.revoke,
+      close: async () => undefined,
+    },
+    startWorker: workers.start,
+    deadLetters: new DeadLetterFile(join(folder, 'dead.ndjson')),
+    log: new Log({ write: () => undefined }, 'error'),
+    output: silentOutput,
+  })
+}
+
+const whole = {
+  messages: 500,
+  created: 100,
+  moved: 200,
+  deleted: 100,
+  ignored: 100,
+  matchesSerial: true,
+  serial: { created: 100, moved: 200, deleted: 100, ignored: 100 },
+  locations: {
+    A: { created: 100, deleted: 100, arrived: 100, departed: 100 },
+    B: { created: 0, deleted: 0, arrived: 100, departed: 100 },
+  },
+}
+
+describe('a run', () => {
+  test('delivers everything and reports it', async () => {
+    const run = await prepare(sourceOf(shuttles(100)), '--kill', '4')
+    const report = await run.deliver()
+    expect(report).toMatchObject({
+      ...whole,
+      processes: 3,
+      days: null,
+      interrupted: false,
+      resumedAfter: 0,
+      deadLettered: 0,
+    })
+    expect(report?.kills).toHaveLength(4)
+    expect(report?.redelivered).toBeGreaterThan(0)
+    expect(report?.lockWaitMs.p50).toBeGreaterThan(0)
+    expect(await loadProgress(new FakeStore(state))).toMatchObject({
+      mark: 500,
+      input: 'shuttles',
+      givenUp: [],
+    })
+  })
+
+  test('begins from nothing, whatever an earlier one has left', async () => {
+    await (await prepare(sourceOf(shuttles(40)))).deliver()
+    expect(await (await prepare(sourceOf(shuttles(100)))).deliver()).toMatchObject(whole)
+  })
+
+  test('notices when what is stored is not what should be', async () => {
+    const run = await prepare(sourceOf(shuttles(100)))
+    const key = 'LOC_B'
+    const meddling = setInterval(() => {
+      const text = state.values.get(key)
+      if (text === undefined) return
+      const stored = JSON.parse(text) as { value: { arrived: number } }
+      stored.value.arrived++
+      state.values.set(key, JSON.stringify(stored))
+      clearInterval(meddling)
+    }, 0)
+    const report = await run.deliver()
+    expect(report).toMatchObject({ matchesSerial: false, differences: [{ location: 'B' }] })
+  })
+
+  test('keeps what is given up, counts it, and clears the letters of the run before it', async () => {
+    const messages = shuttles(100)
+    messages.splice(7, 0, { id: 'bad', type: 'unheard of', train: 'T1' })
+    const report = await (await prepare(sourceOf(messages))).deliver()
+    expect(report).toMatchObject({ ...whole, messages: 501, deadLettered: 1 })
+    expect(existsSync(join(folder, 'dead.ndjson'))).toBe(true)
+    await prepare(sourceOf(messages))
+    expect(existsSync(join(folder, 'dead.ndjson'))).toBe(false)
+  })
+})
+
+describe('a run that was interrupted', () => {
+  test('matches the serial result of what it has done, and is finished by one that resumes it', async () => {
+    const messages = shuttles(100)
+    messages.splice(7, 0, { id: 'bad', type: 'unheard of', train: 'T1' })
+    const stopped = await prepare(sourceOf(messages, 'shuttles', read => read === 250 && stopped.stop()))
+    expect(await stopped.deliver()).toMatchObject({ messages: 250, interrupted: true, matchesSerial: true })
+
+    const report = await (await prepare(sourceOf(messages), '--resume', '--processes', '5')).deliver()
+    expect(report).toMatchObject({
+      ...whole,
+      messages: 501,
+      resumedAfter: 250,
+      interrupted: false,
+      deadLettered: 1,
+    })
+    expect(state.commits).toHaveLength(500)
+
+    const again = await (await prepare(sourceOf(messages), '--resume')).deliver()
+    expect(again).toMatchObject({ ...whole, messages: 501, resumedAfter: 501, deadLettered: 1 })
+    expect(state.commits).toHaveLength(500)
+  })
+
+  test('at once, its last progress unsaved, is finished all the same: what was done already changes nothing', async () => {
+    const messages = shuttles(100)
+    const killed = await prepare(sourceOf(messages))
+    // Nobody is left to hear how this ends.
+    void killed.deliver()
+    while (state.commits.length < 150) await turn()
+    killed.abandon()
+    for (let turns = 0; turns < 20; turns++) await turn()
+    const committed = state.commits.length
+    expect(committed).toBeLessThan(500)
+    expect(await loadProgress(new FakeStore(state))).toMatchObject({ mark: 0 })
+
+    const report = await (await prepare(sourceOf(messages), '--resume')).deliver()
+    expect(report).toMatchObject({ ...whole, resumedAfter: 0 })
+    expect(state.commits).toHaveLength(500)
+  })
+
+  test('is resumed with its own input only', async () => {
+    const messages = shuttles(100)
+    const stopped = await prepare(sourceOf(messages, 'shuttles', read => read === 250 && stopped.stop()))
+    await stopped.deliver()
+    await expect(prepare(sourceOf(messages, 'others'), '--resume')).rejects.toThrow(InputError)
+
+    const changed = messages.with(100, { ...messages[100]!, id: 'another' })
+    await expect((await prepare(sourceOf(changed), '--resume')).deliver()).rejects.toThrow(
+      'the first 250 messages are not those of the interrupted run',
+    )
+    await expect((await prepare(sourceOf(messages.slice(0, 200)), '--resume')).deliver()).rejects.toThrow(
+      'the input ends after 200 messages, but 250 are done already',
+    )
+  })
+
+  test('stays as it is when the one that resumes it is stopped before it has caught up', async () => {
+    const messages = shuttles(100)
+    const stopped = await prepare(sourceOf(messages, 'shuttles', read => read === 250 && stopped.stop()))
+    await stopped.deliver()
+    const silent = { ...sourceOf(messages), batches: () => silentAfter(messages.slice(0, 100)) }
+    const hasty = await prepare(silent, '--resume')
+    setTimeout(() => hasty.stop(), 20)
+    expect(await hasty.deliver()).toBeUndefined()
+    expect(await loadProgress(new FakeStore(state))).toMatchObject({ mark: 250 })
+    expect(await (await prepare(sourceOf(messages), '--resume')).deliver()).toMatchObject(whole)
+  })
+
+  test('and there being none, a new one begins', async () => {
+    expect(await (await prepare(sourceOf(shuttles(100)), '--resume')).deliver()).toMatchObject(whole)
+  })
+})
