@@ -47,6 +47,12 @@ interface Done extends Named {
   readonly result: unknown
 }
 
+/** What came of calling the functions: those that went through, and those to try again. */
+interface Worked {
+  readonly done: readonly Done[]
+  readonly again: readonly Member[]
+}
+
 /** What became of a batch beside the members that it settled: those to try again, in order. */
 export interface Leftover {
   /** Their keys had moved, or time was over: to be tried again in a batch. */
@@ -91,9 +97,14 @@ export class Batch {
       for (const { member } of named) member.reject(error)
       return NOTHING_LEFT
     }
-    const work = (): Promise<Leftover> => this.#work(line, grant, named, keys, ids, sent)
+    const overlay = new Overlay(keys, grant.read!)
+    const work = (): Promise<Worked> => this.#work(grant, overlay, named, ids)
     const { frames } = this.#session
-    return frames ? frames.run(set, grant, work) : work()
+    // Only the functions run as tasks that hold these locks; what follows the commit belongs to nobody.
+    const { done, again } = await (frames ? frames.run(set, grant, work) : work())
+    const alone =
+      done.length > 0 ? await this.#commit(line, grant, overlay, done, sent) : await this.#release(grant)
+    return { again, alone }
   }
 
   async #name(member: Member): Promise<Named | undefined> {
@@ -144,16 +155,14 @@ export class Batch {
     return { wait: Infinity, lease, renew: true, label, signal: controller.signal }
   }
 
+  /** Calls the functions one after the other, for as long as they may take together. */
   async #work(
-    line: Line,
     grant: TurnGrant,
+    overlay: Overlay,
     named: readonly Named[],
-    keys: readonly string[],
     ids: readonly RecordedId[],
-    sent: () => void,
-  ): Promise<Leftover> {
+  ): Promise<Worked> {
     const read = grant.read!
-    const overlay = new Overlay(keys, read)
     const seen = new Set(ids.filter((_, index) => read.seen[index]).map(idText))
     const again: Member[] = []
     const done: Done[] = []
@@ -178,9 +187,7 @@ export class Batch {
         if (id) seen.add(idText(id))
       }
     }
-    const alone =
-      done.length > 0 ? await this.#commit(line, grant, overlay, done, sent) : await this.#release(grant)
-    return { again, alone }
+    return { done, again }
   }
 
   /** Runs one member's function; settles the member unless it went through or its keys have moved. */

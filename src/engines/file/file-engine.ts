@@ -91,6 +91,10 @@ export class FileEngine implements Engine {
     const joined = this.#joined
     if (!joined) throw new ClosedError('the box was closed', { engine: this.name })
     const { database, listener } = joined
+    if (operation.type === 'read' && operation.keys.length === 1 && operation.ids.length === 0) {
+      // One statement sees one moment by itself, and needs no turn among the writers.
+      return this.#attempt('read', async () => joined.decisions.decide(operation, 0))
+    }
     const done = await this.#attempt(operation.type, async () => {
       try {
         return await database.run(() => this.#carryOut(joined, operation))

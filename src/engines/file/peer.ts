@@ -16,6 +16,7 @@ export class Peer {
   readonly #idle: () => void
   readonly #watchers = new Set<() => void>()
   #socket: Socket | undefined
+  /** Whether the socket takes writes. */
   #connected = false
   #connectedAt = 0
   /** Frames that no connection has taken on, and their bytes: at most LONGEST_FRAME, what is more is lost. */
@@ -76,8 +77,10 @@ export class Peer {
     const socket = connect({ path: this.#socketPath })
     this.#socket = socket
     socket.unref()
+    let established = false
     let reason: string | undefined
     socket.on('connect', () => {
+      established = true
       this.#connected = true
       this.#connectedAt = performance.now()
       this.#flush()
@@ -86,14 +89,14 @@ export class Peer {
       this.#unread = Math.max(0, this.#unread - chunk.length * STEP)
       this.#flush()
     })
+    socket.on('end', () => (this.#connected = false))
     socket.on('error', (error: NodeJS.ErrnoException) => (reason = error.code))
     socket.on('close', () => {
-      const broken = this.#connected
       this.#socket = undefined
       this.#connected = false
       this.#unread = 0
       if (this.#closed) return
-      if (broken) this.#broke()
+      if (established) this.#broke()
       else this.#failed(reason)
       this.#restIfIdle()
     })
@@ -134,7 +137,9 @@ export class Peer {
   }
 
   #mayWrite(frame: Buffer): boolean {
-    return this.#connected && this.#unread + unitsOf(frame.length) <= WINDOW
+    if (!this.#connected || this.#unread + unitsOf(frame.length) > WINDOW) return false
+    // Only where the system's buffers are tiny, or a receiver says that it has read what it has not.
+    return this.#socket!.writableLength <= LONGEST_FRAME
   }
 
   #flush(): void {
