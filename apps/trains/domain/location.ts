@@ -24,10 +24,3 @@ export function locationKey(id: string): string {
 export function emptyLocation(id: string): Location {
   return { id, created: 0, deleted: 0, arrived: 0, departed: 0 }
 }
-
-/** The location with one more of each counter named. */
-export function counted(location: Location, ...counters: readonly (keyof LocationCounts)[]): Location {
-  const next = { ...location }
-  for (const counter of counters) next[counter] += 1
-  return next
-}

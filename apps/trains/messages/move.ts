@@ -26,12 +26,8 @@ export const move: MessageType<Move> = {
     if (!train) return ignored('no such train')
     const from = train.location
     transaction.put(trainKey(train.id), { ...train, location: message.to })
-    if (from === message.to) {
-      count(transaction, from, 'departed', 'arrived')
-    } else {
-      count(transaction, from, 'departed')
-      count(transaction, message.to, 'arrived')
-    }
+    count(transaction, from, 'departed')
+    count(transaction, message.to, 'arrived')
     return { event: 'moved', details: { from, to: message.to } }
   },
 }

@@ -1,10 +1,4 @@
-import {
-  counted,
-  emptyLocation,
-  locationKey,
-  type Location,
-  type LocationCounts,
-} from '../domain/location.js'
+import { emptyLocation, locationKey, type Location, type LocationCounts } from '../domain/location.js'
 import { trainKey, type Train } from '../domain/train.js'
 import type { Transaction } from './message-type.js'
 
@@ -13,13 +7,9 @@ export function trainIn(transaction: Transaction, id: string): Train | undefined
   return transaction.get(trainKey(id)) as Train | undefined
 }
 
-/** Adds one to each counter named, of a location that starts at zero when it is not known yet. */
-export function count(
-  transaction: Transaction,
-  location: string,
-  ...counters: readonly (keyof LocationCounts)[]
-): void {
+/** Adds one to a counter of a location, which starts at zero when it is not known yet. */
+export function count(transaction: Transaction, location: string, counter: keyof LocationCounts): void {
   const key = locationKey(location)
   const before = (transaction.get(key) as Location | undefined) ?? emptyLocation(location)
-  transaction.put(key, counted(before, ...counters))
+  transaction.put(key, { ...before, [counter]: before[counter] + 1 })
 }

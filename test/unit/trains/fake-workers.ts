@@ -23,7 +23,8 @@ export class FakeWorkers {
   readonly processes: FakeProcess[] = []
   /** The sessions that were revoked. */
   readonly revoked: string[] = []
-  /** A mistake to be made: sends to the supervisor are dropped, or made otherwise. */
+  /** How many messages a process had at a time, sent to it and not acknowledged, at the most. */
+  mostInFlight = 0
   readonly #state: SharedState
   readonly #turns: () => number
 
@@ -37,7 +38,11 @@ export class FakeWorkers {
     const store = new FakeStore(this.#state, this.#turns)
     const session = `session ${this.processes.length + 1}`
     let worker: MessageWorker | undefined
-    const toSupervisor = new Pipe<FromWorker>(this.#turns, message => events.message(message))
+    let inFlight = 0
+    const toSupervisor = new Pipe<FromWorker>(this.#turns, message => {
+      if (message.kind === 'settled') inFlight -= message.sequences.length
+      events.message(message)
+    })
     const send = (message: FromWorker) => {
       if (it.alive) toSupervisor.send(message)
     }
@@ -81,7 +86,11 @@ export class FakeWorkers {
       pid: this.processes.length + 1,
       session,
       alive: true,
-      send: message => toWorker.send(message),
+      send: message => {
+        if (message.kind === 'work') inFlight += message.messages.length
+        this.mostInFlight = Math.max(this.mostInFlight, inFlight)
+        toWorker.send(message)
+      },
       kill: () => {
         if (it.alive) end('was ended by SIGKILL')
       },

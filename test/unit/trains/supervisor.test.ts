@@ -145,6 +145,7 @@ describe('messages are delivered', () => {
     await run.supervisor.deliver(counted())
     expect(most).toBeLessThanOrEqual(16_384)
     expect(most).toBeGreaterThan(16_384 - 512)
+    expect(run.workers.mostInFlight).toBeLessThanOrEqual(2048)
     expect(run.differences()).toEqual([])
   })
 
@@ -231,6 +232,15 @@ describe('a worker that dies', () => {
     const redelivered = run.killing.done.reduce((sum, kill) => sum + kill.redelivered, 0)
     expect(run.supervisor.redelivered).toBe(redelivered)
     expect(new Set(run.state.commits).size).toBe(messages.length)
+  })
+
+  test('while many more messages wait for it leaves their order as it was', async () => {
+    const messages = traffic(10, 700)
+    const run = supervise(messages, { processes: 1, kills: 3 })
+    await run.supervisor.start()
+    await run.supervisor.deliver(batched(messages))
+    expect(run.killing.done).toHaveLength(3)
+    expect(run.differences()).toEqual([])
   })
 
   test('without having been killed by us is replaced as well', async () => {
