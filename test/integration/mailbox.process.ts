@@ -1,0 +1,45 @@
+/**
+ * A mailbox in a process or thread of its own: `mailbox.process.js MODE FOLDER [ADDRESS...]`. Prints its address, and
+ * goes on until its standard input ends, unless its mode says otherwise.
+ *
+ * - echo: sends each message back to the address that stands before its first blank
+ * - listen: does nothing with what it receives
+ * - close, exit: closes in order, or ends without that, at the first byte of standard input
+ * - finish: sends to the addresses, watches them, and has nothing else to do
+ * - flood: the same with more messages than a receiver takes that doesn't read
+ * - crowd: 50 mailboxes, each of which sends its own address to each of the addresses
+ */
+import { Mailbox } from '../../src/engines/file/mailbox.js'
+
+const [mode, folder = '', ...addresses] = process.argv.slice(2)
+
+const mailbox = await Mailbox.open(folder, message => {
+  if (mode === 'echo') mailbox.send(message.split(' ', 1)[0]!, message)
+})
+
+switch (mode) {
+  case 'finish':
+  case 'flood':
+    for (const address of addresses) {
+      mailbox.watch(address, () => process.exit(1))
+      const messages = mode === 'flood' ? 10_000 : 1
+      for (let number = 0; number < messages; number++) mailbox.send(address, `number ${number}`)
+    }
+    break
+  case 'crowd':
+    for (let number = 0; number < 50; number++) {
+      const member = await Mailbox.open(folder, () => {})
+      for (const address of addresses) member.send(address, member.address)
+    }
+    process.stdin.resume()
+    break
+  case 'close':
+    process.stdin.once('data', () => void mailbox.close().then(() => process.exit()))
+    break
+  case 'exit':
+    process.stdin.once('data', () => process.exit())
+    break
+  default:
+    process.stdin.resume()
+}
+process.stdout.write(`${mailbox.address}\n`)

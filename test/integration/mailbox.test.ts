@@ -1,0 +1,303 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Readable, Writable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { Worker } from 'node:worker_threads'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { Mailbox } from '../../src/engines/file/mailbox.js'
+import { SocketFolder } from '../../src/engines/file/socket-folder.js'
+
+const program = fileURLToPath(new URL('../../build/test/integration/mailbox.process.js', import.meta.url))
+
+let root: string
+let folder: string
+let atEnd: (() => unknown)[]
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'signalbox-mailbox-'))
+  folder = join(root, 'd'.repeat(150), 'd'.repeat(150))
+  mkdirSync(folder, { recursive: true })
+  atEnd = []
+})
+
+afterEach(async () => {
+  for (const end of atEnd.reverse()) await end()
+  rmSync(root, { recursive: true })
+})
+
+async function open(receive: (message: string) => void = () => {}): Promise<Mailbox> {
+  const mailbox = await Mailbox.open(folder, receive)
+  atEnd.push(() => mailbox.close())
+  return mailbox
+}
+
+/** A mailbox and what it has received. */
+async function openInbox(): Promise<{ mailbox: Mailbox; inbox: string[] }> {
+  const inbox: string[] = []
+  return { mailbox: await open(message => inbox.push(message)), inbox }
+}
+
+function eventually(check: () => void): Promise<void> {
+  return vi.waitFor(check, { interval: 5, timeout: 20_000 })
+}
+
+interface Started {
+  readonly process: ChildProcess
+  readonly stdin: Writable
+  /** Of its mailbox, once it has said it. */
+  readonly address: string
+  /** Its exit status or signal. */
+  readonly end: Promise<unknown>
+}
+
+/** @param limits shell commands before it, for what a process can only set for its children */
+async function start(mode: string, addresses: readonly string[] = [], limits = ''): Promise<Started> {
+  const command = `${limits} exec "$0" "$@"`
+  const child = spawn('sh', ['-c', command, process.execPath, program, mode, folder, ...addresses], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  const end = once(child, 'exit').then(([status, signal]) => (signal ?? status) as unknown)
+  atEnd.push(() => {
+    // A stopped process ends of this signal, too.
+    child.kill('SIGKILL')
+    return end
+  })
+  return { process: child, stdin: child.stdin, address: await firstLine(child.stdout), end }
+}
+
+async function firstLine(output: Readable): Promise<string> {
+  const [line] = (await once(output.setEncoding('utf8'), 'data')) as [string]
+  return line.trim()
+}
+
+async function stop({ process }: Started): Promise<void> {
+  process.kill('SIGSTOP')
+  await eventually(() => expect(stateOf(process.pid!)).toBe('T'))
+}
+
+/** One letter: R, S and D run or wait, T is stopped. */
+function stateOf(pid: number): string | undefined {
+  if (process.platform !== 'linux') return 'T'
+  return /\) (\w)/.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1]
+}
+
+/** Connections of strangers, some of which may fail. */
+async function crowdOf(size: number, address: string): Promise<Socket[]> {
+  const sockets = SocketFolder.open(folder)
+  const connections = Array.from({ length: size }, () => {
+    const socket = connect(sockets.socketPath(address)).on('error', () => {})
+    atEnd.push(() => socket.destroy())
+    return socket
+  })
+  await sleep(100)
+  sockets.close()
+  return connections
+}
+
+async function startThread(): Promise<{ worker: Worker; address: string }> {
+  const worker = new Worker(program, { argv: ['echo', folder], stdin: true, stdout: true })
+  atEnd.push(() => worker.terminate())
+  return { worker, address: await firstLine(worker.stdout) }
+}
+
+/** Watches an address; `at` is when it was told that it is dead. */
+function watch(mailbox: Mailbox, address: string): { at: number | undefined; told: number } {
+  const result = { at: undefined as number | undefined, told: 0 }
+  mailbox.watch(address, () => {
+    result.at = performance.now()
+    result.told++
+  })
+  return result
+}
+
+it('carries messages between processes and back', async () => {
+  const { mailbox, inbox } = await openInbox()
+  const echo = await start('echo')
+  for (let number = 0; number < 100; number++) {
+    mailbox.send(echo.address, `${mailbox.address} ${number}`)
+    await eventually(() => expect(inbox).toHaveLength(number + 1))
+  }
+  expect(inbox).toEqual(Array.from({ length: 100 }, (_, number) => `${mailbox.address} ${number}`))
+})
+
+describe('a process that has finished', () => {
+  it('ends with its mailbox open, watching others', async () => {
+    const { mailbox, inbox } = await openInbox()
+    const finished = await start('finish', [mailbox.address])
+    expect(await finished.end).toBe(0)
+    await eventually(() => expect(inbox).toEqual(['number 0']))
+  })
+
+  it('ends when those it has sent to are stopped', async () => {
+    const stopped = await start('listen')
+    await stop(stopped)
+    expect(await (await start('flood', [stopped.address])).end).toBe(0)
+  })
+})
+
+describe('a receiver that is stopped', () => {
+  it('neither blocks the sender nor makes it keep much, and goes on afterwards', async () => {
+    const { mailbox, inbox } = await openInbox()
+    const receiver = await start('echo')
+    const death = watch(mailbox, receiver.address)
+    mailbox.send(receiver.address, `${mailbox.address} first`)
+    await eventually(() => expect(inbox).toHaveLength(1))
+    await stop(receiver)
+    const sent = 20_000
+    let slowest = 0
+    for (let number = 0; number < sent; number++) {
+      const before = performance.now()
+      mailbox.send(receiver.address, `${mailbox.address} ${number} ${'x'.repeat(200)}`)
+      slowest = Math.max(slowest, performance.now() - before)
+      if (number % 1000 === 0) await sleep(1)
+    }
+    await sleep(300)
+    expect(slowest).toBeLessThan(500)
+    expect(inbox).toHaveLength(1)
+    expect(death.told).toBe(0)
+    receiver.process.kill('SIGCONT')
+    await eventually(() => expect(inbox.length).toBeGreaterThan(100))
+    mailbox.send(receiver.address, `${mailbox.address} last`)
+    await eventually(() => expect(inbox.at(-1)).toBe(`${mailbox.address} last`))
+    const numbers = inbox.slice(1, -1).map(message => Number(message.split(' ')[1]))
+    // In order, none twice, and no more than was kept: the newest are lost.
+    expect(numbers).toEqual(numbers.map((_, index) => index))
+    expect(numbers.length * 240).toBeLessThan(128 * 1024 + 64 * 1024)
+    expect(death.told).toBe(0)
+  })
+
+  it.runIf(process.platform === 'linux')('is not dead when it can take no further connection', async () => {
+    const mailbox = await open()
+    const receiver = await start('listen')
+    await stop(receiver)
+    // More than the system keeps for it to accept.
+    const connections = await crowdOf(600, receiver.address)
+    expect(connections.filter(socket => socket.connecting || socket.destroyed).length).toBeGreaterThan(0)
+    const death = watch(mailbox, receiver.address)
+    mailbox.send(receiver.address, 'lost')
+    await sleep(300)
+    expect(death.told).toBe(0)
+    receiver.process.kill('SIGKILL')
+    await eventually(() => expect(death.told).toBe(1))
+  })
+})
+
+it('is not dead when it has no descriptors left, and takes messages when it has', async () => {
+  const { mailbox, inbox } = await openInbox()
+  const receiver = await start('echo', [], 'ulimit -n 50;')
+  const connections = await crowdOf(100, receiver.address)
+  const death = watch(mailbox, receiver.address)
+  await sleep(300)
+  expect(connections.filter(socket => socket.destroyed).length).toBeGreaterThan(0)
+  expect(death.told).toBe(0)
+  for (const socket of connections) socket.destroy()
+  await vi.waitFor(
+    () => {
+      mailbox.send(receiver.address, `${mailbox.address} at last`)
+      expect(inbox).toContain(`${mailbox.address} at last`)
+    },
+    { interval: 50, timeout: 20_000 },
+  )
+  expect(death.told).toBe(0)
+})
+
+describe.runIf(process.platform === 'linux')('death', () => {
+  it('by a signal is known within 100 ms', async () => {
+    const { mailbox, inbox } = await openInbox()
+    const victims = await Promise.all([start('echo'), start('echo'), start('echo')])
+    const deaths = victims.map(victim => watch(mailbox, victim.address))
+    for (const victim of victims) mailbox.send(victim.address, `${mailbox.address} there?`)
+    await eventually(() => expect(inbox).toHaveLength(3))
+    for (const [index, victim] of victims.entries()) {
+      const killed = performance.now()
+      victim.process.kill('SIGKILL')
+      await eventually(() => expect(deaths[index]!.told).toBe(1))
+      expect(deaths[index]!.at! - killed).toBeLessThan(100)
+      expect(deaths.slice(index + 1).every(death => death.told === 0)).toBe(true)
+    }
+    await sleep(50)
+    expect(deaths.every(death => death.told === 1)).toBe(true)
+    for (const victim of victims) mailbox.remove(victim.address)
+    expect(readdirSync(folder)).toEqual([mailbox.address])
+  })
+
+  it('of a stopped process is known, also when it never accepted the connection', async () => {
+    const mailbox = await open()
+    const accepted = await start('listen')
+    const unaccepted = await start('listen')
+    const first = watch(mailbox, accepted.address)
+    await sleep(50)
+    await Promise.all([stop(accepted), stop(unaccepted)])
+    const second = watch(mailbox, unaccepted.address)
+    await sleep(300)
+    expect([first.told, second.told]).toEqual([0, 0])
+    accepted.process.kill('SIGKILL')
+    unaccepted.process.kill('SIGKILL')
+    await eventually(() => expect([first.told, second.told]).toEqual([1, 1]))
+  })
+
+  it('is known of a process that exits without closing', async () => {
+    const mailbox = await open()
+    const victim = await start('exit')
+    const death = watch(mailbox, victim.address)
+    await sleep(50)
+    victim.stdin.write('now')
+    await eventually(() => expect(death.told).toBe(1))
+    expect(await victim.end).toBe(0)
+  })
+
+  it('is not told of one that closes', async () => {
+    const mailbox = await open()
+    const closing = await start('close')
+    const death = watch(mailbox, closing.address)
+    await sleep(50)
+    closing.stdin.write('now')
+    expect(await closing.end).toBe(0)
+    await sleep(100)
+    expect(death.told).toBe(0)
+    expect(readdirSync(folder)).toEqual([mailbox.address])
+  })
+
+  it('is known of a worker thread that is terminated, and of no other', async () => {
+    const { mailbox, inbox } = await openInbox()
+    const threads = await Promise.all([startThread(), startThread()])
+    const deaths = threads.map(thread => watch(mailbox, thread.address))
+    const [victim, other] = threads
+    mailbox.send(victim.address, `${mailbox.address} there?`)
+    await eventually(() => expect(inbox).toEqual([`${mailbox.address} there?`]))
+    const terminated = performance.now()
+    await victim.worker.terminate()
+    await eventually(() => expect(deaths[0]!.told).toBe(1))
+    expect(deaths[0]!.at! - terminated).toBeLessThan(100)
+    mailbox.send(other.address, `${mailbox.address} you?`)
+    await eventually(() => expect(inbox.at(-1)).toBe(`${mailbox.address} you?`))
+    expect(deaths[1]!.told).toBe(0)
+  })
+})
+
+it('serves two hundred mailboxes in four processes', async () => {
+  const { mailbox, inbox } = await openInbox()
+  const deaths = new Map<string, { told: number }>()
+  const members: string[][] = []
+  const crowds: Started[] = []
+  for (let number = 0; number < 4; number++) {
+    const before = inbox.length
+    // Each member also sends to a member of every crowd before it.
+    crowds.push(await start('crowd', [mailbox.address, ...members.map(crowd => crowd[number]!)]))
+    await eventually(() => expect(inbox).toHaveLength(before + 50))
+    members.push(inbox.slice(before))
+  }
+  expect(new Set(inbox).size).toBe(200)
+  for (const address of inbox) deaths.set(address, watch(mailbox, address))
+  await sleep(200)
+  crowds[1]!.process.kill('SIGKILL')
+  await crowds[1]!.end
+  await sleep(200)
+  const dead = [...deaths].filter(([, death]) => death.told > 0).map(([address]) => address)
+  expect(dead.sort()).toEqual(process.platform === 'linux' ? members[1]!.sort() : [])
+})
