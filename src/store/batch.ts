@@ -1,4 +1,4 @@
-import type { Commit, CommitOutcome, ReadSet, RecordedId } from '../engines/engine.js'
+import type { Commit, CommitOutcome, ReadOutcome, ReadSet, RecordedId } from '../engines/engine.js'
 import { AbortedError, ConflictError, IndeterminateError, LostError, TimedOutError } from '../errors.js'
 import type { Timer } from '../clock.js'
 import { claimSet } from '../locks/claim.js'
@@ -53,6 +53,12 @@ interface Worked {
   readonly again: readonly Member[]
 }
 
+/** Keys that are about to be read together. */
+interface Reading {
+  readonly keys: string[]
+  readonly answer: Promise<ReadOutcome>
+}
+
 /** What became of a batch beside the members that it settled: those to try again, in order. */
 export interface Leftover {
   /** Their keys had moved, or time was over: to be tried again in a batch. */
@@ -69,6 +75,7 @@ export class Batch {
   readonly #session: Session
   readonly #prefix: string
   readonly #within: number
+  #reading: Reading | undefined
 
   /**
    * @param prefix what comes before each key in the engine.
@@ -118,9 +125,20 @@ export class Batch {
     }
   }
 
+  /** Reads what all members ask for in the same moment with one operation. */
   async #readNow<T>(key: string): Promise<T | undefined> {
-    const read = await this.#session.submit({ type: 'read', keys: [this.#prefix + key], ids: [] })
-    return decode(read.values[0]!.value) as T | undefined
+    const reading = (this.#reading ??= this.#startReading())
+    const index = reading.keys.push(this.#prefix + key) - 1
+    return decode((await reading.answer).values[index]!.value) as T | undefined
+  }
+
+  #startReading(): Reading {
+    const keys: string[] = []
+    const answer = Promise.resolve().then(() => {
+      this.#reading = undefined
+      return this.#session.submit({ type: 'read', keys, ids: [] })
+    })
+    return { keys, answer }
   }
 
   #idOf({ member, keys }: Named): RecordedId[] {

@@ -9,8 +9,8 @@ export interface GroupOptions {
   readonly within: number
 }
 
-/** So many batches may be under way: the next takes its locks while the last waits for the disk. */
-const BATCHES = 2
+/** So many batches may wait for their locks: one whose keys are held for long must not keep all others back. */
+const MOST_BATCHES = 4
 
 /** Runs transactions: each on its own, or those that come together in batches. */
 export class TransactionQueue {
@@ -18,7 +18,9 @@ export class TransactionQueue {
   readonly #batch: Batch
   readonly #group: GroupOptions | undefined
   readonly #waiting: Member[] = []
-  #running = 0
+  /** Whether the newest batch has neither sent its commit nor waited for long. */
+  #beginning = false
+  #batches = 0
 
   /** @param group undefined: each transaction on its own. */
   constructor(session: Session, prefix: string, group: GroupOptions | undefined) {
@@ -36,23 +38,26 @@ export class TransactionQueue {
     if (this.#waiting.length === 1) queueMicrotask(() => this.#pump())
   }
 
+  /** Begins a batch unless one is on its way to its commit: later members are better off in a fuller one. */
   #pump(): void {
-    const group = this.#group!
-    while (this.#running < BATCHES && this.#waiting.length > 0) {
-      this.#running++
-      void this.#together(this.#waiting.splice(0, group.most))
-    }
+    if (this.#beginning || this.#batches >= MOST_BATCHES || this.#waiting.length === 0) return
+    void this.#together(this.#waiting.splice(0, this.#group!.most))
   }
 
   async #together(members: readonly Member[]): Promise<void> {
-    let under = true
+    let first = true
     const next = (): void => {
-      if (!under) return
-      under = false
-      this.#running--
+      if (!first) return
+      first = false
+      timer.cancel()
+      this.#beginning = false
       this.#pump()
     }
+    this.#beginning = true
+    this.#batches++
+    const timer = this.#session.clock.after(this.#group!.within, next, false)
     const { again, alone } = await this.#batch.run(members, next)
+    this.#batches--
     this.#waiting.unshift(...again)
     for (const member of alone) await this.#alone(member)
     next()

@@ -1,5 +1,5 @@
 import { mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { Clock } from '../../clock.js'
 import { ClosedError, IndeterminateError, SignalboxError, UnavailableError } from '../../errors.js'
 import type { Guarantees } from '../../guarantees.js'
@@ -61,7 +61,7 @@ export class FileEngine implements Engine {
   async join(member: Member, listener: Listener): Promise<void> {
     const { folder } = this.#options
     const machine = await thisMachine()
-    await this.#attempt('open', async () => mkdir(folder, { recursive: true }))
+    await this.#attempt('open', () => makeFolder(folder))
     await this.#attempt('open', () => refuseNetworkFolder(folder))
     const sqlite = await loadSqlite()
     const database = await this.#attempt('open', () =>
@@ -91,7 +91,7 @@ export class FileEngine implements Engine {
     const joined = this.#joined
     if (!joined) throw new ClosedError('the box was closed', { engine: this.name })
     const { database, listener } = joined
-    if (operation.type === 'read' && operation.keys.length === 1 && operation.ids.length === 0) {
+    if (operation.type === 'read' && operation.ids.length === 0) {
       // One statement sees one moment by itself, and needs no turn among the writers.
       return this.#attempt('read', async () => joined.decisions.decide(operation, 0))
     }
@@ -248,6 +248,22 @@ export class FileEngine implements Engine {
     // A transaction that fails is rolled back. Only what fails between the log and the disk may be there or not.
     const unclear = what === 'put on disk' || (cause instanceof SqliteError && cause.code === 'IOERR')
     return unclear ? new IndeterminateError(text, context) : new UnavailableError(text, context)
+  }
+}
+
+/**
+ * Makes a folder with those above it. Not by the `recursive` option of mkdir, which never returns where the system says
+ * that an existing folder is not there, as Linux does below /proc.
+ */
+async function makeFolder(folder: string): Promise<void> {
+  try {
+    await mkdir(folder)
+  } catch (error) {
+    const { code } = error as { code?: string }
+    if (code === 'EEXIST') return
+    if (code !== 'ENOENT' || dirname(folder) === folder) throw error
+    await makeFolder(dirname(folder))
+    await mkdir(folder)
   }
 }
 

@@ -219,7 +219,7 @@ export class FileState implements TableState, StoreState, WatchState {
 
   values(keys: readonly string[]): Versioned[] {
     if (keys.length === 0) return []
-    if (keys.length < MANY) return keys.map(key => versioned(this.#sql.value.get(key)))
+    if (keys.length === 1) return [versioned(this.#sql.value.get(keys[0]!))]
     const rows = JSON.parse(this.#sql.values.get(JSON.stringify(keys))![0] as string) as [
       string | null,
       number | null,
