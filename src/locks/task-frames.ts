@@ -28,21 +28,23 @@ class Frame {
   }
 }
 
+/** One for all boxes: the runtime keeps every storage that was ever entered, and each makes every promise slower. */
+const storage = new AsyncLocalStorage<Frame>()
+
 /**
  * Knows which task holds what, as far as it was acquired by `run`, and so finds the task that waits for itself: directly
  * or round a circle of tasks of this process. A grant acquired by `acquire` belongs to no task, because it may be
  * released by another one.
  */
 export class TaskFrames {
-  readonly #storage = new AsyncLocalStorage<Frame>()
   readonly #active = new Set<Frame>()
 
   /** Calls `task` as one that holds the grant. */
   async run<T>(set: ClaimSet, grant: TurnGrant, task: () => Promise<T>): Promise<T> {
-    const frame = new Frame(this.#storage.getStore(), set, grant)
+    const frame = new Frame(storage.getStore(), set, grant)
     this.#active.add(frame)
     try {
-      return await this.#storage.run(frame, task)
+      return await storage.run(frame, task)
     } finally {
       this.#active.delete(frame)
     }
@@ -89,8 +91,8 @@ export class TaskFrames {
 
   #held(): readonly Frame[] {
     if (this.#active.size === 0) return NONE
-    const frame = this.#storage.getStore()
-    // A task may outlive the run that it was started in, and holds nothing then.
+    const frame = storage.getStore()
+    // A task may outlive the run that it was started in, and holds nothing then; nor do frames of other boxes count.
     return frame ? [...frame.withParents()].filter(other => this.#active.has(other)) : NONE
   }
 
