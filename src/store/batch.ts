@@ -1,6 +1,5 @@
 import type { Commit, CommitOutcome, ReadOutcome, ReadSet, RecordedId } from '../engines/engine.js'
-import { AbortedError, ConflictError, IndeterminateError, LostError, TimedOutError } from '../errors.js'
-import type { Timer } from '../clock.js'
+import { ConflictError, IndeterminateError, LostError } from '../errors.js'
 import { claimSet } from '../locks/claim.js'
 import type { TurnGrant } from '../locks/grant.js'
 import { Line, type Ask } from '../locks/local-queue.js'
@@ -31,7 +30,10 @@ export interface Member {
   readonly mostAttempts: number
   attempts: number
   settled: boolean
-  timer: Timer | undefined
+  /** Set while its own wait and signal may take it back, wherever it waits: from the call until its function begins. */
+  stopWaiting: (() => void) | undefined
+  /** Called when it is settled: a batch that waits for nobody any more gives up its locks. */
+  onSettled: (() => void) | undefined
   resolve(outcome: TransactionOutcome<unknown>): void
   reject(error: unknown): void
 }
@@ -95,10 +97,11 @@ export class Batch {
     if (named.length === 0) return NOTHING_LEFT
     const keys = [...new Set(named.flatMap(one => one.keys))].map(key => this.#prefix + key).sort()
     const ids = named.flatMap(one => this.#idOf(one))
-    const set = claimSet(keys.map(key => ({ key, mode: 'exclusive' })))
-    const line = new Line(this.#session, set, 'transaction')
+    let line: Line
     let grant: TurnGrant
     try {
+      const set = claimSet(keys.map(key => ({ key, mode: 'exclusive' })))
+      line = new Line(this.#session, set, 'transaction')
       grant = await this.#acquire(line, named, { keys, ids })
     } catch (error) {
       for (const { member } of named) member.reject(error)
@@ -108,7 +111,7 @@ export class Batch {
     const work = (): Promise<Worked> => this.#work(grant, overlay, named, ids)
     const { frames } = this.#session
     // Only the functions run as tasks that hold these locks; what follows the commit belongs to nobody.
-    const { done, again } = await (frames ? frames.run(set, grant, work) : work())
+    const { done, again } = await (frames ? frames.run(line.set, grant, work) : work())
     const alone =
       done.length > 0 ? await this.#commit(line, grant, overlay, done, sent) : await this.#release(grant)
     return { again, alone }
@@ -146,27 +149,22 @@ export class Batch {
   }
 
   #acquire(line: Line, named: readonly Named[], read: ReadSet): Promise<TurnGrant> {
-    const ask = named.length === 1 ? named[0]!.member.ask : this.#commonAsk(named)
+    const [first] = named
+    // What waits on its own lets the line end its wait; members of a group do so themselves.
+    const ask = named.length === 1 && !first!.member.stopWaiting ? first!.member.ask : this.#commonAsk(named)
     return this.#session.acquire(line, { ...ask, read })
   }
 
   /** Several members wait together until the last of them has given up. */
   #commonAsk(named: readonly Named[]): Ask {
     const controller = new AbortController()
-    let waiting = named.length
-    for (const { member } of named) {
-      const { wait, signal } = member.ask
-      const giveUp = (error: Error): void => {
-        member.reject(error)
-        if (--waiting === 0) controller.abort(error)
+    const waiting = new Set(named.map(({ member }) => member).filter(member => !member.settled))
+    if (waiting.size === 0) controller.abort()
+    for (const member of waiting) {
+      member.onSettled = () => {
+        waiting.delete(member)
+        if (waiting.size === 0) controller.abort()
       }
-      if (wait < Infinity) {
-        const error = (): Error => new TimedOutError(`the transaction got no locks within ${wait} ms`)
-        member.timer = this.#session.clock.after(wait, () => giveUp(error()), true)
-      }
-      signal?.addEventListener('abort', () => {
-        if (!member.settled) giveUp(new AbortedError('the transaction was aborted', { cause: signal.reason }))
-      })
     }
     const lease = Math.max(...named.map(({ member }) => member.ask.lease))
     const label = named[0]!.member.ask.label
@@ -181,28 +179,31 @@ export class Batch {
     ids: readonly RecordedId[],
   ): Promise<Worked> {
     const read = grant.read!
-    const seen = new Set(ids.filter((_, index) => read.seen[index]).map(idText))
+    const committed = new Set(ids.filter((_, index) => read.seen[index]).map(idText))
+    const underWay = new Set<string>()
     const again: Member[] = []
     const done: Done[] = []
     const until = this.#session.clock.now() + this.#within
     for (const [index, one] of named.entries()) {
       const { member } = one
+      member.onSettled = undefined
       if (member.settled) continue
-      member.timer?.cancel()
-      if (index > 0 && this.#session.clock.now() >= until) {
+      const id = this.#idOf(one).map(idText)[0]
+      // Whether the same change a few places before goes through is known only after the commit.
+      if ((index > 0 && this.#session.clock.now() >= until) || (id !== undefined && underWay.has(id))) {
         again.push(member)
         continue
       }
-      const [id] = this.#idOf(one)
-      if (id && seen.has(idText(id))) {
+      if (id !== undefined && committed.has(id)) {
         member.resolve({ applied: false })
         continue
       }
+      member.stopWaiting?.()
       const outcome = await this.#runOne(one, overlay, grant)
       if (outcome === 'moved') again.push(member)
       else if (outcome) {
         done.push(outcome)
-        if (id) seen.add(idText(id))
+        if (id !== undefined) underWay.add(id)
       }
     }
     return { done, again }

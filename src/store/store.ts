@@ -196,8 +196,9 @@ export class Store {
     const settle = (tell: () => void): void => {
       if (member.settled) return
       member.settled = true
-      member.timer?.cancel()
+      member.stopWaiting?.()
       tell()
+      member.onSettled?.()
     }
     const member: Member = {
       name: naming(keys),
@@ -209,7 +210,8 @@ export class Store {
       mostAttempts: attempts,
       attempts: 0,
       settled: false,
-      timer: undefined,
+      stopWaiting: undefined,
+      onSettled: undefined,
       resolve: outcome => settle(() => resolve(outcome)),
       reject: error => settle(() => reject(error)),
     }

@@ -1,3 +1,4 @@
+import { AbortedError, TimedOutError } from '../errors.js'
 import type { Session } from '../session.js'
 import { Batch, type Member } from './batch.js'
 
@@ -33,6 +34,7 @@ export class TransactionQueue {
     // A transaction within a task must not wait for the batch that the task may belong to.
     if (!this.#group || member.ask.wait === 0 || this.#session.frames?.inside())
       return void this.#alone(member)
+    this.#limit(member)
     this.#waiting.push(member)
     // What this tick brings shall travel together.
     if (this.#waiting.length === 1) queueMicrotask(() => this.#pump())
@@ -58,10 +60,29 @@ export class TransactionQueue {
     const timer = this.#session.clock.after(this.#group!.within, next, false)
     const { again, alone } = await this.#batch.run(members, next)
     this.#batches--
+    for (const member of again) this.#limit(member)
     this.#waiting.unshift(...again)
     for (const member of alone) await this.#alone(member)
     next()
     this.#pump()
+  }
+
+  /** Lets a member's own wait and signal end its wait, from the call until its function begins. */
+  #limit(member: Member): void {
+    if (member.settled || member.stopWaiting) return
+    const { wait, signal } = member.ask
+    const timedOut = (): void =>
+      member.reject(new TimedOutError(`the transaction got no locks within ${wait} ms`))
+    const aborted = (): void =>
+      member.reject(new AbortedError('the transaction was aborted', { cause: signal?.reason }))
+    if (signal?.aborted) return aborted()
+    const timer = wait < Infinity ? this.#session.clock.after(wait, timedOut, true) : undefined
+    signal?.addEventListener('abort', aborted)
+    member.stopWaiting = () => {
+      member.stopWaiting = undefined
+      timer?.cancel()
+      signal?.removeEventListener('abort', aborted)
+    }
   }
 
   async #alone(member: Member): Promise<void> {
