@@ -125,8 +125,9 @@ export interface RecordedId {
 }
 
 /**
- * Checks everything, then writes everything, or writes nothing: the guarding grant holds, every expected version is
- * there and none of the ids is recorded yet.
+ * Checks everything, then writes everything, or writes nothing: the guarding grant holds and every expected version is
+ * there. Ids are looked for where no guard holds; under a guard, which claims their keys, they were looked for with the
+ * grant.
  */
 export interface Commit {
   readonly type: 'commit'

@@ -24,9 +24,12 @@ export function readAll(state: StoreState, what: ReadSet): ReadOutcome {
  * @param guardHolds whether the guarding grant is held; true without a guard.
  */
 export function decideCommit(state: StoreState, commit: Commit, guardHolds: boolean): CommitOutcome {
-  // A repetition whose first answer was lost finds its ids before it finds its grant released.
-  const repeated = state.recorded(commit.record).indexOf(true)
-  if (repeated >= 0) return { state: 'repeated', ...commit.record[repeated]! }
+  if (!guardHolds || !commit.guard) {
+    // Ids are recorded under the locks of their keys, so whoever holds those since it looked need not look again. But a
+    // repetition whose first answer was lost finds its grant released.
+    const repeated = state.recorded(commit.record).indexOf(true)
+    if (repeated >= 0) return { state: 'repeated', ...commit.record[repeated]! }
+  }
   if (!guardHolds) return { state: 'lost' }
   const found = state.values(commit.expect.map(({ key }) => key))
   for (const [index, { key, version }] of commit.expect.entries()) {

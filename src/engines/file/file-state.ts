@@ -1,9 +1,10 @@
-import type { Entry, Request, TableState } from '../../locks/table.js'
+import type { Request, TableState } from '../../locks/table.js'
 import type { StoreState } from '../../store/commit.js'
 import type { WatchState } from '../decisions.js'
 import type { Member, RecordedId, Versioned } from '../engine.js'
 import type { Connection, Statement } from './driver.js'
-import { queueOf, queueText, requestFrom, requestText } from './queue-text.js'
+import { queueOf, queueText, type TicketedEntry } from './queue-text.js'
+import { WideRequests } from './wide-requests.js'
 
 /** A member with the socket by which it is reached. */
 export interface AddressedMember extends Member {
@@ -30,14 +31,14 @@ const SWEEP = 512
 export class FileState implements TableState, StoreState, WatchState {
   readonly #session: string
   readonly #sql: ReturnType<typeof statements>
-  readonly #queues = new Map<string, Entry[]>()
-  /** The requests for several keys that stand in remembered queues, by id. */
-  readonly #requests = new Map<string, Request>()
-  /** Own requests by id, with the first of their keys: where to look for one. */
+  readonly #wide: WideRequests
+  /** The requests that claim a key alone, by key; empty for a key that is known to have none. */
+  readonly #queues = new Map<string, TicketedEntry[]>()
+  /** Whether no key has such requests; undefined when that is not known. */
+  #allFree: boolean | undefined
+  /** Own requests for one key by id, with that key: where to look for one. */
   readonly #homes = new Map<string, string>()
   readonly #dirtyQueues = new Set<string>()
-  readonly #dirtyRequests = new Set<Request>()
-  readonly #goneRequests = new Set<string>()
   readonly #members = new Map<string, AddressedMember>()
   readonly #writes = new Map<string, { value: string | undefined; version: number }>()
   #records: { key: string; id: string; until: number }[] = []
@@ -51,58 +52,60 @@ export class FileState implements TableState, StoreState, WatchState {
   /** @param session whose requests are looked for by id. */
   constructor(connection: Connection, session: string) {
     this.#session = session
+    this.#wide = new WideRequests(connection)
     this.#sql = statements(connection)
   }
 
   /** Begins an operation: forgets what others may have changed since the last one. */
   begin(): void {
     const dataVersion = this.#sql.dataVersion.get()![0]
-    if (dataVersion !== this.#dataVersion || this.#queues.size > MOST_REMEMBERED) this.forget()
+    if (dataVersion !== this.#dataVersion) {
+      this.#outdated()
+      this.#wide.outdated()
+    } else if (this.#queues.size > MOST_REMEMBERED) this.#outdated()
     this.#dataVersion = dataVersion
   }
 
-  /** Forgets all that is remembered: after a transaction that was rolled back, too. */
+  /** Forgets all that is remembered: after a transaction that was rolled back. */
   forget(): void {
-    this.#queues.clear()
-    this.#requests.clear()
-    this.#members.clear()
+    this.#outdated()
+    this.#wide.forget()
     this.#dirtyQueues.clear()
-    this.#dirtyRequests.clear()
-    this.#goneRequests.clear()
     this.#writes.clear()
     this.#records = []
-    this.#counter = undefined
     this.#counterChanged = false
+  }
+
+  #outdated(): void {
+    this.#queues.clear()
+    this.#members.clear()
+    this.#allFree = undefined
+    this.#counter = undefined
   }
 
   /** Writes what the operation has changed. */
   flush(): void {
     this.#flushQueues()
-    for (const request of this.#dirtyRequests) this.#sql.putRequest.run(request.id, requestText(request))
-    for (const id of this.#goneRequests) this.#sql.deleteRequest.run(id)
+    this.#wide.flush()
     if (this.#writes.size > 0) this.#flushWrites()
     if (this.#records.length > 0) this.#flushRecords()
     if (this.#counterChanged) this.#sql.putQueue.run(COUNTER, String(this.#counter))
     this.#dirtyQueues.clear()
-    this.#dirtyRequests.clear()
-    this.#goneRequests.clear()
     this.#counterChanged = false
   }
 
-  queue(key: string): readonly Entry[] | undefined {
-    let queue = this.#queues.get(key)
-    if (!queue) {
-      const row = this.#sql.queue.get(key)
-      queue = row ? queueOf(key, row[0] as string, id => this.#several(id)) : []
-      this.#queues.set(key, queue)
-    }
-    return queue.length > 0 ? queue : undefined
+  queue(key: string): readonly TicketedEntry[] | undefined {
+    const narrow = this.#narrow(key)
+    const wide = this.#wide.queue(key)
+    if (!wide) return narrow.length > 0 ? narrow : undefined
+    if (narrow.length === 0) return wide
+    return [...narrow, ...wide].sort((a, b) => a.request.ticket - b.request.ticket)
   }
 
   request(id: string): Request | undefined {
     const home = this.#homes.get(id)
-    if (home === undefined) return undefined
-    return this.queue(home)?.find(entry => entry.request.id === id)?.request
+    if (home === undefined) return this.#wide.get(id)
+    return this.#narrow(home).find(entry => entry.request.id === id)?.request
   }
 
   /** Forgets an own request that is gone for good. */
@@ -111,35 +114,28 @@ export class FileState implements TableState, StoreState, WatchState {
   }
 
   append(request: Request): void {
-    if (request.session === this.#session) this.#homes.set(request.id, request.claims[0]!.key)
-    this.#load(request)
-    for (const claim of request.claims) {
-      this.#loaded(claim.key).push({ request, claim })
-      this.#dirtyQueues.add(claim.key)
-    }
-    if (request.claims.length > 1) {
-      this.#requests.set(request.id, request)
-      this.#dirtyRequests.add(request)
-    }
+    const ticket = this.nextNumber()
+    if (request.claims.length > 1) return this.#wide.append(request, ticket)
+    const claim = request.claims[0]!
+    if (request.session === this.#session) this.#homes.set(request.id, claim.key)
+    this.#narrow(claim.key).push({ request: Object.assign(request, { ticket }), claim })
+    this.#allFree = false
+    this.#dirtyQueues.add(claim.key)
   }
 
   remove(request: Request): void {
-    this.#load(request)
-    for (const { key } of request.claims) {
-      const queue = this.#loaded(key)
-      const place = queue.findIndex(entry => entry.request.id === request.id)
-      if (place >= 0) queue.splice(place, 1)
-      this.#dirtyQueues.add(key)
-    }
-    if (request.claims.length === 1) return
-    this.#requests.delete(request.id)
-    this.#dirtyRequests.delete(request)
-    this.#goneRequests.add(request.id)
+    if (this.#wide.has(request)) return this.#wide.remove(request)
+    const { key } = request.claims[0]!
+    const queue = this.#narrow(key)
+    queue.splice(
+      queue.findIndex(entry => entry.request === request),
+      1,
+    )
+    this.#dirtyQueues.add(key)
   }
 
   changed(request: Request): void {
-    // A request for several keys stands in a row of its own; its queues hold its id and nothing that changes.
-    if (request.claims.length > 1) this.#dirtyRequests.add(request)
+    if (this.#wide.has(request)) this.#wide.changed(request)
     else this.#dirtyQueues.add(request.claims[0]!.key)
   }
 
@@ -170,15 +166,17 @@ export class FileState implements TableState, StoreState, WatchState {
 
   requestsOf(session: string): Request[] {
     const found = new Map<string, Request>()
-    for (const key of this.keys('')) {
-      for (const { request } of this.queue(key) ?? [])
-        if (request.session === session) found.set(request.id, request)
+    for (const [key] of this.#sql.keys.all('', '')) {
+      for (const { request } of this.#narrow(key as string)) found.set(request.id, request)
     }
-    return [...found.values()]
+    for (const request of this.#wide.all()) found.set(request.id, request)
+    return [...found.values()].filter(request => request.session === session)
   }
 
   keys(prefix: string): string[] {
-    return this.#sql.keys.all(prefix, prefix).map(row => row[0] as string)
+    const narrow = this.#sql.keys.all(prefix, prefix).map(row => row[0] as string)
+    const wide = [...this.#wide.keys()].filter(key => key.startsWith(prefix))
+    return [...new Set([...narrow, ...wide])].sort()
   }
 
   member(session: string): AddressedMember | undefined {
@@ -242,18 +240,11 @@ export class FileState implements TableState, StoreState, WatchState {
   }
 
   #flushQueues(): void {
-    const kept: Record<string, string> = {}
-    const gone: string[] = []
     for (const key of this.#dirtyQueues) {
       const queue = this.#queues.get(key)!
-      if (queue.length > 0) kept[key] = queueText(queue)
-      else gone.push(key)
+      if (queue.length > 0) this.#sql.putQueue.run(key, queueText(queue))
+      else this.#sql.deleteQueue.run(key)
     }
-    const entries = Object.entries(kept)
-    if (entries.length < MANY) for (const [key, text] of entries) this.#sql.putQueue.run(key, text)
-    else this.#sql.putQueues.run(JSON.stringify(entries))
-    if (gone.length < MANY) for (const key of gone) this.#sql.deleteQueue.run(key)
-    else this.#sql.deleteQueues.run(JSON.stringify(gone))
   }
 
   #flushWrites(): void {
@@ -284,31 +275,17 @@ export class FileState implements TableState, StoreState, WatchState {
     this.#sweptTo = key === null || id === null ? ['', ''] : [key, id]
   }
 
-  /** The queue of a key, empty or not, which may be changed. */
-  #loaded(key: string): Entry[] {
-    this.queue(key)
-    return this.#queues.get(key)!
-  }
-
-  /** Reads all queues of a request at once. */
-  #load(request: Request): void {
-    const missing = request.claims.map(({ key }) => key).filter(key => !this.#queues.has(key))
-    if (missing.length < MANY) return
-    const rows = JSON.parse(this.#sql.queues.get(JSON.stringify(missing))![0] as string) as (string | null)[]
-    missing.forEach((key, index) => {
-      const text = rows[index] ?? null
-      this.#queues.set(key, text === null ? [] : queueOf(key, text, id => this.#several(id)))
-    })
-  }
-
-  /** A request for several keys: one and the same object in all its queues. */
-  #several(id: string): Request {
-    let request = this.#requests.get(id)
-    if (!request) {
-      request = requestFrom(this.#sql.request.get(id)![0] as string)
-      this.#requests.set(id, request)
+  /** The requests that claim a key alone, none or some; the list may be changed. */
+  #narrow(key: string): TicketedEntry[] {
+    let queue = this.#queues.get(key)
+    if (!queue) {
+      // Where nobody claims a key alone, a hundred keys need not be looked up one by one.
+      this.#allFree ??= this.#sql.anyQueue.get() === undefined
+      const row = this.#allFree ? undefined : this.#sql.queue.get(key)
+      queue = row ? queueOf(key, row[0] as string) : []
+      this.#queues.set(key, queue)
     }
-    return request
+    return queue
   }
 }
 
@@ -322,24 +299,12 @@ function statements(connection: Connection) {
   return {
     dataVersion: prepare('pragma data_version'),
     queue: prepare('select queue from queues where key = ?'),
-    queues: prepare(
-      'select json_group_array(q.queue) as texts from json_each(?) k left join queues q on q.key = k.value',
-    ),
+    anyQueue: prepare(`select 1 from queues where key > '' limit 1`),
     putQueue: prepare(
       'insert into queues values (?, ?) on conflict (key) do update set queue = excluded.queue',
     ),
-    putQueues: prepare(
-      `insert into queues select value ->> 0, value ->> 1 from json_each(?) where true
-       on conflict (key) do update set queue = excluded.queue`,
-    ),
     deleteQueue: prepare('delete from queues where key = ?'),
-    deleteQueues: prepare('delete from queues where key in (select value from json_each(?))'),
     keys: prepare(`select key from queues where key > '' and substr(key, 1, length(?)) = ? order by key`),
-    request: prepare('select request from requests where id = ?'),
-    putRequest: prepare(
-      'insert into requests values (?, ?) on conflict (id) do update set request = excluded.request',
-    ),
-    deleteRequest: prepare('delete from requests where id = ?'),
     member: prepare('select host, pid, label, address from sessions where session = ?'),
     join: prepare('insert into sessions values (?, ?, ?, ?, ?)'),
     leave: prepare('delete from sessions where session = ?'),

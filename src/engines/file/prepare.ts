@@ -36,7 +36,7 @@ function prepare({ connection }: Database, { bootId, pidNamespace }: Machine, st
     .get() as unknown as [string, string, number]
   if (boot !== bootId) {
     connection.exec(
-      `delete from queues where key > ''; delete from requests; delete from sessions; delete from watches`,
+      `delete from queues where key > ''; delete from requests; delete from claims; delete from sessions; delete from watches`,
     )
     connection.prepare(`update queues set queue = ? where key = ''`).run(String(Math.max(mark, start)))
   } else if (namespace !== pidNamespace) {

@@ -1,14 +1,23 @@
 import type { Claim } from '../../locks/claim.js'
 import type { Entry, Request } from '../../locks/table.js'
 
+/** A request whose place among all requests is known: those that came before have smaller tickets. */
+export interface TicketedRequest extends Request {
+  readonly ticket: number
+}
+
+/** An entry of such a request. */
+export interface TicketedEntry extends Entry {
+  readonly request: TicketedRequest
+}
+
 /** A claim without its key: `1` exclusive, `0` shared, or permits of a maximum. */
 type ClaimText = 0 | 1 | readonly [permits: number, max: number]
 
-/** The phases by their place in this list. */
-const PHASES = ['waiting', 'reserved', 'held'] as const
-
-/** A request without its claims. */
-type RequestText = readonly [
+/** A request for one key as it stands in the queue of that key. */
+type EntryText = readonly [
+  ticket: number,
+  claim: ClaimText,
   id: string,
   session: string,
   phase: number,
@@ -19,78 +28,41 @@ type RequestText = readonly [
   since: number,
 ]
 
-/** An entry of a queue: the claim and the request where it claims this key only, else the request's id. */
-type EntryText = readonly [ClaimText, ...RequestText] | string
+/** The phases by their place in this list. */
+const PHASES = ['waiting', 'reserved', 'held'] as const
 
-/** The queue of a key as JSON. */
-export function queueText(queue: readonly Entry[]): string {
+/** The requests that claim one key alone as JSON. */
+export function queueText(queue: readonly TicketedEntry[]): string {
   return JSON.stringify(
-    queue.map(({ request, claim }): EntryText =>
-      request.claims.length === 1 ? [claimText(claim), ...requestFields(request)] : request.id,
-    ),
+    queue.map(({ request, claim }): EntryText => {
+      const { ticket, id, session, phase, expires, lease, number, label, since } = request
+      const text = claimText(claim)
+      return [ticket, text, id, session, PHASES.indexOf(phase), expires, lease, number, label ?? null, since]
+    }),
   )
 }
 
-/**
- * Reads the queue of a key.
- * @param known gives the request for several keys that has this id.
- */
-export function queueOf(key: string, text: string, known: (id: string) => Request): Entry[] {
+/** Reads the requests that claim this key alone. */
+export function queueOf(key: string, text: string): TicketedEntry[] {
   return (JSON.parse(text) as EntryText[]).map(entry => {
-    if (typeof entry === 'string') {
-      const request = known(entry)
-      return { request, claim: claimOn(request.claims, key) }
+    const [ticket, claimed, id, session, phase, expires, lease, number, label, since] = entry
+    const claim = claimOf(key, claimed)
+    const state = { phase: PHASES[phase]!, expires, lease, number }
+    return {
+      request: { ticket, id, session, claims: [claim], ...state, label: label ?? undefined, since },
+      claim,
     }
-    const [text, ...fields] = entry
-    const claim = claimOf(key, text)
-    return { request: requestOf(fields, [claim]), claim }
   })
 }
 
-/** The claim on a key, among claims sorted by key. */
-function claimOn(claims: readonly Claim[], key: string): Claim {
-  let low = 0
-  for (let high = claims.length - 1; low < high;) {
-    const middle = (low + high) >> 1
-    if (claims[middle]!.key < key) low = middle + 1
-    else high = middle
-  }
-  return claims[low]!
+/** The claims of a request for several keys as JSON. */
+export function claimsText(claims: readonly Claim[]): string {
+  return JSON.stringify(claims.map(claim => [claim.key, claimText(claim)]))
 }
 
-/** A request for several keys as JSON, with its claims. */
-export function requestText(request: Request): string {
-  const claims = request.claims.map(claim => [claim.key, claimText(claim)])
-  return JSON.stringify([requestFields(request), claims])
-}
-
-/** Reads a request for several keys. */
-export function requestFrom(text: string): Request {
-  const [fields, claims] = JSON.parse(text) as [RequestText, [string, ClaimText][]]
-  return requestOf(
-    fields,
-    claims.map(([key, claim]) => claimOf(key, claim)),
-  )
-}
-
-function requestFields(request: Request): RequestText {
-  const { id, session, phase, expires, lease, number, label, since } = request
-  return [id, session, PHASES.indexOf(phase), expires, lease, number, label ?? null, since]
-}
-
-function requestOf(fields: RequestText, claims: readonly Claim[]): Request {
-  const [id, session, phase, expires, lease, number, label, since] = fields
-  return {
-    id,
-    session,
-    claims,
-    phase: PHASES[phase]!,
-    expires,
-    lease,
-    number,
-    label: label ?? undefined,
-    since,
-  }
+/** Reads the claims of a request for several keys. */
+export function claimsOf(text: string): Claim[] {
+  return (JSON.parse(text) as [string, ClaimText][]).map(([key, claim]) => claimOf(key, claim))
 }
 
 function claimText(claim: Claim): ClaimText {

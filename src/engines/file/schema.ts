@@ -4,10 +4,11 @@ export const LAYOUT = 1
 /**
  * The tables of layout 1.
  *
- * - `queues`: a key in use with its queue as JSON. A request for one key stands there whole; one for several keys is
- *   named there and stands in `requests`. The empty key holds the counter. One small row for most of what a lock
- *   operation touches, because each page that changes is written to the log.
- * - `requests`: the requests for several keys, as JSON.
+ * - `queues`: a key with the requests that claim it alone, as JSON. The empty key holds the counter. One small row for all
+ *   that most lock operations touch, because each page that changes is written to the log.
+ * - `requests`, `claims`: the requests for several keys, and which those are. There are few at a time, and all are kept
+ *   in mind by every process: a hundred keys then cost one row and not a hundred. Claims never change, but for
+ *   `downgraded`, which makes them all shared.
  * - `sessions`: the boxes that are open, and the socket by which each is reached.
  * - `entries`: the values. With a row id, which keeps long values out of the index.
  * - `ids`: which changes were committed, until when they are kept (wall clock, milliseconds: it outlives a reboot).
@@ -16,7 +17,11 @@ export const LAYOUT = 1
  */
 export const SCHEMA = `
   create table queues (key text primary key, queue text not null) without rowid;
-  create table requests (id text primary key, request text not null) without rowid;
+  create table requests (
+    id text primary key, ticket integer not null, session text not null, phase text not null, expires real not null,
+    lease real not null, number integer not null, label text, since real not null, downgraded integer not null
+  ) without rowid;
+  create table claims (id text not null unique, claims text not null);
   create table sessions (
     session text primary key, host text not null, pid integer not null, label text, address text not null
   ) without rowid;

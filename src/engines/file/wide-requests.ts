@@ -1,0 +1,182 @@
+import type { Claim } from '../../locks/claim.js'
+import type { Request } from '../../locks/table.js'
+import type { Connection } from './driver.js'
+import { claimsOf, claimsText, type TicketedEntry, type TicketedRequest } from './queue-text.js'
+
+/** A request for several keys. */
+interface WideRequest extends TicketedRequest {
+  claims: readonly Claim[]
+  downgraded: boolean
+}
+
+type Row = [
+  id: string,
+  ticket: number,
+  session: string,
+  phase: Request['phase'],
+  expires: number,
+  lease: number,
+  number: number,
+  label: string | null,
+  since: number,
+  downgraded: number,
+]
+
+/**
+ * The requests for several keys: all of them in mind, indexed by key, and read anew after others have written. What can
+ * change of one is small and read each time; its claims are read once.
+ */
+export class WideRequests {
+  readonly #sql: ReturnType<typeof statements>
+  readonly #requests = new Map<string, WideRequest>()
+  readonly #byKey = new Map<string, TicketedEntry[]>()
+  readonly #added = new Set<WideRequest>()
+  readonly #changed = new Set<WideRequest>()
+  #current = false
+
+  constructor(connection: Connection) {
+    this.#sql = statements(connection)
+  }
+
+  /** Others may have written: what is in mind has to be compared. */
+  outdated(): void {
+    this.#current = false
+  }
+
+  /** Forgets all: after a transaction that was rolled back. */
+  forget(): void {
+    this.#current = false
+    this.#requests.clear()
+    this.#byKey.clear()
+    this.#added.clear()
+    this.#changed.clear()
+  }
+
+  /** Writes what has changed. */
+  flush(): void {
+    for (const wide of this.#added) {
+      const { id, ticket, session, phase, expires, lease, number, label, since } = wide
+      this.#sql.add.run(id, ticket, session, phase, expires, lease, number, label ?? null, since, 0)
+      this.#sql.addClaims.run(id, claimsText(wide.claims))
+    }
+    for (const wide of this.#changed) {
+      const { id, phase, expires, lease, number, downgraded } = wide
+      if (!this.#added.has(wide)) this.#sql.change.run(phase, expires, lease, number, Number(downgraded), id)
+    }
+    this.#added.clear()
+    this.#changed.clear()
+  }
+
+  all(): Iterable<TicketedRequest> {
+    this.#read()
+    return this.#requests.values()
+  }
+
+  get(id: string): TicketedRequest | undefined {
+    this.#read()
+    return this.#requests.get(id)
+  }
+
+  has(request: Request): boolean {
+    return this.#requests.has(request.id)
+  }
+
+  /** The entries for a key in order of arrival; undefined when there are none. */
+  queue(key: string): readonly TicketedEntry[] | undefined {
+    this.#read()
+    return this.#byKey.get(key)
+  }
+
+  /** The keys claimed. */
+  keys(): Iterable<string> {
+    this.#read()
+    return this.#byKey.keys()
+  }
+
+  append(request: Request, ticket: number): void {
+    this.#read()
+    const wide = Object.assign(request, { ticket, downgraded: false })
+    this.#added.add(wide)
+    this.#index(wide)
+  }
+
+  remove(request: Request): void {
+    const wide = this.#requests.get(request.id)!
+    this.#unindex(wide)
+    if (this.#added.delete(wide)) return
+    this.#sql.remove.run(wide.id)
+    this.#sql.removeClaims.run(wide.id)
+  }
+
+  changed(request: Request): void {
+    const wide = this.#requests.get(request.id)!
+    // Nothing else ever changes of claims: a downgrade makes them all shared.
+    wide.downgraded = wide.claims.every(claim => claim.mode === 'shared')
+    this.#changed.add(wide)
+  }
+
+  #read(): void {
+    if (this.#current) return
+    this.#current = true
+    const gone = new Set(this.#requests.keys())
+    for (const row of this.#sql.all.all()) {
+      const [id, ticket, session, phase, expires, lease, number, label, since, downgraded] =
+        row as unknown as Row
+      gone.delete(id)
+      const known = this.#requests.get(id)
+      if (known && known.downgraded === Boolean(downgraded)) {
+        Object.assign(known, { phase, expires, lease, number })
+        continue
+      }
+      if (known) this.#unindex(known)
+      const read = claimsOf(this.#sql.claims.get(id)![0] as string)
+      const claims = downgraded ? read.map(({ key }): Claim => ({ key, mode: 'shared' })) : read
+      const state = { phase, expires, lease, number, downgraded: Boolean(downgraded) }
+      this.#index({ id, ticket, session, claims, ...state, label: label ?? undefined, since })
+    }
+    for (const id of gone) this.#unindex(this.#requests.get(id)!)
+  }
+
+  #index(request: WideRequest): void {
+    this.#requests.set(request.id, request)
+    for (const claim of request.claims) {
+      const queue = this.#byKey.get(claim.key)
+      if (!queue) this.#byKey.set(claim.key, [{ request, claim }])
+      else {
+        queue.push({ request, claim })
+        if (queue.at(-2)!.request.ticket > request.ticket)
+          queue.sort((a, b) => a.request.ticket - b.request.ticket)
+      }
+    }
+  }
+
+  #unindex(request: WideRequest): void {
+    this.#requests.delete(request.id)
+    this.#changed.delete(request)
+    for (const { key } of request.claims) {
+      const queue = this.#byKey.get(key)!
+      if (queue.length === 1) this.#byKey.delete(key)
+      else
+        queue.splice(
+          queue.findIndex(entry => entry.request === request),
+          1,
+        )
+    }
+  }
+}
+
+function statements(connection: Connection) {
+  return {
+    all: connection.prepare(
+      'select id, ticket, session, phase, expires, lease, number, label, since, downgraded from requests order by ticket',
+    ),
+    claims: connection.prepare('select claims from claims where id = ?'),
+    add: connection.prepare('insert into requests values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)'),
+    addClaims: connection.prepare('insert into claims values (?, ?)'),
+    change: connection.prepare(
+      'update requests set phase = ?, expires = ?, lease = ?, number = ?, downgraded = ? where id = ?',
+    ),
+    remove: connection.prepare('delete from requests where id = ?'),
+    removeClaims: connection.prepare('delete from claims where id = ?'),
+  }
+}
