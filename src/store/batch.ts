@@ -39,7 +39,7 @@ export interface Member {
 }
 
 /** A member with the keys that it named. */
-interface Named {
+export interface Named {
   readonly member: Member
   readonly keys: readonly string[]
 }
@@ -59,6 +59,14 @@ interface Worked {
 interface Reading {
   readonly keys: string[]
   readonly answer: Promise<ReadOutcome>
+}
+
+/** Told of a batch on its way. */
+export interface Progress {
+  /** Its locks are held, and its functions are about to be called. */
+  granted(): void
+  /** Its commit has been sent: what is asked of the engine now travels with it. */
+  sent(): void
 }
 
 /** What became of a batch beside the members that it settled: those to try again, in order. */
@@ -89,11 +97,14 @@ export class Batch {
     this.#within = within
   }
 
-  /** Names the keys of all, takes them, and begins; settles when the batch has sent its commit and others may begin. */
-  async run(members: readonly Member[], sent: () => void): Promise<Leftover> {
-    const named = (await Promise.all(members.map(member => this.#name(member)))).filter(
-      one => one !== undefined,
-    )
+  /** Names the keys of all. A member whose naming fails is settled and left out. */
+  async name(members: readonly Member[]): Promise<readonly Named[]> {
+    const named = await Promise.all(members.map(member => this.#name(member)))
+    return named.filter(one => one !== undefined)
+  }
+
+  /** Takes all keys, calls the functions and commits. */
+  async run(named: readonly Named[], progress: Progress): Promise<Leftover> {
     if (named.length === 0) return NOTHING_LEFT
     const keys = [...new Set(named.flatMap(one => one.keys))].map(key => this.#prefix + key).sort()
     const ids = named.flatMap(one => this.#idOf(one))
@@ -107,13 +118,14 @@ export class Batch {
       for (const { member } of named) member.reject(error)
       return NOTHING_LEFT
     }
+    progress.granted()
     const overlay = new Overlay(keys, grant.read!)
     const work = (): Promise<Worked> => this.#work(grant, overlay, named, ids)
     const { frames } = this.#session
     // Only the functions run as tasks that hold these locks; what follows the commit belongs to nobody.
     const { done, again } = await (frames ? frames.run(line.set, grant, work) : work())
     const alone =
-      done.length > 0 ? await this.#commit(line, grant, overlay, done, sent) : await this.#release(grant)
+      done.length > 0 ? await this.#commit(line, grant, overlay, done, progress) : await this.#release(grant)
     return { again, alone }
   }
 
@@ -254,7 +266,7 @@ export class Batch {
     grant: TurnGrant,
     overlay: Overlay,
     done: readonly Done[],
-    sent: () => void,
+    progress: Progress,
   ): Promise<readonly Member[]> {
     const { id, number } = grant.hold
     const commit: Commit = {
@@ -273,7 +285,7 @@ export class Batch {
     try {
       grant.assertHeld()
       const committing = this.#send(commit)
-      sent()
+      progress.sent()
       outcome = await committing
     } catch (error) {
       for (const { member } of done) member.reject(error)

@@ -1,6 +1,6 @@
 import { AbortedError, TimedOutError } from '../errors.js'
 import type { Session } from '../session.js'
-import { Batch, type Member } from './batch.js'
+import { Batch, type Member, type Named, type Progress } from './batch.js'
 
 /** How transactions of one process may share locks and a commit. */
 export interface GroupOptions {
@@ -13,6 +13,8 @@ export interface GroupOptions {
 /** So many batches may wait for their locks: one whose keys are held for long must not keep all others back. */
 const MOST_BATCHES = 4
 
+const UNWATCHED: Progress = { granted: () => undefined, sent: () => undefined }
+
 /** Runs transactions: each on its own, or those that come together in batches. */
 export class TransactionQueue {
   readonly #session: Session
@@ -21,6 +23,9 @@ export class TransactionQueue {
   readonly #waiting: Member[] = []
   /** Whether the newest batch has neither sent its commit nor waited for long. */
   #beginning = false
+  /** The next batch, named while the last one works, so that its request travels with the commit of that one. */
+  #named: readonly Named[] | undefined
+  #naming = false
   #batches = 0
 
   /** @param group undefined: each transaction on its own. */
@@ -42,11 +47,24 @@ export class TransactionQueue {
 
   /** Begins a batch unless one is on its way to its commit: later members are better off in a fuller one. */
   #pump(): void {
-    if (this.#beginning || this.#batches >= MOST_BATCHES || this.#waiting.length === 0) return
-    void this.#together(this.#waiting.splice(0, this.#group!.most))
+    if (this.#beginning || this.#batches >= MOST_BATCHES) return
+    if (!this.#named) return this.#nameNext()
+    const named = this.#named
+    this.#named = undefined
+    void this.#together(named)
   }
 
-  async #together(members: readonly Member[]): Promise<void> {
+  #nameNext(): void {
+    if (this.#named || this.#naming || this.#waiting.length === 0) return
+    this.#naming = true
+    void this.#batch.name(this.#waiting.splice(0, this.#group!.most)).then(named => {
+      this.#naming = false
+      this.#named = named
+      this.#pump()
+    })
+  }
+
+  async #together(named: readonly Named[]): Promise<void> {
     let first = true
     const next = (): void => {
       if (!first) return
@@ -58,7 +76,7 @@ export class TransactionQueue {
     this.#beginning = true
     this.#batches++
     const timer = this.#session.clock.after(this.#group!.within, next, false)
-    const { again, alone } = await this.#batch.run(members, next)
+    const { again, alone } = await this.#batch.run(named, { granted: () => this.#nameNext(), sent: next })
     this.#batches--
     for (const member of again) this.#limit(member)
     this.#waiting.unshift(...again)
@@ -88,7 +106,7 @@ export class TransactionQueue {
   async #alone(member: Member): Promise<void> {
     let left: readonly Member[] = [member]
     while (left.length > 0) {
-      const { again, alone } = await this.#batch.run(left, () => undefined)
+      const { again, alone } = await this.#batch.run(await this.#batch.name(left), UNWATCHED)
       left = [...again, ...alone]
     }
   }
