@@ -1,0 +1,54 @@
+import { open, type BoxOptions } from 'signalbox'
+import { now } from '../clock.js'
+import { busy, type Operations } from '../processes/busy.js'
+import { forked, type ForkedSubject } from '../processes/forked.js'
+import type { Work } from '../work.js'
+
+/** Code that has nothing to do with locks: one asynchronous call inside another. */
+const plain: Operations = {
+  async batch(count) {
+    for (let index = 0; index < count; index++) await outer(index)
+  },
+  async timed() {
+    const since = now()
+    await outer(0)
+    return now() - since
+  },
+}
+
+async function outer(value: number): Promise<number> {
+  return (await inner(value)) + 1
+}
+
+async function inner(value: number): Promise<number> {
+  return value + 1
+}
+
+/** Plain code in a process that has used `run` once. */
+function bystander(name: string, options: BoxOptions | undefined): ForkedSubject {
+  return forked(name, async () => {
+    const box = await open('memory:', options)
+    await box.mutex('key').run(() => undefined)
+    return { perform: window => busy(window, 1, plain), stop: () => box.close() }
+  })
+}
+
+const ALONE = 'before any run'
+const FOLLOWED = 'after a run, tasks followed'
+const NOT_FOLLOWED = 'after a run, tasks not followed'
+
+/** What following tasks costs the rest of the process. */
+export const bystanders: Work = {
+  part: 'costs',
+  name: 'other asynchronous code in the process',
+  seconds: 0.25,
+  subjects: [
+    forked(ALONE, async () => ({ perform: window => busy(window, 1, plain), stop: async () => {} })),
+    bystander(FOLLOWED, undefined),
+    bystander(NOT_FOLLOWED, { detectDeadlocks: false }),
+  ],
+  comparisons: [
+    { measure: 'opsPerSecond', of: FOLLOWED, to: ALONE },
+    { measure: 'opsPerSecond', of: NOT_FOLLOWED, to: ALONE },
+  ],
+}

@@ -1,0 +1,6 @@
+import type { Work } from '../work.js'
+import { bystanders } from './bystanders.js'
+import { verbs } from './verbs.js'
+
+/** What our own features cost beside each other; nothing here says anything about other libraries. */
+export const costWorks: readonly Work[] = [verbs, bystanders]

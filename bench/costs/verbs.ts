@@ -1,0 +1,127 @@
+import { open, type Box, type BoxOptions, type Lock } from 'signalbox'
+import { now } from '../clock.js'
+import { busy, type Operations } from '../processes/busy.js'
+import { forked, type ForkedSubject } from '../processes/forked.js'
+import type { Work } from '../work.js'
+
+/** Acquiring and releasing on the memory engine; `lockOf` is called anew each time, as callers write it. */
+function acquired(lockOf: (box: Box) => Lock): (box: Box) => Operations {
+  return box => ({
+    async batch(count) {
+      for (let index = 0; index < count; index++) {
+        const grant = await lockOf(box).acquire()
+        await grant.release()
+      }
+    },
+    async timed() {
+      const since = now()
+      const grant = await lockOf(box).acquire()
+      const wait = now() - since
+      await grant.release()
+      return wait
+    },
+  })
+}
+
+/** A task of nothing, run under a mutex. */
+function run(box: Box): Operations {
+  const mutex = box.mutex('key')
+  const nothing = (): void => undefined
+  return {
+    async batch(count) {
+      for (let index = 0; index < count; index++) await mutex.run(nothing)
+    },
+    async timed() {
+      const since = now()
+      let wait = 0
+      await mutex.run(() => void (wait = now() - since))
+      return wait
+    },
+  }
+}
+
+/** Two boxes that want the same key by turns, so that each turn goes through the lock table. */
+function alternating(box: Box, other: Box): Operations {
+  const mutexes = [box.mutex('key'), other.mutex('key')] as const
+  let turn = 0
+  const next = () => mutexes[(turn ^= 1)]!
+  return {
+    async batch(count) {
+      for (let index = 0; index < count; index++) {
+        const grant = await next().acquire()
+        await grant.release()
+      }
+    },
+    async timed() {
+      const since = now()
+      const grant = await next().acquire()
+      const wait = now() - since
+      await grant.release()
+      return wait
+    },
+  }
+}
+
+function verb(name: string, operationsOf: (box: Box) => Operations, options?: BoxOptions): ForkedSubject {
+  return forked(name, async () => {
+    const box = await open('memory:', options)
+    const operations = operationsOf(box)
+    return { perform: window => busy(window, 1, operations), stop: () => box.close() }
+  })
+}
+
+const KEPT = 'mutex, kept in a variable'
+
+let keys = 0
+
+/** What the verbs and the kinds of locks cost beside each other. */
+export const verbs: Work = {
+  part: 'costs',
+  name: 'one lock operation on the memory engine',
+  seconds: 0.25,
+  subjects: [
+    forked(KEPT, async () => {
+      const box = await open('memory:')
+      const mutex = box.mutex('key')
+      return { perform: window => busy(window, 1, acquired(() => mutex)(box)), stop: () => box.close() }
+    }),
+    verb(
+      'mutex, named each time',
+      acquired(box => box.mutex('key')),
+    ),
+    verb(
+      'mutex, another key each time',
+      acquired(box => box.mutex(`key ${keys++}`)),
+    ),
+    forked('mutex, two boxes by turns', async () => {
+      const [box, other] = [await open('memory:shared'), await open('memory:shared')]
+      const operations = alternating(box, other)
+      return {
+        perform: window => busy(window, 1, operations),
+        async stop() {
+          await box.close()
+          await other.close()
+        },
+      }
+    }),
+    verb(
+      'mutex of 3 keys',
+      acquired(box => box.mutex('a', 'b', 'c')),
+    ),
+    verb(
+      'semaphore, 1 of 4 permits',
+      acquired(box => box.semaphore('key', { permits: 4 })),
+    ),
+    verb(
+      'read lock',
+      acquired(box => box.readWriteLock('key').read),
+    ),
+    verb(
+      'write lock',
+      acquired(box => box.readWriteLock('key').write),
+    ),
+    verb('run, tasks followed', run),
+    verb('run, tasks not followed', run, { detectDeadlocks: false }),
+  ],
+  comparisons: [{ measure: 'opsPerSecond', of: 'run, tasks followed', to: 'run, tasks not followed' }],
+}

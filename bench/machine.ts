@@ -1,0 +1,46 @@
+import { availableParallelism, cpus, loadavg, release, totalmem, type } from 'node:os'
+import { statfs } from 'node:fs/promises'
+import { versionOf } from './package.js'
+
+/** Where figures come from. */
+export interface Machine {
+  readonly cpu: string
+  readonly cores: number
+  /** Gigabytes. */
+  readonly memory: number
+  readonly system: string
+  /** Of the folder that the file engine worked in. */
+  readonly fileSystem: string
+  readonly node: string
+  /** How many processes wanted to run before it began: shows whether the machine was quiet. */
+  readonly load: number
+  /** Of this package and of those it is compared with. */
+  readonly versions: Readonly<Record<string, string>>
+}
+
+/** Whoever appears beside us. */
+export const peers: readonly string[] = ['async-mutex', 'proper-lockfile', 'live-mutex']
+
+/** The numbers by which Linux tells file systems apart. */
+const FILE_SYSTEMS: Readonly<Record<number, string>> = {
+  0xef53: 'ext4',
+  0x58465342: 'xfs',
+  0x9123683e: 'btrfs',
+  0x794c7630: 'overlay',
+  0x01021994: 'tmpfs',
+}
+
+/** @param folder that the file engine works in. */
+export async function thisMachine(folder: string): Promise<Machine> {
+  const kind = (await statfs(folder)).type
+  return {
+    cpu: cpus()[0]?.model.trim() ?? 'unknown',
+    cores: availableParallelism(),
+    memory: Math.round(totalmem() / 2 ** 30),
+    system: `${type()} ${release()}`,
+    fileSystem: FILE_SYSTEMS[kind] ?? `0x${kind.toString(16)}`,
+    node: process.versions.node,
+    load: Math.round(loadavg()[0]! * 100) / 100,
+    versions: Object.fromEntries(['signalbox', ...peers].map(name => [name, versionOf(name)])),
+  }
+}

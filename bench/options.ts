@@ -1,0 +1,65 @@
+import { Command, InvalidArgumentError } from 'commander'
+import { parts } from './registry.js'
+
+/** What the command line says. */
+export interface Options {
+  /** The parts to measure; undefined: all. */
+  readonly only: readonly string[] | undefined
+  readonly rounds: number
+  readonly seconds: number | undefined
+  /** Where the report is written. */
+  readonly json: string | undefined
+  /** A report to print as a table instead of measuring. */
+  readonly table: string | undefined
+}
+
+interface Parsed {
+  only?: readonly string[]
+  rounds: number
+  seconds?: number
+  json?: string
+  table?: string
+}
+
+/**
+ * Reads the command line, without `node` and the script.
+ * @throws CommanderError when there is something wrong with it, which was then explained on standard error already,
+ * and when only help was asked for.
+ */
+export function readOptions(args: readonly string[]): Options {
+  const command = new Command('bench')
+    .description(
+      'Measures Signalbox side by side with others: in rounds, by turns, every work the same for all.',
+    )
+    .option('--only <parts>', `only these parts, with commas between: ${parts.join(', ')}`, knownParts)
+    .option('--rounds <number>', 'rounds; every other one in the opposite order', wholeNumber, 5)
+    .option(
+      '--seconds <number>',
+      'how long each subject works in a round (default: as the work says)',
+      positive,
+    )
+    .option('--json <file>', 'write the report there')
+    .option('--table <file>', 'measure nothing: print a report that was written before as markdown')
+    .allowExcessArguments(false)
+    .exitOverride()
+  const { only, rounds, seconds, json, table } = command.parse(args, { from: 'user' }).opts<Parsed>()
+  return { only, rounds, seconds, json, table }
+}
+
+function knownParts(text: string): readonly string[] {
+  const named = text.split(',')
+  const unknown = named.find(part => !parts.includes(part))
+  if (unknown === undefined) return named
+  throw new InvalidArgumentError(`There is no part '${unknown}'.`)
+}
+
+function wholeNumber(text: string): number {
+  if (/^[1-9]\d{0,3}$/.test(text)) return Number(text)
+  throw new InvalidArgumentError('It must be a whole number from 1 to 9999.')
+}
+
+function positive(text: string): number {
+  const number = /^\d+(\.\d+)?$/.test(text) ? Number(text) : NaN
+  if (number > 0 && number <= 3600) return number
+  throw new InvalidArgumentError('It must be a number above 0, 3600 at the most.')
+}

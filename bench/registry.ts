@@ -1,0 +1,31 @@
+import { costWorks } from './costs/part.js'
+import { fileWorks } from './file/part.js'
+import { memoryWorks } from './memory/part.js'
+import type { ForkedSubject } from './processes/forked.js'
+import { storeWorks } from './store/part.js'
+import { trainWorks } from './trains/part.js'
+import type { Work } from './work.js'
+
+/** Everything that can be measured, in the order in which it is. */
+export const works: readonly Work[] = [
+  ...memoryWorks,
+  ...costWorks,
+  ...fileWorks,
+  ...storeWorks,
+  ...trainWorks,
+]
+
+/** The parts that `--only` takes. */
+export const parts: readonly string[] = [...new Set(works.map(({ part }) => part))]
+
+/** What tells a work from all others. */
+export function idOf({ part, name }: Work): string {
+  return `${part}: ${name}`
+}
+
+/** A subject found by name, for the processes it works in. */
+export function forkedSubject(work: string, subject: string): ForkedSubject {
+  const found = works.find(other => idOf(other) === work)?.subjects.find(({ name }) => name === subject)
+  if (!found || !('prepare' in found)) throw new Error(`no process takes part in ${work} as ${subject}`)
+  return found as ForkedSubject
+}

@@ -1,0 +1,121 @@
+import type { Machine } from './machine.js'
+import { idOf } from './registry.js'
+import type { Samples } from './rounds.js'
+import { percentile, spread, summary, type Spread, type WaitSummary } from './statistics.js'
+import { concatenated } from './wait-log.js'
+import type { Comparison, Goal, Measure, Sample, Work } from './work.js'
+
+/** What one subject did. */
+export interface Row {
+  readonly work: string
+  readonly subject: string
+  readonly rounds: number
+  /** Absent when it did not do what it is for. */
+  readonly opsPerSecond?: Spread
+  /** Over all rounds. Absent where nothing waits. */
+  readonly waitMs?: WaitSummary
+  /** The part of all work that the process did that did least, where there are several. */
+  readonly leastShare?: Spread
+  /** By how many who had asked later callers were overtaken, over all rounds. */
+  readonly overtakenBy?: { readonly p50: number; readonly p99: number; readonly worst: number }
+  readonly broken?: string
+}
+
+/** Two subjects compared round by round. */
+export interface Ratio extends Spread {
+  readonly work: string
+  readonly measure: Measure
+  readonly of: string
+  readonly to: string
+  readonly goal?: Goal
+  readonly reached?: boolean
+}
+
+/** A value held against its goal. */
+export interface TargetResult extends Spread {
+  readonly work: string
+  readonly measure: Measure
+  readonly of: string
+  readonly goal: Goal
+  readonly reached: boolean
+}
+
+/** Everything that a run of the bench gave. */
+export interface Report {
+  readonly command: string
+  readonly date: string
+  readonly machine: Machine
+  readonly rows: readonly Row[]
+  readonly ratios: readonly Ratio[]
+  readonly targets: readonly TargetResult[]
+}
+
+/** What one work gave. */
+export type WorkReport = Pick<Report, 'rows' | 'ratios' | 'targets'>
+
+/** Sums up the rounds of one work. A subject that is broken has neither figures nor ratios. */
+export function workReport(work: Work, measured: readonly Samples[]): WorkReport {
+  const id = idOf(work)
+  const sound = new Map(
+    measured.filter(one => brokenBy(one) === undefined).map(one => [one.subject, one.samples]),
+  )
+  const ratios = work.comparisons.flatMap((comparison): Ratio[] => {
+    const of = sound.get(comparison.of)
+    const to = sound.get(comparison.to)
+    return of && to ? [ratio(id, comparison, of, to)] : []
+  })
+  const targets = (work.targets ?? []).flatMap(({ measure, of, goal }): TargetResult[] => {
+    const samples = sound.get(of)
+    if (!samples) return []
+    const values = spread(samples.map(sample => valueOf(measure, sample)))
+    return [{ work: id, measure, of, ...values, goal, reached: reaches(values.median, goal) }]
+  })
+  return { rows: measured.map(one => row(id, one)), ratios, targets }
+}
+
+function row(work: string, { subject, samples }: Samples): Row {
+  const rounds = samples.length
+  const broken = brokenBy({ subject, samples })
+  if (broken !== undefined) return { work, subject, rounds, broken }
+  const waitMs = summary(concatenated(samples.map(({ waits }) => waits)))
+  const orders = samples.flatMap(({ overtaken }) => (overtaken ? [overtaken] : []))
+  const overtakenBy = summary(concatenated(orders))
+  const shared = samples.every(({ perProcess }) => perProcess)
+  return {
+    work,
+    subject,
+    rounds,
+    opsPerSecond: spread(samples.map(sample => valueOf('opsPerSecond', sample))),
+    ...(waitMs && { waitMs }),
+    ...(shared && { leastShare: spread(samples.map(sample => valueOf('least share', sample))) }),
+    ...(overtakenBy && { overtakenBy }),
+  }
+}
+
+function ratio(work: string, comparison: Comparison, of: readonly Sample[], to: readonly Sample[]): Ratio {
+  const { measure, goal } = comparison
+  const values = spread(of.map((sample, round) => valueOf(measure, sample) / valueOf(measure, to[round]!)))
+  const result = { work, measure, of: comparison.of, to: comparison.to, ...values }
+  return goal ? { ...result, goal, reached: reaches(values.median, goal) } : result
+}
+
+function valueOf(measure: Measure, { operations, milliseconds, waits, perProcess }: Sample): number {
+  switch (measure) {
+    case 'opsPerSecond':
+      return (operations / milliseconds) * 1000
+    case 'p99 wait':
+      return percentile(waits.slice().sort(), 0.99)
+    case 'worst wait':
+      return waits.reduce((worst, wait) => Math.max(worst, wait), 0)
+    case 'least share':
+      return Math.min(...(perProcess ?? [operations])) / operations
+  }
+}
+
+function reaches(value: number, goal: Goal): boolean {
+  return 'atLeast' in goal ? value >= goal.atLeast : value <= goal.atMost
+}
+
+function brokenBy({ samples }: Samples): string | undefined {
+  return samples.find(({ broken }) => broken !== undefined)?.broken
+}

@@ -1,0 +1,5 @@
+import type { Work } from '../work.js'
+import { storeTransfers } from './transfers.js'
+
+/** Transactions. */
+export const storeWorks: readonly Work[] = [storeTransfers]

@@ -1,0 +1,102 @@
+import { fork, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { now } from '../clock.js'
+import { packageFile } from '../package.js'
+import type { Contender, Sample, Subject } from '../work.js'
+
+const TRACKER = packageFile('dist/apps/trains/main.js')
+const OUTSIDER = fileURLToPath(new URL('./outsider.process.js', import.meta.url))
+/** Messages of one day of the bundled timetable. */
+const MESSAGES_A_DAY = 3321
+
+/** What the tracker writes about a run, as far as it matters here. */
+interface Report {
+  readonly messages: number
+  readonly seconds: number
+  readonly perSecond: number
+  readonly matchesSerial: boolean
+  readonly perWorker: readonly { readonly messages: number }[]
+}
+
+/** What the outsider has seen. */
+interface Outside {
+  readonly waits: Float64Array
+  readonly times: Float64Array
+}
+
+/** The train tracker with so many workers, as `npm start` runs it; the waits are those of a process beside it. */
+export function tracker(processes: number): Subject {
+  const name = processes === 1 ? '1 process' : `${processes} processes`
+  return { name, start: async ({ folder }) => new Tracker(folder, processes) }
+}
+
+class Tracker implements Contender {
+  readonly #folder: string
+  readonly #processes: number
+  #perSecond = 1000
+
+  constructor(folder: string, processes: number) {
+    this.#folder = folder
+    this.#processes = processes
+  }
+
+  async measure(milliseconds: number): Promise<Sample> {
+    const days = Math.max(Math.round(((milliseconds / 1000) * this.#perSecond) / MESSAGES_A_DAY), 1)
+    const state = join(this.#folder, 'state')
+    const engine = `file:${state}`
+    const outsider = fork(OUTSIDER, [engine], { serialization: 'advanced' })
+    try {
+      await once(outsider, 'message')
+      const { report, busyFrom, busyTo } = await this.#run(engine, days)
+      this.#perSecond = report.perSecond
+      const seen = once(outsider, 'message') as Promise<[Outside]>
+      outsider.send('stop')
+      const [{ waits, times }] = await seen
+      return {
+        operations: report.messages,
+        milliseconds: (report.messages / report.perSecond) * 1000,
+        waits: waits.filter((wait, index) => times[index]! + wait > busyFrom && times[index]! < busyTo),
+        perProcess: report.perWorker.map(({ messages }) => messages),
+        broken: report.matchesSerial ? undefined : 'the locations are not as the serial result says',
+      }
+    } finally {
+      outsider.kill('SIGKILL')
+      await rm(state, { recursive: true, force: true })
+    }
+  }
+
+  async stop(): Promise<void> {
+    // Every run ends by itself.
+  }
+
+  async #run(engine: string, days: number): Promise<{ report: Report; busyFrom: number; busyTo: number }> {
+    const json = join(this.#folder, 'report.json')
+    const argv = [
+      '--engine',
+      engine,
+      '--processes',
+      String(this.#processes),
+      '--days',
+      String(days),
+      '--json',
+      json,
+    ]
+    const deadLetters = join(this.#folder, 'dead-letters.ndjson')
+    const child = spawn(process.execPath, [TRACKER, ...argv, '--dead-letters', deadLetters], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    // It says what it is about to do before it starts, and what came of it at the end.
+    let busyFrom = Infinity
+    let busyTo = Infinity
+    child.stdout.on('data', () => {
+      busyFrom = Math.min(busyFrom, now())
+      busyTo = now()
+    })
+    const [status] = (await once(child, 'close')) as [number | null]
+    if (status !== 0 && status !== 1) throw new Error(`the train tracker ended with status ${String(status)}`)
+    return { report: JSON.parse(await readFile(json, 'utf8')) as Report, busyFrom, busyTo }
+  }
+}

@@ -1,0 +1,71 @@
+/** What one subject did in one round. */
+export interface Sample {
+  /** What was completed within the round. */
+  readonly operations: number
+  /** How long the round was: milliseconds. */
+  readonly milliseconds: number
+  /** How long callers waited for what they asked for, each of them or a steady part of them: milliseconds. */
+  readonly waits: Float64Array
+  /** The operations of each process, where there are several. */
+  readonly perProcess?: readonly number[] | undefined
+  /** By how many that had asked later each caller was overtaken, where order is measured. */
+  readonly overtaken?: Float64Array | undefined
+  /** Why the round doesn't count: the subject did not do what it is for. */
+  readonly broken?: string | undefined
+}
+
+/** A subject that is ready to be measured. */
+export interface Contender {
+  /** Works for so many milliseconds, or does a piece of work that takes about so long. */
+  measure(milliseconds: number): Promise<Sample>
+  stop(): Promise<void>
+}
+
+/** Where a subject may keep its files, and by which names it is found in another process. */
+export interface Place {
+  readonly work: string
+  readonly subject: string
+  /** A folder of its own, empty, removed afterwards. */
+  readonly folder: string
+}
+
+/** One of those that do the same work side by side. */
+export interface Subject {
+  readonly name: string
+  start(place: Place): Promise<Contender>
+}
+
+/** What can be compared between two subjects, or held against a goal. */
+export type Measure = 'opsPerSecond' | 'p99 wait' | 'worst wait' | 'least share'
+
+/** What a value has to reach. */
+export type Goal = { readonly atLeast: number } | { readonly atMost: number }
+
+/** Two subjects compared in each round, and what is hoped for. */
+export interface Comparison {
+  readonly measure: 'opsPerSecond' | 'worst wait'
+  readonly of: string
+  readonly to: string
+  readonly goal?: Goal | undefined
+}
+
+/** What one subject alone has to reach. */
+export interface Target {
+  readonly measure: Measure
+  readonly of: string
+  readonly goal: Goal
+}
+
+/** Something to measure: all its subjects do the same in the same way. */
+export interface Work {
+  /** Which part of the bench it belongs to; `--only` takes it. */
+  readonly part: string
+  readonly name: string
+  /** How long a subject works in a round unless the command says otherwise. */
+  readonly seconds: number
+  /** At most so many rounds, where one takes long. */
+  readonly mostRounds?: number
+  readonly subjects: readonly Subject[]
+  readonly comparisons: readonly Comparison[]
+  readonly targets?: readonly Target[]
+}
