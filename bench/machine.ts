@@ -19,7 +19,7 @@ export interface Machine {
 }
 
 /** Whoever appears beside us. */
-export const peers: readonly string[] = ['async-mutex', 'proper-lockfile', 'live-mutex']
+const peers: readonly string[] = ['async-mutex', 'proper-lockfile', 'live-mutex']
 
 /** The numbers by which Linux tells file systems apart. */
 const FILE_SYSTEMS: Readonly<Record<number, string>> = {

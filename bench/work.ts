@@ -50,7 +50,7 @@ export interface Comparison {
 }
 
 /** What one subject alone has to reach. */
-export interface Target {
+interface Target {
   readonly measure: Measure
   readonly of: string
   readonly goal: Goal

@@ -4,7 +4,7 @@ import { lock, type LockOptions } from 'proper-lockfile'
 import type { LockLibrary } from './locker.js'
 
 /** proper-lockfile fails at a locked file unless it is told to try again; this tries for as long as it takes. */
-export function properLockfile(name: string, retries: LockOptions['retries']): LockLibrary {
+function properLockfile(name: string, retries: LockOptions['retries']): LockLibrary {
   return {
     name,
     async open(folder, keys) {
