@@ -284,7 +284,7 @@ export class Batch {
     let outcome
     try {
       grant.assertHeld()
-      const committing = this.#send(commit)
+      const committing = this.#send(commit, grant.hold.deadline)
       progress.sent()
       outcome = await committing
     } catch (error) {
@@ -305,7 +305,7 @@ export class Batch {
   }
 
   /** Sends the commit; one whose answer was lost is settled by sending it again, if it has an id to be known by. */
-  async #send(commit: Commit): Promise<CommitOutcome> {
+  async #send(commit: Commit, heldUntil: number): Promise<CommitOutcome> {
     try {
       return await this.#session.submit(commit)
     } catch (error) {
@@ -313,7 +313,11 @@ export class Batch {
       const again = await this.#session.submit(commit).catch(() => {
         throw error
       })
-      return again.state === 'repeated' ? { state: 'committed', versions: [] } : again
+      if (again.state !== 'repeated') return again
+      // Ids are recorded under the locks, and these were ours until then: it was this commit. Later another process
+      // may have made the same change, and of this batch nothing.
+      if (this.#session.clock.now() < heldUntil) return { state: 'committed', versions: [] }
+      throw error
     }
   }
 
