@@ -45,7 +45,7 @@ async function track(settings: Settings): Promise<number> {
     rejections.add(rejection)
     log.warn('rejected', { ...rejection })
   })
-  const tracker = await openTracker(settings.engine, 'trains supervisor', settings.unlocked)
+  const tracker = await openTracker(settings.engine, 'trains supervisor', settings.use)
   try {
     const deadLetters = new DeadLetterFile(settings.deadLetters)
     const startWorker = forkWorkers(new URL('./worker.js', import.meta.url))

@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import type { LocationKind } from './gtfs/stops.js'
 import { weekdayOf } from './gtfs/service-days.js'
+import type { StoreUse } from './tracker.js'
 import { LOG_LEVELS, type LogLevel } from './log/log.js'
 import type { Limits } from './worker/message-processor.js'
 
@@ -23,8 +24,7 @@ export interface Settings {
     | { readonly kind: 'messages'; readonly path: string }
   readonly kills: number
   readonly limits: Limits
-  /** Whether locks and version checks are left out. */
-  readonly unlocked: boolean
+  readonly use: StoreUse
   readonly resume: boolean
   readonly json: string | undefined
   readonly deadLetters: string
@@ -34,6 +34,9 @@ export interface Settings {
 
 /** The timetable that is played when none is named: Caltrain's of 2016. */
 const BUNDLED_FEED = fileURLToPath(new URL('./data/caltrain-gtfs', import.meta.url))
+
+/** Below this wait for locks, in milliseconds, messages don't share locks. */
+const SHORT_WAIT = 1000
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }
 
@@ -103,17 +106,18 @@ function command(): Command {
       'read messages, one JSON object a line, instead of a timetable; - for standard input',
     )
     .option('--kill <number>', 'kill so many workers while they work', wholeNumber(0, 100_000), 0)
-    .option(
-      '--lock-wait <duration>',
-      'how long one try queues for the locks',
-      duration(0, 24 * UNITS['h']!),
-      30_000,
+    .addOption(
+      new Option(
+        '--lock-wait <duration>',
+        'how long one try queues for the locks; below 1s messages share no locks',
+      )
+        .argParser(duration(0, 24 * UNITS['h']!))
+        .default(30_000, '30s'),
     )
-    .option(
-      '--lease <duration>',
-      'how long locks outlive a worker that has stopped',
-      duration(20, 24 * UNITS['h']!),
-      30_000,
+    .addOption(
+      new Option('--lease <duration>', 'how long locks outlive a worker that has stopped')
+        .argParser(duration(20, 24 * UNITS['h']!))
+        .default(30_000, '30s'),
     )
     .option('--lock-tries <number>', 'tries to get the locks in one attempt', wholeNumber(1, 10_000), 1)
     .option('--attempts <number>', 'attempts before a message is given up', wholeNumber(1, 10_000), 3)
@@ -168,13 +172,19 @@ export function readOptions(args: readonly string[]): Settings {
         : { kind: 'messages', path: given.messages },
     kills: given.kill,
     limits: { lockWait, lease, lockTries, attempts },
-    unlocked: given.unsafeNoLocks ?? false,
+    use: storeUse(given),
     resume: given.resume ?? false,
     json: given.json,
     deadLetters: given.deadLetters,
     logFile: given.log,
     logLevel: given.logLevel ?? (given.log === undefined ? 'warn' : 'info'),
   }
+}
+
+/** Messages that share their locks wait for all of them, so with a short wait each of them takes its own. */
+function storeUse({ lockWait, unsafeNoLocks }: Parsed): StoreUse {
+  if (unsafeNoLocks) return 'unlocked'
+  return lockWait < SHORT_WAIT ? 'alone' : 'together'
 }
 
 function engineUrl(text: string): string {

@@ -1,5 +1,6 @@
 import type { LogLevel } from './log/log.js'
 import type { Message } from './messages/message.js'
+import type { StoreUse } from './tracker.js'
 import type { Limits } from './worker/message-processor.js'
 
 /** What a worker needs to know before its first message. */
@@ -10,8 +11,7 @@ export interface WorkerSettings {
   /** The name of this run: see `RunStore`. */
   readonly run: string
   readonly limits: Limits
-  /** Whether locks and version checks are left out. */
-  readonly unlocked: boolean
+  readonly use: StoreUse
   /** The file to append the log to; undefined for standard error. */
   readonly logFile: string | undefined
   readonly logLevel: LogLevel

@@ -22,6 +22,7 @@ import { Kills } from './supervisor/kills.js'
 import { Supervisor } from './supervisor/supervisor.js'
 import type { StartWorker } from './supervisor/worker-process.js'
 import type { Tracker } from './tracker.js'
+import { reasonOf } from './worker/failure.js'
 
 /** How often the progress is stored: milliseconds. So much is delivered again when the supervisor itself is killed. */
 const SAVED_EVERY = 1000
@@ -61,6 +62,7 @@ export class Run {
   readonly #mentioned = new Set<string>()
   readonly #stop = new AbortController()
   #done = 0
+  #saving: Promise<void> | undefined
 
   private constructor(parts: RunParts, earlier: Progress | undefined) {
     const { settings, source, tracker, startWorker, deadLetters, log } = parts
@@ -127,6 +129,7 @@ export class Run {
     const seconds = (performance.now() - begun) / 1000
     await supervisor.finish()
     if (this.#catchingUp()) return undefined
+    await this.#saving
     await this.#save()
     return this.#report(complete, seconds, await this.#storedLocations())
   }
@@ -176,8 +179,8 @@ export class Run {
   }
 
   #workerSettings(worker: number): WorkerSettings {
-    const { engine, limits, unlocked, logFile, logLevel } = this.#parts.settings
-    return { worker, engine, run: this.#name, limits, unlocked, logFile, logLevel }
+    const { engine, limits, use, logFile, logLevel } = this.#parts.settings
+    return { worker, engine, run: this.#name, limits, use, logFile, logLevel }
   }
 
   #save(): Promise<void> {
@@ -192,10 +195,11 @@ export class Run {
   }
 
   #saveNowAndThen(): void {
-    if (this.#catchingUp()) return
-    this.#save().catch((error: unknown) => {
-      this.#parts.log.warn('progress not stored', { reason: error instanceof Error ? error.message : '' })
-    })
+    // Two at the same time could arrive in the wrong order.
+    if (this.#saving || this.#catchingUp()) return
+    this.#saving = this.#save()
+      .catch((error: unknown) => this.#parts.log.warn('progress not stored', { reason: reasonOf(error) }))
+      .finally(() => (this.#saving = undefined))
   }
 
   async #storedLocations(): Promise<ReadonlyMap<string, LocationCounts>> {

@@ -4,7 +4,7 @@ import { LogFile } from './log/log-file.js'
 import { MessageRegistry } from './messages/registry.js'
 import type { FromWorker, ToWorker, WorkerSettings } from './protocol.js'
 import { RunStore } from './run-store.js'
-import { openTracker, type Tracker } from './tracker.js'
+import { MOST_AT_STORE, openTracker, type Tracker } from './tracker.js'
 import { reasonOf } from './worker/failure.js'
 import { MessageProcessor } from './worker/message-processor.js'
 import { MessageWorker } from './worker/message-worker.js'
@@ -19,12 +19,17 @@ interface Running {
 let running: Running | undefined
 
 async function start(settings: WorkerSettings): Promise<void> {
-  const tracker = await openTracker(settings.engine, `trains worker ${settings.worker}`, settings.unlocked)
+  const tracker = await openTracker(settings.engine, `trains worker ${settings.worker}`, settings.use)
   const logFile = settings.logFile === undefined ? undefined : LogFile.open(settings.logFile)
   const log = new Log(logFile ?? process.stderr, settings.logLevel, { worker: settings.worker })
   const store = new RunStore(tracker.store, settings.run)
   const processor = new MessageProcessor(store, new MessageRegistry(), settings.limits, log, systemClock)
-  const worker = new MessageWorker(message => processor.process(message), send, fail)
+  const worker = new MessageWorker(
+    message => processor.process(message),
+    send,
+    fail,
+    MOST_AT_STORE[settings.use],
+  )
   running = { worker, tracker, closeLog: () => logFile?.close() }
   send({ kind: 'ready', session: tracker.session })
 }

@@ -232,7 +232,7 @@ export class Supervisor {
 
   #send(slot: Slot): void {
     const { process } = slot
-    if (!process || !slot.ready) return
+    if (!process || !slot.ready || slot.killed) return
     for (;;) {
       const fits = Math.min(IN_FLIGHT - slot.inFlight, slot.waiting, BATCH)
       if (fits === 0 || (fits < WORTH_SENDING && fits < slot.waiting)) break

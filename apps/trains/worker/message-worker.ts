@@ -14,7 +14,7 @@ export class MessageWorker {
   readonly #process: (message: Message) => Promise<Settlement>
   readonly #send: (message: FromWorker) => void
   readonly #fail: (error: unknown) => void
-  readonly #chains = new TrainChains<Delivery>(delivery => this.#settle(delivery))
+  readonly #chains: TrainChains<Delivery>
   #sequences: number[] = []
   #events: string[] = []
   #waits: number[] = []
@@ -27,12 +27,15 @@ export class MessageWorker {
    * @param process applies one message; what it throws ends the worker.
    * @param send tells the supervisor.
    * @param fail is called when the worker can't go on.
+   * @param most how many messages are applied at the same time at the most.
    */
   constructor(
     process: (message: Message) => Promise<Settlement>,
     send: (message: FromWorker) => void,
     fail: (error: unknown) => void,
+    most: number,
   ) {
+    this.#chains = new TrainChains(delivery => this.#settle(delivery), most)
     this.#process = process
     this.#send = send
     this.#fail = fail

@@ -1,26 +1,37 @@
 /**
  * Keeps the order of each train's messages: those of one train run one after the other, those of different trains at
- * the same time. Nothing remains of a train whose messages are all done.
+ * the same time, though not more than a given number. Nothing remains of a train whose messages are all done.
  */
 export class TrainChains<Item> {
   readonly #work: (item: Item) => Promise<void>
+  readonly #most: number
+  /** What each train still has to do, without what runs. */
   readonly #waiting = new Map<string, Item[]>()
+  /** Trains that have something to do and wait for their turn, from `#turn` on. */
+  #ready: string[] = []
+  #turn = 0
+  #running = 0
   #idle: (() => void)[] = []
 
-  /** @param work must not reject. */
-  constructor(work: (item: Item) => Promise<void>) {
+  /**
+   * @param work must not reject.
+   * @param most how many items run at the same time at the most.
+   */
+  constructor(work: (item: Item) => Promise<void>, most: number) {
     this.#work = work
+    this.#most = most
   }
 
-  /** Runs the item as soon as the train's earlier ones are done. */
+  /** Runs the item when the train's earlier ones are done and there is room. */
   add(train: string, item: Item): void {
     const waiting = this.#waiting.get(train)
     if (waiting) {
       waiting.push(item)
       return
     }
-    this.#waiting.set(train, [])
-    void this.#run(train, item)
+    this.#waiting.set(train, [item])
+    this.#ready.push(train)
+    this.#fill()
   }
 
   /** Resolves when nothing runs and nothing waits. */
@@ -31,25 +42,29 @@ export class TrainChains<Item> {
     })
   }
 
-  async #run(train: string, first: Item): Promise<void> {
-    await this.#work(first)
-    for (let waiting = this.#take(train); waiting; waiting = this.#take(train)) {
-      for (const item of waiting) await this.#work(item)
+  #fill(): void {
+    while (this.#running < this.#most && this.#turn < this.#ready.length) {
+      const train = this.#ready[this.#turn++]!
+      // What had its turn is cut off now and then: each time would cost as much as all that still waits.
+      if (this.#turn === this.#ready.length || this.#turn > this.#most) {
+        this.#ready = this.#ready.slice(this.#turn)
+        this.#turn = 0
+      }
+      this.#running++
+      void this.#run(train)
     }
+  }
+
+  async #run(train: string): Promise<void> {
+    const waiting = this.#waiting.get(train)!
+    await this.#work(waiting.shift()!)
+    this.#running--
+    if (waiting.length > 0) this.#ready.push(train)
+    else this.#waiting.delete(train)
+    this.#fill()
     if (this.#waiting.size > 0) return
     const idle = this.#idle
     this.#idle = []
     for (const resolve of idle) resolve()
-  }
-
-  /** What has come meanwhile for the train; undefined, and the train forgotten, when that is nothing. */
-  #take(train: string): readonly Item[] | undefined {
-    const waiting = this.#waiting.get(train)
-    if (!waiting || waiting.length === 0) {
-      this.#waiting.delete(train)
-      return undefined
-    }
-    this.#waiting.set(train, [])
-    return waiting
   }
 }

@@ -67,6 +67,7 @@ export class FakeWorkers {
             one => processor.process(one),
             send,
             () => end('failed'),
+            64,
           )
           send({ kind: 'ready', session })
           break

@@ -36,7 +36,7 @@ describe('the command line', () => {
       },
       kills: 0,
       limits: { lockWait: 30_000, lease: 30_000, lockTries: 1, attempts: 3 },
-      unlocked: false,
+      use: 'together',
       resume: false,
       json: undefined,
       deadLetters: './.signalbox/dead-letters.ndjson',
@@ -62,13 +62,15 @@ describe('the command line', () => {
       },
       kills: 20,
       limits: { lockWait: 10, lease: 120_000, lockTries: 10, attempts: 3 },
-      unlocked: true,
+      use: 'unlocked',
       resume: true,
       json: 'j',
       deadLetters: 'd',
       logFile: 'l',
       logLevel: 'info',
     })
+    expect(readOptions(['--lock-wait', '10ms']).use).toBe('alone')
+    expect(readOptions(['--lock-wait', '1s']).use).toBe('together')
     expect(readOptions(['--messages', '-', '--log-level', 'debug'])).toMatchObject({
       input: { kind: 'messages', path: '-' },
       logLevel: 'debug',

@@ -68,7 +68,7 @@ function supervise(messages: readonly Message[], wanted: Wanted = {}) {
       engine: '',
       run: 'run',
       limits,
-      unlocked: false,
+      use: 'together',
       logFile: undefined,
       logLevel: 'error',
     }),

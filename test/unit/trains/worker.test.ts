@@ -152,7 +152,7 @@ describe('chains', () => {
       for (let turns = item === 'a1' ? 5 : 1; turns > 0; turns--) await turn()
       log.push(`${item} ends`)
       running--
-    })
+    }, 10)
     for (const item of ['a1', 'a2', 'b1', 'a3', 'b2']) chains.add(item[0]!, item)
     await chains.idle()
     const of = (train: string) => log.filter(line => line.startsWith(train)).map(line => line.slice(1))
@@ -161,6 +161,24 @@ describe('chains', () => {
     expect(log.indexOf('b2 ends')).toBeLessThan(log.indexOf('a1 ends'))
     expect(most).toBe(2)
     await chains.idle()
+  })
+})
+
+describe('chains that are bounded', () => {
+  test('run so many at a time, trains in turn', async () => {
+    const log: string[] = []
+    let running = 0
+    let most = 0
+    const chains = new TrainChains<string>(async item => {
+      most = Math.max(most, ++running)
+      log.push(item)
+      await turn()
+      running--
+    }, 2)
+    for (const item of ['a1', 'a2', 'a3', 'b1', 'b2', 'c1', 'd1', 'd2']) chains.add(item[0]!, item)
+    await chains.idle()
+    expect(most).toBe(2)
+    expect(log).toEqual(['a1', 'b1', 'c1', 'd1', 'a2', 'b2', 'd2', 'a3'])
   })
 })
 
@@ -176,6 +194,7 @@ describe('a worker', () => {
       work,
       message => sent.push(message),
       error => failures.push(error),
+      100,
     )
     return { it, sent, failures }
   }
