@@ -104,18 +104,15 @@ export class Session implements Listener {
    * @throws DeadlockError when the task would wait for itself, BusyError, and what `Line.acquire` throws
    */
   acquire(line: Line, ask: Ask): Promise<TurnGrant> {
-    if (ask.wait === 0) return this.#attempt(line, ask)
+    // A signal that has aborted already is the line's to refuse.
+    if (ask.wait === 0 && !ask.signal?.aborted) return this.#attempt(line, ask)
     return this.frames ? this.frames.acquire(line, ask, () => this.waitingLines()) : line.acquire(ask)
   }
 
   async #attempt(line: Line, ask: Ask): Promise<TurnGrant> {
     const grant = await line.attempt(ask)
     if (grant) return grant
-    const { name } = this.engine
-    throw new BusyError(`${line.noun} ${line.set.title} on ${name} is busy`, {
-      key: line.set.title,
-      engine: name,
-    })
+    throw new BusyError(`${line.noun} ${line.set.title} on ${this.engine.name} is busy`, line.context())
   }
 
   /** Sends an operation; an engine inside the process answers at once. Rejects with what ended the session. */

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.js'
 import type { ReadOutcome } from '../engines/engine.js'
-import { LostError } from '../errors.js'
+import { LostError, type ErrorContext } from '../errors.js'
 import type { Hold, LeaseKeeper } from './lease.js'
 
 /** What was given: proof that the keys are held, as long as `assertHeld()` passes. */
@@ -39,6 +39,7 @@ export interface Giver {
   readonly clock: Clock
   readonly keeper: LeaseKeeper
   readonly keys: readonly string[]
+  context(): ErrorContext
   /** Takes a turn back. @throws LostError when it was lost. */
   takeBack(grant: TurnGrant): Promise<void>
   downgrade(grant: TurnGrant): Promise<void>
@@ -134,7 +135,7 @@ export class TurnGrant implements WriteGrant {
 
   #gone(): LostError {
     const { title } = this.hold.set
-    return new LostError(`${title} was released by this grant before`, { key: title })
+    return new LostError(`${title} was released by this grant before`, this.#giver.context())
   }
 }
 

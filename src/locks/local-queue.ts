@@ -16,6 +16,7 @@ import {
   SignalboxError,
   TimedOutError,
   UnavailableError,
+  type ErrorContext,
 } from '../errors.js'
 import type { Session } from '../session.js'
 import type { ClaimSet } from './claim.js'
@@ -154,7 +155,7 @@ export class Line implements Giver, HoldOwner {
     if (!(standing instanceof Promise)) return taken(standing)
     return standing.then(taken, (error: unknown) => {
       this.#forget(id, error)
-      throw error
+      throw toError(error, this.context())
     })
   }
 
@@ -448,7 +449,7 @@ export class Line implements Giver, HoldOwner {
     }
     if (asking.keptUntil > 0) this.#session.background({ type: 'cancel', id: asking.id })
     else this.#forget(asking.id, error)
-    if (this.#asking === asking) this.failAll(toError(error))
+    if (this.#asking === asking) this.failAll(toError(error, this.context()))
   }
 
   /** Takes back what may have been applied all the same. */
@@ -614,7 +615,7 @@ export class Line implements Giver, HoldOwner {
     }
     this.#leave(
       waiter,
-      new TimedOutError(`${this.#title()} was not to be had within ${waiter.ask.wait} ms`, this.#context()),
+      new TimedOutError(`${this.#title()} was not to be had within ${waiter.ask.wait} ms`, this.context()),
     )
   }
 
@@ -636,7 +637,8 @@ export class Line implements Giver, HoldOwner {
     return `${this.noun} ${this.set.title} on ${this.#session.engine.name}`
   }
 
-  #context(): { key: string; engine: string } {
+  /** What errors about the line's locks tell. */
+  context(): { key: string; engine: string } {
     return { key: this.set.title, engine: this.#session.engine.name }
   }
 
@@ -652,13 +654,13 @@ export class Line implements Giver, HoldOwner {
 
   #aborted(signal: AbortSignal): AbortedError {
     return new AbortedError(`waiting for ${this.#title()} was aborted`, {
-      ...this.#context(),
+      ...this.context(),
       cause: signal.reason,
     })
   }
 
   #goneBefore(hold: Hold): LostError {
-    return (hold.loss ??= new LostError(`${this.#title()} was lost before it was released`, this.#context()))
+    return (hold.loss ??= new LostError(`${this.#title()} was lost before it was released`, this.context()))
   }
 
   #mismatch(key: string, max: number): InvalidArgumentError {
@@ -686,9 +688,10 @@ function settled<T>(
   }
 }
 
-function toError(error: unknown): Error {
+function toError(error: unknown, context?: ErrorContext): Error {
   if (error instanceof SignalboxError) return error
   return new IndeterminateError(`the engine failed in a way it should not: ${String(error)}`, {
+    ...context,
     cause: error,
   })
 }

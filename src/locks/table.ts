@@ -57,7 +57,9 @@ export interface TableState {
   /** All keys with requests that begin with `prefix`. */
   keys(prefix: string): string[]
   /** Who a session belongs to, as far as it is known. */
-  member(session: string): { readonly host: string; readonly pid: number } | undefined
+  member(
+    session: string,
+  ): { readonly host: string; readonly pid: number; readonly label: string | undefined } | undefined
 }
 
 /** What others are to be told after an operation. */
@@ -258,8 +260,10 @@ export class LockTable {
   }
 
   #inspect(prefix: string, now: number): RequestReport[] {
-    return this.#state.keys(prefix).flatMap(key =>
-      [...this.#state.queue(key)!].map(({ request, claim }) => {
+    return this.#state.keys(prefix).flatMap(key => {
+      // Nobody has needed what has expired since, so it is still there, but it is nobody's.
+      const live = [...this.#state.queue(key)!].filter(({ request }) => now < request.expires)
+      return live.map(({ request, claim }) => {
         const { session, label, phase, number } = request
         const member = this.#state.member(session)
         return {
@@ -267,15 +271,15 @@ export class LockTable {
           session,
           host: member?.host ?? '',
           pid: member?.pid ?? 0,
-          label,
+          label: label ?? member?.label,
           claim,
           phase,
           number,
           age: now - request.since,
           expiresIn: request.expires - now,
         }
-      }),
-    )
+      })
+    })
   }
 
   #hold(request: Request, now: number): Standing & { state: 'held' } {
@@ -351,12 +355,17 @@ export class LockTable {
     let next = Infinity
     const behind = new Set<string>()
     for (const { key } of request.claims) {
-      for (const first of this.#state.queue(key)!) {
-        if (first.request === request) break
-        behind.add(first.request.session)
-        next = Math.min(next, first.request.expires - now)
-        break
+      const front: Request[] = []
+      let isNext = false
+      for (const { request: other } of this.#state.queue(key)!) {
+        isNext = other === request
+        if (isNext || (other.phase === 'waiting' && front.length > 0)) break
+        front.push(other)
       }
+      // Several may hold the key, and any of them may be the one whose end makes room.
+      for (const other of front) next = Math.min(next, other.expires - now)
+      // Who is next on the key watches all of them, those further back the first.
+      for (const other of isNext ? front : front.slice(0, 1)) behind.add(other.session)
     }
     let place = 0
     let previous: Request | undefined

@@ -101,9 +101,7 @@ export class TaskFrames {
     if (own.some(frame => conflicting(frame, line.set))) {
       throw new DeadlockError(
         `this task holds ${title} already and would wait for itself; see the option reentrant`,
-        {
-          key: title,
-        },
+        line.context(),
       )
     }
     const seen = new Set<Line>()
@@ -117,7 +115,7 @@ export class TaskFrames {
       if (own.some(frame => conflicting(frame, set))) {
         throw new DeadlockError(
           `waiting for ${title} would close a circle of tasks that wait for each other`,
-          { key: title },
+          line.context(),
         )
       }
       for (const frame of this.#active) {

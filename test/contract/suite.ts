@@ -1,10 +1,32 @@
 import { describe } from 'vitest'
+import { clocks } from './clocks.js'
+import { deadHolders } from './dead-holders.js'
+import { deadline } from './deadline.js'
+import { errors } from './errors.js'
 import { exclusion } from './exclusion.js'
+import { fencing } from './fencing.js'
 import type { EngineFixture } from './fixture.js'
+import { givingUp } from './giving-up.js'
+import { order } from './order.js'
+import { quiet } from './quiet.js'
+import { release } from './release.js'
+import { waking } from './waking.js'
+import { wholeness } from './wholeness.js'
 
 /** What every engine does, promise by promise. */
 export function contractSuite(fixture: EngineFixture): void {
   describe(fixture.name, () => {
     exclusion(fixture)
+    fencing(fixture)
+    deadline(fixture)
+    order(fixture)
+    waking(fixture)
+    wholeness(fixture)
+    release(fixture)
+    givingUp(fixture)
+    deadHolders(fixture)
+    errors(fixture)
+    clocks(fixture)
+    quiet(fixture)
   })
 }
