@@ -9,7 +9,10 @@ import { decode } from './value.js'
 
 /** Reads a value while the keys of a transaction are being named; undefined for an absent key. */
 export type ReadValue = <T = unknown>(key: string) => Promise<T | undefined>
-/** The keys of a transaction, or a function that names them, further ones from values that it reads. */
+/**
+ * The keys of a transaction, or a function that names them, further ones from values that it reads. What it names has to
+ * follow from what it reads: it is asked again only when one of those values has changed.
+ */
 export type TransactionKeys =
   readonly string[] | ((read: ReadValue) => readonly string[] | Promise<readonly string[]>)
 
@@ -39,13 +42,23 @@ export interface Member {
 }
 
 /** A member with the keys that it named. */
-export interface Named {
+interface Named {
   readonly member: Member
   readonly keys: readonly string[]
+  /** The versions that the naming was based on, by store key. */
+  readonly basis: ReadonlyMap<string, number>
+}
+
+/** Members whose keys are named, ready to be taken. */
+export interface Prepared {
+  readonly named: readonly Named[]
+  /** The store keys of all, and what is recorded with them. */
+  readonly read: ReadSet
+  readonly line: Line
 }
 
 /** A member whose function went through, waiting for the commit. */
-interface Done extends Named {
+interface Done extends Omit<Named, 'basis'> {
   readonly result: unknown
 }
 
@@ -97,30 +110,36 @@ export class Batch {
     this.#within = within
   }
 
-  /** Names the keys of all. A member whose naming fails is settled and left out. */
-  async name(members: readonly Member[]): Promise<readonly Named[]> {
-    const named = await Promise.all(members.map(member => this.#name(member)))
-    return named.filter(one => one !== undefined)
+  /**
+   * Names the keys of all. A member whose naming fails is settled and left out; undefined when none is left.
+   */
+  async prepare(members: readonly Member[]): Promise<Prepared | undefined> {
+    const all = await Promise.all(members.map(member => this.#name(member)))
+    const named = all.filter(one => one !== undefined)
+    if (named.length === 0) return undefined
+    const keys = [...new Set(named.flatMap(one => one.keys))].map(key => this.#prefix + key).sort()
+    const ids = named.flatMap(one => this.#idOf(one))
+    try {
+      const set = claimSet(keys.map(key => ({ key, mode: 'exclusive' })))
+      return { named, read: { keys, ids }, line: new Line(this.#session, set, 'transaction') }
+    } catch (error) {
+      for (const { member } of named) member.reject(error)
+      return undefined
+    }
   }
 
   /** Takes all keys, calls the functions and commits. */
-  async run(named: readonly Named[], progress: Progress): Promise<Leftover> {
-    if (named.length === 0) return NOTHING_LEFT
-    const keys = [...new Set(named.flatMap(one => one.keys))].map(key => this.#prefix + key).sort()
-    const ids = named.flatMap(one => this.#idOf(one))
-    let line: Line
+  async run({ named, read, line }: Prepared, progress: Progress): Promise<Leftover> {
     let grant: TurnGrant
     try {
-      const set = claimSet(keys.map(key => ({ key, mode: 'exclusive' })))
-      line = new Line(this.#session, set, 'transaction')
-      grant = await this.#acquire(line, named, { keys, ids })
+      grant = await this.#acquire(line, named, read)
     } catch (error) {
       for (const { member } of named) member.reject(error)
       return NOTHING_LEFT
     }
     progress.granted()
-    const overlay = new Overlay(keys, grant.read!)
-    const work = (): Promise<Worked> => this.#work(grant, overlay, named, ids)
+    const overlay = new Overlay(read.keys, grant.read!)
+    const work = (): Promise<Worked> => this.#work(grant, overlay, named, read.ids)
     const { frames } = this.#session
     // Only the functions run as tasks that hold these locks; what follows the commit belongs to nobody.
     const { done, again } = await (frames ? frames.run(line.set, grant, work) : work())
@@ -133,7 +152,8 @@ export class Batch {
     if (member.settled) return undefined
     member.attempts++
     try {
-      return { member, keys: await member.name(key => this.#readNow(key)) }
+      const basis = new Map<string, number>()
+      return { member, keys: await member.name(key => this.#readNow(key, basis)), basis }
     } catch (error) {
       member.reject(error)
       return undefined
@@ -141,10 +161,13 @@ export class Batch {
   }
 
   /** Reads what all members ask for in the same moment with one operation. */
-  async #readNow<T>(key: string): Promise<T | undefined> {
+  async #readNow<T>(key: string, basis?: Map<string, number>): Promise<T | undefined> {
+    const full = this.#prefix + key
     const reading = (this.#reading ??= this.#startReading())
-    const index = reading.keys.push(this.#prefix + key) - 1
-    return decode((await reading.answer).values[index]!.value) as T | undefined
+    const index = reading.keys.push(full) - 1
+    const { value, version } = (await reading.answer).values[index]!
+    basis?.set(full, version)
+    return decode(value) as T | undefined
   }
 
   #startReading(): Reading {
@@ -156,7 +179,7 @@ export class Batch {
     return { keys, answer }
   }
 
-  #idOf({ member, keys }: Named): RecordedId[] {
+  #idOf({ member, keys }: Omit<Named, 'basis'>): RecordedId[] {
     return member.id === undefined ? [] : [{ key: this.#prefix + keys[0]!, id: member.id }]
   }
 
@@ -225,12 +248,7 @@ export class Batch {
   async #runOne(one: Named, overlay: Overlay, grant: TurnGrant): Promise<Done | 'moved' | undefined> {
     const { member } = one
     try {
-      const keys = await member.name(async <T>(key: string) => {
-        // A key outside was never read under these locks, so what it leads to can't be trusted either.
-        return overlay.has(this.#prefix + key)
-          ? (decode(overlay.value(this.#prefix + key)) as T)
-          : this.#readNow<T>(key)
-      })
+      const keys = overlay.stands(one.basis) ? one.keys : await this.#nameAgain(member, overlay)
       if (keys.some(key => !overlay.has(this.#prefix + key)) || keys[0] !== one.keys[0])
         return this.#moved(member, keys)
       const transaction = new OverlayTransaction(overlay, grant, this.#prefix, keys)
@@ -243,12 +261,22 @@ export class Batch {
     }
   }
 
+  /** Names the keys anew from what was read under the locks, with what others of the batch have written since. */
+  #nameAgain(member: Member, overlay: Overlay): Promise<readonly string[]> {
+    return member.name(async <T>(key: string) => {
+      const full = this.#prefix + key
+      // A key outside was never read under these locks, so what it leads to can't be trusted either.
+      return overlay.has(full) ? (decode(overlay.value(full)) as T) : this.#readNow<T>(key)
+    })
+  }
+
   #moved(member: Member, keys: readonly string[]): 'moved' | undefined {
     if (member.attempts < member.mostAttempts) return 'moved'
     const key = keys.join(', ')
     member.reject(
       new ConflictError(`the keys of the transaction moved ${member.attempts} times, last to ${key}`, {
         key,
+        engine: this.#session.engine.name,
       }),
     )
     return undefined
@@ -284,7 +312,7 @@ export class Batch {
     let outcome
     try {
       grant.assertHeld()
-      const committing = this.#send(commit, grant.hold.deadline)
+      const committing = this.#send(commit, grant)
       progress.sent()
       outcome = await committing
     } catch (error) {
@@ -305,7 +333,8 @@ export class Batch {
   }
 
   /** Sends the commit; one whose answer was lost is settled by sending it again, if it has an id to be known by. */
-  async #send(commit: Commit, heldUntil: number): Promise<CommitOutcome> {
+  async #send(commit: Commit, { hold }: TurnGrant): Promise<CommitOutcome> {
+    const { deadline } = hold
     try {
       return await this.#session.submit(commit)
     } catch (error) {
@@ -314,9 +343,9 @@ export class Batch {
         throw error
       })
       if (again.state !== 'repeated') return again
-      // Ids are recorded under the locks, and these were ours until then: it was this commit. Later another process
+      // Ids are recorded under the locks, and these were ours until the deadline: it was this commit. Later another process
       // may have made the same change, and of this batch nothing.
-      if (this.#session.clock.now() < heldUntil) return { state: 'committed', versions: [] }
+      if (!hold.loss && this.#session.clock.now() < deadline) return { state: 'committed', versions: [] }
       throw error
     }
   }
