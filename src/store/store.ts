@@ -115,7 +115,10 @@ export class Store {
     return new Promise((resolve, reject) => {
       const member = this.#member(keys, task, options, resolve as Member['resolve'], reject)
       const { signal } = member.ask
-      if (signal?.aborted) throw new AbortedError('the transaction was aborted', { cause: signal.reason })
+      if (signal?.aborted) {
+        const engine = this.#session.engine.name
+        throw new AbortedError('the transaction was aborted', { engine, cause: signal.reason })
+      }
       this.#queue.add(member)
     })
   }

@@ -1,6 +1,6 @@
 import { AbortedError, TimedOutError } from '../errors.js'
 import type { Session } from '../session.js'
-import { Batch, type Member, type Named, type Progress } from './batch.js'
+import { Batch, type Member, type Prepared, type Progress } from './batch.js'
 
 /** How transactions of one process may share locks and a commit. */
 export interface GroupOptions {
@@ -12,6 +12,8 @@ export interface GroupOptions {
 
 /** So many batches may wait for their locks: one whose keys are held for long must not keep all others back. */
 const MOST_BATCHES = 4
+/** How long a batch keeps the next one back while it waits: milliseconds. Of two in the queue neither is full. */
+const KEPT_BACK = 250
 
 const UNWATCHED: Progress = { granted: () => undefined, sent: () => undefined }
 
@@ -23,9 +25,9 @@ export class TransactionQueue {
   readonly #waiting: Member[] = []
   /** Whether the newest batch has neither sent its commit nor waited for long. */
   #beginning = false
-  /** The next batch, named while the last one works, so that its request travels with the commit of that one. */
-  #named: readonly Named[] | undefined
-  #naming = false
+  /** The next batch, prepared while the last one works, so that its request travels with the commit of that one. */
+  #prepared: Prepared | undefined
+  #preparing = false
   #batches = 0
 
   /** @param group undefined: each transaction on its own. */
@@ -48,23 +50,23 @@ export class TransactionQueue {
   /** Begins a batch unless one is on its way to its commit: later members are better off in a fuller one. */
   #pump(): void {
     if (this.#beginning || this.#batches >= MOST_BATCHES) return
-    if (!this.#named) return this.#nameNext()
-    const named = this.#named
-    this.#named = undefined
-    void this.#together(named)
+    if (!this.#prepared) return this.#prepareNext()
+    const prepared = this.#prepared
+    this.#prepared = undefined
+    void this.#together(prepared)
   }
 
-  #nameNext(): void {
-    if (this.#named || this.#naming || this.#waiting.length === 0) return
-    this.#naming = true
-    void this.#batch.name(this.#waiting.splice(0, this.#group!.most)).then(named => {
-      this.#naming = false
-      this.#named = named
+  #prepareNext(): void {
+    if (this.#prepared || this.#preparing || this.#waiting.length === 0) return
+    this.#preparing = true
+    void this.#batch.prepare(this.#waiting.splice(0, this.#group!.most)).then(prepared => {
+      this.#preparing = false
+      this.#prepared = prepared
       this.#pump()
     })
   }
 
-  async #together(named: readonly Named[]): Promise<void> {
+  async #together(prepared: Prepared): Promise<void> {
     let first = true
     const next = (): void => {
       if (!first) return
@@ -75,8 +77,11 @@ export class TransactionQueue {
     }
     this.#beginning = true
     this.#batches++
-    const timer = this.#session.clock.after(this.#group!.within, next, false)
-    const { again, alone } = await this.#batch.run(named, { granted: () => this.#nameNext(), sent: next })
+    const timer = this.#session.clock.after(KEPT_BACK, next, false)
+    const { again, alone } = await this.#batch.run(prepared, {
+      granted: () => this.#prepareNext(),
+      sent: next,
+    })
     this.#batches--
     for (const member of again) this.#limit(member)
     this.#waiting.unshift(...again)
@@ -89,10 +94,11 @@ export class TransactionQueue {
   #limit(member: Member): void {
     if (member.settled || member.stopWaiting) return
     const { wait, signal } = member.ask
+    const engine = this.#session.engine.name
     const timedOut = (): void =>
-      member.reject(new TimedOutError(`the transaction got no locks within ${wait} ms`))
+      member.reject(new TimedOutError(`the transaction got no locks within ${wait} ms`, { engine }))
     const aborted = (): void =>
-      member.reject(new AbortedError('the transaction was aborted', { cause: signal?.reason }))
+      member.reject(new AbortedError('the transaction was aborted', { engine, cause: signal?.reason }))
     if (signal?.aborted) return aborted()
     const timer = wait < Infinity ? this.#session.clock.after(wait, timedOut, true) : undefined
     signal?.addEventListener('abort', aborted)
@@ -106,7 +112,9 @@ export class TransactionQueue {
   async #alone(member: Member): Promise<void> {
     let left: readonly Member[] = [member]
     while (left.length > 0) {
-      const { again, alone } = await this.#batch.run(await this.#batch.name(left), UNWATCHED)
+      const prepared = await this.#batch.prepare(left)
+      if (!prepared) return
+      const { again, alone } = await this.#batch.run(prepared, UNWATCHED)
       left = [...again, ...alone]
     }
   }

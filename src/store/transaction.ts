@@ -43,6 +43,14 @@ export class Overlay {
     return this.#read.get(key)!
   }
 
+  /** Whether these versions were read here and nothing was written over them since. */
+  stands(versions: ReadonlyMap<string, number>): boolean {
+    for (const [key, version] of versions) {
+      if (this.#read.get(key)?.version !== version || this.#written.has(key)) return false
+    }
+    return true
+  }
+
   /** Takes over what one transaction wrote. */
   apply(writes: ReadonlyMap<string, string | undefined>): void {
     for (const [key, value] of writes) this.#written.set(key, value)

@@ -73,7 +73,7 @@ export class WideRequests {
   }
 
   get(id: string): TicketedRequest | undefined {
-    this.#read()
+    if (!this.#current) this.#readOne(id)
     return this.#requests.get(id)
   }
 
@@ -115,6 +115,21 @@ export class WideRequests {
     this.#changed.add(wide)
   }
 
+  /** Reads what can have changed of one request: to claim what was reserved, the others don't matter. */
+  #readOne(id: string): void {
+    const known = this.#requests.get(id)
+    const row = this.#sql.one.get(id) as unknown as Row | undefined
+    if (known && row && known.downgraded === Boolean(row[9])) this.#update(known, row)
+    else this.#read()
+  }
+
+  #update(known: WideRequest, [, , , phase, expires, lease, number]: Row): void {
+    known.phase = phase
+    known.expires = expires
+    known.lease = lease
+    known.number = number
+  }
+
   #read(): void {
     if (this.#current) return
     this.#current = true
@@ -125,7 +140,7 @@ export class WideRequests {
       gone.delete(id)
       const known = this.#requests.get(id)
       if (known && known.downgraded === Boolean(downgraded)) {
-        Object.assign(known, { phase, expires, lease, number })
+        this.#update(known, row as unknown as Row)
         continue
       }
       if (known) this.#unindex(known)
@@ -169,6 +184,9 @@ function statements(connection: Connection) {
   return {
     all: connection.prepare(
       'select id, ticket, session, phase, expires, lease, number, label, since, downgraded from requests order by ticket',
+    ),
+    one: connection.prepare(
+      'select id, ticket, session, phase, expires, lease, number, label, since, downgraded from requests where id = ?',
     ),
     claims: connection.prepare('select claims from claims where id = ?'),
     add: connection.prepare('insert into requests values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)'),
