@@ -139,6 +139,8 @@ export class WideRequests {
         row as unknown as Row
       gone.delete(id)
       const known = this.#requests.get(id)
+      // What this operation has changed since it read the one request is newer than the row.
+      if (known && this.#changed.has(known)) continue
       if (known && known.downgraded === Boolean(downgraded)) {
         this.#update(known, row as unknown as Row)
         continue
