@@ -138,8 +138,8 @@ export class Store {
       changed = true
       notify()
     }
-    signal?.addEventListener('abort', touch)
     const stop = await this.#session.watch(this.#key(key), touch)
+    signal?.addEventListener('abort', touch)
     try {
       let last: number | undefined
       while (!signal?.aborted) {
@@ -147,9 +147,10 @@ export class Store {
         changed = false
         if (signal?.aborted) return
         const entry = await this.get<T>(key)
+        const version = entry?.version ?? 0
         // Several changes may have been told one by one and read as one.
-        if (entry?.version !== last || last === undefined) yield entry
-        last = entry?.version ?? 0
+        if (version !== last) yield entry
+        last = version
       }
     } finally {
       stop()

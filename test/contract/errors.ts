@@ -82,7 +82,7 @@ export function errors(fixture: EngineFixture): void {
       await one.mutex('s/k').acquire()
       for (const options of [{}, { group: { most: 4, within: 5 } }]) {
         const waiting = other.store('s', options).transaction(['k'], () => 1, { wait: 20 })
-        await expectError(waiting, TimedOutError, 'TIMED_OUT', 's/k', other)
+        await expectError(waiting, TimedOutError, 'TIMED_OUT', undefined, other)
       }
     })
 
@@ -104,7 +104,7 @@ export function errors(fixture: EngineFixture): void {
         const controller = new AbortController()
         const waiting = other.store('s', options).transaction(['k'], () => 1, { signal: controller.signal })
         setTimeout(() => controller.abort(reason), 20)
-        const late = await expectError(waiting, AbortedError, 'ABORTED', 's/k', other)
+        const late = await expectError(waiting, AbortedError, 'ABORTED', undefined, other)
         expect(late.cause).toBe(reason)
       }
     })

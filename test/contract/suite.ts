@@ -10,6 +10,7 @@ import { givingUp } from './giving-up.js'
 import { order } from './order.js'
 import { quiet } from './quiet.js'
 import { release } from './release.js'
+import { safeState } from './safe-state.js'
 import { waking } from './waking.js'
 import { wholeness } from './wholeness.js'
 
@@ -28,5 +29,6 @@ export function contractSuite(fixture: EngineFixture): void {
     errors(fixture)
     clocks(fixture)
     quiet(fixture)
+    safeState(fixture)
   })
 }
