@@ -74,7 +74,7 @@ Exit status:
 The classic limits are --lock-wait 10ms --lease 2m --lock-tries 10 --attempts 3.`
 
 function command(): Command {
-  return new Command('trains')
+  return new Command('signalbox trains')
     .description(
       'Drives the trains of a timetable through shared locations: worker processes apply its messages under locks, ' +
         'and the result is compared with a serial one.',

@@ -1,0 +1,115 @@
+import { accessSync, constants, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { CommanderError } from 'commander'
+import { InvalidArgumentError } from 'signalbox'
+import { DeadLetterFile } from './dead-letters.js'
+import { openSource } from './input/open-source.js'
+import { Rejections } from './input/rejections.js'
+import { InputError } from './input/source.js'
+import { Log, type LineSink } from './log/log.js'
+import { LogFile } from './log/log-file.js'
+import { MessageRegistry } from './messages/registry.js'
+import { readOptions, type Settings } from './options.js'
+import { EXIT, exitStatus } from './report/report.js'
+import { textReport } from './report/text-report.js'
+import { Run, withoutPassword } from './run.js'
+import { forkWorkers } from './supervisor/worker-process.js'
+import { openTracker } from './tracker.js'
+
+/**
+ * Carries out the command line of the tracker and gives its exit status. Standard input may be open still afterwards, so
+ * the caller has to end the process.
+ */
+export async function trains(args: readonly string[]): Promise<number> {
+  let settings: Settings
+  try {
+    settings = readOptions(args)
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error
+    return error.exitCode === 0 ? EXIT.fine : EXIT.badInput
+  }
+  try {
+    return await track(settings)
+  } catch (error) {
+    const badInput = error instanceof InputError || error instanceof InvalidArgumentError
+    process.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`)
+    return badInput ? EXIT.badInput : EXIT.brokeOff
+  }
+}
+
+async function track(settings: Settings): Promise<number> {
+  const { json } = settings
+  if (json !== undefined) checkWritable(json)
+  const sink = logSink(settings.logFile)
+  const log = new Log(sink, settings.logLevel)
+  const rejections = new Rejections()
+  const source = await openSource(settings.input, new MessageRegistry(), rejection => {
+    rejections.add(rejection)
+    log.warn('rejected', { ...rejection })
+  })
+  const tracker = await openTracker(settings.engine, 'trains supervisor', settings.use)
+  try {
+    const deadLetters = new DeadLetterFile(settings.deadLetters)
+    const startWorker = forkWorkers(new URL('./worker.js', import.meta.url))
+    const output = process.stdout
+    const run = await Run.prepare({
+      settings,
+      source,
+      rejections,
+      tracker,
+      startWorker,
+      deadLetters,
+      log,
+      output,
+    })
+    stopOnSignals(run)
+    output.write(
+      `${source.description}; ${settings.processes} workers on ${withoutPassword(settings.engine)}\n`,
+    )
+    const report = await run.deliver()
+    if (!report) return EXIT.interrupted
+    output.write(textReport(report, source.locationNames, deadLetters.path))
+    if (json !== undefined) writeFileSync(json, `${JSON.stringify(report, undefined, 2)}\n`)
+    return exitStatus(report)
+  } finally {
+    await tracker.close()
+    if (sink instanceof LogFile) sink.close()
+  }
+}
+
+/** The first signal lets what was read be finished, a second one ends everything at once. */
+function stopOnSignals(run: Run): void {
+  let signals = 0
+  const stop = () => {
+    if (++signals === 1) {
+      process.stderr.write('\nstopping: finishing what is under way; once more to end at once\n')
+      run.stop()
+    } else {
+      run.abandon()
+      process.exit(EXIT.interrupted)
+    }
+  }
+  process.on('SIGINT', stop)
+  process.on('SIGTERM', stop)
+}
+
+function logSink(path: string | undefined): LineSink {
+  if (path === undefined) return process.stderr
+  try {
+    return LogFile.open(path)
+  } catch (error) {
+    throw new InputError(`can't write the log: ${error instanceof Error ? error.message : path}`, {
+      cause: error,
+    })
+  }
+}
+
+function checkWritable(path: string): void {
+  try {
+    accessSync(dirname(path), constants.W_OK)
+  } catch (error) {
+    throw new InputError(`can't write ${path}: ${error instanceof Error ? error.message : ''}`, {
+      cause: error,
+    })
+  }
+}
