@@ -17,6 +17,9 @@ import { TaskFrames } from './locks/task-frames.js'
 /** Lines that nobody uses are kept for the next caller of their claim set, until there are this many. */
 const IDLE_LINES = 1024
 
+/** Windows that end within so many milliseconds are looked after together. */
+const SERVE_EVERY = CLAIM_WINDOW / 10
+
 /** One engine session and what hangs on it: the local lines, the lease keeper, and who is to be told what. */
 export class Session implements Listener {
   readonly keeper: LeaseKeeper
@@ -29,7 +32,8 @@ export class Session implements Listener {
   /** Lines with a request in the engine's queue, by request id. */
   readonly #queued = new Map<string, Line>()
   readonly #watchers = new Map<string, Set<() => void>>()
-  readonly #toServe = new Set<string>()
+  /** Reserved keys by when their windows are over. */
+  readonly #toServe = new Map<number, Set<string>>()
   #requests = 0
   #sweepAt = IDLE_LINES
   /** Grants in use, for a close that drains. */
@@ -159,11 +163,13 @@ export class Session implements Listener {
   }
 
   reserved(key: string): void {
-    if (this.#toServe.size === 0) {
-      // One look for all reservations of a window: whoever was woken and did not claim is dropped then.
-      this.clock.after(CLAIM_WINDOW * 1.1, () => this.#serveReserved(), false)
-    }
-    this.#toServe.add(key)
+    const now = this.clock.now()
+    const at = Math.ceil((now + CLAIM_WINDOW) / SERVE_EVERY) * SERVE_EVERY
+    const others = this.#toServe.get(at)
+    if (others) return void others.add(key)
+    this.#toServe.set(at, new Set([key]))
+    // Whoever was woken and has not claimed by then is dropped.
+    this.clock.after(at - now, () => this.#serveReserved(at), false)
   }
 
   changed(key: string): void {
@@ -188,9 +194,9 @@ export class Session implements Listener {
     return new ClosedError('the box was closed', { engine: this.engine.name })
   }
 
-  #serveReserved(): void {
-    const keys = [...this.#toServe]
-    this.#toServe.clear()
+  #serveReserved(at: number): void {
+    const keys = [...this.#toServe.get(at)!]
+    this.#toServe.delete(at)
     if (!this.ending) this.background({ type: 'serve', keys })
   }
 
