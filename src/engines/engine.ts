@@ -178,7 +178,7 @@ export type Standing =
       readonly place: number
       /** When looking again can be worth while, if nothing is heard until then: milliseconds from now. */
       readonly lookAgain: number
-      /** The sessions that stand before it, for engines that can prove a session dead. */
+      /** All sessions that stand before it on any of its keys, for engines that can prove a session dead. */
       readonly behind: readonly string[]
     }
   /** Not granted, and nothing left behind. */

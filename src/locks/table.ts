@@ -355,27 +355,22 @@ export class LockTable {
     let next = Infinity
     const behind = new Set<string>()
     for (const { key } of request.claims) {
-      const front: Request[] = []
-      let isNext = false
+      let inFront = 0
+      let queued = false
       for (const { request: other } of this.#state.queue(key)!) {
-        isNext = other === request
-        if (isNext || (other.phase === 'waiting' && front.length > 0)) break
-        front.push(other)
+        if (other === request) break
+        // Nobody ever comes in before it, so it knows now whose death could matter to it.
+        behind.add(other.session)
+        queued ||= inFront++ > 0 && other.phase === 'waiting'
+        // Several may hold the key, and any of them may be the one whose end makes room.
+        if (!queued) next = Math.min(next, other.expires - now)
       }
-      // Several may hold the key, and any of them may be the one whose end makes room.
-      for (const other of front) next = Math.min(next, other.expires - now)
-      // Who is next on the key watches all of them, those further back the first.
-      for (const other of isNext ? front : front.slice(0, 1)) behind.add(other.session)
     }
     let place = 0
-    let previous: Request | undefined
     for (const entry of this.#state.queue(request.claims[0]!.key)!) {
       if (entry.request === request) break
-      previous = entry.request
       place++
     }
-    // Whoever stands just before it may be the holder that it has to watch next.
-    if (previous) behind.add(previous.session)
     const lookAgain =
       request.phase === 'reserved' ? 0 : Math.min(next + place * LOOK_STAGGER, request.lease * HEARD_OF)
     return { state: 'queued', id: request.id, place, lookAgain: Math.max(lookAgain, 0), behind: [...behind] }

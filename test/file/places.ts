@@ -1,0 +1,59 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach } from 'vitest'
+import { open, type Box } from '../../src/index.js'
+import { RemoteBox } from './remote-box.js'
+
+/** A folder for one test, with boxes on it in this process, in others and in threads; all end with the test. */
+export class Place {
+  readonly folder = mkdtempSync(join(tmpdir(), 'signalbox-file-'))
+  readonly #boxes: Box[] = []
+  readonly #remote: RemoteBox[] = []
+
+  get url(): string {
+    return `file:${this.folder}`
+  }
+
+  async box(query = ''): Promise<Box> {
+    const box = await open(this.url + query)
+    this.#boxes.push(box)
+    return box
+  }
+
+  async process(): Promise<RemoteBox> {
+    const box = await RemoteBox.inProcess(this.url)
+    this.#remote.push(box)
+    return box
+  }
+
+  async thread(): Promise<RemoteBox> {
+    const box = await RemoteBox.inThread(this.url)
+    this.#remote.push(box)
+    return box
+  }
+
+  async processes<N extends number>(count: N): Promise<RemoteBox[]> {
+    return Promise.all(Array.from({ length: count }, () => this.process()))
+  }
+
+  async end(): Promise<void> {
+    // Killing also ends one that is stopped.
+    await Promise.all(this.#remote.map(box => box.kill()))
+    await Promise.all(this.#boxes.map(box => box.close()))
+    rmSync(this.folder, { recursive: true, force: true })
+  }
+}
+
+const places: Place[] = []
+
+/** A place that ends with the test that asks for it. */
+export function place(): Place {
+  const made = new Place()
+  places.push(made)
+  return made
+}
+
+afterEach(async () => {
+  for (const made of places.splice(0)) await made.end()
+})

@@ -1,0 +1,130 @@
+import { fork, type ChildProcess } from 'node:child_process'
+import { Worker } from 'node:worker_threads'
+import { systemClock } from '../../src/clock.js'
+import type { Answer, Call, Verbs } from './box.process.js'
+import { builtProgram } from './built-program.js'
+
+type Result<V extends keyof Verbs> = Awaited<ReturnType<Verbs[V]>>
+
+/** What went wrong in the other process. */
+export class RemoteError extends Error {
+  readonly code: unknown
+
+  constructor({ name, code, message }: NonNullable<Answer['error']>) {
+    super(message)
+    this.name = name
+    this.code = code
+  }
+}
+
+/** A box in a process, or in a thread, of its own. */
+export class RemoteBox {
+  /** The session id of its box. */
+  session = ''
+  readonly #program: ChildProcess | Worker
+  readonly #calls = new Map<number, { resolve(result: unknown): void; reject(error: Error): void }>()
+  #last = 0
+  readonly #ended: Promise<void>
+  #onInside: (() => void) | undefined
+
+  private constructor(program: ChildProcess | Worker) {
+    this.#program = program
+    this.#ended = new Promise(resolve => {
+      program.once('exit', () => {
+        for (const { reject } of this.#calls.values()) reject(new Error('the process has ended'))
+        this.#calls.clear()
+        resolve()
+      })
+    })
+    program.on('message', (message: Answer | { inside: true }) => this.#receive(message))
+  }
+
+  /** Starts a process and opens a box in it. */
+  static async inProcess(url: string): Promise<RemoteBox> {
+    const child = fork(builtProgram('test/file/box.process.js'), [], {
+      serialization: 'advanced',
+      execArgv: [],
+      stdio: ['ignore', 2, 2, 'ipc'],
+    })
+    return RemoteBox.#opened(new RemoteBox(child), url)
+  }
+
+  /** Starts a worker thread of this process and opens a box in it. */
+  static async inThread(url: string): Promise<RemoteBox> {
+    return RemoteBox.#opened(new RemoteBox(new Worker(builtProgram('test/file/box.process.js'))), url)
+  }
+
+  static async #opened(box: RemoteBox, url: string): Promise<RemoteBox> {
+    box.session = await box.call('open', url)
+    return box
+  }
+
+  get pid(): number {
+    return this.#child.pid!
+  }
+
+  call<V extends keyof Verbs>(verb: V, ...args: Parameters<Verbs[V]>): Promise<Result<V>> {
+    const id = ++this.#last
+    const call: Call = { id, verb, args }
+    return new Promise((resolve, reject) => {
+      this.#calls.set(id, { resolve, reject })
+      if (this.#program instanceof Worker) this.#program.postMessage(call)
+      else this.#program.send(call)
+    })
+  }
+
+  /** Takes a mutex over these keys. */
+  mutex(name: string, keys: readonly string[], options?: Parameters<Verbs['acquire']>[2]) {
+    const claims = keys.map(key => ({ key, mode: 'exclusive' as const }))
+    return this.call('acquire', name, claims, options)
+  }
+
+  /** Releases a grant; gives the clock time before. */
+  release(name: string): Promise<number> {
+    return this.call('release', name)
+  }
+
+  /** Resolves when the function of `transactionOver` is being run. */
+  inside(): Promise<void> {
+    return new Promise(resolve => (this.#onInside = resolve))
+  }
+
+  /** Kills it, and tells when: clock time before the kill. */
+  async kill(): Promise<number> {
+    const at = systemClock.now()
+    if (this.#program instanceof Worker) await this.#program.terminate()
+    else {
+      this.#program.kill('SIGKILL')
+      await this.#ended
+    }
+    return at
+  }
+
+  /** Stops the process. */
+  freeze(): void {
+    this.#child.kill('SIGSTOP')
+  }
+
+  /** Lets a stopped process go on. */
+  thaw(): void {
+    this.#child.kill('SIGCONT')
+  }
+
+  /** Resolves when it has ended by itself. */
+  get ended(): Promise<void> {
+    return this.#ended
+  }
+
+  get #child(): ChildProcess {
+    if (this.#program instanceof Worker) throw new Error('a thread has no process of its own')
+    return this.#program
+  }
+
+  #receive(message: Answer | { inside: true }): void {
+    if ('inside' in message) return this.#onInside?.()
+    const call = this.#calls.get(message.id)
+    this.#calls.delete(message.id)
+    if (message.error) call?.reject(new RemoteError(message.error))
+    else call?.resolve(message.result)
+  }
+}

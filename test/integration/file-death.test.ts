@@ -1,0 +1,144 @@
+import { expect, test } from 'vitest'
+import { systemClock } from '../../src/clock.js'
+import { pause, queued, until } from '../contract/time.js'
+import { place } from '../file/places.js'
+import type { RemoteBox } from '../file/remote-box.js'
+
+/** Leases are far longer than these tests take, so whatever is freed was freed because a death was noticed. */
+const LONG = { lease: 60_000 }
+
+/** Kills the box and gives the milliseconds until the grant that somebody waits for was there. */
+async function handOver(dead: RemoteBox, waiting: Promise<{ at: number }>): Promise<number> {
+  const killed = await dead.kill()
+  return (await waiting).at - killed
+}
+
+function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[values.length >> 1]!
+}
+
+test('what a killed process held is free at once', async () => {
+  const here = place()
+  const watcher = await here.box()
+  const waiter = await here.process()
+  const times: number[] = []
+  for (let kill = 0; kill < 9; kill++) {
+    const holder = await here.process()
+    await holder.mutex('it', ['a', 'b'], LONG)
+    const waiting = waiter.mutex('it', ['a', 'b'], LONG)
+    await queued(watcher, 'a', 1)
+    times.push(await handOver(holder, waiting))
+    await waiter.release('it')
+  }
+  console.log('hand-over after SIGKILL, ms:', times.map(time => time.toFixed(1)).join(' '))
+  expect(median(times)).toBeLessThan(100)
+  expect(Math.max(...times)).toBeLessThan(500)
+})
+
+test('a killed waiter holds nobody up', async () => {
+  const here = place()
+  const watcher = await here.box()
+  const [first, second, third] = (await here.processes(3)) as [RemoteBox, RemoteBox, RemoteBox]
+  await first.mutex('it', ['a'], LONG)
+  void second.mutex('it', ['a'], LONG).catch(() => undefined)
+  await queued(watcher, 'a', 1)
+  const waiting = third.mutex('it', ['a'], LONG)
+  await queued(watcher, 'a', 2)
+  await second.kill()
+  await queued(watcher, 'a', 1)
+  const released = await first.release('it')
+  expect((await waiting).at - released).toBeLessThan(500)
+})
+
+test('the one after a waiter that gave up notices the death of the holder', async () => {
+  const here = place()
+  const watcher = await here.box()
+  const [first, second, third, fourth] = (await here.processes(4)) as [
+    RemoteBox,
+    RemoteBox,
+    RemoteBox,
+    RemoteBox,
+  ]
+  await first.mutex('it', ['a'], LONG)
+  const next = second.mutex('it', ['a'], LONG)
+  await queued(watcher, 'a', 1)
+  const given = third.mutex('it', ['a'], LONG)
+  await queued(watcher, 'a', 2)
+  const waiting = fourth.mutex('it', ['a'], LONG)
+  await queued(watcher, 'a', 3)
+  await first.release('it')
+  await next
+  const gone = expect(given).rejects.toMatchObject({ code: 'CLOSED' })
+  await third.call('close')
+  await gone
+  await queued(watcher, 'a', 1)
+  expect(await handOver(second, waiting)).toBeLessThan(500)
+})
+
+test('of several keys, the death of whoever holds any of them later is noticed', async () => {
+  const here = place()
+  const watcher = await here.box()
+  const [a, b, later, both] = (await here.processes(4)) as [RemoteBox, RemoteBox, RemoteBox, RemoteBox]
+  await a.mutex('it', ['a'], LONG)
+  await b.mutex('it', ['b'], LONG)
+  const next = later.mutex('it', ['b'], LONG)
+  await queued(watcher, 'b', 1)
+  const waiting = both.mutex('it', ['a', 'b'], LONG)
+  await queued(watcher, 'b', 2)
+  await b.release('it')
+  await next
+  await a.release('it')
+  await pause(50)
+  expect(await handOver(later, waiting)).toBeLessThan(500)
+})
+
+test('the death of any of several readers lets the writer in', async () => {
+  const here = place()
+  const watcher = await here.box()
+  const readers = await here.processes(4)
+  for (const [place, reader] of readers.entries()) {
+    await reader.call('acquire', 'it', [{ key: 'a', mode: 'shared' }], { ...LONG, label: `reader ${place}` })
+  }
+  const writer = await here.process()
+  const waiting = writer.mutex('it', ['a'], LONG)
+  await queued(watcher, 'a', 1)
+  for (const reader of [readers[0]!, readers[3]!, readers[1]!]) await reader.release('it')
+  expect(await handOver(readers[2]!, waiting)).toBeLessThan(500)
+})
+
+test('a killed thread frees at once what it held, and its process lives on', async () => {
+  const here = place()
+  const watcher = await here.box()
+  const [dead, alive] = [await here.thread(), await here.thread()]
+  const process = await here.process()
+  await dead.mutex('it', ['a'], LONG)
+  const waiting = process.mutex('it', ['a'], LONG)
+  await queued(watcher, 'a', 1)
+  const behind = alive.mutex('it', ['a'], LONG)
+  await queued(watcher, 'a', 2)
+  expect(await handOver(dead, waiting)).toBeLessThan(500)
+  const released = await process.release('it')
+  expect((await behind).at - released).toBeLessThan(500)
+})
+
+test('a revoked session has lost its grants, and who waited runs', async () => {
+  const here = place()
+  const watcher = await here.box()
+  const [holder, waiter] = (await here.processes(2)) as [RemoteBox, RemoteBox]
+  await holder.mutex('it', ['a'], LONG)
+  await holder.mutex('other', ['b', 'c'], LONG)
+  const waiting = waiter.mutex('it', ['a', 'b'], LONG)
+  await queued(watcher, 'a', 1)
+  const at = systemClock.now()
+  expect(await watcher.revoke(holder.session)).toBe(2)
+  expect((await waiting).at - at).toBeLessThan(500)
+  // It is told, but a hint has no time limit.
+  await until('the holder knows', async () =>
+    holder.call('assertHeld', 'it').then(
+      () => false,
+      (error: unknown) => (error as { code?: unknown }).code === 'LOST',
+    ),
+  )
+  await expect(holder.release('other')).rejects.toMatchObject({ code: 'LOST' })
+  await waiter.call('assertHeld', 'it')
+})
