@@ -78,6 +78,10 @@ interface Reading {
 export interface Progress {
   /** Its locks are held, and its functions are about to be called. */
   granted(): void
+  /** Whether a later batch has begun: what this one left over would come after that. */
+  overtaken(): boolean
+  /** Its functions were called, but for these members, whose turn comes again before anybody who came later. */
+  left(again: readonly Member[]): void
   /** Its commit has been sent: what is asked of the engine now travels with it. */
   sent(): void
 }
@@ -128,6 +132,12 @@ export class Batch {
     }
   }
 
+  /** The members of a batch that is not to be run as it is. */
+  unprepare({ named }: Prepared): readonly Member[] {
+    for (const { member } of named) member.attempts--
+    return named.map(({ member }) => member)
+  }
+
   /** Takes all keys, calls the functions and commits. */
   async run({ named, read, line }: Prepared, progress: Progress): Promise<Leftover> {
     let grant: TurnGrant
@@ -139,10 +149,11 @@ export class Batch {
     }
     progress.granted()
     const overlay = new Overlay(read.keys, grant.read!)
-    const work = (): Promise<Worked> => this.#work(grant, overlay, named, read.ids)
+    const work = (): Promise<Worked> => this.#work(grant, overlay, named, read.ids, progress)
     const { frames } = this.#session
     // Only the functions run as tasks that hold these locks; what follows the commit belongs to nobody.
     const { done, again } = await (frames ? frames.run(line.set, grant, work) : work())
+    progress.left(again)
     const alone =
       done.length > 0 ? await this.#commit(line, grant, overlay, done, progress) : await this.#release(grant)
     return { again, alone }
@@ -186,7 +197,8 @@ export class Batch {
   #acquire(line: Line, named: readonly Named[], read: ReadSet): Promise<TurnGrant> {
     const [first] = named
     // What waits on its own lets the line end its wait; members of a group do so themselves.
-    const ask = named.length === 1 && !first!.member.stopWaiting ? first!.member.ask : this.#commonAsk(named)
+    const { stopWaiting, settled, ask: own } = first!.member
+    const ask = named.length === 1 && !stopWaiting && !settled ? own : this.#commonAsk(named)
     return this.#session.acquire(line, { ...ask, read })
   }
 
@@ -212,6 +224,7 @@ export class Batch {
     overlay: Overlay,
     named: readonly Named[],
     ids: readonly RecordedId[],
+    progress: Progress,
   ): Promise<Worked> {
     const read = grant.read!
     const committed = new Set(ids.filter((_, index) => read.seen[index]).map(idText))
@@ -224,8 +237,9 @@ export class Batch {
       member.onSettled = undefined
       if (member.settled) continue
       const id = this.#idOf(one).map(idText)[0]
+      const late = index > 0 && this.#session.clock.now() >= until && !progress.overtaken()
       // Whether the same change a few places before goes through is known only after the commit.
-      if ((index > 0 && this.#session.clock.now() >= until) || (id !== undefined && underWay.has(id))) {
+      if (late || (id !== undefined && underWay.has(id))) {
         again.push(member)
         continue
       }

@@ -15,7 +15,12 @@ const MOST_BATCHES = 4
 /** How long a batch keeps the next one back while it waits: milliseconds. Of two in the queue neither is full. */
 const KEPT_BACK = 250
 
-const UNWATCHED: Progress = { granted: () => undefined, sent: () => undefined }
+const UNWATCHED: Progress = {
+  granted: () => undefined,
+  overtaken: () => false,
+  left: () => undefined,
+  sent: () => undefined,
+}
 
 /** Runs transactions: each on its own, or those that come together in batches. */
 export class TransactionQueue {
@@ -28,7 +33,10 @@ export class TransactionQueue {
   /** The next batch, prepared while the last one works, so that its request travels with the commit of that one. */
   #prepared: Prepared | undefined
   #preparing = false
+  /** How many were put before those that are being prepared. */
+  #putBefore = 0
   #batches = 0
+  #begun = 0
 
   /** @param group undefined: each transaction on its own. */
   constructor(session: Session, prefix: string, group: GroupOptions | undefined) {
@@ -59,9 +67,12 @@ export class TransactionQueue {
   #prepareNext(): void {
     if (this.#prepared || this.#preparing || this.#waiting.length === 0) return
     this.#preparing = true
+    this.#putBefore = 0
     void this.#batch.prepare(this.#waiting.splice(0, this.#group!.most)).then(prepared => {
       this.#preparing = false
-      this.#prepared = prepared
+      if (prepared && this.#putBefore > 0) {
+        this.#waiting.splice(this.#putBefore, 0, ...this.#batch.unprepare(prepared))
+      } else this.#prepared = prepared
       this.#pump()
     })
   }
@@ -77,17 +88,28 @@ export class TransactionQueue {
     }
     this.#beginning = true
     this.#batches++
+    const place = ++this.#begun
     const timer = this.#session.clock.after(KEPT_BACK, next, false)
-    const { again, alone } = await this.#batch.run(prepared, {
+    const { alone } = await this.#batch.run(prepared, {
       granted: () => this.#prepareNext(),
+      overtaken: () => this.#begun > place,
+      left: again => this.#putFirst(again),
       sent: next,
     })
     this.#batches--
-    for (const member of again) this.#limit(member)
-    this.#waiting.unshift(...again)
     for (const member of alone) await this.#alone(member)
     next()
     this.#pump()
+  }
+
+  /** What a batch left over goes before all who came later, those that are prepared among them. */
+  #putFirst(again: readonly Member[]): void {
+    if (again.length === 0) return
+    for (const member of again) this.#limit(member)
+    const later = this.#prepared ? this.#batch.unprepare(this.#prepared) : []
+    this.#prepared = undefined
+    this.#waiting.unshift(...again, ...later)
+    this.#putBefore += again.length
   }
 
   /** Lets a member's own wait and signal end its wait, from the call until its function begins. */
