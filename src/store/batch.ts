@@ -28,7 +28,7 @@ export interface Member {
   readonly name: (read: ReadValue) => Promise<readonly string[]>
   readonly task: (transaction: Transaction) => unknown
   readonly ask: Ask
-  readonly id: string | undefined
+  readonly ids: readonly string[]
   readonly retention: number
   readonly mostAttempts: number
   attempts: number
@@ -60,6 +60,8 @@ export interface Prepared {
 /** A member whose function went through, waiting for the commit. */
 interface Done extends Omit<Named, 'basis'> {
   readonly result: unknown
+  /** Its ids that were not committed before. */
+  readonly record: readonly RecordedId[]
 }
 
 /** What came of calling the functions: those that went through, and those to try again. */
@@ -122,7 +124,7 @@ export class Batch {
     const named = all.filter(one => one !== undefined)
     if (named.length === 0) return undefined
     const keys = [...new Set(named.flatMap(one => one.keys))].map(key => this.#prefix + key).sort()
-    const ids = named.flatMap(one => this.#idOf(one))
+    const ids = named.flatMap(one => this.#idsOf(one))
     try {
       const set = claimSet(keys.map(key => ({ key, mode: 'exclusive' })))
       return { named, read: { keys, ids }, line: new Line(this.#session, set, 'transaction') }
@@ -190,8 +192,8 @@ export class Batch {
     return { keys, answer }
   }
 
-  #idOf({ member, keys }: Omit<Named, 'basis'>): RecordedId[] {
-    return member.id === undefined ? [] : [{ key: this.#prefix + keys[0]!, id: member.id }]
+  #idsOf({ member, keys }: Omit<Named, 'basis'>): RecordedId[] {
+    return member.ids.map(id => ({ key: this.#prefix + keys[0]!, id }))
   }
 
   #acquire(line: Line, named: readonly Named[], read: ReadSet): Promise<TurnGrant> {
@@ -236,39 +238,46 @@ export class Batch {
       const { member } = one
       member.onSettled = undefined
       if (member.settled) continue
-      const id = this.#idOf(one).map(idText)[0]
+      const texts = this.#idsOf(one).map(idText)
       const late = index > 0 && this.#session.clock.now() >= until && !progress.overtaken()
       // Whether the same change a few places before goes through is known only after the commit.
-      if (late || (id !== undefined && underWay.has(id))) {
+      if (late || texts.some(text => underWay.has(text))) {
         again.push(member)
         continue
       }
-      if (id !== undefined && committed.has(id)) {
+      if (texts.length > 0 && texts.every(text => committed.has(text))) {
         member.resolve({ applied: false })
         continue
       }
       member.stopWaiting?.()
-      const outcome = await this.#runOne(one, overlay, grant)
+      const outcome = await this.#runOne(one, overlay, grant, committed)
       if (outcome === 'moved') again.push(member)
       else if (outcome) {
         done.push(outcome)
-        if (id !== undefined) underWay.add(id)
+        for (const text of texts) underWay.add(text)
       }
     }
     return { done, again }
   }
 
   /** Runs one member's function; settles the member unless it went through or its keys have moved. */
-  async #runOne(one: Named, overlay: Overlay, grant: TurnGrant): Promise<Done | 'moved' | undefined> {
+  async #runOne(
+    one: Named,
+    overlay: Overlay,
+    grant: TurnGrant,
+    committed: ReadonlySet<string>,
+  ): Promise<Done | 'moved' | undefined> {
     const { member } = one
     try {
       const keys = overlay.stands(one.basis) ? one.keys : await this.#nameAgain(member, overlay)
       if (keys.some(key => !overlay.has(this.#prefix + key)) || keys[0] !== one.keys[0])
         return this.#moved(member, keys)
-      const transaction = new OverlayTransaction(overlay, grant, this.#prefix, keys)
+      const ids = this.#idsOf(one)
+      const before = new Set(ids.filter(id => committed.has(idText(id))).map(({ id }) => id))
+      const transaction = new OverlayTransaction(overlay, grant, this.#prefix, keys, before)
       const result = await member.task(transaction)
       overlay.apply(transaction.writes)
-      return { member, keys, result }
+      return { member, keys, result, record: ids.filter(({ id }) => !before.has(id)) }
     } catch (error) {
       member.reject(error)
       return undefined
@@ -319,7 +328,7 @@ export class Batch {
         return { key: full, version: overlay.read(full).version }
       }),
       writes: overlay.writes(),
-      record: done.flatMap(one => this.#idOf(one)),
+      record: done.flatMap(one => one.record),
       retention: Math.max(...done.map(({ member }) => member.retention)),
       release: true,
     }
@@ -366,7 +375,8 @@ export class Batch {
 
   #refused(member: Member, outcome: CommitOutcome, line: Line, overlay: Overlay): void {
     const engine = this.#session.engine.name
-    if (outcome.state === 'repeated') return member.resolve({ applied: false })
+    // Of several parts others may have made one and not the rest.
+    if (outcome.state === 'repeated' && member.ids.length === 1) return member.resolve({ applied: false })
     if (outcome.state !== 'conflict') {
       const key = line.set.title
       return member.reject(

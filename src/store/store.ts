@@ -1,7 +1,7 @@
 import { milliseconds, type Duration } from '../duration.js'
 import { AbortedError, InvalidArgumentError, shown } from '../errors.js'
-import { checkKey } from '../locks/claim.js'
-import { checkOptions, lockAsk, type LockOptions } from '../locks/lock-options.js'
+import { checkKey, LONGEST_KEY } from '../locks/claim.js'
+import { checkOptions, checkSignal, lockAsk, type LockOptions } from '../locks/lock-options.js'
 import type { Session } from '../session.js'
 import type { Member, ReadValue, TransactionKeys, TransactionOutcome } from './batch.js'
 import type { Transaction } from './transaction.js'
@@ -29,9 +29,11 @@ export interface StoreOptions {
 export interface TransactionOptions extends Omit<LockOptions, 'reentrant' | 'renew'> {
   /**
    * Makes it idempotent: the id is recorded with the first key that was named, and a later transaction with the same
-   * first key and id does nothing, also when the key was deleted meanwhile.
+   * first key and id does nothing, also when the key was deleted meanwhile. Several ids stand for several parts that
+   * are committed together: a part that was committed before is told by `Transaction.committed`, and the transaction
+   * does nothing when all were.
    */
-  id?: string | undefined
+  id?: string | readonly string[] | undefined
   /** How long the id is kept; default one day. */
   retention?: Duration | undefined
   /** How often keys that are found by reading may be named anew because they moved; default 10. */
@@ -132,6 +134,7 @@ export class Store {
     key: string,
     signal?: AbortSignal,
   ): AsyncGenerator<StoreEntry<T> | undefined, void, void> {
+    checkSignal(signal)
     let changed = true
     let notify = (): void => undefined
     const touch = (): void => {
@@ -178,7 +181,10 @@ export class Store {
 
   #key(key: string): string {
     checkKey('key', key)
-    return this.#prefix + key
+    const full = this.#prefix + key
+    // Its lock goes by this name, and the lock of whatever can be written can be taken, too.
+    if (full.length > LONGEST_KEY) checkKey('key with its store', full)
+    return full
   }
 
   #member(
@@ -193,7 +199,8 @@ export class Store {
     }
     checkOptions(options, ['wait', 'lease', 'signal', 'label', 'id', 'retention', 'attempts'])
     const { id, retention, attempts = DEFAULT_ATTEMPTS, ...lock } = options
-    if (id !== undefined) checkKey('id', id)
+    const ids = id === undefined ? [] : typeof id === 'string' ? [id] : checkIds(id)
+    for (const one of ids) checkKey('id', one)
     if (!Number.isSafeInteger(attempts) || attempts < 1) {
       throw new InvalidArgumentError(`attempts takes a whole number from 1, not ${shown(attempts)}`)
     }
@@ -208,7 +215,7 @@ export class Store {
       name: naming(keys),
       task,
       ask: lockAsk(lock),
-      id,
+      ids,
       retention:
         retention === undefined ? DEFAULT_RETENTION : milliseconds('retention', retention, RETENTION_BOUNDS),
       mostAttempts: attempts,
@@ -223,9 +230,13 @@ export class Store {
   }
 }
 
-function groupOptions({ group, ...others }: StoreOptions): GroupOptions | undefined {
-  checkOptions(others, [])
-  if (!group) return undefined
+function groupOptions(options: StoreOptions): GroupOptions | undefined {
+  checkOptions(options, ['group'])
+  const { group } = options
+  if (group === undefined) return undefined
+  if (typeof group !== 'object' || group === null) {
+    throw new InvalidArgumentError(`group takes an object with most and within, not ${shown(group)}`)
+  }
   checkOptions(group, ['most', 'within'])
   if (!Number.isSafeInteger(group.most) || group.most < 2 || group.most > MOST_TOGETHER) {
     throw new InvalidArgumentError(
@@ -246,6 +257,13 @@ function naming(keys: TransactionKeys): (read: ReadValue) => Promise<readonly st
   if (typeof keys === 'function') return async read => checkNamed(await keys(read))
   const named = checkNamed(keys)
   return () => Promise.resolve(named)
+}
+
+function checkIds(ids: unknown): readonly string[] {
+  if (!Array.isArray(ids) || ids.length === 0 || new Set(ids).size < ids.length) {
+    throw new InvalidArgumentError(`id takes text, or a list of different texts, not ${shown(ids)}`)
+  }
+  return ids as readonly string[]
 }
 
 function checkNamed(keys: readonly string[]): readonly string[] {

@@ -11,6 +11,8 @@ export interface Transaction {
   put(key: string, value: unknown): void
   /** Deletes at the commit; deleting an absent key is fine. */
   delete(key: string): void
+  /** Whether the part with this id, of several in the option `id`, was committed before and has to be left out. */
+  committed(id: string): boolean
   /** The fencing token under which the commit will be made. */
   readonly token: bigint
   /** Aborts when the locks are lost; the commit would be rejected. */
@@ -69,9 +71,20 @@ export class OverlayTransaction implements Transaction {
   readonly #grant: Grant
   readonly #prefix: string
   readonly #claimed: readonly string[]
+  readonly #committed: ReadonlySet<string>
 
-  /** @param claimed the keys that this transaction named, without the store's prefix. */
-  constructor(overlay: Overlay, grant: Grant, prefix: string, claimed: readonly string[]) {
+  /**
+   * @param claimed the keys that this transaction named, without the store's prefix.
+   * @param committed those of its ids that were committed before.
+   */
+  constructor(
+    overlay: Overlay,
+    grant: Grant,
+    prefix: string,
+    claimed: readonly string[],
+    committed: ReadonlySet<string>,
+  ) {
+    this.#committed = committed
     this.#overlay = overlay
     this.#grant = grant
     this.#prefix = prefix
@@ -89,6 +102,10 @@ export class OverlayTransaction implements Transaction {
 
   delete(key: string): void {
     this.writes.set(this.#full(key), undefined)
+  }
+
+  committed(id: string): boolean {
+    return this.#committed.has(id)
   }
 
   get token(): bigint {
