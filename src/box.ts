@@ -79,7 +79,8 @@ export class Box implements AsyncDisposable {
     const { label } = options
     if (label !== undefined) checkKey('label', label)
     const detectDeadlocks = flag('detectDeadlocks', options.detectDeadlocks, true)
-    const id = randomBytes(9).toString('base64url')
+    // On a command line a dash at the beginning would make it an option.
+    const id = randomBytes(9).toString('base64url').replace(/^-/, '_')
     const member = { session: id, host: hostname(), pid: process.pid, label }
     const session = new Session(id, engine, clock, detectDeadlocks)
     await engine.join(member, session)
@@ -129,9 +130,10 @@ export class Box implements AsyncDisposable {
 
   /**
    * The keys in use that begin with `prefix`, with holders and waiters, as they are in one moment.
-   * @throws UnavailableError, ClosedError
+   * @throws InvalidArgumentError, UnavailableError, ClosedError
    */
   async *inspect(prefix = ''): AsyncGenerator<LockReport, void, void> {
+    if (typeof prefix !== 'string') throw new InvalidArgumentError(`prefix takes text, not ${shown(prefix)}`)
     const requests = await this.#session.submit({ type: 'inspect', prefix })
     const byKey = new Map<string, RequestReport[]>()
     for (const request of requests) {
@@ -171,23 +173,27 @@ export class Box implements AsyncDisposable {
 
   /**
    * Ends the session: waiters are rejected with a ClosedError; what is held still is given back. Closing twice is
-   * harmless.
+   * harmless; closing without `drain` puts an end to draining.
    * @throws InvalidArgumentError
    */
   async close(options: CloseOptions = {}): Promise<void> {
     checkOptions(options, ['drain'])
-    await (this.#closing ??= this.#close(options.drain ?? false))
+    const { drain = false } = options
+    const most =
+      typeof drain === 'boolean'
+        ? drain && Infinity
+        : milliseconds('drain', drain, { least: 0, most: Infinity })
+    if (most === false) this.#session.close()
+    await (this.#closing ??= this.#close(most))
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
   }
 
-  async #close(drain: boolean | Duration): Promise<void> {
-    if (drain !== false) {
-      const most = drain === true ? Infinity : milliseconds('drain', drain, { least: 0, most: Infinity })
-      await this.#drained(most)
-    }
+  /** @param most how long to drain: milliseconds; false when the session has been closed without. */
+  async #close(most: number | false): Promise<void> {
+    if (most !== false) await this.#drained(most)
     this.#session.close()
     await this.#engine.leave()
   }

@@ -1,17 +1,26 @@
-import { mkdir } from 'node:fs/promises'
+import { mkdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import type { Clock } from '../../clock.js'
+import type { Clock, Timer } from '../../clock.js'
 import { ClosedError, IndeterminateError, SignalboxError, UnavailableError } from '../../errors.js'
 import type { Guarantees } from '../../guarantees.js'
 import { Decisions, type AnyEffect } from '../decisions.js'
-import type { Engine, Listener, Member, Operation, OutcomeOf, Standing } from '../engine.js'
+import type {
+  Engine,
+  Listener,
+  Member,
+  Operation,
+  OutcomeOf,
+  Read,
+  ReadOutcome,
+  Standing,
+} from '../engine.js'
 import { Database } from './database.js'
 import { loadSqlite, SqliteError } from './driver.js'
 import { FileState } from './file-state.js'
 import { fileGuarantees } from './guarantees.js'
 import { refuseNetworkFolder, thisMachine } from './machine.js'
 import { Mailbox } from './mailbox.js'
-import { prepareDatabase } from './prepare.js'
+import { prepareDatabase, refuseNamespace } from './prepare.js'
 
 /** How the file engine is used. */
 export interface FileOptions {
@@ -20,9 +29,14 @@ export interface FileOptions {
   readonly durable: boolean
 }
 
-const DATABASE = 'signalbox.db'
+/** The database within the folder. */
+export const DATABASE = 'signalbox.db'
 /** How long an operation waits for the database: milliseconds. */
 const PATIENCE = 10_000
+/** How long a new box watches all others, to find those that died alone: milliseconds. */
+const VISIT = 1000
+/** Others are watched until there are so many, whether anybody waits behind them or not. */
+const MOST_WATCHED = 64
 
 /** What is there while the session lasts. */
 interface Joined {
@@ -43,8 +57,13 @@ export class FileEngine implements Engine {
   #joined: Joined | undefined
   /** What the operation that is being carried out has to tell; read when it is done. */
   #effects: AnyEffect[] = []
+  /** How many operations are under way, and who waits for the last of them. */
+  #underway = 0
+  #onIdle: (() => void) | undefined
   /** By session: what ends the watch over it. */
   readonly #watched = new Map<string, () => void>()
+  #watchMost = MOST_WATCHED
+  #visit: Timer | undefined
   /** By own request that waits: the sessions that stand before it. */
   readonly #behind = new Map<string, readonly string[]>()
 
@@ -70,16 +89,23 @@ export class FileEngine implements Engine {
     let mailbox: Mailbox | undefined
     try {
       await this.#attempt('open', async () => {
-        await prepareDatabase(database, machine)
+        await prepareDatabase(database, machine, folder)
         mailbox = await Mailbox.open(folder, message => this.#receive(message))
       })
       const state = new FileState(database.connection, member.session)
       const decisions = new Decisions(state, effect => this.#effects.push(effect))
       const joined = { session: member.session, listener, database, mailbox: mailbox!, state, decisions }
-      await this.#attempt('open', () =>
-        database.run(() => state.join({ ...member, address: mailbox!.address })),
+      database.rolledBack = () => state.forget()
+      const sessions = await this.#attempt('open', () =>
+        database.run(() => {
+          refuseNamespace(database, machine)
+          const others = state.sessions()
+          state.join({ ...member, address: mailbox!.address })
+          return others
+        }),
       )
       this.#joined = joined
+      this.#meet(joined, sessions)
     } catch (error) {
       await mailbox?.close()
       await database.close()
@@ -90,19 +116,42 @@ export class FileEngine implements Engine {
   async submit<O extends Operation>(operation: O): Promise<OutcomeOf<O>> {
     const joined = this.#joined
     if (!joined) throw new ClosedError('the box was closed', { engine: this.name })
+    this.#underway++
+    try {
+      return await this.#run(joined, operation)
+    } finally {
+      if (--this.#underway === 0) this.#onIdle?.()
+    }
+  }
+
+  async leave(): Promise<void> {
+    const joined = this.#joined
+    if (!joined) return
+    // Nothing new is taken on; what is under way gets its true answer.
+    this.#joined = undefined
+    if (this.#underway > 0) await new Promise<void>(resolve => (this.#onIdle = resolve))
+    const { session, database, mailbox, state } = joined
+    try {
+      await this.#run(joined, { type: 'revoke', session })
+      await database.run(() => state.leave(session))
+    } catch {
+      // What is left is freed as that of a dead session: its socket refuses from now on.
+    }
+    this.#visit?.cancel()
+    for (const stop of this.#watched.values()) stop()
+    await mailbox.close()
+    await database.close().catch(() => undefined)
+  }
+
+  async #run<O extends Operation>(joined: Joined, operation: O): Promise<OutcomeOf<O>> {
     const { database, listener } = joined
     if (operation.type === 'read' && operation.ids.length === 0) {
-      // One statement sees one moment by itself, and needs no turn among the writers.
-      return this.#attempt('read', async () => joined.decisions.decide(operation, 0))
+      const read = await this.#attempt('read', async () => this.#readAlone(joined, operation))
+      if (read) return read as OutcomeOf<O>
     }
-    const done = await this.#attempt(operation.type, async () => {
-      try {
-        return await database.run(() => this.#carryOut(joined, operation))
-      } catch (error) {
-        joined.state.forget()
-        throw error
-      }
-    })
+    const done = await this.#attempt(operation.type, () =>
+      database.run(() => this.#carryOut(joined, operation)),
+    )
     const { outcome, effects, addresses } = done
     this.#settle(joined, operation, outcome)
     for (const effect of effects) this.#tell(joined, effect, addresses.get(effect.session))
@@ -115,36 +164,26 @@ export class FileEngine implements Engine {
     return outcome
   }
 
-  async leave(): Promise<void> {
-    const joined = this.#joined
-    if (!joined) return
-    const { session, database, mailbox, state } = joined
+  /** One statement sees one moment by itself, and needs no turn among the writers. */
+  #readAlone({ database, decisions }: Joined, read: Read): ReadOutcome | undefined {
     try {
-      await this.submit({ type: 'revoke', session })
-      await database.run(() => state.leave(session))
-    } catch {
-      // What is left is freed as that of a dead session: its socket refuses from now on.
+      database.check()
+      return decisions.decide(read, 0)
+    } catch (error) {
+      // After a writer was killed the log may have to be put in order first, which takes a turn.
+      if (error instanceof SqliteError && error.code === 'BUSY') return undefined
+      throw error
     }
-    this.#joined = undefined
-    for (const stop of this.#watched.values()) stop()
-    await mailbox.close()
-    await database.close().catch(() => undefined)
   }
 
   /** Runs inside the transaction, perhaps twice: it changes nothing but the database and what `begin` resets. */
   #carryOut<O extends Operation>({ state, decisions }: Joined, operation: O): Done<O> {
     const effects: AnyEffect[] = (this.#effects = [])
-    try {
-      state.begin()
-      const outcome = decisions.decide(operation, this.#clock.now())
-      state.flush()
-      const addresses = new Map(effects.map(({ session }) => [session, state.member(session)?.address]))
-      return { outcome, effects, addresses }
-    } catch (error) {
-      // The transaction is rolled back now, so what is remembered of it is wrong.
-      state.forget()
-      throw error
-    }
+    state.begin()
+    const outcome = decisions.decide(operation, this.#clock.now())
+    state.flush()
+    const addresses = new Map(effects.map(({ session }) => [session, state.member(session)?.address]))
+    return { outcome, effects, addresses }
   }
 
   /** Keeps in mind which own requests there are, and watches who stands before them. */
@@ -185,8 +224,28 @@ export class FileEngine implements Engine {
     }
   }
 
+  /** Watches those who are there for a moment: what somebody left who died alone is freed. */
+  #meet(joined: Joined, sessions: readonly string[]): void {
+    if (sessions.length === 0) return
+    for (const session of sessions) this.#watch(joined, session)
+    this.#visit = this.#clock.after(VISIT, () => this.#lookAway(), false)
+  }
+
+  /** Stops watching those behind whom nobody waits. */
+  #lookAway(): void {
+    const needed = new Set([...this.#behind.values()].flat())
+    for (const [session, stop] of this.#watched) {
+      if (needed.has(session)) continue
+      stop()
+      this.#watched.delete(session)
+    }
+    this.#watchMost = Math.max(MOST_WATCHED, 2 * this.#watched.size)
+  }
+
   /** Watches a session, so that what it holds is freed as soon as it is known to be dead. */
   #watch(joined: Joined, session: string): void {
+    // Connections are kept, because those who met once will meet again; but not all of them for ever.
+    if (this.#watched.size >= this.#watchMost) this.#lookAway()
     this.#watched.set(session, () => undefined)
     const { database, state, mailbox } = joined
     const start = (address: string | undefined): void => {
@@ -260,10 +319,19 @@ async function makeFolder(folder: string): Promise<void> {
     await mkdir(folder)
   } catch (error) {
     const { code } = error as { code?: string }
-    if (code === 'EEXIST') return
+    // Others may make it at the same time.
+    if (code === 'EEXIST' && (await stat(folder)).isDirectory()) return
     if (code !== 'ENOENT' || dirname(folder) === folder) throw error
     await makeFolder(dirname(folder))
+    await makeOne(folder)
+  }
+}
+
+async function makeOne(folder: string): Promise<void> {
+  try {
     await mkdir(folder)
+  } catch (error) {
+    if ((error as { code?: string }).code !== 'EEXIST') throw error
   }
 }
 

@@ -1,10 +1,22 @@
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { systemClock } from '../../clock.js'
 import { InvalidArgumentError, shown } from '../../errors.js'
-import { FileEngine } from './file-engine.js'
+import { DATABASE, FileEngine, type FileOptions } from './file-engine.js'
 
 /** The engine of a `file:` URL. @throws InvalidArgumentError when the path or a parameter is unfit. */
 export function openFile(url: string): FileEngine {
+  return new FileEngine(url, options(url), systemClock)
+}
+
+/**
+ * The path of the database that a `file:` URL means, for those who only want to look and must not make one.
+ * @throws InvalidArgumentError when the path or a parameter is unfit.
+ */
+export function databaseOf(url: string): string {
+  return join(options(url).folder, DATABASE)
+}
+
+function options(url: string): FileOptions {
   const [path, query] = split(url)
   const parameters = new URLSearchParams(query)
   for (const name of parameters.keys()) {
@@ -16,7 +28,7 @@ export function openFile(url: string): FileEngine {
   if (durable !== 'true' && durable !== 'false') {
     throw new InvalidArgumentError(`durable takes true or false, not ${shown(durable)}`)
   }
-  return new FileEngine(url, { folder: resolve(path), durable: durable === 'true' }, systemClock)
+  return { folder: resolve(path), durable: durable === 'true' }
 }
 
 function split(url: string): [path: string, query: string] {

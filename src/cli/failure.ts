@@ -1,0 +1,32 @@
+import { InvalidArgumentError } from '../errors.js'
+import { EXIT } from './exit-status.js'
+import { oneLine } from './one-line.js'
+
+/** What was asked for can't be done; the message is all that the user needs to know. */
+export class CommandError extends Error {
+  override readonly name = 'CommandError'
+
+  /** @param status the exit status that it stands for. */
+  constructor(
+    message: string,
+    readonly status: number,
+  ) {
+    super(message)
+  }
+}
+
+/** The exit status that an error stands for. */
+export function statusOf(error: unknown): number {
+  if (error instanceof CommandError) return error.status
+  return error instanceof InvalidArgumentError ? EXIT.usage : EXIT.failed
+}
+
+/** An error as the one line that is printed, with its causes as far as they tell more. */
+export function complaint(error: unknown): string {
+  const messages: string[] = []
+  for (let at = error; at instanceof Error; at = at.cause) {
+    const { message } = at
+    if (!messages.some(known => known.includes(message))) messages.push(message)
+  }
+  return `signalbox: ${oneLine(messages.join(': '))}\n`
+}

@@ -1,0 +1,78 @@
+import type { Command } from 'commander'
+import type { LockReport, Party } from '../box.js'
+import type { Claim } from '../locks/claim.js'
+import { columns } from './columns.js'
+import { engineOption, withBox } from './engine.js'
+import { oneLine } from './one-line.js'
+import { shortDuration } from './short-duration.js'
+import type { Terminal } from './terminal.js'
+
+interface LsOptions {
+  engine?: string
+  json?: boolean
+}
+
+/** Adds `signalbox ls`. */
+export function addLs(program: Command, stdout: Terminal['stdout']): void {
+  program
+    .command('ls')
+    .description('list who holds which keys and who waits for them, as it is in one moment')
+    .argument('[prefix]', 'only keys that begin with this')
+    .addOption(engineOption())
+    .option('--json', 'a line of JSON for each key instead of a table')
+    .action(async (prefix: string | undefined, { engine, json }: LsOptions) => {
+      const reports = await withBox(engine, async box => {
+        const all: LockReport[] = []
+        for await (const report of box.inspect(prefix)) all.push(report)
+        return all
+      })
+      stdout.write(json ? reports.map(jsonLine).join('') : table(reports))
+    })
+}
+
+const HEAD = ['KEY', 'STATE', 'CLAIM', 'TOKEN', 'SINCE', 'LEASE', 'LABEL', 'HOST', 'PID', 'SESSION']
+/** Numbers and durations. */
+const TO_THE_RIGHT = [3, 4, 5, 8]
+
+/** Holders and waiters as a table, a line each; those of a key in the order in which they will be served. */
+export function table(reports: readonly LockReport[]): string {
+  const lines = reports.flatMap(({ key, holders, waiters }) => [
+    ...holders.map(party => line(key, 'held', party)),
+    ...waiters.map((party, index) => line(key, `waits ${index + 1}`, party)),
+  ])
+  return columns([HEAD, ...lines], TO_THE_RIGHT)
+}
+
+function line(key: string, state: string, party: Party): string[] {
+  const { claim, token, age, expiresIn, label = '', host, pid, session } = party
+  return [
+    oneLine(key),
+    state,
+    claimText(claim),
+    token === undefined ? '' : String(token),
+    shortDuration(age),
+    shortDuration(expiresIn),
+    oneLine(label),
+    host,
+    String(pid),
+    session,
+  ]
+}
+
+function claimText(claim: Claim): string {
+  return claim.mode === 'permits' ? `${claim.permits} of ${claim.max}` : claim.mode
+}
+
+/** A report as JSON, which has no whole numbers as great as a token: they are text. */
+export function jsonLine({ key, holders, waiters }: LockReport): string {
+  return `${JSON.stringify({ key, holders: holders.map(plain), waiters: waiters.map(plain) })}\n`
+}
+
+function plain({ token, age, expiresIn, ...rest }: Party): object {
+  return {
+    ...rest,
+    ...(token !== undefined && { token: String(token) }),
+    age: Math.round(age),
+    expiresIn: Math.round(expiresIn),
+  }
+}

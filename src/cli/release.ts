@@ -1,0 +1,37 @@
+import { InvalidArgumentError, type Command } from 'commander'
+import { engineOption, withBox } from './engine.js'
+import { EXIT } from './exit-status.js'
+import { CommandError } from './failure.js'
+import { oneLine } from './one-line.js'
+import type { Terminal } from './terminal.js'
+
+interface ReleaseOptions {
+  engine?: string
+  token: bigint
+}
+
+/** Adds `signalbox release`. */
+export function addRelease(program: Command, stdout: Terminal['stdout']): void {
+  program
+    .command('release')
+    .description('take a grant away from its holder, which finds it lost')
+    .argument('<key>', 'one of the keys that the grant holds; all of them are released')
+    .requiredOption('--token <number>', 'the token of the grant, as `ls` shows it', token)
+    .addOption(engineOption())
+    .action(async (key: string, { engine, token }: ReleaseOptions) => {
+      const released = await withBox(engine, box => box.forceRelease(key, token))
+      if (!released) throw new CommandError(`nobody holds ${key} with token ${token}`, EXIT.failed)
+      stdout.write(`released ${oneLine(key)}\n`)
+    })
+}
+
+/** Tokens fit a signed 64-bit column. */
+const GREATEST_TOKEN = 2n ** 63n - 1n
+
+function token(text: string): bigint {
+  const number = /^\d{1,19}$/.test(text) ? BigInt(text) : -1n
+  if (number < 0n || number > GREATEST_TOKEN) {
+    throw new InvalidArgumentError('A token is a whole number such as 1773761422222221312.')
+  }
+  return number
+}

@@ -1,0 +1,28 @@
+import type { Command } from 'commander'
+import { engineOption, withBox } from './engine.js'
+import { EXIT } from './exit-status.js'
+import { CommandError } from './failure.js'
+import type { Terminal } from './terminal.js'
+
+interface RevokeOptions {
+  engine?: string
+}
+
+/** Adds `signalbox revoke`. */
+export function addRevoke(program: Command, stdout: Terminal['stdout']): void {
+  program
+    .command('revoke')
+    .description(
+      'take away all that a session holds and waits for, without waiting for its lease: for processes that are known ' +
+        'to be dead. One that lives finds its grants lost',
+    )
+    .argument('<session>', 'the session, as `ls` shows it')
+    .addOption(engineOption())
+    .action(async (session: string, { engine }: RevokeOptions) => {
+      const revoked = await withBox(engine, box => box.revoke(session))
+      if (revoked === 0) {
+        throw new CommandError(`session ${session} holds nothing and waits for nothing`, EXIT.failed)
+      }
+      stdout.write(`revoked ${revoked} ${revoked === 1 ? 'request' : 'requests'} of ${session}\n`)
+    })
+}

@@ -1,0 +1,93 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { beforeEach, expect, onTestFinished, test, vi } from 'vitest'
+import { signalbox } from '../../../src/cli/signalbox.js'
+
+let stdout = ''
+let stderr = ''
+const terminal = {
+  stdout: { write: (text: string) => void (stdout += text) },
+  stderr: { write: (text: string) => void (stderr += text) },
+}
+
+beforeEach(() => {
+  stdout = ''
+  stderr = ''
+  vi.stubEnv('SIGNALBOX_URL', undefined)
+})
+
+function emptyFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'signalbox-cli-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  return folder
+}
+
+const file = 'file:./locks'
+test.each([
+  [['lss'], "unknown command 'lss' (Did you mean ls?)"],
+  [['ls'], 'say where the locks are: --engine URL, or SIGNALBOX_URL'],
+  [['ls', '--engine', ''], 'say where the locks are'],
+  [['ls', '--engine', 'memory:'], 'live inside one process'],
+  [['ls', '--engine', 'memory:name'], 'live inside one process'],
+  [['ls', '--engine', 'locks'], 'open takes a URL'],
+  [['ls', '--engine', 'gopher:x'], 'open takes a URL'],
+  [['ls', '--engine', 'file:./locks?x=1'], 'has no parameter "x"'],
+  [['ls', '--engine', file, 'a', 'b'], 'too many arguments'],
+  [['ls', '--engine', file, '--jsn'], "unknown option '--jsn' (Did you mean --json?)"],
+  [['release', '--engine', file, '--token', '1'], "missing required argument 'key'"],
+  [['release', '--engine', file, 'key'], "'--token <number>' not specified"],
+  [['release', '--engine', file, 'key', '--token', '1.5'], 'A token is a whole number'],
+  [['release', '--engine', file, 'key', '--token', '-1'], 'A token is a whole number'],
+  [['release', '--engine', file, 'key', '--token', ''], 'A token is a whole number'],
+  [['release', '--engine', file, 'key', '--token', '9223372036854775808'], 'A token is a whole number'],
+  [['revoke', '--engine', file], "missing required argument 'session'"],
+])('refuses %j with one line and status 2', async (args, reason) => {
+  expect(await signalbox(args, terminal)).toBe(2)
+  expect(stderr).toMatch(/^signalbox: [^\n]+\n$/)
+  expect(stderr).toContain(reason)
+  expect(stdout).toBe('')
+})
+
+test('a folder without locks is an error, and stays as it was', async () => {
+  const folder = emptyFolder()
+  for (const path of [folder, join(folder, 'deeper')]) {
+    for (const args of [['ls'], ['release', 'key', '--token', '1024'], ['revoke', 'session']]) {
+      stderr = ''
+      expect(await signalbox([...args, '--engine', `file:${path}`], terminal)).toBe(1)
+      expect(stderr).toBe(
+        `signalbox: file:${path} can't be looked at: nothing was ever locked there, there is no ${path}/signalbox.db\n`,
+      )
+    }
+  }
+  expect(readdirSync(folder)).toEqual([])
+})
+
+test('a path that leads through a file is an error', async () => {
+  const path = join(emptyFolder(), 'file')
+  writeFileSync(path, '')
+  expect(await signalbox(['ls', '--engine', `file:${path}`], terminal)).toBe(1)
+  expect(stderr).toMatch(/^signalbox: [^\n]*ENOTDIR[^\n]*\n$/)
+})
+
+test('the version is that of the package', async () => {
+  const packageFile = new URL('../../../package.json', import.meta.url)
+  const { version } = JSON.parse(readFileSync(packageFile, 'utf8')) as { version: string }
+  expect(await signalbox(['--version'], terminal)).toBe(0)
+  expect(stdout).toBe(`${version}\n`)
+})
+
+test('help names every subcommand, the engine option and the exit statuses', async () => {
+  expect(await signalbox(['--help'], terminal)).toBe(0)
+  expect(stdout).toMatch(/ls .*release .*revoke .*trains .*Exit status:/s)
+  stdout = ''
+  expect(await signalbox(['ls', '--help'], terminal)).toBe(0)
+  expect(stdout).toMatch(/--engine <url> .*SIGNALBOX_URL/s)
+  expect(stderr).toBe('')
+})
+
+test('without a subcommand it prints the help as a complaint', async () => {
+  expect(await signalbox([], terminal)).toBe(2)
+  expect(stderr).toContain('Usage: signalbox')
+  expect(stdout).toBe('')
+})
