@@ -32,7 +32,8 @@ export interface ClaimSet {
   readonly title: string
 }
 
-const LONGEST_KEY = 1024
+/** Characters that a key has at the most. */
+export const LONGEST_KEY = 1024
 const MOST_PERMITS = 2 ** 31 - 1
 
 /**
@@ -43,8 +44,8 @@ export function claimSet(claims: readonly Claim[]): ClaimSet {
   if (claims.length === 1) return toSet([checked(claims[0]!)])
   if (claims.length === 0) throw new InvalidArgumentError('a lock takes at least one key, not none')
   const byKey = new Map<string, Claim>()
-  for (const claim of claims) {
-    const earlier = byKey.get(checked(claim).key)
+  for (const claim of claims.map(checked)) {
+    const earlier = byKey.get(claim.key)
     if (earlier && text(earlier) !== text(claim)) {
       throw new InvalidArgumentError(`key ${shown(claim.key)} is claimed twice, in two different ways`)
     }
@@ -70,13 +71,26 @@ function text(claim: Claim): string {
   }
 }
 
+/** A copy, so that the caller can't change it afterwards. */
 function checked(claim: Claim): Claim {
-  checkKey('key', claim.key)
-  if (claim.mode === 'permits') {
-    checkPermits('permits of the semaphore', claim.max, MOST_PERMITS)
-    checkPermits('permits', claim.permits, claim.max)
+  if (typeof claim !== 'object' || claim === null) {
+    throw new InvalidArgumentError(`a claim takes an object with key and mode, not ${shown(claim)}`)
   }
-  return claim
+  const { key, mode } = claim
+  checkKey('key', key)
+  switch (mode) {
+    case 'exclusive':
+    case 'shared':
+      return { key, mode }
+    case 'permits': {
+      const { permits, max } = claim
+      checkPermits('permits of the semaphore', max, MOST_PERMITS)
+      checkPermits('permits', permits, max)
+      return { key, mode, permits, max }
+    }
+    default:
+      throw new InvalidArgumentError(`mode takes 'exclusive', 'shared' or 'permits', not ${shown(mode)}`)
+  }
 }
 
 /**

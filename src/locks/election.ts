@@ -1,6 +1,7 @@
 import type { Session } from '../session.js'
 import { Store } from '../store/store.js'
-import type { Grant } from './grant.js'
+import { InvalidArgumentError, shown } from '../errors.js'
+import { numberOf, type Grant } from './grant.js'
 import type { LockOptions } from './lock-options.js'
 import type { Lock } from './lock.js'
 import { mutex } from './mutex.js'
@@ -47,6 +48,7 @@ export interface Election {
 export interface Candidate {
   readonly host: string
   readonly pid: number
+  readonly label: string | undefined
 }
 
 /** An election is a mutex whose holder writes down that it leads. */
@@ -65,7 +67,9 @@ class MutexElection implements Election {
     this.#terms = new Store(session, TERMS)
   }
 
-  lead<T>(task: (grant: Grant) => T | Promise<T>, options?: LockOptions): Promise<T> {
+  async lead<T>(task: (grant: Grant) => T | Promise<T>, options?: LockOptions): Promise<T> {
+    if (typeof task !== 'function')
+      throw new InvalidArgumentError(`lead takes a function, not ${shown(task)}`)
     return this.#mutex.run(async grant => {
       await this.#announce(grant, options?.label)
       try {
@@ -96,21 +100,24 @@ class MutexElection implements Election {
       yield this.#leading(entry?.value)
   }
 
-  /** The stored leader if it still holds the lock: one that crashed could not withdraw. */
+  /** The stored leader if its term still holds the lock: one that crashed could not withdraw. */
   async #leading(stored: StoredLeader | undefined): Promise<Leader | undefined> {
     if (!stored) return undefined
     const { session, host, pid, label } = stored
+    const token = BigInt(stored.token)
     const requests = await this.#session.submit({ type: 'inspect', prefix: electionKey(this.#name) })
     const leads = requests.some(
-      request =>
-        request.key === electionKey(this.#name) && request.phase === 'held' && request.session === session,
+      ({ key, phase, number }) =>
+        key === electionKey(this.#name) && phase === 'held' && number === numberOf(token),
     )
-    return leads ? { session, host, pid, label, token: BigInt(stored.token) } : undefined
+    return leads ? { session, host, pid, label, token } : undefined
   }
 
   /** Writes the term down, unless a later one is there already. */
   async #announce(grant: Grant, label: string | undefined): Promise<void> {
-    const term = { session: this.#session.id, ...this.#candidate, label, token: String(grant.token) }
+    const { host, pid, label: ofBox } = this.#candidate
+    const session = this.#session.id
+    const term = { session, host, pid, label: label ?? ofBox, token: String(grant.token) }
     for (;;) {
       const entry = await this.#terms.get<StoredLeader>(this.#name)
       grant.assertHeld()
@@ -118,11 +125,17 @@ class MutexElection implements Election {
     }
   }
 
-  /** Wipes the term out if it is still this one. */
+  /**
+   * Wipes the term out if it is still this one. A term that can't be wiped out is seen through by `leader`; it must not
+   * keep the lock, nor hide what the task has to say.
+   */
   async #withdraw(grant: Grant): Promise<void> {
-    const entry = await this.#terms.get<StoredLeader>(this.#name)
-    if (entry?.value.token !== String(grant.token)) return
-    await this.#terms.delete(this.#name, entry.version)
+    try {
+      const entry = await this.#terms.get<StoredLeader>(this.#name)
+      if (entry?.value.token === String(grant.token)) await this.#terms.delete(this.#name, entry.version)
+    } catch {
+      // As said above.
+    }
   }
 }
 
@@ -157,8 +170,7 @@ class Term implements Grant {
   }
 
   async release(): Promise<void> {
-    // An announcement that can't be withdrawn is seen through by `leader`; it must not keep the lock.
-    await this.#withdraw().catch(() => undefined)
+    await this.#withdraw()
     await this.#grant.release()
   }
 

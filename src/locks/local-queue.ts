@@ -222,9 +222,7 @@ export class Line implements Giver, HoldOwner {
   }
 
   holdLost(hold: Hold): void {
-    if (channels.lost.hasSubscribers) {
-      channels.lost.publish({ ...this.#event(), error: hold.loss! } satisfies LostEvent)
-    }
+    this.#publishLoss(hold.loss!)
     // Its user may never find out, so neither those who wait here nor the engine wait for the release.
     this.#finish(hold)
     this.#session.background({ type: 'cancel', id: hold.id })
@@ -646,6 +644,12 @@ export class Line implements Giver, HoldOwner {
     return { engine: this.#session.engine.name, session: this.#session.id, keys: this.keys }
   }
 
+  #publishLoss(error: LostError): void {
+    if (channels.lost.hasSubscribers) {
+      channels.lost.publish({ ...this.#event(), error } satisfies LostEvent)
+    }
+  }
+
   #publishRelease(grant: TurnGrant): void {
     // Unknown for one that was granted before anybody listened.
     const held = grant.grantedAt === undefined ? 0 : this.clock.now() - grant.grantedAt
@@ -660,7 +664,11 @@ export class Line implements Giver, HoldOwner {
   }
 
   #goneBefore(hold: Hold): LostError {
-    return (hold.loss ??= new LostError(`${this.#title()} was lost before it was released`, this.context()))
+    if (!hold.loss) {
+      hold.loss = new LostError(`${this.#title()} was lost before it was released`, this.context())
+      this.#publishLoss(hold.loss)
+    }
+    return hold.loss
   }
 
   #mismatch(key: string, max: number): InvalidArgumentError {

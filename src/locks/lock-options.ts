@@ -36,20 +36,17 @@ const DEFAULTS: LockAsk = {
   signal: undefined,
   reentrant: false,
 }
-const NAMES = new Set<string>(Object.keys(DEFAULTS))
+const NAMES = Object.keys(DEFAULTS)
 
 /**
  * Checks the options of a caller.
- * @param further option names that the caller's method takes beside these.
  * @throws InvalidArgumentError that names the option, what it got and what it takes.
  */
-export function lockAsk(options: LockOptions | undefined, further: readonly string[] = []): LockAsk {
+export function lockAsk(options: LockOptions | undefined): LockAsk {
   if (options === undefined) return DEFAULTS
-  checkOptions(options, [...NAMES, ...further])
+  checkOptions(options, NAMES)
   const { wait, lease, signal, label, renew, reentrant } = options
-  if (signal !== undefined && !(signal instanceof AbortSignal)) {
-    throw new InvalidArgumentError(`signal takes an AbortSignal, not ${shown(signal)}`)
-  }
+  checkSignal(signal)
   if (label !== undefined && (typeof label !== 'string' || label.length > LONGEST_LABEL)) {
     throw new InvalidArgumentError(
       `label takes text of up to ${LONGEST_LABEL} characters, not ${shown(label)}`,
@@ -62,6 +59,13 @@ export function lockAsk(options: LockOptions | undefined, further: readonly stri
     label,
     signal,
     reentrant: flag('reentrant', reentrant, false),
+  }
+}
+
+/** @throws InvalidArgumentError when a signal is neither an AbortSignal nor absent. */
+export function checkSignal(signal: unknown): void {
+  if (signal !== undefined && !(signal instanceof AbortSignal)) {
+    throw new InvalidArgumentError(`signal takes an AbortSignal, not ${shown(signal)}`)
   }
 }
 

@@ -50,8 +50,10 @@ class PermitsLock implements Semaphore {
   }
 
   #split(options: PermitOptions | undefined): [ClaimLock, LockOptions | undefined] {
-    if (options?.permits === undefined) return [this.#one, options]
-    const { permits, ...rest } = options
+    // Whatever is no object is refused by the lock itself.
+    if (typeof options !== 'object' || options === null || !('permits' in options))
+      return [this.#one, options]
+    const { permits = 1, ...rest } = options
     return [permits === 1 ? this.#one : this.#lock(permits), rest]
   }
 

@@ -87,10 +87,11 @@ export function order(fixture: EngineFixture): void {
     test('a box that always has callers hands over to another after a bounded number of turns', async () => {
       const [busy, other] = await boxes.pair()
       let turns = 0
-      let stop = false
+      const stop = new AbortController()
       const endless = async (): Promise<void> => {
         // Every now and then the thread has to do other things, or nobody else could ask at all.
-        while (!stop) await busy.mutex('key').run(() => (++turns % 8 === 0 ? pause(0) : undefined))
+        while (!stop.signal.aborted)
+          await busy.mutex('key').run(() => (++turns % 8 === 0 ? pause(0) : undefined))
       }
       const loops = Promise.all([endless(), endless(), endless(), endless()])
       await pause(5)
@@ -106,7 +107,7 @@ export function order(fixture: EngineFixture): void {
         expect(turns - before).toBeLessThanOrEqual(40)
         await grant.release()
       }
-      stop = true
+      stop.abort()
       await loops
     })
 
@@ -131,9 +132,9 @@ export function order(fixture: EngineFixture): void {
 
     test('writers come in although readers never stop coming', async () => {
       const [one, other] = await boxes.pair()
-      let stop = false
+      const stop = new AbortController()
       const endless = async (box: Box): Promise<void> => {
-        while (!stop) await box.readWriteLock('key').read.run(() => pause(1))
+        while (!stop.signal.aborted) await box.readWriteLock('key').read.run(() => pause(1))
       }
       const loops = Promise.all([one, other, one, other].map(endless))
       await pause(5)
@@ -141,7 +142,7 @@ export function order(fixture: EngineFixture): void {
         const grant = await box.readWriteLock('key').write.acquire({ wait: 10_000 })
         await grant.release()
       }
-      stop = true
+      stop.abort()
       await loops
     })
 

@@ -17,10 +17,10 @@ export function quiet(fixture: EngineFixture): void {
       ['watching', 'a watch that nobody reads'],
       ['closed', 'a box that was closed'],
       ['transactions', 'transactions that are done'],
-    ]) {
+    ] as const) {
       test(`${what} keeps no process alive`, async () => {
         const started = performance.now()
-        const child = startChild('quiet', boxes.place.url, scene!)
+        const child = startChild('quiet', boxes.place.url, scene)
         const { status, stdout, stderr } = await child.end()
         expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: 'done\n', stderr: '' })
         expect(performance.now() - started).toBeLessThan(10_000)

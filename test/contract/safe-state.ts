@@ -438,7 +438,7 @@ export function safeState(fixture: EngineFixture): void {
           const controller = new AbortController()
           const { signal } = controller
           let runs = 0
-          const task = (): void => void runs++
+          const task = (): number => runs++
           const late = expect(store.transaction(['key'], task, { wait: 60 })).rejects.toThrow(TimedOutError)
           const aborted = expect(store.transaction(['key'], task, { signal })).rejects.toThrow(AbortedError)
           await queued(other, 's/key', 'group' in options ? 1 : 2)

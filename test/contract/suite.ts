@@ -1,7 +1,11 @@
 import { describe } from 'vitest'
+import { badArguments } from './arguments.js'
+import { box } from './box.js'
 import { clocks } from './clocks.js'
 import { deadHolders } from './dead-holders.js'
 import { deadline } from './deadline.js'
+import { diagnostics } from './diagnostics.js'
+import { election } from './election.js'
 import { errors } from './errors.js'
 import { exclusion } from './exclusion.js'
 import { fencing } from './fencing.js'
@@ -27,8 +31,12 @@ export function contractSuite(fixture: EngineFixture): void {
     givingUp(fixture)
     deadHolders(fixture)
     errors(fixture)
+    badArguments(fixture)
     clocks(fixture)
     quiet(fixture)
     safeState(fixture)
+    box(fixture)
+    election(fixture)
+    diagnostics(fixture)
   })
 }
