@@ -1,0 +1,23 @@
+import { describe, expect, test } from 'vitest'
+import { faults } from './faults.js'
+import { faultySources } from './faulty-sources.js'
+import type { Violation } from './history.js'
+import { simulate } from './simulate.js'
+
+/** So many schedules at most until each mistake has to be found. */
+const SCHEDULES = 200
+
+describe.skipIf(process.env.SEED)('a mistake in the sources is found', () => {
+  test.each(faults)('$name', async fault => {
+    const { sources, remove } = await faultySources(fault)
+    try {
+      let found: Violation | undefined
+      for (let seed = 1; !found && seed <= SCHEDULES; seed++)
+        found = (await simulate(seed, sources)).violation
+      expect(found, `${SCHEDULES} schedules went by`).toBeDefined()
+      expect(fault.breaks, found!.message).toContain(found!.promise)
+    } finally {
+      remove()
+    }
+  })
+})

@@ -1,0 +1,211 @@
+import type { Broken } from './history.js'
+
+/** A mistake that could have been made in the sources: `text` in a file is replaced by `wrong`. */
+export interface Fault {
+  readonly name: string
+  /** Below `src/`. */
+  readonly file: string
+  readonly text: string
+  readonly wrong: string
+  /** The promises that it may break first. */
+  readonly breaks: readonly Broken[]
+}
+
+const TABLE = 'locks/table.ts'
+const LINE = 'locks/local-queue.ts'
+const LEASE = 'locks/lease.ts'
+const STATE = 'engines/memory/state.ts'
+const COMMIT = 'store/commit.ts'
+const BATCH = 'store/batch.ts'
+
+export const faults: readonly Fault[] = [
+  {
+    name: 'waiters are overtaken',
+    file: TABLE,
+    text: 'ahead.add(other.claim)',
+    wrong: "if (other.request.phase !== 'waiting') ahead.add(other.claim)",
+    breaks: ['P4', 'P5'],
+  },
+  {
+    name: 'a release wakes nobody',
+    file: TABLE,
+    text: 'this.#serveKeysOf(request, now)\n    return now < request.expires',
+    wrong: 'return now < request.expires',
+    breaks: ['P5'],
+  },
+  {
+    name: 'numbers are repeated',
+    file: STATE,
+    text: 'return ++this.#number',
+    wrong: 'return this.#number++ % 2 === 0 ? this.#number : this.#number - 1',
+    breaks: ['P2'],
+  },
+  {
+    name: 'only the first key has to be free',
+    file: TABLE,
+    text: 'operation.claims.some(claim => this.#blocked(claim, undefined))',
+    wrong: 'this.#blocked(operation.claims[0]!, undefined)',
+    breaks: ['P1', 'P4', 'P5'],
+  },
+  {
+    name: 'only the first key is reserved',
+    file: TABLE,
+    text: 'request.claims.every(other => !this.#blocked(other, request))',
+    wrong: '!this.#blocked(request.claims[0]!, request)',
+    breaks: ['P1', 'P4'],
+  },
+  {
+    name: 'a release needs no number',
+    file: TABLE,
+    text: "if (request?.phase !== 'held' || request.number !== number) return false",
+    wrong: "if (request?.phase !== 'held') return false",
+    breaks: ['P7'],
+  },
+  {
+    name: 'a forced release needs no number',
+    file: TABLE,
+    text: "({ request }) => request.phase === 'held' && request.number === number",
+    wrong: "({ request }) => request.phase === 'held'",
+    breaks: ['P7'],
+  },
+  {
+    name: 'what has expired can be renewed',
+    file: TABLE,
+    text: "request?.phase === 'held' && request.number === number && now < request.expires",
+    wrong: "request?.phase === 'held' && request.number === number",
+    breaks: ['P7', 'P13'],
+  },
+  {
+    name: 'what has expired is not dropped',
+    file: TABLE,
+    text: 'if (now >= request.expires) return request\n',
+    wrong: '',
+    breaks: ['P9'],
+  },
+  {
+    name: 'a cancelled waiter stays in the queues',
+    file: TABLE,
+    text: 'if (!request) return\n    this.#state.remove(request)',
+    wrong: "if (!request || request.phase === 'waiting') return\n    this.#state.remove(request)",
+    breaks: ['P4', 'P5', 'P7', 'P8', 'P9'],
+  },
+  {
+    name: 'a revoked session keeps what it holds',
+    file: TABLE,
+    text: 'for (const request of requests) this.#remove(request)',
+    wrong: "for (const request of requests) if (request.phase !== 'held') this.#remove(request)",
+    breaks: ['P9'],
+  },
+  {
+    name: 'a writer comes in beside readers',
+    file: TABLE,
+    text: 'return !conflict(this.#first, claim)',
+    wrong: "return this.#first.mode === 'shared' || !conflict(this.#first, claim)",
+    breaks: ['P1', 'P4'],
+  },
+  {
+    name: 'there is one permit too many',
+    file: TABLE,
+    text: '<= claim.max',
+    wrong: '<= claim.max + 1',
+    breaks: ['P1', 'P4'],
+  },
+  {
+    name: 'a grant is kept although others wait',
+    file: TABLE,
+    text: 'const wanted = request.claims.some(claim => this.#awaited(claim.key, now))',
+    wrong: 'const wanted = false',
+    breaks: ['P4'],
+  },
+  {
+    name: 'a deadline is counted from the answer',
+    file: LINE,
+    text: 'number, lease, sentAt + lease,',
+    wrong: 'number, lease, this.clock.now() + lease,',
+    breaks: ['P3'],
+  },
+  {
+    name: 'a grant is used that came after its deadline',
+    file: LINE,
+    text: 'if (this.clock.now() >= sentAt + ask.lease) {',
+    wrong: 'if (sentAt + ask.lease < 0) {',
+    breaks: ['P3'],
+  },
+  {
+    name: 'a wake-up is missed while an answer is awaited',
+    file: LINE,
+    text: 'else asking.woken = true',
+    wrong: '',
+    breaks: ['P5'],
+  },
+  {
+    name: 'a grant that nobody waits for any more is kept',
+    file: LINE,
+    text: "if (!waiter) return this.#session.background({ type: 'cancel', id: asking.id })",
+    wrong: 'if (!waiter) return',
+    breaks: ['P8'],
+  },
+  {
+    name: 'a grant is handed on for as long as there are callers',
+    file: LINE,
+    text: 'grant.turn + 1 < MOST_TURNS && now - this.#turnsSince < LONGEST_TURNS',
+    wrong: 'grant.turn + 1 < MOST_TURNS * 10',
+    breaks: ['P4'],
+  },
+  {
+    name: 'a renewal counts from its answer',
+    file: LEASE,
+    text: 'Math.max(hold.deadline, sentAt + lease)',
+    wrong: 'Math.max(hold.deadline, this.#clock.now() + lease)',
+    breaks: ['P3'],
+  },
+  {
+    name: 'a passed deadline is found by a timer only',
+    file: LEASE,
+    text: 'if (!hold.loss && this.#clock.now() >= hold.deadline)',
+    wrong: 'if (!hold.loss && this.#clock.now() >= hold.deadline + 10)',
+    breaks: ['P1', 'P3'],
+  },
+  {
+    name: 'reservations are never looked after',
+    file: 'session.ts',
+    text: "if (!this.ending) this.background({ type: 'serve', keys })",
+    wrong: 'void keys',
+    breaks: ['P9'],
+  },
+  {
+    name: 'a commit does not look whether its locks still hold',
+    file: COMMIT,
+    text: "if (!guardHolds) return { state: 'lost' }",
+    wrong: '',
+    breaks: ['P13'],
+  },
+  {
+    name: 'a commit does not look whether anybody has written round its locks',
+    file: COMMIT,
+    text: 'if (found[index]!.version !== version)',
+    wrong: 'if (found[index]!.version === -1)',
+    breaks: ['P13'],
+  },
+  {
+    name: 'ids of changes are not recorded',
+    file: COMMIT,
+    text: 'for (const { key, id } of commit.record) state.record(key, id, commit.retention)',
+    wrong: '',
+    breaks: ['P13'],
+  },
+  {
+    name: 'a transaction can still be aborted when its function has begun',
+    file: BATCH,
+    text: 'member.stopWaiting?.()',
+    wrong: '',
+    breaks: ['P13'],
+  },
+  {
+    name: 'a twin in the same batch does not wait for the commit',
+    file: BATCH,
+    text: 'if (id !== undefined) underWay.add(id)',
+    wrong: 'if (id !== undefined) committed.add(id)',
+    breaks: ['P13'],
+  },
+]

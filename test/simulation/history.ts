@@ -1,0 +1,79 @@
+import { createHash } from 'node:crypto'
+
+/** The promises that the checker knows; `run` stands for a simulation that does not come to its end. */
+export type Broken = 'P1' | 'P2' | 'P3' | 'P4' | 'P5' | 'P6' | 'P7' | 'P8' | 'P9' | 'P10' | 'P12' | 'P13'
+
+/** A promise that was not kept. */
+export interface Violation {
+  readonly promise: Broken
+  readonly message: string
+}
+
+interface Entry {
+  readonly at: number
+  readonly who: string
+  readonly what: string
+  readonly detail: unknown
+}
+
+/** What may be a session id. */
+const SESSION = /[\w-]{12}/g
+
+/** All that happened in one schedule, and the first promise that was broken. */
+export class History {
+  violation: Violation | undefined
+  /** Where the engine's numbers and versions begin: shown as counted from there. */
+  origin = 0
+  readonly #now: () => number
+  readonly #entries: Entry[] = []
+  /** Session ids are random; names are the same in each run of a seed. */
+  readonly #names = new Map<string, string>()
+
+  constructor(now: () => number) {
+    this.#now = now
+  }
+
+  name(session: string, name: string): void {
+    this.#names.set(session, name)
+  }
+
+  /** @param detail must not change afterwards. */
+  note(who: string, what: string, detail?: unknown): void {
+    this.#entries.push({ at: this.#now(), who, what, detail })
+  }
+
+  violate(promise: Broken, message: string): void {
+    if (this.violation) return
+    this.violation = { promise, message: this.#named(message) }
+    this.note('!!', `${promise} broken: ${message}`)
+  }
+
+  /** Equal for equal histories. */
+  fingerprint(): string {
+    return createHash('sha256').update(this.print()).digest('hex')
+  }
+
+  print(): string {
+    const lines = this.#entries.map(
+      ({ at, who, what, detail }) =>
+        `${at.toFixed(3).padStart(12)} ${who.padEnd(6)} ${what}${detail === undefined ? '' : ` ${this.#text(detail)}`}`,
+    )
+    return this.#named(lines.join('\n'))
+  }
+
+  #text(detail: unknown): string {
+    return typeof detail === 'string'
+      ? detail
+      : JSON.stringify(detail, (_key, value: unknown) => this.#shown(value)).replaceAll('"', '')
+  }
+
+  #shown(value: unknown): unknown {
+    if (typeof value === 'bigint') return `${Number(value / 1024n) - this.origin}.${value % 1024n}`
+    if (typeof value !== 'number') return value
+    return value >= this.origin ? value - this.origin : Math.round(value * 1000) / 1000
+  }
+
+  #named(text: string): string {
+    return text.replace(SESSION, word => this.#names.get(word) ?? word)
+  }
+}

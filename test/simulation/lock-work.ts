@@ -1,0 +1,182 @@
+import type { WriteGrant } from '../../src/locks/grant.js'
+import type { Lock } from '../../src/locks/lock.js'
+import type { LockAction } from './action.js'
+import type { Holder } from './grant-watch.js'
+import type { SimulatedProcess } from './process.js'
+import type { Call } from './turn-order.js'
+import type { World } from './world.js'
+
+/** Errors that a caller of a lock may meet, beside refused permits. */
+const EXPECTED = new Set(['BUSY', 'TIMED_OUT', 'ABORTED', 'UNAVAILABLE', 'INDETERMINATE', 'LOST', 'CLOSED'])
+/** Where nothing goes wrong these have no reason. */
+const FAULTS = new Set(['UNAVAILABLE', 'INDETERMINATE'])
+/** Times are fractions: two that are meant to be equal may differ by so much. */
+const TINY = 1e-6
+
+/** One caller of a lock: waits, works, gives back, and checks what it is told. */
+export class LockWork {
+  readonly #world: World
+  readonly #process: SimulatedProcess
+  readonly #action: LockAction
+  readonly #calledAt: number
+  #settled = false
+  /** The step in which the caller aborted. */
+  #abortedIn: number | undefined
+
+  constructor(world: World, process: SimulatedProcess, action: LockAction) {
+    this.#world = world
+    this.#process = process
+    this.#action = action
+    this.#calledAt = process.clock.now()
+  }
+
+  async run(): Promise<void> {
+    const { verb, claims, lease, renew, label, wait } = this.#action
+    const lock = this.#lock()
+    const held = { lease, renew, label }
+    const signal = this.#abortLater()
+    try {
+      if (verb === 'tryAcquire') {
+        const grant = await lock.tryAcquire(held)
+        this.#settled = true
+        if (grant) await this.#work(this.#given(grant))
+        return
+      }
+      this.#expectTimeout()
+      const call = this.#world.turns.called(this.#process.name, JSON.stringify(claims))
+      const options = { ...held, ...(wait === undefined ? {} : { wait }), ...(signal ? { signal } : {}) }
+      if (verb === 'run') await lock.run(grant => this.#work(this.#given(grant, call), true), options)
+      else await this.#work(this.#given(await lock.acquire(options), call))
+    } catch (error) {
+      this.#failed(error)
+    } finally {
+      this.#settled = true
+    }
+  }
+
+  #lock(): Lock {
+    const { claims, ending } = this.#action
+    const box = this.#process.box!
+    return ending === 'downgrade' ? box.readWriteLock(claims[0]!.key).write : box.lock(...claims)
+  }
+
+  #abortLater(): AbortSignal | undefined {
+    const { abortAfter } = this.#action
+    if (abortAfter === undefined) return undefined
+    const controller = new AbortController()
+    const { timeline, history } = this.#world
+    this.#process.exactly(abortAfter, () => {
+      this.#abortedIn = timeline.steps
+      const waited = !this.#settled
+      controller.abort('given up')
+      if (waited) {
+        timeline.at(timeline.now, () => {
+          if (!this.#settled) history.violate('P8', `${this.#process.name} aborted and still waits`)
+        })
+      }
+    })
+    return controller.signal
+  }
+
+  /** The wait ends at its time, unless the process is stopped just then. */
+  #expectTimeout(): void {
+    const { wait, verb } = this.#action
+    if (wait === undefined || verb === 'tryAcquire' || wait === 0) return
+    const { history, climate } = this.#world
+    this.#process.exactly(wait + climate.lateness + TINY, () => {
+      if (!this.#settled) history.violate('P8', `${this.#process.name} waits longer than its ${wait} ms`)
+    })
+  }
+
+  #given(grant: Holder['grant'], call?: Call): Holder {
+    this.#settled = true
+    const { claims, renew, lease } = this.#action
+    const heldAt = this.#world.timeline.now
+    const holder: Holder = { process: this.#process, grant, claims, renew, lease, released: false, heldAt }
+    this.#world.grants.given(holder)
+    if (call) this.#world.turns.served(call)
+    if (this.#action.watchesSignal) this.#watchSignal(holder)
+    return holder
+  }
+
+  /** A grant that is not renewed tells through its signal that it is over, at its deadline. */
+  #watchSignal(holder: Holder): void {
+    const { grant, renew } = holder
+    const { signal } = grant
+    if (renew) return
+    const { history, climate } = this.#world
+    this.#process.exactly(grant.expiresIn() + climate.lateness + TINY, () => {
+      if (!holder.released && !signal.aborted)
+        history.violate('P3', `${this.#process.name} is not told by its signal that its grant is over`)
+    })
+  }
+
+  async #work(holder: Holder, withinRun = false): Promise<void> {
+    const { steps, ending } = this.#action
+    for (const [step, pause] of steps.entries()) {
+      await this.#process.sleep(pause)
+      if (ending === 'downgrade' && step === 1) await this.#downgrade(holder)
+      if (!this.#world.grants.probe(holder)) break
+      this.#write(holder)
+    }
+    // `run` releases on its own, as soon as this returns.
+    if (withinRun) holder.released = true
+    else if (ending !== 'forget') await this.#release(holder)
+  }
+
+  async #downgrade(holder: Holder): Promise<void> {
+    this.#world.history.note(this.#process.name, 'downgrades', { token: holder.grant.token })
+    // From here on it counts on no more than a shared grant.
+    holder.claims = holder.claims.map(({ key }) => ({ key, mode: 'shared' }))
+    await (holder.grant as WriteGrant).downgrade().catch((error: unknown) => this.#failed(error))
+  }
+
+  /** Writes to somebody else's resource: the write travels, and its token goes with it. */
+  #write(holder: Holder): void {
+    const { resource, timeline, table } = this.#world
+    const { grant, claims } = holder
+    const { token } = grant
+    const record = table.grants.get(Number(token / 1024n))
+    if (!record) return
+    for (const { key, mode } of claims) {
+      if (mode !== 'exclusive') continue
+      timeline.at(timeline.now + (Number(token % 7n) + 1) * 3, () => {
+        const held = !holder.released && this.#process.alive && grant.expiresIn() > TINY && !record.overridden
+        resource.write(key, token, record, held)
+      })
+    }
+  }
+
+  async #release(holder: Holder): Promise<void> {
+    const { grant } = holder
+    const { history } = this.#world
+    const over = grant.expiresIn() === 0
+    holder.released = true
+    history.note(this.#process.name, 'releases', { token: grant.token })
+    try {
+      await grant.release()
+      if (over) history.violate('P7', `${this.#process.name} released a lost grant and was not told`)
+    } catch (error) {
+      if ((error as { code?: string }).code === 'LOST') this.#world.grants.lost(holder)
+      this.#failed(error)
+    }
+    if (this.#action.ending === 'release twice') await grant.release()
+  }
+
+  #failed(error: unknown): void {
+    const { history, direct, climate } = this.#world
+    const { code, message } = error as { code?: string; message: string }
+    history.note(this.#process.name, `fails: ${String(code)}`)
+    const waited = this.#process.clock.now() - this.#calledAt
+    const { wait } = this.#action
+    if (code === 'INVALID_ARGUMENT' && message.includes('is live with')) return
+    if (code === undefined || !EXPECTED.has(code))
+      history.violate('P10', `a caller of a lock gets ${String(error)}`)
+    else if (FAULTS.has(code) && (direct || climate.kind === 'calm') && this.#process.open)
+      history.violate('P10', `without any fault a caller gets ${code}: ${message}`)
+    else if (code === 'TIMED_OUT' && waited < (wait ?? Infinity) - TINY)
+      history.violate('P8', `timed out after ${waited} of ${String(wait)} ms`)
+    else if (code === 'ABORTED' && this.#abortedIn !== this.#world.timeline.steps)
+      history.violate('P8', `${this.#process.name} hears of its abort late or without one`)
+  }
+}

@@ -1,0 +1,551 @@
+import {
+  CLAIM_WINDOW,
+  type ClaimReserved,
+  type Commit,
+  type CommitOutcome,
+  type Enqueue,
+  type Operation,
+  type Pass,
+  type Standing,
+} from '../../src/engines/engine.js'
+import type { Claim } from '../../src/locks/claim.js'
+import { longestDelay, type Climate } from './climate.js'
+import type { Broken, History } from './history.js'
+import type { SimulatedProcess } from './process.js'
+import type { Hint } from './server.js'
+import type { Timeline } from './timeline.js'
+
+/** A request as its operations, outcomes and hints tell of it. Times are the server's. */
+export interface Observed {
+  readonly id: string
+  readonly session: string
+  claims: readonly Claim[]
+  phase: 'waiting' | 'reserved' | 'held'
+  expires: number
+  lease: number
+  /** 0 before it is granted. */
+  number: number
+  /** When something was last heard of it. */
+  heardAt: number
+  /** When the last of those before it went away or expired. */
+  clearedAt: number
+  /** When a hint of its reservation came to its process. */
+  wokenAt: number | undefined
+  /** Whose operation reserved its keys for it, and so has to look after the window. */
+  reservedBy: string | undefined
+}
+
+/** What is known of a grant that the server gave, by its number. */
+export interface GrantRecord {
+  readonly request: Observed
+  /** In the order in which the server gave grants. */
+  readonly place: number
+  expires: number
+  /** Whether an operator took it away: its holder can't know at once. */
+  overridden: boolean
+}
+
+/** What a waiter needs beside two thirds of its lease until it has looked again: timers and the shortest look. */
+const SLACK = 10
+/** The part of a claim window after its end when whoever reserved looks. */
+const WINDOW_LOOK = 0.1
+/** The part of its lease after which a waiter looks again at the latest. */
+const LOOK_AFTER = 2 / 3
+
+/**
+ * Follows the lock table from outside, by operations, outcomes and hints, and checks each step against the promises:
+ * exclusion, rising numbers, order of arrival, all or nothing, who is woken, and that nobody touches another's grant.
+ */
+export class ObservedTable {
+  readonly grants = new Map<number, GrantRecord>()
+  readonly #history: History
+  readonly #climate: Climate
+  readonly #processOf: (session: string) => SimulatedProcess | undefined
+  readonly #onGrant: (request: Observed) => void
+  readonly #requests = new Map<string, Observed>()
+  readonly #queues = new Map<string, Observed[]>()
+  readonly #highest = new Map<string, number>()
+  /** Keys whose queues have changed in the operation at hand: they have to have been served. */
+  readonly #touched = new Set<string>()
+  readonly #timeline: Timeline
+  readonly #offset: number
+  #operation: Operation | undefined
+  #session = ''
+
+  /** @param offset of the server's clock. */
+  constructor(
+    timeline: Timeline,
+    offset: number,
+    history: History,
+    climate: Climate,
+    processOf: (session: string) => SimulatedProcess | undefined,
+    onGrant: (request: Observed) => void,
+  ) {
+    this.#timeline = timeline
+    this.#offset = offset
+    this.#history = history
+    this.#climate = climate
+    this.#processOf = processOf
+    this.#onGrant = onGrant
+  }
+
+  /** Whether another session waits for one of the keys of a request. */
+  awaited(request: Observed): boolean {
+    return request.claims.some(({ key }) =>
+      this.#queue(key).some(
+        ({ session, phase, expires }) =>
+          phase === 'waiting' && session !== request.session && this.#now < expires,
+      ),
+    )
+  }
+
+  /** Those who hold, by the server's word. */
+  holders(): Observed[] {
+    return [...this.#requests.values()].filter(({ phase }) => phase === 'held')
+  }
+
+  /** One of the keys of a request. */
+  keyOf(id: string): string | undefined {
+    return this.#requests.get(id)?.claims[0]!.key
+  }
+
+  /** A hint of its reservation has come to the process of a request. */
+  woken(id: string): void {
+    const request = this.#requests.get(id)
+    if (request?.phase === 'reserved') request.wokenAt ??= this.#now
+  }
+
+  /** Until when a grant is held if nothing more is heard of it, in common time; undefined for an unknown number. */
+  expiry(number: number): number | undefined {
+    const record = this.grants.get(number)
+    return record && record.expires - this.#offset
+  }
+
+  applied(session: string, operation: Operation, outcome: unknown, hints: readonly Hint[]): void {
+    this.#operation = operation
+    this.#session = session
+    this.#touched.clear()
+    switch (operation.type) {
+      case 'enqueue':
+        this.#enqueued(operation, outcome as Standing, hints)
+        break
+      case 'claim':
+        this.#claimed(operation, outcome as Standing, hints)
+        break
+      case 'cancel':
+        this.#cancelled(operation.id)
+        this.#hinted(hints)
+        break
+      case 'renew':
+        this.#renewed(operation.id, operation.number, operation.lease, outcome as boolean)
+        this.#hinted(hints)
+        break
+      case 'release':
+        this.#released(operation.id, operation.number, outcome as boolean)
+        this.#hinted(hints)
+        break
+      case 'pass':
+        this.#passed(session, operation, outcome as Standing, hints)
+        break
+      case 'downgrade':
+        this.#downgraded(operation.id, operation.number, outcome as boolean)
+        this.#hinted(hints)
+        break
+      case 'free':
+        this.#freed(operation.key, operation.number, outcome as boolean, hints)
+        break
+      case 'revoke':
+        this.#revoked(operation.session, outcome as number, hints)
+        break
+      case 'serve':
+        for (const key of operation.keys) this.#touched.add(key)
+        this.#hinted(hints)
+        break
+      case 'commit':
+        this.#committed(operation, outcome as CommitOutcome)
+        this.#hinted(hints)
+        break
+      default:
+        this.#hinted(hints)
+    }
+    this.#checkServed()
+  }
+
+  #enqueued(operation: Enqueue, outcome: Standing, hints: readonly Hint[]): void {
+    const known = this.#requests.get(operation.id)
+    this.#hinted(hints)
+    if (known) return
+    if (outcome.state === 'mismatch') {
+      const live = this.#queue(outcome.key).some(one => maxOf(one, outcome.key) === outcome.max)
+      if (!live) this.#broken('P10', `${operation.id} is refused for permits that nobody has named`)
+      return
+    }
+    for (const { key } of operation.claims) this.#touched.add(key)
+    const before = operation.claims
+      .map(claim => this.#before(claim, undefined))
+      .find(one => one !== undefined)
+    switch (outcome.state) {
+      case 'busy':
+        if (operation.wait) this.#broken('P4', `${operation.id} wants to wait and may not`)
+        if (!before) this.#broken('P5', `${operation.id} is told busy, and nobody stands before it`)
+        return
+      case 'queued':
+        if (!operation.wait) this.#broken('P8', `${operation.id} does not want to wait and is queued`)
+        if (!before) this.#broken('P5', `${operation.id} has to wait, and nobody stands before it`)
+        this.#append(operation)
+        return
+      case 'held':
+        this.#granted(this.#append(operation), outcome)
+        return
+      case 'gone':
+        this.#broken('P8', `${operation.id} is gone at its enqueue`)
+    }
+  }
+
+  #claimed(operation: ClaimReserved, outcome: Standing, hints: readonly Hint[]): void {
+    const request = this.#requests.get(operation.id)
+    const over = request?.phase === 'held' && this.#now >= request.expires
+    if (request && !over) {
+      request.lease = operation.lease
+      request.expires = this.#now + operation.lease
+      request.heardAt = this.#now
+      if (request.phase === 'waiting') this.#touch(request)
+    }
+    this.#hinted(hints)
+    if (!request || over) {
+      if (outcome.state !== 'gone') this.#broken('P7', `${operation.id} is over and still ${outcome.state}`)
+      return
+    }
+    switch (outcome.state) {
+      case 'held':
+        if (request.phase !== 'held') this.#granted(request, outcome)
+        else if (outcome.number !== request.number)
+          this.#broken('P2', `${request.id} was granted with another number before`)
+        else this.grants.get(request.number)!.expires = request.expires
+        return
+      case 'queued':
+        if (request.phase !== 'waiting')
+          this.#broken('P5', `${request.id} is ${request.phase} and told to wait`)
+        return
+      default:
+        this.#broken('P7', `${request.id} is ${request.phase} and told ${outcome.state}`)
+    }
+  }
+
+  #cancelled(id: string): void {
+    const request = this.#requests.get(id)
+    if (request) this.#remove(request)
+  }
+
+  #renewed(id: string, number: number, lease: number, outcome: boolean): void {
+    const request = this.#holding(id, number)
+    if (outcome !== (request !== undefined)) {
+      this.#broken(
+        'P7',
+        outcome ? `${id} was renewed and not held` : `${id} is held and could not be renewed`,
+      )
+    }
+    if (!request) return
+    request.lease = lease
+    request.expires = this.#now + lease
+    request.heardAt = this.#now
+    this.grants.get(number)!.expires = request.expires
+  }
+
+  #released(id: string, number: number, outcome: boolean): void {
+    const held = this.#holding(id, number) !== undefined
+    const request = this.#requests.get(id)
+    if (request?.phase === 'held' && request.number === number) this.#remove(request)
+    if (outcome !== held) {
+      this.#broken('P7', outcome ? `${id} was released and not held` : `${id} was held and told lost`)
+    }
+  }
+
+  #passed(session: string, operation: Pass, outcome: Standing, hints: readonly Hint[]): void {
+    const request = this.#holding(operation.id, operation.number)
+    if (!request) {
+      this.#hinted(hints)
+      if (outcome.state === 'held' && outcome.id === operation.id)
+        this.#broken('P7', `${operation.id} was passed on and not held`)
+      return
+    }
+    const wanted = request.claims
+      .flatMap(({ key }) => this.#queue(key))
+      .some(other => other.phase === 'waiting' && this.#now < other.expires)
+    if (outcome.state === 'held' && outcome.id === operation.id) {
+      if (wanted) this.#broken('P4', `${operation.id} is kept for more local callers, and others wait`)
+      request.lease = operation.lease
+      this.#hinted(hints)
+      this.#held(request, outcome)
+      return
+    }
+    if (!wanted) this.#broken('P5', `${operation.id} is given up, and nobody else waits`)
+    this.#remove(request)
+    this.#hinted(hints)
+    const next = this.#append({ ...operation, id: operation.next, session, claims: request.claims })
+    if (outcome.state === 'held') this.#granted(next, outcome)
+    else if (outcome.state !== 'queued') this.#broken('P8', `${next.id} is ${outcome.state} after a pass`)
+  }
+
+  #downgraded(id: string, number: number, outcome: boolean): void {
+    const request = this.#holding(id, number)
+    if (outcome !== (request !== undefined)) this.#broken('P7', `${id} is downgraded: ${outcome}`)
+    if (!request) return
+    request.claims = request.claims.map(({ key }) => ({ key, mode: 'shared' }))
+    this.#touch(request)
+    this.#cleared(request, this.#now)
+  }
+
+  #freed(key: string, number: number, outcome: boolean, hints: readonly Hint[]): void {
+    const request = this.#queue(key).find(one => one.phase === 'held' && one.number === number)
+    if (outcome !== (request !== undefined)) this.#broken('P7', `number ${number} is freed: ${outcome}`)
+    if (request) this.grants.get(number)!.overridden = true
+    this.#hinted(hints)
+  }
+
+  #revoked(session: string, outcome: number, hints: readonly Hint[]): void {
+    const requests = [...this.#requests.values()].filter(one => one.session === session)
+    for (const { number } of requests) {
+      const record = this.grants.get(number)
+      if (record) record.overridden = true
+    }
+    if (outcome !== requests.length)
+      this.#broken('P7', `${outcome} requests are revoked, and there were ${requests.length}`)
+    this.#hinted(hints)
+    for (const { id } of requests)
+      if (this.#requests.has(id)) this.#broken('P9', `${id} outlives its session`)
+  }
+
+  #committed(operation: Commit, outcome: CommitOutcome): void {
+    const { guard } = operation
+    if (!guard || outcome.state !== 'committed') return
+    const request = this.#holding(guard.id, guard.number)
+    if (!request) this.#broken('P13', `${guard.id} commits and is not held`)
+    else if (operation.release) this.#remove(request)
+  }
+
+  /** Follows what the server has told others, in its order. */
+  #hinted(hints: readonly Hint[]): void {
+    for (const { type, id } of hints) {
+      const request = this.#requests.get(id)
+      if (!request) this.#broken('P7', `${id} is told ${type} and not there`)
+      else if (type === 'lost') this.#dropped(request)
+      else this.#reserved(request)
+    }
+  }
+
+  #dropped(request: Observed): void {
+    const operation = this.#operation
+    const expired = this.#now >= request.expires
+    const overridden =
+      (operation?.type === 'revoke' && operation.session === request.session) ||
+      (operation?.type === 'free' && operation.number === request.number)
+    if (!expired && !overridden) this.#broken('P7', `${request.id} is dropped for nothing`)
+    if (expired && !overridden) {
+      this.#checkExpired(request)
+      this.#checkWindow(request)
+    }
+    this.#remove(request)
+  }
+
+  #reserved(request: Observed): void {
+    if (request.phase !== 'waiting') this.#broken('P5', `${request.id} is woken and does not wait`)
+    if (this.#now >= request.expires) this.#broken('P9', `${request.id} is woken and has expired`)
+    for (const claim of request.claims) {
+      const before = this.#before(claim, request)
+      if (before) this.#broken('P4', `${request.id} is woken, and ${before.id} stands before it`)
+    }
+    request.phase = 'reserved'
+    request.expires = this.#now + CLAIM_WINDOW
+    request.reservedBy = this.#session
+  }
+
+  #granted(request: Observed, { number }: { number: number }): void {
+    for (const claim of request.claims) {
+      const before = this.#before(claim, request)
+      if (before?.phase === 'held') this.#broken('P1', `${request.id} is granted while ${before.id} is held`)
+      else if (before) this.#broken('P4', `${request.id} is granted, and ${before.id} stands before it`)
+    }
+    this.#checkStall(request)
+    this.#held(request, { number })
+  }
+
+  #held(request: Observed, { number }: { number: number }): void {
+    for (const { key } of request.claims) {
+      if (number <= (this.#highest.get(key) ?? 0))
+        this.#broken('P2', `number ${number} of ${request.id} does not rise`)
+      this.#highest.set(key, number)
+    }
+    request.phase = 'held'
+    request.number = number
+    request.expires = this.#now + request.lease
+    request.heardAt = this.#now
+    const place = this.grants.size
+    this.grants.set(number, { request, place, expires: request.expires, overridden: false })
+    this.#onGrant(request)
+  }
+
+  #append({ id, session, claims, lease }: Pick<Enqueue, 'id' | 'session' | 'claims' | 'lease'>): Observed {
+    const now = this.#now
+    const request: Observed = {
+      id,
+      session,
+      claims,
+      phase: 'waiting',
+      expires: now + lease,
+      lease,
+      number: 0,
+      heardAt: now,
+      clearedAt: now,
+      wokenAt: undefined,
+      reservedBy: undefined,
+    }
+    this.#requests.set(id, request)
+    for (const { key } of claims) {
+      const queue = this.#queues.get(key)
+      if (queue) queue.push(request)
+      else this.#queues.set(key, [request])
+    }
+    return request
+  }
+
+  #remove(request: Observed): void {
+    this.#cleared(request, Math.min(this.#now, request.expires))
+    this.#touch(request)
+    this.#requests.delete(request.id)
+    for (const { key } of request.claims) {
+      const queue = this.#queues.get(key)!
+      queue.splice(queue.indexOf(request), 1)
+    }
+  }
+
+  #touch(request: Observed): void {
+    for (const { key } of request.claims) this.#touched.add(key)
+  }
+
+  /** Those behind a request need not wait for it any more. */
+  #cleared(request: Observed, at: number): void {
+    for (const { key } of request.claims) {
+      const queue = this.#queue(key)
+      for (let place = queue.indexOf(request) + 1; place < queue.length; place++) {
+        const behind = queue[place]!
+        behind.clearedAt = Math.max(behind.clearedAt, at)
+      }
+    }
+  }
+
+  #holding(id: string, number: number): Observed | undefined {
+    const request = this.#requests.get(id)
+    return request?.phase === 'held' && request.number === number && this.#now < request.expires
+      ? request
+      : undefined
+  }
+
+  #queue(key: string): readonly Observed[] {
+    return this.#queues.get(key) ?? []
+  }
+
+  /** Somebody with whom a claim can't be granted, of those before the request or of all; a holder if there is one. */
+  #before(claim: Claim, request: Observed | undefined): Observed | undefined {
+    let found: Observed | undefined
+    let held = 0
+    let all = 0
+    for (const other of this.#queue(claim.key)) {
+      if (other === request) break
+      const ahead = other.claims.find(({ key }) => key === claim.key)!
+      if (ahead.mode === 'permits' && claim.mode === 'permits') {
+        all += ahead.permits
+        if (other.phase === 'held') held += ahead.permits
+        if (all + claim.permits > claim.max) found ??= other
+        if (held + claim.permits > claim.max) return { ...other, phase: 'held' }
+      } else if (ahead.mode !== 'shared' || claim.mode !== 'shared') {
+        if (other.phase === 'held') return other
+        found ??= other
+      }
+    }
+    return found?.phase === 'held' ? { ...found, phase: 'waiting' } : found
+  }
+
+  /** After an operation nobody is left waiting who could run, on the keys that it changed. */
+  #checkServed(): void {
+    for (const key of this.#touched) {
+      for (const request of this.#queue(key)) {
+        if (this.#now >= request.expires) {
+          this.#broken('P9', `${request.id} has expired and still stands before others`)
+          return
+        }
+        const claim = request.claims.find(one => one.key === key)!
+        if (this.#before(claim, request)) break
+        if (request.phase === 'waiting' && request.claims.every(one => !this.#before(one, request))) {
+          this.#broken('P5', `${request.id} can run and is not woken`)
+          return
+        }
+      }
+    }
+  }
+
+  /** Somebody who was neither stopped nor cut off has kept others waiting no longer than promised. */
+  #checkStall(request: Observed): void {
+    const troubled = this.#troubledUntil(request)
+    if (troubled === undefined) return
+    const delay = longestDelay(this.#climate)
+    const stall = this.#now - Math.max(request.clearedAt, troubled)
+    if (stall > request.lease * LOOK_AFTER + 3 * delay + SLACK)
+      this.#broken('P9', `${request.id} could run for ${stall} ms before it was granted`)
+    const { wokenAt } = request
+    if (wokenAt === undefined || troubled > wokenAt) return
+    if (this.#now - wokenAt > 3 * delay + SLACK)
+      this.#broken('P5', `${request.id} was woken ${this.#now - wokenAt} ms before it was granted`)
+  }
+
+  /** Somebody who was neither stopped nor cut off does not expire while it waits. */
+  #checkExpired(request: Observed): void {
+    const troubled = this.#troubledUntil(request)
+    const delay = longestDelay(this.#climate)
+    // What its process has given up may be heard of so late, and have lost its cancellation before.
+    if (troubled === undefined || troubled > request.heardAt - delay) return
+    if (request.phase === 'waiting' && request.lease * (1 - LOOK_AFTER) > 3 * delay + SLACK)
+      this.#broken('P4', `${request.id} was heard of in time and lost its place`)
+    const { wokenAt } = request
+    if (request.phase === 'reserved' && wokenAt !== undefined && this.#now - wokenAt > 3 * delay + SLACK)
+      this.#broken('P5', `${request.id} was woken and did not claim`)
+  }
+
+  /** Whoever reserved keys for somebody that does not claim lets the next ones in when the window is over. */
+  #checkWindow(request: Observed): void {
+    const reserver = request.reservedBy === undefined ? undefined : this.#processOf(request.reservedBy)
+    if (request.phase !== 'reserved' || !reserver?.open || reserver.frozen) return
+    // In one thread a woken waiter has claimed within the call that woke it.
+    if (this.#climate.kind === 'direct' || reserver.session === request.session) return
+    const reservedAt = request.expires - CLAIM_WINDOW
+    const delay = longestDelay(this.#climate)
+    if (reserver.troubledUntil + this.#offset > reservedAt - delay) return
+    const late = this.#now - request.expires
+    if (late > CLAIM_WINDOW * WINDOW_LOOK + 2 * delay + SLACK && this.#awaitedSince(request, request.expires))
+      this.#broken('P9', `${request.id} kept others out for ${late} ms after its window`)
+  }
+
+  #awaitedSince({ claims, id }: Observed, time: number): boolean {
+    return claims.some(({ key }) => this.#queue(key).some(other => other.id !== id && other.heardAt < time))
+  }
+
+  /** Until when the process of a request had trouble, in server time; undefined for one that is gone. */
+  #troubledUntil(request: Observed): number | undefined {
+    const process = this.#processOf(request.session)
+    if (!process?.alive || process.frozen) return undefined
+    return process.troubledUntil + this.#offset
+  }
+
+  get #now(): number {
+    return this.#timeline.now + this.#offset
+  }
+
+  #broken(promise: Broken, message: string): void {
+    this.#history.violate(promise, message)
+  }
+}
+
+function maxOf(request: Observed, key: string): number | undefined {
+  const claim = request.claims.find(one => one.key === key)
+  return claim?.mode === 'permits' ? claim.max : undefined
+}

@@ -1,0 +1,31 @@
+import type { History } from './history.js'
+import type { GrantRecord } from './observed-table.js'
+
+/** A resource of somebody else's, which refuses writes whose token is smaller than one it has seen. */
+export class Resource {
+  readonly #history: History
+  readonly #tokens = new Map<string, bigint>()
+  /** By key, the place of the last writer's grant in the order in which the server gave grants. */
+  readonly #places = new Map<string, number>()
+
+  constructor(history: History) {
+    this.#history = history
+  }
+
+  /**
+   * A write arrives.
+   * @param grant what the server knows of the writer's grant.
+   * @param held whether the writer passes `assertHeld` at this moment, and no operator came between.
+   */
+  write(key: string, token: bigint, grant: GrantRecord, held: boolean): void {
+    if (token < (this.#tokens.get(key) ?? 0n)) {
+      if (held)
+        this.#history.violate('P2', `a write of ${grant.request.id} to ${key} is refused while it holds`)
+      return
+    }
+    this.#tokens.set(key, token)
+    if (grant.place < (this.#places.get(key) ?? 0))
+      this.#history.violate('P13', `a write of ${grant.request.id} to ${key} came after one of a later grant`)
+    this.#places.set(key, grant.place)
+  }
+}

@@ -1,0 +1,176 @@
+import type { Claim } from '../../src/locks/claim.js'
+import type { Action } from './action.js'
+import { drawClimate, type Climate } from './climate.js'
+import { Random } from './random.js'
+
+/** What is going to happen. */
+export interface Schedule {
+  readonly climate: Climate
+  /** In order of time. */
+  readonly actions: readonly Action[]
+}
+
+export const KEYS = ['a', 'b', 'c', 'd'] as const
+export const ACTIONS = 200
+const PERMITS = 3
+
+/** The store of transactions that are run one by one, and the one whose transactions share a commit. */
+export const SINGLE = 'single'
+export const GROUPED = 'grouped'
+
+export function drawSchedule(seed: number): Schedule {
+  const random = new Random('schedule', seed)
+  const climate = drawClimate(seed, random)
+  const draw = new Draw(random, climate)
+  let at = 0
+  const actions = Array.from({ length: ACTIONS }, () => {
+    at += random.exponential(climate.pace)
+    return draw.action(at)
+  })
+  return { climate, actions }
+}
+
+class Draw {
+  readonly #random: Random
+  readonly #climate: Climate
+  /** Keys that are taken more often than the others. */
+  readonly #keys: readonly string[]
+  /** How the schedule's locks are: mixed, or of one mode only, which makes longer queues of equal callers. */
+  readonly #modes: readonly Claim['mode'][]
+  readonly #changes: { store: string; keys: readonly string[]; id: string }[] = []
+
+  constructor(random: Random, climate: Climate) {
+    this.#random = random
+    this.#climate = climate
+    this.#keys = random.chance(0.3) ? ['a', 'a', 'a', 'b', 'c', 'd'] : KEYS
+    this.#modes = random.pick([
+      ['exclusive', 'exclusive', 'exclusive', 'shared', 'permits'],
+      ['exclusive'],
+      ['exclusive', 'shared'],
+      ['permits', 'permits', 'exclusive'],
+    ] as const)
+  }
+
+  action(at: number): Action {
+    const random = this.#random
+    const planned = { at, place: random.below(this.#climate.processes) }
+    const dice = random.next()
+    if (dice < 0.55) return this.#lock(planned)
+    if (dice < 0.75) return this.#transaction(planned)
+    if (dice < 0.8) {
+      const store = random.pick([SINGLE, GROUPED])
+      return { kind: 'write', ...planned, store, key: random.pick(KEYS), pause: this.#pause() }
+    }
+    if (dice < 0.83) return { kind: 'close', ...planned, drain: this.#maybe(200), pause: this.#pause() }
+    if (this.#climate.kind === 'calm') return this.#lock(planned)
+    if (dice < 0.86) return { kind: 'force', ...planned, pause: this.#pause(), seed: random.below(1e6) }
+    if (dice < 0.87) return { kind: 'revoke', ...planned, other: random.below(this.#climate.processes) }
+    if (dice < 0.88) return { kind: 'expel', ...planned, pause: this.#pause() }
+    if (dice < 0.91) return { kind: 'repeat', ...planned, seed: random.below(1e6) }
+    if (dice < 0.95) {
+      const duration = random.exponential(random.pick([20, 500, 3000]))
+      return { kind: 'freeze', ...planned, duration, timersFirst: random.chance(0.5) }
+    }
+    if (this.#climate.kind === 'direct') return this.#lock(planned)
+    if (dice < 0.98) {
+      return {
+        kind: 'crash',
+        ...planned,
+        pause: this.#pause(),
+        severed: random.chance(0.5),
+        revoked: random.chance(0.3),
+      }
+    }
+    return { kind: 'cut', ...planned, duration: random.exponential(1000) }
+  }
+
+  #lock(planned: { at: number; place: number }): Action {
+    const random = this.#random
+    const verb = random.pick(['tryAcquire', 'acquire', 'acquire', 'acquire', 'run'] as const)
+    const claims = this.#claims()
+    const renew = random.chance(0.85)
+    const wait = verb === 'tryAcquire' ? undefined : this.#wait()
+    const lease = random.pick(this.#climate.leases)
+    // A grant that nobody gives back keeps all others out for its lease.
+    const forgets = verb !== 'run' && !renew && this.#climate.kind === 'rough' && lease <= 1000
+    const writes = claims.length === 1 && claims[0]!.mode === 'exclusive'
+    const ending = random.pick([
+      'release',
+      'release',
+      'release',
+      'release twice',
+      forgets ? 'forget' : 'release',
+      writes ? 'downgrade' : 'release',
+    ] as const)
+    return {
+      kind: 'lock',
+      ...planned,
+      verb,
+      callers: random.chance(0.2) ? 2 + random.below(4) : 1,
+      claims,
+      wait,
+      lease,
+      renew,
+      label: random.chance(0.2) ? 'labelled' : undefined,
+      abortAfter: verb === 'tryAcquire' || wait === 0 ? undefined : this.#maybe(100),
+      steps: Array.from({ length: random.below(4) }, () => this.#pause()),
+      watchesSignal: random.chance(0.2),
+      ending,
+    }
+  }
+
+  #claims(): Claim[] {
+    const random = this.#random
+    const count = random.pick([1, 1, 1, 2, 3])
+    const keys = new Set(Array.from({ length: count }, () => random.pick(this.#keys)))
+    return [...keys].map(key => {
+      const mode = random.pick(this.#modes)
+      if (mode !== 'permits') return { key, mode }
+      // Another number than the others name is refused while the key is live.
+      const max = random.chance(0.02) ? PERMITS + 1 : PERMITS
+      return { key, mode, permits: 1 + random.below(PERMITS), max }
+    })
+  }
+
+  #transaction(planned: { at: number; place: number }): Action {
+    const random = this.#random
+    const wait = this.#wait()
+    const earlier = this.#changes.length > 0 && random.chance(0.3) ? random.pick(this.#changes) : undefined
+    const store = earlier?.store ?? random.pick([SINGLE, GROUPED])
+    const keys = earlier?.keys ?? random.sample(KEYS, random.pick([1, 1, 2, 3]))
+    // In a batch the list that one deletes and the next begins anew would look as if something had been lost.
+    const deleting = store === SINGLE ? 'deleting' : 'plain'
+    const variant = random.pick(['plain', 'plain', 'plain', 'moving', 'failing', deleting] as const)
+    const id = earlier?.id ?? (random.chance(0.8) ? `c${this.#changes.length}` : undefined)
+    if (id !== undefined && !earlier) this.#changes.push({ store, keys, id })
+    return {
+      kind: 'transaction',
+      ...planned,
+      store,
+      keys,
+      callers: random.chance(0.4) ? 2 + random.below(4) : 1,
+      twins: random.chance(0.2),
+      id,
+      wait,
+      lease: random.pick(this.#climate.leases),
+      abortAfter: wait === 0 ? undefined : this.#maybe(100),
+      pause: random.chance(0.5) ? 0 : this.#pause(),
+      variant,
+    }
+  }
+
+  #wait(): number | undefined {
+    const random = this.#random
+    return random.chance(0.5) ? undefined : random.pick([0, 10, 100, 1000, random.between(1, 5000)])
+  }
+
+  #pause(): number {
+    const random = this.#random
+    return random.chance(0.3) ? random.between(0, 0.5) : random.between(0, this.#climate.work)
+  }
+
+  /** Rarely a time. */
+  #maybe(most: number): number | undefined {
+    return this.#random.chance(0.15) ? this.#random.between(0, most) : undefined
+  }
+}

@@ -1,0 +1,185 @@
+import type { Clock } from '../../src/clock.js'
+import type {
+  Awaitable,
+  Listener,
+  Member,
+  Operation,
+  OutcomeOf,
+  RequestReport,
+} from '../../src/engines/engine.js'
+import type { MemoryEngine, MemorySpace } from '../../src/engines/memory/memory-engine.js'
+import type { History } from './history.js'
+import type { ObservedTable } from './observed-table.js'
+import type { ObservedStore } from './observed-store.js'
+import type { Sources } from './sources.js'
+import type { Timeline } from './timeline.js'
+
+/** A hint on its way to a session. */
+export interface Hint {
+  readonly type: 'wake' | 'lost'
+  readonly session: string
+  readonly id: string
+}
+
+/** What connects the server with one session. */
+export interface Peer {
+  readonly name: string
+  hint(hint: Hint): void
+  /** The kept grant is wanted: told within the call that wants it. */
+  wanted(id: string): void
+}
+
+/** An operation with its outcome, for those who send old ones again. */
+export interface Applied {
+  readonly session: string
+  readonly operation: Operation
+}
+
+interface Known {
+  readonly engine: MemoryEngine
+  readonly peer: Peer
+}
+
+/** What comes back from the server. */
+export interface Answer<O extends Operation> {
+  readonly outcome: OutcomeOf<O>
+  /** The keys that the operation reserved for other sessions. */
+  readonly reserved: readonly string[]
+}
+
+/** So many of the last operations can be sent again. */
+const REMEMBERED = 50
+
+/**
+ * The engine's far end: the lock table and store of the memory engine. Each operation is carried out in one step and
+ * shown, with the hints it causes, to those who check.
+ */
+export class Server {
+  readonly #space: MemorySpace
+  readonly #sources: Sources
+  readonly #timeline: Timeline
+  readonly #history: History
+  readonly #table: ObservedTable
+  readonly #store: ObservedStore
+  readonly #offset: number
+  readonly #clock: Clock
+  /** Looks at the server without a session of its own. */
+  readonly #observer: MemoryEngine
+  readonly #sessions = new Map<string, Known>()
+  /** The hints of the operations under way; of several where one is carried out within another. */
+  readonly #hints: Hint[][] = []
+  readonly recent: Applied[] = []
+
+  /** @param offset of its clock, which can't be compared with that of any process. */
+  constructor(
+    sources: Sources,
+    timeline: Timeline,
+    history: History,
+    table: ObservedTable,
+    store: ObservedStore,
+    offset: number,
+  ) {
+    this.#sources = sources
+    this.#timeline = timeline
+    this.#history = history
+    this.#table = table
+    this.#store = store
+    this.#offset = offset
+    this.#clock = { now: () => this.#now(), after: () => ({ cancel: () => {} }) }
+    this.#space = new sources.MemorySpace(this.#clock)
+    this.#observer = this.#engine()
+    history.origin = this.#firstNumber()
+  }
+
+  get sessions(): readonly string[] {
+    return [...this.#sessions.keys()]
+  }
+
+  join(member: Member, peer: Peer): Awaitable<void> {
+    const { session } = member
+    const engine = this.#engine()
+    this.#sessions.set(session, { engine, peer })
+    return engine.join(member, this.#listener(session, peer))
+  }
+
+  leave(session: string): void {
+    const known = this.#sessions.get(session)
+    if (!known) return
+    // Whoever leaves is told nothing any more.
+    this.#sessions.delete(session)
+    this.#carryOut(session, known, { type: 'revoke', session })
+    known.engine.leave()
+  }
+
+  /** Carries out an operation and tells who is concerned. */
+  carryOut<O extends Operation>(session: string, operation: O): Answer<O> {
+    return this.#carryOut(session, this.#sessions.get(session)!, operation)
+  }
+
+  knows(session: string): boolean {
+    return this.#sessions.has(session)
+  }
+
+  #carryOut<O extends Operation>(session: string, { engine, peer }: Known, operation: O): Answer<O> {
+    const hints: Hint[] = []
+    this.#hints.push(hints)
+    const outcome = engine.submit(operation)
+    this.#hints.pop()
+    this.#history.note('server', `${peer.name} ${operation.type}`, { operation, outcome, hints })
+    this.#store.applied(operation, outcome)
+    this.#table.applied(session, operation, outcome, hints)
+    this.recent.push({ session, operation })
+    if (this.recent.length > REMEMBERED) this.recent.shift()
+    const reserved = hints
+      .filter(hint => hint.type === 'wake' && hint.session !== session)
+      .flatMap(({ id }) => this.#table.keyOf(id) ?? [])
+    for (const hint of hints) this.#sessions.get(hint.session)?.peer.hint(hint)
+    return { outcome, reserved }
+  }
+
+  /** All requests, by the table's own word; what was merely kept is given back first. */
+  inspect(): readonly RequestReport[] {
+    return this.#observer.submit({ type: 'inspect', prefix: '' })
+  }
+
+  value(key: string): string | undefined {
+    return this.#observer.submit({ type: 'read', keys: [key], ids: [] }).values[0]!.value
+  }
+
+  #engine(): MemoryEngine {
+    return new this.#sources.MemoryEngine('simulated:', this.#space, this.#clock)
+  }
+
+  #firstNumber(): number {
+    const id = 'first'
+    const claims = [{ key: 'first', mode: 'exclusive' }] as const
+    const standing = this.#observer.submit({
+      type: 'enqueue',
+      id,
+      session: 'observer',
+      claims,
+      lease: 1000,
+      wait: false,
+      label: undefined,
+    })
+    this.#observer.submit({ type: 'cancel', id })
+    return standing.state === 'held' ? standing.number : NaN
+  }
+
+  #now(): number {
+    return this.#timeline.now + this.#offset
+  }
+
+  #listener(session: string, peer: Peer): Listener {
+    const collect = (type: Hint['type'], id: string): void =>
+      void this.#hints.at(-1)!.push({ type, session, id })
+    return {
+      wake: id => collect('wake', id),
+      lost: id => collect('lost', id),
+      wanted: id => peer.wanted(id),
+      reserved: () => {},
+      changed: () => {},
+      ended: () => {},
+    }
+  }
+}

@@ -1,0 +1,135 @@
+import { LONGEST_LEASE, longestDelay } from './climate.js'
+import type { History, Violation } from './history.js'
+import { begin } from './operations.js'
+import type { SimulatedProcess } from './process.js'
+import { drawSchedule, GROUPED, KEYS, SINGLE } from './schedule.js'
+import type { Sources } from './sources.js'
+import { World } from './world.js'
+
+/** What became of one schedule. */
+export interface Result {
+  readonly seed: number
+  readonly violation: Violation | undefined
+  readonly history: History
+}
+
+/** After everything is well again, all that has begun ends within so long: leases of the dead, then one after the other. */
+const DRAINED_WITHIN = 4 * LONGEST_LEASE
+/** No remnant of a fault is left after so long. */
+const CLEAN_AFTER = LONGEST_LEASE + 5000
+/** A schedule in which more happens is one that polls. */
+const MOST_STEPS = 100_000
+
+/**
+ * Runs the schedule of a seed to its end, or to the first promise that is broken.
+ * @param chosen which of its actions to run; undefined: all.
+ */
+export async function simulate(
+  seed: number,
+  sources: Sources,
+  chosen?: ReadonlySet<number>,
+): Promise<Result> {
+  const { climate, actions } = drawSchedule(seed)
+  const world = new World(seed, climate, sources)
+  const { history } = world
+  history.note('world', 'climate', climate)
+  const stop = watchRejections(history)
+  try {
+    for (let place = 0; place < climate.processes; place++) world.start(place)
+    for (const [index, action] of actions.entries()) {
+      if (!chosen || chosen.has(index)) world.timeline.at(action.at, () => begin(world, action))
+    }
+    await run(world, actions.at(-1)!.at)
+    if (!history.violation) await end(world)
+  } finally {
+    stop()
+  }
+  return { seed, violation: history.violation, history }
+}
+
+/** Heals everything and checks that all ends and nothing is left. */
+async function end(world: World): Promise<void> {
+  const { history, timeline, server, store } = world
+  world.heal()
+  const until = timeline.now + DRAINED_WITHIN
+  while (world.tasks.length > 0 && timeline.now < until && !history.violation)
+    await run(world, timeline.now + 20)
+  const [stuck] = world.tasks
+  if (stuck) history.violate('P6', `${stuck.process.name} ${stuck.what} and never comes to an end`)
+  if (history.violation) return
+  history.note('world', 'has drained')
+  store.check(key => server.value(key))
+  const tidy = world.direct || world.climate.kind === 'calm'
+  if (tidy) {
+    // What was given up last may have its cancellation on the way.
+    await run(world, timeline.now + 4 * longestDelay(world.climate))
+    await inspected(world)
+    for (const { session, key, phase } of server.inspect())
+      history.violate('P8', `all that was begun has ended, and ${session} has left ${key} ${phase}`)
+  }
+  await run(world, timeline.now + CLEAN_AFTER)
+  for (const process of living(world)) {
+    if (process.timers > 0)
+      history.violate('P8', `${process.name} does nothing and has ${process.timers} timers`)
+  }
+  await takeAll(world)
+  for (const process of living(world)) world.do(process, 'closes its box', () => process.box!.close())
+  await run(world, timeline.now + CLEAN_AFTER)
+  for (const process of living(world)) {
+    if (process.timers > 0)
+      history.violate('P8', `${process.name} is closed and has ${process.timers} timers`)
+  }
+  for (const { key, phase } of server.inspect())
+    history.violate('P8', `all is closed, and ${key} is ${phase}`)
+}
+
+async function run(world: World, until: number): Promise<void> {
+  const { timeline, history } = world
+  await timeline.run(until, () => history.violation !== undefined || timeline.steps > MOST_STEPS)
+  if (timeline.steps > MOST_STEPS) history.violate('P5', 'far more happens than the callers have reason for')
+}
+
+/** Whoever looks finds what was merely kept given back. */
+async function inspected(world: World): Promise<void> {
+  const process = world.places.find(one => one.open)
+  if (!process) return
+  world.do(process, 'inspects', async () => {
+    for await (const { key, holders } of process.box!.inspect())
+      if (holders.length > 0) world.history.violate('P8', `${key} is held, and nobody uses it`)
+  })
+  await run(world, world.timeline.now + 100)
+}
+
+/** All keys are to be had at once. */
+async function takeAll(world: World): Promise<void> {
+  const { history } = world
+  const process = world.places.find(one => one.open)
+  if (!process) return
+  const keys = [...KEYS, ...[SINGLE, GROUPED].flatMap(store => KEYS.map(key => `${store}/${key}`))]
+  world.do(process, 'takes all keys', async () => {
+    const grant = await process.box!.mutex(...keys).tryAcquire()
+    if (grant) await grant.release()
+    else history.violate('P9', `something still keeps others out of ${keys.join()}`)
+  })
+  await run(world, world.timeline.now + 1000)
+}
+
+function living(world: World): SimulatedProcess[] {
+  return world.processes.filter(({ alive }) => alive)
+}
+
+/** An unhandled rejection belongs to the schedule that runs when it is found. */
+function watchRejections(history: History): () => void {
+  const others = process.listeners('unhandledRejection')
+  const listener = (reason: unknown): void =>
+    history.violate(
+      'P12',
+      `a rejection was not handled: ${reason instanceof Error ? String(reason.stack) : String(reason)}`,
+    )
+  process.removeAllListeners('unhandledRejection')
+  process.on('unhandledRejection', listener)
+  return () => {
+    process.off('unhandledRejection', listener)
+    for (const other of others) process.on('unhandledRejection', other)
+  }
+}

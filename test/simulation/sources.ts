@@ -1,0 +1,15 @@
+import { Box } from '../../src/box.js'
+import { MemoryEngine, MemorySpace } from '../../src/engines/memory/memory-engine.js'
+import { IndeterminateError, UnavailableError } from '../../src/errors.js'
+
+/** What the simulation takes of the sources, so that it can run on a changed copy of them, too. */
+export interface Sources {
+  readonly Box: Pick<typeof Box, 'join'>
+  readonly MemoryEngine: typeof MemoryEngine
+  readonly MemorySpace: typeof MemorySpace
+  readonly IndeterminateError: typeof IndeterminateError
+  readonly UnavailableError: typeof UnavailableError
+}
+
+/** The sources as they are. */
+export const sources: Sources = { Box, MemoryEngine, MemorySpace, IndeterminateError, UnavailableError }

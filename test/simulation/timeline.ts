@@ -1,0 +1,85 @@
+/** Something that happens at a virtual time. */
+export interface Moment {
+  readonly at: number
+  readonly order: number
+  /** Undefined once it has happened or was called off. */
+  task: (() => void) | undefined
+  /** Whether it can't settle any promise, so that nothing has to be waited for after it. */
+  readonly quiet: boolean
+}
+
+/** The common virtual time: what is due runs one by one, in order of time, then of planning. */
+export class Timeline {
+  now = 0
+  /** How many moments have happened. */
+  steps = 0
+  readonly #heap: Moment[] = []
+  #planned = 0
+
+  /** Plans something; in the past means now. */
+  at(time: number, task: () => void, quiet = false): Moment {
+    const moment = { at: Math.max(time, this.now), order: this.#planned++, task, quiet }
+    this.#push(moment)
+    return moment
+  }
+
+  /**
+   * Lets what is due until then happen. After each moment all promises that it settled have run their reactions: the
+   * runtime empties the queue of microtasks before it goes on to the next immediate.
+   */
+  async run(until: number, halted: () => boolean): Promise<void> {
+    while (!halted()) {
+      const next = this.#heap[0]
+      if (!next || next.at > until) {
+        this.now = Math.max(this.now, until)
+        return
+      }
+      this.#pop()
+      const { task } = next
+      if (!task) continue
+      next.task = undefined
+      this.now = next.at
+      this.steps++
+      task()
+      if (!next.quiet) await settled()
+    }
+  }
+
+  #push(moment: Moment): void {
+    const heap = this.#heap
+    let place = heap.length
+    heap.push(moment)
+    while (place > 0) {
+      const parent = (place - 1) >> 1
+      if (!before(moment, heap[parent]!)) break
+      heap[place] = heap[parent]!
+      place = parent
+    }
+    heap[place] = moment
+  }
+
+  #pop(): void {
+    const heap = this.#heap
+    const last = heap.pop()!
+    if (heap.length === 0) return
+    let place = 0
+    for (;;) {
+      let child = 2 * place + 1
+      if (child >= heap.length) break
+      if (child + 1 < heap.length && before(heap[child + 1]!, heap[child]!)) child++
+      if (!before(heap[child]!, last)) break
+      heap[place] = heap[child]!
+      place = child
+    }
+    heap[place] = last
+  }
+}
+
+/** Settles when every promise that can go on has done so. */
+export function settled(): Promise<void> {
+  return new Promise(resolve => setImmediate(resolve))
+}
+
+function before(one: Moment, other: Moment): boolean {
+  return one.at < other.at || (one.at === other.at && one.order < other.order)
+}

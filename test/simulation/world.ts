@@ -1,0 +1,167 @@
+import type { Action } from './action.js'
+import { healed, type Climate } from './climate.js'
+import { Connection } from './connection.js'
+import { GrantWatch } from './grant-watch.js'
+import { History } from './history.js'
+import { ObservedStore } from './observed-store.js'
+import { ObservedTable } from './observed-table.js'
+import { SimulatedProcess, textOf } from './process.js'
+import { Random } from './random.js'
+import { Resource } from './resource.js'
+import { GROUPED, SINGLE } from './schedule.js'
+import { Server } from './server.js'
+import type { Sources } from './sources.js'
+import { Timeline } from './timeline.js'
+import { TurnOrder } from './turn-order.js'
+
+/** Clocks of different machines can't be compared. */
+const SERVER_OFFSET = 1_048_576
+const PROCESS_OFFSET = 65_536
+/** How long a process that could not join waits until it tries again: milliseconds. */
+const JOIN_PAUSE = 100
+
+/** Work that has begun and has to come to its end, unless its process crashes. */
+interface Task {
+  readonly process: SimulatedProcess
+  readonly what: string
+}
+
+/** All that takes part in one schedule. */
+export class World {
+  readonly timeline = new Timeline()
+  readonly history = new History(() => this.timeline.now)
+  readonly table: ObservedTable
+  readonly store: ObservedStore
+  readonly grants: GrantWatch
+  readonly server: Server
+  readonly resource: Resource
+  readonly turns: TurnOrder
+  /** The processes that take part, by place. */
+  readonly places: SimulatedProcess[] = []
+  /** All that ever were. */
+  readonly processes: SimulatedProcess[] = []
+  readonly connections = new Map<SimulatedProcess, Connection>()
+  readonly #tasks = new Set<Task>()
+  readonly #seed: number
+  readonly #sources: Sources
+  #climate: Climate
+  #started = 0
+  #marks = 0
+
+  constructor(seed: number, climate: Climate, sources: Sources) {
+    this.#seed = seed
+    this.#sources = sources
+    this.#climate = climate
+    const offset = this.direct ? 0 : SERVER_OFFSET
+    const { timeline, history } = this
+    this.table = new ObservedTable(
+      timeline,
+      offset,
+      history,
+      climate,
+      session => this.processes.find(process => process.session === session),
+      request => this.grants.granted(request),
+    )
+    this.store = new ObservedStore(history)
+    this.grants = new GrantWatch(timeline, history, this.table, climate)
+    this.server = new Server(sources, timeline, history, this.table, this.store, offset)
+    this.resource = new Resource(history)
+    this.turns = new TurnOrder(timeline, history)
+  }
+
+  get climate(): Climate {
+    return this.#climate
+  }
+
+  get direct(): boolean {
+    return this.#climate.kind === 'direct'
+  }
+
+  /** What has begun and not ended. */
+  get tasks(): readonly Task[] {
+    return [...this.#tasks]
+  }
+
+  /** A number for a change's mark that no other has. */
+  nextMark(): number {
+    return ++this.#marks
+  }
+
+  /** Starts a process at a place, instead of the one that was there. */
+  start(place: number): void {
+    const number = ++this.#started
+    const name = `p${number}`
+    const { timeline, history } = this
+    const random = new Random(this.#seed, name)
+    const offset = this.direct ? 0 : number * PROCESS_OFFSET
+    const process = new SimulatedProcess(name, timeline, history, random, this.#climate.lateness, offset)
+    this.places[place] = process
+    this.processes.push(process)
+    this.do(process, 'joins', () => this.#join(process, random))
+  }
+
+  /** Starts another process at the place of one that is gone. */
+  replace(place: number, pause: number): void {
+    this.timeline.at(this.timeline.now + pause, () => this.start(place))
+  }
+
+  /** Begins something that a process does; it has to come to its end. */
+  do(process: SimulatedProcess, what: string, task: () => Promise<void>): void {
+    const running = { process, what }
+    this.#tasks.add(running)
+    process.deliver(() => {
+      task()
+        .catch((error: unknown) => this.history.violate('P10', `${process.name} ${what}: ${textOf(error)}`))
+        .finally(() => this.#tasks.delete(running))
+    })
+  }
+
+  /** The process is gone, with all that it was doing. */
+  crash(process: SimulatedProcess, severed: boolean): void {
+    process.crash()
+    process.open = false
+    this.connections.get(process)!.severed = severed
+    for (const task of this.#tasks) if (task.process === process) this.#tasks.delete(task)
+  }
+
+  /** Nothing goes wrong any more. */
+  heal(): void {
+    this.history.note('world', 'is healed')
+    this.#climate = healed(this.#climate)
+    for (const process of this.processes) {
+      process.cutUntil = 0
+      process.thaw(true)
+    }
+  }
+
+  /** Whether an action can begin: its process has joined, runs and goes on. */
+  ready({ place }: Action): boolean {
+    return this.places[place]?.open ?? false
+  }
+
+  async #join(process: SimulatedProcess, random: Random): Promise<void> {
+    for (;;) {
+      const connection = new Connection(process, random, {
+        timeline: this.timeline,
+        history: this.history,
+        server: this.server,
+        sources: this.#sources,
+        table: this.table,
+        climate: () => this.#climate,
+      })
+      this.connections.set(process, connection)
+      try {
+        const { detectDeadlocks } = this.#climate
+        process.box = await this.#sources.Box.join(connection, process.clock, { detectDeadlocks })
+      } catch {
+        await process.sleep(JOIN_PAUSE)
+        continue
+      }
+      process.stores.set(SINGLE, process.box.store(SINGLE))
+      process.stores.set(GROUPED, process.box.store(GROUPED, { group: { most: 4, within: 5 } }))
+      process.open = true
+      this.history.note(process.name, 'has joined')
+      return
+    }
+  }
+}
