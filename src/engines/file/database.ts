@@ -1,6 +1,7 @@
 import type { Clock } from '../../clock.js'
 import type { Connection, Sqlite } from './driver.js'
 import { SqliteError } from './driver.js'
+import { OriginalFiles } from './original-files.js'
 import { Transactions } from './transactions.js'
 import { Turnstile } from './turnstile.js'
 import { WriteAheadLog } from './write-ahead-log.js'
@@ -23,23 +24,33 @@ export class Database {
   readonly connection: Connection
   readonly #copier: Connection
   readonly #log: WriteAheadLog
+  readonly #files: OriginalFiles
   readonly #turnstile: Turnstile
   readonly #transactions: Transactions
+  /**
+   * Called after a transaction was rolled back, before anything else is done: what is remembered of it is wrong. Set by
+   * whoever remembers something.
+   */
+  rolledBack = (): void => undefined
   #sinceLook = 0
   #copying: Promise<void> | undefined
+  #closed = false
 
   private constructor(
     connection: Connection,
     copier: Connection,
     log: WriteAheadLog,
+    files: OriginalFiles,
     turnstile: Turnstile,
-    transactions: Transactions,
+    clock: Clock,
+    patience: number,
   ) {
     this.connection = connection
     this.#copier = copier
     this.#log = log
+    this.#files = files
     this.#turnstile = turnstile
-    this.#transactions = transactions
+    this.#transactions = new Transactions(connection, turnstile, clock, patience, () => this.rolledBack())
   }
 
   /**
@@ -48,14 +59,20 @@ export class Database {
    * @throws SqliteError when the file can't be opened, is no database, or stays locked.
    */
   static async open(sqlite: Sqlite, path: string, clock: Clock, patience: number): Promise<Database> {
-    const connection = await opened(sqlite, path, clock)
+    const undo: (() => void)[] = []
     try {
+      const connection = await opened(sqlite, path, clock)
+      undo.push(() => connection.close())
       const copier = await opened(sqlite, path, clock)
+      undo.push(() => copier.close())
       const turnstile = Turnstile.open(path, clock)
-      const transactions = new Transactions(connection, turnstile, clock, patience)
-      return new Database(connection, copier, WriteAheadLog.open(path), turnstile, transactions)
+      undo.push(() => turnstile.close())
+      const log = WriteAheadLog.open(path)
+      undo.push(() => log.close())
+      const files = OriginalFiles.of([path, `${path}-wal`], clock)
+      return new Database(connection, copier, log, files, turnstile, clock, patience)
     } catch (error) {
-      connection.close()
+      for (const close of undo.reverse()) close()
       throw error
     }
   }
@@ -63,11 +80,23 @@ export class Database {
   /**
    * Runs `work` in a write transaction: see Transactions.run. Committed is safe from the death of any process, not from
    * a power failure: that takes `sync`.
+   * @throws as `check`
    */
   async run<T>(work: () => T): Promise<T> {
-    const result = await this.#transactions.run(work)
+    const result = await this.#transactions.run(() => {
+      this.check()
+      return work()
+    })
     if (++this.#sinceLook >= LOOK) this.#look()
     return result
+  }
+
+  /**
+   * Makes sure that the files are still those that others open under this path; looks at most every few milliseconds.
+   * @throws UnavailableError when they were deleted, moved or replaced.
+   */
+  check(): void {
+    this.#files.check()
   }
 
   /** Resolves when everything committed before is on disk: see WriteAheadLog.sync. */
@@ -75,8 +104,9 @@ export class Database {
     return this.#log.sync()
   }
 
-  /** Finishes what is under way and closes all. */
+  /** Finishes the transactions under way and closes all. Nobody may wait for `sync` any more. */
   async close(): Promise<void> {
+    this.#closed = true
     await this.#copying
     await this.#transactions.close()
     this.#log.close()
@@ -87,7 +117,7 @@ export class Database {
 
   #look(): void {
     this.#sinceLook = 0
-    if (this.#copying || !this.#log.reaches(LOG_LENGTH)) return
+    if (this.#closed || this.#copying || !this.#log.reaches(LOG_LENGTH)) return
     this.#copying = this.#copyBack().finally(() => (this.#copying = undefined))
   }
 

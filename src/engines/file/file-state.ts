@@ -14,7 +14,7 @@ export interface AddressedMember extends Member {
 /** The key of the row that holds the counter: no lock has an empty key. */
 const COUNTER = ''
 /** How far the durable mark is kept ahead of the counter, and when it is moved. */
-const MARK_AHEAD = 2 ** 22
+export const MARK_AHEAD = 2 ** 22
 const MARK_LEAST = 2 ** 21
 /** So many queues are remembered between transactions. */
 const MOST_REMEMBERED = 4096
@@ -166,7 +166,8 @@ export class FileState implements TableState, StoreState, WatchState {
 
   requestsOf(session: string): Request[] {
     const found = new Map<string, Request>()
-    for (const [key] of this.#sql.keys.all('', '')) {
+    // A queue is JSON, so a session stands there in quotes; others may have it in a label, and are sorted out below.
+    for (const [key] of this.#sql.keysWith.all(JSON.stringify(session))) {
       for (const { request } of this.#narrow(key as string)) found.set(request.id, request)
     }
     for (const request of this.#wide.all()) found.set(request.id, request)
@@ -188,6 +189,11 @@ export class FileState implements TableState, StoreState, WatchState {
     const member = { session, host, pid, label: label ?? undefined, address }
     this.#members.set(session, member)
     return member
+  }
+
+  /** All who are there. */
+  sessions(): string[] {
+    return this.#sql.sessions.all().map(row => row[0] as string)
   }
 
   join({ session, host, pid, label, address }: AddressedMember): void {
@@ -306,6 +312,8 @@ function statements(connection: Connection) {
     deleteQueue: prepare('delete from queues where key = ?'),
     keys: prepare(`select key from queues where key > '' and substr(key, 1, length(?)) = ? order by key`),
     member: prepare('select host, pid, label, address from sessions where session = ?'),
+    keysWith: prepare(`select key from queues where key > '' and instr(queue, ?) > 0`),
+    sessions: prepare('select session from sessions'),
     join: prepare('insert into sessions values (?, ?, ?, ?, ?)'),
     leave: prepare('delete from sessions where session = ?'),
     watch: prepare('insert or ignore into watches values (?, ?)'),

@@ -38,6 +38,7 @@ export class Transactions {
   readonly #turnstile: Turnstile
   readonly #clock: Clock
   readonly #patience: number
+  readonly #rolledBack: () => void
   #queue: Work[] = []
   #scheduled = false
   #ticks = 0
@@ -48,12 +49,21 @@ export class Transactions {
   /**
    * @param patience how long to wait for the write lock before giving up, milliseconds. Only a process that was
    * stopped in the middle of a transaction holds it for long.
+   * @param rolledBack is called after each transaction that was begun and came to nothing, before anything else is
+   * done: what is remembered of it is wrong.
    */
-  constructor(connection: Connection, turnstile: Turnstile, clock: Clock, patience: number) {
+  constructor(
+    connection: Connection,
+    turnstile: Turnstile,
+    clock: Clock,
+    patience: number,
+    rolledBack: () => void,
+  ) {
     this.#connection = connection
     this.#turnstile = turnstile
     this.#clock = clock
     this.#patience = patience
+    this.#rolledBack = rolledBack
   }
 
   /**
@@ -158,8 +168,8 @@ export class Transactions {
       for (const { work } of done) work.reject(error)
       done.length = 0
     }
-    this.#finish()
     for (const { work, value } of done) work.resolve(value)
+    this.#finish()
   }
 
   /** Works the queue off until it is empty or time is up; false when that failed and was rolled back. */
@@ -195,6 +205,7 @@ export class Transactions {
     } catch {
       // SQLite has rolled back itself, as it does when the disk is full.
     }
+    this.#rolledBack()
   }
 
   #refuse(error: unknown): void {

@@ -64,6 +64,10 @@ export class Turnstile {
   #set(since: number, said: number): void {
     this.#own[0] = since
     this.#own[1] = said
-    writeSync(this.#descriptor, this.#own, 0, PLACE_SIZE, this.#place * PLACE_SIZE)
+    try {
+      writeSync(this.#descriptor, this.#own, 0, PLACE_SIZE, this.#place * PLACE_SIZE)
+    } catch {
+      // On a full disk: then the others don't know of this one.
+    }
   }
 }
