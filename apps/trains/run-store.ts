@@ -1,5 +1,5 @@
-import type { Read, Transaction } from './messages/message-type.js'
-import type { TrainStore, TransactionOptions, TransactionResult } from './store.js'
+import type { Read } from './messages/message-type.js'
+import type { PartsTransaction, TrainStore, TransactionOptions, TransactionResult } from './store.js'
 
 /** A stored value and the run that wrote it. */
 interface Stamped {
@@ -31,7 +31,7 @@ export class RunStore implements TrainStore {
 
   transaction<Result>(
     keys: (read: Read) => readonly string[] | Promise<readonly string[]>,
-    change: (transaction: Transaction) => Result,
+    change: (transaction: PartsTransaction) => Result | Promise<Result>,
     options: TransactionOptions,
   ): Promise<TransactionResult<Result>> {
     return this.#store.transaction(
@@ -41,9 +41,14 @@ export class RunStore implements TrainStore {
           get: key => this.#own(transaction.get(key)),
           put: (key, value) => transaction.put(key, this.#stamped(value)),
           delete: key => transaction.delete(key),
+          committed: id => transaction.committed(this.#ownId(id)),
         }),
-      { ...options, id: `${this.#run}/${options.id}` },
+      { ...options, ids: options.ids.map(id => this.#ownId(id)) },
     )
+  }
+
+  #ownId(id: string): string {
+    return `${this.#run}/${id}`
   }
 
   #own(stored: unknown): unknown {

@@ -2,15 +2,21 @@ import type { Read, Transaction } from './messages/message-type.js'
 
 /** How a transaction is taken: see the options of the same names of the command. */
 export interface TransactionOptions {
-  /** A transaction of an id that was committed before is not run again. */
-  readonly id: string
+  /** One id for each part; a transaction whose parts were all committed before is not run again. */
+  readonly ids: readonly string[]
   /** How long to queue for the locks of all keys: milliseconds. */
   readonly wait: number
   /** How long the locks outlive a process that has stopped: milliseconds. */
   readonly lease: number
 }
 
-/** What became of a transaction: `applied` is false when its id was committed before. */
+/** A transaction of several parts. */
+export interface PartsTransaction extends Transaction {
+  /** Whether the part of this id was committed before, and has to be left out. */
+  committed(id: string): boolean
+}
+
+/** What became of a transaction: `applied` is false when all its parts were committed before. */
 export type TransactionResult<Result> =
   { readonly applied: true; readonly result: Result } | { readonly applied: false }
 
@@ -21,7 +27,7 @@ export interface TrainStore {
   /** Runs `change` on the values under the keys that `keys` names, and commits all that it did, or nothing. */
   transaction<Result>(
     keys: (read: Read) => readonly string[] | Promise<readonly string[]>,
-    change: (transaction: Transaction) => Result,
+    change: (transaction: PartsTransaction) => Result | Promise<Result>,
     options: TransactionOptions,
   ): Promise<TransactionResult<Result>>
 }

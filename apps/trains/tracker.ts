@@ -5,8 +5,11 @@ import { UnlockedStore, type PlainStore } from './unlocked-store.js'
 /** The name of the store that the tracker keeps trains and locations in. */
 const STORE = 'trains'
 
-/** How many messages may share their locks and their commit, and for how long their handlers may run together. */
-const GROUP = { most: 64, within: '20ms' } as const
+/** How many messages of one train that follow each other are applied as one transaction at the most. */
+const RUN = 8
+
+/** How many transactions may share their locks and their commit, and for how long their handlers may run together. */
+const GROUP = { most: 64 / RUN, within: '20ms' } as const
 
 /**
  * How a process of the tracker uses the store. `together`: messages that come at the same time share their locks and
@@ -15,11 +18,14 @@ const GROUP = { most: 64, within: '20ms' } as const
  */
 export type StoreUse = 'together' | 'alone' | 'unlocked'
 
-/** How many messages a process has at the store at the same time at the most: what is under way, and what is next. */
+/** How many messages of one train a process applies as one transaction at the most. */
+export const LONGEST_RUN: Readonly<Record<StoreUse, number>> = { together: RUN, alone: 1, unlocked: 1 }
+
+/** For how many trains a process is at the store at the same time at the most: what is under way, and what is next. */
 export const MOST_AT_STORE: Readonly<Record<StoreUse, number>> = {
   together: 2 * GROUP.most,
-  alone: 16,
-  unlocked: 2 * GROUP.most,
+  alone: 4,
+  unlocked: 128,
 }
 
 /** What one process of the tracker has open: the only place where the tracker meets Signalbox. */
@@ -37,7 +43,8 @@ export interface Tracker {
  * @throws what `open` of Signalbox throws.
  */
 export async function openTracker(engine: string, label: string, use: StoreUse): Promise<Tracker> {
-  const box = await open(engine, { label })
+  // Handlers take no further locks, so there is no circle to look for.
+  const box = await open(engine, { label, detectDeadlocks: false })
   return {
     session: box.session,
     store: use === 'unlocked' ? new UnlockedStore(plainStore(box)) : lockedStore(box, use),
@@ -55,7 +62,8 @@ function lockedStore(box: Box, use: StoreUse): TrainStore {
     async put(key, value) {
       await store.put(key, value)
     },
-    transaction: (keys, change, options) => store.transaction(keys, change, options),
+    transaction: (keys, change, { ids, ...options }) =>
+      store.transaction(keys, change, { ...options, id: ids }),
   }
 }
 

@@ -1,5 +1,5 @@
-import type { Read, Transaction } from './messages/message-type.js'
-import type { TrainStore, TransactionOptions, TransactionResult } from './store.js'
+import type { Read } from './messages/message-type.js'
+import type { PartsTransaction, TrainStore, TransactionOptions, TransactionResult } from './store.js'
 
 /** Single keys that can be read and written, without any check. */
 export interface PlainStore {
@@ -29,13 +29,13 @@ export class UnlockedStore implements TrainStore {
 
   async transaction<Result>(
     keys: (read: Read) => readonly string[] | Promise<readonly string[]>,
-    change: (transaction: Transaction) => Result,
+    change: (transaction: PartsTransaction) => Result | Promise<Result>,
     _options: TransactionOptions,
   ): Promise<TransactionResult<Result>> {
     const values = new Map<string, unknown>()
     for (const key of await keys(key => this.#store.get(key))) values.set(key, await this.#store.get(key))
     const changed = new Set<string>()
-    const result = change({
+    const result = await change({
       get: key => values.get(key),
       put(key, value) {
         values.set(key, value)
@@ -45,6 +45,7 @@ export class UnlockedStore implements TrainStore {
         values.delete(key)
         changed.add(key)
       },
+      committed: () => false,
     })
     for (const key of changed) {
       const value = values.get(key)

@@ -2,7 +2,7 @@ import type { Message } from '../messages/message.js'
 import type { FromWorker, GivenUp } from '../protocol.js'
 import { bucketOf } from '../report/histogram.js'
 import type { Settlement } from './message-processor.js'
-import { TrainChains } from './train-chains.js'
+import { TrainChains, type ChainLimits } from './train-chains.js'
 
 interface Delivery {
   readonly sequence: number
@@ -11,7 +11,7 @@ interface Delivery {
 
 /** Applies the messages that the supervisor sends, and acknowledges them, all that one tick brings together. */
 export class MessageWorker {
-  readonly #process: (message: Message) => Promise<Settlement>
+  readonly #process: (run: readonly Message[]) => Promise<readonly Settlement[]>
   readonly #send: (message: FromWorker) => void
   readonly #fail: (error: unknown) => void
   readonly #chains: TrainChains<Delivery>
@@ -24,18 +24,17 @@ export class MessageWorker {
   #flushPlanned = false
 
   /**
-   * @param process applies one message; what it throws ends the worker.
+   * @param process applies messages of one train that follow each other; what it throws ends the worker.
    * @param send tells the supervisor.
    * @param fail is called when the worker can't go on.
-   * @param most how many messages are applied at the same time at the most.
    */
   constructor(
-    process: (message: Message) => Promise<Settlement>,
+    process: (run: readonly Message[]) => Promise<readonly Settlement[]>,
     send: (message: FromWorker) => void,
     fail: (error: unknown) => void,
-    most: number,
+    limits: ChainLimits,
   ) {
-    this.#chains = new TrainChains(delivery => this.#settle(delivery), most)
+    this.#chains = new TrainChains(run => this.#settle(run), limits)
     this.#process = process
     this.#send = send
     this.#fail = fail
@@ -59,13 +58,16 @@ export class MessageWorker {
     this.#flush()
   }
 
-  async #settle({ sequence, message }: Delivery): Promise<void> {
+  async #settle(run: readonly Delivery[]): Promise<void> {
     try {
-      const { event, lockWait, failure } = await this.#process(message)
-      this.#sequences.push(sequence)
-      this.#events.push(event)
-      this.#waits.push(bucketOf(lockWait))
-      if (failure !== undefined) this.#givenUp.push({ sequence, reason: failure })
+      const settlements = await this.#process(run.map(({ message }) => message))
+      for (const [index, { event, lockWait, failure }] of settlements.entries()) {
+        const { sequence } = run[index]!
+        this.#sequences.push(sequence)
+        this.#events.push(event)
+        this.#waits.push(bucketOf(lockWait))
+        if (failure !== undefined) this.#givenUp.push({ sequence, reason: failure })
+      }
       if (this.#flushPlanned) return
       this.#flushPlanned = true
       setImmediate(() => this.#flush())

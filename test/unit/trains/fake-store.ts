@@ -1,5 +1,10 @@
 import type { Read, Transaction } from '../../../apps/trains/messages/message-type.js'
-import type { TrainStore, TransactionOptions, TransactionResult } from '../../../apps/trains/store.js'
+import type {
+  PartsTransaction,
+  TrainStore,
+  TransactionOptions,
+  TransactionResult,
+} from '../../../apps/trains/store.js'
 
 /** What all processes share: values, and the ids that were committed with a key. */
 export class SharedState {
@@ -71,18 +76,26 @@ export class FakeStore implements TrainStore {
 
   async transaction<Result>(
     keys: (read: Read) => readonly string[] | Promise<readonly string[]>,
-    change: (transaction: Transaction) => Result,
-    { id }: TransactionOptions,
+    change: (transaction: PartsTransaction) => Result | Promise<Result>,
+    { ids }: TransactionOptions,
   ): Promise<TransactionResult<Result>> {
     const named = await keys(key => this.get(key))
     for (let turn = this.#turns(); turn > 0; turn--) await new Promise(setImmediate)
     if (this.killed) return new Promise(() => undefined)
-    if (this.#state.ids.has(`${named[0]!} ${id}`)) return { applied: false }
+    const committed = (id: string) => this.#state.ids.has(`${named[0]!} ${id}`)
+    if (ids.every(committed)) return { applied: false }
     const transaction = new FakeTransaction(this.#state, named)
-    const result = change(transaction)
+    const result = await change({
+      get: key => transaction.get(key),
+      put: (key, value) => transaction.put(key, value),
+      delete: key => transaction.delete(key),
+      committed,
+    })
     transaction.commit()
-    this.#state.ids.add(`${named[0]!} ${id}`)
-    this.#state.commits.push(id)
+    for (const id of ids.filter(one => !committed(one))) {
+      this.#state.ids.add(`${named[0]!} ${id}`)
+      this.#state.commits.push(id)
+    }
     return { applied: true, result }
   }
 }

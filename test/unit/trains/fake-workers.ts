@@ -64,10 +64,10 @@ export class FakeWorkers {
             systemClock,
           )
           worker = new MessageWorker(
-            one => processor.process(one),
+            run => processor.process(run),
             send,
             () => end('failed'),
-            64,
+            { trains: 64, run: 4 },
           )
           send({ kind: 'ready', session })
           break

@@ -45,8 +45,8 @@ async function process(store: TrainStore, limits = classic, level: LogLevel = 'd
   }
   const log = new Log({ write: line => lines.push(JSON.parse(line) as Record<string, unknown>) }, level)
   const processor = new MessageProcessor(store, new MessageRegistry(), limits, log, clock)
-  const settlement = await processor.process(message)
-  return { settlement, lines, slept, events: lines.map(({ event }) => event) }
+  const [settlement] = await processor.process([message])
+  return { settlement: settlement!, lines, slept, events: lines.map(({ event }) => event) }
 }
 
 describe('a message is tried', () => {
@@ -54,7 +54,7 @@ describe('a message is tried', () => {
     const { store, tried } = failing()
     const { settlement, lines } = await process(store)
     expect(settlement).toEqual({ event: 'created', lockWait: 0 })
-    expect(tried).toEqual([{ id: 'm1', wait: 10, lease: 120_000 }])
+    expect(tried).toEqual([{ ids: ['m1'], wait: 10, lease: 120_000 }])
     expect(lines).toMatchObject([
       { level: 'debug', event: 'locks acquired', message: 'm1', attempt: 1, lockTry: 1 },
       { level: 'debug', event: 'locks released', message: 'm1' },
@@ -146,13 +146,16 @@ describe('chains', () => {
     const log: string[] = []
     let running = 0
     let most = 0
-    const chains = new TrainChains<string>(async item => {
-      most = Math.max(most, ++running)
-      log.push(`${item} begins`)
-      for (let turns = item === 'a1' ? 5 : 1; turns > 0; turns--) await turn()
-      log.push(`${item} ends`)
-      running--
-    }, 10)
+    const chains = new TrainChains<string>(
+      async ([item]) => {
+        most = Math.max(most, ++running)
+        log.push(`${item} begins`)
+        for (let turns = item === 'a1' ? 5 : 1; turns > 0; turns--) await turn()
+        log.push(`${item} ends`)
+        running--
+      },
+      { trains: 10, run: 1 },
+    )
     for (const item of ['a1', 'a2', 'b1', 'a3', 'b2']) chains.add(item[0]!, item)
     await chains.idle()
     const of = (train: string) => log.filter(line => line.startsWith(train)).map(line => line.slice(1))
@@ -169,12 +172,15 @@ describe('chains that are bounded', () => {
     const log: string[] = []
     let running = 0
     let most = 0
-    const chains = new TrainChains<string>(async item => {
-      most = Math.max(most, ++running)
-      log.push(item)
-      await turn()
-      running--
-    }, 2)
+    const chains = new TrainChains<string>(
+      async ([item]) => {
+        most = Math.max(most, ++running)
+        log.push(item!)
+        await turn()
+        running--
+      },
+      { trains: 2, run: 1 },
+    )
     for (const item of ['a1', 'a2', 'a3', 'b1', 'b2', 'c1', 'd1', 'd2']) chains.add(item[0]!, item)
     await chains.idle()
     expect(most).toBe(2)
@@ -191,10 +197,10 @@ describe('a worker', () => {
     const sent: FromWorker[] = []
     const failures: unknown[] = []
     const it = new MessageWorker(
-      work,
+      run => Promise.all(run.map(work)),
       message => sent.push(message),
       error => failures.push(error),
-      100,
+      { trains: 100, run: 2 },
     )
     return { it, sent, failures }
   }
@@ -246,7 +252,7 @@ describe('a worker', () => {
 })
 
 describe('stores', () => {
-  const options = { id: '1', wait: 0, lease: 1000 }
+  const options = { ids: ['1'], wait: 0, lease: 1000 }
 
   test('a run sees nothing of earlier ones, neither values nor ids', async () => {
     const state = new SharedState()
