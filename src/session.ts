@@ -32,6 +32,7 @@ export class Session implements Listener {
   /** Lines with a request in the engine's queue, by request id. */
   readonly #queued = new Map<string, Line>()
   readonly #watchers = new Map<string, Set<() => void>>()
+  readonly #wantedEarly = new Set<string>()
   /** Reserved keys by when their windows are over. */
   readonly #toServe = new Map<number, Set<string>>()
   #requests = 0
@@ -159,7 +160,12 @@ export class Session implements Listener {
   }
 
   wanted(id: string): void {
-    this.keeper.wanted(id)
+    if (!this.keeper.wanted(id)) this.#wantedEarly.add(id)
+  }
+
+  /** Whether somebody wanted a grant within the very call that gave it, before its holder was known here. */
+  wantedEarly(id: string): boolean {
+    return this.#wantedEarly.size > 0 && this.#wantedEarly.delete(id)
   }
 
   reserved(key: string): void {

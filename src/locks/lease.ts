@@ -139,12 +139,13 @@ export class LeaseKeeper {
     if (hold) this.lose(hold, 'it was taken away')
   }
 
-  /** The engine says that somebody waits for this grant: it is given back as soon as nobody uses it. */
-  wanted(id: string): void {
+  /** The engine says that somebody waits for this grant: it is given back as soon as nobody uses it. False: unknown. */
+  wanted(id: string): boolean {
     const hold = this.#holds.get(id)
-    if (!hold) return
+    if (!hold) return false
     hold.contested = true
     hold.unused?.()
+    return true
   }
 
   /** Every hold in use is lost: the session has ended. What nobody uses was no more than kept. */

@@ -470,6 +470,7 @@ export class Line implements Giver, HoldOwner {
     this.#session.began()
     const { lease, renew, label } = ask
     const hold = new Hold(id, this.set, number, lease, sentAt + lease, renew, label, this)
+    hold.contested = this.#session.wantedEarly(id)
     this.keeper.add(hold)
     return hold
   }
