@@ -5,7 +5,7 @@
  * - echo: sends each message back to the address that stands before its first blank
  * - listen: does nothing with what it receives
  * - close, exit: closes in order, or ends without that, at the first byte of standard input
- * - finish: sends to the addresses, watches them, and has nothing else to do
+ * - finish: sends to the addresses and watches them, and has nothing more to do after the first byte of standard input
  * - flood: the same with more messages than a receiver takes that doesn't read
  * - crowd: 50 mailboxes, each of which sends its own address to each of the addresses
  */
@@ -23,8 +23,9 @@ switch (mode) {
     for (const address of addresses) {
       mailbox.watch(address, () => process.exit(1))
       const messages = mode === 'flood' ? 10_000 : 1
-      for (let number = 0; number < messages; number++) mailbox.send(address, `number ${number}`)
+      for (let number = 0; number < messages; number++) mailbox.send(address, `${mailbox.address} ${number}`)
     }
+    process.stdin.once('data', () => process.stdin.destroy())
     break
   case 'crowd':
     for (let number = 0; number < 50; number++) {

@@ -445,6 +445,8 @@ describe.runIf(process.platform === 'linux')('watch', () => {
     stop()
     watcher.watch(someAddress, dead)
     stop()
+    await sleep(20)
+    expect(impostor.connections).toHaveLength(1)
     await impostor.die()
     await eventually(() => expect(dead).toHaveBeenCalledTimes(1))
   })
