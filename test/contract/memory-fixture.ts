@@ -1,15 +1,37 @@
 import { randomUUID } from 'node:crypto'
+import { expect } from 'vitest'
 import { memoryGuarantees } from '../../src/engines/memory/memory-engine.js'
 import { openMemory } from '../../src/engines/memory/open.js'
+import { startChild } from './child.js'
 import { DistantEngine } from './distant-engine.js'
 import type { EngineFixture } from './fixture.js'
 import { Random } from './random.js'
+
+/** What a process that opens the space of this name finds and does there. */
+async function life(shift: number): Promise<{ token: bigint; before: string | undefined }> {
+  const { status, stdout, stderr } = await startChild('life', 'memory:the same', String(shift)).end()
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+  const { token, before } = JSON.parse(stdout) as { token: string; before?: string }
+  return { token: BigInt(token), before }
+}
 
 /** The memory engine as it is: every answer at once. */
 export const memory: EngineFixture = {
   name: 'memory',
   guarantees: memoryGuarantees,
-  weaknesses: {},
+  weaknesses: {
+    async P2() {
+      const first = await life(0)
+      const later = await life(0)
+      const setBack = await life(-3_600_000)
+      expect(later.token).toBeGreaterThan(first.token)
+      expect(setBack.token).toBeLessThan(first.token)
+    },
+    async P13() {
+      await life(0)
+      expect((await life(0)).before).toBeUndefined()
+    },
+  },
   start() {
     const url = `memory:${randomUUID()}`
     return { url, engine: () => openMemory(url), close: () => undefined }

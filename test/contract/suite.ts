@@ -16,6 +16,7 @@ import { quiet } from './quiet.js'
 import { release } from './release.js'
 import { safeState } from './safe-state.js'
 import { waking } from './waking.js'
+import { weaknesses } from './weaknesses.js'
 import { wholeness } from './wholeness.js'
 
 /** What every engine does, promise by promise. */
@@ -38,5 +39,6 @@ export function contractSuite(fixture: EngineFixture): void {
     box(fixture)
     election(fixture)
     diagnostics(fixture)
+    weaknesses(fixture)
   })
 }

@@ -1,0 +1,17 @@
+/**
+ * One life of a process: takes a lock, tells its token, and reads and writes a value. The second argument moves its wall
+ * clock, in milliseconds.
+ */
+const [url, shift] = process.argv.slice(2)
+const now = Date.now
+Date.now = () => now() + Number(shift)
+
+// Loaded only now, because the wall clock is read when an engine starts.
+const { open } = await import('signalbox')
+const box = await open(url!)
+const grant = await box.mutex('key').acquire()
+const store = box.store('s')
+const before = (await store.get<string>('key'))?.value
+await store.put('key', 'of an earlier life')
+await box.close()
+console.log(JSON.stringify({ token: String(grant.token), before }))
