@@ -67,7 +67,7 @@ export class FakeWorkers {
             run => processor.process(run),
             send,
             () => end('failed'),
-            { trains: 64, run: 4 },
+            { trains: 64, run: 1 },
           )
           send({ kind: 'ready', session })
           break

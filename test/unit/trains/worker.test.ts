@@ -7,9 +7,10 @@ import type { Message } from '../../../apps/trains/messages/message.js'
 import { MessageRegistry } from '../../../apps/trains/messages/registry.js'
 import type { FromWorker } from '../../../apps/trains/protocol.js'
 import { RunStore } from '../../../apps/trains/run-store.js'
-import type { TrainStore } from '../../../apps/trains/store.js'
+import type { TrainStore, TransactionOptions } from '../../../apps/trains/store.js'
 import { UnlockedStore } from '../../../apps/trains/unlocked-store.js'
 import { MessageProcessor, type Limits } from '../../../apps/trains/worker/message-processor.js'
+import { NamedKeys } from '../../../apps/trains/worker/named-keys.js'
 import { MessageWorker } from '../../../apps/trains/worker/message-worker.js'
 import { TrainChains } from '../../../apps/trains/worker/train-chains.js'
 import { FakeStore, SharedState } from './fake-store.js'
@@ -20,7 +21,7 @@ const classic: Limits = { lockWait: 10, lease: 120_000, lockTries: 10, attempts:
 /** A store that throws the given errors first, one a transaction, and then works. */
 function failing(...errors: Error[]) {
   const works = new FakeStore(new SharedState())
-  const tried: unknown[] = []
+  const tried: TransactionOptions[] = []
   const store: TrainStore = {
     get: key => works.get(key),
     put: (key, value) => works.put(key, value),
@@ -141,7 +142,67 @@ describe('a message is tried', () => {
   })
 })
 
+describe('messages of one train that follow each other', () => {
+  const run = [
+    { id: '1', type: 'create', train: 'T', location: 'A' },
+    { id: '2', type: 'move', train: 'T', to: 'B' },
+    { id: '3', type: 'move', train: 'T', to: 'C' },
+  ] as Message[]
+
+  function processor(store: TrainStore) {
+    const log = new Log({ write: () => undefined }, 'error')
+    const clock: Clock = { now: () => 0, sleep: async () => undefined }
+    return new MessageProcessor(store, new MessageRegistry(), classic, log, clock)
+  }
+
+  test('are applied as one transaction, each seeing what those before it did', async () => {
+    const { store, tried } = failing()
+    const settlements = await processor(store).process(run)
+    expect(settlements.map(({ event }) => event)).toEqual(['created', 'moved', 'moved'])
+    expect(tried).toEqual([{ ids: ['1', '2', '3'], wait: 10, lease: 120_000 }])
+    expect(await store.get('LOC_B')).toMatchObject({ arrived: 1, departed: 1 })
+    expect(await store.get('TRA_T')).toMatchObject({ location: 'C' })
+  })
+
+  test('are applied without those that were committed before', async () => {
+    const store = new FakeStore(new SharedState())
+    await processor(store).process(run.slice(0, 2))
+    const settlements = await processor(store).process(run)
+    expect(settlements.map(({ event }) => event)).toEqual(['already applied', 'already applied', 'moved'])
+    expect(await store.get('LOC_B')).toMatchObject({ arrived: 1, departed: 1 })
+  })
+
+  test('are applied one by one when that does not go through at once', async () => {
+    const { store, tried } = failing(new TimedOutError('too slow'))
+    const settlements = await processor(store).process(run)
+    expect(settlements.map(({ event }) => event)).toEqual(['created', 'moved', 'moved'])
+    expect(tried.map(({ ids }) => ids)).toEqual([['1', '2', '3'], ['1'], ['2'], ['3']])
+  })
+
+  test('use no key that only another of them named', () => {
+    const transaction = { get: () => undefined, put: () => undefined, delete: () => undefined }
+    const named = new NamedKeys(transaction, ['TRA_T'])
+    expect(named.get('TRA_T')).toBeUndefined()
+    expect(() => named.put('LOC_A', 1)).toThrow('touches LOC_A, which it did not name')
+    expect(() => named.delete('LOC_A')).toThrow('touches LOC_A')
+  })
+})
+
 describe('chains', () => {
+  test('hand over what follows each other as runs', async () => {
+    const runs: string[][] = []
+    const chains = new TrainChains<string>(
+      async items => {
+        runs.push([...items])
+        await turn()
+      },
+      { trains: 10, run: 2 },
+    )
+    for (const item of ['a1', 'a2', 'a3', 'a4', 'b1']) chains.add(item[0]!, item)
+    await chains.idle()
+    expect(runs).toEqual([['a1'], ['b1'], ['a2', 'a3'], ['a4']])
+  })
+
   test('keep the order of each train and let different trains run at the same time', async () => {
     const log: string[] = []
     let running = 0
