@@ -1,0 +1,48 @@
+import { execFileSync } from 'node:child_process'
+import fs from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { syncBuiltinESMExports } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DATABASE } from '../../src/engines/file/file-engine.js'
+import { open } from '../../src/open.js'
+
+/**
+ * What is left of the newest commit of the file engine after a power cut. What reached the disk is what the files held
+ * when they were last synced: a copy of them taken just then.
+ *
+ * @param query the parameters of the engine's URL
+ */
+export async function afterPowerCut(query: string): Promise<unknown> {
+  const machine = await mkdtemp(join(tmpdir(), 'signalbox-'))
+  const disk = await mkdtemp(join(tmpdir(), 'signalbox-'))
+  const reachDisk = (): void => {
+    // By another process, because closing a database file in this one would drop SQLite's locks on it.
+    for (const file of [DATABASE, `${DATABASE}-wal`])
+      execFileSync('cp', [join(machine, file), join(disk, file)])
+  }
+  const { fdatasync } = fs
+  fs.fdatasync = Object.assign(
+    (descriptor: number, done: fs.NoParamCallback) => {
+      fdatasync(descriptor, error => {
+        reachDisk()
+        done(error)
+      })
+    },
+    { __promisify__: fdatasync.__promisify__ },
+  )
+  syncBuiltinESMExports()
+  try {
+    await using box = await open(`file:${machine}${query}`)
+    await box.store('s').put('key', 'older')
+    reachDisk()
+    await box.store('s').put('key', 'newest')
+    await using found = await open(`file:${disk}`)
+    return (await found.store('s').get('key'))?.value
+  } finally {
+    fs.fdatasync = fdatasync
+    syncBuiltinESMExports()
+    await rm(machine, { recursive: true })
+    await rm(disk, { recursive: true })
+  }
+}
