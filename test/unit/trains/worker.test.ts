@@ -45,7 +45,8 @@ async function process(store: TrainStore, limits = classic, level: LogLevel = 'd
     },
   }
   const log = new Log({ write: line => lines.push(JSON.parse(line) as Record<string, unknown>) }, level)
-  const processor = new MessageProcessor(store, new MessageRegistry(), limits, log, clock)
+  const half = () => 0.5
+  const processor = new MessageProcessor(store, new MessageRegistry(), limits, log, clock, half)
   const [settlement] = await processor.process([message])
   return { settlement: settlement!, lines, slept, events: lines.map(({ event }) => event) }
 }
@@ -65,9 +66,11 @@ describe('a message is tried', () => {
 
   test('again for its locks until its tries are used up, then in a new attempt', async () => {
     const { store, tried } = failing(...Array.from({ length: 11 }, () => new TimedOutError('too slow')))
-    const { settlement, events, lines } = await process(store)
+    const { settlement, events, lines, slept } = await process(store)
     expect(settlement).toMatchObject({ event: 'created' })
     expect(tried).toHaveLength(12)
+    // Half of the longest pauses, which grow with each try of an attempt.
+    expect(slept).toEqual([5, 10, 15, 20, 25, 30, 35, 40, 45, 5])
     expect(events).toEqual([
       ...Array<string>(10).fill('not all locks acquired'),
       'retried',
@@ -147,7 +150,7 @@ describe('messages of one train that follow each other', () => {
     { id: '1', type: 'create', train: 'T', location: 'A' },
     { id: '2', type: 'move', train: 'T', to: 'B' },
     { id: '3', type: 'move', train: 'T', to: 'C' },
-  ] as Message[]
+  ] as readonly object[] as Message[]
 
   function processor(store: TrainStore) {
     const log = new Log({ write: () => undefined }, 'error')
