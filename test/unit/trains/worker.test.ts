@@ -213,9 +213,9 @@ describe('chains', () => {
     const chains = new TrainChains<string>(
       async ([item]) => {
         most = Math.max(most, ++running)
-        log.push(`${item} begins`)
+        log.push(`${item!} begins`)
         for (let turns = item === 'a1' ? 5 : 1; turns > 0; turns--) await turn()
-        log.push(`${item} ends`)
+        log.push(`${item!} ends`)
         running--
       },
       { trains: 10, run: 1 },
