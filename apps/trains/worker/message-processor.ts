@@ -38,6 +38,12 @@ const DEAD_LETTERED = 'dead-lettered'
 /** How long the engine is left alone after it failed, times the number of the attempt: milliseconds. */
 const ENGINE_PAUSE = 100
 
+/**
+ * The longest pause before locks are tried again, times the number of the try, where the wait for them isn't shorter:
+ * milliseconds. Without a pause those who are too late every time would be all that the engine is busy with.
+ */
+const LOCK_PAUSE = 100
+
 /** What the tries of one attempt have come to. */
 type Attempt =
   | { readonly settled: readonly Settlement[] }
@@ -120,7 +126,7 @@ export class MessageProcessor {
           case 'locks':
             this.#log.info('not all locks acquired', about)
             if (lockTry === lockTries) break
-            await this.#clock.sleep(this.#random() * lockWait * lockTry, NEVER)
+            await this.#clock.sleep(this.#random() * Math.min(lockWait, LOCK_PAUSE) * lockTry, NEVER)
             continue
           case 'conflict':
             this.#log.warn('conflict', about)
