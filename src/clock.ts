@@ -47,8 +47,15 @@ const ORIGIN = monotonicOrigin()
 export const systemClock: Clock = {
   now: () => performance.now() + ORIGIN,
   after(delay, task, keepAlive) {
-    const handle = setTimeout(task, Math.min(Math.max(delay, 0), LONGEST_DELAY))
-    if (!keepAlive) handle.unref()
+    let handle: NodeJS.Timeout
+    const set = (left: number): void => {
+      handle =
+        left > LONGEST_DELAY
+          ? setTimeout(() => set(left - LONGEST_DELAY), LONGEST_DELAY)
+          : setTimeout(task, Math.max(left, 0))
+      if (!keepAlive) handle.unref()
+    }
+    set(delay)
     return { cancel: () => clearTimeout(handle) }
   },
 }

@@ -1,0 +1,69 @@
+import { describe, expect, test } from 'vitest'
+import { milliseconds } from '../../src/duration.js'
+import { InvalidArgumentError, shown } from '../../src/errors.js'
+
+const any = { least: 0, most: Infinity }
+
+describe('a duration becomes milliseconds', () => {
+  test.each([
+    [0, 0],
+    [1.5, 1.5],
+    [86_400_000, 86_400_000],
+    [Infinity, Infinity],
+    ['0ms', 0],
+    ['250ms', 250],
+    ['5s', 5000],
+    ['1.5s', 1500],
+    ['0.25m', 15_000],
+    ['2m', 120_000],
+    ['1h', 3_600_000],
+    ['1d', 86_400_000],
+  ])('%s is %d ms', (value, expected) => {
+    expect(milliseconds('wait', value, any)).toBe(expected)
+  })
+
+  test.each(
+    [
+      NaN,
+      '',
+      '5',
+      's',
+      '5 s',
+      ' 5s',
+      '5s ',
+      '-5s',
+      '+5s',
+      '5S',
+      '5sec',
+      '.5s',
+      '5.s',
+      '1e3ms',
+      '0x5s',
+      '5s5s',
+      '5s\n',
+      'Infinity',
+      'Infinityms',
+      undefined,
+      null,
+      true,
+      5n,
+      [5],
+      {},
+      new Date(5),
+      () => 5,
+      Symbol('5s'),
+    ].map(value => [shown(value), value] as const),
+  )('%s is none', (_, value) => {
+    expect(() => milliseconds('wait', value, any)).toThrow(InvalidArgumentError)
+    expect(() => milliseconds('wait', value, any)).toThrow(/^wait takes .*5s.*, not /)
+  })
+
+  test('bounds are included, and told with what was given', () => {
+    const bounds = { least: 20, most: 1000 }
+    expect(milliseconds('lease', 20, bounds)).toBe(20)
+    expect(milliseconds('lease', '1s', bounds)).toBe(1000)
+    expect(() => milliseconds('lease', 19.9, bounds)).toThrow('lease takes 20 ms to 1000 ms, not 19.9')
+    expect(() => milliseconds('lease', '2s', bounds)).toThrow('lease takes 20 ms to 1000 ms, not "2s"')
+    expect(() => milliseconds('wait', -1, any)).toThrow('wait takes 0 ms to no limit, not -1')
+  })
+})
