@@ -53,7 +53,7 @@ export interface WriteAction extends Planned {
 }
 
 /** The process is gone at once, and another one takes its place. */
-export interface CrashAction extends Planned {
+interface CrashAction extends Planned {
   readonly kind: 'crash'
   readonly pause: number
   /** Whether what it has sent last is lost, too. */
@@ -63,7 +63,7 @@ export interface CrashAction extends Planned {
 }
 
 /** The process stands still. */
-export interface FreezeAction extends Planned {
+interface FreezeAction extends Planned {
   readonly kind: 'freeze'
   readonly duration: number
   /** Whether late timers run before what has arrived meanwhile. */
@@ -71,7 +71,7 @@ export interface FreezeAction extends Planned {
 }
 
 /** Nothing gets through between the process and the engine. */
-export interface CutAction extends Planned {
+interface CutAction extends Planned {
   readonly kind: 'cut'
   readonly duration: number
 }
@@ -84,13 +84,13 @@ export interface ForceAction extends Planned {
 }
 
 /** The session of another, living process is revoked. */
-export interface RevokeAction extends Planned {
+interface RevokeAction extends Planned {
   readonly kind: 'revoke'
   readonly other: number
 }
 
 /** The engine ends the session of the process, and another one takes its place. */
-export interface ExpelAction extends Planned {
+interface ExpelAction extends Planned {
   readonly kind: 'expel'
   readonly pause: number
 }

@@ -2,7 +2,7 @@ import type { Commit, CommitOutcome, Operation } from '../../src/engines/engine.
 import type { History } from './history.js'
 
 /** What a caller was told of one try to add its mark. */
-export type Told = 'applied' | 'repeated' | 'refused' | 'unknown'
+type Told = 'applied' | 'repeated' | 'refused' | 'unknown'
 
 /** One try of a change, as its caller knows it. */
 export interface Try {

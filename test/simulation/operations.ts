@@ -26,9 +26,7 @@ export function begin(world: World, action: Action): void {
       if (action.revoked) revokeFromElsewhere(world, process.session)
       return world.replace(action.place, action.pause)
     case 'freeze':
-      for (const one of world.direct ? world.processes : [process])
-        one.freeze(action.duration, action.timersFirst)
-      return
+      return world.freeze(process, action.duration, action.timersFirst)
     case 'cut':
       process.cutUntil = world.timeline.now + action.duration
       return process.troubled(process.cutUntil + world.climate.timeout)

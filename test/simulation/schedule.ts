@@ -11,7 +11,7 @@ export interface Schedule {
 }
 
 export const KEYS = ['a', 'b', 'c', 'd'] as const
-export const ACTIONS = 200
+const ACTIONS = 200
 const PERMITS = 3
 
 /** The store of transactions that are run one by one, and the one whose transactions share a commit. */

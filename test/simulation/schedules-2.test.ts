@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import { runSeeds } from './seeds.js'
 
-test.skipIf(process.env.SEED)('2,500 schedules break no promise', async () => {
+const TIME_LIMIT = 600_000
+
+test.skipIf(process.env.SEED)('2,500 schedules break no promise', { timeout: TIME_LIMIT }, async () => {
   expect(await runSeeds(2501, 5001)).toEqual([])
 })

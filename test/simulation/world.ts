@@ -47,6 +47,8 @@ export class World {
   #climate: Climate
   #started = 0
   #marks = 0
+  /** Until when the one thread of all processes stands still. */
+  #frozenUntil = 0
 
   constructor(seed: number, climate: Climate, sources: Sources) {
     this.#seed = seed
@@ -87,6 +89,11 @@ export class World {
     return ++this.#marks
   }
 
+  /** Whether nothing at all can happen: the one thread stands still. */
+  get stopped(): boolean {
+    return this.direct && this.timeline.now < this.#frozenUntil
+  }
+
   /** Starts a process at a place, instead of the one that was there. */
   start(place: number): void {
     const number = ++this.#started
@@ -97,6 +104,7 @@ export class World {
     const process = new SimulatedProcess(name, timeline, history, random, this.#climate.lateness, offset)
     this.places[place] = process
     this.processes.push(process)
+    if (this.stopped) process.freeze(this.#frozenUntil - timeline.now, true)
     this.do(process, 'joins', () => this.#join(process, random))
   }
 
@@ -116,6 +124,12 @@ export class World {
     })
   }
 
+  /** The process stands still; in one thread all do, and those that start meanwhile. */
+  freeze(process: SimulatedProcess, duration: number, timersFirst: boolean): void {
+    if (this.direct) this.#frozenUntil = Math.max(this.#frozenUntil, this.timeline.now + duration)
+    for (const one of this.direct ? this.processes : [process]) one.freeze(duration, timersFirst)
+  }
+
   /** The process is gone, with all that it was doing. */
   crash(process: SimulatedProcess, severed: boolean): void {
     process.crash()
@@ -128,15 +142,16 @@ export class World {
   heal(): void {
     this.history.note('world', 'is healed')
     this.#climate = healed(this.#climate)
+    this.#frozenUntil = 0
     for (const process of this.processes) {
       process.cutUntil = 0
       process.thaw(true)
     }
   }
 
-  /** Whether an action can begin: its process has joined, runs and goes on. */
+  /** Whether an action can begin: its process has joined and is not being closed. */
   ready({ place }: Action): boolean {
-    return this.places[place]?.open ?? false
+    return !this.stopped && (this.places[place]?.open ?? false)
   }
 
   async #join(process: SimulatedProcess, random: Random): Promise<void> {
