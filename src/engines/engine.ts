@@ -155,7 +155,7 @@ export interface Write {
 }
 
 /** Asks to be told of every change of a store key, until `unwatch`. */
-export interface Watch {
+interface Watch {
   readonly type: 'watch' | 'unwatch'
   readonly session: string
   readonly key: string
@@ -163,7 +163,7 @@ export interface Watch {
 
 export type LockOperation =
   Enqueue | ClaimReserved | Cancel | Renew | Release | Pass | Downgrade | Free | Revoke | Serve | Inspect
-export type StoreOperation = Read | Commit | Watch
+type StoreOperation = Read | Commit | Watch
 export type Operation = LockOperation | StoreOperation
 
 /** Where a request stands after it was looked at. */

@@ -1,10 +1,10 @@
 import { UnavailableError } from '../../errors.js'
 
 /** What a column holds. Whole numbers are exact up to 2^53 - 1; text takes no NUL character. */
-export type SqlValue = string | number | null | Uint8Array
+type SqlValue = string | number | null | Uint8Array
 
 /** A row: its columns in the order of the statement. */
-export type SqlRow = readonly SqlValue[]
+type SqlRow = readonly SqlValue[]
 
 /** A prepared statement. All calls are synchronous; each throws SqliteError when SQLite refuses. */
 export interface Statement {
