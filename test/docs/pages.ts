@@ -6,15 +6,20 @@ import { findBlocks, type Block } from './blocks.js'
 /** The checkout. */
 export const root = fileURLToPath(new URL('../../', import.meta.url))
 
-/** Every code block of the pages for readers: README.md, CONTRIBUTING.md and all below docs/. */
-export function readAllBlocks(): Block[] {
+/** The pages for readers, relative to the checkout: README.md, CONTRIBUTING.md, CHANGELOG.md and all below docs/. */
+export function pages(): string[] {
   const docs = join(root, 'docs')
-  const pages = existsSync(docs)
+  const below = existsSync(docs)
     ? readdirSync(docs, { recursive: true, encoding: 'utf8' })
         .filter(name => name.endsWith('.md'))
         .map(name => join('docs', name))
     : []
-  return ['README.md', 'CONTRIBUTING.md', ...pages.sort()]
-    .filter(page => existsSync(join(root, page)))
-    .flatMap(page => findBlocks(page, readFileSync(join(root, page), 'utf8')))
+  return ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...below.sort()].filter(page =>
+    existsSync(join(root, page)),
+  )
+}
+
+/** Every code block of the pages for readers. */
+export function readAllBlocks(): Block[] {
+  return pages().flatMap(page => findBlocks(page, readFileSync(join(root, page), 'utf8')))
 }

@@ -12,7 +12,13 @@ export class Clone implements Disposable {
 
   constructor() {
     for (const name of readdirSync(root)) {
-      if (name === '.git' || name === 'node_modules' || name.startsWith('.setup.lock')) continue
+      if (
+        name === '.git' ||
+        name === 'node_modules' ||
+        name === '.signalbox' ||
+        name.startsWith('.setup.lock')
+      )
+        continue
       // With the times of the originals, or everything would be built again.
       cpSync(join(root, name), join(this.path, name), { recursive: true, preserveTimestamps: true })
     }
