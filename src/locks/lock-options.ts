@@ -18,7 +18,7 @@ export interface LockOptions {
   reentrant?: boolean | undefined
 }
 
-export const DEFAULT_LEASE = 30_000
+const DEFAULT_LEASE = 30_000
 const LEASE_BOUNDS = { least: 20, most: 86_400_000 }
 const WAIT_BOUNDS = { least: 0, most: Infinity }
 const LONGEST_LABEL = 200
