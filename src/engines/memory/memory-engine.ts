@@ -59,6 +59,7 @@ export class MemoryEngine implements Engine {
     const { decisions, effects, state } = this.#space
     // What is kept without being used is nobody's: it has to be given back before anybody else asks or looks.
     if (operation.type === 'enqueue') for (const { key } of operation.claims) this.#tellWanted(key)
+    else if (operation.type === 'claim') this.#tellWaiting(operation.id)
     else if (operation.type === 'free') this.#tellWanted(operation.key)
     else if (operation.type === 'inspect')
       for (const key of state.keys(operation.prefix)) this.#tellWanted(key)
@@ -72,6 +73,12 @@ export class MemoryEngine implements Engine {
     listeners.delete(this.#session)
     this.submit({ type: 'revoke', session: this.#session })
     state.leave(this.#session)
+  }
+
+  /** A waiter that looks again: whoever was granted while this thread stood still may not know of it. */
+  #tellWaiting(id: string): void {
+    const request = this.#space.state.request(id)
+    if (request?.phase === 'waiting') for (const { key } of request.claims) this.#tellWanted(key)
   }
 
   #tellWanted(key: string): void {
