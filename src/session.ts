@@ -20,6 +20,13 @@ const IDLE_LINES = 1024
 /** Windows that end within so many milliseconds are looked after together. */
 const SERVE_EVERY = CLAIM_WINDOW / 10
 
+/** All who watch one store key. */
+interface Watch {
+  readonly tasks: Set<() => void>
+  /** Settles when the engine has been asked to tell of changes. */
+  readonly begun: Promise<undefined>
+}
+
 /** One engine session and what hangs on it: the local lines, the lease keeper, and who is to be told what. */
 export class Session implements Listener {
   readonly keeper: LeaseKeeper
@@ -31,7 +38,7 @@ export class Session implements Listener {
   readonly #lines = new Map<string, Line>()
   /** Lines with a request in the engine's queue, by request id. */
   readonly #queued = new Map<string, Line>()
-  readonly #watchers = new Map<string, Set<() => void>>()
+  readonly #watchers = new Map<string, Watch>()
   readonly #wantedEarly = new Set<string>()
   /** Reserved keys by when their windows are over. */
   readonly #toServe = new Map<number, Set<string>>()
@@ -138,13 +145,22 @@ export class Session implements Listener {
 
   /** Calls `task` after each change of a store key, until the returned function is called. */
   async watch(key: string, task: () => void): Promise<() => void> {
-    const tasks = this.#watchers.get(key) ?? new Set()
-    this.#watchers.set(key, tasks)
+    const watch = this.#watchers.get(key) ?? this.#startWatch(key)
+    const { tasks, begun } = watch
+    const forget = (): void => {
+      if (this.#watchers.get(key) === watch) this.#watchers.delete(key)
+    }
     tasks.add(task)
-    if (tasks.size === 1) await this.submit({ type: 'watch', session: this.id, key })
+    try {
+      await begun
+    } catch (error) {
+      // Whoever comes next asks the engine again.
+      forget()
+      throw error
+    }
     return () => {
       if (!tasks.delete(task) || tasks.size > 0) return
-      this.#watchers.delete(key)
+      forget()
       if (!this.ending) this.background({ type: 'unwatch', session: this.id, key })
     }
   }
@@ -179,7 +195,7 @@ export class Session implements Listener {
   }
 
   changed(key: string): void {
-    for (const task of this.#watchers.get(key) ?? []) task()
+    for (const task of this.#watchers.get(key)?.tasks ?? []) task()
   }
 
   ended(cause: Error): void {
@@ -187,7 +203,7 @@ export class Session implements Listener {
     this.ending = cause
     this.keeper.loseAll(cause.message)
     for (const line of [...this.waitingLines()]) line.failAll(cause)
-    for (const tasks of this.#watchers.values()) for (const task of tasks) task()
+    for (const { tasks } of this.#watchers.values()) for (const task of tasks) task()
   }
 
   /** Ends the session from this side: waiters are rejected with a ClosedError, grants count as lost. */
@@ -198,6 +214,12 @@ export class Session implements Listener {
 
   #closed(): ClosedError {
     return new ClosedError('the box was closed', { engine: this.engine.name })
+  }
+
+  #startWatch(key: string): Watch {
+    const watch = { tasks: new Set<() => void>(), begun: this.submit({ type: 'watch', session: this.id, key }) }
+    this.#watchers.set(key, watch)
+    return watch
   }
 
   #serveReserved(at: number): void {
