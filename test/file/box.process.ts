@@ -101,20 +101,20 @@ const verbs = {
   },
   /** A transaction that writes a key and then keeps the thread busy until it was stopped for so long. */
   async transactionOver(store: string, key: string, value: unknown, stopped: number, lease: number) {
-    const work = async () =>
-      opened()
-        .store(store)
-        .transaction(
-          [key],
-          transaction => {
-            transaction.put(key, value)
-            process.send?.({ inside: true })
-            let last = systemClock.now()
-            for (let now = last; now - last < stopped; now = systemClock.now()) last = now
-          },
-          { lease },
-        )
-    return (await work()).applied
+    const { applied } = await opened()
+      .store(store)
+      .transaction(
+        [key],
+        async transaction => {
+          transaction.put(key, value)
+          // It may be stopped as soon as it has said so.
+          let last = systemClock.now()
+          await new Promise(sent => process.send!({ inside: true }, sent))
+          for (let now = last; now - last < stopped; now = systemClock.now()) last = now
+        },
+        { lease },
+      )
+    return applied
   },
   async revoke(session: string): Promise<number> {
     return opened().revoke(session)

@@ -30,7 +30,6 @@ test('what a killed process held is free at once', async () => {
     times.push(await handOver(holder, waiting))
     await waiter.release('it')
   }
-  console.log('hand-over after SIGKILL, ms:', times.map(time => time.toFixed(1)).join(' '))
   expect(median(times)).toBeLessThan(100)
   expect(Math.max(...times)).toBeLessThan(500)
 })

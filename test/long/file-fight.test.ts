@@ -1,0 +1,22 @@
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { fight } from '../file/fight.js'
+import { place } from '../file/places.js'
+
+test('a long fight of processes and threads, with hundreds of kills', async () => {
+  const here = place()
+  const result = await fight({
+    url: here.url,
+    journal: join(here.folder, 'journal'),
+    processes: 8,
+    threads: 4,
+    rounds: 600,
+    killEvery: 24,
+    seed: 11,
+  })
+  console.log(result)
+  expect(result).toMatchObject({ wrongs: [], failures: [], rounds: 7200 })
+  expect(result.kills).toBeGreaterThan(200)
+  expect(result.killedInside).toBeGreaterThan(10)
+  expect(result.longestWait).toBeLessThan(20_000)
+})
