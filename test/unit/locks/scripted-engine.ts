@@ -31,7 +31,7 @@ export class ScriptedEngine implements Engine {
     this.asked.push(operation)
     return new Promise((resolve, reject) => {
       const answer = resolve as (outcome: Outcomes[keyof Outcomes]) => void
-      this.#open.push(new Question(operation as Operation as never, answer, reject))
+      this.#open.push(new Question(operation, answer, reject))
     })
   }
 
