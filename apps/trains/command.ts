@@ -28,6 +28,8 @@ export async function trains(args: readonly string[]): Promise<number> {
     if (!(error instanceof CommanderError)) throw error
     return error.exitCode === 0 ? EXIT.fine : EXIT.badInput
   }
+  // The run and its status count, also for those who read no more than the first lines.
+  process.stdout.on('error', ignoreClosedPipe)
   try {
     return await track(settings)
   } catch (error) {
@@ -75,6 +77,10 @@ async function track(settings: Settings): Promise<number> {
     await tracker.close()
     if (sink instanceof LogFile) sink.close()
   }
+}
+
+function ignoreClosedPipe(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') throw error
 }
 
 /** The first signal lets what was read be finished, a second one ends everything at once. */

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -115,6 +115,15 @@ describe('ls', () => {
     expect(end.stdout).toMatch(/^KEY .*\n0\n$/)
   })
 
+  test.runIf(existsSync('/dev/full'))('that can not write says so in one line', async () => {
+    await openBox('first')
+    const end = await run('bash', ['-c', '"$0" "$1" ls > /dev/full', process.execPath, program], {
+      SIGNALBOX_URL: url,
+    })
+    expect(end.status).toBe(1)
+    expect(end.stderr).toMatch(/^signalbox: ENOSPC.*\n$/)
+  })
+
   test('of a database that is none says so in one line', async () => {
     mkdirSync(join(folder, 'locks'))
     writeFileSync(join(folder, 'locks/signalbox.db'), 'no database\n'.repeat(1000))
@@ -173,16 +182,22 @@ describe('revoke', () => {
 
 describe('trains', () => {
   test('is the train tracker, with its own options and statuses', async () => {
-    const args = ['trains', '--engine', url, '--processes', '2', '--days', '1', '--json', 'report.json']
-    const { status, stdout } = await signalbox(...args)
+    const { status, stdout } = await signalbox('trains', '--engine', url, '--processes', '2', '--days', '1')
     expect(status).toBe(0)
     expect(stdout).toContain('Every location is as the serial result says.')
-    const result = JSON.parse(readFileSync(join(folder, 'report.json'), 'utf8')) as Record<string, unknown>
-    expect(result).toMatchObject({ processes: 2, created: 218, matchesSerial: true })
-
+    expect((await signalbox('trains', '--help')).stdout).toMatch(/^Usage: signalbox trains .*Exit status:/s)
     const refused = await signalbox('trains', '--processes', 'x')
     expect(refused.status).toBe(2)
     expect(refused.stderr).toContain('--processes')
-    expect((await signalbox('trains', '--help')).stdout).toMatch(/^Usage: signalbox trains .*Exit status:/s)
+  })
+
+  test('goes on to its end although nobody reads what it shows', async () => {
+    const script =
+      '"$0" "$1" trains --days 1 --processes 2 --json report.json | head -n 1; echo "${PIPESTATUS[0]}"'
+    const end = await run('bash', ['-c', script, process.execPath, program])
+    expect(end).toMatchObject({ status: 0, stderr: '' })
+    expect(end.stdout).toMatch(/^timetable .*\n0\n$/)
+    const result = JSON.parse(readFileSync(join(folder, 'report.json'), 'utf8')) as Record<string, unknown>
+    expect(result).toMatchObject({ processes: 2, created: 218, matchesSerial: true })
   })
 })
