@@ -1,11 +1,11 @@
 /** The longest message, bytes of UTF-8. */
-export const LONGEST_MESSAGE = 64 * 1024
+const LONGEST_MESSAGE = 64 * 1024
 /** The length of the message stands before it, a 32-bit number with the highest byte first. */
 const HEADER = 4
 /** Bytes of the longest frame. */
 export const LONGEST_FRAME = HEADER + LONGEST_MESSAGE
 
-/** What travels for a message; undefined when it is longer than LONGEST_MESSAGE. */
+/** What travels for a message; undefined when it is longer than 64 KB. */
 export function toFrame(message: string): Buffer | undefined {
   const length = Buffer.byteLength(message)
   if (length > LONGEST_MESSAGE) return undefined

@@ -38,7 +38,6 @@ export class Peer {
 
   /** Sends a frame, or loses it. */
   send(frame: Buffer): void {
-    if (this.#closed) return
     if (this.#queue.length === 0 && this.#mayWrite(frame)) this.#write(frame)
     else if (this.#queued + frame.length <= LONGEST_FRAME) {
       this.#queue.push(frame)
@@ -52,7 +51,7 @@ export class Peer {
     // One function may watch twice, so each watch is an entry of its own.
     const watcher = () => dead()
     this.#watchers.add(watcher)
-    if (this.#socket === undefined && this.#pause === undefined && !this.#closed) this.#connect()
+    if (this.#socket === undefined && this.#pause === undefined) this.#connect()
     return () => {
       if (this.#watchers.delete(watcher)) this.#restIfIdle()
     }
@@ -114,18 +113,28 @@ export class Peer {
 
   #failed(reason: string | undefined): void {
     this.#lose()
-    if (reason === 'ECONNREFUSED') this.#refused()
+    if (reason === 'ECONNREFUSED') {
+      if (this.#isLeftBehind()) this.#tellDead()
+      return
+    }
     // A file that is gone never comes back under this name, and proves nothing: its owner may have closed, or this
     // process may see another file system. Anything else passes: a stopped owner's full backlog, missing descriptors.
-    else if (reason !== 'ENOENT' && this.#watchers.size > 0) {
+    if (reason !== 'ENOENT' && this.#watchers.size > 0) {
       this.#failures++
       this.#connectLater()
     }
   }
 
   /** Nobody listens. An owner that closes removes its file first, so a file that is still there has a dead owner. */
-  #refused(): void {
-    if (lstatSync(this.#filePath, { throwIfNoEntry: false })?.isSocket() !== true) return
+  #isLeftBehind(): boolean {
+    try {
+      return lstatSync(this.#filePath).isSocket()
+    } catch {
+      return false
+    }
+  }
+
+  #tellDead(): void {
     const watchers = [...this.#watchers]
     this.#watchers.clear()
     for (const dead of watchers) dead()
