@@ -1,0 +1,142 @@
+import { spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { open } from 'signalbox'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { Report } from '../../apps/trains/report/report.js'
+
+const program = fileURLToPath(new URL('../../dist/apps/trains/main.js', import.meta.url))
+/** One day of the bundled timetable. */
+const DAY = { messages: 3321, created: 218, moved: 2885, deleted: 218 }
+const TIME_LIMIT = 120_000
+
+let folder: string
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'signalbox-trains-'))
+})
+
+afterEach(() => {
+  rmSync(folder, { recursive: true, force: true })
+})
+
+interface Ended {
+  readonly status: number | null
+  readonly output: string
+  readonly report: Report
+}
+
+/** Runs the tracker to its end; `interrupt` sends it a Ctrl-C after so many milliseconds. */
+function trains(argv: readonly string[], { interrupt = 0, input = '' } = {}): Promise<Ended> {
+  const json = join(folder, 'report.json')
+  rmSync(json, { force: true })
+  const all = [program, '--engine', `file:${folder}/state`, '--json', json, ...argv]
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, all, { cwd: folder, timeout: TIME_LIMIT, killSignal: 'SIGKILL' })
+    let output = ''
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding('utf8').on('data', (text: string) => (output += text))
+    }
+    child.stdin.end(input)
+    const timer = interrupt > 0 ? setTimeout(() => child.kill('SIGINT'), interrupt) : undefined
+    child.on('error', reject)
+    child.on('close', status => {
+      clearTimeout(timer)
+      try {
+        resolve({ status, output, report: JSON.parse(readFileSync(json, 'utf8')) as Report })
+      } catch {
+        reject(new Error(`the tracker ended with status ${String(status)} and left no report:\n${output}`))
+      }
+    })
+  })
+}
+
+describe('the tracker on the file engine', { timeout: 2 * TIME_LIMIT }, () => {
+  test('ends as the serial result says although workers are killed', async () => {
+    const { status, report } = await trains(['--processes', '4', '--days', '3', '--kill', '6'])
+    expect(report).toMatchObject({
+      processes: 4,
+      days: 3,
+      messages: 3 * DAY.messages,
+      created: 3 * DAY.created,
+      moved: 3 * DAY.moved,
+      deleted: 3 * DAY.deleted,
+      ignored: 0,
+      rejected: 0,
+      deadLettered: 0,
+      matchesSerial: true,
+    })
+    expect(report.kills).toHaveLength(6)
+    expect(report.redelivered).toBeGreaterThan(0)
+    const located = Object.values(report.locations)
+    expect(located.reduce((sum, { arrived }) => sum + arrived, 0)).toBe(3 * DAY.moved)
+    expect(status).toBe(0)
+  })
+
+  test('is found to be wrong without locks and version checks', async () => {
+    const { status, report, output } = await trains(['--processes', '4', '--days', '2', '--unsafe-no-locks'])
+    expect(report.matchesSerial).toBe(false)
+    expect(output).toMatch(/serial/)
+    expect(status).toBe(1)
+  })
+
+  test('goes on after Ctrl-C where it was interrupted', async () => {
+    const argv = ['--processes', '2', '--days', '2', '--speed', '20000']
+    const first = await trains(argv, { interrupt: 4000 })
+    expect(first.status).toBe(130)
+    const second = await trains(['--processes', '2', '--days', '2', '--resume'])
+    expect(second.report).toMatchObject({ matchesSerial: true, deadLettered: 0 })
+    const created = Object.values(second.report.locations).reduce((sum, one) => sum + one.created, 0)
+    expect(created).toBe(2 * DAY.created)
+    expect(second.status).toBe(0)
+  })
+
+  test('rejects a bad line of its input by number, and applies the rest', async () => {
+    const lines = [
+      { id: '1', type: 'create', train: 'A', location: 'X' },
+      { id: '2', type: 'fly', train: 'A' },
+      { id: '3', type: 'move', train: 'A', to: 'Y' },
+      { id: '4', type: 'move', train: 'B', to: 'Y' },
+    ]
+    const input = lines.map(line => JSON.stringify(line)).join('\n')
+    const { status, report, output } = await trains(['--processes', '1', '--messages', '-'], { input })
+    expect(report).toMatchObject({
+      messages: 3,
+      created: 1,
+      moved: 1,
+      ignored: 1,
+      rejected: 1,
+      matchesSerial: true,
+    })
+    expect(report.locations).toMatchObject({ X: { created: 1, departed: 1 }, Y: { arrived: 1 } })
+    expect(output).toMatch(/\b2\b.*fly/)
+    expect(status).toBe(0)
+  })
+
+  test('gives up what it gets no locks for, and says so', async () => {
+    const letters = join(folder, 'letters.ndjson')
+    const input = ['X', 'Y'].map((at, id) =>
+      JSON.stringify({ id: `${id}`, type: 'create', train: at, location: at }),
+    )
+    await using box = await open(`file:${folder}/state`)
+    const ended = await box
+      .mutex('trains/LOC_X')
+      .run(() =>
+        trains(
+          [
+            ...['--processes', '1', '--messages', '-', '--dead-letters', letters],
+            ...['--lock-wait', '50ms', '--lock-tries', '2', '--attempts', '2'],
+          ],
+          { input: input.join('\n') },
+        ),
+      )
+    expect(ended.report).toMatchObject({ created: 1, deadLettered: 1, matchesSerial: true })
+    expect(ended.report.locations).toMatchObject({ Y: { created: 1 } })
+    expect(ended.status).toBe(3)
+    const [letter] = readFileSync(letters, 'utf8').trim().split('\n')
+    expect(letter).toMatch(/"X"/)
+    expect(letter).toMatch(/within 50 ms/)
+  })
+})
