@@ -21,6 +21,11 @@ class Frame {
     return this.grant.hold.downgraded ? claims.map(({ key }) => ({ key, mode: 'shared' })) : claims
   }
 
+  /** Whether it holds them still: a task may give its grant back early, or lose it. */
+  get holds(): boolean {
+    return !this.grant.released && !this.grant.hold.loss
+  }
+
   *withParents(): Generator<Frame> {
     // A plain loop variable would name `this`, which the linter takes for an alias.
     yield this
@@ -93,7 +98,7 @@ export class TaskFrames {
     if (this.#active.size === 0) return NONE
     const frame = storage.getStore()
     // A task may outlive the run that it was started in, and holds nothing then; nor do frames of other boxes count.
-    return frame ? [...frame.withParents()].filter(other => this.#active.has(other)) : NONE
+    return frame ? [...frame.withParents()].filter(other => other.holds && this.#active.has(other)) : NONE
   }
 
   #check(line: Line, own: readonly Frame[], lines: () => Iterable<Line>): void {
@@ -119,7 +124,7 @@ export class TaskFrames {
         )
       }
       for (const frame of this.#active) {
-        if (!own.includes(frame) && conflicting(frame, set))
+        if (!own.includes(frame) && frame.holds && conflicting(frame, set))
           for (const other of frame.waits.keys()) add(other)
       }
       // Nobody overtakes, so whoever asked before for something in conflict is waited for, too.

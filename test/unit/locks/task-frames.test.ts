@@ -1,0 +1,160 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { Box } from '../../../src/box.js'
+import { systemClock } from '../../../src/clock.js'
+import { MemoryEngine, MemorySpace } from '../../../src/engines/memory/memory-engine.js'
+import { DeadlockError, LostError, TimedOutError } from '../../../src/errors.js'
+
+let space: MemorySpace
+let box: Box
+
+const join = (where = space): Promise<Box> =>
+  Box.join(new MemoryEngine('memory:', where, systemClock), systemClock)
+
+beforeEach(async () => {
+  space = new MemorySpace(systemClock)
+  box = await join()
+})
+
+const pause = (duration: number): Promise<void> => new Promise(resolve => setTimeout(resolve, duration))
+
+describe('what a task holds', () => {
+  test('it is known through timers, promises and events, to all that the task started', async () => {
+    await box.mutex('a').run(async () => {
+      const told = expect(
+        new Promise((_, reject) => {
+          setTimeout(() => void box.mutex('a').acquire().catch(reject), 1)
+        }),
+      ).rejects.toThrow(DeadlockError)
+      await Promise.all([
+        expect(box.mutex('a').acquire()).rejects.toThrow(DeadlockError),
+        expect(Promise.resolve().then(() => box.mutex('a').acquire())).rejects.toThrow(DeadlockError),
+        told,
+      ])
+    })
+  })
+
+  test('a task beside it is not concerned', async () => {
+    let waiting: Promise<string> | undefined
+    const beside = new AsyncLocalStorage<string>()
+    await Promise.all([
+      box.mutex('a').run(() => pause(20)),
+      pause(5).then(() => {
+        waiting = beside.run('beside', () => box.mutex('a').run(() => 'after'))
+      }),
+    ])
+    expect(await waiting).toBe('after')
+  })
+
+  test('a task that gave its grant back early may ask again', async () => {
+    await box.mutex('a').run(async grant => {
+      await grant.release()
+      const again = await box.mutex('a').acquire({ wait: 1000 })
+      expect(again.token).toBeGreaterThan(grant.token)
+      await again.release()
+      const nested = await box.mutex('a').acquire({ reentrant: true })
+      expect(nested.token).not.toBe(grant.token)
+      nested.assertHeld()
+      await nested.release()
+    })
+  })
+
+  test('a task that lost its grant may ask again', async () => {
+    const run = box.mutex('a').run(
+      async grant => {
+        await pause(40)
+        expect(() => grant.assertHeld()).toThrow(LostError)
+        const again = await box.mutex('a').acquire({ wait: 1000, reentrant: true })
+        again.assertHeld()
+        await again.release()
+      },
+      { lease: 20, renew: false },
+    )
+    await expect(run).rejects.toThrow(LostError)
+  })
+
+  test('what was acquired without run belongs to no task', async () => {
+    const held = await box.mutex('a').acquire()
+    await box.mutex('b').run(async () => {
+      await expect(box.mutex('a').acquire({ wait: 20 })).rejects.toThrow(TimedOutError)
+    })
+    await held.release()
+  })
+
+  test('the same key in another engine is another lock', async () => {
+    const other = await join(new MemorySpace(systemClock))
+    const outcome = await box
+      .mutex('a')
+      .run(() => other.mutex('a').run(() => box.mutex('b').run(() => 'inside')))
+    expect(outcome).toBe('inside')
+  })
+})
+
+describe('who waits for whom', () => {
+  test('a circle over different kinds of locks is found', async () => {
+    const { read } = box.readWriteLock('lock')
+    const first = read.run(async () => {
+      await pause(10)
+      return box.semaphore('permits', { permits: 2 }).run(() => 'through', { permits: 2 })
+    })
+    const second = box.semaphore('permits', { permits: 2 }).run(async () => {
+      await pause(20)
+      return box.mutex('lock', 'more').run(() => 'through')
+    })
+    await expect(second).rejects.toThrow(DeadlockError)
+    expect(await first).toBe('through')
+  })
+
+  test('a circle through a third who only waits is found', async () => {
+    // The third waits for both, in line before the second.
+    const first = box.mutex('a').run(async () => {
+      await pause(30)
+      return box.mutex('b').run(() => 'through')
+    })
+    const second = box.mutex('c').run(async () => {
+      await pause(20)
+      return box.mutex('b').run(async () => {
+        await pause(30)
+        return 'through'
+      })
+    })
+    const third = pause(5).then(() => box.mutex('a', 'b').run(() => 'through'))
+    // The second waits for b behind the third, who waits for a: held by the first, who then asks for b, too.
+    const outcomes = await Promise.allSettled([first, second, third])
+    expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'fulfilled'])
+    expect(outcomes[0]).toMatchObject({ reason: { code: 'DEADLOCK' } })
+  })
+
+  test('somebody who has given up closes no circle', async () => {
+    const first = box.mutex('a').run(async () => {
+      await expect(box.mutex('b').acquire({ wait: 10 })).rejects.toThrow(TimedOutError)
+      await pause(30)
+      return 'through'
+    })
+    const second = box.mutex('b').run(async () => {
+      await pause(25)
+      return box.mutex('a').run(() => 'through')
+    })
+    expect(await Promise.all([first, second])).toEqual(['through', 'through'])
+  })
+
+  test('many tasks in chains without a circle all come through', async () => {
+    const keys = ['a', 'b', 'c', 'd', 'e']
+    const outcomes = await Promise.all(
+      Array.from({ length: 40 }, (_, index) => {
+        const [first, second] = [keys[index % 4]!, keys[(index % 4) + 1]!]
+        return box.mutex(first).run(async () => {
+          await pause(1)
+          return box.mutex(second).run(() => 'through')
+        })
+      }),
+    )
+    expect(new Set(outcomes)).toEqual(new Set(['through']))
+  })
+
+  test('the message names what would be waited for', async () => {
+    await box.mutex('a', 'b').run(async () => {
+      await expect(box.mutex('b', 'c').acquire()).rejects.toThrow(/b, c.*reentrant/)
+    })
+  })
+})

@@ -1,0 +1,139 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { describe, expect, test } from 'vitest'
+import { Box } from '../../../src/box.js'
+import { systemClock, VirtualClock } from '../../../src/clock.js'
+import { MemoryEngine, MemorySpace } from '../../../src/engines/memory/memory-engine.js'
+import { MemoryState } from '../../../src/engines/memory/state.js'
+
+setFlagsFromString('--expose-gc')
+const collect = runInNewContext('gc') as () => void
+
+/** Megabytes in use once everything was collected that nobody needs. */
+async function inUse(): Promise<number> {
+  // Settled promises and finished timers let go of theirs only in later turns.
+  for (let round = 0; round < 3; round++) {
+    await new Promise(resolve => setTimeout(resolve, 5))
+    collect()
+  }
+  return process.memoryUsage().heapUsed / 2 ** 20
+}
+
+async function start() {
+  const space = new MemorySpace(systemClock)
+  const box = await Box.join(new MemoryEngine('memory:', space, systemClock), systemClock)
+  return { space, box }
+}
+
+/** How much more memory is in use after something, in megabytes. */
+async function growth(task: () => Promise<void>): Promise<number> {
+  const before = await inUse()
+  await task()
+  return (await inUse()) - before
+}
+
+describe('nothing grows per key ever used', () => {
+  test('a million keys that were locked leave nothing behind', async () => {
+    const { space, box } = await start()
+    const grown = await growth(async () => {
+      for (let index = 0; index < 1_000_000; index++) {
+        const grant = await box.mutex(`key ${index}`).acquire()
+        await grant.release()
+      }
+    })
+    expect(grown).toBeLessThan(8)
+    // Those that were used last are kept for the next caller, and given back when somebody looks.
+    expect(space.state.keys('').length).toBeLessThanOrEqual(64)
+    for await (const report of box.inspect()) throw new Error(`${report.key} is left`)
+    expect(space.state.keys('')).toEqual([])
+  }, 60_000)
+
+  test('permits, readers, sets of keys, waits and losses leave nothing behind', async () => {
+    const { space, box } = await start()
+    const grown = await growth(async () => {
+      for (let index = 0; index < 8000; index++) {
+        await box.semaphore(`permits ${index}`, { permits: 3 }).run(() => undefined)
+        await box.readWriteLock(`shared ${index}`).read.run(() => undefined)
+        const held = await box.mutex(`a ${index}`, `b ${index}`).acquire()
+        const waiting = box.mutex(`a ${index}`).acquire({ wait: 60_000 })
+        await held.release()
+        await (await waiting).release()
+        const controller = new AbortController()
+        const again = await box.mutex(`c ${index}`).acquire()
+        const aborted = box.mutex(`c ${index}`).acquire({ signal: controller.signal })
+        controller.abort()
+        await aborted.catch(() => undefined)
+        await box.forceRelease(`c ${index}`, again.token)
+      }
+    })
+    expect(grown).toBeLessThan(8)
+    for await (const report of box.inspect()) throw new Error(`${report.key} is left`)
+    expect(space.state.keys('')).toEqual([])
+  }, 60_000)
+
+  test('grants that lapse without ever being released leave nothing behind', async () => {
+    const { space, box } = await start()
+    const grown = await growth(async () => {
+      for (let index = 0; index < 20_000; index++) {
+        await box.mutex(`key ${index}`).acquire({ lease: 20, renew: false })
+        if (index % 1000 === 0) await new Promise(resolve => setTimeout(resolve, 5))
+      }
+      await new Promise(resolve => setTimeout(resolve, 60))
+    })
+    expect(grown).toBeLessThan(8)
+    expect(space.state.keys('')).toEqual([])
+  }, 60_000)
+
+  test('transactions, deleted values and watches leave nothing behind', async () => {
+    const { box } = await start()
+    const grown = await growth(async () => {
+      const store = box.store('s')
+      const grouped = box.store('s', { group: { most: 16, within: 5 } })
+      for (let index = 0; index < 2500; index++) {
+        const key = `key ${index}`
+        await store.put(key, { some: 'value' })
+        const watch = store.watch(key)
+        await watch.next()
+        await watch.return()
+        const outcomes = [store, grouped].map(each =>
+          each.transaction([key, 'sum'], transaction => transaction.delete(key)),
+        )
+        await Promise.all(outcomes)
+      }
+    })
+    expect(grown).toBeLessThan(8)
+  }, 60_000)
+
+  test('boxes that were closed leave nothing behind', async () => {
+    const space = new MemorySpace(systemClock)
+    const grown = await growth(async () => {
+      for (let index = 0; index < 1500; index++) {
+        const box = await Box.join(new MemoryEngine('memory:', space, systemClock), systemClock)
+        await box.mutex(`held ${index}`).acquire()
+        const watch = box.store('s').watch(`watched ${index}`)
+        await watch.next()
+        await box.close()
+      }
+    })
+    expect(grown).toBeLessThan(8)
+    expect(space.listeners.size).toBe(0)
+    expect(space.state.keys('')).toEqual([])
+  }, 60_000)
+})
+
+describe('ids of transactions', () => {
+  test('they are forgotten when their time is over, so that they don’t pile up', () => {
+    const clock = new VirtualClock()
+    const state = new MemoryState(0, clock)
+    for (let index = 0; index < 20_000; index++) {
+      state.record(`key ${index}`, 'id', 1000)
+      clock.advance(1)
+    }
+    const recorded = state.recorded(
+      Array.from({ length: 20_000 }, (_, index) => ({ key: `key ${index}`, id: 'id' })),
+    )
+    // Whatever is kept for longer than asked is no more than what came since the last sweep.
+    expect(recorded.filter(Boolean).length).toBeLessThan(10_000)
+    expect(recorded.slice(-1000)).toEqual(Array.from({ length: 1000 }, () => true))
+  })
+})
