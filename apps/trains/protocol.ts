@@ -21,8 +21,8 @@ export interface WorkerSettings {
 export type ToWorker =
   | { readonly kind: 'start'; readonly settings: WorkerSettings }
   | { readonly kind: 'work'; readonly sequences: readonly number[]; readonly messages: readonly Message[] }
-  /** Acknowledge nothing any more: this worker is to die between a commit and its acknowledgement. */
-  | { readonly kind: 'hold' }
+  /** Acknowledge nothing while this holds: the worker is to die between a commit and its acknowledgement. */
+  | { readonly kind: 'hold'; readonly holding: boolean }
   /** Finish what is under way, and end. */
   | { readonly kind: 'drain' }
 
@@ -37,7 +37,7 @@ export type FromWorker =
   /** The worker has opened its box. `session` is revoked when it dies. */
   | { readonly kind: 'ready'; readonly session: string }
   | Acknowledgement
-  /** Sent once after `hold`, when so many messages are committed and not acknowledged. */
+  /** Sent once while it holds, when so many messages are committed and not acknowledged. */
   | { readonly kind: 'holding'; readonly committed: number }
   /** The worker can't go on, and ends. */
   | { readonly kind: 'failed'; readonly reason: string }

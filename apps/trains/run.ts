@@ -109,7 +109,7 @@ export class Run {
    * @throws Error when the run breaks off.
    */
   async deliver(): Promise<Report | undefined> {
-    const { source, output } = this.#parts
+    const { settings, source, output } = this.#parts
     const supervisor = this.#supervisor
     await supervisor.start()
     const display = new ProgressDisplay(output, source.total, () => this.#doneSoFar())
@@ -128,6 +128,8 @@ export class Run {
     }
     const seconds = (performance.now() - begun) / 1000
     await supervisor.finish()
+    const kills = this.#kills.done.length
+    if (kills < settings.kills) this.#parts.log.warn('fewer kills than asked for', { kills })
     if (this.#catchingUp()) return undefined
     await this.#saving
     await this.#save()

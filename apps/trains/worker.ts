@@ -65,7 +65,7 @@ process.on('message', (message: ToWorker) => {
       running?.worker.work(message.sequences, message.messages)
       break
     case 'hold':
-      running?.worker.hold()
+      running?.worker.hold(message.holding)
       break
     case 'drain':
       if (running) drain(running).catch(fail)

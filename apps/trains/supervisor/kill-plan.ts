@@ -11,11 +11,14 @@ export interface PlannedKill {
 /** How many messages lie between two kills of a stream of unknown length. */
 const USUAL_DISTANCE = 1000
 
+/** Up to which part of the stream kills are due: at its very end nothing is in flight any more that could be lost. */
+const LAST_PART = 0.9
+
 /** Spreads kills evenly over a stream, the two moments in turn. */
 export function planKills(kills: number, messages: number | undefined): readonly PlannedKill[] {
   const total = messages ?? kills * USUAL_DISTANCE
   return Array.from({ length: kills }, (_, index) => ({
-    after: Math.floor(((index + 0.5) / kills) * total),
+    after: Math.floor(((index + 0.5) / kills) * LAST_PART * total),
     moment: index % 2 === 0 ? 'at work' : 'committed, not acknowledged',
   }))
 }

@@ -39,6 +39,14 @@ export class Kills {
     return this.#planned.length
   }
 
+  /** Spares a worker that has finished all it had before it could be killed: another one will be. */
+  spareIdle(slot: Slot): void {
+    if (!slot.doomed || slot.killed || slot.inFlight > 0) return
+    slot.process?.send({ kind: 'hold', holding: false })
+    this.#planned.unshift(slot.doomed)
+    slot.doomed = undefined
+  }
+
   /** Begins with the next kills that are due after so many messages are done. */
   begin(slots: readonly Slot[], messagesDone: number): void {
     for (let next = this.#planned[0]; next && next.after <= messagesDone; next = this.#planned[0]) {
@@ -48,7 +56,7 @@ export class Kills {
       this.#turn = victim.number
       victim.doomed = next
       if (next.moment === 'at work') this.strike(victim, messagesDone, 0)
-      else victim.process?.send({ kind: 'hold' })
+      else victim.process?.send({ kind: 'hold', holding: true })
     }
   }
 
@@ -84,9 +92,15 @@ export class Kills {
     }
   }
 
-  /** The next worker in turn that works and is not chosen already. */
+  /** The next worker in turn that is not chosen already and has at least half as much to do as any. */
   #victim(slots: readonly Slot[]): Slot | undefined {
     const inTurn = [...slots.slice(this.#turn), ...slots.slice(0, this.#turn)]
-    return inTurn.find(slot => slot.ready && slot.inFlight > 0 && !slot.doomed && !slot.draining)
+    const able = inTurn.filter(slot => slot.ready && slot.inFlight > 0 && !slot.doomed && !slot.draining)
+    const most = Math.max(...able.map(load))
+    return able.find(slot => load(slot) >= most / 2)
   }
+}
+
+function load(slot: Slot): number {
+  return slot.inFlight + slot.waiting
 }

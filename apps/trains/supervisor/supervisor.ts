@@ -223,6 +223,7 @@ export class Supervisor {
     this.#acknowledged += acknowledgement.sequences.length
     this.#parts.onAcknowledged(acknowledgement)
     this.#send(slot)
+    this.#parts.kills.spareIdle(slot)
     this.#parts.kills.begin(this.#slots, this.#acknowledged)
   }
 

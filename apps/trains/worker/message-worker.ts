@@ -47,9 +47,11 @@ export class MessageWorker {
     }
   }
 
-  /** Acknowledges nothing from now on. */
-  hold(): void {
-    this.#holding = true
+  /** Acknowledges nothing while it is to hold, and all that is due when it no longer is. */
+  hold(holding: boolean): void {
+    this.#holding = holding
+    this.#toldHolding = false
+    if (!holding) this.#flush()
   }
 
   /** Resolves when all that was taken over is applied and acknowledged. */

@@ -25,6 +25,8 @@ export class FakeWorkers {
   readonly revoked: string[] = []
   /** How many messages a process had at a time, sent to it and not acknowledged, at the most. */
   mostInFlight = 0
+  /** How many messages were sent to a process after it was killed. */
+  sentInVain = 0
   readonly #state: SharedState
   readonly #turns: () => number
 
@@ -76,7 +78,7 @@ export class FakeWorkers {
           worker?.work(message.sequences, message.messages)
           break
         case 'hold':
-          worker?.hold()
+          worker?.hold(message.holding)
           break
         case 'drain':
           void worker?.drain().then(() => end('ended with status 0'))
@@ -88,7 +90,10 @@ export class FakeWorkers {
       session,
       alive: true,
       send: message => {
-        if (message.kind === 'work') inFlight += message.messages.length
+        if (message.kind === 'work') {
+          inFlight += message.messages.length
+          if (!it.alive) this.sentInVain += message.messages.length
+        }
         this.mostInFlight = Math.max(this.mostInFlight, inFlight)
         toWorker.send(message)
       },

@@ -130,7 +130,7 @@ describe('messages are delivered', () => {
   })
 
   test('with no more under way than fit the window, however many there are', async () => {
-    const messages = traffic(10, 9000)
+    const messages = traffic(200, 100)
     let read = 0
     let most = 0
     async function* counted(): AsyncGenerator<readonly TimedMessage[]> {
@@ -235,11 +235,17 @@ describe('a worker that dies', () => {
   })
 
   test('while many more messages wait for it leaves their order as it was', async () => {
-    const messages = traffic(10, 700)
-    const run = supervise(messages, { processes: 1, kills: 3 })
+    const messages = traffic(150, 40)
+    const state = new SharedState()
+    let asked = 0
+    const workers = new FakeWorkers(state, () => 1 + (asked++ % 7))
+    const run = supervise(messages, { processes: 1, kills: 6, state, workers })
     await run.supervisor.start()
     await run.supervisor.deliver(batched(messages))
-    expect(run.killing.done).toHaveLength(3)
+    // Much is on its way here, so the last may come too late.
+    expect(run.killing.done.length).toBeGreaterThanOrEqual(4)
+    // Nothing more is sent to a process that was killed.
+    expect(run.workers.sentInVain).toBe(0)
     expect(run.differences()).toEqual([])
   })
 
@@ -352,12 +358,12 @@ describe('parts', () => {
 
   test('kills are spread over the stream, the two moments in turn', () => {
     expect(planKills(4, 1000)).toEqual([
-      { after: 125, moment: 'at work' },
-      { after: 375, moment: 'committed, not acknowledged' },
-      { after: 625, moment: 'at work' },
-      { after: 875, moment: 'committed, not acknowledged' },
+      { after: 112, moment: 'at work' },
+      { after: 337, moment: 'committed, not acknowledged' },
+      { after: 562, moment: 'at work' },
+      { after: 787, moment: 'committed, not acknowledged' },
     ])
-    expect(planKills(2, undefined).map(({ after }) => after)).toEqual([500, 1500])
+    expect(planKills(2, undefined).map(({ after }) => after)).toEqual([450, 1350])
     expect(planKills(0, 10)).toEqual([])
   })
 })

@@ -297,7 +297,7 @@ describe('a worker', () => {
 
   test('that is to hold acknowledges nothing, and says when it has something to lose', async () => {
     const { it, sent } = worker(async () => ({ event: 'deleted', lockWait: 0 }))
-    it.hold()
+    it.hold(true)
     await turn()
     expect(sent).toEqual([])
     it.work([10, 11], messages.slice(0, 2))
@@ -305,6 +305,8 @@ describe('a worker', () => {
     it.work([12], messages.slice(2))
     await it.drain()
     expect(sent).toEqual([{ kind: 'holding', committed: 2 }])
+    it.hold(false)
+    expect(sent[1]).toMatchObject({ kind: 'settled', sequences: [10, 11, 12] })
   })
 
   test('that can not go on says so', async () => {
