@@ -57,7 +57,7 @@ describe('the tarball', () => {
         'dist/src/index.d.ts',
         'dist/src/cli/main.js',
         'dist/apps/trains/main.js',
-        'dist/apps/trains/data/stop_times.txt',
+        'dist/apps/trains/data/caltrain-gtfs/stop_times.txt',
       ]),
     )
     const expected =
