@@ -24,6 +24,15 @@ export interface LockAction extends Planned {
   readonly steps: readonly number[]
   readonly watchesSignal: boolean
   readonly ending: 'release' | 'release twice' | 'forget' | 'downgrade'
+  /** Taken and given back within the work of a `run`. */
+  readonly nested: NestedLock | undefined
+}
+
+/** A lock that a task takes which holds another one already. */
+export interface NestedLock {
+  readonly claims: readonly Claim[]
+  readonly wait: number
+  readonly reentrant: boolean
 }
 
 /** A transaction that adds its mark to the list under each of its keys. */
@@ -50,6 +59,13 @@ export interface WriteAction extends Planned {
   readonly store: string
   readonly key: string
   readonly pause: number
+}
+
+/** Follows a key of the store until the end. */
+export interface WatchAction extends Planned {
+  readonly kind: 'watch'
+  readonly store: string
+  readonly key: string
 }
 
 /** The process is gone at once, and another one takes its place. */
@@ -112,6 +128,7 @@ export type Action =
   | LockAction
   | TransactionAction
   | WriteAction
+  | WatchAction
   | CrashAction
   | FreezeAction
   | CutAction

@@ -38,7 +38,7 @@ export const faults: readonly Fault[] = [
     file: STATE,
     text: 'return ++this.#number',
     wrong: 'return this.#number++ % 2 === 0 ? this.#number : this.#number - 1',
-    breaks: ['P2'],
+    breaks: ['P1', 'P2'],
   },
   {
     name: 'only the first key has to be free',
@@ -195,6 +195,13 @@ export const faults: readonly Fault[] = [
     breaks: ['P13'],
   },
   {
+    name: 'nobody is told of changes',
+    file: 'engines/decisions.ts',
+    text: "this.#tell({ type: 'changed', session, key })",
+    wrong: 'void [session, key]',
+    breaks: ['P5'],
+  },
+  {
     name: 'a transaction can still be aborted when its function has begun',
     file: BATCH,
     text: 'member.stopWaiting?.()',
@@ -204,8 +211,8 @@ export const faults: readonly Fault[] = [
   {
     name: 'a twin in the same batch does not wait for the commit',
     file: BATCH,
-    text: 'if (id !== undefined) underWay.add(id)',
-    wrong: 'if (id !== undefined) committed.add(id)',
+    text: 'for (const text of texts) underWay.add(text)',
+    wrong: 'for (const text of texts) committed.add(text)',
     breaks: ['P13'],
   },
 ]

@@ -1,6 +1,6 @@
 import type { WriteGrant } from '../../src/locks/grant.js'
 import type { Lock } from '../../src/locks/lock.js'
-import type { LockAction } from './action.js'
+import type { LockAction, NestedLock } from './action.js'
 import type { Holder } from './grant-watch.js'
 import type { SimulatedProcess } from './process.js'
 import type { Call } from './turn-order.js'
@@ -112,16 +112,39 @@ export class LockWork {
   }
 
   async #work(holder: Holder, withinRun = false): Promise<void> {
-    const { steps, ending } = this.#action
+    const { steps, ending, nested } = this.#action
     for (const [step, pause] of steps.entries()) {
       await this.#process.sleep(pause)
       if (ending === 'downgrade' && step === 1) await this.#downgrade(holder)
       if (!this.#world.grants.probe(holder)) break
       this.#write(holder)
     }
+    if (nested) await this.#nest(nested, holder)
     // `run` releases on its own, as soon as this returns.
     if (withinRun) holder.released = true
     else if (ending !== 'forget') await this.#release(holder)
+  }
+
+  /** Takes a further lock as a task that holds one; the task may hold it already. */
+  async #nest({ claims, wait, reentrant }: NestedLock, outer: Holder): Promise<void> {
+    const { lease, renew } = this.#action
+    try {
+      await this.#process.box!.lock(...claims).run(
+        async grant => {
+          if (grant.token === outer.grant.token) return
+          const heldAt = this.#world.timeline.now
+          const holder = { process: this.#process, grant, claims, renew, lease, released: false, heldAt }
+          this.#world.grants.given(holder)
+          await this.#process.sleep(wait / 10)
+          this.#world.grants.probe(holder)
+          holder.released = true
+        },
+        { wait, lease, renew, reentrant },
+      )
+    } catch (error) {
+      const { detectDeadlocks } = this.#world.climate
+      if (!detectDeadlocks || (error as { code?: string }).code !== 'DEADLOCK') this.#failed(error, wait)
+    }
   }
 
   async #downgrade(holder: Holder): Promise<void> {
@@ -163,12 +186,11 @@ export class LockWork {
     if (this.#action.ending === 'release twice') await grant.release()
   }
 
-  #failed(error: unknown): void {
+  #failed(error: unknown, wait = this.#action.wait): void {
     const { history, direct, climate } = this.#world
     const { code, message } = error as { code?: string; message: string }
     history.note(this.#process.name, `fails: ${String(code)}`)
     const waited = this.#process.clock.now() - this.#calledAt
-    const { wait } = this.#action
     if (code === 'INVALID_ARGUMENT' && message.includes('is live with')) return
     if (code === undefined || !EXPECTED.has(code))
       history.violate('P10', `a caller of a lock gets ${String(error)}`)

@@ -327,6 +327,7 @@ export class ObservedTable {
   /** Follows what the server has told others, in its order. */
   #hinted(hints: readonly Hint[]): void {
     for (const { type, id } of hints) {
+      if (type === 'changed') continue
       const request = this.#requests.get(id)
       if (!request) this.#broken('P7', `${id} is told ${type} and not there`)
       else if (type === 'lost') this.#dropped(request)

@@ -21,6 +21,8 @@ export function begin(world: World, action: Action): void {
       return
     case 'write':
       return world.do(process, 'writes', () => write(world, process, action))
+    case 'watch':
+      return world.watchers.begin(process, action)
     case 'crash':
       world.crash(process, action.severed)
       if (action.revoked) revokeFromElsewhere(world, process.session)

@@ -1,5 +1,5 @@
 import type { Claim } from '../../src/locks/claim.js'
-import type { Action } from './action.js'
+import type { Action, NestedLock } from './action.js'
 import { drawClimate, type Climate } from './climate.js'
 import { Random } from './random.js'
 
@@ -57,6 +57,8 @@ class Draw {
     const dice = random.next()
     if (dice < 0.55) return this.#lock(planned)
     if (dice < 0.75) return this.#transaction(planned)
+    if (dice < 0.76)
+      return { kind: 'watch', ...planned, store: random.pick([SINGLE, GROUPED]), key: random.pick(KEYS) }
     if (dice < 0.8) {
       const store = random.pick([SINGLE, GROUPED])
       return { kind: 'write', ...planned, store, key: random.pick(KEYS), pause: this.#pause() }
@@ -116,7 +118,15 @@ class Draw {
       steps: Array.from({ length: random.below(4) }, () => this.#pause()),
       watchesSignal: random.chance(0.2),
       ending,
+      nested: verb === 'run' && random.chance(0.3) ? this.#nested(claims) : undefined,
     }
+  }
+
+  /** A further lock, or the same one again; nested ones can block each other for good, so they wait for a while only. */
+  #nested(outer: readonly Claim[]): NestedLock {
+    const random = this.#random
+    const claims = random.chance(0.3) ? outer : this.#claims()
+    return { claims, wait: random.between(0, 100), reentrant: random.chance(0.5) }
   }
 
   #claims(): Claim[] {

@@ -6,6 +6,7 @@ import type {
   Operation,
   OutcomeOf,
   RequestReport,
+  Versioned,
 } from '../../src/engines/engine.js'
 import type { MemoryEngine, MemorySpace } from '../../src/engines/memory/memory-engine.js'
 import type { History } from './history.js'
@@ -16,8 +17,9 @@ import type { Timeline } from './timeline.js'
 
 /** A hint on its way to a session. */
 export interface Hint {
-  readonly type: 'wake' | 'lost'
+  readonly type: 'wake' | 'lost' | 'changed'
   readonly session: string
+  /** The request, or the store key that has changed. */
   readonly id: string
 }
 
@@ -142,8 +144,8 @@ export class Server {
     return this.#observer.submit({ type: 'inspect', prefix: '' })
   }
 
-  value(key: string): string | undefined {
-    return this.#observer.submit({ type: 'read', keys: [key], ids: [] }).values[0]!.value
+  value(key: string): Versioned {
+    return this.#observer.submit({ type: 'read', keys: [key], ids: [] }).values[0]!
   }
 
   #engine(): MemoryEngine {
@@ -178,7 +180,7 @@ export class Server {
       lost: id => collect('lost', id),
       wanted: id => peer.wanted(id),
       reserved: () => {},
-      changed: () => {},
+      changed: key => collect('changed', key),
       ended: () => {},
     }
   }

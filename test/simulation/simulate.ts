@@ -58,16 +58,19 @@ async function end(world: World): Promise<void> {
   if (stuck) history.violate('P6', `${stuck.process.name} ${stuck.what} and never comes to an end`)
   if (history.violation) return
   history.note('world', 'has drained')
-  store.check(key => server.value(key))
+  store.check(key => server.value(key).value)
   const tidy = world.direct || world.climate.kind === 'calm'
   if (tidy) {
     // What was given up last may have its cancellation on the way.
     await run(world, timeline.now + 4 * longestDelay(world.climate))
     await inspected(world)
+    world.watchers.check(key => server.value(key).version)
     for (const { session, key, phase } of server.inspect())
       history.violate('P8', `all that was begun has ended, and ${session} has left ${key} ${phase}`)
   }
+  world.watchers.stop()
   await run(world, timeline.now + CLEAN_AFTER)
+  world.watchers.checkEnded()
   for (const process of living(world)) {
     if (process.timers > 0)
       history.violate('P8', `${process.name} does nothing and has ${process.timers} timers`)

@@ -28,6 +28,7 @@ export class Timeline {
    * runtime empties the queue of microtasks before it goes on to the next immediate.
    */
   async run(until: number, halted: () => boolean): Promise<void> {
+    await settled()
     while (!halted()) {
       const next = this.#heap[0]
       if (!next || next.at > until) {

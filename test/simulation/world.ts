@@ -13,6 +13,7 @@ import { Server } from './server.js'
 import type { Sources } from './sources.js'
 import { Timeline } from './timeline.js'
 import { TurnOrder } from './turn-order.js'
+import { Watchers } from './watchers.js'
 
 /** Clocks of different machines can't be compared. */
 const SERVER_OFFSET = 1_048_576
@@ -36,6 +37,7 @@ export class World {
   readonly server: Server
   readonly resource: Resource
   readonly turns: TurnOrder
+  readonly watchers: Watchers
   /** The processes that take part, by place. */
   readonly places: SimulatedProcess[] = []
   /** All that ever were. */
@@ -69,6 +71,7 @@ export class World {
     this.server = new Server(sources, timeline, history, this.table, this.store, offset)
     this.resource = new Resource(history)
     this.turns = new TurnOrder(timeline, history)
+    this.watchers = new Watchers(history)
   }
 
   get climate(): Climate {
