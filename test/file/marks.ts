@@ -1,0 +1,65 @@
+import { closeSync, openSync, readSync, writeFileSync, writeSync } from 'node:fs'
+
+/** What a writer says of itself, so that it is known even when the writer is killed: milliseconds. */
+export interface Mark {
+  /** Since when it waits for the database: clock time, 0 while it does not. */
+  since: number
+  /** The longest it has waited for the database. */
+  longestWait: number
+  /** The longest wait without the time for which it, or whoever had the database, had no processor. */
+  longestLockWait: number
+  /** For how long together it had the database and no processor. */
+  starvedInside: number
+  transactions: number
+}
+
+const FIELDS = ['since', 'longestWait', 'longestLockWait', 'starvedInside', 'transactions'] as const
+const SIZE = FIELDS.length * Float64Array.BYTES_PER_ELEMENT
+
+/** A file with a mark for each writer. */
+export class Marks {
+  readonly #descriptor: number
+  readonly #own = new Float64Array(FIELDS.length)
+  readonly #all: Float64Array
+
+  constructor(
+    path: string,
+    readonly writers: number,
+  ) {
+    this.#descriptor = openSync(path, 'r+')
+    this.#all = new Float64Array(FIELDS.length * writers)
+  }
+
+  static create(path: string, writers: number): Marks {
+    writeFileSync(path, Buffer.alloc(SIZE * writers))
+    return new Marks(path, writers)
+  }
+
+  set(writer: number, mark: Mark): void {
+    FIELDS.forEach((field, index) => (this.#own[index] = mark[field]))
+    writeSync(this.#descriptor, this.#own, 0, SIZE, writer * SIZE)
+  }
+
+  get(writer: number): Mark {
+    readSync(this.#descriptor, this.#all, 0, SIZE * this.writers, 0)
+    const at = writer * FIELDS.length
+    return Object.fromEntries(
+      FIELDS.map((field, index) => [field, this.#all[at + index]!]),
+    ) as unknown as Mark
+  }
+
+  /** For how long together others than this writer had the database and no processor. */
+  starvedOthers(writer: number): number {
+    readSync(this.#descriptor, this.#all, 0, SIZE * this.writers, 0)
+    let sum = 0
+    const field = FIELDS.indexOf('starvedInside')
+    for (let other = 0; other < this.writers; other++) {
+      if (other !== writer) sum += this.#all[other * FIELDS.length + field]!
+    }
+    return sum
+  }
+
+  close(): void {
+    closeSync(this.#descriptor)
+  }
+}
