@@ -32,7 +32,7 @@ export default defineConfig({
     projects: [
       project('unit', 0, { maxWorkers: 2 }),
       project('contract', 0, { maxWorkers: 2, testTimeout: 20_000, globalSetup: built }),
-      project('simulation', 0, { maxWorkers: 2, testTimeout: 120_000 }),
+      project('simulation', 0, { maxWorkers: 2, testTimeout: 600_000 }),
       project('docs', 1, { fileParallelism: false, testTimeout: 60_000, globalSetup: built }),
       project('integration', 2, { fileParallelism: false, testTimeout: 60_000, globalSetup: built }),
       project('timing', 3, { fileParallelism: false, testTimeout: 60_000, globalSetup: built }),
