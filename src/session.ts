@@ -217,7 +217,10 @@ export class Session implements Listener {
   }
 
   #startWatch(key: string): Watch {
-    const watch = { tasks: new Set<() => void>(), begun: this.submit({ type: 'watch', session: this.id, key }) }
+    const watch = {
+      tasks: new Set<() => void>(),
+      begun: this.submit({ type: 'watch', session: this.id, key }),
+    }
     this.#watchers.set(key, watch)
     return watch
   }

@@ -7,7 +7,7 @@ import { builtProgram } from './built-program.js'
 type Result<V extends keyof Verbs> = Awaited<ReturnType<Verbs[V]>>
 
 /** What went wrong in the other process. */
-export class RemoteError extends Error {
+class RemoteError extends Error {
   readonly code: unknown
 
   constructor({ name, code, message }: NonNullable<Answer['error']>) {
