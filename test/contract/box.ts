@@ -57,7 +57,8 @@ export function box(fixture: EngineFixture): void {
           ],
         })
         const { age, expiresIn } = report!.holders[0]!
-        expect(age).toBeGreaterThanOrEqual(30)
+        // A timer may end a little early.
+        expect(age).toBeGreaterThanOrEqual(29)
         expect(age).toBeLessThan(15_000)
         expect(expiresIn).toBeGreaterThan(0)
         expect(expiresIn).toBeLessThanOrEqual(20_000)
