@@ -122,6 +122,16 @@ export function box(fixture: EngineFixture): void {
         expect(await locks(other)).toEqual([])
       })
 
+      test('what a silent box had is shown no longer than its lease', async () => {
+        const other = await boxes.open()
+        const [silent, engine] = await boxes.meddled()
+        await silent.mutex('key').acquire({ lease: 1000 })
+        engine.freeze()
+        expect((await locks(other))[0]!.holders).toHaveLength(1)
+        await pause(1100)
+        expect(await locks(other)).toEqual([])
+      })
+
       test('what was released is shown as nobody’s, at once', async () => {
         const [one, other] = await boxes.pair()
         for (const box of [one, other]) await box.mutex('key').run(() => undefined)

@@ -420,6 +420,25 @@ export function safeState(fixture: EngineFixture): void {
           expect((await store.get('key'))!.value).toBe('of the later holder')
         })
 
+        test('the engine refuses a commit whose locks are lost, although its box does not know of the loss', async () => {
+          const other = await boxes.open()
+          const [box, engine] = await boxes.meddled()
+          const store = box.store('s', options)
+          engine.hears = () => false
+          for (const later of [true, false]) {
+            const taken = store.transaction(['key'], async transaction => {
+              const report = (await locks(other, 's/key'))[0]!
+              await other.forceRelease('s/key', report.holders[0]!.token!)
+              // Whoever read and wrote nothing else would not be found by its version.
+              if (later) await other.store('s').transaction(['key'], () => undefined)
+              transaction.put('key', 'late')
+            })
+            await expect(taken).rejects.toThrow(LostError)
+          }
+          expect(engine.count('commit')).toBe(2)
+          expect(await store.get('key')).toBeUndefined()
+        })
+
         test('a commit whose locks were lost writes nothing, also when nobody came since', async () => {
           const [one, other] = await boxes.pair()
           const store = one.store('s', options)

@@ -8,6 +8,8 @@ import { LockTable, type Effect, type Request } from '../../../src/locks/table.j
 import { NaiveTable } from './naive-table.js'
 
 const KEYS = ['a', 'b', 'c', 'd'] as const
+/** A failure is made smaller for no longer than this: milliseconds. */
+const MOST_TIME = 20_000
 const SESSIONS = ['s0', 's1', 's2'] as const
 
 /** One step: time goes on, then something is asked of the request that `which` points at. */
@@ -233,7 +235,7 @@ describe('the lock table beside a naive one', () => {
         const comparison = new Comparison()
         for (const one of steps) comparison.take(one)
       }),
-      { numRuns: 600 },
+      { numRuns: 600, interruptAfterTimeLimit: MOST_TIME },
     )
   }, 60_000)
 
@@ -244,7 +246,7 @@ describe('the lock table beside a naive one', () => {
         const comparison = new Comparison()
         for (const one of steps) comparison.take(one)
       }),
-      { numRuns: 250 },
+      { numRuns: 250, interruptAfterTimeLimit: MOST_TIME },
     )
   }, 60_000)
 })
