@@ -1,13 +1,15 @@
 /**
- * Makes a checkout ready: `node scripts/setup.mjs [dist] [tools]`.
+ * Makes a checkout ready: `node scripts/setup.mjs [dist] [tools] [servers]`.
  *
- * Installs the packages that package-lock.json names and builds the targets given as arguments, each only
- * when it is missing or stale. Says nothing when there is nothing to do. Plain Node, because it runs before
- * anything is installed.
+ * Installs the packages that package-lock.json names, builds the targets given as arguments, and with `servers`
+ * installs the programs that tests start; each only when it is missing or stale. Says nothing when there is
+ * nothing to do. Plain Node, because it runs before anything is installed.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { installServers, missingServers } from './servers.mjs'
+import { SetupError } from './setup-error.mjs'
 import { withLock } from './lock-file.mjs'
 import { isStale, root, target, targets } from './targets.mjs'
 
@@ -18,9 +20,6 @@ const oldestNode = { major: 20, minor: 19 }
  * undefined; `provide` gets it, or throws a SetupError that tells the reader what to do by hand.
  * @typedef {{ missing: () => string | undefined, provide: () => void }} Step
  */
-
-/** Something only the reader can put right; its message is all that is printed. */
-class SetupError extends Error {}
 
 function checkNodeVersion() {
   const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
@@ -64,6 +63,15 @@ function build(name) {
   }
 }
 
+/** @type {Step} */
+const servers = {
+  missing() {
+    const missing = missingServers()
+    return missing.length === 0 ? undefined : `${missing.join(', ')} for the tests`
+  },
+  provide: () => installServers(missingServers()),
+}
+
 /**
  * @typedef {Record<string, { version?: string, optional?: boolean }>} LockedPackages
  * @param {string} file a lock file, relative to the checkout
@@ -87,14 +95,15 @@ function run(what, command, argv) {
   if (status !== 0) throw new SetupError(`${what} failed; the lines above say why.`)
 }
 
-const wantedTargets = process.argv.slice(2)
-const unknown = wantedTargets.find(name => !targets.has(name))
+const wanted = process.argv.slice(2)
+const known = [...targets.keys(), 'servers']
+const unknown = wanted.find(name => !known.includes(name))
 
 try {
   if (unknown !== undefined)
-    throw new SetupError(`setup: unknown target '${unknown}'; there are ${[...targets.keys()].join(', ')}.`)
+    throw new SetupError(`setup: unknown target '${unknown}'; there are ${known.join(', ')}.`)
   checkNodeVersion()
-  const steps = [packages, ...wantedTargets.map(build)]
+  const steps = [packages, ...wanted.map(name => (name === 'servers' ? servers : build(name)))]
   for (const step of steps) {
     if (step.missing() === undefined) continue
     withLock(join(root, '.setup.lock'), () => {
