@@ -29,6 +29,11 @@ export interface RedisLink {
    */
   command(route: string, args: readonly string[]): Promise<Reply>
   /**
+   * The masters, one function each that sends a command to it: for SCAN, which looks at one server only. Rejects as
+   * {@link command} does.
+   */
+  masters(): Promise<readonly ((args: readonly string[]) => Promise<Reply>)[]>
+  /**
    * Hears a channel from when the promise settles until {@link unsubscribe}, over breaks of the connection, too. The
    * subscription connection is opened by the first call. On Cluster the channel is a sharded one (`SSUBSCRIBE`).
    */

@@ -1,0 +1,45 @@
+import type { Reply } from './redis-link.js'
+
+/** Where a server listens. */
+export type Address =
+  { readonly host: string; readonly port: number; readonly tls: boolean } | { readonly path: string }
+
+/** What a connection tells unasked. */
+export interface ConnectionListener {
+  /** It is gone, and every command that was not answered has been rejected or will be at once. Told once. */
+  lost(cause: unknown): void
+  message(channel: string, text: string): void
+}
+
+/**
+ * One connection to one server, made by a client package. It is never made anew by itself: once lost it is gone.
+ */
+export interface Connection {
+  /** Writes a command at once. Rejects with RedisReplyError for an error reply, with anything else when it was lost. */
+  send(args: readonly string[]): Promise<Reply>
+  /** Enters a channel; a sharded one with SSUBSCRIBE. Rejects as {@link send} does. */
+  subscribe(channel: string, sharded: boolean): Promise<void>
+  unsubscribe(channel: string, sharded: boolean): Promise<void>
+  /** Says whether the process has to stay alive for this connection. A new one keeps it alive. */
+  keepAlive(wanted: boolean): void
+  /** Ends it at once, without waiting for anybody. */
+  destroy(): void
+}
+
+/**
+ * Makes a connection: settles when the server accepted it, rejects with what the client package said.
+ * @param timeLimit for reaching the server: milliseconds
+ */
+export type Connect = (listener: ConnectionListener, timeLimit: number) => Promise<Connection>
+
+/** How patient a link is: milliseconds. */
+export interface Patience {
+  /** Until a new connection has to be ready. */
+  readonly connect: number
+  /** Until a command has to be answered. */
+  readonly answer: number
+  /** How often a connection that only listens is asked whether it is still there. */
+  readonly heartbeat: number
+}
+
+export const DEFAULT_PATIENCE: Patience = { connect: 5000, answer: 5000, heartbeat: 10_000 }

@@ -1,0 +1,148 @@
+import type { Socket } from 'node:net'
+import type { Address, Connect, Connection, ConnectionListener } from './connection.js'
+import { RedisReplyError, type Reply } from './redis-link.js'
+import { plainError, plainReply } from './reply.js'
+
+/** What is used of a client of ioredis, the same in versions 5 and 6. */
+export interface IoredisClient {
+  readonly status: string
+  readonly stream: Socket
+  connect(): Promise<void>
+  disconnect(): void
+  sendCommand(command: IoredisCommand): unknown
+  on(event: string, listener: (...args: never[]) => void): unknown
+}
+
+interface IoredisCommand {
+  readonly promise: Promise<unknown>
+}
+
+/** The class of such clients, as the package exports it. */
+export interface IoredisClass {
+  new (options: object): IoredisClient
+  readonly Command: new (name: string, args: string[], options: { replyEncoding: 'utf8' }) => IoredisCommand
+}
+
+/** Makes clients do nothing of their own accord: no queue, no sending again, no connection after the first one. */
+const OBEDIENT = {
+  lazyConnect: true,
+  retryStrategy: null,
+  reconnectOnError: null,
+  enableReadyCheck: false,
+  enableOfflineQueue: false,
+  enableAutoPipelining: false,
+  autoResubscribe: false,
+  autoResendUnfulfilledCommands: false,
+  maxRetriesPerRequest: null,
+  commandTimeout: undefined,
+  socketTimeout: undefined,
+  disableClientInfo: true,
+  keyPrefix: '',
+  monitor: false,
+  keepAlive: 10_000,
+  noDelay: true,
+}
+
+/** Connections that ioredis makes. They speak RESP2, in which all servers and both versions say the same. */
+export function ioredisConnect(Redis: IoredisClass, address: Address): Connect {
+  const place =
+    'path' in address
+      ? { path: address.path }
+      : { host: address.host, port: address.port, ...(address.tls ? { tls: {} } : {}) }
+  return (listener, timeLimit) =>
+    connect(new Redis({ ...OBEDIENT, ...place, protocol: 2, connectTimeout: timeLimit }), Redis, listener)
+}
+
+async function connect(
+  client: IoredisClient,
+  Redis: IoredisClass,
+  listener: ConnectionListener,
+): Promise<Connection> {
+  let failure: unknown
+  let isReady = false
+  client.on('error', (error: unknown) => {
+    failure ??= error
+    // After its connection stands it reports only what it can't go on after.
+    if (isReady) client.disconnect()
+  })
+  client.on('end', () => {
+    if (isReady) listener.lost(failure ?? new Error('The connection was closed'))
+  })
+  try {
+    await client.connect()
+  } catch (error) {
+    client.disconnect()
+    throw failure ?? error
+  }
+  isReady = true
+  return new IoredisConnection(client, Redis, listener)
+}
+
+class IoredisConnection implements Connection {
+  readonly #client: IoredisClient
+  readonly #Command: IoredisClass['Command']
+  /** Version 5 leaves a sharded subscription unsettled when its channel is at another node. */
+  readonly #entering = new Set<(error: Error) => void>()
+  #isCorked = false
+
+  constructor(client: IoredisClient, Redis: IoredisClass, listener: ConnectionListener) {
+    this.#client = client
+    this.#Command = Redis.Command
+    const message = (channel: string, text: string): void => listener.message(channel, text)
+    client.on('message', message)
+    client.on('smessage', message)
+    client.on('moved', () => {
+      for (const reject of this.#entering) reject(new RedisReplyError('MOVED'))
+    })
+  }
+
+  async send(args: readonly string[]): Promise<Reply> {
+    try {
+      return plainReply(await this.#write(args))
+    } catch (error) {
+      throw plainError(error)
+    }
+  }
+
+  async subscribe(channel: string, sharded: boolean): Promise<void> {
+    let moved: ((error: Error) => void) | undefined
+    const elsewhere = new Promise<never>((_, reject) => {
+      moved = reject
+      this.#entering.add(reject)
+    })
+    try {
+      await Promise.race([this.send([sharded ? 'ssubscribe' : 'subscribe', channel]), elsewhere])
+    } finally {
+      this.#entering.delete(moved!)
+    }
+  }
+
+  async unsubscribe(channel: string, sharded: boolean): Promise<void> {
+    await this.send([sharded ? 'sunsubscribe' : 'unsubscribe', channel])
+  }
+
+  keepAlive(wanted: boolean): void {
+    if (wanted) this.#client.stream.ref()
+    else this.#client.stream.unref()
+  }
+
+  destroy(): void {
+    this.#client.disconnect()
+  }
+
+  #write(args: readonly string[]): Promise<unknown> {
+    // What is sent within a tick leaves in one write to the socket.
+    if (!this.#isCorked) {
+      this.#isCorked = true
+      const { stream } = this.#client
+      stream.cork()
+      process.nextTick(() => {
+        this.#isCorked = false
+        stream.uncork()
+      })
+    }
+    const command = new this.#Command(args[0]!, args.slice(1), { replyEncoding: 'utf8' })
+    this.#client.sendCommand(command)
+    return command.promise
+  }
+}

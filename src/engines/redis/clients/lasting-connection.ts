@@ -1,0 +1,220 @@
+import type { Clock, Timer } from '../../../clock.js'
+import { IndeterminateError, SignalboxError, UnavailableError } from '../../../errors.js'
+import type { Connect, Connection, Patience } from './connection.js'
+import { InFlight } from './in-flight.js'
+import { RedisReplyError, type Reply } from './redis-link.js'
+
+/** The pause before a further attempt to connect grows from the first to the second of these: milliseconds. */
+const SHORTEST_PAUSE = 50
+const LONGEST_PAUSE = 2000
+
+/** What a lasting connection is made of. */
+export interface LastingConnectionParts {
+  /** For messages: the address without passwords. */
+  readonly name: string
+  readonly connect: Connect
+  /** Makes a new connection ready: logs in, enters channels. A rejection ends the connection. */
+  readonly prepare: (connection: Connection) => Promise<void>
+  /** Told when a connection is ready, after the promise of {@link LastingConnection.connect} was settled. */
+  readonly ready?: (isFirst: boolean) => void
+  readonly message?: (channel: string, text: string) => void
+  readonly clock: Clock
+  readonly patience: Patience
+}
+
+/** One try to get a connection. */
+interface Attempt {
+  connection: Connection | undefined
+  /** It failed, or its connection is lost already. */
+  isOver: boolean
+  failure?: unknown
+}
+
+/**
+ * Connections to one server, one after the other: when one is lost the next is made, again and again with growing
+ * pauses. No command is ever kept for later or sent twice. What isn't in use keeps no process alive.
+ */
+export class LastingConnection {
+  readonly #parts: LastingConnectionParts
+  readonly #inFlight: InFlight
+  #connection: Connection | undefined
+  #opening: Promise<void> | undefined
+  /** Ends the attempt to connect that is under way. */
+  #abandon: (() => void) | undefined
+  #retry: Timer | undefined
+  #attempts = 0
+  #epoch = 0
+  #isClosed = false
+  /** Why there is no connection. */
+  #failure: unknown
+
+  constructor(parts: LastingConnectionParts) {
+    this.#parts = parts
+    this.#inFlight = new InFlight(parts.clock, parts.patience.answer, {
+      busy: () => this.#connection?.keepAlive(true),
+      idle: () => this.#connection?.keepAlive(false),
+      late: () => this.#tooLate(),
+    })
+  }
+
+  /** How many connections became ready until now. */
+  get epoch(): number {
+    return this.#epoch
+  }
+
+  get isReady(): boolean {
+    return this.#connection !== undefined
+  }
+
+  /**
+   * Settles when there is a connection. After the first success a lost one is replaced without being asked.
+   * @throws UnavailableError when the one attempt to connect fails
+   */
+  async connect(): Promise<void> {
+    if (this.#connection !== undefined) return
+    this.#retry?.cancel()
+    await this.#open()
+  }
+
+  /** Sends a command as {@link RedisLink.command} says. */
+  send(args: readonly string[]): Promise<Reply> {
+    return this.with(connection => connection.send(args))
+  }
+
+  /** Does something with the connection, with the promises of {@link send}. */
+  with<Result>(work: (connection: Connection) => Promise<Result>): Promise<Result> {
+    const connection = this.#connection
+    if (connection === undefined) return Promise.reject(this.#notConnected())
+    return this.#inFlight.follow(work(connection), error => this.#failed(error))
+  }
+
+  /** Gives the connection up, as if it had been lost, so that a new one is made. */
+  drop(cause: unknown): void {
+    const connection = this.#connection
+    if (connection === undefined) return
+    this.#lost(connection, cause)
+    connection.destroy()
+  }
+
+  /** Ends the connection at once. Commands that were not answered reject. */
+  close(): void {
+    this.#isClosed = true
+    this.#retry?.cancel()
+    this.#abandon?.()
+    const connection = this.#connection
+    this.#connection = undefined
+    this.#failure = new Error('The link was closed')
+    connection?.destroy()
+  }
+
+  #open(): Promise<void> {
+    if (this.#isClosed) return Promise.reject(this.#notConnected())
+    this.#opening ??= this.#openOne().finally(() => {
+      this.#opening = undefined
+    })
+    return this.#opening
+  }
+
+  async #openOne(): Promise<void> {
+    const attempt: Attempt = { connection: undefined, isOver: false }
+    try {
+      await this.#inTime(this.#tryOnce(attempt))
+      if (attempt.isOver) throw attempt.failure
+    } catch (error) {
+      attempt.isOver = true
+      attempt.connection?.destroy()
+      this.#failure = error
+      throw this.#notConnected()
+    }
+    const connection = attempt.connection!
+    const isFirst = this.#epoch++ === 0
+    this.#attempts = 0
+    this.#connection = connection
+    connection.keepAlive(this.#inFlight.size > 0)
+    this.#parts.ready?.(isFirst)
+  }
+
+  async #tryOnce(attempt: Attempt): Promise<void> {
+    const { connect, message, patience, prepare } = this.#parts
+    const connection = await connect(
+      {
+        lost: cause => {
+          attempt.isOver = true
+          attempt.failure = cause
+          this.#lost(attempt.connection, cause)
+        },
+        message: (channel, text) => message?.(channel, text),
+      },
+      patience.connect,
+    )
+    attempt.connection = connection
+    // It took too long, and nobody waits for it any more.
+    if (attempt.isOver) connection.destroy()
+    else await prepare(connection)
+  }
+
+  /** Settles as `work` does, or rejects when that takes longer than a connection may take or the link is closed. */
+  async #inTime(work: Promise<void>): Promise<void> {
+    const { clock, patience } = this.#parts
+    let timer: Timer | undefined
+    const end = new Promise<never>((_, reject) => {
+      const late = (): void => reject(new Error(`not ready within ${patience.connect} ms`))
+      timer = clock.after(patience.connect, late, true)
+      this.#abandon = () => reject(new Error('The link was closed'))
+    })
+    try {
+      await Promise.race([work, end])
+    } finally {
+      timer?.cancel()
+      this.#abandon = undefined
+    }
+  }
+
+  #lost(connection: Connection | undefined, cause: unknown): void {
+    if (connection === undefined || this.#connection !== connection) return
+    this.#connection = undefined
+    this.#failure = cause
+    this.#reconnect()
+  }
+
+  #reconnect(): void {
+    if (this.#isClosed) return
+    const pause = Math.min(SHORTEST_PAUSE * 2 ** this.#attempts++, LONGEST_PAUSE)
+    // Many clients lose their connections at the same moment; jitter keeps them from coming back at the same moment.
+    const delay = pause * (0.5 + Math.random() / 2)
+    this.#retry = this.#parts.clock.after(
+      delay,
+      () => {
+        this.#open().catch(() => this.#reconnect())
+      },
+      false,
+    )
+  }
+
+  #tooLate(): unknown {
+    const { name, patience } = this.#parts
+    const cause = new Error(`no answer within ${patience.answer} ms`)
+    // Whatever is the matter with this connection, a new one finds out; and answers that still come must not be taken
+    // for those of later commands.
+    this.drop(cause)
+    return new IndeterminateError(`${name} did not answer within ${patience.answer} ms`, {
+      engine: name,
+      cause,
+    })
+  }
+
+  #failed(error: unknown): unknown {
+    if (error instanceof RedisReplyError || error instanceof SignalboxError) return error
+    const { name } = this.#parts
+    return new IndeterminateError(`The connection to ${name} was lost before the answer came`, {
+      engine: name,
+      cause: error,
+    })
+  }
+
+  #notConnected(): UnavailableError {
+    const { name } = this.#parts
+    const why = this.#failure instanceof Error ? this.#failure.message : 'not connected'
+    return new UnavailableError(`${name} can't be reached: ${why}`, { engine: name, cause: this.#failure })
+  }
+}

@@ -1,0 +1,61 @@
+import type { Clock } from '../../../clock.js'
+import type { Connect, Connection, Patience } from './connection.js'
+import { LastingConnection } from './lasting-connection.js'
+import { logIn, type Login } from './login.js'
+import type { LinkListener, RedisLink, Reply } from './redis-link.js'
+import { Subscriptions } from './subscriptions.js'
+
+/** What a link to one server is made of. */
+export interface ServerLinkParts {
+  readonly name: string
+  readonly connect: Connect
+  readonly login: Login
+  readonly listener: LinkListener
+  readonly clock: Clock
+  readonly patience: Patience
+}
+
+/** A link to one server over connections of its own: one for commands, and one for messages from the first channel on. */
+export class ServerLink implements RedisLink {
+  readonly name: string
+  readonly cluster = false
+  readonly #commands: LastingConnection
+  readonly #subscriptions: Subscriptions
+
+  constructor({ name, connect, login, listener, clock, patience }: ServerLinkParts) {
+    this.name = name
+    const prepare = (connection: Connection): Promise<void> => logIn(connection, login)
+    const shared = { name, connect, prepare, clock, patience }
+    this.#commands = new LastingConnection(shared)
+    this.#subscriptions = new Subscriptions({ ...shared, sharded: false, listener })
+  }
+
+  get epoch(): number {
+    return this.#commands.epoch
+  }
+
+  connect(): Promise<void> {
+    return this.#commands.connect()
+  }
+
+  command(_route: string, args: readonly string[]): Promise<Reply> {
+    return this.#commands.send(args)
+  }
+
+  async masters(): Promise<readonly ((args: readonly string[]) => Promise<Reply>)[]> {
+    return [args => this.#commands.send(args)]
+  }
+
+  subscribe(channel: string): Promise<void> {
+    return this.#subscriptions.subscribe(channel)
+  }
+
+  unsubscribe(channel: string): Promise<void> {
+    return this.#subscriptions.unsubscribe(channel)
+  }
+
+  async close(): Promise<void> {
+    this.#commands.close()
+    this.#subscriptions.close()
+  }
+}

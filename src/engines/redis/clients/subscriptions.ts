@@ -1,0 +1,94 @@
+import type { Clock, Timer } from '../../../clock.js'
+import type { Connect, Connection, Patience } from './connection.js'
+import { LastingConnection } from './lasting-connection.js'
+import type { LinkListener } from './redis-link.js'
+
+/** What subscriptions are made of. */
+export interface SubscriptionsParts {
+  readonly name: string
+  readonly connect: Connect
+  /** Logs a new connection in. */
+  readonly prepare: (connection: Connection) => Promise<void>
+  /** Whether the channels are sharded ones. */
+  readonly sharded: boolean
+  readonly listener: LinkListener
+  readonly clock: Clock
+  readonly patience: Patience
+}
+
+/** The channels that are heard over one connection of their own, which the first one opens. */
+export class Subscriptions {
+  readonly #parts: SubscriptionsParts
+  readonly #connection: LastingConnection
+  /** When each channel began, or begins, to be heard. */
+  readonly #channels = new Map<string, Promise<void>>()
+  #heartbeat: Timer | undefined
+
+  constructor(parts: SubscriptionsParts) {
+    const { clock, connect, listener, name, patience } = parts
+    this.#parts = parts
+    this.#connection = new LastingConnection({
+      name,
+      connect,
+      prepare: connection => this.#prepare(connection),
+      ready: isFirst => {
+        this.#beat()
+        if (!isFirst) listener.resubscribed()
+      },
+      message: (channel, text) => {
+        if (this.#channels.has(channel)) listener.message(channel, text)
+      },
+      clock,
+      patience,
+    })
+  }
+
+  /** As {@link RedisLink.subscribe} says. */
+  subscribe(channel: string): Promise<void> {
+    const known = this.#channels.get(channel)
+    if (known !== undefined) return known
+    const entered = this.#enter(channel)
+    this.#channels.set(channel, entered)
+    entered.catch(() => {
+      if (this.#channels.get(channel) === entered) this.#channels.delete(channel)
+    })
+    return entered
+  }
+
+  /** As {@link RedisLink.unsubscribe} says. */
+  async unsubscribe(channel: string): Promise<void> {
+    if (!this.#channels.delete(channel) || !this.#connection.isReady) return
+    await this.#connection.with(connection => connection.unsubscribe(channel, this.#parts.sharded))
+  }
+
+  close(): void {
+    this.#heartbeat?.cancel()
+    this.#connection.close()
+  }
+
+  async #enter(channel: string): Promise<void> {
+    await this.#connection.connect()
+    await this.#connection.with(connection => connection.subscribe(channel, this.#parts.sharded))
+  }
+
+  async #prepare(connection: Connection): Promise<void> {
+    await this.#parts.prepare(connection)
+    await Promise.all(
+      [...this.#channels.keys()].map(channel => connection.subscribe(channel, this.#parts.sharded)),
+    )
+  }
+
+  /** A connection that only listens does not notice by itself that its other end is gone. */
+  #beat(): void {
+    this.#heartbeat?.cancel()
+    const { clock, patience } = this.#parts
+    const ask = (): void => {
+      this.#connection.send(['PING']).then(
+        () => this.#beat(),
+        // The next connection begins anew.
+        () => undefined,
+      )
+    }
+    this.#heartbeat = clock.after(patience.heartbeat, ask, false)
+  }
+}

@@ -1,0 +1,34 @@
+import { InvalidArgumentError, shown } from '../../errors.js'
+
+/** How locks and values lie in Redis; part of the URL's query, or beside the client that is given. */
+export interface RedisOptions {
+  /** Comes before the name of everything that is kept in Redis. Default: nothing. */
+  readonly prefix?: string
+  /** So many replicas must have a grant or a commit before it counts. Default: 0. */
+  readonly minReplicas?: number
+  /**
+   * What a held lock looks like to others: a plain string as of `SET key value NX PX` (default), or the hash of
+   * Redisson's RLock.
+   */
+  readonly layout?: 'string' | 'redisson'
+}
+
+const KNOWN = ['prefix', 'minReplicas', 'layout']
+
+/**
+ * The options with their defaults filled in.
+ * @throws InvalidArgumentError that names the option that is unfit
+ */
+export function redisOptions(given: Readonly<Record<string, unknown>>): Required<RedisOptions> {
+  for (const name of Object.keys(given)) {
+    if (!KNOWN.includes(name))
+      throw new InvalidArgumentError(`Redis has no option ${shown(name)}; known are ${KNOWN.join(', ')}`)
+  }
+  const { prefix = '', minReplicas = 0, layout = 'string' } = given
+  if (typeof prefix !== 'string') throw new InvalidArgumentError(`prefix takes a text, not ${shown(prefix)}`)
+  if (typeof minReplicas !== 'number' || !Number.isSafeInteger(minReplicas) || minReplicas < 0)
+    throw new InvalidArgumentError(`minReplicas takes a whole number from 0, not ${shown(minReplicas)}`)
+  if (layout !== 'string' && layout !== 'redisson')
+    throw new InvalidArgumentError(`layout takes 'string' or 'redisson', not ${shown(layout)}`)
+  return { prefix, minReplicas, layout }
+}

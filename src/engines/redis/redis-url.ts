@@ -1,0 +1,124 @@
+import { InvalidArgumentError, shown } from '../../errors.js'
+import type { Address } from './clients/connection.js'
+import type { Login } from './clients/login.js'
+import { redisOptions, type RedisOptions } from './redis-options.js'
+
+/** What a URL of one of the schemes of {@link REDIS_SCHEMES} means. */
+export interface RedisPlace {
+  readonly kind: 'server' | 'sentinel' | 'cluster'
+  /** For messages: the URL without user, password and query. */
+  readonly name: string
+  /** The server, the Sentinels, or some nodes of the cluster. */
+  readonly addresses: readonly Address[]
+  /** What the Sentinels call the master. */
+  readonly masterName: string
+  readonly login: Login
+  readonly options: Required<RedisOptions>
+}
+
+const KINDS = {
+  redis: { kind: 'server', tls: false, port: 6379 },
+  rediss: { kind: 'server', tls: true, port: 6379 },
+  'redis+unix': { kind: 'server', tls: false, port: 0 },
+  'redis+sentinel': { kind: 'sentinel', tls: false, port: 26_379 },
+  'rediss+sentinel': { kind: 'sentinel', tls: true, port: 26_379 },
+  'redis+cluster': { kind: 'cluster', tls: false, port: 6379 },
+  'rediss+cluster': { kind: 'cluster', tls: true, port: 6379 },
+} as const
+
+type Scheme = keyof typeof KINDS
+
+/** What URLs of Redis begin with. */
+export const REDIS_SCHEMES = Object.keys(KINDS)
+
+const FORM = /^([a-z+]+):\/\/(?:([^@/?#]*)@)?([^@/?#]*)(\/[^?#]*)?(?:\?([^#]*))?$/
+const HOST_AND_PORT = /^(?:\[([0-9a-f:.]+)\]|([^\s:[\],]+))(?::(\d{1,5}))?$/i
+
+/**
+ * Reads a URL of Redis. Users and passwords are percent-encoded.
+ * @throws InvalidArgumentError that says what is wrong, and never contains the password
+ */
+export function parseRedisUrl(url: string): RedisPlace {
+  const match = FORM.exec(url)
+  const scheme = match?.[1] as Scheme | undefined
+  if (!match || scheme === undefined || !REDIS_SCHEMES.includes(scheme)) {
+    // What does not have the form may have its password anywhere.
+    throw new InvalidArgumentError(
+      `a Redis URL looks like redis://user:password@host:6379/0, with one of ${REDIS_SCHEMES.join(', ')}`,
+    )
+  }
+  const [, , credentials = '', hosts = '', path = '', query = ''] = match
+  const { kind } = KINDS[scheme]
+  const name = `${scheme}://${hosts}${path}`
+  const parameters = new Map(new URLSearchParams(query))
+  const addresses =
+    scheme === 'redis+unix' ? [{ path: decoded(name, path) }] : addressesOf(name, scheme, hosts)
+  if (kind === 'server' && addresses.length > 1)
+    throw new InvalidArgumentError(
+      `${name} names several servers; redis+sentinel: and redis+cluster: take several`,
+    )
+  const database = databaseOf(name, scheme, path, parameters)
+  parameters.delete('db')
+  const [username = '', ...password] = credentials.split(':')
+  return {
+    kind,
+    name,
+    addresses,
+    masterName: kind === 'sentinel' ? masterNameOf(name, path) : '',
+    login: {
+      username: decoded(name, username) || undefined,
+      password: password.length === 0 ? undefined : decoded(name, password.join(':')),
+      database,
+    },
+    options: redisOptions(optionsOf(parameters)),
+  }
+}
+
+function addressesOf(name: string, scheme: Scheme, hosts: string): Address[] {
+  const { tls, port: usual } = KINDS[scheme]
+  return (hosts === '' ? 'localhost' : hosts).split(',').map(text => {
+    const [, ipv6, host, port] = HOST_AND_PORT.exec(text) ?? []
+    const number = port === undefined ? usual : Number(port)
+    if ((ipv6 ?? host) === undefined || number < 1 || number > 65_535)
+      throw new InvalidArgumentError(`${name} takes host:port, not ${shown(text)}`)
+    return { host: (ipv6 ?? host)!, port: number, tls }
+  })
+}
+
+function databaseOf(name: string, scheme: Scheme, path: string, parameters: Map<string, string>): number {
+  const inPath = scheme === 'redis' || scheme === 'rediss'
+  const given = inPath ? path.slice(1) : (parameters.get('db') ?? '')
+  if (inPath && parameters.has('db'))
+    throw new InvalidArgumentError(`${name} takes its database as a path, like redis://host/1`)
+  const { kind } = KINDS[scheme]
+  if (kind === 'cluster' && (given !== '' || path.length > 1))
+    throw new InvalidArgumentError(`${name} takes no path and no database: a cluster has none but 0`)
+  if (given === '') return 0
+  if (!/^\d{1,9}$/.test(given))
+    throw new InvalidArgumentError(`${name} takes the number of a database, not ${shown(given)}`)
+  return Number(given)
+}
+
+function masterNameOf(name: string, path: string): string {
+  const masterName = decoded(name, path.slice(1))
+  if (masterName === '')
+    throw new InvalidArgumentError(
+      `${name} takes the master's name as a path, like redis+sentinel://host/name`,
+    )
+  return masterName
+}
+
+function optionsOf(parameters: Map<string, string>): Record<string, unknown> {
+  const options: Record<string, unknown> = Object.fromEntries(parameters)
+  const minReplicas = parameters.get('minReplicas')
+  if (minReplicas !== undefined && /^\d+$/.test(minReplicas)) options['minReplicas'] = Number(minReplicas)
+  return options
+}
+
+function decoded(name: string, text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    throw new InvalidArgumentError(`${name} has a part that is not percent-encoded as it should be`)
+  }
+}
