@@ -26,7 +26,15 @@ async function engineFor(url: string): Promise<Engine> {
       return (await import('./engines/memory/open.js')).openMemory(url)
     case 'file':
       return (await import('./engines/file/open.js')).openFile(url)
+    case 'redis':
+    case 'rediss':
+    case 'redis+unix':
+    case 'redis+sentinel':
+    case 'rediss+sentinel':
+    case 'redis+cluster':
+    case 'rediss+cluster':
+      return (await import('./engines/redis/open.js')).openRedis(url)
     default:
-      throw new InvalidArgumentError(`open takes a URL with memory: or file:, not ${shown(url)}`)
+      throw new InvalidArgumentError(`open takes a URL with memory:, file: or redis:, not ${shown(url)}`)
   }
 }
