@@ -1,0 +1,29 @@
+import type { Guarantees, Weakness } from '../../guarantees.js'
+
+const FOREIGN: Weakness = {
+  promise: 'P4',
+  how: 'A foreign client that sets the held key itself takes part in no queue, so it can come in before those who wait.',
+}
+const SERVER_CLOCK: Weakness = {
+  promise: 'P11',
+  how: "Leases run by the server's wall clock. When it is set forward by more than a lease, what is held is free early, and its holder finds out at its next renewal or commit.",
+}
+const FAILOVER: Weakness = {
+  promise: 'P1',
+  how: 'A server that is lost before its replica had the newest grants loses them, so two can hold one lock until the first finds out at its next renewal or commit. Tokens rise all the same.',
+}
+const LOST_COMMITS: Weakness = {
+  promise: 'P13',
+  how: 'A server that is lost before its disk or its replica had the newest commits loses them.',
+}
+
+/** What the Redis engine promises. */
+export function redisGuarantees(): Guarantees {
+  return {
+    engine: 'redis',
+    scope: 'network',
+    deadHolder: 'lease',
+    durability: 'replication',
+    weaknesses: [FAILOVER, FOREIGN, SERVER_CLOCK, LOST_COMMITS],
+  }
+}

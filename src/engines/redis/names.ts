@@ -1,0 +1,103 @@
+import { slotOf, tagOf } from './slot.js'
+
+/** What one script call can reach: everything of a hash slot on Cluster, everything elsewhere. */
+export interface Group {
+  /** The counter of numbers and versions; also what a call is routed by. */
+  readonly numbers: string
+  readonly queues: string
+  readonly requests: string
+  /** What the names of the channels begin with by which sessions are woken. */
+  readonly channels: string
+}
+
+/** The layout's number stands in every name, so that another layout never takes these for its own. */
+const LAYOUT = 'signalbox:1:'
+
+/** The names of everything in Redis that belongs to a key prefix. */
+export class Names {
+  readonly #prefix: string
+  readonly #cluster: boolean
+  readonly #groups = new Map<string, Group>()
+
+  /**
+   * @param prefix comes before every name.
+   * @param cluster whether names must tell by their hash tag in which slot they are.
+   */
+  constructor(prefix: string, cluster: boolean) {
+    this.#prefix = prefix
+    this.#cluster = cluster
+  }
+
+  /** The key that is there while the lock is held. */
+  held(key: string): string {
+    return this.#prefix + key
+  }
+
+  /** The lock key of such a name, or undefined when it is none of ours. */
+  keyOfHeld(name: string): string | undefined {
+    if (!name.startsWith(this.#prefix)) return undefined
+    const key = name.slice(this.#prefix.length)
+    return key.startsWith(LAYOUT) ? undefined : key
+  }
+
+  /** Where the queues and the counter of a lock or store key are. */
+  group(key: string): Group {
+    const tag = this.#tag(key)
+    const known = this.#groups.get(tag)
+    if (known) return known
+    const start = `${this.#prefix}${LAYOUT}{${tag}}:`
+    const group = {
+      numbers: `${start}numbers`,
+      queues: `${start}queues`,
+      requests: `${start}requests`,
+      channels: `${start}session:`,
+    }
+    this.#groups.set(tag, group)
+    return group
+  }
+
+  /** Where the value of a store key is, and the channel that tells of its changes. */
+  value(key: string): string {
+    return `${this.#prefix}${LAYOUT}{${this.#tag(key)}}:value:${key}`
+  }
+
+  /** Where the ids are that were recorded with a store key. */
+  ids(key: string): string {
+    return `${this.#prefix}${LAYOUT}{${this.#tag(key)}}:ids:${key}`
+  }
+
+  /** The store key of a name made by {@link value}. */
+  keyOfValue(name: string): string {
+    const start = '}:value:'
+    return name.slice(name.indexOf(start, this.#prefix.length) + start.length)
+  }
+
+  /** A pattern for SCAN that finds the held keys of all lock keys that begin so. */
+  heldPattern(start: string): string {
+    return `${escaped(this.#prefix + start)}*`
+  }
+
+  /** A pattern for SCAN that finds the requests of all groups. */
+  get requestsPattern(): string {
+    return `${escaped(this.#prefix + LAYOUT)}*:requests`
+  }
+
+  /** The group that a name found by {@link requestsPattern} belongs to. */
+  groupOfRequests(name: string): Group {
+    const start = name.slice(0, -'requests'.length)
+    return {
+      numbers: `${start}numbers`,
+      queues: `${start}queues`,
+      requests: name,
+      channels: `${start}session:`,
+    }
+  }
+
+  #tag(key: string): string {
+    return this.#cluster ? tagOf(slotOf(this.held(key))) : ''
+  }
+}
+
+function escaped(text: string): string {
+  return text.replace(/[\\*?[\]]/g, '\\$&')
+}

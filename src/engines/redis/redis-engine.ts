@@ -1,0 +1,636 @@
+import { createHash } from 'node:crypto'
+import type { Clock } from '../../clock.js'
+import { ClosedError, IndeterminateError, SignalboxError, UnavailableError } from '../../errors.js'
+import type { Guarantees } from '../../guarantees.js'
+import type { Claim } from '../../locks/claim.js'
+import type {
+  Engine,
+  Free,
+  Inspect,
+  Listener,
+  Member,
+  Operation,
+  OutcomeOf,
+  RequestReport,
+  Revoke,
+  Standing,
+} from '../engine.js'
+import {
+  CallArguments,
+  OperationFailure,
+  outcomeOf,
+  reportsOf,
+  type Carried,
+  type ScriptReport,
+} from './call.js'
+import { RedisReplyError, type LinkListener, type RedisLink, type Reply } from './clients/redis-link.js'
+import { redisGuarantees } from './guarantees.js'
+import { HeldText, heldText, memberText, sessionOf, whoIs } from './held-text.js'
+import { Names, type Group } from './names.js'
+import { tableScript } from './table-script.js'
+
+/** How the Redis engine is used. */
+export interface RedisEngineOptions {
+  /** Comes before the name of everything that is kept in Redis. */
+  readonly prefix: string
+  /** So many replicas must have a grant or a commit before it counts; 0 for none. */
+  readonly minReplicas: number
+}
+
+/** Makes the connection of an engine to its server or servers. */
+export type LinkMaker = (listener: LinkListener) => RedisLink
+
+/** One call carries so many operations at the most, so that it keeps the server from others for a moment only. */
+const MOST_OPERATIONS = 256
+/** How long a request outlives its lease in this process's memory: milliseconds. */
+const REMEMBERED = 5000
+/** So many requests at least come between two looks for those that can be forgotten. */
+const LEAST_SWEPT = 1024
+/** How long replicas may take to have what they must: milliseconds. */
+const REPLICA_PATIENCE = 1000
+const SCAN_COUNT = '1000'
+
+const SCRIPT = tableScript()
+const SHA = createHash('sha1').update(SCRIPT).digest('hex')
+
+/** A request of this session: the engine is told its claims once and has to name their keys in every call. */
+interface OwnRequest {
+  claims: readonly Claim[]
+  readonly group: Group
+  lease: number
+  /** Whether it stands in a queue, as far as is known. */
+  waiting: boolean
+  /** From when on it can't be there any more: clock time. */
+  until: number
+}
+
+/** An operation on its way, with who waits for its outcome. */
+interface Pending extends Carried {
+  resolve(outcome: unknown): void
+  reject(error: Error): void
+}
+
+/** The calls of one group. */
+interface Lane {
+  readonly group: Group
+  pending: Pending[]
+  scheduled: boolean
+  /** How many calls are under way. */
+  inFlight: number
+}
+
+/** The lock table as a script inside Redis: all processes that reach the same server or cluster. */
+export class RedisEngine implements Engine {
+  readonly name: string
+  readonly guarantees: Guarantees
+  readonly tellsWanted = false
+  readonly #link: RedisLink
+  readonly #clock: Clock
+  readonly #options: RedisEngineOptions
+  readonly #names: Names
+  readonly #lanes = new Map<string, Lane>()
+  readonly #own = new Map<string, OwnRequest>()
+  #sweepAt = LEAST_SWEPT
+  readonly #channels = new Set<string>()
+  #member: Member | undefined
+  #memberText = ''
+  #listener: Listener | undefined
+  /** Settles when the script is there again after a server had lost it; calls wait for that to keep their order. */
+  #loading: Promise<void> | undefined
+
+  constructor(makeLink: LinkMaker, options: RedisEngineOptions, clock: Clock) {
+    this.#link = makeLink({
+      message: (channel, text) => this.#heard(channel, text),
+      resubscribed: () => this.#lookAtAll(),
+    })
+    this.#options = options
+    this.#clock = clock
+    this.#names = new Names(options.prefix, this.#link.cluster)
+    this.name = this.#link.name
+    this.guarantees = redisGuarantees()
+  }
+
+  async join(member: Member, listener: Listener): Promise<void> {
+    await this.#link.connect()
+    this.#member = member
+    this.#memberText = memberText(member)
+    this.#listener = listener
+  }
+
+  submit<O extends Operation>(operation: O): Promise<OutcomeOf<O>>
+  submit(operation: Operation): Promise<unknown> {
+    if (!this.#member) return Promise.reject(new ClosedError('the box was closed', { engine: this.name }))
+    switch (operation.type) {
+      case 'enqueue':
+        return this.#enqueue(operation, operation.claims)
+      case 'serve':
+        return this.#serve(operation.keys)
+      case 'read':
+      case 'commit':
+        return this.#store(operation)
+      case 'watch':
+        return this.#attempt(() => this.#link.subscribe(this.#names.value(operation.key)))
+      case 'unwatch':
+        return this.#attempt(() => this.#link.unsubscribe(this.#names.value(operation.key)))
+      case 'inspect':
+        return this.#attempt(() => this.#inspect(operation))
+      case 'free':
+        return this.#attempt(() => this.#free(operation))
+      case 'revoke':
+        return this.#attempt(() => this.#revoke(operation))
+      default:
+        return this.#ofOwn(operation)
+    }
+  }
+
+  async leave(): Promise<void> {
+    if (!this.#member) return
+    const now = this.#clock.now()
+    const live = [...this.#own].filter(([, { until }]) => until > now)
+    const cancelled = live.map(([id]) => this.submit({ type: 'cancel', id }))
+    this.#member = undefined
+    // What can't be given back now ends with its lease.
+    await Promise.allSettled(cancelled)
+    await this.#link.close()
+  }
+
+  #enqueue(operation: Operation & { type: 'enqueue' }, claims: readonly Claim[]): Promise<unknown> {
+    const { id, lease, label } = operation
+    const group = this.#groupOf(claims.map(({ key }) => key))
+    this.#remember(id, { claims, group, lease, waiting: false, until: 0 })
+    const details = label === undefined && claims.length === 1 ? '' : heldText(this.#member!, label, claims)
+    return this.#send(group, operation, claims, details)
+  }
+
+  /** What is about a request of this session; one that nobody remembers is there no more. */
+  #ofOwn(operation: Operation & { id: string }): Promise<unknown> {
+    const own = this.#own.get(operation.id)
+    if (!own) return Promise.resolve(outcomeOf(operation, GONE[operation.type]!))
+    own.until = this.#clock.now() + own.lease + REMEMBERED
+    if (operation.type === 'pass') {
+      const { next, lease, label } = operation
+      this.#remember(next, { ...own, lease, waiting: false, until: 0 })
+      return this.#send(own.group, operation, own.claims, heldText(this.#member!, label, own.claims))
+    }
+    return this.#send(own.group, operation, own.claims, '')
+  }
+
+  #remember(id: string, request: OwnRequest): void {
+    request.until = this.#clock.now() + request.lease + REMEMBERED
+    this.#own.set(id, request)
+    if (this.#own.size < this.#sweepAt) return
+    const now = this.#clock.now()
+    for (const [other, { until }] of this.#own) if (until < now) this.#own.delete(other)
+    this.#sweepAt = Math.max(LEAST_SWEPT, 2 * this.#own.size)
+  }
+
+  async #serve(keys: readonly string[]): Promise<undefined> {
+    const byGroup = new Map<Group, string[]>()
+    for (const key of keys) {
+      const group = this.#names.group(key)
+      const others = byGroup.get(group)
+      if (others) others.push(key)
+      else byGroup.set(group, [key])
+    }
+    await Promise.all(
+      [...byGroup].map(([group, together]) => this.#send(group, { type: 'serve', keys: together }, [], '')),
+    )
+    return undefined
+  }
+
+  #store(operation: Operation & { type: 'read' | 'commit' }): Promise<unknown> {
+    const keys =
+      operation.type === 'read'
+        ? [...operation.keys, ...operation.ids.map(({ key }) => key)]
+        : [...operation.expect, ...operation.writes, ...operation.record].map(({ key }) => key)
+    const guard = operation.type === 'commit' ? operation.guard : undefined
+    const own = guard && this.#own.get(guard.id)
+    // A guard that nobody remembers holds nothing, and the script finds that by a request that is not there.
+    const claims =
+      own?.claims ?? (guard ? keys.slice(0, 1).map(key => ({ key, mode: 'exclusive' as const })) : [])
+    return this.#send(this.#groupOf([...keys, ...claims.map(({ key }) => key)]), operation, claims, '')
+  }
+
+  #groupOf(keys: readonly string[]): Group {
+    return this.#names.group(keys[0]!)
+  }
+
+  #send(group: Group, operation: Operation, claims: readonly Claim[], details: string): Promise<unknown> {
+    let lane = this.#lanes.get(group.numbers)
+    if (!lane) {
+      lane = { group, pending: [], scheduled: false, inFlight: 0 }
+      this.#lanes.set(group.numbers, lane)
+    }
+    const { pending } = lane
+    this.#schedule(lane)
+    return new Promise((resolve, reject) => pending.push({ operation, claims, details, resolve, reject }))
+  }
+
+  /**
+   * Sends what has come together: at the end of this turn of tasks where nothing is under way, so that a lone caller
+   * loses no time; else after all that this tick brings.
+   */
+  #schedule(lane: Lane): void {
+    if (lane.scheduled) return
+    lane.scheduled = true
+    const flush = (): void => this.#flush(lane)
+    if (this.#loading) void this.#loading.then(flush)
+    else if (lane.inFlight === 0) queueMicrotask(flush)
+    else setImmediate(flush)
+  }
+
+  #flush(lane: Lane): void {
+    lane.scheduled = false
+    const batch = lane.pending
+    if (batch.length <= MOST_OPERATIONS) lane.pending = []
+    else {
+      lane.pending = batch.splice(MOST_OPERATIONS)
+      this.#schedule(lane)
+    }
+    void this.#call(lane, batch)
+  }
+
+  async #call(lane: Lane, batch: readonly Pending[]): Promise<void> {
+    const { epoch } = this.#link
+    const call = this.#arguments(lane.group)
+    for (const carried of batch) call.add(carried)
+    lane.inFlight++
+    try {
+      const answers = (await this.#evaluate(lane.group, call)) as readonly Reply[]
+      await this.#replicated(lane.group, batch, answers)
+      // A client package may send a call again over a new connection; what it then finds gone, it may have done itself.
+      const twice = this.#link.epoch !== epoch
+      for (const [index, { operation, resolve, reject }] of batch.entries()) {
+        const outcome = outcomeOf(operation, answers[index]!)
+        if (outcome instanceof OperationFailure) reject(this.#refused(operation, outcome.message))
+        else if (twice && isDoubtful(operation, outcome)) reject(this.#unclear(operation))
+        else resolve(this.#settle(lane.group, operation, outcome))
+      }
+      for (const hint of answers[batch.length] as readonly string[]) this.#hint(hint)
+    } catch (error) {
+      const failure = this.#failure(error)
+      for (const { reject } of batch) reject(failure)
+    } finally {
+      lane.inFlight--
+      if (lane.inFlight === 0 && lane.pending.length === 0 && this.#link.cluster) {
+        this.#lanes.delete(lane.group.numbers)
+      }
+    }
+  }
+
+  #arguments({ numbers, queues, requests, channels }: Group): CallArguments {
+    const publish = this.#link.cluster ? 'SPUBLISH' : 'PUBLISH'
+    return new CallArguments(
+      this.#names,
+      [numbers, queues, requests],
+      [this.#session, channels, publish, this.#memberText],
+    )
+  }
+
+  get #session(): string {
+    return this.#member?.session ?? ''
+  }
+
+  async #evaluate(group: Group, { keys, args }: CallArguments): Promise<Reply> {
+    const rest = [String(keys.length), ...keys, ...args]
+    try {
+      return await this.#link.command(group.numbers, ['EVALSHA', SHA, ...rest])
+    } catch (error) {
+      if (!(error instanceof RedisReplyError) || error.code !== 'NOSCRIPT') throw error
+    }
+    // Calls that were under way with this one come back the same way, in their order; later ones wait for them.
+    const evaluated = this.#link.command(group.numbers, ['EVAL', SCRIPT, ...rest])
+    const loaded = evaluated.then(
+      () => undefined,
+      () => undefined,
+    )
+    this.#loading = loaded
+    void loaded.then(() => {
+      if (this.#loading === loaded) this.#loading = undefined
+    })
+    return evaluated
+  }
+
+  /** Waits until enough replicas have what was granted or committed; throws IndeterminateError when they have not. */
+  async #replicated(group: Group, batch: readonly Pending[], answers: readonly Reply[]): Promise<void> {
+    const { minReplicas } = this.#options
+    if (minReplicas === 0 || !batch.some(({ operation }, index) => matters(operation, answers[index]!)))
+      return
+    const reached = await this.#link.command(group.numbers, [
+      'WAIT',
+      String(minReplicas),
+      String(REPLICA_PATIENCE),
+    ])
+    if (Number(reached) >= minReplicas) return
+    throw new IndeterminateError(
+      `${this.name} has done it, but only ${String(reached)} of ${minReplicas} replicas had it within ${REPLICA_PATIENCE} ms`,
+      { engine: this.name },
+    )
+  }
+
+  /** Keeps in mind what became of a request of this session. */
+  #settle(group: Group, operation: Operation, outcome: unknown): unknown {
+    switch (operation.type) {
+      case 'enqueue':
+      case 'claim':
+        this.#stands(group, operation.id, outcome as Standing)
+        break
+      case 'pass': {
+        const standing = outcome as Standing
+        const kept = standing.state === 'held' && standing.id === operation.id
+        this.#own.delete(kept ? operation.next : operation.id)
+        if (!kept) this.#stands(group, operation.next, standing)
+        else this.#own.get(operation.id)!.lease = operation.lease
+        break
+      }
+      case 'downgrade': {
+        const own = this.#own.get(operation.id)
+        if (own && outcome === true) own.claims = own.claims.map(({ key }) => ({ key, mode: 'shared' }))
+        break
+      }
+      case 'renew':
+        if (outcome === false) break
+        this.#own.get(operation.id)!.lease = operation.lease
+        break
+      case 'cancel':
+      case 'release':
+        this.#own.delete(operation.id)
+        break
+      case 'commit':
+        if (operation.guard && operation.release && (outcome as { state: string }).state === 'committed') {
+          this.#own.delete(operation.guard.id)
+        }
+        break
+      default:
+    }
+    return outcome
+  }
+
+  #stands(group: Group, id: string, standing: Standing): void {
+    if (standing.state !== 'held' && standing.state !== 'queued') return void this.#own.delete(id)
+    const own = this.#own.get(id)
+    if (!own) return
+    own.waiting = standing.state === 'queued'
+    if (own.waiting) this.#listen(group)
+  }
+
+  /** Hears wake-ups from now on. Those that came before are made good by a look at every request that waits. */
+  #listen(group: Group): void {
+    const channel = group.channels + this.#session
+    if (this.#channels.has(channel)) return
+    this.#channels.add(channel)
+    this.#link.subscribe(channel).then(
+      () => this.#lookAtAll(),
+      // Whoever waits looks again by itself, and the next that has to wait tries again to be heard.
+      () => this.#channels.delete(channel),
+    )
+  }
+
+  #lookAtAll(): void {
+    for (const [id, { waiting }] of [...this.#own]) if (waiting) this.#listener?.wake(id)
+  }
+
+  #heard(channel: string, text: string): void {
+    if (!this.#member) return
+    if (this.#channels.has(channel)) this.#hint(text)
+    else this.#listener?.changed(this.#names.keyOfValue(channel))
+  }
+
+  #hint(text: string): void {
+    const space = text.indexOf(' ')
+    const about = text.slice(space + 1)
+    switch (text.slice(0, space)) {
+      case 'wake':
+        return this.#listener?.wake(about)
+      case 'lost':
+        return this.#listener?.lost(about)
+      case 'reserved':
+        return this.#listener?.reserved(about)
+      default:
+    }
+  }
+
+  /** All requests: those with a record from their groups, and grants that are known by their held keys only. */
+  async #inspect({ prefix }: Inspect): Promise<readonly RequestReport[]> {
+    const reports: ScriptReport[] = []
+    for (const group of await this.#groups()) reports.push(...(await this.#reports(group)))
+    const recorded = new Set(
+      reports.filter(({ phase }) => phase === 'held').map(({ id, key }) => `${id} ${key}`),
+    )
+    const light = (await this.#heldKeys(prefix)).filter(({ key, held }) => !recorded.has(`${held.id} ${key}`))
+    const held = light.map(({ key, held: text, expiresIn, age }) => ({
+      key,
+      ...whoIs(text.id, text.details),
+      claim: { key, mode: 'exclusive' as const },
+      phase: 'held' as const,
+      number: text.number,
+      age,
+      expiresIn,
+    }))
+    const others = reports
+      .filter(({ key }) => key.startsWith(prefix))
+      .map(({ id, details, ...report }) => ({ ...report, ...whoIs(id, details) }))
+    return [...held, ...others].sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0))
+  }
+
+  async #reports(group: Group): Promise<ScriptReport[]> {
+    const call = this.#arguments(group)
+    call.add({ operation: { type: 'inspect', prefix: '' }, claims: [], details: '' })
+    return reportsOf(((await this.#evaluate(group, call)) as readonly Reply[])[0]!)
+  }
+
+  /** The groups in which there are queues. */
+  async #groups(): Promise<Group[]> {
+    const names = await this.#scan(this.#names.requestsPattern, 'hash')
+    return names.map(name => this.#names.groupOfRequests(name))
+  }
+
+  /** The keys held by exclusive grants of Signalbox. */
+  async #heldKeys(start: string): Promise<HeldKey[]> {
+    const found: HeldKey[] = []
+    const [seconds, micros] = (await this.#link.command('', ['TIME'])) as readonly string[]
+    const now = Number(seconds) * 1000 + Number(micros) / 1000
+    for (const name of await this.#scan(this.#names.heldPattern(start), 'string')) {
+      const key = this.#names.keyOfHeld(name)
+      if (key === undefined) continue
+      const text = await this.#link.command(name, ['GET', name])
+      const held = typeof text === 'string' ? HeldText.of(text) : undefined
+      if (!held) continue
+      const left = Number(await this.#link.command(name, ['PTTL', name]))
+      if (left > 0) found.push({ key, held, expiresIn: left, age: Math.max(0, now - held.since) })
+    }
+    return found
+  }
+
+  async #scan(pattern: string, type: string): Promise<string[]> {
+    const names = new Set<string>()
+    for (const master of await this.#link.masters()) {
+      let cursor = '0'
+      do {
+        const answer = await master(['SCAN', cursor, 'MATCH', pattern, 'COUNT', SCAN_COUNT, 'TYPE', type])
+        const [next, page] = answer as readonly [string, readonly string[]]
+        cursor = next
+        for (const name of page) names.add(name)
+      } while (cursor !== '0')
+    }
+    return [...names]
+  }
+
+  async #free({ key, number }: Free): Promise<boolean> {
+    const name = this.#names.held(key)
+    const text = await this.#link.command(name, ['GET', name])
+    const held = typeof text === 'string' ? HeldText.of(text) : undefined
+    const group = this.#names.group(key)
+    if (held) {
+      if (held.number !== number) return false
+      const keys = held.keys ?? [key]
+      return this.#take(
+        group,
+        held.id,
+        number,
+        keys.map(each => ({ key: each, mode: 'exclusive' })),
+      )
+    }
+    const reports = await this.#reports(group)
+    const one = reports.find(
+      report => report.key === key && report.phase === 'held' && report.number === number,
+    )
+    if (!one) return false
+    return this.#take(
+      group,
+      one.id,
+      number,
+      reports.filter(({ id }) => id === one.id).map(({ claim }) => claim),
+    )
+  }
+
+  async #take(group: Group, id: string, number: number, claims: readonly Claim[]): Promise<boolean> {
+    const call = this.#arguments(group)
+    call.addFree(id, number, claims)
+    const [answer, hints] = (await this.#evaluate(group, call)) as readonly Reply[]
+    for (const hint of hints as readonly string[]) this.#hint(hint)
+    return answer === 1
+  }
+
+  async #revoke({ session }: Revoke): Promise<number> {
+    const byId = new Map<string, Claim[]>()
+    const add = (id: string, claim: Claim): void => {
+      if (sessionOf(id) !== session) return
+      const claims = byId.get(id)
+      if (!claims) byId.set(id, [claim])
+      else if (!claims.some(({ key }) => key === claim.key)) claims.push(claim)
+    }
+    for (const group of await this.#groups()) {
+      for (const { id, claim } of await this.#reports(group)) add(id, claim)
+    }
+    for (const { key, held } of await this.#heldKeys('')) add(held.id, { key, mode: 'exclusive' })
+    await Promise.all(
+      [...byId].map(([id, claims]) =>
+        this.#send(this.#groupOf(claims.map(({ key }) => key)), { type: 'cancel', id }, claims, ''),
+      ),
+    )
+    return byId.size
+  }
+
+  async #attempt<T>(task: () => Promise<T>): Promise<T> {
+    try {
+      return await task()
+    } catch (error) {
+      throw this.#failure(error)
+    }
+  }
+
+  #failure(error: unknown): Error {
+    if (error instanceof SignalboxError) return error
+    const context = { engine: this.name, cause: error }
+    if (error instanceof RedisReplyError) {
+      const text = `${this.name} refuses: ${error.message}`
+      return REFUSALS.has(error.code) || /SCRIPT KILL/.test(error.message)
+        ? new UnavailableError(text, context)
+        : new IndeterminateError(text, context)
+    }
+    return new IndeterminateError(`${this.name} failed in a way it should not: ${String(error)}`, context)
+  }
+
+  #refused(operation: Operation, message: string): Error {
+    const keys =
+      'id' in operation
+        ? this.#own
+            .get(operation.id)
+            ?.claims.map(({ key }) => key)
+            .join(', ')
+        : undefined
+    const reason = message.startsWith('WRONGTYPE')
+      ? 'another program keeps something else than a string there'
+      : message
+    return new UnavailableError(`${operation.type} was refused by ${this.name}: ${reason}`, {
+      engine: this.name,
+      key: keys,
+      cause: new RedisReplyError(message),
+    })
+  }
+
+  #unclear(operation: Operation): Error {
+    return new IndeterminateError(
+      `${operation.type} may have been carried out twice, because the connection to ${this.name} broke meanwhile`,
+      { engine: this.name },
+    )
+  }
+}
+
+/** A key that is held by an exclusive grant. */
+interface HeldKey {
+  readonly key: string
+  readonly held: HeldText
+  readonly expiresIn: number
+  readonly age: number
+}
+
+/** What is said of a request that is not there any more. */
+const GONE: Readonly<Partial<Record<Operation['type'], Reply>>> = {
+  claim: ['gone'],
+  pass: ['gone'],
+  cancel: 0,
+  renew: 0,
+  release: 0,
+  downgrade: 0,
+}
+
+/** With these the server says that it has not run the call at all. */
+const REFUSALS: ReadonlySet<string> = new Set([
+  'NOSCRIPT',
+  'LOADING',
+  'BUSY',
+  'OOM',
+  'MISCONF',
+  'NOREPLICAS',
+  'READONLY',
+  'MASTERDOWN',
+  'CLUSTERDOWN',
+  'TRYAGAIN',
+  'CROSSSLOT',
+  'NOAUTH',
+  'NOPERM',
+  'WRONGPASS',
+  'MOVED',
+  'ASK',
+])
+
+/** Whether others must not forget it when the server is lost. */
+function matters(operation: Operation, answer: Reply): boolean {
+  if (operation.type === 'commit') return (answer as readonly Reply[])[0] === 'committed'
+  return typeof answer === 'number'
+    ? operation.type === 'enqueue' || operation.type === 'claim'
+    : isHeld(answer)
+}
+
+function isHeld(answer: Reply): boolean {
+  return Array.isArray(answer) && (answer[0] === 'held' || answer[0] === 'kept')
+}
+
+/** Whether the outcome is what a second execution of the same operation finds after the first. */
+function isDoubtful({ type }: Operation, outcome: unknown): boolean {
+  if (type === 'release' || type === 'renew' || type === 'downgrade') return outcome === false
+  if (type === 'pass') return (outcome as Standing).state === 'gone'
+  return type === 'commit' && (outcome as { state: string }).state !== 'committed'
+}

@@ -1,0 +1,737 @@
+/** The server's clock in microseconds. */
+const SERVER_CLOCK = String.raw`
+local time = call('TIME')
+local micros = time[1] * 1000000 + time[2]`
+
+/** Held keys as plain strings with an expiry, which every client of Redis understands. */
+const HELD_STRINGS = String.raw`
+local function seen(key) return must(try('GET', key)) end
+-- Milliseconds until the key expires; negative where it does not or is not there.
+local function left(key) return call('PTTL', key) end
+local function put(key, text, lease) must(try('SET', key, text, 'PX', lease)) end
+local function expire(key, lease) call('PEXPIRE', key, lease) end
+local function clear(key) call('DEL', key) end`
+
+/**
+ * The lock table and the store's commit as a Redis script: the port of `locks/table.ts` and `store/commit.ts`, held equal
+ * to them by a differential test. One call carries out a list of operations at one moment of the server's clock.
+ *
+ * What differs from the original is where a grant is kept. The held key itself, a plain string with an expiry, is the
+ * grant of an exclusive lock: that is what foreign `SET key value NX PX` clients see and respect, and what makes an
+ * uncontended lock cheap. A request has a record beside it, and an entry in the sorted queue of each of its keys, only
+ * from when it has to wait, is shared or takes permits, or when somebody has met its held key and waits behind it.
+ * The held key stays the truth for such a record: where the string is gone or another's, the record is dropped.
+ *
+ * KEYS: the counter, the queues and the requests of this slot, then the keys that operations name by their index.
+ * ARGV: the own session, what channels begin with, PUBLISH or SPUBLISH, what the own held keys tell about their holder,
+ * then the operations one after the other. The answer is one item an operation, and last the hints for this session.
+ * @param heldKeys how held keys are read and written. @param clock sets `micros`.
+ */
+export function tableScript(heldKeys = HELD_STRINGS, clock = SERVER_CLOCK): string {
+  return String.raw`
+local NUMBERS, QUEUES, REQUESTS = KEYS[1], KEYS[2], KEYS[3]
+local SESSION, CHANNELS, PUBLISH, MEMBER = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local CLAIM_WINDOW, LOOK_STAGGER, FOREIGN_LOOK = 1000, 50, 20
+-- Stands for a holder that is not ours, and for the end of a key that never expires.
+local FOREIGN, NEVER = '?', 9007199254740991
+-- What a held key says when several may hold it; by the name of their queues it is known to be ours.
+local SHARED = 'signalbox/1 shared ' .. QUEUES
+
+local call, try, format = redis.call, redis.pcall, string.format
+${clock}
+local now = math.floor(micros / 1000)
+-- Without any queue there is nothing to look for beside the held keys.
+local idle = call('EXISTS', QUEUES) == 0
+local hints = {}
+local number
+
+-- tostring keeps 14 digits only.
+local function digits(value) return format('%.0f', value) end
+
+-- The clock keeps numbers rising when the counter was lost, the counter when the clock was set back.
+local function nextNumber()
+  if not number then number = tonumber(call('GET', NUMBERS) or 0) end
+  number = math.max(number + 1, micros)
+  return number
+end
+
+-- Raises what another client's mistake or a full memory did, to fail this operation alone.
+local function must(answer)
+  if type(answer) == 'table' and answer.err then error({ refused = answer.err }, 0) end
+  return answer
+end
+
+local function tell(kind, id)
+  local session = id:sub(1, 1) ~= FOREIGN and id:match('^(.*)%.')
+  if session == SESSION then hints[#hints + 1] = kind .. ' ' .. id
+  elseif session then call(PUBLISH, CHANNELS .. session, kind .. ' ' .. id) end
+end
+
+-- Records and queues ------------------------------------------------------------------------------------------------
+
+local loaded = {}
+
+local function load(id)
+  if idle then return nil end
+  local request = loaded[id]
+  if request == nil then
+    local text = call('HGET', REQUESTS, id)
+    request = text and cmsgpack.unpack(text)
+    loaded[id] = request
+  end
+  return request or nil
+end
+
+local function save(request)
+  must(try('HSET', REQUESTS, request.id, cmsgpack.pack(request)))
+  loaded[request.id] = request
+end
+
+-- The length keeps the queues of keys apart that begin alike.
+local function head(key) return #key .. ':' .. key .. ':' end
+
+local function entry(key, request) return head(key) .. request.sequence .. request.id end
+
+-- The requests of a queue from its front: read a few at a time, because most decisions need no more.
+local function queue(key)
+  local front = head(key)
+  local low, high = '[' .. front, '(' .. front:sub(1, -2) .. ';'
+  local chunk, at, from, size, last = {}, 0, 0, 4, idle
+  return function()
+    while true do
+      at = at + 1
+      if at > #chunk then
+        if last then return nil end
+        chunk = call('ZRANGEBYLEX', QUEUES, low, high, 'LIMIT', from, size)
+        last = #chunk < size
+        if #chunk == 0 then return nil end
+        from, at, size = from + size, 1, 32
+      end
+      local id = chunk[at]:sub(#front + 17)
+      local request = load(id)
+      if request then
+        for _, claim in ipairs(request.claims) do
+          if claim.key == key then return request, claim end
+        end
+      end
+      -- A record that was lost by other hands than ours leaves an entry that nobody could take out.
+      call('ZREM', QUEUES, chunk[at])
+      from = from - 1
+    end
+  end
+end
+
+local function append(request)
+  save(request)
+  for _, claim in ipairs(request.claims) do must(try('ZADD', QUEUES, 0, entry(claim.key, request))) end
+  idle = false
+end
+
+local function forget(request)
+  call('HDEL', REQUESTS, request.id)
+  for _, claim in ipairs(request.claims) do call('ZREM', QUEUES, entry(claim.key, request)) end
+  loaded[request.id] = false
+end
+
+-- Held keys ---------------------------------------------------------------------------------------------------------
+
+-- What begins the text of a key held by this grant.
+local function mark(id, granted) return 'signalbox/1 ' .. id .. ' ' .. (granted and digits(granted) .. ' ' or '') end
+
+local function begins(text, start) return text and text:sub(1, #start) == start end
+
+${heldKeys}
+
+local function take(claim, request)
+  if claim.mode == 'exclusive' then
+    local text = mark(request.id, request.number) .. digits(request.since) .. ' ' .. request.details
+    return put(claim.held, text, request.lease)
+  end
+  put(claim.held, SHARED, math.max(left(claim.held), request.lease))
+end
+
+local function extend(claims, lease)
+  for _, claim in ipairs(claims) do
+    -- What several hold is there as long as any of them may hold it.
+    expire(claim.held, claim.mode == 'exclusive' and lease or math.max(lease, left(claim.held)))
+  end
+end
+
+-- Whether every held key still says that this grant has it.
+local function intact(id, granted, claims)
+  for _, claim in ipairs(claims) do
+    local text = seen(claim.held)
+    if claim.mode == 'exclusive' then
+      if not begins(text, mark(id, granted)) then return false end
+    elseif text ~= SHARED then return false end
+  end
+  return true
+end
+
+-- Puts a holder that is known by its held key only before all others in the queue, where those who wait find it.
+local function meet(claim, text)
+  local id, granted, since, details = text:match('^signalbox/1 (%S+) (%d+) (%d+) (.*)$')
+  local remaining = left(claim.held)
+  local expires = remaining < 0 and NEVER or now + remaining
+  if not id then id, granted, since, details = FOREIGN .. claim.key, 0, now, '' end
+  local request = load(id)
+  local met = { key = claim.key, held = claim.held, mode = 'exclusive' }
+  if request then
+    request.expires = expires
+    for _, known in ipairs(request.claims) do
+      if known.key == claim.key then return save(request) end
+    end
+    request.claims[#request.claims + 1] = met
+    save(request)
+    must(try('ZADD', QUEUES, 0, entry(claim.key, request)))
+    return
+  end
+  append({
+    id = id, claims = { met }, phase = 'held', expires = expires, lease = math.max(remaining, 0), number = tonumber(granted),
+    since = tonumber(since), sequence = '0000000000000000', details = details,
+  })
+end
+
+-- Decisions ---------------------------------------------------------------------------------------------------------
+
+local function admits(ahead, claim)
+  local first = ahead.first
+  if not first then return true end
+  if claim.mode == 'permits' and first.mode == 'permits' then return ahead.permits + claim.permits <= claim.max end
+  return claim.mode == 'shared' and first.mode == 'shared'
+end
+
+local function add(ahead, claim)
+  if not ahead.first then ahead.first = claim
+  elseif ahead.first.mode ~= claim.mode then ahead.first = { mode = 'exclusive' } end
+  if claim.mode == 'permits' then ahead.permits = ahead.permits + claim.permits end
+end
+
+local function blocked(claim, request)
+  local ahead = { permits = 0 }
+  for other, its in queue(claim.key) do
+    if request and other.id == request.id then return false end
+    add(ahead, its)
+    if not admits(ahead, claim) then return true end
+  end
+  return false
+end
+
+local serve
+
+-- Clears the held keys of a grant that are still its own, and says whether there were any.
+local function giveBack(grant, recorded)
+  local freed = false
+  for _, claim in ipairs(grant.claims) do
+    local text = seen(claim.held)
+    local its = text == SHARED and recorded
+    if claim.mode == 'exclusive' then its = begins(text, mark(grant.id, grant.number))
+    elseif its then
+      for other, other_claim in queue(claim.key) do
+        if other.phase == 'held' and other_claim.mode ~= 'exclusive' then its = false break end
+      end
+    end
+    if its then
+      clear(claim.held)
+      freed = true
+    end
+  end
+  return freed
+end
+
+-- Drops a request that has expired or was taken away; its held keys have expired with it, or are another's already.
+local function drop(request)
+  forget(request)
+  tell('lost', request.id)
+  for _, claim in ipairs(request.claims) do serve(claim.key) end
+end
+
+local function serveOne(key)
+  local ahead = { permits = 0 }
+  for request, claim in queue(key) do
+    if now >= request.expires then return request end
+    if not admits(ahead, claim) then return nil end
+    if request.phase == 'waiting' then
+      local free = true
+      for _, other in ipairs(request.claims) do
+        if blocked(other, request) then free = false break end
+      end
+      if free then
+        request.phase, request.expires = 'reserved', now + CLAIM_WINDOW
+        save(request)
+        tell('wake', request.id)
+        if not begins(request.id, SESSION .. '.') then hints[#hints + 1] = 'reserved ' .. key end
+      end
+    end
+    add(ahead, claim)
+  end
+  return nil
+end
+
+serve = function(key)
+  if idle then return end
+  local expired = serveOne(key)
+  while expired do
+    drop(expired)
+    expired = serveOne(key)
+  end
+end
+
+local function serveAll(claims)
+  for _, claim in ipairs(claims) do serve(claim.key) end
+end
+
+-- Compares the holders that the queue knows with the held key, which others may have set, deleted or let expire.
+-- Answers with the text of the key where it tells of a holder that the queue does not know.
+local function look(claim)
+  local text = seen(claim.held)
+  if not idle then
+    local stale = {}
+    for request, its in queue(claim.key) do
+      -- Who waits for it alone has no holder behind.
+      if request.phase == 'waiting' and its.mode == 'exclusive' then break end
+      if request.phase == 'held' then
+        local same
+        if its.mode ~= 'exclusive' then same = text == SHARED
+        elseif request.id == FOREIGN .. claim.key then same = text and text ~= SHARED and not begins(text, 'signalbox/1 ')
+        else same = begins(text, mark(request.id, request.number)) end
+        if not same then stale[#stale + 1] = request end
+      end
+    end
+    for _, request in ipairs(stale) do drop(request) end
+  end
+  if not text then return nil end
+  for request, its in queue(claim.key) do
+    if request.phase == 'waiting' and its.mode == 'exclusive' then break end
+    if request.phase == 'held' then
+      if begins(request.id, FOREIGN) then meet(claim, text) end
+      return nil
+    end
+  end
+  if text ~= SHARED then return text end
+  -- The last of those who held it together is gone, who once had asked for a longer lease than at last.
+  clear(claim.held)
+  return nil
+end
+
+local function standing(request, patience)
+  if request.phase == 'held' then return request.number end
+  local nearest = math.huge
+  for _, claim in ipairs(request.claims) do
+    local before, queued = 0, false
+    for other in queue(claim.key) do
+      if other.id == request.id then break end
+      if before > 0 and other.phase == 'waiting' then queued = true end
+      before = before + 1
+      if queued then break end
+      local remaining = other.expires - now
+      -- Foreign holders tell nobody when they are done; who stands first behind one looks more often.
+      if begins(other.id, FOREIGN) then remaining = math.min(remaining, FOREIGN_LOOK) end
+      nearest = math.min(nearest, remaining)
+    end
+  end
+  local first = request.claims[1]
+  local place = call('ZLEXCOUNT', QUEUES, '[' .. head(first.key), '(' .. entry(first.key, request))
+  local again = 0
+  if request.phase ~= 'reserved' then
+    again = math.max(0, math.min(nearest + place * LOOK_STAGGER, patience.hear))
+  end
+  return { 'queued', place, math.ceil(again) }
+end
+
+-- Grants a request with these claims, of which a record may know but those that somebody met. One without a record
+-- needs none unless others share its keys.
+local function hold(request, claims, recorded)
+  request.phase, request.expires, request.number = 'held', now + request.lease, nextNumber()
+  local alone = true
+  for _, claim in ipairs(claims) do
+    take(claim, request)
+    if claim.mode ~= 'exclusive' then alone = false end
+  end
+  if recorded then save(request)
+  elseif not alone then append(request) end
+  return request.number
+end
+
+-- Reading and writing values ----------------------------------------------------------------------------------------
+
+local function read(what)
+  local values, found = {}, {}
+  if #what.keys > 0 then
+    local texts = must(try('MGET', unpack(what.keys)))
+    for i, text in ipairs(texts) do values[i] = text or '' end
+  end
+  for i, recorded in ipairs(what.ids) do found[i] = must(try('ZSCORE', recorded.key, recorded.id)) and 1 or 0 end
+  return { values, found }
+end
+
+local function held(outcome, what)
+  if what and type(outcome) == 'number' then return { 'held', outcome, read(what) } end
+  return outcome
+end
+
+local function version(text) return tonumber(text:match('^%d+')) end
+
+-- The grant with this number, if it holds: as a record, or as a record made up from what the caller says of it.
+local function holding(id, granted, claims)
+  local request = load(id)
+  if request then
+    if request.phase ~= 'held' or request.number ~= granted or now >= request.expires then return nil end
+    if not intact(id, granted, claims) then return nil end
+    return request
+  end
+  for _, claim in ipairs(claims) do
+    if claim.mode ~= 'exclusive' then return nil end
+  end
+  if not intact(id, granted, claims) then return nil end
+  return { id = id, claims = claims, phase = 'held', number = granted }
+end
+
+-- Takes a request out, whatever it is; one without a record may be a grant that is known by its held keys only.
+local function remove(id, granted, claims)
+  local recorded, freed = load(id), false
+  if recorded then forget(recorded) end
+  if not recorded or recorded.phase == 'held' then
+    freed = giveBack({ id = id, number = granted, claims = claims }, recorded)
+  end
+  if recorded or freed then serveAll(claims) end
+end
+
+-- Operations --------------------------------------------------------------------------------------------------------
+
+local position = 5
+local function word()
+  position = position + 1
+  return ARGV[position - 1]
+end
+local function amount() return tonumber(word()) end
+local function key() return KEYS[amount()] end
+
+local function readClaims()
+  local claims = {}
+  for i = 1, amount() do
+    local claim = { held = key(), key = word(), mode = word() }
+    if claim.mode == 'permits' then claim.permits, claim.max = amount(), amount() end
+    claims[i] = claim
+  end
+  return claims
+end
+
+local function readSet()
+  local count = amount()
+  if count < 0 then return nil end
+  local what = { keys = {}, ids = {} }
+  for i = 1, count do what.keys[i] = key() end
+  for i = 1, amount() do what.ids[i] = { key = key(), id = word() } end
+  return what
+end
+
+local function details()
+  local text = word()
+  return text == '' and MEMBER or text
+end
+
+-- A grant that is known by its held keys only, when its request is repeated because the first answer was lost.
+local function lightGrant(id, claims)
+  local text = seen(claims[1].held)
+  local start = mark(id)
+  if claims[1].mode ~= 'exclusive' or not begins(text, start) then return nil end
+  local granted = tonumber(text:sub(#start + 1):match('^%d+'))
+  return intact(id, granted, claims) and granted or nil
+end
+
+-- How long an entry in the queue lives, and within what time it has to be heard of again; a life of 0 does not wait.
+local function readPatience() return { life = amount(), hear = amount() } end
+
+local function enqueue(request, patience)
+  local id, claims = request.id, request.claims
+  local known = load(id)
+  if known then return standing(known, patience) end
+  local out, kept = false, {}
+  for i, claim in ipairs(claims) do
+    serve(claim.key)
+    local text = look(claim)
+    if text then
+      out, kept[i] = true, text
+      if begins(text, mark(id)) then return lightGrant(id, claims) or { 'gone' } end
+    end
+    if claim.mode == 'permits' and not idle then
+      for _, other in queue(claim.key) do
+        if other.mode == 'permits' and other.max ~= claim.max then return { 'mismatch', claim.key, other.max } end
+      end
+    end
+  end
+  if not out and not idle then
+    for _, claim in ipairs(claims) do
+      if blocked(claim) then out = true break end
+    end
+  end
+  if out and patience.life == 0 then return { 'busy' } end
+  request.since = now
+  if not out then
+    request.sequence = format('%016.0f', nextNumber())
+    return hold(request, claims, false)
+  end
+  for i, text in pairs(kept) do meet(claims[i], text) end
+  request.sequence, request.phase, request.number = format('%016.0f', nextNumber()), 'waiting', 0
+  request.expires = now + patience.life
+  append(request)
+  return standing(request, patience)
+end
+
+local operations = {}
+
+function operations.enqueue()
+  local request = { id = word(), lease = amount() }
+  local patience = readPatience()
+  request.details = details()
+  request.claims = readClaims()
+  local what = readSet()
+  return function() return held(enqueue(request, patience), what) end
+end
+
+function operations.claim()
+  local id, lease, patience = word(), amount(), readPatience()
+  local claims, what = readClaims(), readSet()
+  return function()
+    local request = load(id)
+    if not request then
+      local granted = lightGrant(id, claims)
+      if not granted then return { 'gone' } end
+      extend(claims, lease)
+      return held(granted, what)
+    end
+    if request.phase == 'held' then
+      if now >= request.expires or not intact(id, request.number, claims) then
+        drop(request)
+        return { 'gone' }
+      end
+      extend(claims, lease)
+    end
+    request.lease, request.expires = lease, now + (request.phase == 'held' and lease or patience.life)
+    save(request)
+    if request.phase == 'held' then return held(request.number, what) end
+    local out = false
+    for _, claim in ipairs(claims) do
+      local text = look(claim)
+      if text then
+        out = true
+        meet(claim, text)
+      end
+    end
+    if out then
+      request.phase = 'waiting'
+      save(request)
+    elseif request.phase == 'waiting' then serveAll(claims)
+    else
+      -- Somebody else may have met a holder who came in from outside since it was reserved.
+      for _, claim in ipairs(claims) do
+        if blocked(claim, request) then
+          request.phase = 'waiting'
+          save(request)
+          break
+        end
+      end
+    end
+    if request.phase == 'reserved' then return held(hold(request, claims, true), what) end
+    return standing(request, patience)
+  end
+end
+
+function operations.cancel()
+  local id, claims = word(), readClaims()
+  return function()
+    remove(id, nil, claims)
+    return 0
+  end
+end
+
+function operations.renew()
+  local id, granted, lease, claims = word(), amount(), amount(), readClaims()
+  return function()
+    local request = holding(id, granted, claims)
+    if not request then
+      -- Nobody waits for what has lost a held key to other hands.
+      local known = load(id)
+      if known and known.phase == 'held' and known.number == granted and now < known.expires then drop(known) end
+      return 0
+    end
+    extend(claims, lease)
+    if request.sequence then
+      request.lease, request.expires = lease, now + lease
+      save(request)
+    end
+    return 1
+  end
+end
+
+function operations.release()
+  local id, granted, claims = word(), amount(), readClaims()
+  return function()
+    local request = load(id)
+    if request and (request.phase ~= 'held' or request.number ~= granted) then return 0 end
+    local whole = holding(id, granted, claims)
+    remove(id, granted, claims)
+    return whole and 1 or 0
+  end
+end
+
+-- The release of an operator, who has to say by what claims it is held.
+function operations.free()
+  local id = ARGV[position]
+  local release = operations.release()
+  return function()
+    local done = release()
+    if done == 1 then tell('lost', id) end
+    return done
+  end
+end
+
+function operations.pass()
+  local id, granted, following, lease, patience = word(), amount(), word(), amount(), readPatience()
+  local text, claims = details(), readClaims()
+  return function()
+    local request = holding(id, granted, claims)
+    if not request then
+      local known = load(following)
+      if known then return standing(known, patience) end
+      return lightGrant(following, claims) or { 'gone' }
+    end
+    local awaited = false
+    for _, claim in ipairs(claims) do
+      for other in queue(claim.key) do
+        if other.phase == 'waiting' and now < other.expires then awaited = true break end
+      end
+    end
+    if not awaited then
+      request.lease, request.details, request.since = lease, text, request.since or now
+      return { 'kept', hold(request, claims, request.sequence ~= nil) }
+    end
+    remove(id, granted, claims)
+    return enqueue({ id = following, lease = lease, details = text, claims = claims }, patience)
+  end
+end
+
+function operations.downgrade()
+  local id, granted, text, claims = word(), amount(), details(), readClaims()
+  return function()
+    local request = holding(id, granted, claims)
+    if not request then return 0 end
+    if request.sequence then forget(request)
+    else
+      local remaining = NEVER
+      for _, claim in ipairs(claims) do remaining = math.min(remaining, left(claim.held)) end
+      request.lease, request.expires, request.since, request.details = remaining, now + remaining, now, text
+    end
+    -- Before all who wait, as it was.
+    request.sequence, request.claims = '0000000000000000', claims
+    for _, claim in ipairs(claims) do
+      claim.mode = 'shared'
+      put(claim.held, SHARED, math.max(request.expires - now, left(claim.held)))
+    end
+    append(request)
+    serveAll(claims)
+    return 1
+  end
+end
+
+function operations.serve()
+  local claims = {}
+  for i = 1, amount() do claims[i] = { held = key(), key = word(), mode = 'exclusive' } end
+  return function()
+    for _, claim in ipairs(claims) do
+      look(claim)
+      serve(claim.key)
+    end
+    return 0
+  end
+end
+
+function operations.inspect()
+  return function()
+    local reports = {}
+    local all = call('HGETALL', REQUESTS)
+    for i = 2, #all, 2 do
+      local request = cmsgpack.unpack(all[i])
+      if now < request.expires then
+        for _, claim in ipairs(request.claims) do
+          reports[#reports + 1] = {
+            claim.key, request.id, request.details, claim.mode, claim.permits or 0, claim.max or 0, request.phase,
+            digits(request.number), now - request.since, digits(request.expires - now), request.sequence,
+          }
+        end
+      end
+    end
+    return { 'reports', now, reports }
+  end
+end
+
+function operations.read()
+  local what = readSet()
+  return function() return { 'read', read(what) } end
+end
+
+function operations.commit()
+  local guarded, id, granted, claims = word() == '1', nil, nil, nil
+  if guarded then id, granted, claims = word(), amount(), readClaims() end
+  local release, retention = word() == '1', amount()
+  local expect, names, writes, ids = {}, {}, {}, {}
+  for i = 1, amount() do
+    names[i] = key()
+    expect[i] = amount()
+  end
+  for i = 1, amount() do writes[i] = { key = key(), deletes = word() == '1', value = word() } end
+  for i = 1, amount() do ids[i] = { key = key(), id = word() } end
+  return function()
+    local request = guarded and holding(id, granted, claims)
+    if not request then
+      for i, recorded in ipairs(ids) do
+        if must(try('ZSCORE', recorded.key, recorded.id)) then return { 'repeated', i } end
+      end
+    end
+    if guarded and not request then return { 'lost' } end
+    if #names > 0 then
+      local texts = must(try('MGET', unpack(names)))
+      for i, text in ipairs(texts) do
+        if (text and version(text) or 0) ~= expect[i] then return { 'conflict', i, text or '' } end
+      end
+    end
+    local versions = {}
+    -- What may be refused for want of memory comes first, so that nothing is done by halves.
+    for _, recorded in ipairs(ids) do
+      must(try('ZADD', recorded.key, now + retention, recorded.id))
+      call('ZREMRANGEBYSCORE', recorded.key, '-inf', now)
+      call('PEXPIRE', recorded.key, math.max(retention, call('PTTL', recorded.key)))
+    end
+    for i, write in ipairs(writes) do
+      local fresh = nextNumber()
+      if write.deletes then
+        call('DEL', write.key)
+        versions[i] = 0
+      else
+        must(try('SET', write.key, digits(fresh) .. ' ' .. write.value))
+        versions[i] = fresh
+      end
+      call(PUBLISH, write.key, '')
+    end
+    if guarded and release then
+      remove(id, granted, claims)
+    end
+    return { 'committed', versions }
+  end
+end
+
+-- All is read before anything is written.
+local tasks = {}
+while position <= #ARGV do tasks[#tasks + 1] = operations[word()]() end
+local answers = {}
+for i, task in ipairs(tasks) do
+  local done, answer = pcall(task)
+  if done then answers[i] = answer
+  else answers[i] = { 'error', type(answer) == 'table' and (answer.refused or answer.err) or tostring(answer) } end
+end
+if number then call('SET', NUMBERS, digits(number)) end
+answers[#answers + 1] = hints
+return answers
+`
+}
