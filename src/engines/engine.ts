@@ -21,10 +21,13 @@ export interface Enqueue {
   readonly id: string
   readonly session: string
   readonly claims: readonly Claim[]
-  /** How long the grant, and while it waits the queue entry, outlives silence: milliseconds. */
+  /** How long the grant outlives silence: milliseconds. */
   readonly lease: number
-  /** False: answered `busy` instead of queued, and nothing is left behind. */
-  readonly wait: boolean
+  /**
+   * How long anybody waits for it: milliseconds, Infinity for as long as it takes. The queue entry outlives silence for
+   * `entryLife`. 0: answered `busy` instead of queued, and nothing is left behind.
+   */
+  readonly wait: number
   readonly label: string | undefined
   /** What to read in the same step when it is granted. */
   readonly read?: ReadSet | undefined
@@ -38,6 +41,8 @@ export interface ClaimReserved {
   readonly type: 'claim'
   readonly id: string
   readonly lease: number
+  /** How long anybody waits for it from now on, as in an enqueue. */
+  readonly wait: number
   readonly read?: ReadSet | undefined
 }
 
@@ -72,6 +77,8 @@ export interface Pass {
   readonly number: number
   readonly next: string
   readonly lease: number
+  /** How long anybody waits for `next`, as in an enqueue. */
+  readonly wait: number
   readonly label: string | undefined
 }
 
@@ -292,9 +299,33 @@ export interface Engine {
    * a promise rejected with UnavailableError when it was certainly not applied, IndeterminateError when it may have been.
    */
   submit<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>>
+  /**
+   * Takes an enqueue back that still waits to be carried out: then it never is, and is answered `busy`. False: it may
+   * have been carried out by now. For engines where operations wait within the process when there are many.
+   */
+  withdraw?(id: string): boolean
   /** Ends the session, with all it holds, and frees every handle. Never throws. */
   leave(): Awaitable<void>
 }
 
 /** How long a reservation waits to be claimed: milliseconds. */
 export const CLAIM_WINDOW = 1000
+
+/** How long a request is good for, as an operation says it. */
+type Patience = Pick<Enqueue, 'lease' | 'wait'>
+
+/**
+ * How long an entry in the queue outlives silence: milliseconds. An entry that nobody waits for any more is in the way of
+ * others if its cancellation comes late or never; the window on top lets callers who came later look again in time.
+ */
+export function entryLife({ lease, wait }: Patience): number {
+  return Math.min(lease, wait + CLAIM_WINDOW)
+}
+
+/** After how long a waiter has to be heard of again, so that its entry lives on: milliseconds. */
+export function hearWithin({ lease, wait }: Patience): number {
+  return Math.min(lease * HEARD_OF, wait + CLAIM_WINDOW * HEARD_OF)
+}
+
+/** The part of its lease, or of the window after its wait, by whose end a waiter has to be heard of again. */
+const HEARD_OF = 2 / 3

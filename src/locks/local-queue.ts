@@ -7,7 +7,13 @@ import {
   type ReleasedEvent,
   type TimedOutEvent,
 } from '../diagnostics.js'
-import type { Awaitable, ReadOutcome, ReadSet, Standing } from '../engines/engine.js'
+import {
+  entryLife,
+  type Awaitable,
+  type ReadOutcome,
+  type ReadSet,
+  type Standing,
+} from '../engines/engine.js'
 import {
   AbortedError,
   IndeterminateError,
@@ -46,6 +52,8 @@ const ENOUGH_LEASE = 1 / 2
 const LOOK_PAUSE = 200
 /** Looking again sooner than this would be polling: milliseconds. */
 const SHORTEST_LOOK = 5
+/** What the engine is told when a wait is over whose timer is late: 0 would mean not to wait at all. */
+const SHORTEST_WAIT = 1
 
 /** A caller in the local queue. */
 class Waiter {
@@ -68,6 +76,8 @@ interface Asking {
   readonly id: string
   sentAt: number
   lease: number
+  /** How long anybody waits for it, as the engine was told. */
+  wait: number
   /** `sent` while an answer is awaited. */
   state: 'sent' | 'queued'
   /** A wake-up that came while an answer was still on its way. */
@@ -95,6 +105,8 @@ export class Line implements Giver, HoldOwner {
   readonly #alone: boolean
   #head: Waiter | undefined
   #tail: Waiter | undefined
+  /** Until when anybody in line waits, or has waited since it was empty: clock time. */
+  #waitUntil = -Infinity
   #asking: Asking | undefined
   /** How many holds of this line are in use. */
   #holds = 0
@@ -151,7 +163,7 @@ export class Line implements Giver, HoldOwner {
       const hold = this.#hold(standing.number, id, sentAt, ask)
       return hold && this.#give(hold, 0, sentAt, standing.read)
     }
-    const standing = this.#enqueue(id, ask, false)
+    const standing = this.#enqueue(id, ask, 0)
     if (!(standing instanceof Promise)) return taken(standing)
     return standing.then(taken, (error: unknown) => {
       this.#forget(id, error)
@@ -170,13 +182,13 @@ export class Line implements Giver, HoldOwner {
     if (!this.#mayAsk()) return this.#stand(ask, () => undefined)
     const id = this.#session.nextRequest()
     const sentAt = this.clock.now()
-    const answer = this.#enqueue(id, ask, true)
+    const answer = this.#enqueue(id, ask, ask.wait)
     // The short way of a free lock in an engine of this process: no waiter, no request to follow.
     if (!(answer instanceof Promise) && answer.state === 'held') {
       const hold = this.#begin(answer.number, id, sentAt, ask)
       return Promise.resolve(this.#give(hold, 0, sentAt, answer.read))
     }
-    return this.#stand(ask, () => this.#follow(this.#startAsking(id, ask, sentAt), answer))
+    return this.#stand(ask, () => this.#follow(this.#startAsking(id, ask, ask.wait, sentAt), answer))
   }
 
   /** The engine may have reserved the keys for this line's request. */
@@ -320,11 +332,17 @@ export class Line implements Giver, HoldOwner {
     const waiter = this.#head
     if (!waiter || this.#asking || this.#taken()) return
     const { ask } = waiter
-    const asking = this.#startAsking(this.#session.nextRequest(), ask, this.clock.now())
-    this.#follow(asking, this.#enqueue(asking.id, ask, true))
+    const wait = this.#patience()
+    const asking = this.#startAsking(this.#session.nextRequest(), ask, wait, this.clock.now())
+    this.#follow(asking, this.#enqueue(asking.id, ask, wait))
   }
 
-  #startAsking(id: string, ask: Ask, sentAt: number): Asking {
+  /** How long anybody in line waits from now on: milliseconds. */
+  #patience(): number {
+    return Math.max(this.#waitUntil - this.clock.now(), SHORTEST_WAIT)
+  }
+
+  #startAsking(id: string, ask: Ask, wait: number, sentAt: number): Asking {
     this.#session.expectWake(id, this)
     const { lease } = ask
     const order = ++orders
@@ -332,6 +350,7 @@ export class Line implements Giver, HoldOwner {
       id,
       sentAt,
       lease,
+      wait,
       state: 'sent',
       woken: false,
       keptUntil: 0,
@@ -346,7 +365,7 @@ export class Line implements Giver, HoldOwner {
     if (this.#asking === asking) this.#asking = undefined
   }
 
-  #enqueue(id: string, ask: Ask, wait: boolean): Awaitable<Standing> {
+  #enqueue(id: string, ask: Ask, wait: number): Awaitable<Standing> {
     const { claims } = this.set
     const { lease, label, read } = ask
     const session = this.#session.id
@@ -361,8 +380,9 @@ export class Line implements Giver, HoldOwner {
     asking.woken = false
     const read = this.#head?.ask.read
     asking.sentAt = this.clock.now()
-    const { id, lease } = asking
-    this.#follow(asking, this.#session.send({ type: 'claim', id, lease, read }))
+    asking.wait = this.#patience()
+    const { id, lease, wait } = asking
+    this.#follow(asking, this.#session.send({ type: 'claim', id, lease, wait, read }))
   }
 
   /** Goes on with the answer to something that was sent about the line's request. */
@@ -399,7 +419,7 @@ export class Line implements Giver, HoldOwner {
 
   #queued(asking: Asking, lookAgain: number): void {
     asking.state = 'queued'
-    asking.keptUntil = asking.sentAt + asking.lease
+    asking.keptUntil = asking.sentAt + entryLife(asking)
     if (!this.#head) {
       // All callers gave up while the answer was on its way.
       this.#stopAsking(asking)
@@ -510,7 +530,8 @@ export class Line implements Giver, HoldOwner {
   /** Keeps the hold if nobody else waits for it; else leaves it, and the line stands behind again. */
   #pass(hold: Hold, ask: Ask): Promise<void> {
     const next = this.#session.nextRequest()
-    const asking = this.#startAsking(next, ask, this.clock.now())
+    const wait = this.#patience()
+    const asking = this.#startAsking(next, ask, wait, this.clock.now())
     const { id, number } = hold
     const { lease, label } = ask
     // Nobody uses it meanwhile, and the answer sets its deadline anew.
@@ -529,7 +550,7 @@ export class Line implements Giver, HoldOwner {
       this.#failed(asking, error)
       throw error
     }
-    return settled(this.#session.send({ type: 'pass', id, number, next, lease, label }), settle, fail)
+    return settled(this.#session.send({ type: 'pass', id, number, next, lease, wait, label }), settle, fail)
   }
 
   #kept(hold: Hold, number: number, asking: Asking, ask: Ask): void {
@@ -582,12 +603,14 @@ export class Line implements Giver, HoldOwner {
     if (this.#tail) this.#tail.next = waiter
     else this.#head = waiter
     this.#tail = waiter
+    this.#waitUntil = Math.max(this.#waitUntil, waiter.since + waiter.ask.wait)
   }
 
   #unlink(waiter: Waiter): void {
     waiter.inLine = false
     if (waiter.previous) waiter.previous.next = waiter.next
     else this.#head = waiter.next
+    if (!this.#head) this.#waitUntil = -Infinity
     if (waiter.next) waiter.next.previous = waiter.previous
     else this.#tail = waiter.previous
     waiter.timer?.cancel()
@@ -622,9 +645,11 @@ export class Line implements Giver, HoldOwner {
   #leave(waiter: Waiter, error: Error): void {
     this.#refuse(waiter, error)
     const asking = this.#asking
-    if (this.#head || asking?.state !== 'queued') return // an answer still on its way finds nobody and is given back
+    if (this.#head || !asking) return
+    // An answer still on its way finds the next caller, or nobody and is given back.
+    if (asking.state === 'sent' && !this.#session.engine.withdraw?.(asking.id)) return
     this.#stopAsking(asking)
-    this.#session.background({ type: 'cancel', id: asking.id })
+    if (asking.state === 'queued') this.#session.background({ type: 'cancel', id: asking.id })
   }
 
   #refuse(waiter: Waiter, error: Error): void {

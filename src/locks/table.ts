@@ -1,5 +1,8 @@
 import {
   CLAIM_WINDOW,
+  entryLife,
+  hearWithin,
+  type ClaimReserved,
   type Enqueue,
   type LockOperation,
   type OutcomeOf,
@@ -73,8 +76,6 @@ export interface Effect {
 
 /** A waiter far back looks a little later than those before it, so that a queue doesn't look all at once. */
 const LOOK_STAGGER = 50
-/** The part of its own lease after which a waiter has to be heard of again. */
-const HEARD_OF = 2 / 3
 
 /**
  * The lock table: decides every lock operation, `(state, operation, now) -> (state, outcome, effects)`.
@@ -101,7 +102,7 @@ export class LockTable {
       case 'enqueue':
         return this.#enqueue(operation, now)
       case 'claim':
-        return this.#claim(operation.id, operation.lease, now)
+        return this.#claim(operation, now)
       case 'cancel': {
         this.#cancel(operation.id, now)
         return
@@ -136,7 +137,7 @@ export class LockTable {
 
   #enqueue(operation: Enqueue, now: number): Standing {
     const known = this.#state.request(operation.id)
-    if (known) return this.#standing(known, now) // a repetition whose first answer was lost
+    if (known) return this.#standing(known, operation, now) // a repetition whose first answer was lost
     for (const claim of operation.claims) {
       this.#serveKey(claim.key, now)
       const max = this.#liveMax(claim)
@@ -147,33 +148,33 @@ export class LockTable {
       session: operation.session,
       claims: operation.claims,
       phase: 'waiting',
-      expires: now + operation.lease,
+      expires: now + entryLife(operation),
       lease: operation.lease,
       number: 0,
       label: operation.label,
       since: now,
     }
     const blocked = operation.claims.some(claim => this.#blocked(claim, undefined))
-    if (blocked && !operation.wait) return { state: 'busy' }
+    if (blocked && operation.wait === 0) return { state: 'busy' }
     this.#state.append(request)
-    return blocked ? this.#standing(request, now) : this.#hold(request, now)
+    return blocked ? this.#standing(request, operation, now) : this.#hold(request, now)
   }
 
-  #claim(id: string, lease: number, now: number): Standing {
-    const request = this.#state.request(id)
+  #claim(operation: ClaimReserved, now: number): Standing {
+    const request = this.#state.request(operation.id)
     if (!request) return { state: 'gone' }
     if (request.phase === 'held' && now >= request.expires) {
       // Its holder counts it as lost by now, and a late renewal must not bring it back to life.
       this.#drop(request, now)
       return { state: 'gone' }
     }
-    request.lease = lease
-    // A reservation past its window, or an entry past its lease, that nobody has needed yet is as good as new.
-    request.expires = now + lease
+    request.lease = operation.lease
+    // A reservation past its window, or an entry past its life, that nobody has needed yet is as good as new.
+    request.expires = now + (request.phase === 'held' ? operation.lease : entryLife(operation))
     this.#state.changed(request)
     if (request.phase === 'waiting') this.#serveKeysOf(request, now)
     // What the service has just reserved is claimed by this very call. A grant keeps its number.
-    return request.phase === 'reserved' ? this.#hold(request, now) : this.#standing(request, now)
+    return request.phase === 'reserved' ? this.#hold(request, now) : this.#standing(request, operation, now)
   }
 
   #cancel(id: string, now: number): undefined {
@@ -204,7 +205,7 @@ export class LockTable {
     const request = this.holding(operation.id, operation.number, now)
     if (!request) {
       const next = this.#state.request(operation.next)
-      return next ? this.#standing(next, now) : { state: 'gone' }
+      return next ? this.#standing(next, operation, now) : { state: 'gone' }
     }
     const wanted = request.claims.some(claim => this.#awaited(claim.key, now))
     if (!wanted) {
@@ -213,12 +214,9 @@ export class LockTable {
     }
     this.#state.remove(request)
     this.#serveKeysOf(request, now)
-    const { lease, label } = operation
+    const { lease, wait, label } = operation
     const { session, claims } = request
-    return this.#enqueue(
-      { type: 'enqueue', id: operation.next, session, claims, lease, wait: true, label },
-      now,
-    )
+    return this.#enqueue({ type: 'enqueue', id: operation.next, session, claims, lease, wait, label }, now)
   }
 
   /** Whether somebody waits for the key. */
@@ -350,7 +348,7 @@ export class LockTable {
     this.#tell({ type, session: request.session, id: request.id, key: request.claims[0]!.key })
   }
 
-  #standing(request: Request, now: number): Standing {
+  #standing(request: Request, operation: Enqueue | ClaimReserved | Pass, now: number): Standing {
     if (request.phase === 'held') return { state: 'held', id: request.id, number: request.number }
     let next = Infinity
     const behind = new Set<string>()
@@ -371,8 +369,8 @@ export class LockTable {
       if (entry.request === request) break
       place++
     }
-    const lookAgain =
-      request.phase === 'reserved' ? 0 : Math.min(next + place * LOOK_STAGGER, request.lease * HEARD_OF)
+    const soonest = Math.min(next + place * LOOK_STAGGER, hearWithin(operation))
+    const lookAgain = request.phase === 'reserved' ? 0 : soonest
     return { state: 'queued', id: request.id, place, lookAgain: Math.max(lookAgain, 0), behind: [...behind] }
   }
 

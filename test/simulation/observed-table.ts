@@ -1,5 +1,7 @@
 import {
   CLAIM_WINDOW,
+  entryLife,
+  hearWithin,
   type ClaimReserved,
   type Commit,
   type CommitOutcome,
@@ -27,6 +29,9 @@ export interface Observed {
   number: number
   /** When something was last heard of it. */
   heardAt: number
+  /** How long its entry outlives silence, and after how long it is heard of again at the latest. */
+  life: number
+  look: number
   /** When the last of those before it went away or expired. */
   clearedAt: number
   /** When a hint of its reservation came to its process. */
@@ -45,12 +50,10 @@ export interface GrantRecord {
   overridden: boolean
 }
 
-/** What a waiter needs beside two thirds of its lease until it has looked again: timers and the shortest look. */
+/** What a waiter needs beside the time of its look until it has looked again: timers and the shortest look. */
 const SLACK = 10
 /** The part of a claim window after its end when whoever reserved looks. */
 const WINDOW_LOOK = 0.1
-/** The part of its lease after which a waiter looks again at the latest. */
-const LOOK_AFTER = 2 / 3
 
 /**
  * Follows the lock table from outside, by operations, outcomes and hints, and checks each step against the promises:
@@ -190,7 +193,7 @@ export class ObservedTable {
         if (!before) this.#broken('P5', `${operation.id} is told busy, and nobody stands before it`)
         return
       case 'queued':
-        if (!operation.wait) this.#broken('P8', `${operation.id} does not want to wait and is queued`)
+        if (operation.wait === 0) this.#broken('P8', `${operation.id} does not want to wait and is queued`)
         if (!before) this.#broken('P5', `${operation.id} has to wait, and nobody stands before it`)
         this.#append(operation)
         return
@@ -207,7 +210,9 @@ export class ObservedTable {
     const over = request?.phase === 'held' && this.#now >= request.expires
     if (request && !over) {
       request.lease = operation.lease
-      request.expires = this.#now + operation.lease
+      request.life = entryLife(operation)
+      request.look = hearWithin(operation)
+      request.expires = this.#now + (request.phase === 'held' ? operation.lease : request.life)
       request.heardAt = this.#now
       if (request.phase === 'waiting') this.#touch(request)
     }
@@ -386,15 +391,18 @@ export class ObservedTable {
     this.#onGrant(request)
   }
 
-  #append({ id, session, claims, lease }: Pick<Enqueue, 'id' | 'session' | 'claims' | 'lease'>): Observed {
+  #append({ id, session, claims, lease, wait }: Omit<Enqueue, 'type' | 'label' | 'read'>): Observed {
     const now = this.#now
+    const life = entryLife({ lease, wait })
     const request: Observed = {
       id,
       session,
       claims,
       phase: 'waiting',
-      expires: now + lease,
+      expires: now + life,
       lease,
+      life,
+      look: hearWithin({ lease, wait }),
       number: 0,
       heardAt: now,
       clearedAt: now,
@@ -491,7 +499,7 @@ export class ObservedTable {
     if (troubled === undefined) return
     const delay = longestDelay(this.#climate)
     const stall = this.#now - Math.max(request.clearedAt, troubled)
-    if (stall > request.lease * LOOK_AFTER + 3 * delay + SLACK)
+    if (stall > request.look + 3 * delay + SLACK)
       this.#broken('P9', `${request.id} could run for ${stall} ms before it was granted`)
     const { wokenAt } = request
     if (wokenAt === undefined || troubled > wokenAt) return
@@ -505,7 +513,7 @@ export class ObservedTable {
     const delay = longestDelay(this.#climate)
     // What its process has given up may be heard of so late, and have lost its cancellation before.
     if (troubled === undefined || troubled > request.heardAt - delay) return
-    if (request.phase === 'waiting' && request.lease * (1 - LOOK_AFTER) > 3 * delay + SLACK)
+    if (request.phase === 'waiting' && request.life - request.look > 3 * delay + SLACK)
       this.#broken('P4', `${request.id} was heard of in time and lost its place`)
     const { wokenAt } = request
     if (request.phase === 'reserved' && wokenAt !== undefined && this.#now - wokenAt > 3 * delay + SLACK)

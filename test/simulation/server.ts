@@ -161,7 +161,7 @@ export class Server {
       session: 'observer',
       claims,
       lease: 1000,
-      wait: false,
+      wait: 0,
       label: undefined,
     })
     this.#observer.submit({ type: 'cancel', id })

@@ -21,6 +21,7 @@ import { fileGuarantees } from './guarantees.js'
 import { refuseNetworkFolder, thisMachine } from './machine.js'
 import { Mailbox } from './mailbox.js'
 import { prepareDatabase, refuseNamespace } from './prepare.js'
+import { Withdrawals } from './withdrawals.js'
 
 /** How the file engine is used. */
 export interface FileOptions {
@@ -66,6 +67,7 @@ export class FileEngine implements Engine {
   #visit: Timer | undefined
   /** By own request that waits: the sessions that stand before it. */
   readonly #behind = new Map<string, readonly string[]>()
+  readonly #withdrawals = new Withdrawals()
 
   constructor(
     readonly name: string,
@@ -116,12 +118,18 @@ export class FileEngine implements Engine {
   async submit<O extends Operation>(operation: O): Promise<OutcomeOf<O>> {
     const joined = this.#joined
     if (!joined) throw new ClosedError('the box was closed', { engine: this.name })
+    if (operation.type === 'enqueue') this.#withdrawals.sent(operation.id)
     this.#underway++
     try {
       return await this.#run(joined, operation)
     } finally {
+      if (operation.type === 'enqueue') this.#withdrawals.answered(operation.id)
       if (--this.#underway === 0) this.#onIdle?.()
     }
+  }
+
+  withdraw(id: string): boolean {
+    return this.#withdrawals.withdraw(id)
   }
 
   async leave(): Promise<void> {
@@ -179,6 +187,9 @@ export class FileEngine implements Engine {
   /** Runs inside the transaction, perhaps twice: it changes nothing but the database and what `begin` resets. */
   #carryOut<O extends Operation>({ state, decisions }: Joined, operation: O): Done<O> {
     const effects: AnyEffect[] = (this.#effects = [])
+    if (operation.type === 'enqueue' && this.#withdrawals.reached(operation.id)) {
+      return { outcome: { state: 'busy' } as OutcomeOf<O>, effects, addresses: new Map() }
+    }
     state.begin()
     const outcome = decisions.decide(operation, this.#clock.now())
     state.flush()

@@ -28,7 +28,9 @@ interface Step {
   readonly kind: (typeof KINDS)[number]
   readonly claims: readonly Claim[]
   readonly lease: number
-  readonly wait: boolean
+  readonly wait: number
+  /** Whether a commit releases its guard. */
+  readonly releases: boolean
   readonly label: string | undefined
   /** Picks one of the session's requests, or of all grants. */
   readonly which: number
@@ -106,7 +108,8 @@ const step: fc.Arbitrary<Step> = fc.record({
   kind: fc.constantFrom(...KINDS),
   claims,
   lease: fc.constantFrom(100, 1000.5, 30_000),
-  wait: mostly,
+  wait: fc.constantFrom(0, 40, 2000.5, Infinity, Infinity),
+  releases: mostly,
   label: fc.constantFrom(undefined, 'night', 'naïve "one"'),
   which: fc.nat(30),
   right: mostly,
@@ -328,7 +331,7 @@ class Script {
           return { type: kind, id: next, session, claims: set, lease, wait: step.wait, label, read }
         }
         case 'claim':
-          return { type: kind, id, lease, read: step.right ? step.read : undefined }
+          return { type: kind, id, lease, wait: step.wait + 1, read: step.right ? step.read : undefined }
         case 'cancel':
           return { type: kind, id }
         case 'renew':
@@ -337,7 +340,7 @@ class Script {
         case 'downgrade':
           return { type: kind, id, number }
         case 'pass':
-          return { type: kind, id, number, next, lease, label }
+          return { type: kind, id, number, next, lease, wait: step.wait + 1, label }
         case 'free': {
           const its = side.numbers.get(granted) ?? 1
           return { type: kind, key: this.#homes.get(granted) ?? 'a', number: its }
@@ -357,7 +360,7 @@ class Script {
             .map(key => ({ key, version: step.right ? side.version(session, key, now) : 1 }))
           const guard = step.which > 15 ? undefined : { id, number: side.numbers.get(id) ?? 1 }
           const record = step.id === undefined ? [] : [{ key: VALUES[0]!, id: step.id }]
-          return { type: kind, guard, expect, writes, record, retention: 1000, release: step.wait }
+          return { type: kind, guard, expect, writes, record, retention: 1000, release: step.releases }
         }
         case 'watch':
         case 'unwatch':

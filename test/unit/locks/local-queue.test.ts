@@ -70,7 +70,7 @@ describe('asking the engine', () => {
       type: 'enqueue',
       claims: [{ key: 'key', mode: 'exclusive' }],
       lease: 500,
-      wait: true,
+      wait: Infinity,
       label: 'mine',
     })
     clock.advance(200)
@@ -94,6 +94,50 @@ describe('asking the engine', () => {
     expect(other.settled).toBe(false)
     expect(engine.words).toBe('enqueue enqueue')
     await box.close()
+  })
+
+  test('the engine is told how long anybody in line waits, whenever it is asked', async () => {
+    const { clock, engine, acquire } = await start()
+    acquire({ wait: 300 })
+    const first = engine.take('enqueue')
+    expect(first.operation.wait).toBe(300)
+    first.answer(queued(first.operation.id, 100))
+    await settle()
+    acquire({ wait: 900 })
+    acquire({ wait: 200 })
+    clock.advance(100)
+    const look = engine.take('claim')
+    expect(look.operation.wait).toBe(800)
+    look.answer({ state: 'gone' })
+    await settle()
+    expect(engine.take('enqueue').operation.wait).toBe(800)
+  })
+
+  test('a wait that is over already, its timer being late, is not taken for an attempt', async () => {
+    const { clock, engine, acquire } = await start()
+    const asked = acquire({ wait: 300 })
+    const { operation, answer } = engine.take('enqueue')
+    answer(queued(operation.id, 60_000))
+    await settle()
+    clock.freeze(400)
+    engine.listener.wake(operation.id)
+    expect(engine.take('claim').operation.wait).toBeGreaterThan(0)
+    clock.advance(0)
+    await settle()
+    expect(asked.error).toBeInstanceOf(TimedOutError)
+  })
+
+  test('a long wait is forgotten when its line is empty', async () => {
+    const { engine, acquire, holder } = await start()
+    const grant = await holder(3)
+    const controller = new AbortController()
+    const left = acquire({ signal: controller.signal })
+    controller.abort()
+    await settle()
+    expect(left.error).toBeInstanceOf(AbortedError)
+    acquire({ wait: 70, lease: 500 })
+    void grant.release()
+    expect(engine.take('pass').operation.wait).toBe(70)
   })
 
   test('who waits looks again at the time it was told, not sooner', async () => {
@@ -192,7 +236,7 @@ describe('asking the engine', () => {
     const { engine, box, acquire, holder } = await start()
     const tried = new Outcome(box.mutex('key').tryAcquire())
     const question = engine.take('enqueue')
-    expect(question.operation.wait).toBe(false)
+    expect(question.operation.wait).toBe(0)
     question.answer({ state: 'busy' })
     await settle()
     expect(tried.settled).toBe(true)
@@ -299,6 +343,27 @@ describe('an answer that comes late', () => {
     expect(next.value!.token).toBe(6n * 1024n)
     expect(next.value!.expiresIn()).toBe(30_000 - 50)
     expect(engine.words).toBe('enqueue')
+  })
+
+  test('what the engine has not begun with is taken back when all have given up, and no more is asked', async () => {
+    const { clock, engine, acquire } = await start()
+    engine.congested = true
+    const asked = acquire({ wait: 50 })
+    const other = acquire({ wait: 80 })
+    clock.advance(50)
+    await settle()
+    expect(asked.error).toBeInstanceOf(TimedOutError)
+    expect(engine.open).toBe(1)
+    clock.advance(30)
+    await settle()
+    expect(other.error).toBeInstanceOf(TimedOutError)
+    expect(engine.open).toBe(0)
+    expect(engine.words).toBe('enqueue')
+    const next = acquire()
+    const { operation, answer } = engine.take('enqueue')
+    answer(held(operation.id, 7))
+    await settle()
+    expect(next.value!.token).toBe(7n * 1024n)
   })
 
   test('a caller with another lease gets the grant on its own terms', async () => {

@@ -1,4 +1,4 @@
-import type { LockOperation, Outcomes } from '../../../src/engines/engine.js'
+import { entryLife, type LockOperation, type Outcomes } from '../../../src/engines/engine.js'
 import type { Claim } from '../../../src/locks/claim.js'
 
 /** Who claims something. */
@@ -82,12 +82,13 @@ export class NaiveTable {
       session: string,
       claims: readonly Claim[],
       lease: number,
-      wait: boolean,
+      wait: number,
     ): NaiveOutcome => {
-      const request = { id, session, claims, granted: false, number: 0, expires: now + lease }
+      const expires = now + entryLife({ lease, wait })
+      const request = { id, session, claims, granted: false, number: 0, expires }
       this.requests.push(request)
       if (this.free(request, now)) return give(request, lease)
-      if (wait) return standing(request)
+      if (wait > 0) return standing(request)
       gone(request)
       return { state: 'busy' }
     }
@@ -108,7 +109,7 @@ export class NaiveTable {
           gone(request)
           return { state: 'gone' }
         }
-        request.expires = now + operation.lease
+        request.expires = now + (request.granted ? operation.lease : entryLife(operation))
         if (!request.granted && this.free(request, now)) return give(request, operation.lease)
         return standing(request)
       }
@@ -145,7 +146,7 @@ export class NaiveTable {
         )
         if (!wanted) return give(request, operation.lease)
         gone(request)
-        return arrive(operation.next, request.session, request.claims, operation.lease, true)
+        return arrive(operation.next, request.session, request.claims, operation.lease, operation.wait)
       }
       case 'downgrade': {
         const request = holding(operation.id, operation.number)

@@ -22,6 +22,8 @@ export class ScriptedEngine implements Engine {
   /** All that was ever asked, in order. */
   readonly asked: Operation[] = []
   readonly #open: Question<Operation['type']>[] = []
+  /** Whether what is asked still waits to be carried out. */
+  congested = false
 
   join(_: Member, listener: Listener): void {
     this.listener = listener
@@ -35,6 +37,12 @@ export class ScriptedEngine implements Engine {
     })
   }
 
+  withdraw(id: string): boolean {
+    if (!this.congested) return false
+    this.take('enqueue', id).answer({ state: 'busy' })
+    return true
+  }
+
   leave(): void {}
 
   /** What was asked, as a line of words. */
@@ -42,9 +50,12 @@ export class ScriptedEngine implements Engine {
     return this.asked.map(({ type }) => type).join(' ')
   }
 
-  /** The oldest open question of a type. */
-  take<T extends Operation['type']>(type: T): Question<T> {
-    const index = this.#open.findIndex(({ operation }) => operation.type === type)
+  /** The oldest open question of a type, or the one of that type about a request. */
+  take<T extends Operation['type']>(type: T, id?: string): Question<T> {
+    const index = this.#open.findIndex(
+      ({ operation }) =>
+        operation.type === type && (id === undefined || ('id' in operation && operation.id === id)),
+    )
     const found = this.#open.map(({ operation }) => operation.type).join(', ')
     if (index < 0) throw new Error(`nobody asked to ${type}; open are: ${found}`)
     return this.#open.splice(index, 1)[0] as unknown as Question<T>

@@ -20,7 +20,7 @@ interface Step {
   readonly session: number
   readonly claims: readonly Claim[]
   readonly lease: number
-  readonly wait: boolean
+  readonly wait: number
   /** Names the number of another grant, or a request that is long gone. */
   readonly astray: boolean
 }
@@ -60,7 +60,7 @@ const step: fc.Arbitrary<Step> = fc.record({
   session: fc.integer({ min: 0, max: SESSIONS.length - 1 }),
   claims,
   lease: fc.constantFrom(20, 50, 300, 2000, 60_000),
-  wait: fc.boolean().chain(often => (often ? fc.constant(true) : fc.boolean())),
+  wait: fc.constantFrom(0, 15, 400, 3000, Infinity, Infinity),
   astray: fc.integer({ min: 0, max: 9 }).map(chance => chance === 0),
 })
 
@@ -120,7 +120,7 @@ class Comparison {
           return { type, id, session: request.session, claims: request.claims, lease, wait, label: undefined }
         return { type, id: fresh(), session, claims, lease, wait, label: undefined }
       case 'claim':
-        return { type, id, lease }
+        return { type, id, lease, wait: Math.max(wait, 1) }
       case 'cancel':
         return { type, id }
       case 'renew':
@@ -133,7 +133,7 @@ class Comparison {
           ? { type: 'serve', keys: [...KEYS] }
           : { type, id, number }
       case 'pass':
-        return { type, id, number, next: fresh(), lease, label: undefined }
+        return { type, id, number, next: fresh(), lease, wait: Math.max(wait, 1), label: undefined }
       case 'free':
         return { type, key: request?.claims[0]?.key ?? 'a', number }
       case 'revoke':

@@ -29,17 +29,18 @@ const sessionOf = (id: string): string => id.split('.')[0]!
 function enqueue(
   id: string,
   claims: Claim[],
-  { lease = LEASE, wait = true, label = undefined as string | undefined } = {},
+  { lease = LEASE, wait = Infinity, label = undefined as string | undefined } = {},
 ): Standing {
   return table.decide({ type: 'enqueue', id, session: sessionOf(id), claims, lease, wait, label }, now)
 }
-const claim = (id: string, lease = LEASE): Standing => table.decide({ type: 'claim', id, lease }, now)
+const claim = (id: string, lease = LEASE, wait = Infinity): Standing =>
+  table.decide({ type: 'claim', id, lease, wait }, now)
 const cancel = (id: string): undefined => table.decide({ type: 'cancel', id }, now)
 const renew = (id: string, number: number, lease = LEASE): boolean =>
   table.decide({ type: 'renew', id, number, lease }, now)
 const release = (id: string, number: number): boolean => table.decide({ type: 'release', id, number }, now)
 const pass = (id: string, number: number, next: string, lease = LEASE): Standing =>
-  table.decide({ type: 'pass', id, number, next, lease, label: undefined }, now)
+  table.decide({ type: 'pass', id, number, next, lease, wait: Infinity, label: undefined }, now)
 const downgrade = (id: string, number: number): boolean =>
   table.decide({ type: 'downgrade', id, number }, now)
 const free = (key: string, number: number): boolean => table.decide({ type: 'free', key, number }, now)
@@ -69,7 +70,7 @@ describe('enqueue', () => {
 
   test('a key that is held puts the request into the queue, or tells busy and leaves nothing', () => {
     enqueue('a.1', x('k'))
-    expect(enqueue('b.1', x('k'), { wait: false })).toEqual({ state: 'busy' })
+    expect(enqueue('b.1', x('k'), { wait: 0 })).toEqual({ state: 'busy' })
     expect(queue('k')).toBe('a held')
     expect(enqueue('b.2', x('k'))).toEqual({
       state: 'queued',
@@ -95,7 +96,7 @@ describe('enqueue', () => {
   test('nobody overtakes who waits for a key, also when the key is free', () => {
     enqueue('a.1', x('k'))
     enqueue('b.1', x('j', 'k'))
-    expect(enqueue('c.1', x('j'), { wait: false })).toEqual({ state: 'busy' })
+    expect(enqueue('c.1', x('j'), { wait: 0 })).toEqual({ state: 'busy' })
     expect(enqueue('c.2', x('j'))).toMatchObject({ state: 'queued', behind: ['b'] })
     expect(queue('j')).toBe('b waiting, c waiting')
   })
@@ -130,7 +131,7 @@ describe('enqueue', () => {
   test('a holder whose lease is over is dropped by whoever comes', () => {
     enqueue('a.1', x('k'))
     now = LEASE - 1
-    expect(enqueue('b.1', x('k'), { wait: false })).toEqual({ state: 'busy' })
+    expect(enqueue('b.1', x('k'), { wait: 0 })).toEqual({ state: 'busy' })
     now = LEASE
     expect(enqueue('b.2', x('k')).state).toBe('held')
     expect(told()).toEqual(['lost a.1'])
@@ -160,6 +161,23 @@ describe('enqueue', () => {
       behind: ['a', 'b'],
     })
     expect(enqueue('d.1', x('k'), { lease: 30 })).toMatchObject({ lookAgain: 20 })
+  })
+
+  test('an entry outlives the wait of its callers by a window, and is looked after by then if others came', () => {
+    enqueue('a.1', x('k'), { lease: 60_000 })
+    const wait = 300
+    expect(enqueue('b.1', x('k'), { wait })).toMatchObject({ lookAgain: wait + (CLAIM_WINDOW * 2) / 3 })
+    expect(enqueue('c.1', x('k'), { wait, lease: 60 })).toMatchObject({ lookAgain: 40 })
+    now = 60
+    expect(queue('k')).toBe('a held, b waiting')
+    now = wait + CLAIM_WINDOW - 1
+    expect(queue('k')).toBe('a held, b waiting')
+    now = wait + CLAIM_WINDOW
+    expect(queue('k')).toBe('a held')
+    // Its grant would have lasted for the lease.
+    enqueue('d.1', x('j'), { wait, lease: 9000 })
+    now += 8999
+    expect(queue('j')).toBe('d held')
   })
 
   test('a waiter watches all who hold what it waits for, whichever of them expires first', () => {
@@ -195,6 +213,18 @@ describe('claim', () => {
     expect(claim('b.1', 1000)).toMatchObject({ state: 'queued' })
     now = 1899
     expect(queue('k')).toBe('a held, b waiting')
+  })
+
+  test('a waiter that looks says anew how long it is waited for', () => {
+    enqueue('a.1', x('k'), { lease: 60_000 })
+    enqueue('b.1', x('k'), { wait: 300 })
+    now = 200
+    expect(claim('b.1', LEASE, 2000)).toMatchObject({ lookAgain: 2000 + (CLAIM_WINDOW * 2) / 3 })
+    now = 200 + 2000 + CLAIM_WINDOW - 1
+    expect(queue('k')).toBe('a held, b waiting')
+    expect(claim('b.1')).toMatchObject({ lookAgain: LEASE * (2 / 3) })
+    now += LEASE
+    expect(queue('k')).toBe('a held')
   })
 
   test('a look drops what has expired before it, and claims what it finds', () => {
