@@ -1,8 +1,8 @@
 import { systemClock } from '../../clock.js'
 import { UnavailableError } from '../../errors.js'
-import type { Address, Connect } from './clients/connection.js'
-import { DEFAULT_PATIENCE } from './clients/connection.js'
+import { DEFAULT_PATIENCE, type Address, type Connect } from './clients/connection.js'
 import { ioredisConnect } from './clients/ioredis-connection.js'
+import type { Login } from './clients/login.js'
 import { ServerLink } from './clients/server-link.js'
 import { RedisEngine } from './redis-engine.js'
 import { parseRedisUrl } from './redis-url.js'
@@ -15,8 +15,7 @@ export async function openRedis(url: string): Promise<RedisEngine> {
     listener =>
       new ServerLink({
         name,
-        connect: connect(addresses[0]!),
-        login,
+        connect: connect(addresses[0]!, login),
         listener,
         clock: systemClock,
         patience: DEFAULT_PATIENCE,
@@ -26,10 +25,10 @@ export async function openRedis(url: string): Promise<RedisEngine> {
   )
 }
 
-async function connectorOfPackage(): Promise<(address: Address) => Connect> {
+async function connectorOfPackage(): Promise<(address: Address, login: Login) => Connect> {
   try {
     const { Redis } = await import('ioredis')
-    return address => ioredisConnect(Redis, address)
+    return (address, login) => ioredisConnect(Redis, address, login)
   } catch (cause) {
     throw new UnavailableError('Redis needs a client package: npm install ioredis', { cause })
   }

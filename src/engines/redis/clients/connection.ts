@@ -26,11 +26,16 @@ export interface Connection {
   destroy(): void
 }
 
-/**
- * Makes a connection: settles when the server accepted it, rejects with what the client package said.
- * @param timeLimit for reaching the server: milliseconds
- */
-export type Connect = (listener: ConnectionListener, timeLimit: number) => Promise<Connection>
+/** What a try to connect is bound by. */
+export interface Attempt {
+  /** For reaching the server: milliseconds. */
+  readonly timeLimit: number
+  /** Aborted when nobody waits for the connection any more: then all that was begun is ended. */
+  readonly signal: AbortSignal
+}
+
+/** Makes a connection and logs it in; rejects with what the server or the client package said. */
+export type Connect = (listener: ConnectionListener, attempt: Attempt) => Promise<Connection>
 
 /** How patient a link is: milliseconds. */
 export interface Patience {

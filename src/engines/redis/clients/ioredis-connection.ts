@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
-import type { Address, Connect, Connection, ConnectionListener } from './connection.js'
+import type { Address, Attempt, Connect, Connection, ConnectionListener } from './connection.js'
+import { logIn, type Login } from './login.js'
 import { RedisReplyError, type Reply } from './redis-link.js'
 import { plainError, plainReply } from './reply.js'
 
@@ -10,7 +11,7 @@ export interface IoredisClient {
   connect(): Promise<void>
   disconnect(): void
   sendCommand(command: IoredisCommand): unknown
-  on(event: string, listener: (...args: never[]) => void): unknown
+  on(event: string, listener: (...args: unknown[]) => void): unknown
 }
 
 interface IoredisCommand {
@@ -24,7 +25,7 @@ export interface IoredisClass {
 }
 
 /** Makes clients do nothing of their own accord: no queue, no sending again, no connection after the first one. */
-const OBEDIENT = {
+export const OBEDIENT = {
   lazyConnect: true,
   retryStrategy: null,
   reconnectOnError: null,
@@ -44,19 +45,25 @@ const OBEDIENT = {
 }
 
 /** Connections that ioredis makes. They speak RESP2, in which all servers and both versions say the same. */
-export function ioredisConnect(Redis: IoredisClass, address: Address): Connect {
+export function ioredisConnect(Redis: IoredisClass, address: Address, login: Login): Connect {
   const place =
     'path' in address
       ? { path: address.path }
       : { host: address.host, port: address.port, ...(address.tls ? { tls: {} } : {}) }
-  return (listener, timeLimit) =>
-    connect(new Redis({ ...OBEDIENT, ...place, protocol: 2, connectTimeout: timeLimit }), Redis, listener)
+  return async (listener, attempt) => {
+    const options = { ...OBEDIENT, ...place, protocol: 2, connectTimeout: attempt.timeLimit }
+    const connection = await connectIoredis(new Redis(options), Redis, listener, attempt)
+    await logIn(connection, login)
+    return connection
+  }
 }
 
-async function connect(
+/** Connects a client that was made with {@link OBEDIENT}. */
+export async function connectIoredis(
   client: IoredisClient,
   Redis: IoredisClass,
   listener: ConnectionListener,
+  { signal }: Attempt,
 ): Promise<Connection> {
   let failure: unknown
   let isReady = false
@@ -66,12 +73,12 @@ async function connect(
     if (isReady) client.disconnect()
   })
   client.on('end', () => {
-    if (isReady) listener.lost(failure ?? new Error('The connection was closed'))
+    if (isReady) listener.lost(failure ?? new Error('the connection was closed'))
   })
+  signal.addEventListener('abort', () => client.disconnect())
   try {
     await client.connect()
   } catch (error) {
-    client.disconnect()
     throw failure ?? error
   }
   isReady = true
@@ -88,7 +95,8 @@ class IoredisConnection implements Connection {
   constructor(client: IoredisClient, Redis: IoredisClass, listener: ConnectionListener) {
     this.#client = client
     this.#Command = Redis.Command
-    const message = (channel: string, text: string): void => listener.message(channel, text)
+    const message = (channel: unknown, text: unknown): void =>
+      listener.message(channel as string, text as string)
     client.on('message', message)
     client.on('smessage', message)
     client.on('moved', () => {

@@ -13,7 +13,7 @@ export interface LastingConnectionParts {
   /** For messages: the address without passwords. */
   readonly name: string
   readonly connect: Connect
-  /** Makes a new connection ready: logs in, enters channels. A rejection ends the connection. */
+  /** Makes a new connection ready. A rejection ends the connection. */
   readonly prepare: (connection: Connection) => Promise<void>
   /** Told when a connection is ready, after the promise of {@link LastingConnection.connect} was settled. */
   readonly ready?: (isFirst: boolean) => void
@@ -22,12 +22,11 @@ export interface LastingConnectionParts {
   readonly patience: Patience
 }
 
-/** One try to get a connection. */
-interface Attempt {
+/** What came of a try to connect. */
+interface Opened {
   connection: Connection | undefined
-  /** It failed, or its connection is lost already. */
-  isOver: boolean
-  failure?: unknown
+  isLost: boolean
+  cause: unknown
 }
 
 /**
@@ -103,7 +102,7 @@ export class LastingConnection {
     this.#abandon?.()
     const connection = this.#connection
     this.#connection = undefined
-    this.#failure = new Error('The link was closed')
+    this.#failure = new Error('the link was closed')
     connection?.destroy()
   }
 
@@ -116,17 +115,53 @@ export class LastingConnection {
   }
 
   async #openOne(): Promise<void> {
-    const attempt: Attempt = { connection: undefined, isOver: false }
+    const attempt = new AbortController()
+    const opened: Opened = { connection: undefined, isLost: false, cause: undefined }
     try {
-      await this.#inTime(this.#tryOnce(attempt))
-      if (attempt.isOver) throw attempt.failure
+      await this.#inTime(this.#tryOnce(opened, attempt.signal))
+      // It may have been lost again in the very moment in which it became ready.
+      if (opened.isLost) throw opened.cause
     } catch (error) {
-      attempt.isOver = true
-      attempt.connection?.destroy()
+      attempt.abort()
       this.#failure = error
+      if (this.#epoch > 0) this.#reconnect()
       throw this.#notConnected()
     }
-    const connection = attempt.connection!
+    this.#begin(opened.connection!)
+  }
+
+  async #tryOnce(opened: Opened, signal: AbortSignal): Promise<void> {
+    const { connect, message, patience, prepare } = this.#parts
+    const listener = {
+      lost: (cause: unknown): void => {
+        opened.isLost = true
+        opened.cause = cause
+        if (opened.connection !== undefined) this.#lost(opened.connection, cause)
+      },
+      message: (channel: string, text: string): void => message?.(channel, text),
+    }
+    opened.connection = await connect(listener, { timeLimit: patience.connect, signal })
+    await prepare(opened.connection)
+  }
+
+  /** Settles as `work` does, or rejects when that takes longer than a connection may take or the link is closed. */
+  async #inTime<Result>(work: Promise<Result>): Promise<Result> {
+    const { clock, patience } = this.#parts
+    let timer: Timer | undefined
+    const end = new Promise<never>((_, reject) => {
+      const late = (): void => reject(new Error(`not ready within ${patience.connect} ms`))
+      timer = clock.after(patience.connect, late, true)
+      this.#abandon = () => reject(new Error('the link was closed'))
+    })
+    try {
+      return await Promise.race([work, end])
+    } finally {
+      timer?.cancel()
+      this.#abandon = undefined
+    }
+  }
+
+  #begin(connection: Connection): void {
     const isFirst = this.#epoch++ === 0
     this.#attempts = 0
     this.#connection = connection
@@ -134,44 +169,8 @@ export class LastingConnection {
     this.#parts.ready?.(isFirst)
   }
 
-  async #tryOnce(attempt: Attempt): Promise<void> {
-    const { connect, message, patience, prepare } = this.#parts
-    const connection = await connect(
-      {
-        lost: cause => {
-          attempt.isOver = true
-          attempt.failure = cause
-          this.#lost(attempt.connection, cause)
-        },
-        message: (channel, text) => message?.(channel, text),
-      },
-      patience.connect,
-    )
-    attempt.connection = connection
-    // It took too long, and nobody waits for it any more.
-    if (attempt.isOver) connection.destroy()
-    else await prepare(connection)
-  }
-
-  /** Settles as `work` does, or rejects when that takes longer than a connection may take or the link is closed. */
-  async #inTime(work: Promise<void>): Promise<void> {
-    const { clock, patience } = this.#parts
-    let timer: Timer | undefined
-    const end = new Promise<never>((_, reject) => {
-      const late = (): void => reject(new Error(`not ready within ${patience.connect} ms`))
-      timer = clock.after(patience.connect, late, true)
-      this.#abandon = () => reject(new Error('The link was closed'))
-    })
-    try {
-      await Promise.race([work, end])
-    } finally {
-      timer?.cancel()
-      this.#abandon = undefined
-    }
-  }
-
-  #lost(connection: Connection | undefined, cause: unknown): void {
-    if (connection === undefined || this.#connection !== connection) return
+  #lost(connection: Connection, cause: unknown): void {
+    if (this.#connection !== connection) return
     this.#connection = undefined
     this.#failure = cause
     this.#reconnect()
@@ -185,7 +184,7 @@ export class LastingConnection {
     this.#retry = this.#parts.clock.after(
       delay,
       () => {
-        this.#open().catch(() => this.#reconnect())
+        this.#open().catch(() => undefined)
       },
       false,
     )

@@ -8,14 +8,13 @@ export interface Login {
 }
 
 /**
- * Logs a new connection in and sees whether the server serves: rejects when the password is wrong, the database unknown,
- * or the server still loads its data. It is done here and not by the client packages, because some of these go on
- * after a refusal.
+ * Logs a new connection in: rejects when the password is wrong or the database unknown. For client packages that would
+ * go on after a refusal.
  */
 export async function logIn(connection: Connection, { username, password, database }: Login): Promise<void> {
   const steps: string[][] = []
-  if (password !== undefined) steps.push(username ? ['AUTH', username, password] : ['AUTH', password])
+  if (password !== undefined)
+    steps.push(username === undefined ? ['AUTH', password] : ['AUTH', username, password])
   if (database !== 0) steps.push(['SELECT', String(database)])
-  steps.push(['PING'])
   await Promise.all(steps.map(step => connection.send(step)))
 }

@@ -1,7 +1,6 @@
 import type { Clock } from '../../../clock.js'
 import type { Connect, Connection, Patience } from './connection.js'
 import { LastingConnection } from './lasting-connection.js'
-import { logIn, type Login } from './login.js'
 import type { LinkListener, RedisLink, Reply } from './redis-link.js'
 import { Subscriptions } from './subscriptions.js'
 
@@ -9,7 +8,6 @@ import { Subscriptions } from './subscriptions.js'
 export interface ServerLinkParts {
   readonly name: string
   readonly connect: Connect
-  readonly login: Login
   readonly listener: LinkListener
   readonly clock: Clock
   readonly patience: Patience
@@ -22,11 +20,10 @@ export class ServerLink implements RedisLink {
   readonly #commands: LastingConnection
   readonly #subscriptions: Subscriptions
 
-  constructor({ name, connect, login, listener, clock, patience }: ServerLinkParts) {
+  constructor({ name, connect, listener, clock, patience }: ServerLinkParts) {
     this.name = name
-    const prepare = (connection: Connection): Promise<void> => logIn(connection, login)
-    const shared = { name, connect, prepare, clock, patience }
-    this.#commands = new LastingConnection(shared)
+    const shared = { name, connect, clock, patience }
+    this.#commands = new LastingConnection({ ...shared, prepare: seeThatItServes })
     this.#subscriptions = new Subscriptions({ ...shared, sharded: false, listener })
   }
 
@@ -58,4 +55,9 @@ export class ServerLink implements RedisLink {
     this.#commands.close()
     this.#subscriptions.close()
   }
+}
+
+/** Rejects when the server wants a password, still loads its data, or has lost its master. */
+export async function seeThatItServes(connection: Connection): Promise<void> {
+  await connection.send(['PING'])
 }

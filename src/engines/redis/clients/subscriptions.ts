@@ -7,8 +7,6 @@ import type { LinkListener } from './redis-link.js'
 export interface SubscriptionsParts {
   readonly name: string
   readonly connect: Connect
-  /** Logs a new connection in. */
-  readonly prepare: (connection: Connection) => Promise<void>
   /** Whether the channels are sharded ones. */
   readonly sharded: boolean
   readonly listener: LinkListener
@@ -72,7 +70,6 @@ export class Subscriptions {
   }
 
   async #prepare(connection: Connection): Promise<void> {
-    await this.#parts.prepare(connection)
     await Promise.all(
       [...this.#channels.keys()].map(channel => connection.subscribe(channel, this.#parts.sharded)),
     )

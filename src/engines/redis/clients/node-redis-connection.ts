@@ -1,0 +1,154 @@
+import type { Address, Attempt, Connect, Connection, ConnectionListener } from './connection.js'
+import type { Login } from './login.js'
+import type { Reply } from './redis-link.js'
+import { plainError, plainReply } from './reply.js'
+
+type OnMessage = (text: string, channel: string) => void
+
+/** What is used of a client of node-redis, the same in versions 5 and 6. */
+export interface NodeRedisClient {
+  readonly isOpen: boolean
+  readonly isReady: boolean
+  connect(): Promise<unknown>
+  destroy(): void
+  ref(): void
+  unref(): void
+  sendCommand(args: readonly string[], options?: object): Promise<unknown>
+  subscribe(channel: string, listener: OnMessage): Promise<unknown>
+  unsubscribe(channel: string): Promise<unknown>
+  sSubscribe(channel: string, listener: OnMessage): Promise<unknown>
+  sUnsubscribe(channel: string): Promise<unknown>
+  on(event: string, listener: (...args: unknown[]) => void): unknown
+}
+
+/** `createClient`, as the package exports it. */
+export type CreateNodeRedisClient = (options: object) => NodeRedisClient
+
+/** What overrides the options of a client, so that it does nothing of its own accord. */
+export const OBEDIENT = {
+  disableOfflineQueue: true,
+  disableClientInfo: true,
+  maintNotifications: 'disabled',
+  pingInterval: 0,
+  commandsQueueMaxLength: undefined,
+  clientSideCache: undefined,
+  emitInvalidate: undefined,
+  commandOptions: undefined,
+} as const
+
+/** What overrides the options of its socket. */
+export function obedientSocket({ timeLimit }: Attempt): object {
+  return {
+    connectTimeout: timeLimit,
+    socketTimeout: undefined,
+    keepAlive: true,
+    keepAliveInitialDelay: 10_000,
+    // The client is destroyed as soon as it reports an error. Refusing to reconnect would make it forget itself
+    // half-way: what it registers of itself for metrics would stay.
+    reconnectStrategy: () => 1,
+  }
+}
+
+/** How each command is sent: version 6 would start a timer for each, and both would follow the caller's wishes. */
+export const SEND_OPTIONS = {
+  timeout: undefined,
+  asap: undefined,
+  abortSignal: undefined,
+  // Maps and sets (37, 126) as lists, doubles (44) as text: what RESP2 says. Everything else in its plain form.
+  typeMapping: { 37: Array, 126: Array, 44: String },
+}
+
+/** Connections that node-redis makes. They speak RESP2, as those of ioredis do. */
+export function nodeRedisConnect(
+  createClient: CreateNodeRedisClient,
+  address: Address,
+  { username, password, database }: Login,
+): Connect {
+  const place = 'path' in address ? { path: address.path } : address
+  return (listener, attempt) =>
+    connectNodeRedis(
+      createClient({
+        ...OBEDIENT,
+        RESP: 2,
+        username,
+        password,
+        database,
+        socket: { ...place, ...obedientSocket(attempt) },
+      }),
+      listener,
+      attempt,
+    )
+}
+
+/** Connects a client that was made with {@link OBEDIENT} and {@link obedientSocket}. */
+export function connectNodeRedis(
+  client: NodeRedisClient,
+  listener: ConnectionListener,
+  { signal }: Attempt,
+): Promise<Connection> {
+  return new Promise((resolve, reject) => {
+    let isReady = false
+    let isOver = false
+    const end = (cause: unknown): void => {
+      if (isOver) return
+      isOver = true
+      if (client.isOpen) client.destroy()
+      if (isReady) listener.lost(cause)
+      else reject(cause)
+    }
+    client.on('error', end)
+    client.on('end', () => end(new Error('the connection was closed')))
+    client.on('sharded-channel-moved', () => end(new Error('The slot of a channel has moved')))
+    signal.addEventListener('abort', () => end(new Error('nobody waits for it any more')))
+    client.on('ready', () => {
+      isReady = true
+      resolve(new NodeRedisConnection(client, listener))
+    })
+    client.connect().catch(end)
+  })
+}
+
+class NodeRedisConnection implements Connection {
+  readonly #client: NodeRedisClient
+  readonly #message: OnMessage
+
+  constructor(client: NodeRedisClient, listener: ConnectionListener) {
+    this.#client = client
+    this.#message = (text, channel) => listener.message(channel, text)
+  }
+
+  async send(args: readonly string[]): Promise<Reply> {
+    try {
+      return plainReply(await this.#client.sendCommand(args, SEND_OPTIONS))
+    } catch (error) {
+      throw plainError(error)
+    }
+  }
+
+  async subscribe(channel: string, sharded: boolean): Promise<void> {
+    try {
+      if (sharded) await this.#client.sSubscribe(channel, this.#message)
+      else await this.#client.subscribe(channel, this.#message)
+    } catch (error) {
+      throw plainError(error)
+    }
+  }
+
+  async unsubscribe(channel: string, sharded: boolean): Promise<void> {
+    try {
+      if (sharded) await this.#client.sUnsubscribe(channel)
+      else await this.#client.unsubscribe(channel)
+    } catch (error) {
+      throw plainError(error)
+    }
+  }
+
+  keepAlive(wanted: boolean): void {
+    if (wanted) this.#client.ref()
+    else this.#client.unref()
+  }
+
+  destroy(): void {
+    if (this.#client.isOpen) this.#client.destroy()
+  }
+}
