@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { IndeterminateError, LostError } from '../../src/errors.js'
 import { boxesOf } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
-import { locks, pause, queued, soFar, until } from './time.js'
+import { locks, pause, queued, until } from './time.js'
 
 /** P7: releasing, renewing or retrying a release never touches anybody else's grant. */
 export function release(fixture: EngineFixture): void {
