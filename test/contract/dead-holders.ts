@@ -166,7 +166,7 @@ export function deadHolders(fixture: EngineFixture): void {
       async () => {
         const [one, other] = await boxes.pair()
         const held = await one.mutex('waited').acquire()
-        const child = startChild('holder', boxes.place.url)
+        const child = startChild('holder', boxes.place.url, '3s')
         await child.printed('holding')
         await queued(one, 'waited', 1)
         const freed = other.mutex('held').acquire()
@@ -185,7 +185,7 @@ export function deadHolders(fixture: EngineFixture): void {
 
     test.runIf(processes)('a stopped process is not dead before its lease is over', async () => {
       const one = await boxes.open()
-      const child = startChild('holder', boxes.place.url)
+      const child = startChild('holder', boxes.place.url, '3s')
       await child.printed('holding')
       child.kill('SIGSTOP')
       await pause(1000)

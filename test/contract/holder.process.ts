@@ -2,7 +2,8 @@
 import { open } from 'signalbox'
 
 const box = await open(process.argv[2]!)
-await box.mutex('held').acquire()
-const waiting = box.mutex('waited').acquire()
+const options = { lease: process.argv[3] ?? '30s' }
+await box.mutex('held').acquire(options)
+const waiting = box.mutex('waited').acquire(options)
 console.log('holding')
 await waiting

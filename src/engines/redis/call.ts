@@ -82,9 +82,9 @@ export class CallArguments {
     }
   }
 
-  /** Adds an operator's release of a grant, of which the caller has found out all claims. */
-  addFree(id: string, number: number, claims: readonly Claim[]): void {
-    this.args.push('free', id, String(number))
+  /** Adds that a request is taken from whoever has it; a number other than 0 is the one that its grant must have. */
+  addTake(id: string, number: number, claims: readonly Claim[]): void {
+    this.args.push('take', id, String(number))
     this.#claims(claims)
   }
 

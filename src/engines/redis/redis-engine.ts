@@ -506,7 +506,7 @@ export class RedisEngine implements Engine {
 
   async #take(group: Group, id: string, number: number, claims: readonly Claim[]): Promise<boolean> {
     const call = this.#arguments(group)
-    call.addFree(id, number, claims)
+    call.addTake(id, number, claims)
     const [answer, hints] = (await this.#evaluate(group, call)) as readonly Reply[]
     for (const hint of hints as readonly string[]) this.#hint(hint)
     return answer === 1
@@ -525,9 +525,7 @@ export class RedisEngine implements Engine {
     }
     for (const { key, held } of await this.#heldKeys('')) add(held.id, { key, mode: 'exclusive' })
     await Promise.all(
-      [...byId].map(([id, claims]) =>
-        this.#send(this.#groupOf(claims.map(({ key }) => key)), { type: 'cancel', id }, claims, ''),
-      ),
+      [...byId].map(([id, claims]) => this.#take(this.#groupOf(claims.map(({ key }) => key)), id, 0, claims)),
     )
     return byId.size
   }

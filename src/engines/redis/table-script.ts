@@ -576,14 +576,14 @@ function operations.release()
   end
 end
 
--- The release of an operator, who has to say by what claims it is held.
-function operations.free()
-  local id = ARGV[position]
-  local release = operations.release()
+-- Takes a request away from whoever has it. A number other than 0 is the one that its grant must have.
+function operations.take()
+  local id, granted, claims = word(), amount(), readClaims()
   return function()
-    local done = release()
-    if done == 1 then tell('lost', id) end
-    return done
+    if granted > 0 and not holding(id, granted, claims) then return 0 end
+    remove(id, granted > 0 and granted or nil, claims)
+    tell('lost', id)
+    return 1
   end
 end
 

@@ -1,0 +1,4 @@
+import { redis } from './redis-fixture.js'
+import { contractSuite } from './suite.js'
+
+contractSuite(redis)
