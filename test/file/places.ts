@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach } from 'vitest'
+import { loadSqlite, type Connection } from '../../src/engines/file/driver.js'
 import { open, type Box } from '../../src/index.js'
 import { RemoteBox } from './remote-box.js'
 
@@ -10,9 +11,17 @@ export class Place {
   readonly folder = mkdtempSync(join(tmpdir(), 'signalbox-file-'))
   readonly #boxes: Box[] = []
   readonly #remote: RemoteBox[] = []
+  readonly #connections: Connection[] = []
 
   get url(): string {
     return `file:${this.folder}`
+  }
+
+  /** A connection to the database, to look into it. */
+  async connection(): Promise<Connection> {
+    const connection = (await loadSqlite()).open(join(this.folder, 'signalbox.db'))
+    this.#connections.push(connection)
+    return connection
   }
 
   async box(query = ''): Promise<Box> {
@@ -40,6 +49,7 @@ export class Place {
   async end(): Promise<void> {
     // Killing also ends one that is stopped.
     await Promise.all(this.#remote.map(box => box.kill()))
+    for (const connection of this.#connections) connection.close()
     await Promise.all(this.#boxes.map(box => box.close()))
     rmSync(this.folder, { recursive: true, force: true })
   }

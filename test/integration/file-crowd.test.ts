@@ -1,0 +1,57 @@
+import { expect, test } from 'vitest'
+import { locks, queued } from '../contract/time.js'
+import { place } from '../file/places.js'
+import type { RemoteBox } from '../file/remote-box.js'
+import { storm } from '../file/storm.js'
+
+test('a crowd that waits for a moment only leaves no heap of work behind and lets others through', async () => {
+  const here = place()
+  const box = await here.box()
+  const result = await storm({
+    box,
+    folder: here.folder,
+    processes: 4,
+    tasks: 300,
+    wait: 10,
+    duration: 4000,
+  })
+  expect(result.gaveUp).toBeGreaterThan(1000)
+  expect(result.visits).toBeGreaterThan(5)
+  expect(result.longestWait).toBeLessThan(1500)
+  expect(result.latest).toBeLessThan(3000)
+  // What they had asked for and given up need not be worked off.
+  expect(result.ending).toBeLessThan(4000)
+  expect(await locks(box)).toEqual([])
+})
+
+test('what a stopped process has waited for holds others up for no longer than it would have waited', async () => {
+  const here = place()
+  const watcher = await here.box()
+  const [holder, stopped, waiter] = (await here.processes(3)) as [RemoteBox, RemoteBox, RemoteBox]
+  await holder.mutex('it', ['a'])
+  const wait = 600
+  for (let index = 0; index < 20; index++)
+    void stopped.mutex(`${index}`, ['a', `b${index}`], { wait, lease: 60_000 }).catch(() => undefined)
+  await queued(watcher, 'a', 20)
+  stopped.freeze()
+  const waiting = waiter.mutex('it', ['a'])
+  await queued(watcher, 'a', 21)
+  const released = await holder.release('it')
+  // Each of the twenty is good for a window of a second if it is reserved for.
+  expect((await waiting).at - released).toBeLessThan(wait + 5000)
+})
+
+test('a wait that ends before the database is free has asked for nothing', async () => {
+  const here = place()
+  const box = await here.box()
+  const connection = await here.connection()
+  const counter = (): unknown => connection.prepare(`select queue from queues where key = ''`).get()![0]
+  const before = counter()
+  expect(connection.begin()).toBe(true)
+  const waits = Array.from({ length: 50 }, (_, index) => box.mutex(`key ${index}`).acquire({ wait: 20 }))
+  for (const wait of waits) await expect(wait).rejects.toMatchObject({ code: 'TIMED_OUT' })
+  connection.exec('rollback')
+  await (await box.mutex('other').acquire()).release()
+  // One number for the place in the queue, one for the grant.
+  expect(Number(counter()) - Number(before)).toBe(2)
+})
