@@ -5,21 +5,20 @@ import { pathToFileURL } from 'node:url'
 import { expect } from 'vitest'
 import { fileGuarantees } from '../../src/engines/file/guarantees.js'
 import { openFile } from '../../src/engines/file/open.js'
+import { open as openBox } from '../../src/open.js'
+import { StoppedWriter } from '../file/stopped-writer.js'
 import type { EngineFixture } from './fixture.js'
 import { afterPowerCut } from './power-cut.js'
+import { pause, soFar } from './time.js'
 
 function fixture(durable: boolean): EngineFixture {
   return {
     name: durable ? 'file' : 'file, not durable',
     guarantees: fileGuarantees(durable),
-    weaknesses: durable
-      ? {}
-      : {
-          async P13() {
-            expect(await afterPowerCut('')).toBe('newest')
-            expect(await afterPowerCut('?durable=false')).toBe('older')
-          },
-        },
+    weaknesses: {
+      P9: heldUpByStopped,
+      ...(durable ? {} : { P13: lostInPowerCut }),
+    },
     async start() {
       const folder = await mkdtemp(join(tmpdir(), 'signalbox-'))
       const url = `file:${pathToFileURL(folder).pathname}${durable ? '' : '?durable=false'}`
@@ -30,6 +29,29 @@ function fixture(durable: boolean): EngineFixture {
       }
     },
   }
+}
+
+/** A process that is stopped in the middle of a transaction holds up everybody, whatever key they want. */
+async function heldUpByStopped(): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'signalbox-'))
+  const box = await openBox(`file:${folder}`)
+  const stopped = await StoppedWriter.start(folder)
+  try {
+    const asked = box.mutex('key').acquire()
+    await pause(1200)
+    expect(await soFar(asked)).toBe('pending')
+    stopped.goOn()
+    await (await asked).release()
+  } finally {
+    await stopped.kill()
+    await box.close()
+    await rm(folder, { recursive: true })
+  }
+}
+
+async function lostInPowerCut(): Promise<void> {
+  expect(await afterPowerCut('')).toBe('newest')
+  expect(await afterPowerCut('?durable=false')).toBe('older')
 }
 
 /** The file engine, in a folder of its own for each test. */

@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest'
+import { UnavailableError } from '../../src/errors.js'
+import { pause, soFar, timed } from '../contract/time.js'
+import { place } from '../file/places.js'
+import { StoppedWriter } from '../file/stopped-writer.js'
+
+test('whoever waits for a process that is stopped in the middle of a transaction is refused after 10 s', async () => {
+  const here = place()
+  const box = await here.box()
+  const store = box.store('s')
+  await store.put('key', 'before')
+  const stopped = await StoppedWriter.start(here.folder)
+  try {
+    const took = await timed(async () => {
+      const asked = [
+        box.mutex('key').acquire(),
+        store.put('key', 'meanwhile'),
+        box.mutex('other').tryAcquire(),
+      ]
+      for (const outcome of await Promise.allSettled(asked)) {
+        const reason = (outcome as PromiseRejectedResult).reason as unknown
+        expect(reason).toBeInstanceOf(UnavailableError)
+        expect(reason).toMatchObject({ message: expect.stringContaining('another process held') as string })
+      }
+    })
+    expect(took).toBeGreaterThan(9_900)
+    expect(took).toBeLessThan(20_000)
+    // Values are read without it.
+    expect(await store.get('key')).toMatchObject({ value: 'before' })
+    const asked = box.mutex('key').acquire()
+    await pause(500)
+    expect(await soFar(asked)).toBe('pending')
+    await stopped.kill()
+    await (await asked).release()
+    await store.put('key', 'after')
+  } finally {
+    await stopped.kill()
+  }
+})
