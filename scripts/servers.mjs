@@ -5,14 +5,18 @@ import { delimiter, join } from 'node:path'
 import { SetupError } from './setup-error.mjs'
 
 /**
- * The Debian package of each program.
+ * The Debian packages of each program.
  * @type {ReadonlyMap<string, string>}
  */
-const packageOf = new Map([['redis-server', 'redis-server']])
+const packageOf = new Map([
+  ['redis-server', 'redis-server'],
+  // For what is preloaded into a server to set its clock.
+  ['gcc', 'gcc libc6-dev'],
+])
 
 /** @returns {string[]} the Debian packages whose program is not on the PATH */
 export function missingServers() {
-  return [...packageOf].filter(([program]) => !isOnPath(program)).map(([, name]) => name)
+  return [...packageOf].filter(([program]) => !isOnPath(program)).flatMap(([, names]) => names.split(' '))
 }
 
 /**

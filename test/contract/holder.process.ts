@@ -1,8 +1,8 @@
 /** Holds one key and waits for another until it is killed. */
-import { open } from 'signalbox'
+import { open, type Duration } from 'signalbox'
 
 const box = await open(process.argv[2]!)
-const options = { lease: process.argv[3] ?? '30s' }
+const options = { lease: process.argv[3] as Duration }
 await box.mutex('held').acquire(options)
 const waiting = box.mutex('waited').acquire(options)
 console.log('holding')

@@ -1,3 +1,4 @@
+import type { FakeClock } from './fake-clock.js'
 import { freePort } from './free-port.js'
 import { reapedFolder } from './reaper.js'
 import { RedisConnection, type RedisAddress, type RedisAnswer } from './redis-connection.js'
@@ -10,6 +11,8 @@ export interface RedisServerOptions {
   readonly sentinel?: boolean
   /** Serves TLS on its port instead of plain TCP; the certificate files are among the lines of `config`. */
   readonly tls?: boolean
+  /** Whose time the server takes for the real one. */
+  readonly clock?: FakeClock
 }
 
 /** A real `redis-server` on a free port of 127.0.0.1, in a folder of its own, without persistence. */
@@ -27,7 +30,7 @@ export class RedisServer {
   constructor(
     port: number,
     folder: string,
-    { config = [], sentinel = false, tls = false }: RedisServerOptions,
+    { config = [], sentinel = false, tls = false, clock }: RedisServerOptions,
   ) {
     this.port = port
     this.url = `${tls ? 'rediss' : 'redis'}://127.0.0.1:${port}`
@@ -47,6 +50,7 @@ export class RedisServer {
       // A Sentinel keeps what it learns in its file.
       argv: ['redis.conf', ...(sentinel ? ['--sentinel'] : [])],
       folder,
+      environment: clock?.environment ?? {},
       files: { 'redis.conf': `${lines.join('\n')}\n` },
       debianPackage: 'redis-server',
       answers: () => this.#ping(),

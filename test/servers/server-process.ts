@@ -8,6 +8,8 @@ export interface ServerCommand {
   readonly program: string
   readonly argv: readonly string[]
   readonly folder: string
+  /** Added to the environment of this process. */
+  readonly environment?: Readonly<Record<string, string>>
   /** Written into the folder when the server is made, by name. */
   readonly files: Readonly<Record<string, string>>
   /** What to install when the program is missing. */
@@ -49,10 +51,15 @@ export class ServerProcess {
    */
   async start(): Promise<void> {
     if (this.isRunning) throw new Error(`${this.#command.program} runs already`)
-    const { program, argv, folder, debianPackage, answers } = this.#command
+    const { program, argv, folder, environment, debianPackage, answers } = this.#command
     this.#printed = ''
     // A group of its own: an interrupt at the terminal ends the tests, and these then end their servers.
-    const child = spawn(program, argv, { cwd: folder, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+    const child = spawn(program, argv, {
+      cwd: folder,
+      detached: true,
+      env: { ...process.env, ...environment },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
     await new Promise<void>((resolve, reject) => {
       child.once('spawn', resolve)
       child.once('error', (error: NodeJS.ErrnoException) => {
