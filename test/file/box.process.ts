@@ -1,5 +1,6 @@
 import { parentPort } from 'node:worker_threads'
 import { systemClock } from '../../src/clock.js'
+import { loadSqlite } from '../../src/engines/file/driver.js'
 import { open, type Box, type LockOptions, type LockReport } from '../../src/index.js'
 import type { Claim } from '../../src/locks/claim.js'
 import type { WriteGrant } from '../../src/locks/grant.js'
@@ -45,6 +46,14 @@ function held(name: string): WriteGrant {
 
 /** What a box in a process or thread of its own can be told to do. */
 const verbs = {
+  /** Goes on as another user, for good. What a user without rights may not read has to be loaded before. */
+  async become(user: number): Promise<void> {
+    await loadSqlite()
+    await import('../../src/engines/file/open.js')
+    process.setgroups!([])
+    process.setgid!(user)
+    process.setuid!(user)
+  },
   async open(url: string): Promise<string> {
     box = await open(url)
     return box.session
@@ -115,6 +124,27 @@ const verbs = {
         { lease },
       )
     return applied
+  },
+  /** Counts a value up, over and over; gives how often that was told done, and what the other answers were. */
+  async count(store: string, key: string, duration: number): Promise<{ done: number; failures: string[] }> {
+    const end = systemClock.now() + duration
+    let done = 0
+    const failures: string[] = []
+    while (systemClock.now() < end) {
+      try {
+        await opened()
+          .store(store)
+          .transaction([key], transaction => transaction.put(key, (transaction.get<number>(key) ?? 0) + 1), {
+            wait: 1000,
+            lease: 2000,
+          })
+        done++
+      } catch (error) {
+        failures.push(String((error as { code?: unknown }).code))
+        await new Promise(resolve => setTimeout(resolve, 2))
+      }
+    }
+    return { done, failures }
   },
   async revoke(session: string): Promise<number> {
     return opened().revoke(session)

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach } from 'vitest'
 import { loadSqlite, type Connection } from '../../src/engines/file/driver.js'
 import { open, type Box } from '../../src/index.js'
-import { RemoteBox } from './remote-box.js'
+import { RemoteBox, type Start } from './remote-box.js'
 
 /** A folder for one test, with boxes on it in this process, in others and in threads; all end with the test. */
 export class Place {
@@ -30,8 +30,9 @@ export class Place {
     return box
   }
 
-  async process(): Promise<RemoteBox> {
-    const box = await RemoteBox.inProcess(this.url)
+  /** @param url of the box; by default it is opened on the folder. */
+  async process(url = this.url, start?: Start): Promise<RemoteBox> {
+    const box = await RemoteBox.inProcess(url, start)
     this.#remote.push(box)
     return box
   }

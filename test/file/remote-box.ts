@@ -17,6 +17,16 @@ class RemoteError extends Error {
   }
 }
 
+/** How a process is started. */
+export interface Start {
+  /** A command with its arguments that runs another one: `nsenter ...`. */
+  readonly enter?: readonly string[]
+  /** The user, by number, as whom it opens the box; only root may choose. */
+  readonly user?: number | undefined
+  /** Its working directory. */
+  readonly cwd?: string
+}
+
 /** A box in a process, or in a thread, of its own. */
 export class RemoteBox {
   /** The session id of its box. */
@@ -40,13 +50,18 @@ export class RemoteBox {
   }
 
   /** Starts a process and opens a box in it. */
-  static async inProcess(url: string): Promise<RemoteBox> {
+  static async inProcess(url: string, { enter = [], user, cwd }: Start = {}): Promise<RemoteBox> {
+    const [execPath, ...execArgv] = [...enter, process.execPath]
     const child = fork(builtProgram('test/file/box.process.js'), [], {
       serialization: 'advanced',
-      execArgv: [],
+      execPath,
+      execArgv,
+      ...(cwd === undefined ? {} : { cwd }),
       stdio: ['ignore', 2, 2, 'ipc'],
     })
-    return RemoteBox.#opened(new RemoteBox(child), url)
+    const box = new RemoteBox(child)
+    if (user !== undefined) await box.call('become', user)
+    return RemoteBox.#opened(box, url)
   }
 
   /** Starts a worker thread of this process and opens a box in it. */
@@ -55,8 +70,13 @@ export class RemoteBox {
   }
 
   static async #opened(box: RemoteBox, url: string): Promise<RemoteBox> {
-    box.session = await box.call('open', url)
-    return box
+    try {
+      box.session = await box.call('open', url)
+      return box
+    } catch (error) {
+      await box.kill()
+      throw error
+    }
   }
 
   get pid(): number {

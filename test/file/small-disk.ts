@@ -1,0 +1,84 @@
+import { execFileSync, spawn, spawnSync, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach } from 'vitest'
+
+/**
+ * A file system of a few megabytes, which can be filled. Only processes that are started with `enter` see it: it is in a
+ * mount namespace of its own, which ends with the test, however that ends.
+ */
+export class SmallDisk {
+  /** Where it is, for those processes. */
+  readonly folder = mkdtempSync(join(tmpdir(), 'signalbox-disk-'))
+  readonly #keeper: ChildProcess
+  readonly #alone: boolean
+
+  /** @param size as mount takes it: `4m`. */
+  constructor(size: string) {
+    // Whoever is not root may be it in a namespace of users.
+    this.#alone = process.getuid!() !== 0
+    const command = 'mount -t tmpfs -o size="$1" none "$0" && echo mounted && exec cat'
+    const namespaces = [...(this.#alone ? ['--user', '--map-root-user'] : []), '--mount']
+    this.#keeper = spawn('unshare', [...namespaces, 'sh', '-c', command, this.folder, size], {
+      stdio: ['pipe', 'pipe', 'pipe'],
+    })
+  }
+
+  /** @throws Error with what the system said when it can't be mounted. */
+  async mounted(): Promise<void> {
+    let complaint = ''
+    this.#keeper.stderr!.on('data', (text: Buffer) => (complaint += text.toString()))
+    const failed = once(this.#keeper, 'close').then(() => {
+      throw new Error(`this test needs a file system of its own, and none can be mounted here: ${complaint}`)
+    })
+    await Promise.race([once(this.#keeper.stdout!, 'data'), failed])
+    failed.catch(() => undefined)
+  }
+
+  /** What a process is started with to see it. */
+  get enter(): string[] {
+    const user = this.#alone ? ['--user', '--preserve-credentials'] : []
+    return ['nsenter', `--target=${String(this.#keeper.pid)}`, ...user, '--mount']
+  }
+
+  /** Leaves no byte free. */
+  fill(): void {
+    const [command, ...argv] = this.enter
+    // It ends with an error: that the disk is full.
+    spawnSync(command!, [...argv, 'sh', '-c', 'cat /dev/zero >> "$0/filler"', this.folder])
+  }
+
+  /** Makes room, by so many bytes or as much as there was. */
+  free(bytes?: number): void {
+    if (bytes === undefined) this.run('rm', `${this.folder}/filler`)
+    else this.run('truncate', `--size=-${bytes}`, `${this.folder}/filler`)
+  }
+
+  /** Runs a command that sees it. */
+  run(...argv: string[]): void {
+    const [command, ...rest] = [...this.enter, ...argv]
+    execFileSync(command!, rest)
+  }
+
+  async end(): Promise<void> {
+    this.#keeper.kill('SIGKILL')
+    if (this.#keeper.exitCode === null && this.#keeper.signalCode === null) await once(this.#keeper, 'exit')
+    rmSync(this.folder, { recursive: true })
+  }
+}
+
+const disks: SmallDisk[] = []
+
+/** A small disk that ends with the test. */
+export async function smallDisk(size: string): Promise<SmallDisk> {
+  const disk = new SmallDisk(size)
+  disks.push(disk)
+  await disk.mounted()
+  return disk
+}
+
+afterEach(async () => {
+  for (const disk of disks.splice(0)) await disk.end()
+})
