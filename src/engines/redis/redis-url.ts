@@ -1,20 +1,22 @@
 import { InvalidArgumentError, shown } from '../../errors.js'
-import type { Address } from './clients/connection.js'
+import type { Address, NetworkAddress } from './clients/connection.js'
 import type { Login } from './clients/login.js'
 import { redisOptions, type RedisOptions } from './redis-options.js'
 
 /** What a URL of one of the schemes of {@link REDIS_SCHEMES} means. */
 export interface RedisPlace {
-  readonly kind: 'server' | 'sentinel' | 'cluster'
   /** For messages: the URL without user, password and query. */
   readonly name: string
-  /** The server, the Sentinels, or some nodes of the cluster. */
-  readonly addresses: readonly Address[]
-  /** What the Sentinels call the master. */
-  readonly masterName: string
+  readonly server: RedisServerPlace
   readonly login: Login
   readonly options: Required<RedisOptions>
 }
+
+/** Where the server is, or who knows. */
+export type RedisServerPlace =
+  | { readonly kind: 'server'; readonly address: Address }
+  | { readonly kind: 'sentinel'; readonly sentinels: readonly NetworkAddress[]; readonly masterName: string }
+  | { readonly kind: 'cluster'; readonly seeds: readonly NetworkAddress[] }
 
 const KINDS = {
   redis: { kind: 'server', tls: false, port: 6379 },
@@ -48,23 +50,15 @@ export function parseRedisUrl(url: string): RedisPlace {
     )
   }
   const [, , credentials = '', hosts = '', path = '', query = ''] = match
-  const { kind } = KINDS[scheme]
   const name = `${scheme}://${hosts}${path}`
   const parameters = new Map(new URLSearchParams(query))
-  const addresses =
-    scheme === 'redis+unix' ? [{ path: decoded(name, path) }] : addressesOf(name, scheme, hosts)
-  if (kind === 'server' && addresses.length > 1)
-    throw new InvalidArgumentError(
-      `${name} names several servers; redis+sentinel: and redis+cluster: take several`,
-    )
+  const server = serverOf(name, scheme, hosts, path)
   const database = databaseOf(name, scheme, path, parameters)
   parameters.delete('db')
   const [username = '', ...password] = credentials.split(':')
   return {
-    kind,
     name,
-    addresses,
-    masterName: kind === 'sentinel' ? masterNameOf(name, path) : '',
+    server,
     login: {
       username: decoded(name, username) || undefined,
       password: password.length === 0 ? undefined : decoded(name, password.join(':')),
@@ -74,7 +68,24 @@ export function parseRedisUrl(url: string): RedisPlace {
   }
 }
 
-function addressesOf(name: string, scheme: Scheme, hosts: string): Address[] {
+function serverOf(name: string, scheme: Scheme, hosts: string, path: string): RedisServerPlace {
+  if (scheme === 'redis+unix') {
+    if (hosts !== '' || path.length < 2)
+      throw new InvalidArgumentError(`${name} takes the path of a socket, like redis+unix:///run/redis.sock`)
+    return { kind: 'server', address: { path: decoded(name, path) } }
+  }
+  const addresses = addressesOf(name, scheme, hosts)
+  const { kind } = KINDS[scheme]
+  if (kind === 'cluster') return { kind, seeds: addresses }
+  if (kind === 'sentinel') return { kind, sentinels: addresses, masterName: masterNameOf(name, path) }
+  if (addresses.length > 1)
+    throw new InvalidArgumentError(
+      `${name} names several servers, which redis+sentinel: and redis+cluster: take`,
+    )
+  return { kind, address: addresses[0]! }
+}
+
+function addressesOf(name: string, scheme: Scheme, hosts: string): NetworkAddress[] {
   const { tls, port: usual } = KINDS[scheme]
   return (hosts === '' ? 'localhost' : hosts).split(',').map(text => {
     const [, ipv6, host, port] = HOST_AND_PORT.exec(text) ?? []

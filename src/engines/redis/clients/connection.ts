@@ -1,8 +1,14 @@
 import type { Reply } from './redis-link.js'
 
-/** Where a server listens. */
-export type Address =
-  { readonly host: string; readonly port: number; readonly tls: boolean } | { readonly path: string }
+/** Where a server listens on a network. */
+export interface NetworkAddress {
+  readonly host: string
+  readonly port: number
+  readonly tls: boolean
+}
+
+/** Where a server listens: on a network or at a unix socket. */
+export type Address = NetworkAddress | { readonly path: string }
 
 /** What a connection tells unasked. */
 export interface ConnectionListener {

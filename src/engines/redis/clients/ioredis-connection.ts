@@ -7,28 +7,22 @@ import { plainError, plainReply } from './reply.js'
 /** What is used of a client of ioredis, the same in versions 5 and 6. */
 export interface IoredisClient {
   readonly status: string
-  readonly stream: Socket
+  readonly stream: Socket | undefined
   connect(): Promise<void>
   disconnect(): void
-  sendCommand(command: IoredisCommand): unknown
+  call(name: string, ...args: string[]): Promise<unknown>
   on(event: string, listener: (...args: unknown[]) => void): unknown
 }
 
-interface IoredisCommand {
-  readonly promise: Promise<unknown>
-}
-
 /** The class of such clients, as the package exports it. */
-export interface IoredisClass {
-  new (options: object): IoredisClient
-  readonly Command: new (name: string, args: string[], options: { replyEncoding: 'utf8' }) => IoredisCommand
-}
+export type IoredisClass = new (options: object) => IoredisClient
 
 /** Makes clients do nothing of their own accord: no queue, no sending again, no connection after the first one. */
 export const OBEDIENT = {
   lazyConnect: true,
   retryStrategy: null,
   reconnectOnError: null,
+  sentinelRetryStrategy: null,
   enableReadyCheck: false,
   enableOfflineQueue: false,
   enableAutoPipelining: false,
@@ -52,7 +46,7 @@ export function ioredisConnect(Redis: IoredisClass, address: Address, login: Log
       : { host: address.host, port: address.port, ...(address.tls ? { tls: {} } : {}) }
   return async (listener, attempt) => {
     const options = { ...OBEDIENT, ...place, protocol: 2, connectTimeout: attempt.timeLimit }
-    const connection = await connectIoredis(new Redis(options), Redis, listener, attempt)
+    const connection = await connectIoredis(new Redis(options), listener, attempt)
     await logIn(connection, login)
     return connection
   }
@@ -61,7 +55,6 @@ export function ioredisConnect(Redis: IoredisClass, address: Address, login: Log
 /** Connects a client that was made with {@link OBEDIENT}. */
 export async function connectIoredis(
   client: IoredisClient,
-  Redis: IoredisClass,
   listener: ConnectionListener,
   { signal }: Attempt,
 ): Promise<Connection> {
@@ -70,31 +63,35 @@ export async function connectIoredis(
   client.on('error', (error: unknown) => {
     failure ??= error
     // After its connection stands it reports only what it can't go on after.
-    if (isReady) client.disconnect()
+    if (isReady) end(client)
   })
   client.on('end', () => {
     if (isReady) listener.lost(failure ?? new Error('the connection was closed'))
   })
-  signal.addEventListener('abort', () => client.disconnect())
+  signal.addEventListener('abort', () => end(client))
   try {
     await client.connect()
   } catch (error) {
     throw failure ?? error
   }
   isReady = true
-  return new IoredisConnection(client, Redis, listener)
+  return new IoredisConnection(client, listener)
+}
+
+/** Ends a client at once. By itself it would wait for the other end to close the connection, too. */
+function end(client: IoredisClient): void {
+  client.disconnect()
+  client.stream?.destroy()
 }
 
 class IoredisConnection implements Connection {
   readonly #client: IoredisClient
-  readonly #Command: IoredisClass['Command']
   /** Version 5 leaves a sharded subscription unsettled when its channel is at another node. */
   readonly #entering = new Set<(error: Error) => void>()
   #isCorked = false
 
-  constructor(client: IoredisClient, Redis: IoredisClass, listener: ConnectionListener) {
+  constructor(client: IoredisClient, listener: ConnectionListener) {
     this.#client = client
-    this.#Command = Redis.Command
     const message = (channel: unknown, text: unknown): void =>
       listener.message(channel as string, text as string)
     client.on('message', message)
@@ -130,12 +127,12 @@ class IoredisConnection implements Connection {
   }
 
   keepAlive(wanted: boolean): void {
-    if (wanted) this.#client.stream.ref()
-    else this.#client.stream.unref()
+    if (wanted) this.#client.stream?.ref()
+    else this.#client.stream?.unref()
   }
 
   destroy(): void {
-    this.#client.disconnect()
+    end(this.#client)
   }
 
   #write(args: readonly string[]): Promise<unknown> {
@@ -143,14 +140,13 @@ class IoredisConnection implements Connection {
     if (!this.#isCorked) {
       this.#isCorked = true
       const { stream } = this.#client
-      stream.cork()
+      stream?.cork()
       process.nextTick(() => {
         this.#isCorked = false
-        stream.uncork()
+        stream?.uncork()
       })
     }
-    const command = new this.#Command(args[0]!, args.slice(1), { replyEncoding: 'utf8' })
-    this.#client.sendCommand(command)
-    return command.promise
+    const [name, ...rest] = args
+    return this.#client.call(name!, ...rest)
   }
 }

@@ -1,6 +1,8 @@
 import type { Clock, Timer } from '../../../clock.js'
-import { IndeterminateError, SignalboxError, UnavailableError } from '../../../errors.js'
+import type { UnavailableError } from '../../../errors.js'
+import type { CommandLine } from './command-line.js'
 import type { Connect, Connection, Patience } from './connection.js'
+import { sentInVain, unanswered, unreachable } from './failures.js'
 import { InFlight } from './in-flight.js'
 import { RedisReplyError, type Reply } from './redis-link.js'
 
@@ -17,6 +19,8 @@ export interface LastingConnectionParts {
   readonly prepare: (connection: Connection) => Promise<void>
   /** Told when a connection is ready, after the promise of {@link LastingConnection.connect} was settled. */
   readonly ready?: (isFirst: boolean) => void
+  /** Told when a connection was lost, and after each vain try to get the next. */
+  readonly failed?: () => void
   readonly message?: (channel: string, text: string) => void
   readonly clock: Clock
   readonly patience: Patience
@@ -33,7 +37,7 @@ interface Opened {
  * Connections to one server, one after the other: when one is lost the next is made, again and again with growing
  * pauses. No command is ever kept for later or sent twice. What isn't in use keeps no process alive.
  */
-export class LastingConnection {
+export class LastingConnection implements CommandLine {
   readonly #parts: LastingConnectionParts
   readonly #inFlight: InFlight
   #connection: Connection | undefined
@@ -75,9 +79,11 @@ export class LastingConnection {
     await this.#open()
   }
 
-  /** Sends a command as {@link RedisLink.command} says. */
-  send(args: readonly string[]): Promise<Reply> {
-    return this.with(connection => connection.send(args))
+  send(...commands: readonly (readonly string[])[]): Promise<Reply> {
+    return this.with(connection => {
+      for (const command of commands.slice(0, -1)) connection.send(command).catch(() => undefined)
+      return connection.send(commands.at(-1)!)
+    })
   }
 
   /** Does something with the connection, with the promises of {@link send}. */
@@ -178,6 +184,7 @@ export class LastingConnection {
 
   #reconnect(): void {
     if (this.#isClosed) return
+    this.#parts.failed?.()
     const pause = Math.min(SHORTEST_PAUSE * 2 ** this.#attempts++, LONGEST_PAUSE)
     // Many clients lose their connections at the same moment; jitter keeps them from coming back at the same moment.
     const delay = pause * (0.5 + Math.random() / 2)
@@ -192,28 +199,19 @@ export class LastingConnection {
 
   #tooLate(): unknown {
     const { name, patience } = this.#parts
-    const cause = new Error(`no answer within ${patience.answer} ms`)
-    // Whatever is the matter with this connection, a new one finds out; and answers that still come must not be taken
-    // for those of later commands.
-    this.drop(cause)
-    return new IndeterminateError(`${name} did not answer within ${patience.answer} ms`, {
-      engine: name,
-      cause,
-    })
+    const error = unanswered(name, patience.answer)
+    // Whatever is the matter with this connection, a new one finds out.
+    this.drop(error)
+    return error
   }
 
   #failed(error: unknown): unknown {
-    if (error instanceof RedisReplyError || error instanceof SignalboxError) return error
-    const { name } = this.#parts
-    return new IndeterminateError(`The connection to ${name} was lost before the answer came`, {
-      engine: name,
-      cause: error,
-    })
+    // The server has lost its role; the connection that comes next may find the one that has it now.
+    if (error instanceof RedisReplyError && error.code === 'READONLY') this.drop(error)
+    return sentInVain(this.#parts.name, error)
   }
 
   #notConnected(): UnavailableError {
-    const { name } = this.#parts
-    const why = this.#failure instanceof Error ? this.#failure.message : 'not connected'
-    return new UnavailableError(`${name} can't be reached: ${why}`, { engine: name, cause: this.#failure })
+    return unreachable(this.#parts.name, this.#failure)
   }
 }

@@ -1,30 +1,18 @@
-import type { Clock } from '../../../clock.js'
-import type { Connect, Connection, Patience } from './connection.js'
-import { LastingConnection } from './lasting-connection.js'
-import type { LinkListener, RedisLink, Reply } from './redis-link.js'
-import { Subscriptions } from './subscriptions.js'
+import type { CommandLine } from './command-line.js'
+import type { RedisLink, Reply } from './redis-link.js'
+import type { Subscriptions } from './subscriptions.js'
 
-/** What a link to one server is made of. */
-export interface ServerLinkParts {
-  readonly name: string
-  readonly connect: Connect
-  readonly listener: LinkListener
-  readonly clock: Clock
-  readonly patience: Patience
-}
-
-/** A link to one server over connections of its own: one for commands, and one for messages from the first channel on. */
+/** A link to one server: a line for commands, and one connection for messages from the first channel on. */
 export class ServerLink implements RedisLink {
   readonly name: string
   readonly cluster = false
-  readonly #commands: LastingConnection
+  readonly #commands: CommandLine
   readonly #subscriptions: Subscriptions
 
-  constructor({ name, connect, listener, clock, patience }: ServerLinkParts) {
+  constructor(name: string, commands: CommandLine, subscriptions: Subscriptions) {
     this.name = name
-    const shared = { name, connect, clock, patience }
-    this.#commands = new LastingConnection({ ...shared, prepare: seeThatItServes })
-    this.#subscriptions = new Subscriptions({ ...shared, sharded: false, listener })
+    this.#commands = commands
+    this.#subscriptions = subscriptions
   }
 
   get epoch(): number {
@@ -55,9 +43,4 @@ export class ServerLink implements RedisLink {
     this.#commands.close()
     this.#subscriptions.close()
   }
-}
-
-/** Rejects when the server wants a password, still loads its data, or has lost its master. */
-export async function seeThatItServes(connection: Connection): Promise<void> {
-  await connection.send(['PING'])
 }

@@ -10,6 +10,8 @@ export interface SubscriptionsParts {
   /** Whether the channels are sharded ones. */
   readonly sharded: boolean
   readonly listener: LinkListener
+  /** Told when a connection was lost, and after each vain try to get the next. */
+  readonly failed?: () => void
   readonly clock: Clock
   readonly patience: Patience
 }
@@ -20,10 +22,12 @@ export class Subscriptions {
   readonly #connection: LastingConnection
   /** When each channel began, or begins, to be heard. */
   readonly #channels = new Map<string, Promise<void>>()
+  /** Those that have begun. */
+  readonly #heard = new Set<string>()
   #heartbeat: Timer | undefined
 
   constructor(parts: SubscriptionsParts) {
-    const { clock, connect, listener, name, patience } = parts
+    const { clock, connect, failed = () => undefined, listener, name, patience } = parts
     this.#parts = parts
     this.#connection = new LastingConnection({
       name,
@@ -36,12 +40,13 @@ export class Subscriptions {
       message: (channel, text) => {
         if (this.#channels.has(channel)) listener.message(channel, text)
       },
+      failed,
       clock,
       patience,
     })
   }
 
-  /** As {@link RedisLink.subscribe} says. */
+  /** As {@link RedisLink.subscribe} says. Rejects with the code MOVED when the channel is at another node. */
   subscribe(channel: string): Promise<void> {
     const known = this.#channels.get(channel)
     if (known !== undefined) return known
@@ -55,8 +60,19 @@ export class Subscriptions {
 
   /** As {@link RedisLink.unsubscribe} says. */
   async unsubscribe(channel: string): Promise<void> {
-    if (!this.#channels.delete(channel) || !this.#connection.isReady) return
+    if (!this.forget(channel) || !this.#connection.isReady) return
     await this.#connection.with(connection => connection.unsubscribe(channel, this.#parts.sharded))
+  }
+
+  /** Whether any channel is heard, or about to be. */
+  get isUsed(): boolean {
+    return this.#channels.size > 0
+  }
+
+  /** Hears a channel no longer, without telling the server. @returns whether it was heard */
+  forget(channel: string): boolean {
+    this.#heard.delete(channel)
+    return this.#channels.delete(channel)
   }
 
   close(): void {
@@ -67,12 +83,11 @@ export class Subscriptions {
   async #enter(channel: string): Promise<void> {
     await this.#connection.connect()
     await this.#connection.with(connection => connection.subscribe(channel, this.#parts.sharded))
+    if (this.#channels.has(channel)) this.#heard.add(channel)
   }
 
   async #prepare(connection: Connection): Promise<void> {
-    await Promise.all(
-      [...this.#channels.keys()].map(channel => connection.subscribe(channel, this.#parts.sharded)),
-    )
+    await Promise.all([...this.#heard].map(channel => connection.subscribe(channel, this.#parts.sharded)))
   }
 
   /** A connection that only listens does not notice by itself that its other end is gone. */

@@ -1,0 +1,142 @@
+import type { Clock } from '../../../clock.js'
+import type { ClusterTopology } from './cluster-topology.js'
+import type { Connect, Patience } from './connection.js'
+import { unreachable } from './failures.js'
+import { RedisReplyError, type LinkListener } from './redis-link.js'
+import { Subscriptions } from './subscriptions.js'
+
+/** So many nodes are tried for a channel before its subscription fails. */
+const MOST_NODES = 5
+
+/** What subscriptions on a cluster are made of. */
+export interface ClusterSubscriptionsParts {
+  readonly name: string
+  readonly topology: ClusterTopology
+  /** Makes a connection to the node of this name. */
+  readonly connect: (node: string) => Connect
+  readonly listener: LinkListener
+  readonly clock: Clock
+  readonly patience: Patience
+}
+
+/** Sharded channels: each is heard at the master of its slot, over one connection for each such master. */
+export class ClusterSubscriptions {
+  readonly #parts: ClusterSubscriptionsParts
+  readonly #nodes = new Map<string, Subscriptions>()
+  /** When each channel began, or begins, to be heard. */
+  readonly #channels = new Map<string, Promise<void>>()
+  /** Where each channel is heard; undefined after its node was left and before the next one has it. */
+  readonly #homes = new Map<string, string | undefined>()
+  #hasNews = false
+  #isMoving = false
+
+  constructor(parts: ClusterSubscriptionsParts) {
+    this.#parts = parts
+  }
+
+  /** As {@link RedisLink.subscribe} says. */
+  subscribe(channel: string): Promise<void> {
+    const known = this.#channels.get(channel)
+    if (known !== undefined) return known
+    const entered = this.#enter(channel)
+    this.#channels.set(channel, entered)
+    entered.catch(() => {
+      if (this.#channels.get(channel) === entered) this.#channels.delete(channel)
+    })
+    return entered
+  }
+
+  /** As {@link RedisLink.unsubscribe} says. */
+  async unsubscribe(channel: string): Promise<void> {
+    const home = this.#homes.get(channel)
+    this.#channels.delete(channel)
+    this.#homes.delete(channel)
+    if (home !== undefined) await this.#nodes.get(home)?.unsubscribe(channel)
+  }
+
+  /** Follows what is known of the cluster now. */
+  follow(): void {
+    this.#hasNews = true
+    if (!this.#isMoving) void this.#moveAll()
+  }
+
+  close(): void {
+    for (const node of this.#nodes.values()) node.close()
+    this.#nodes.clear()
+    this.#channels.clear()
+    this.#homes.clear()
+  }
+
+  async #enter(channel: string): Promise<void> {
+    const { name, topology } = this.#parts
+    let failure: unknown
+    for (let tries = 0; tries < MOST_NODES; tries++) {
+      const home = topology.masterOf(channel)
+      try {
+        if (home === undefined) throw new RedisReplyError('MOVED')
+        await this.#at(home).subscribe(channel)
+        if (this.#channels.has(channel)) this.#homes.set(channel, home)
+        return
+      } catch (error) {
+        failure = error
+        if (!(error instanceof RedisReplyError && error.code === 'MOVED')) break
+        await topology.look()
+      }
+    }
+    topology.lookSoon()
+    throw failure instanceof RedisReplyError && failure.code === 'MOVED'
+      ? unreachable(name, failure)
+      : failure
+  }
+
+  async #moveAll(): Promise<void> {
+    this.#isMoving = true
+    while (this.#hasNews) {
+      this.#hasNews = false
+      await this.#move()
+    }
+    this.#isMoving = false
+  }
+
+  async #move(): Promise<void> {
+    const { listener, topology } = this.#parts
+    const strayed = [...this.#homes].filter(([channel, home]) => home !== topology.masterOf(channel))
+    const moves = strayed.map(async ([channel, home]) => {
+      if (home !== undefined) this.#nodes.get(home)?.forget(channel)
+      this.#homes.set(channel, undefined)
+      const next = topology.masterOf(channel)
+      if (next === undefined) return false
+      await this.#at(next).subscribe(channel)
+      if (this.#channels.has(channel)) this.#homes.set(channel, next)
+      else await this.#at(next).unsubscribe(channel)
+      return true
+    })
+    const outcomes = await Promise.allSettled(moves)
+    if (outcomes.some(outcome => outcome.status === 'fulfilled' && outcome.value)) listener.resubscribed()
+    if (outcomes.some(outcome => outcome.status === 'rejected' || !outcome.value)) topology.lookSoon()
+    const masters = new Set(topology.masters)
+    for (const [node, subscriptions] of this.#nodes) {
+      if (masters.has(node) || subscriptions.isUsed) continue
+      subscriptions.close()
+      this.#nodes.delete(node)
+    }
+  }
+
+  #at(node: string): Subscriptions {
+    const known = this.#nodes.get(node)
+    if (known !== undefined) return known
+    const { clock, connect, listener, name, patience, topology } = this.#parts
+    const subscriptions = new Subscriptions({
+      name: `${name} (${node})`,
+      connect: connect(node),
+      sharded: true,
+      listener,
+      // A slot may have gone elsewhere with its channels, or the node may be down for good.
+      failed: () => topology.lookSoon(),
+      clock,
+      patience,
+    })
+    this.#nodes.set(node, subscriptions)
+    return subscriptions
+  }
+}

@@ -1,0 +1,121 @@
+import type { Clock, Timer } from '../../../clock.js'
+import { slotOf, tagOf } from '../slot.js'
+import { nodeName } from './node-address.js'
+import type { Reply } from './redis-link.js'
+
+/** What a node says of the cluster. */
+export interface ClusterAnswer {
+  /** The host that was asked: nodes that don't know what they are called say nothing instead. */
+  readonly host: string
+  /** The answer to CLUSTER SLOTS. */
+  readonly slots: Reply
+}
+
+/** Between two looks at the cluster lies this at the least: milliseconds. */
+const PAUSE = 100
+
+/** Which master serves which hash slot, as far as is known. Nodes are named by `host:port`. */
+export class ClusterTopology {
+  readonly #ask: () => Promise<ClusterAnswer>
+  readonly #rename: (node: string) => string
+  readonly #changed: () => void
+  readonly #clock: Clock
+  #owners: readonly (string | undefined)[] = []
+  /** What nodes have said of single slots since the last look. */
+  readonly #moved = new Map<number, string>()
+  #looking: Promise<void> | undefined
+  #soon: Timer | undefined
+  #isClosed = false
+
+  /**
+   * @param ask one of the nodes
+   * @param rename how a node is reached from here, by how the cluster calls it
+   * @param changed called after every look that succeeded
+   */
+  constructor(
+    ask: () => Promise<ClusterAnswer>,
+    rename: (node: string) => string,
+    changed: () => void,
+    clock: Clock,
+  ) {
+    this.#ask = ask
+    this.#rename = rename
+    this.#changed = changed
+    this.#clock = clock
+  }
+
+  /** The master of the key's slot; undefined when none is known. */
+  masterOf(key: string): string | undefined {
+    const slot = slotOf(key)
+    return this.#moved.get(slot) ?? this.#owners[slot]
+  }
+
+  /** All masters that serve a slot. */
+  get masters(): readonly string[] {
+    return [...new Set([...this.#owners, ...this.#moved.values()])].filter(owner => owner !== undefined)
+  }
+
+  /** A key whose slot this node serves; any key, when it serves none. */
+  someKeyOf(node: string): string {
+    const moved = [...this.#moved].find(([, owner]) => owner === node)?.[0]
+    return tagOf(moved ?? Math.max(this.#owners.indexOf(node), 0))
+  }
+
+  /** Takes in that a node has sent a command for this slot to another one. @returns how that is reached */
+  redirected(slot: number, node: string, isMoved: boolean): string {
+    const owner = this.#rename(node)
+    if (isMoved) {
+      this.#moved.set(slot, owner)
+      this.lookSoon()
+    }
+    return owner
+  }
+
+  /** Asks a node, unless one is being asked already. Rejects when none answers. */
+  look(): Promise<void> {
+    this.#looking ??= this.#look().finally(() => {
+      this.#looking = undefined
+    })
+    return this.#looking
+  }
+
+  /** Looks again shortly, because something was not as expected. */
+  lookSoon(): void {
+    if (this.#isClosed) return
+    this.#soon ??= this.#clock.after(
+      PAUSE,
+      () => {
+        this.#soon = undefined
+        this.look().catch(() => undefined)
+      },
+      false,
+    )
+  }
+
+  close(): void {
+    this.#isClosed = true
+    this.#soon?.cancel()
+  }
+
+  async #look(): Promise<void> {
+    const before = new Map(this.#moved)
+    const { host, slots } = await this.#ask()
+    if (this.#isClosed) return
+    this.#owners = ownersOf(slots, host).map(owner => owner && this.#rename(owner))
+    // What was told while the answer was under way is newer than it.
+    for (const [slot, owner] of before) if (this.#moved.get(slot) === owner) this.#moved.delete(slot)
+    this.#changed()
+  }
+}
+
+/** The master of each slot, of what CLUSTER SLOTS answers: first and last slot, the master's host and port, replicas. */
+function ownersOf(slots: Reply, askedHost: string): (string | undefined)[] {
+  const owners: (string | undefined)[] = []
+  for (const range of slots as readonly Reply[]) {
+    const [first, last, master] = range as [number, number, [string | null, number]]
+    const [host, port] = master
+    const owner = nodeName(host === null || host === '' || host === '?' ? askedHost : host, port)
+    for (let slot = first; slot <= last; slot++) owners[slot] = owner
+  }
+  return owners
+}

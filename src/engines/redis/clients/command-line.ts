@@ -1,0 +1,16 @@
+import type { Reply } from './redis-link.js'
+
+/** Where the commands for one server go. */
+export interface CommandLine {
+  /** How often a connection was made anew. */
+  readonly epoch: number
+  /** @throws UnavailableError when the server can't be reached or refuses */
+  connect(): Promise<void>
+  /**
+   * Sends commands one right after the other over the same connection, and answers as the last one does.
+   * Rejects as {@link RedisLink.command} says.
+   */
+  send(...commands: readonly (readonly string[])[]): Promise<Reply>
+  /** Gives up what it has of its own. */
+  close(): void
+}

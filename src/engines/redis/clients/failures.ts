@@ -1,0 +1,31 @@
+import { IndeterminateError, SignalboxError, UnavailableError } from '../../../errors.js'
+import { RedisReplyError } from './redis-link.js'
+
+/** Nothing was sent, because of `cause`. */
+export function unreachable(name: string, cause: unknown): UnavailableError {
+  return new UnavailableError(`${name} can't be reached: ${wordsOf(cause)}`, { engine: name, cause })
+}
+
+/** What node-redis says when it has refused a command of a client that was given a bound for its queue. */
+const QUEUE_IS_FULL = 'The queue is full'
+
+/** What a command that was sent rejects with when its answer is the rejection `error`. */
+export function sentInVain(name: string, error: unknown): unknown {
+  if (error instanceof Error && error.message === QUEUE_IS_FULL) return unreachable(name, error)
+  if (error instanceof RedisReplyError || error instanceof SignalboxError) return error
+  return new IndeterminateError(`The connection to ${name} was lost before the answer came`, {
+    engine: name,
+    cause: error,
+  })
+}
+
+/** A command that was sent was not answered within so many milliseconds. */
+export function unanswered(name: string, patience: number): IndeterminateError {
+  return new IndeterminateError(`${name} did not answer within ${patience} ms`, { engine: name })
+}
+
+/** Some system errors, like those of hosts with several addresses, say nothing but a code. */
+function wordsOf(cause: unknown): string {
+  if (!(cause instanceof Error)) return 'not connected'
+  return cause.message || ((cause as NodeJS.ErrnoException).code ?? cause.name)
+}

@@ -1,0 +1,44 @@
+import type { Connect } from './connection.js'
+import type { Reply } from './redis-link.js'
+
+/**
+ * How a client of the caller's stands: connected, on its way to be, waiting to be told to, or not connected until the
+ * caller connects it.
+ */
+export type Standing = 'ready' | 'coming' | 'asleep' | 'closed'
+
+/** A client of the caller's that is connected to one server. */
+export interface GivenServer {
+  /** For messages: the address without passwords. */
+  readonly name: string
+  /** What the client puts before every key of its own accord, but not before those that are sent through here. */
+  readonly keyPrefix: string
+  readonly standing: Standing
+  /** Rises with each connection of the client. */
+  readonly epoch: number
+  /** Connects a client that is asleep. */
+  wake(): void
+  /** Hands a command to the client. Rejects with RedisReplyError for an error reply. */
+  send(args: readonly string[]): Promise<Reply>
+  /** Makes one more connection like that of the client. */
+  readonly connect: Connect
+}
+
+/** A client of the caller's that is connected to the masters of a cluster. Nodes are named by `host:port`. */
+export interface GivenCluster {
+  readonly name: string
+  readonly keyPrefix: string
+  readonly standing: Standing
+  /** Connects a client that is asleep. */
+  wake(): void
+  /** The masters that the client knows, as they are reached from here. */
+  nodes(): readonly string[]
+  /** The client's connection to a node; undefined when it has none. */
+  server(node: string): GivenServer | undefined
+  /** Makes the client find or connect a node that has this key. */
+  seek(node: string, key: string): Promise<void>
+  /** How a node is reached from here, by how the cluster calls it. */
+  rename(node: string): string
+  /** Makes one more connection to a node, like those of the client. */
+  connect(node: string): Connect
+}

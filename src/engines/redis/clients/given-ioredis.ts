@@ -1,0 +1,178 @@
+import type { Connect } from './connection.js'
+import type { GivenCluster, GivenServer, Standing } from './given-client.js'
+import { connectIoredis, OBEDIENT, type IoredisClient } from './ioredis-connection.js'
+import { nodeName, placeOf } from './node-address.js'
+import type { Reply } from './redis-link.js'
+import { plainError, plainReply } from './reply.js'
+
+interface NodePlace {
+  readonly host?: string
+  readonly port?: number
+}
+
+/** Options that were not given are null or absent. */
+interface ServerOptions extends NodePlace {
+  readonly path?: string | null
+  readonly db?: number
+  readonly tls?: object | null
+  readonly keyPrefix?: string
+  readonly sentinels?: readonly NodePlace[] | null
+  readonly name?: string | null
+  readonly stringNumbers?: boolean
+  readonly protocol?: number
+}
+
+/** What is used of a `Redis` of ioredis that the caller gives. */
+export interface IoredisServer extends IoredisClient {
+  readonly options: ServerOptions
+  readonly connectionEpoch: number
+  /** What the client is busy with: `normal`, `subscriber` or `monitor`. */
+  readonly mode: string
+  duplicate(options: object): IoredisClient
+  sendCommand(command: unknown): unknown
+}
+
+type NatMap = Readonly<Record<string, NodePlace>> | ((node: string) => NodePlace | null | undefined)
+
+/** What is used of a `Cluster` of ioredis that the caller gives. */
+export interface IoredisCluster {
+  readonly status: string
+  readonly options: {
+    readonly keyPrefix?: string
+    readonly redisOptions?: ServerOptions
+    readonly natMap?: NatMap
+  }
+  connect(): Promise<void>
+  nodes(role: 'all' | 'master'): readonly IoredisServer[]
+  refreshSlotsCache(done: () => void): void
+}
+
+/** What has been said of the state of a client of ioredis, in our words. */
+function standingOf(status: string): Standing {
+  if (status === 'ready' || status === 'end') return status === 'ready' ? 'ready' : 'closed'
+  return status === 'wait' ? 'asleep' : 'coming'
+}
+
+/** A `Redis` of ioredis: one server, or the master behind its Sentinels. */
+export class GivenIoredis implements GivenServer {
+  readonly name: string
+  readonly keyPrefix: string
+  readonly #client: IoredisServer
+  /** The client without what it would do to commands of its own accord: prefixes and pipelines. */
+  readonly #bare: IoredisServer
+
+  constructor(client: IoredisServer) {
+    this.#client = client
+    this.#bare = Object.create(client, {
+      options: { value: { ...client.options, keyPrefix: '', enableAutoPipelining: false } },
+      sendCommand: { value: client.sendCommand.bind(client) },
+    }) as IoredisServer
+    this.name = nameOf(client.options)
+    this.keyPrefix = client.options.keyPrefix ?? ''
+  }
+
+  get standing(): Standing {
+    const { status, stream } = this.#client
+    const standing = standingOf(status)
+    // Between the end of a connection and the news of it, the client would put a command into its own queue.
+    return standing === 'ready' && stream?.writable !== true ? 'coming' : standing
+  }
+
+  get epoch(): number {
+    return this.#client.connectionEpoch
+  }
+
+  wake(): void {
+    this.#client.connect().catch(() => undefined)
+  }
+
+  async send(args: readonly string[]): Promise<Reply> {
+    const [name, ...rest] = args
+    try {
+      return plainReply(await this.#bare.call(name!, ...rest))
+    } catch (error) {
+      throw plainError(error)
+    }
+  }
+
+  readonly connect: Connect = (listener, attempt) => this.#connect({}, listener, attempt)
+
+  /** Makes a connection as this one is, to another node. */
+  connectTo(node: string): Connect {
+    return (listener, attempt) => this.#connect(placeOf(node), listener, attempt)
+  }
+
+  #connect(place: object, ...[listener, attempt]: Parameters<Connect>): ReturnType<Connect> {
+    const client = this.#client.duplicate({ ...OBEDIENT, ...place, connectTimeout: attempt.timeLimit })
+    return connectIoredis(client, listener, attempt)
+  }
+}
+
+function nameOf({ db, host, name, path, port, sentinels, tls }: ServerOptions): string {
+  if (path) return `redis+unix://${path}`
+  const scheme = tls ? 'rediss' : 'redis'
+  if (!sentinels) return `${scheme}://${nodeName(host ?? 'localhost', port ?? 6379)}/${db ?? 0}`
+  const places = sentinels.map(sentinel => nodeName(sentinel.host ?? 'localhost', sentinel.port ?? 26_379))
+  return `${scheme}+sentinel://${places.join(',')}/${name ?? ''}`
+}
+
+/** A `Cluster` of ioredis. */
+export class GivenIoredisCluster implements GivenCluster {
+  readonly name: string
+  readonly keyPrefix: string
+  readonly #cluster: IoredisCluster
+  readonly #servers = new WeakMap<IoredisServer, GivenIoredis>()
+
+  constructor(cluster: IoredisCluster) {
+    const { keyPrefix, redisOptions } = cluster.options
+    this.#cluster = cluster
+    this.name = `${redisOptions?.tls ? 'rediss' : 'redis'}+cluster://${this.nodes().join(',')}`
+    this.keyPrefix = keyPrefix ?? redisOptions?.keyPrefix ?? ''
+  }
+
+  get standing(): Standing {
+    return standingOf(this.#cluster.status)
+  }
+
+  wake(): void {
+    this.#cluster.connect().catch(() => undefined)
+  }
+
+  nodes(): readonly string[] {
+    return this.#cluster.nodes('master').map(nodeNameOf)
+  }
+
+  server(node: string): GivenIoredis | undefined {
+    const client = this.#cluster.nodes('all').find(each => nodeNameOf(each) === node)
+    if (client === undefined) return undefined
+    const known = this.#servers.get(client)
+    if (known !== undefined) return known
+    const server = new GivenIoredis(client)
+    this.#servers.set(client, server)
+    return server
+  }
+
+  async seek(node: string): Promise<void> {
+    const server = this.server(node)
+    if (server !== undefined) server.wake()
+    else await new Promise<void>(resolve => this.#cluster.refreshSlotsCache(() => resolve()))
+  }
+
+  rename(node: string): string {
+    const { natMap } = this.#cluster.options
+    const mapped = typeof natMap === 'function' ? natMap(node) : natMap?.[node]
+    return mapped ? nodeName(mapped.host ?? 'localhost', mapped.port ?? 6379) : node
+  }
+
+  connect(node: string): Connect {
+    return async (listener, attempt) => {
+      const [any] = this.#cluster.nodes('all')
+      if (any === undefined) throw new Error('the given client knows no node')
+      return new GivenIoredis(any).connectTo(node)(listener, attempt)
+    }
+  }
+}
+
+function nodeNameOf({ options: { host = 'localhost', port = 6379 } }: IoredisServer): string {
+  return nodeName(host, port)
+}

@@ -1,0 +1,162 @@
+import type { Connect } from './connection.js'
+import type { GivenCluster, GivenServer, Standing } from './given-client.js'
+import { nodeName, placeOf } from './node-address.js'
+import {
+  connectNodeRedis,
+  OBEDIENT,
+  obedientSocket,
+  SEND_OPTIONS,
+  type NodeRedisClient,
+} from './node-redis-connection.js'
+import type { Reply } from './redis-link.js'
+import { plainError, plainReply } from './reply.js'
+
+interface ServerOptions {
+  readonly socket?: {
+    readonly host?: string
+    readonly port?: number
+    readonly path?: string
+    readonly tls?: boolean
+  }
+  readonly database?: number
+}
+
+/** What is used of a client of node-redis that the caller gives. */
+export interface NodeRedisServer extends NodeRedisClient {
+  readonly options: ServerOptions | undefined
+  readonly socketEpoch: number
+  /** Since version 6. */
+  readonly _keyPrefix?: string
+  duplicate(options: object): NodeRedisClient
+}
+
+interface Node {
+  readonly address: string
+  readonly client?: NodeRedisServer
+}
+
+/** What is used of a cluster of node-redis that the caller gives. */
+export interface NodeRedisCluster {
+  readonly isOpen: boolean
+  readonly masters: readonly Node[]
+  readonly nodeByAddress: ReadonlyMap<string, Node>
+  /** Since version 6. */
+  readonly _keyPrefix?: string
+  nodeClient(node: Node): Promise<NodeRedisServer>
+  sendCommand(firstKey: string, isReadonly: boolean, args: readonly string[]): Promise<unknown>
+}
+
+/** A client of node-redis. */
+export class GivenNodeRedis implements GivenServer {
+  readonly name: string
+  readonly keyPrefix: string
+  readonly #client: NodeRedisServer
+
+  constructor(client: NodeRedisServer) {
+    const { database = 0, socket: { host = 'localhost', path, port = 6379, tls } = {} } = client.options ?? {}
+    this.#client = client
+    this.keyPrefix = client._keyPrefix ?? ''
+    this.name =
+      path === undefined
+        ? `${tls === true ? 'rediss' : 'redis'}://${nodeName(host, port)}/${database}`
+        : `redis+unix://${path}`
+  }
+
+  get standing(): Standing {
+    const { isOpen, isReady } = this.#client
+    if (!isOpen) return 'closed'
+    return isReady ? 'ready' : 'coming'
+  }
+
+  get epoch(): number {
+    return this.#client.socketEpoch
+  }
+
+  wake(): void {
+    // These clients are connected by their owner alone.
+  }
+
+  async send(args: readonly string[]): Promise<Reply> {
+    try {
+      return plainReply(await this.#client.sendCommand(args, SEND_OPTIONS))
+    } catch (error) {
+      throw plainError(error)
+    }
+  }
+
+  readonly connect: Connect = (listener, attempt) => this.#connect({}, listener, attempt)
+
+  /** Makes a connection as this one is, to another node. */
+  connectTo(node: string): Connect {
+    return (listener, attempt) => this.#connect(placeOf(node), listener, attempt)
+  }
+
+  #connect(place: object, ...[listener, attempt]: Parameters<Connect>): ReturnType<Connect> {
+    const socket = { ...this.#client.options?.socket, ...place, ...obedientSocket(attempt) }
+    // What a URL said is in the other options already.
+    const client = this.#client.duplicate({ ...OBEDIENT, url: undefined, socket })
+    return connectNodeRedis(client, listener, attempt)
+  }
+}
+
+/** A cluster of node-redis. */
+export class GivenNodeRedisCluster implements GivenCluster {
+  readonly name: string
+  readonly keyPrefix: string
+  readonly #cluster: NodeRedisCluster
+  readonly #servers = new WeakMap<NodeRedisServer, GivenNodeRedis>()
+
+  constructor(cluster: NodeRedisCluster) {
+    this.#cluster = cluster
+    this.keyPrefix = cluster._keyPrefix ?? ''
+    this.name = `redis+cluster://${this.nodes().join(',')}`
+  }
+
+  get standing(): Standing {
+    const { isOpen, masters } = this.#cluster
+    if (!isOpen) return 'closed'
+    return masters.length > 0 ? 'ready' : 'coming'
+  }
+
+  wake(): void {
+    // These clients are connected by their owner alone.
+  }
+
+  nodes(): readonly string[] {
+    return this.#cluster.masters.map(({ address }) => address)
+  }
+
+  server(node: string): GivenNodeRedis | undefined {
+    const client = this.#cluster.nodeByAddress.get(node)?.client
+    if (client === undefined) return undefined
+    const known = this.#servers.get(client)
+    if (known !== undefined) return known
+    const server = new GivenNodeRedis(client)
+    this.#servers.set(client, server)
+    return server
+  }
+
+  async seek(node: string, key: string): Promise<void> {
+    const known = this.#cluster.nodeByAddress.get(node)
+    // Any command for a key that has moved makes the client look at the cluster anew.
+    if (known === undefined) await this.#cluster.sendCommand(key, false, ['EXISTS', key])
+    else await this.#cluster.nodeClient(known)
+  }
+
+  rename(node: string): string {
+    // The client finds its nodes by what the cluster calls them, also where it reaches them otherwise.
+    return node
+  }
+
+  connect(node: string): Connect {
+    return async (listener, attempt) => {
+      const own = this.server(node)
+      if (own !== undefined) return own.connect(listener, attempt)
+      const other = this.nodes()
+        .map(each => this.server(each))
+        .find(server => server !== undefined)
+      if (other === undefined) throw new Error('the given client knows no node')
+      return other.connectTo(node)(listener, attempt)
+    }
+  }
+}

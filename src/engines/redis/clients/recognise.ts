@@ -1,0 +1,54 @@
+import { InvalidArgumentError, shown } from '../../../errors.js'
+import type { GivenCluster, GivenServer } from './given-client.js'
+import {
+  GivenIoredis,
+  GivenIoredisCluster,
+  type IoredisCluster,
+  type IoredisServer,
+} from './given-ioredis.js'
+import {
+  GivenNodeRedis,
+  GivenNodeRedisCluster,
+  type NodeRedisCluster,
+  type NodeRedisServer,
+} from './given-node-redis.js'
+
+/** A client of the caller's, by what it is connected to. */
+export type Given =
+  | { readonly kind: 'server'; readonly client: GivenServer }
+  | { readonly kind: 'cluster'; readonly client: GivenCluster }
+
+/**
+ * Tells by its looks what a client is: a `Redis` or a `Cluster` of ioredis, a client or a cluster of node-redis.
+ * @throws InvalidArgumentError when it is nothing of these, or cannot be used
+ */
+export function recognise(client: unknown): Given {
+  if (typeof client === 'object' && client !== null) {
+    const has = (...methods: string[]): boolean =>
+      methods.every(name => typeof Reflect.get(client, name) === 'function')
+    if (has('nodes', 'refreshSlotsCache'))
+      return { kind: 'cluster', client: new GivenIoredisCluster(client as IoredisCluster) }
+    if (has('nodeClient', 'sendCommand'))
+      return { kind: 'cluster', client: new GivenNodeRedisCluster(client as unknown as NodeRedisCluster) }
+    if (has('getSentinelNode'))
+      throw unusable("a sentinel client of node-redis; open('redis+sentinel://…') instead")
+    if (has('execute', 'destroy')) throw unusable('a pool of clients; give one client')
+    if (has('duplicate', 'call', 'sendCommand'))
+      return { kind: 'server', client: fitIoredis(client as IoredisServer) }
+    if (has('duplicate', 'destroy', 'sendCommand'))
+      return { kind: 'server', client: new GivenNodeRedis(client as NodeRedisServer) }
+  }
+  throw unusable(shown(client))
+}
+
+function fitIoredis(client: IoredisServer): GivenIoredis {
+  const { mode, options } = client
+  if (options.stringNumbers === true) throw unusable('one with the option stringNumbers')
+  if (mode === 'monitor' || (mode === 'subscriber' && options.protocol !== 3))
+    throw unusable(`one in ${mode} mode, which takes no other commands`)
+  return new GivenIoredis(client)
+}
+
+function unusable(what: string): InvalidArgumentError {
+  return new InvalidArgumentError(`redis takes a client or a cluster of ioredis or node-redis, not ${what}`)
+}

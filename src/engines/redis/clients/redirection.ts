@@ -1,0 +1,24 @@
+import { placeOf } from './node-address.js'
+import { RedisReplyError } from './redis-link.js'
+
+/** Where a node of a cluster sends a command on to. */
+export interface Redirection {
+  /** MOVED: for good. ASK: for this command. TRYAGAIN: the keys are on their way; the same node, a little later. */
+  readonly kind: 'MOVED' | 'ASK' | 'TRYAGAIN'
+  readonly slot: number
+  readonly node: string
+}
+
+/**
+ * Reads the redirection that an error is; undefined when it is none.
+ * @param asked the node that said so: one that doesn't know what another is called gives its port only, and that is then
+ * on the same host
+ */
+export function redirectionOf(error: unknown, asked: string): Redirection | undefined {
+  if (!(error instanceof RedisReplyError)) return undefined
+  const { code: kind, message } = error
+  if (kind === 'TRYAGAIN') return { kind, slot: -1, node: asked }
+  if (kind !== 'MOVED' && kind !== 'ASK') return undefined
+  const [, slot, node = ''] = message.split(' ')
+  return { kind, slot: Number(slot), node: node.startsWith(':') ? placeOf(asked).host + node : node }
+}

@@ -1,0 +1,62 @@
+import type { Address, Attempt, Connect, ConnectionListener, NetworkAddress } from './connection.js'
+import type { Login } from './login.js'
+import type { Reply } from './redis-link.js'
+
+/** Where a master is found that Sentinels watch. */
+export interface SentinelParts {
+  readonly sentinels: readonly NetworkAddress[]
+  /** What the Sentinels call the master. */
+  readonly masterName: string
+  /** For the master; the same is given to a Sentinel that wants one. */
+  readonly login: Login
+  readonly connect: (address: Address, login: Login) => Connect
+}
+
+const NOBODY: Login = { username: undefined, password: undefined, database: 0 }
+const DEAF: ConnectionListener = { lost: () => undefined, message: () => undefined }
+
+/** Connections to the master that the Sentinels name, asked anew for each connection. */
+export function connectToMaster(parts: SentinelParts): Connect {
+  return async (listener, attempt) => {
+    const { connect, login } = parts
+    const connection = await connect(await findMaster(parts, attempt), login)(listener, attempt)
+    // A Sentinel may not know yet that this one is the master no longer.
+    const [role] = (await connection.send(['ROLE'])) as readonly Reply[]
+    if (role !== 'master') throw new Error(`the server that the Sentinels name is a ${String(role)}`)
+    return connection
+  }
+}
+
+/** Asks all Sentinels together and takes the first that knows: some of them may be down or frozen. */
+async function findMaster(parts: SentinelParts, { signal, timeLimit }: Attempt): Promise<Address> {
+  const asking = new AbortController()
+  signal.addEventListener('abort', () => asking.abort())
+  const attempt = { timeLimit, signal: asking.signal }
+  try {
+    return await Promise.any(parts.sentinels.map(sentinel => askSentinel(sentinel, parts, attempt)))
+  } catch (error) {
+    throw error instanceof AggregateError ? error.errors[0] : error
+  } finally {
+    asking.abort()
+  }
+}
+
+async function askSentinel(
+  sentinel: NetworkAddress,
+  { connect, login, masterName }: SentinelParts,
+  attempt: Attempt,
+): Promise<Address> {
+  const question = ['SENTINEL', 'GET-MASTER-ADDR-BY-NAME', masterName]
+  const ask = async (as: Login): Promise<Reply> => (await connect(sentinel, as)(DEAF, attempt)).send(question)
+  const answer = await ask(NOBODY).catch((error: unknown) => {
+    if (!isRefusal(error) || login.password === undefined) throw error
+    return ask({ ...login, database: 0 })
+  })
+  if (answer === null) throw new Error(`no Sentinel knows a master named ${masterName}`)
+  const [host, port] = answer as readonly [string, string]
+  return { host, port: Number(port), tls: sentinel.tls }
+}
+
+function isRefusal(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith('NOAUTH')
+}
