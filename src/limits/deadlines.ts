@@ -1,0 +1,76 @@
+import type { Waiter } from './waiting-line.js'
+
+/** Below so many entries it is not worth while to sweep. */
+const FEWEST_SWEPT = 64
+
+/**
+ * The deadlines of waiters, the earliest first: a binary heap. One who leaves the line stays in it until it is on top or
+ * until half of the entries are such, so that leaving costs next to nothing.
+ */
+export class Deadlines {
+  #heap: Waiter[] = []
+  #gone = 0
+
+  add(waiter: Waiter): void {
+    const heap = this.#heap
+    let index = heap.push(waiter) - 1
+    while (index > 0) {
+      const parent = (index - 1) >> 1
+      if (deadline(heap[parent]!) <= deadline(waiter)) break
+      heap[index] = heap[parent]!
+      index = parent
+    }
+    heap[index] = waiter
+  }
+
+  /** The waiter has left the line. */
+  left(): void {
+    this.#gone++
+    if (this.#gone < FEWEST_SWEPT || 2 * this.#gone < this.#heap.length) return
+    // Sorted, it is a heap.
+    this.#heap = this.#heap.filter(stands).sort((a, b) => deadline(a) - deadline(b))
+    this.#gone = 0
+  }
+
+  /** The earliest deadline of those who wait; Infinity when there is none. */
+  get earliest(): number {
+    const waiter = this.first()
+    return waiter ? deadline(waiter) : Infinity
+  }
+
+  /** Whose deadline is the earliest. */
+  first(): Waiter | undefined {
+    while (this.#heap.length > 0) {
+      const waiter = this.#heap[0]!
+      if (stands(waiter)) return waiter
+      this.#removeFirst()
+      this.#gone--
+    }
+    return undefined
+  }
+
+  #removeFirst(): void {
+    const heap = this.#heap
+    const last = heap.pop()!
+    const { length } = heap
+    if (length === 0) return
+    let index = 0
+    while (true) {
+      let child = 2 * index + 1
+      if (child >= length) break
+      if (child + 1 < length && deadline(heap[child + 1]!) < deadline(heap[child]!)) child++
+      if (deadline(heap[child]!) >= deadline(last)) break
+      heap[index] = heap[child]!
+      index = child
+    }
+    heap[index] = last
+  }
+}
+
+function deadline({ patience }: Waiter): number {
+  return patience!.deadline
+}
+
+function stands({ rank }: Waiter): boolean {
+  return rank !== undefined
+}

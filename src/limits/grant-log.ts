@@ -1,0 +1,162 @@
+/**
+ * What was granted within a window, oldest first: entries of a time and of how many permits had been granted in all by
+ * then, so that one is found by either with a few looks. Plain data, so that it can be kept anywhere.
+ */
+export interface GrantLog {
+  /** Time and total of each entry, by turns, in a ring that grows as far as it is needed. */
+  entries: Float64Array
+  /** Where the oldest entry stands. */
+  head: number
+  /** How many entries there are. */
+  length: number
+  /** Permits granted since the log was empty. */
+  total: number
+  /** How many of them were granted before the oldest entry. */
+  dropped: number
+  /** When the newest entry began, where entries stand for several grants. */
+  begunAt: number
+  /** When the newest grant was given, also if it was taken back. */
+  lastAt: number
+}
+
+/** So small an array lives within its object. */
+const FEWEST_ENTRIES = 4
+
+export function emptyLog(): GrantLog {
+  return {
+    entries: new Float64Array(2 * FEWEST_ENTRIES),
+    head: 0,
+    length: 0,
+    total: 0,
+    dropped: 0,
+    begunAt: -Infinity,
+    lastAt: -Infinity,
+  }
+}
+
+/** When the permit of this number, counted like `total`, was granted; -Infinity when that is forgotten. */
+export function timeOfPermit(log: GrantLog, number: number): number {
+  if (number <= log.dropped) return -Infinity
+  const { entries, head } = log
+  // Nearly always it is the oldest.
+  if (entries[2 * head + 1]! >= number) return entries[2 * head]!
+  return entries[
+    place(
+      log,
+      firstOf(log, entry => entries[entry + 1]! >= number),
+    )
+  ]!
+}
+
+/** How many permits had been granted in all at or before `time`. */
+export function totalAt(log: GrantLog, time: number): number {
+  return totalBefore(log, firstAfter(log, time))
+}
+
+/** The time of the first entry after `time`; undefined when there is none. */
+export function timeAfter(log: GrantLog, time: number): number | undefined {
+  const entry = firstAfter(log, time)
+  return entry === log.length ? undefined : log.entries[place(log, entry)]!
+}
+
+/**
+ * Adds a grant and forgets what is older than `memory`.
+ * @param time not before that of an earlier grant.
+ * @param grain grants within so many milliseconds share an entry, which then has the time of the newest of them.
+ */
+export function addGrant(log: GrantLog, n: number, time: number, memory: number, grain: number): void {
+  const total = (log.total += n)
+  log.lastAt = time
+  if (time - log.begunAt <= grain) {
+    amend(log, time)
+    return
+  }
+  log.begunAt = time
+  while (log.length > 0 && time - log.entries[2 * log.head]! > memory) dropOldest(log)
+  if (2 * log.length === log.entries.length) grow(log)
+  const newest = place(log, log.length++)
+  log.entries[newest] = time
+  log.entries[newest + 1] = total
+}
+
+/** Takes out permits that were granted at `time`, if they are there still. */
+export function removeGrant(log: GrantLog, n: number, time: number): void {
+  const { entries } = log
+  let entry = firstOf(log, index => entries[index]! >= time)
+  if (entry === log.length) return
+  const left = entries[place(log, entry) + 1]! - n - totalBefore(log, entry)
+  if (left < 0) return
+  log.total -= n
+  // An entry that stands for nothing goes, so that there are never more entries than permits.
+  const gap = left === 0 ? 1 : 0
+  for (; entry + gap < log.length; entry++) {
+    const from = place(log, entry + gap)
+    const to = place(log, entry)
+    entries[to] = entries[from]!
+    entries[to + 1] = entries[from + 1]! - n
+  }
+  log.length -= gap
+  // Nobody knows when the entry began that is the newest now; the next grant has one of its own.
+  if (gap === 1) log.begunAt = -Infinity
+}
+
+/** Makes all that is known one entry at `time`. */
+export function collapse(log: GrantLog, time: number): void {
+  const { entries, total, dropped } = log
+  log.head = 0
+  log.length = total > dropped ? 1 : 0
+  log.begunAt = log.length > 0 ? time : -Infinity
+  log.lastAt = time
+  entries[0] = time
+  entries[1] = total
+}
+
+/** Makes the newest entry stand for the newest grant, too. */
+function amend(log: GrantLog, time: number): void {
+  const newest = place(log, log.length - 1)
+  log.entries[newest] = time
+  log.entries[newest + 1] = log.total
+}
+
+function dropOldest(log: GrantLog): void {
+  log.dropped = log.entries[2 * log.head + 1]!
+  log.head = 2 * log.head + 2 === log.entries.length ? 0 : log.head + 1
+  log.length--
+}
+
+function grow(log: GrantLog): void {
+  const { entries, head } = log
+  const longer = new Float64Array(2 * entries.length)
+  longer.set(entries.subarray(2 * head))
+  longer.set(entries.subarray(0, 2 * head), entries.length - 2 * head)
+  log.entries = longer
+  log.head = 0
+}
+
+/** Where an entry stands in the array. @param entry 0 is the oldest. */
+function place({ entries, head }: GrantLog, entry: number): number {
+  const index = 2 * (head + entry)
+  return index < entries.length ? index : index - entries.length
+}
+
+/** How many permits had been granted in all before an entry. */
+function totalBefore(log: GrantLog, entry: number): number {
+  return entry === 0 ? log.dropped : log.entries[place(log, entry - 1) + 1]!
+}
+
+function firstAfter(log: GrantLog, time: number): number {
+  const { entries } = log
+  return firstOf(log, index => entries[index]! > time)
+}
+
+/** The first entry, counted from the oldest, for whose place in the array a condition holds; `length` when there is none. */
+function firstOf(log: GrantLog, holds: (index: number) => boolean): number {
+  let low = 0
+  let high = log.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (holds(place(log, middle))) high = middle
+    else low = middle + 1
+  }
+  return low
+}

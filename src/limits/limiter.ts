@@ -1,0 +1,36 @@
+import type { Explanation } from './gate.js'
+import type { AcquireOptions } from './limit-options.js'
+import type { Permit } from './permit.js'
+
+/** What every limiter can do that decides within the call. */
+export interface Limiter {
+  /**
+   * A permit for `n` calls if it can be had now without overtaking anybody, else undefined; never waits.
+   * @param n a whole number, no greater than the least limit; default 1.
+   * @throws InvalidArgumentError, ClosedError
+   */
+  tryAcquire(n?: number): Permit | undefined
+  /**
+   * A permit for `n` calls as soon as it is this caller's turn: by priority, then first come, first served.
+   * @throws TimedOutError when `wait` is over, or at once when it can't be met (BusyError for a wait of 0), BusyError when
+   * too many wait, AbortedError, InvalidArgumentError, ClosedError
+   */
+  acquire(n?: number, options?: AcquireOptions): Promise<Permit>
+  /**
+   * Acquires, calls `task`, releases, and gives what the task gave.
+   * @throws what `acquire` throws; what the task throws
+   */
+  run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T>
+  /**
+   * What a caller who asked for `n` permits now would meet.
+   * @throws InvalidArgumentError
+   */
+  explain(n?: number): Explanation
+  /**
+   * Gives no permit before this time, such as one that a service has named. Those who wait go on waiting. Of several times
+   * the latest counts.
+   * @param time a Date, or milliseconds since 1970.
+   * @throws InvalidArgumentError
+   */
+  pauseUntil(time: Date | number): void
+}

@@ -1,0 +1,134 @@
+import { systemClock, type Clock } from '../clock.js'
+import { milliseconds, type Duration } from '../duration.js'
+import { InvalidArgumentError, shown } from '../errors.js'
+import { checkOptions } from '../locks/lock-options.js'
+import { Gate, type Explanation } from './gate.js'
+import { Keys } from './keys.js'
+import {
+  checkLimit,
+  definitionOf,
+  PER_BOUNDS,
+  type AcquireOptions,
+  type Definition,
+  type LimiterOptions,
+} from './limit-options.js'
+import type { Limiter } from './limiter.js'
+import type { Permit } from './permit.js'
+import { Tally, wallOf } from './tally.js'
+import type { Window } from './window.js'
+
+/** How a limiter is closed. */
+export interface LimiterCloseOptions {
+  /** Let those who wait have their turn: true for as long as it takes, or how long at the most. Default: don't. */
+  drain?: boolean | Duration | undefined
+}
+
+const DRAIN_BOUNDS = { least: 0, most: Infinity }
+
+/** A limiter of this thread, and one for each key. */
+export class LocalLimiter implements Limiter, AsyncDisposable {
+  readonly #gate: Gate
+  readonly #keys: Keys
+  readonly #clock: Clock
+  #windows: readonly Window[]
+  #closed = false
+
+  /** Limiters come from `limiter`. */
+  constructor(definition: Definition, clock: Clock, readWall: () => number) {
+    this.#clock = clock
+    this.#windows = definition.windows
+    const gate = (key: string | undefined): Gate => {
+      const tally = new Tally({ ...definition, windows: this.#windows }, clock, readWall)
+      const made = new Gate(tally, clock, definition.queue, key)
+      if (this.#closed) made.shut()
+      return made
+    }
+    this.#gate = gate(undefined)
+    const longest = Math.max(...definition.windows.map(({ per }) => per)) + definition.jitter
+    this.#keys = new Keys(gate, clock, longest)
+  }
+
+  tryAcquire(n?: number): Permit | undefined {
+    return this.#gate.tryAcquire(n)
+  }
+
+  acquire(n?: number, options?: AcquireOptions): Promise<Permit> {
+    return this.#gate.acquire(n, options)
+  }
+
+  run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T> {
+    return this.#gate.run(task, n, options)
+  }
+
+  explain(n?: number): Explanation {
+    return this.#gate.explain(n)
+  }
+
+  pauseUntil(time: Date | number): void {
+    this.#gate.pauseUntil(time)
+  }
+
+  /**
+   * The limiter of one key, which has the same limits and counts apart from all others. It costs memory only while it is
+   * in use and for a window or two afterwards.
+   * @throws InvalidArgumentError
+   */
+  key(key: string): Limiter {
+    return this.#keys.limiter(key)
+  }
+
+  /**
+   * Sets a limit anew, for all keys, from now on: what was given before counts. Those who wait go on waiting, unless they
+   * wait for more than the limit is now, and are rejected with an InvalidArgumentError.
+   * @param per which of the limits, where there are several.
+   * @throws InvalidArgumentError
+   */
+  setLimit(limit: number, per?: Duration): void {
+    const checked = checkLimit(limit)
+    const length = per === undefined ? undefined : milliseconds('per', per, PER_BOUNDS)
+    const meant = this.#windows.filter(window => length === undefined || window.per === length)
+    if (meant.length !== 1) {
+      const there = this.#windows.map(window => `${window.limit} in ${window.per} ms`).join(', ')
+      throw new InvalidArgumentError(`per takes which of these limits is meant: ${there}; not ${shown(per)}`)
+    }
+    this.#windows = this.#windows.map(window => (window === meant[0] ? window.withLimit(checked) : window))
+    for (const gate of this.#gates()) gate.change(this.#windows)
+  }
+
+  /**
+   * Gives no more permits. Those who wait are rejected with a ClosedError, unless they are to have their turn before.
+   * Resolves when nobody waits. A second call does nothing more than wait with the first.
+   * @throws InvalidArgumentError
+   */
+  async close(options: LimiterCloseOptions = {}): Promise<void> {
+    checkOptions(options, ['drain'])
+    const { drain = false } = options
+    const patience = typeof drain === 'boolean' ? Infinity : milliseconds('drain', drain, DRAIN_BOUNDS)
+    this.#closed = true
+    const gates = [...this.#gates()]
+    for (const gate of gates) gate.shut()
+    const clear = (): void => gates.forEach(gate => gate.clear())
+    if (drain === false) clear()
+    const timer = patience === Infinity ? undefined : this.#clock.after(patience, clear, true)
+    await Promise.all(gates.map(gate => gate.drained()))
+    timer?.cancel()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  #gates(): Gate[] {
+    return [this.#gate, ...this.#keys.all()]
+  }
+}
+
+/**
+ * A limiter of this thread: exact in any window, first come, first served, decided within the call.
+ * @throws InvalidArgumentError that names the option, what it got and what it takes.
+ */
+export function limiter(options: LimiterOptions): LocalLimiter {
+  const definition = definitionOf(options)
+  const clock = options.clock ?? systemClock
+  return new LocalLimiter(definition, clock, wallOf(clock))
+}

@@ -1,0 +1,51 @@
+/** What takes permits back. */
+export interface PermitGiver {
+  /** The use of a permit has ended. */
+  released(): void
+  /** A permit was not used, so that the limits need not count it either. Called before `released`. */
+  unused(n: number, at: number, wallAt: number): void
+}
+
+/** Leave for so many calls, from the moment it was given. */
+export class Permit implements Disposable {
+  #giver: PermitGiver | undefined
+  readonly #at: number
+  readonly #wallAt: number
+
+  /** Permits come from limiters. */
+  constructor(
+    giver: PermitGiver,
+    /** For how many calls it stands. */
+    readonly n: number,
+    at: number,
+    wallAt: number,
+  ) {
+    this.#giver = giver
+    this.#at = at
+    this.#wallAt = wallAt
+  }
+
+  /**
+   * The call is over: where the limiter has a `concurrency`, somebody else may begin. The limits count it all the same.
+   * Doing so twice is harmless.
+   */
+  release(): void {
+    const giver = this.#giver
+    this.#giver = undefined
+    giver?.released()
+  }
+
+  /**
+   * The call was never sent: gives the permit back to the limits, too, and releases it. After a release it does nothing.
+   */
+  refund(): void {
+    const giver = this.#giver
+    this.#giver = undefined
+    giver?.unused(this.n, this.#at, this.#wallAt)
+    giver?.released()
+  }
+
+  [Symbol.dispose](): void {
+    this.release()
+  }
+}

@@ -1,0 +1,100 @@
+import {
+  addGrant,
+  collapse,
+  emptyLog,
+  removeGrant,
+  timeAfter,
+  timeOfPermit,
+  totalAt,
+  type GrantLog,
+} from './grant-log.js'
+import { later } from './later.js'
+import type { Window } from './window.js'
+
+/** Up to this limit every grant has an entry of its own. */
+const MOST_EXACT = 10_000
+/** Above it, grants within this part of the window share an entry. */
+const GRAINS = 1024
+
+/**
+ * At most `limit` permits in any interval of length `per`: a permit comes back `per` after it was given. That is the
+ * earliest schedule that keeps the bound, so nothing idles.
+ *
+ * Memory: 16 bytes for each grant within the window; for limits above ten thousand about 16 kB, whatever the limit. There,
+ * permits given within a 1024th of the window come back together, with the last of them, which keeps the bound and costs
+ * up to a thousandth of the rate.
+ */
+export class SlidingWindow implements Window<GrantLog> {
+  readonly kind: Window['kind'] = 'sliding'
+  readonly wall = false
+  readonly #memory: number
+  readonly #grain: number
+  readonly #jitter: number
+
+  /** @param jitter by how much the ways of two calls can differ: milliseconds that permits stay away for longer. */
+  constructor(
+    readonly limit: number,
+    readonly per: number,
+    jitter: number,
+  ) {
+    this.#jitter = jitter
+    this.#memory = per + jitter
+    this.#grain = limit > MOST_EXACT ? this.#memory / GRAINS : 0
+  }
+
+  withLimit(limit: number): SlidingWindow {
+    return new SlidingWindow(limit, this.per, this.#jitter)
+  }
+
+  empty(): GrantLog {
+    return emptyLog()
+  }
+
+  allows(log: GrantLog, now: number, n: number, ahead: number): boolean {
+    const wanted = n + ahead
+    // So many permits, counted from the beginning, have to be out of the window.
+    const expired = log.total + wanted - this.limit
+    if (now < log.lastAt) return false
+    return (
+      expired <= log.dropped ||
+      (wanted <= this.limit && now >= later(timeOfPermit(log, expired), this.#memory))
+    )
+  }
+
+  readyAt(log: GrantLog, now: number, n: number, ahead: number): number {
+    const { limit } = this
+    const wanted = n + ahead
+    if (wanted <= limit) {
+      const time = timeOfPermit(log, log.total + wanted - limit)
+      return Math.max(now, log.lastAt, later(time, this.#memory))
+    }
+    // Where demand doesn't end, each permit follows the one `limit` before it by one window.
+    const windows = Math.ceil(wanted / limit) - 1
+    return this.readyAt(log, now, wanted - windows * limit, 0) + windows * this.#memory
+  }
+
+  take(log: GrantLog, n: number, at: number, _late: number): void {
+    addGrant(log, n, at, this.#memory, this.#grain)
+  }
+
+  refund(log: GrantLog, n: number, at: number): void {
+    removeGrant(log, n, at)
+  }
+
+  used(log: GrantLog, now: number): number {
+    return log.total - totalAt(log, now - this.#memory)
+  }
+
+  returnsAt(log: GrantLog, now: number): number {
+    const time = timeAfter(log, now - this.#memory)
+    return time === undefined ? now : Math.max(now, later(time, this.#memory))
+  }
+
+  forgottenAt(log: GrantLog): number {
+    return later(log.lastAt, this.#memory)
+  }
+
+  rebase(log: GrantLog, now: number): void {
+    collapse(log, now)
+  }
+}

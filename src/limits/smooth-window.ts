@@ -1,0 +1,81 @@
+import type { GrantLog } from './grant-log.js'
+import { SlidingWindow } from './sliding-window.js'
+import type { Window } from './window.js'
+
+/** Added to the interval so that `limit` intervals are never a rounding error shorter than the window. */
+const ROUNDING = 1 + 2 ** -50
+
+/** What an even spacing remembers. */
+export interface Spacing {
+  /** When the next permit may come. */
+  openAt: number
+  readonly log: GrantLog
+}
+
+/**
+ * Permits evenly spaced, `per / limit` apart: the next can come `n` intervals after `n` permits. The bound of the sliding
+ * window holds beside it, because permits that are given together are no longer evenly spaced.
+ */
+export class SmoothWindow implements Window<Spacing> {
+  readonly kind = 'smooth'
+  readonly wall = false
+  readonly #sliding: SlidingWindow
+  readonly #interval: number
+  readonly #jitter: number
+
+  /** @param jitter by how much the ways of two calls can differ: milliseconds that a window is longer. */
+  constructor(
+    readonly limit: number,
+    readonly per: number,
+    jitter: number,
+  ) {
+    this.#jitter = jitter
+    this.#sliding = new SlidingWindow(limit, per, jitter)
+    this.#interval = ((per + jitter) / limit) * ROUNDING
+  }
+
+  withLimit(limit: number): SmoothWindow {
+    return new SmoothWindow(limit, this.per, this.#jitter)
+  }
+
+  empty(): Spacing {
+    return { openAt: -Infinity, log: this.#sliding.empty() }
+  }
+
+  allows({ openAt, log }: Spacing, now: number, n: number, ahead: number): boolean {
+    return now >= openAt + ahead * this.#interval && this.#sliding.allows(log, now, n, ahead)
+  }
+
+  readyAt({ openAt, log }: Spacing, now: number, n: number, ahead: number): number {
+    const spaced = Math.max(now, openAt) + ahead * this.#interval
+    return Math.max(spaced, this.#sliding.readyAt(log, now, n, ahead))
+  }
+
+  take(spacing: Spacing, n: number, at: number, late: number): void {
+    spacing.openAt = Math.max(spacing.openAt, at - late) + n * this.#interval
+    this.#sliding.take(spacing.log, n, at, late)
+  }
+
+  refund(spacing: Spacing, n: number, at: number): void {
+    this.#sliding.refund(spacing.log, n, at)
+    // Only the newest gives its interval back: what was spaced after it stays where it is.
+    if (spacing.openAt <= at + n * this.#interval) spacing.openAt = Math.min(spacing.openAt, at)
+  }
+
+  used({ log }: Spacing, now: number): number {
+    return this.#sliding.used(log, now)
+  }
+
+  returnsAt({ openAt }: Spacing, now: number): number {
+    return Math.max(now, openAt)
+  }
+
+  forgottenAt({ openAt, log }: Spacing): number {
+    return Math.max(openAt, this.#sliding.forgottenAt(log))
+  }
+
+  rebase(spacing: Spacing, now: number): void {
+    this.#sliding.rebase(spacing.log, now)
+    spacing.openAt = Math.min(spacing.openAt, now + this.per)
+  }
+}
