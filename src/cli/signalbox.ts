@@ -3,6 +3,7 @@ import { Command, CommanderError } from 'commander'
 import { EXIT, EXIT_TEXT } from './exit-status.js'
 import { complaint, statusOf } from './failure.js'
 import { addLs } from './ls.js'
+import { addMutex } from './mutex.js'
 import { addRelease } from './release.js'
 import { addRevoke } from './revoke.js'
 import type { Terminal } from './terminal.js'
@@ -28,7 +29,7 @@ export async function signalbox(args: readonly string[], terminal: Terminal): Pr
 
 function program({ stdout, stderr }: Terminal): Command {
   const command = new Command('signalbox')
-    .description('Looks after the locks of other processes, and drives trains.')
+    .description('Looks after the locks of other processes, drives trains, and shows a mutex at work.')
     .version(version)
     .addHelpText('after', EXIT_TEXT)
     .exitOverride()
@@ -42,6 +43,7 @@ function program({ stdout, stderr }: Terminal): Command {
   addRelease(command, stdout)
   addRevoke(command, stdout)
   addTrains(command)
+  addMutex(command)
   return command
 }
 

@@ -1,8 +1,9 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { runProgram } from '../run-program.js'
+import { startRedis, type RedisServer } from '../servers/redis.js'
 import type { Block } from './blocks.js'
 import { readAllBlocks, root } from './pages.js'
 import { Clone, shellPrelude } from './shell-blocks.js'
@@ -10,7 +11,7 @@ import { compileBlocks, fileName, type CompiledBlock } from './typescript-blocks
 
 const timeLimit = 50_000
 /** Output, foreign languages and schemata: there is nothing here that could run them. */
-const onlyShown = new Set(['text', 'sql', 'java', 'python', 'lua', 'mermaid', 'http'])
+const onlyShown = new Set(['text', 'sql', 'java', 'python', 'go', 'lua', 'mermaid', 'http'])
 
 const checks: Readonly<Record<string, (block: Block) => Promise<void> | void>> = {
   ts: runTypeScript,
@@ -20,13 +21,18 @@ const checks: Readonly<Record<string, (block: Block) => Promise<void> | void>> =
   json: block => void JSON.parse(block.code),
 }
 
+/** Where a reader's server is; blocks run against one that is started here. */
+const readersRedis = 'redis://localhost:6379'
+
 const blocks = readAllBlocks()
 const checkedBlocks = blocks.filter(({ language }) => language in checks)
 const output = join(root, 'build-docs', String(process.pid))
 let compiled: Map<Block, CompiledBlock>
 let clone: Clone
+let redis: RedisServer
 
-beforeAll(() => {
+beforeAll(async () => {
+  redis = await startRedis()
   mkdirSync(output, { recursive: true })
   compiled = compileBlocks(
     blocks.filter(({ language }) => language === 'ts'),
@@ -35,7 +41,8 @@ beforeAll(() => {
   clone = new Clone()
 })
 
-afterAll(() => {
+afterAll(async () => {
+  await redis.stop()
   clone[Symbol.dispose]()
   rmSync(output, { recursive: true, force: true })
 })
@@ -53,18 +60,23 @@ test.for(checkedBlocks.map(block => [`${block.page}:${block.line} ${block.langua
 async function runTypeScript(block: Block): Promise<void> {
   const { problems, program } = compiled.get(block)!
   expect(problems).toEqual([])
+  writeFileSync(program, onOurServer(readFileSync(program, 'utf8')))
   await runInEmptyFolder(program)
 }
 
 async function runJavaScript(block: Block): Promise<void> {
   const kind = /\brequire\(/.test(block.code) ? 'cjs' : 'mjs'
   const program = join(output, `${fileName(block)}.${kind}`)
-  writeFileSync(program, block.code)
+  writeFileSync(program, onOurServer(block.code))
   await runInEmptyFolder(program)
 }
 
 async function runShell(block: Block): Promise<void> {
-  await runProgram('bash', ['-c', shellPrelude + block.code], { cwd: clone.path, timeLimit })
+  await runProgram('bash', ['-c', shellPrelude + onOurServer(block.code)], { cwd: clone.path, timeLimit })
+}
+
+function onOurServer(code: string): string {
+  return code.replaceAll(readersRedis, redis.url)
 }
 
 async function runInEmptyFolder(program: string): Promise<void> {

@@ -1,0 +1,42 @@
+import { randomUUID } from 'node:crypto'
+import { conditionalRelease, unconditionalDelete } from './danger.js'
+import { mutexService } from './mutex-service.js'
+import { lockedWork, work, type TaskParts } from './task.js'
+
+/** So many tasks want in at once. */
+const TASKS = 10
+/** How long each of them works: milliseconds. */
+const DURATION = 100
+const LEASE_SECONDS = 1
+const WAIT_MILLIS = 60_000
+/** How long the scene of the outlived lease waits for what must not happen: milliseconds. */
+const STAY = 1000
+
+/** Plays all scenes on the engine of this URL and prints each step. */
+export async function demo(url: string, print: (line: string) => void): Promise<void> {
+  // Another demo on the same engine has a mutex of its own.
+  const key = `mutex-demo:${randomUUID()}`
+  const numbers = Array.from({ length: TASKS }, (_, index) => index + 1)
+  const parts: TaskParts = { print, duration: DURATION }
+
+  print(`parallel part start : ${TASKS} tasks at once, without the mutex`)
+  await Promise.all(numbers.map(task => work(task, parts)))
+  print('parallel part finish')
+
+  print(`locked part start : ${TASKS} tasks at once, with the mutex`)
+  {
+    const options = { url, leaseSeconds: LEASE_SECONDS, waitMillis: WAIT_MILLIS, log: print }
+    await using service = mutexService(options)
+    await Promise.all(numbers.map(task => lockedWork(task, service, key, parts)))
+  }
+  print('locked part finish')
+
+  const danger = { url, key, leaseSeconds: LEASE_SECONDS, stay: STAY, print }
+  print('danger part start : whoever is done deletes the lock that is there')
+  await unconditionalDelete(danger)
+  print('danger part finish')
+
+  print('safe part start : whoever is done releases its own lock, and writes under its token')
+  await conditionalRelease(danger)
+  print('safe part finish')
+}

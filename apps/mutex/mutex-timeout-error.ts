@@ -1,0 +1,16 @@
+import { TimedOutError, type ErrorContext } from 'signalbox'
+
+/** The wait for a mutex is over, and somebody else has it still. */
+export class MutexTimeoutError extends TimedOutError {
+  /**
+   * @param mutex the name of the mutex.
+   * @param waitMillis how long it was waited for: milliseconds.
+   */
+  constructor(
+    readonly mutex: string,
+    waitMillis: number,
+    context: ErrorContext,
+  ) {
+    super(`mutex ${mutex} was not free within ${waitMillis} ms`, { ...context, key: mutex })
+  }
+}

@@ -1,0 +1,31 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { MutexService } from './mutex-service.js'
+
+/** What the tasks of the demo have in common. */
+export interface TaskParts {
+  readonly print: (line: string) => void
+  /** How long a task takes: milliseconds. */
+  readonly duration: number
+}
+
+/** The work itself, which bears nobody beside it. */
+export async function work(task: number, { print, duration }: TaskParts): Promise<void> {
+  print(`process start ${task}`)
+  await sleep(duration)
+  print(`process end ${task}`)
+}
+
+/** The work under the mutex. */
+export async function lockedWork(
+  task: number,
+  service: MutexService,
+  key: string,
+  parts: TaskParts,
+): Promise<void> {
+  const { print } = parts
+  print(`wait ${task}`)
+  await using _mutex = await service.waitForSingleObject(key)
+  print(`Lock by ${task}`)
+  await work(task, parts)
+  print(`Unlock by ${task}`)
+}

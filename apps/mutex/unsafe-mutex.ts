@@ -1,0 +1,15 @@
+import type { Box } from 'signalbox'
+
+/**
+ * What many lock libraries once did, and hand-written locks still do: deletes the lock that is there now, whoever has it.
+ * @returns the lock id that was deleted
+ */
+export async function deleteUnconditionally(box: Box, mutex: string): Promise<string> {
+  let deleted = 'none'
+  for await (const { key, holders } of box.inspect(mutex)) {
+    const holder = holders[0]
+    if (key !== mutex || holder?.token === undefined) continue
+    if (await box.forceRelease(key, holder.token)) deleted = holder.label ?? 'unknown'
+  }
+  return deleted
+}

@@ -1,0 +1,34 @@
+import { mutexService } from '../../apps/mutex/mutex-service.js'
+import { lockedWork, work, type TaskParts } from '../../apps/mutex/task.js'
+
+/** What a process of the test is told to do. */
+export type MutexOrder = 'work' | 'lockedWork' | 'end'
+
+/** A step with its time on the monotonic clock: nanoseconds. */
+export interface MutexStep {
+  readonly line: string
+  readonly at: string
+}
+
+/** One task of the mutex demo as a process of its own: `url key number`. */
+const [url = '', key = '', number = ''] = process.argv.slice(2)
+const service = mutexService({ url, leaseSeconds: 5, waitMillis: 60_000, log: print })
+const parts: TaskParts = { print, duration: 50 }
+
+function print(line: string): void {
+  process.send!({ line, at: String(process.hrtime.bigint()) } satisfies MutexStep)
+}
+
+async function carryOut(order: MutexOrder): Promise<void> {
+  if (order === 'work') await work(Number(number), parts)
+  else if (order === 'lockedWork') await lockedWork(Number(number), service, key, parts)
+  else {
+    await service.close()
+    process.disconnect()
+    return
+  }
+  print('done')
+}
+
+process.on('message', (order: MutexOrder) => void carryOut(order))
+print('ready')

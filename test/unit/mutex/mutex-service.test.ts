@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest'
+import { mutexService, type MutexServiceOptions } from '../../../apps/mutex/mutex-service.js'
+import { FencedRegister } from '../../../apps/mutex/fenced-register.js'
+import { InvalidArgumentError } from '../../../src/index.js'
+
+const fit: MutexServiceOptions = { url: 'memory:', leaseSeconds: 1, waitMillis: 0 }
+
+test.each([
+  [undefined, 'mutexService takes { url, leaseSeconds, waitMillis }'],
+  [{ ...fit, url: 5 }, 'url takes text such as redis://localhost:6379, not 5'],
+  [{ ...fit, leaseSeconds: 0.01 }, 'leaseSeconds takes a number from 0.02 to 86400, not 0.01'],
+  [{ ...fit, leaseSeconds: NaN }, 'leaseSeconds takes a number from 0.02 to 86400, not NaN'],
+  [{ ...fit, leaseSeconds: '5s' }, "leaseSeconds takes a number from 0.02 to 86400, not '5s'"],
+  [{ ...fit, waitMillis: -1 }, 'waitMillis takes a number from 0, or Infinity, not -1'],
+  [{ ...fit, renew: 'no' }, "renew takes true or false, not 'no'"],
+  [{ ...fit, log: {} }, 'log takes a function, not {}'],
+])('options that are unfit are refused before anything is opened: %j', (options, message) => {
+  const make = (): unknown => mutexService(options as MutexServiceOptions)
+  expect(make).toThrow(InvalidArgumentError)
+  expect(make).toThrow(message)
+})
+
+test('waits for as long as it takes where the wait is Infinity', async () => {
+  await using service = mutexService({ ...fit, waitMillis: Infinity })
+  const first = await service.waitForSingleObject('key')
+  const second = service.waitForSingleObject('key')
+  await first.release()
+  await (await second).release()
+})
+
+test('a register refuses a token that is smaller than one that wrote', () => {
+  const register = new FencedRegister()
+  expect(register.write('one', 5n)).toBe(true)
+  expect(register.write('two', 5n)).toBe(true)
+  expect(register.write('late', 4n)).toBe(false)
+  expect(register.value).toBe('two')
+})
