@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { DATABASE } from '../../src/engines/file/file-engine.js'
+import { DATABASE } from '../../src/engines/file/folder.js'
 import { open } from '../../src/open.js'
 
 /**

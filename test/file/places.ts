@@ -25,7 +25,12 @@ export class Place {
   }
 
   async box(query = ''): Promise<Box> {
-    const box = await open(this.url + query)
+    return this.open(this.url + query)
+  }
+
+  /** A box on a URL of the test's own. */
+  async open(url: string): Promise<Box> {
+    const box = await open(url)
     this.#boxes.push(box)
     return box
   }

@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { DATABASE } from '../../src/engines/file/file-engine.js'
+import { DATABASE } from '../../src/engines/file/folder.js'
 import { builtProgram } from './built-program.js'
 
 /** A process that is stopped while it holds the write lock of the database in a folder. */

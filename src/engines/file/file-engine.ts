@@ -1,5 +1,4 @@
-import { mkdir, stat } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import type { Clock, Timer } from '../../clock.js'
 import { ClosedError, IndeterminateError, SignalboxError, UnavailableError } from '../../errors.js'
 import type { Guarantees } from '../../guarantees.js'
@@ -17,8 +16,9 @@ import type {
 import { Database } from './database.js'
 import { loadSqlite, SqliteError } from './driver.js'
 import { FileState } from './file-state.js'
+import { DATABASE, prepareFolder } from './folder.js'
 import { fileGuarantees } from './guarantees.js'
-import { refuseNetworkFolder, thisMachine } from './machine.js'
+import { thisMachine } from './machine.js'
 import { Mailbox } from './mailbox.js'
 import { prepareDatabase, refuseNamespace } from './prepare.js'
 import { Withdrawals } from './withdrawals.js'
@@ -30,8 +30,6 @@ export interface FileOptions {
   readonly durable: boolean
 }
 
-/** The database within the folder. */
-export const DATABASE = 'signalbox.db'
 /** How long an operation waits for the database: milliseconds. */
 const PATIENCE = 10_000
 /** How long a new box watches all others, to find those that died alone: milliseconds. */
@@ -82,8 +80,7 @@ export class FileEngine implements Engine {
   async join(member: Member, listener: Listener): Promise<void> {
     const { folder } = this.#options
     const machine = await thisMachine()
-    await this.#attempt('open', () => makeFolder(folder))
-    await this.#attempt('open', () => refuseNetworkFolder(folder))
+    await this.#attempt('open', () => prepareFolder(folder))
     const sqlite = await loadSqlite()
     const database = await this.#attempt('open', () =>
       Database.open(sqlite, join(folder, DATABASE), this.#clock, PATIENCE),
@@ -318,31 +315,6 @@ export class FileEngine implements Engine {
     // A transaction that fails is rolled back. Only what fails between the log and the disk may be there or not.
     const unclear = what === 'put on disk' || (cause instanceof SqliteError && cause.code === 'IOERR')
     return unclear ? new IndeterminateError(text, context) : new UnavailableError(text, context)
-  }
-}
-
-/**
- * Makes a folder with those above it. Not by the `recursive` option of mkdir, which never returns where the system says
- * that an existing folder is not there, as Linux does below /proc.
- */
-async function makeFolder(folder: string): Promise<void> {
-  try {
-    await mkdir(folder)
-  } catch (error) {
-    const { code } = error as { code?: string }
-    // Others may make it at the same time.
-    if (code === 'EEXIST' && (await stat(folder)).isDirectory()) return
-    if (code !== 'ENOENT' || dirname(folder) === folder) throw error
-    await makeFolder(dirname(folder))
-    await makeOne(folder)
-  }
-}
-
-async function makeOne(folder: string): Promise<void> {
-  try {
-    await mkdir(folder)
-  } catch (error) {
-    if ((error as { code?: string }).code !== 'EEXIST') throw error
   }
 }
 

@@ -1,7 +1,8 @@
 import { join, resolve } from 'node:path'
 import { systemClock } from '../../clock.js'
 import { InvalidArgumentError, shown } from '../../errors.js'
-import { DATABASE, FileEngine, type FileOptions } from './file-engine.js'
+import { FileEngine, type FileOptions } from './file-engine.js'
+import { DATABASE } from './folder.js'
 
 /** The engine of a `file:` URL. @throws InvalidArgumentError when the path or a parameter is unfit. */
 export function openFile(url: string): FileEngine {

@@ -1,0 +1,56 @@
+import { mkdir, realpath, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { UnavailableError } from '../../errors.js'
+import { refuseNetworkFolder } from './machine.js'
+
+/** The database within the folder. */
+export const DATABASE = 'signalbox.db'
+
+/** SQLite takes no longer path for a database, bytes: its limit is 512 with the NUL, and it adds `-journal` itself. */
+const LONGEST_PATH = 503
+
+/**
+ * Makes a folder with those above it, unless it is there, and makes sure that the database can be in it.
+ * @throws UnavailableError when its path is too long or it is on a network file system; what the system says when it
+ * can't be made.
+ */
+export async function prepareFolder(folder: string): Promise<void> {
+  refuseLongPath(folder)
+  await makeFolder(folder)
+  // SQLite follows symbolic links before it looks how long the path is.
+  refuseLongPath(await realpath(folder))
+  await refuseNetworkFolder(folder)
+}
+
+function refuseLongPath(folder: string): void {
+  const excess = Buffer.byteLength(join(folder, DATABASE)) - LONGEST_PATH
+  if (excess <= 0) return
+  throw new UnavailableError(
+    `the path of the folder has ${Buffer.byteLength(folder)} bytes, ${excess} more than SQLite takes: ${folder}`,
+  )
+}
+
+/**
+ * Makes a folder with those above it. Not by the `recursive` option of mkdir, which never returns where the system says
+ * that an existing folder is not there, as Linux does below /proc.
+ */
+async function makeFolder(folder: string): Promise<void> {
+  try {
+    await mkdir(folder)
+  } catch (error) {
+    const { code } = error as { code?: string }
+    // Others may make it at the same time.
+    if (code === 'EEXIST' && (await stat(folder)).isDirectory()) return
+    if (code !== 'ENOENT' || dirname(folder) === folder) throw error
+    await makeFolder(dirname(folder))
+    await makeOne(folder)
+  }
+}
+
+async function makeOne(folder: string): Promise<void> {
+  try {
+    await mkdir(folder)
+  } catch (error) {
+    if ((error as { code?: string }).code !== 'EEXIST') throw error
+  }
+}
