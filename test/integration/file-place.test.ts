@@ -1,9 +1,12 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { InvalidArgumentError, open, UnavailableError } from 'signalbox'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { loadSqlite } from '../../src/engines/file/driver.js'
+import { place } from '../file/places.js'
+import type { Start } from '../file/remote-box.js'
+import { smallDisk } from '../file/small-disk.js'
 
 let folder: string
 
@@ -51,6 +54,65 @@ describe('a place that does not fit is refused with its reason', () => {
     await expect(open('file:/proc/signalbox')).rejects.toThrow(UnavailableError)
   })
 })
+
+describe.runIf(process.platform === 'linux')(
+  'a place that must not be written is refused with its reason',
+  () => {
+    /** The error with which a box on this URL can't be opened, in a process of its own. */
+    async function refusal(url: string, start: Start): Promise<unknown> {
+      try {
+        await place().process(url, start)
+      } catch (error) {
+      return error
+      }
+      throw new Error(`${url} was opened`)
+    }
+
+    test('a read-only file system, with a database on it and without', async () => {
+      const disk = await smallDisk('4m')
+      const { enter } = disk
+      const [kept, empty] = [`${disk.folder}/kept`, `${disk.folder}/empty`]
+      await place()
+        .process(`file:${kept}`, { enter })
+        .then(box => box.kill())
+      disk.run('mkdir', empty)
+      disk.run('mount', '-o', 'remount,ro', disk.folder)
+      for (const folder of [kept, empty, `${empty}/below`]) {
+        const error = await refusal(`file:${folder}`, { enter })
+        expect(error).toMatchObject({ code: 'UNAVAILABLE' })
+        expect(error).toMatchObject({ message: expect.stringMatching(/read-only|can not be/) as string })
+      }
+    })
+
+    test('a folder of another user, with a database in it and without', async () => {
+      const url = `file:${folder}`
+      // Root may write everywhere, so it becomes somebody else.
+      const user = process.getuid!() === 0 ? 65_534 : undefined
+      for (const mode of [0o755, 0o555, 0o700]) {
+        chmodSync(folder, user === undefined ? 0o555 : mode)
+        const error = await refusal(url, { user })
+        expect(error).toMatchObject({ code: 'UNAVAILABLE' })
+        expect(error).toMatchObject({
+          message: expect.stringMatching(/may not be written|can not be/) as string,
+        })
+        expect(readdirSync(folder)).toEqual([])
+      }
+      chmodSync(folder, 0o755)
+      await (await open(url)).close()
+      const before = readdirSync(folder)
+      chmodSync(folder, 0o555)
+      expect(await refusal(url, { user })).toMatchObject({
+        code: 'UNAVAILABLE',
+        message: expect.stringMatching(/may not be written|can not be/) as string,
+      })
+      expect(readdirSync(folder)).toEqual(before)
+      await expect(refusal(`${url}/below`, { user })).resolves.toMatchObject({
+        code: 'UNAVAILABLE',
+        message: expect.stringContaining('the folder may not be written') as string,
+      })
+    })
+  },
+)
 
 test('a reboot frees what was held, keeps what was committed, and lets no token fall', async () => {
   const before = await open(`file:${folder}`)
