@@ -5,7 +5,8 @@ import type { Operation, OutcomeOf, RequestReport, Standing } from '../../src/en
 import { MemoryState } from '../../src/engines/memory/state.js'
 import { CallArguments, outcomeOf, reportsOf } from '../../src/engines/redis/call.js'
 import { Names } from '../../src/engines/redis/names.js'
-import { tableScript } from '../../src/engines/redis/table-script.js'
+import { heldStrings } from '../../src/engines/redis/held-strings.js'
+import { serverClock, tableScript } from '../../src/engines/redis/table-script.js'
 import { claimSet, type Claim } from '../../src/locks/claim.js'
 import type { Reply } from '../../src/engines/redis/clients/redis-link.js'
 import { Random } from '../contract/random.js'
@@ -20,8 +21,10 @@ const WORLDS = 150
 const STEPS = 80
 
 /** The script with a clock that the test sets, and held keys that expire by it. */
-const SCRIPT = tableScript(
-  String.raw`
+const SCRIPT = tableScript({
+  light: '',
+  clock: `micros = call('GET', NUMBERS .. ':now') * 1000`,
+  heldKeys: String.raw`
 local function clear(key) call('DEL', key) end
 local function left(key)
   local expires = call('HGET', key, 'expires')
@@ -33,8 +36,7 @@ local function seen(key)
 end
 local function put(key, text, lease) call('HSET', key, 'text', text, 'expires', now + lease) end
 local function expire(key, lease) call('HSET', key, 'expires', now + lease) end`,
-  `local micros = call('GET', NUMBERS .. ':now') * 1000`,
-)
+})
 
 let server: RedisServer
 
@@ -335,4 +337,104 @@ describe('the script in Redis', () => {
       }
     }
   })
+
+  test('does the same on its short way, many operations in one call', async () => {
+    const light = new Calls('light:', tableScript())
+    const table = new Calls('table:', tableScript({ heldKeys: heldStrings, clock: serverClock, light: '' }))
+    const random = new Random(7)
+    const ids: string[] = []
+    for (let call = 0; call < 1500; call++) {
+      const session = SESSIONS[random.below(SESSIONS.length)]!
+      const batch = Array.from({ length: 1 + random.below(5) }, (_, index) => {
+        const id = ids.at(-1 - random.below(Math.min(6, ids.length))) ?? 'amy.none'
+        const kind = random.below(5)
+        if (kind > 1) return { kind, id }
+        const fresh = `${session}.${call}.${index}`
+        ids.push(fresh)
+        return { kind, id: fresh, key: LOCKS[random.below(LOCKS.length)]!, shared: random.below(6) === 0 }
+      })
+      const history = JSON.stringify(batch)
+      expect(await light.run(session, batch), history).toEqual(await table.run(session, batch))
+    }
+  })
 })
+
+/** An operation by its kind, an enqueue with its key. */
+interface Brief {
+  readonly kind: number
+  readonly id: string
+  readonly key?: string
+  readonly shared?: boolean
+}
+
+/** Calls of one script on keys of its own, by the server's own clock. */
+class Calls {
+  readonly #names: Names
+  readonly #script: string
+  readonly #claims = new Map<string, readonly Claim[]>()
+  readonly #numbers = new Map<string, number>()
+  #highest = 0
+
+  constructor(prefix: string, script: string) {
+    this.#names = new Names(prefix, false)
+    this.#script = script
+  }
+
+  /** What became of each operation, without the numbers, which have to rise. */
+  async run(session: Session, batch: readonly Brief[]): Promise<unknown[]> {
+    const { numbers, queues, requests, channels } = this.#names.group('')
+    const call = new CallArguments(
+      this.#names,
+      [numbers, queues, requests],
+      [session, channels, 'PUBLISH', '{}'],
+    )
+    const operations = batch.map(brief => this.#operation(session, brief))
+    for (const each of operations) {
+      const { id } = each as { id: string }
+      call.add({
+        operation: each,
+        claims: this.#claims.get(id) ?? [{ key: 'a', mode: 'exclusive' }],
+        details: '',
+      })
+    }
+    const answers = await server.command('EVAL', this.#script, call.keys.length, ...call.keys, ...call.args)
+    const outcomes = operations.map((each, index) => outcomeOf(each, (answers as Reply[])[index]!))
+    for (const outcome of outcomes) {
+      const standing = outcome as Standing | undefined
+      if (typeof standing !== 'object' || standing.state !== 'held') continue
+      if (this.#numbers.get(standing.id) !== standing.number)
+        expect(standing.number).toBeGreaterThan(this.#highest)
+      this.#highest = Math.max(this.#highest, standing.number)
+      this.#numbers.set(standing.id, standing.number)
+    }
+    return outcomes.map(outcome =>
+      typeof outcome === 'object' ? { ...outcome, number: undefined, lookAgain: undefined } : outcome,
+    )
+  }
+
+  #operation(session: Session, { kind, id, key, shared }: Brief): Operation {
+    const number = this.#numbers.get(id) ?? 1
+    const lease = 1_000_000
+    if (key !== undefined) {
+      const claims: Claim[] = [{ key, mode: shared ? 'shared' : 'exclusive' }]
+      this.#claims.set(id, claims)
+      return {
+        type: 'enqueue',
+        id,
+        session,
+        claims,
+        lease,
+        wait: kind === 0 ? 0 : Infinity,
+        label: undefined,
+      }
+    }
+    switch (kind) {
+      case 2:
+        return { type: 'renew', id, number, lease }
+      case 3:
+        return { type: 'cancel', id }
+      default:
+        return { type: 'release', id, number }
+    }
+  }
+}

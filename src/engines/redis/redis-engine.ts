@@ -66,8 +66,8 @@ interface OwnRequest {
 
 /** An operation on its way, with who waits for its outcome. */
 interface Pending extends Carried {
-  resolve(outcome: unknown): void
-  reject(error: Error): void
+  readonly resolve: (outcome: unknown) => void
+  readonly reject: (error: Error) => void
 }
 
 /** The calls of one group. */

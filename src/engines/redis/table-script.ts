@@ -1,16 +1,4 @@
-/** The server's clock in microseconds. */
-const SERVER_CLOCK = String.raw`
-local time = call('TIME')
-local micros = time[1] * 1000000 + time[2]`
-
-/** Held keys as plain strings with an expiry, which every client of Redis understands. */
-const HELD_STRINGS = String.raw`
-local function seen(key) return must(try('GET', key)) end
--- Milliseconds until the key expires; negative where it does not or is not there.
-local function left(key) return call('PTTL', key) end
-local function put(key, text, lease) must(try('SET', key, text, 'PX', lease)) end
-local function expire(key, lease) call('PEXPIRE', key, lease) end
-local function clear(key) call('DEL', key) end`
+import { heldStrings } from './held-strings.js'
 
 /**
  * The lock table and the store's commit as a Redis script: the port of `locks/table.ts` and `store/commit.ts`, held equal
@@ -25,25 +13,98 @@ local function clear(key) call('DEL', key) end`
  * KEYS: the counter, the queues and the requests of this slot, then the keys that operations name by their index.
  * ARGV: the own session, what channels begin with, PUBLISH or SPUBLISH, what the own held keys tell about their holder,
  * then the operations one after the other. The answer is one item an operation, and last the hints for this session.
- * @param heldKeys how held keys are read and written. @param clock sets `micros`.
  */
-export function tableScript(heldKeys = HELD_STRINGS, clock = SERVER_CLOCK): string {
-  return String.raw`
+export function tableScript({ heldKeys, clock, light }: ScriptParts = STRINGS): string {
+  return [BEGIN, light, 'if not micros then', clock, 'end', COMMON, heldKeys, TABLE].join('\n')
+}
+
+/** What a script is made of beside the table itself. */
+export interface ScriptParts {
+  /** How held keys are read and written. */
+  readonly heldKeys: string
+  /** Sets `micros`, the time in microseconds. */
+  readonly clock: string
+  /** Carries out what it can before the table is made; may be nothing. */
+  readonly light: string
+}
+
+const BEGIN = String.raw`
+local call, try, format = redis.call, redis.pcall, string.format
 local NUMBERS, QUEUES, REQUESTS = KEYS[1], KEYS[2], KEYS[3]
 local SESSION, CHANNELS, PUBLISH, MEMBER = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local answers, position = {}, 5
+-- The last number that was given, and the one that the counter has.
+local number, written
+local micros, idle`
+
+/** The server's clock. */
+export const serverClock = String.raw`
+local time = call('TIME')
+micros = time[1] * 1000000 + time[2]`
+
+/**
+ * The short way: one-key exclusive locks as plain strings, for which nobody waits. Redis compiles a script once but makes
+ * the functions in it anew for every call, which costs more than such an operation; so there are none up to here, and what
+ * this can't do, or what fails here, is left to the table.
+ */
+const LIGHT = String.raw`
+while position <= #ARGV do
+  local kind, id = ARGV[position], ARGV[position + 1]
+  local at = kind == 'enqueue' and position + 6 or kind == 'release' and position + 3 or kind == 'renew' and position + 4
+  if not at or ARGV[at] ~= '1' or ARGV[at + 3] ~= 'exclusive' then break end
+  local held = KEYS[tonumber(ARGV[at + 1])]
+  if idle == nil then idle = call('EXISTS', QUEUES) == 0 end
+  if not idle then
+    local front = #ARGV[at + 2] .. ':' .. ARGV[at + 2]
+    if call('ZLEXCOUNT', QUEUES, '[' .. front .. ':', '(' .. front .. ';') > 0 then break end
+  end
+  if kind == 'enqueue' then
+    -- What is to be read with the grant is read by the table.
+    if ARGV[at + 4] ~= '-1' then break end
+    if not micros then
+${serverClock}
+    end
+    if number then number = number + 1
+    else
+      local counted = try('SET', NUMBERS, format('%.0f', micros), 'GET')
+      if type(counted) == 'table' then break end
+      written = micros
+      number = math.max(micros, counted and counted + 1 or 0)
+    end
+    local details = ARGV[position + 5]
+    local text = 'signalbox/1 ' .. id .. format(' %.0f %.0f ', number, micros / 1000 - 0.5) .. (details == '' and MEMBER or details)
+    local done = try('SET', held, text, 'NX', 'PX', ARGV[position + 2])
+    if not done or done.err then break end
+    answers[#answers + 1] = number
+    position = at + 5
+  else
+    local text, start = try('GET', held), 'signalbox/1 ' .. id .. ' ' .. ARGV[position + 2] .. ' '
+    if type(text) ~= 'string' or text:sub(1, #start) ~= start then break end
+    if kind == 'release' then call('DEL', held) else call('PEXPIRE', held, ARGV[position + 3]) end
+    answers[#answers + 1] = 1
+    position = at + 4
+  end
+end
+if position > #ARGV then
+  if number ~= written then call('SET', NUMBERS, format('%.0f', number)) end
+  answers[#answers + 1] = {}
+  return answers
+end`
+
+/** Locks as plain strings, by the server's clock. */
+const STRINGS: ScriptParts = { heldKeys: heldStrings, clock: serverClock, light: LIGHT }
+
+const COMMON = String.raw`
 local CLAIM_WINDOW, LOOK_STAGGER, FOREIGN_LOOK = 1000, 50, 20
 -- Stands for a holder that is not ours, and for the end of a key that never expires.
 local FOREIGN, NEVER = '?', 9007199254740991
 -- What a held key says when several may hold it; by the name of their queues it is known to be ours.
 local SHARED = 'signalbox/1 shared ' .. QUEUES
 
-local call, try, format = redis.call, redis.pcall, string.format
-${clock}
 local now = math.floor(micros / 1000)
 -- Without any queue there is nothing to look for beside the held keys.
-local idle = call('EXISTS', QUEUES) == 0
+if idle == nil then idle = call('EXISTS', QUEUES) == 0 end
 local hints = {}
-local number
 
 -- tostring keeps 14 digits only.
 local function digits(value) return format('%.0f', value) end
@@ -61,6 +122,17 @@ local function must(answer)
   return answer
 end
 
+-- The length keeps the queues of keys apart that begin alike.
+local function head(key) return #key .. ':' .. key .. ':' end
+local function afterLast(front) return '(' .. front:sub(1, -2) .. ';' end
+
+-- What begins the text of a key held by this grant.
+local function mark(id, granted) return 'signalbox/1 ' .. id .. ' ' .. (granted and digits(granted) .. ' ' or '') end
+
+local function begins(text, start) return text and text:sub(1, #start) == start end`
+
+/** The lock table and the store. */
+const TABLE = String.raw`
 local function tell(kind, id)
   local session = id:sub(1, 1) ~= FOREIGN and id:match('^(.*)%.')
   if session == SESSION then hints[#hints + 1] = kind .. ' ' .. id
@@ -87,15 +159,12 @@ local function save(request)
   loaded[request.id] = request
 end
 
--- The length keeps the queues of keys apart that begin alike.
-local function head(key) return #key .. ':' .. key .. ':' end
-
 local function entry(key, request) return head(key) .. request.sequence .. request.id end
 
 -- The requests of a queue from its front: read a few at a time, because most decisions need no more.
 local function queue(key)
   local front = head(key)
-  local low, high = '[' .. front, '(' .. front:sub(1, -2) .. ';'
+  local low, high = '[' .. front, afterLast(front)
   local chunk, at, from, size, last = {}, 0, 0, 4, idle
   return function()
     while true do
@@ -134,13 +203,6 @@ local function forget(request)
 end
 
 -- Held keys ---------------------------------------------------------------------------------------------------------
-
--- What begins the text of a key held by this grant.
-local function mark(id, granted) return 'signalbox/1 ' .. id .. ' ' .. (granted and digits(granted) .. ' ' or '') end
-
-local function begins(text, start) return text and text:sub(1, #start) == start end
-
-${heldKeys}
 
 local function take(claim, request)
   if claim.mode == 'exclusive' then
@@ -399,7 +461,6 @@ end
 
 -- Operations --------------------------------------------------------------------------------------------------------
 
-local position = 5
 local function word()
   position = position + 1
   return ARGV[position - 1]
@@ -724,14 +785,14 @@ end
 -- All is read before anything is written.
 local tasks = {}
 while position <= #ARGV do tasks[#tasks + 1] = operations[word()]() end
-local answers = {}
-for i, task in ipairs(tasks) do
+for _, task in ipairs(tasks) do
   local done, answer = pcall(task)
-  if done then answers[i] = answer
-  else answers[i] = { 'error', type(answer) == 'table' and (answer.refused or answer.err) or tostring(answer) } end
+  if not done then
+    answer = { 'error', type(answer) == 'table' and (answer.refused or answer.err) or tostring(answer) }
+  end
+  answers[#answers + 1] = answer
 end
-if number then call('SET', NUMBERS, digits(number)) end
+if number ~= written then call('SET', NUMBERS, digits(number)) end
 answers[#answers + 1] = hints
 return answers
 `
-}
