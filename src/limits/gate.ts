@@ -12,7 +12,7 @@ import { Deadlines } from './deadlines.js'
 import type { Limiter } from './limiter.js'
 import { termsOf, whole, type AcquireOptions } from './limit-options.js'
 import { Permit, type PermitGiver } from './permit.js'
-import type { LimitReport, Tally } from './tally.js'
+import type { LimitReport, Taken, Tally } from './tally.js'
 import { Waiter, WaitingLine } from './waiting-line.js'
 import type { Window } from './window.js'
 
@@ -198,15 +198,15 @@ export class Gate implements Limiter, PermitGiver {
     if (this.#line.head) this.#soon()
   }
 
-  unused(n: number, at: number, wallAt: number): void {
-    this.#tally.refund(n, at, wallAt)
+  unused(taken: Taken): void {
+    this.#tally.refund(taken)
     if (this.#line.head) this.#soon()
   }
 
   #take(n: number, ahead: number, callers: number, late: number): Permit | undefined {
     const tally = this.#tally
     const at = tally.take(n, ahead, callers, late)
-    return Number.isNaN(at) ? undefined : new Permit(this, n, at, tally.takenAtWall)
+    return Number.isNaN(at) ? undefined : new Permit(this, n, at, tally.takenAtWall, tally.epoch)
   }
 
   /** @throws TimedOutError when it can't be met. */

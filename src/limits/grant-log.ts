@@ -13,6 +13,8 @@ export interface GrantLog {
   total: number
   /** How many of them were granted before the oldest entry. */
   dropped: number
+  /** When the last of these was granted. */
+  droppedAt: number
   /** When the newest entry began, where entries stand for several grants. */
   begunAt: number
   /** When the newest grant was given, also if it was taken back. */
@@ -29,6 +31,7 @@ export function emptyLog(): GrantLog {
     length: 0,
     total: 0,
     dropped: 0,
+    droppedAt: -Infinity,
     begunAt: -Infinity,
     lastAt: -Infinity,
   }
@@ -83,7 +86,7 @@ export function addGrant(log: GrantLog, n: number, time: number, memory: number,
 export function removeGrant(log: GrantLog, n: number, time: number): void {
   const { entries } = log
   let entry = firstOf(log, index => entries[index]! >= time)
-  if (entry === log.length) return
+  if (entry === log.length || time <= log.droppedAt) return
   const left = entries[place(log, entry) + 1]! - n - totalBefore(log, entry)
   if (left < 0) return
   log.total -= n
@@ -107,6 +110,7 @@ export function collapse(log: GrantLog, time: number): void {
   log.length = total > dropped ? 1 : 0
   log.begunAt = log.length > 0 ? time : -Infinity
   log.lastAt = time
+  log.droppedAt = -Infinity
   entries[0] = time
   entries[1] = total
 }
@@ -119,6 +123,7 @@ function amend(log: GrantLog, time: number): void {
 }
 
 function dropOldest(log: GrantLog): void {
+  log.droppedAt = log.entries[2 * log.head]!
   log.dropped = log.entries[2 * log.head + 1]!
   log.head = 2 * log.head + 2 === log.entries.length ? 0 : log.head + 1
   log.length--

@@ -1,9 +1,11 @@
+import type { Taken } from './tally.js'
+
 /** What takes permits back. */
 export interface PermitGiver {
   /** The use of a permit has ended. */
   released(): void
   /** A permit was not used, so that the limits need not count it either. Called before `released`. */
-  unused(n: number, at: number, wallAt: number): void
+  unused(taken: Taken): void
 }
 
 /** Leave for so many calls, from the moment it was given. */
@@ -11,6 +13,7 @@ export class Permit implements Disposable {
   #giver: PermitGiver | undefined
   readonly #at: number
   readonly #wallAt: number
+  readonly #epoch: number
 
   /** Permits come from limiters. */
   constructor(
@@ -19,10 +22,12 @@ export class Permit implements Disposable {
     readonly n: number,
     at: number,
     wallAt: number,
+    epoch: number,
   ) {
     this.#giver = giver
     this.#at = at
     this.#wallAt = wallAt
+    this.#epoch = epoch
   }
 
   /**
@@ -41,7 +46,7 @@ export class Permit implements Disposable {
   refund(): void {
     const giver = this.#giver
     this.#giver = undefined
-    giver?.unused(this.n, this.#at, this.#wallAt)
+    giver?.unused({ n: this.n, at: this.#at, wallAt: this.#wallAt, epoch: this.#epoch })
     giver?.released()
   }
 

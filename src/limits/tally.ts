@@ -15,6 +15,16 @@ export interface LimitReport {
   readonly resetIn: number
 }
 
+/** What was taken in one step. */
+export interface Taken {
+  readonly n: number
+  /** Clock time. */
+  readonly at: number
+  /** Time of the wall clock; 0 where no window reads it. */
+  readonly wallAt: number
+  readonly epoch: number
+}
+
 /**
  * The count of what was given, under several limits that hold together, and whether more can be given now. Decides within
  * the call; sets no timer.
@@ -32,6 +42,8 @@ export class Tally {
   #pausedUntil = -Infinity
   #running = 0
   #takenAtWall = 0
+  /** Counts how often a clock was set back: what was given before can't be found by its time any more. */
+  #epoch = 0
 
   /** @param readWall milliseconds since 1970. */
   constructor({ windows, concurrency }: Definition, clock: Clock, readWall: () => number) {
@@ -96,13 +108,19 @@ export class Tally {
     return this.#takenAtWall
   }
 
+  /** Tells refunds of permits from before the clock was set back. */
+  get epoch(): number {
+    return this.#epoch
+  }
+
   /** Ends the use of what was taken with one `take`. */
   release(): void {
     this.#running--
   }
 
-  /** Takes back permits that were not used. `at` and `wallAt` are the times at which they were taken. */
-  refund(n: number, at: number, wallAt: number): void {
+  /** Takes back permits that were not used. */
+  refund({ n, at, wallAt, epoch }: Taken): void {
+    if (epoch !== this.#epoch) return
     this.#windows.forEach((window, index) => window.refund(this.#states[index], n, window.wall ? wallAt : at))
   }
 
@@ -183,6 +201,7 @@ export class Tally {
   }
 
   #rebase(now: number, wall: boolean): void {
+    this.#epoch++
     this.#windows.forEach((window, index) => {
       const state = this.#states[index]
       // What is known of times not far ahead is waited for: that is no longer than the limit may last anyway.

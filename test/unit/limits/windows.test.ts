@@ -1,0 +1,412 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { EqualPeriods, ZoneDays } from '../../../src/limits/calendar-periods.js'
+import { CalendarWindow } from '../../../src/limits/calendar-window.js'
+import { later } from '../../../src/limits/later.js'
+import { SlidingWindow } from '../../../src/limits/sliding-window.js'
+import { SmoothWindow } from '../../../src/limits/smooth-window.js'
+import type { Window } from '../../../src/limits/window.js'
+import { NaiveCount } from './naive-count.js'
+
+const HOUR = 3_600_000
+
+/** One question to a window: after some time, for some permits; answered at once or when it is ready. */
+interface Ask {
+  readonly after: number
+  readonly n: number
+  readonly waits: boolean
+  /** Takes back what was given so many asks ago. */
+  readonly refund: number | undefined
+}
+
+const ask = (limit: number): fc.Arbitrary<Ask> =>
+  fc.record({
+    after: fc.oneof(
+      { weight: 4, arbitrary: fc.constant(0) },
+      { weight: 4, arbitrary: fc.integer({ min: 1, max: 300 }) },
+      { weight: 2, arbitrary: fc.double({ min: 0, max: 50, noNaN: true }) },
+      { weight: 1, arbitrary: fc.integer({ min: 900, max: 3000 }) },
+    ),
+    n: fc.oneof({ weight: 3, arbitrary: fc.constant(1) }, fc.integer({ min: 1, max: limit })),
+    waits: fc.boolean(),
+    refund: fc.oneof({ weight: 8, arbitrary: fc.constant(undefined) }, fc.integer({ min: 1, max: 6 })),
+  })
+
+const asks = fc
+  .integer({ min: 1, max: 12 })
+  .chain(limit => fc.tuple(fc.constant(limit), fc.array(ask(limit), { maxLength: 80 })))
+
+/** Plays asks with a window; its state goes through a copy each time, as it does in an engine. */
+function play(window: Window, all: readonly Ask[], check: (at: number, n: number) => void): NaiveCount {
+  const count = new NaiveCount()
+  const given: { at: number; n: number }[] = []
+  let state = window.empty()
+  let now = 1e6
+  for (const { after, n, waits, refund } of all) {
+    now += after
+    state = structuredClone(state)
+    const back = refund === undefined ? undefined : given.splice(-refund, 1)[0]
+    if (back) {
+      window.refund(state, back.n, back.at)
+      count.remove(back.at, back.n)
+    }
+    const ready = window.readyAt(state, now, n, 0)
+    expect(ready).toBeGreaterThanOrEqual(now)
+    expect(window.allows(state, now, n, 0)).toBe(ready === now)
+    expect(window.allows(state, ready, n, 0)).toBe(true)
+    if (ready > now && !waits) continue
+    now = ready
+    check(now, n)
+    window.take(state, n, now, 0)
+    count.add(now, n)
+    given.push({ at: now, n })
+  }
+  return count
+}
+
+describe('a sliding window', () => {
+  test('no interval of its length has more than the limit, and what is refused would be too much', () => {
+    fc.assert(
+      fc.property(asks, ([limit, all]) => {
+        const window = new SlidingWindow(limit, 1000, 0)
+        const count = new NaiveCount()
+        const given: { at: number; n: number }[] = []
+        let state = window.empty()
+        let now = 1e6
+        for (const { after, n, waits, refund } of all) {
+          now += after
+          state = structuredClone(state)
+          const back = refund === undefined ? undefined : given.splice(-refund, 1)[0]
+          if (back) {
+            window.refund(state, back.n, back.at)
+            count.remove(back.at, back.n)
+          }
+          const used = count.within(1000, now)
+          expect(window.used(state, now)).toBe(used)
+          expect(window.allows(state, now, n, 0)).toBe(used + n <= limit)
+          const ready = window.readyAt(state, now, n, 0)
+          expect(ready === now).toBe(used + n <= limit)
+          expect(count.within(1000, ready) + n).toBeLessThanOrEqual(limit)
+          // Not a moment later than it has to be.
+          if (ready > now) expect(count.within(1000, ready - 1e-6) + n).toBeGreaterThan(limit)
+          if (ready > now && !waits) continue
+          now = ready
+          window.take(state, n, now, 0)
+          count.add(now, n)
+          given.push({ at: now, n })
+        }
+        expect(count.worst(1000)).toBeLessThanOrEqual(limit)
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  test('the guard against jitter makes the window longer', () => {
+    const window = new SlidingWindow(1, 1000, 25)
+    const state = window.empty()
+    window.take(state, 1, 0, 0)
+    expect(window.readyAt(state, 1000, 1, 0)).toBe(1025)
+  })
+
+  test('with others ahead it tells when its turn would be if all came as early as possible', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 8 }),
+        fc.array(fc.integer({ min: 0, max: 400 }), { maxLength: 8 }),
+        fc.integer({ min: 0, max: 40 }),
+        (limit, gaps, ahead) => {
+          const window = new SlidingWindow(limit, 1000, 0)
+          const state = window.empty()
+          let now = 0
+          for (const gap of gaps) {
+            now = window.readyAt(state, now + gap, 1, 0)
+            window.take(state, 1, now, 0)
+          }
+          const told = window.readyAt(state, now, 1, ahead)
+          expect(window.allows(state, now, 1, ahead)).toBe(told === now)
+          let at = now
+          for (let before = 0; before <= ahead; before++) {
+            at = window.readyAt(state, at, 1, 0)
+            if (before < ahead) window.take(state, 1, at, 0)
+          }
+          expect(told).toBe(at)
+        },
+      ),
+    )
+  })
+
+  test('a huge limit costs bounded memory, keeps the bound, and loses no more than a thousandth of the rate', () => {
+    const limit = 1_000_000
+    const window = new SlidingWindow(limit, 1000, 0)
+    const state = window.empty()
+    const count = new NaiveCount()
+    let now = 0
+    let given = 0
+    let random = 1
+    while (now < 20_000) {
+      random = (random * 48271) % 2147483647
+      const n = 1 + (random % 2000)
+      now = window.readyAt(state, now + (random % 7) / 4, n, 0)
+      window.take(state, n, now, 0)
+      count.add(now, n)
+      given += n
+    }
+    expect(count.worst(1000)).toBeLessThanOrEqual(limit)
+    expect(state.entries.byteLength).toBeLessThanOrEqual(32_768)
+    // Demand is above the limit: 1000 permits in less than 0.75 ms.
+    expect(given).toBeGreaterThan(20 * limit * 0.998)
+  })
+
+  test('calls that are taken back again and again take no memory', () => {
+    const window = new SlidingWindow(100, 1000, 0)
+    const state = window.empty()
+    for (let time = 0; time < 900; time += 0.1) {
+      window.take(state, 2, time, 0)
+      window.take(state, 1, time + 0.05, 0)
+      window.refund(state, 2, time)
+      window.refund(state, 1, time + 0.05)
+    }
+    expect(window.used(state, 900)).toBe(0)
+    expect(state.entries.length).toBeLessThanOrEqual(16)
+  })
+
+  test('a limit that was changed counts what was given before', () => {
+    const three = new SlidingWindow(3, 1000, 0)
+    const state = three.empty()
+    for (const time of [0, 100, 200]) three.take(state, 1, time, 0)
+    const five = three.withLimit(5)
+    expect(five.readyAt(state, 300, 2, 0)).toBe(300)
+    expect(five.readyAt(state, 300, 3, 0)).toBe(1000)
+    const two = three.withLimit(2)
+    expect(two.readyAt(state, 300, 1, 0)).toBe(1100)
+    expect(two.readyAt(state, 300, 2, 0)).toBe(1200)
+  })
+
+  test('a clock that was set back counts all that is known as given now', () => {
+    const window = new SlidingWindow(3, 1000, 0)
+    const state = window.empty()
+    window.take(state, 2, 50_000, 0)
+    window.rebase(state, 7000)
+    expect(window.used(state, 7000)).toBe(2)
+    expect(window.readyAt(state, 7000, 1, 0)).toBe(7000)
+    expect(window.readyAt(state, 7000, 2, 0)).toBe(8000)
+    const unused = window.empty()
+    window.rebase(unused, 7000)
+    expect(window.readyAt(unused, 7000, 3, 0)).toBe(7000)
+    window.take(unused, 3, 7000, 0)
+    expect(window.used(unused, 7000)).toBe(3)
+  })
+
+  test('it tells when the next permit comes back and when nothing counts any more', () => {
+    const window = new SlidingWindow(3, 1000, 0)
+    const state = window.empty()
+    expect(window.returnsAt(state, 5)).toBe(5)
+    window.take(state, 1, 100, 0)
+    window.take(state, 1, 400, 0)
+    expect(window.returnsAt(state, 500)).toBe(1100)
+    expect(window.returnsAt(state, 1100)).toBe(1400)
+    expect(window.forgottenAt(state)).toBe(1400)
+  })
+})
+
+describe('an even spacing', () => {
+  test('no interval has more than the limit, and the next comes so many intervals after so many permits', () => {
+    fc.assert(
+      fc.property(asks, ([limit, all]) => {
+        let openAt = -Infinity
+        const window = new SmoothWindow(limit, 1000, 0)
+        const count = play(
+          window,
+          all.map(each => ({ ...each, refund: undefined })),
+          (at, n) => {
+            expect(at).toBeGreaterThanOrEqual(openAt)
+            openAt = at + (n * 1000) / limit
+          },
+        )
+        expect(count.worst(1000)).toBeLessThanOrEqual(limit)
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  test('refunds never break the bound', () => {
+    fc.assert(
+      fc.property(asks, ([limit, all]) => {
+        expect(play(new SmoothWindow(limit, 1000, 0), all, () => undefined).worst(1000)).toBeLessThanOrEqual(
+          limit,
+        )
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  test('single permits are evenly spaced for ever', () => {
+    const window = new SmoothWindow(3, 1000, 0)
+    const state = window.empty()
+    const count = new NaiveCount()
+    let now = 1e9
+    for (let index = 0; index < 3000; index++) {
+      now = window.readyAt(state, now, 1, 0)
+      window.take(state, 1, now, 0)
+      count.add(now, 1)
+    }
+    expect(count.worst(1000)).toBe(3)
+    expect(now - 1e9).toBeCloseTo((2999 * 1000) / 3, 3)
+  })
+
+  test('a late timer does not shift what follows', () => {
+    const window = new SmoothWindow(10, 1000, 0)
+    const state = window.empty()
+    window.take(state, 1, 0, 0)
+    window.take(state, 1, 103, 5)
+    expect(window.readyAt(state, 103, 1, 0)).toBeCloseTo(200)
+    // Only as far as a timer may be late.
+    window.take(state, 1, 290, 5)
+    expect(window.readyAt(state, 290, 1, 0)).toBeCloseTo(385)
+  })
+
+  test('a permit that is taken back gives its interval back', () => {
+    const window = new SmoothWindow(10, 1000, 0)
+    const state = window.empty()
+    window.take(state, 1, 0, 0)
+    window.take(state, 3, 110, 0)
+    window.refund(state, 3, 110)
+    expect(window.readyAt(state, 120, 1, 0)).toBe(120)
+    window.take(state, 1, 120, 0)
+    window.refund(state, 1, 0)
+    expect(window.readyAt(state, 120, 1, 0)).toBeCloseTo(220)
+  })
+
+  test('a clock that was set back makes nobody wait longer than a window', () => {
+    const window = new SmoothWindow(10, 1000, 0)
+    const state = window.empty()
+    window.take(state, 10, 1e9, 0)
+    window.rebase(state, 0)
+    expect(window.readyAt(state, 0, 1, 0)).toBeLessThanOrEqual(1001)
+  })
+})
+
+describe('a calendar', () => {
+  test('no period of the clock has more than the limit, and each can be used whole', () => {
+    fc.assert(
+      fc.property(asks, ([limit, all]) => {
+        const window = new CalendarWindow(limit, 1000, 0, new EqualPeriods(1000))
+        expect(play(window, all, () => undefined).worstPeriod(1000)).toBeLessThanOrEqual(limit)
+      }),
+      { numRuns: 300 },
+    )
+    const window = new CalendarWindow(5, 1000, 0, new EqualPeriods(1000))
+    const state = window.empty()
+    window.take(state, 3, 999, 0)
+    expect(window.readyAt(state, 999, 2, 0)).toBe(999)
+    expect(window.readyAt(state, 999, 3, 0)).toBe(1000)
+    window.take(state, 5, 1000, 0)
+    expect(window.readyAt(state, 1000, 1, 0)).toBe(2000)
+    expect(window.readyAt(state, 1000, 5, 10)).toBe(4000)
+    expect(window.readyAt(state, 1000, 1, 5)).toBe(3000)
+  })
+
+  test('with a guard against jitter nothing is given at the end of a period', () => {
+    const window = new CalendarWindow(5, 1000, 100, new EqualPeriods(1000))
+    const state = window.empty()
+    expect(window.readyAt(state, 899, 1, 0)).toBe(899)
+    expect(window.readyAt(state, 900, 1, 0)).toBe(1000)
+    window.take(state, 1, 899, 0)
+    expect(window.allows(state, 900, 1, 0)).toBe(false)
+    expect(window.readyAt(state, 950, 1, 0)).toBe(1000)
+    fc.assert(
+      fc.property(asks, ([limit, all]) => {
+        const guarded = new CalendarWindow(limit, 1000, 100, new EqualPeriods(1000))
+        play(guarded, all, at => expect(at % 1000).toBeLessThan(900))
+      }),
+    )
+  })
+
+  test('a clock that was set back counts the period that it shows as used up', () => {
+    const window = new CalendarWindow(5, 1000, 0, new EqualPeriods(1000))
+    const state = window.empty()
+    window.take(state, 1, 50_000, 0)
+    // A little: the period that was counted is waited for.
+    expect(window.readyAt(state, 49_990, 1, 0)).toBe(50_000)
+    window.rebase(state, 7500)
+    expect(window.readyAt(state, 7500, 1, 0)).toBe(8000)
+    expect(window.readyAt(state, 8000, 5, 0)).toBe(8000)
+  })
+
+  test('a refund counts only in the period that it was given in', () => {
+    const window = new CalendarWindow(2, 1000, 0, new EqualPeriods(1000))
+    const state = window.empty()
+    window.take(state, 2, 500, 0)
+    window.take(state, 2, 1500, 0)
+    window.refund(state, 2, 500)
+    expect(window.used(state, 1500)).toBe(2)
+    window.refund(state, 1, 1500)
+    expect(window.used(state, 1500)).toBe(1)
+  })
+})
+
+describe('the days of a time zone', () => {
+  const lengthAt = (zone: string, time: string): [start: string, hours: number] => {
+    const { start, end } = new ZoneDays(zone).at(Date.parse(time))
+    return [new Date(start).toISOString(), (end - start) / HOUR]
+  }
+
+  test.each([
+    ['Europe/Berlin', '2026-03-28T12:00:00.5Z', '2026-03-27T23:00:00.000Z', 24],
+    ['Europe/Berlin', '2026-03-29T12:00:00Z', '2026-03-28T23:00:00.000Z', 23],
+    ['Europe/Berlin', '2026-10-25T00:30:00Z', '2026-10-24T22:00:00.000Z', 25],
+    ['America/New_York', '2026-11-01T12:00:00Z', '2026-11-01T04:00:00.000Z', 25],
+    ['Asia/Kolkata', '2026-05-05T00:00:00Z', '2026-05-04T18:30:00.000Z', 24],
+    // Lord Howe moves its clocks by half an hour.
+    ['Australia/Lord_Howe', '2026-04-04T18:00:00Z', '2026-04-04T13:00:00.000Z', 24.5],
+    // Here the hour after midnight was left out, so that the day began at one o'clock.
+    ['America/Sao_Paulo', '2018-11-04T12:00:00Z', '2018-11-04T03:00:00.000Z', 23],
+    // The 30th of December was left out altogether.
+    ['Pacific/Apia', '2011-12-29T12:00:00Z', '2011-12-29T10:00:00.000Z', 24],
+    ['UTC', '2026-06-01T00:00:00Z', '2026-06-01T00:00:00.000Z', 24],
+    ['UTC', '2026-05-31T23:59:59.999Z', '2026-05-31T00:00:00.000Z', 24],
+  ])('in %s at %s began at %s and has %d hours', (zone, time, start, hours) => {
+    expect(lengthAt(zone, time)).toEqual([start, hours])
+  })
+
+  test('they follow each other without a gap, and any of them can be counted to', () => {
+    for (const zone of ['Europe/Berlin', 'America/Sao_Paulo', 'Pacific/Apia', 'Asia/Kathmandu']) {
+      const days = new ZoneDays(zone)
+      const first = days.at(Date.UTC(2018, 0, 1))
+      let day = first
+      for (let count = 1; count <= 800; count++) {
+        const next = days.after(day, 1)
+        expect(next.start).toBe(day.end)
+        day = next
+        if (count % 100 === 0) expect(days.after(first, count)).toEqual(day)
+      }
+    }
+  })
+})
+
+test('a sum that is rounded is never less than it is', () => {
+  fc.assert(
+    fc.property(
+      fc.double({ min: 0, max: 1e12, noNaN: true }),
+      fc.double({ min: 0, max: 1e10, noNaN: true }),
+      (time, duration) => {
+        const sum = later(time, duration)
+        // In whole numbers, where nothing is rounded.
+        expect(exact(sum) >= exact(time) + exact(duration)).toBe(true)
+        expect(sum).toBeLessThanOrEqual((time + duration) * (1 + 2 ** -51))
+      },
+    ),
+    { numRuns: 2000 },
+  )
+  expect(later(-Infinity, 1000)).toBe(-Infinity)
+})
+
+/** A double as a whole number of units so small that every double up to 2^1024 is one. */
+function exact(value: number): bigint {
+  const view = new DataView(new ArrayBuffer(8))
+  view.setFloat64(0, value)
+  const bits = view.getBigUint64(0)
+  const exponent = Number((bits >> 52n) & 0x7ffn)
+  const fraction = bits & 0xfffffffffffffn
+  return exponent === 0 ? fraction : (fraction + 0x10000000000000n) << BigInt(exponent - 1)
+}
