@@ -80,8 +80,8 @@ export class FileEngine implements Engine {
   async join(member: Member, listener: Listener): Promise<void> {
     const { folder } = this.#options
     const machine = await thisMachine()
-    await this.#attempt('open', () => prepareFolder(folder))
     const sqlite = await loadSqlite()
+    await this.#attempt('open', () => prepareFolder(folder))
     const database = await this.#attempt('open', () =>
       Database.open(sqlite, join(folder, DATABASE), this.#clock, PATIENCE),
     )
