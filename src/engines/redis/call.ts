@@ -11,6 +11,7 @@ import {
   type CommitOutcome,
   type Operation,
 } from '../engine.js'
+import type { Ballot } from './ballot.js'
 import type { Reply } from './clients/redis-link.js'
 import type { Names } from './names.js'
 
@@ -20,6 +21,7 @@ export interface Carried {
   readonly claims: readonly Claim[]
   /** What an operator's release or a look at the queue of a key tells its holder; empty for the session's own words. */
   readonly details: string
+  readonly ballot?: Ballot | undefined
 }
 
 /** The keys and arguments of one script call, as operations are added to it. */
@@ -35,8 +37,9 @@ export class CallArguments {
     this.args = [...args]
   }
 
-  add({ operation, claims, details }: Carried): void {
+  add({ operation, claims, details, ballot }: Carried): void {
     const { args } = this
+    if (ballot) args.push('ballot', String(ballot.order), String(ballot.least))
     args.push(operation.type)
     switch (operation.type) {
       case 'enqueue':
@@ -86,6 +89,11 @@ export class CallArguments {
   addTake(id: string, number: number, claims: readonly Claim[]): void {
     this.args.push('take', id, String(number))
     this.#claims(claims)
+  }
+
+  /** Adds that all numbers from now on are greater than `least`. */
+  addRaise(least: number): void {
+    this.args.push('raise', String(least))
   }
 
   #commit(commit: Commit, claims: readonly Claim[]): void {
@@ -170,12 +178,14 @@ export function outcomeOf(operation: Operation, answer: Reply): unknown {
 export interface ScriptReport extends Omit<RequestReport, 'session' | 'host' | 'pid' | 'label'> {
   readonly id: string
   readonly details: string
+  /** Its place among those who wait: the lesser text comes first. */
+  readonly order: string
 }
 
 /** The requests that have a record, in order of arrival. */
 export function reportsOf(answer: Reply): ScriptReport[] {
   const reports = list(list(answer)[2]!).map(item => {
-    const [key, id, details, mode, permits, max, phase, number, age, expiresIn, sequence] = list(item)
+    const [key, id, details, mode, permits, max, phase, number, age, expiresIn, order] = list(item)
     return {
       key: text(key),
       id: text(id),
@@ -185,10 +195,10 @@ export function reportsOf(answer: Reply): ScriptReport[] {
       number: Number(number),
       age: Number(age),
       expiresIn: Number(expiresIn),
-      sequence: text(sequence),
+      order: text(order),
     }
   })
-  return reports.sort((one, other) => (one.sequence < other.sequence ? -1 : 1))
+  return reports.sort((one, other) => (one.order < other.order ? -1 : 1))
 }
 
 function claimOf(key: string, mode: string, permits: number, max: number): Claim {

@@ -15,6 +15,7 @@ import type {
   Revoke,
   Standing,
 } from '../engine.js'
+import type { Ballot } from './ballot.js'
 import {
   CallArguments,
   OperationFailure,
@@ -28,6 +29,13 @@ import { redisGuarantees } from './guarantees.js'
 import { HeldText, heldText, memberText, sessionOf, whoIs } from './held-text.js'
 import { Names, type Group } from './names.js'
 import { tableScript } from './table-script.js'
+
+/** A request as `inspect` shows it, with what tells it from all others. */
+export interface IdentifiedReport extends RequestReport {
+  readonly id: string
+  /** Its place among those who wait for the key: the lesser text comes first. */
+  readonly order: string
+}
 
 /** How the Redis engine is used. */
 export interface RedisEngineOptions {
@@ -91,7 +99,8 @@ export class RedisEngine implements Engine {
   readonly #lanes = new Map<string, Lane>()
   readonly #own = new Map<string, OwnRequest>()
   #sweepAt = LEAST_SWEPT
-  readonly #channels = new Set<string>()
+  /** The channels that wake-ups come on, with when they began, or begin, to be heard. */
+  readonly #channels = new Map<string, Promise<void>>()
   #member: Member | undefined
   #memberText = ''
   #listener: Listener | undefined
@@ -117,12 +126,13 @@ export class RedisEngine implements Engine {
     this.#listener = listener
   }
 
-  submit<O extends Operation>(operation: O): Promise<OutcomeOf<O>>
-  submit(operation: Operation): Promise<unknown> {
+  /** @param ballot makes an enqueue, a claim or a renewal a vote. */
+  submit<O extends Operation>(operation: O, ballot?: Ballot): Promise<OutcomeOf<O>>
+  submit(operation: Operation, ballot?: Ballot): Promise<unknown> {
     if (!this.#member) return Promise.reject(new ClosedError('the box was closed', { engine: this.name }))
     switch (operation.type) {
       case 'enqueue':
-        return this.#enqueue(operation, operation.claims)
+        return this.#enqueue(operation, operation.claims, ballot)
       case 'serve':
         return this.#serve(operation.keys)
       case 'read':
@@ -133,14 +143,34 @@ export class RedisEngine implements Engine {
       case 'unwatch':
         return this.#attempt(() => this.#link.unsubscribe(this.#names.value(operation.key)))
       case 'inspect':
-        return this.#attempt(() => this.#inspect(operation))
+        return this.#inspect(operation)
       case 'free':
         return this.#attempt(() => this.#free(operation))
       case 'revoke':
         return this.#attempt(() => this.#revoke(operation))
       default:
-        return this.#ofOwn(operation)
+        return this.#ofOwn(operation, ballot)
     }
+  }
+
+  /**
+   * All requests for keys that begin with `prefix`, with their ids, each key's in order: those with a record from their
+   * groups, and grants that are known by their held keys only. Rejects as {@link submit} does.
+   */
+  async reports(prefix: string): Promise<readonly IdentifiedReport[]> {
+    return this.#attempt(() => this.#allReports(prefix))
+  }
+
+  /** Hears hints from when the promise settles, before anything waits. Rejects as {@link submit} does. */
+  async listen(): Promise<void> {
+    await this.#attempt(() => this.#listen(this.#names.group('')))
+  }
+
+  /** Makes all numbers from now on greater than `least`. Rejects as {@link submit} does. */
+  async raise(least: number): Promise<void> {
+    const call = this.#arguments(this.#names.group(''))
+    call.addRaise(least)
+    await this.#attempt(() => this.#evaluate(this.#names.group(''), call))
   }
 
   async leave(): Promise<void> {
@@ -154,16 +184,20 @@ export class RedisEngine implements Engine {
     await this.#link.close()
   }
 
-  #enqueue(operation: Operation & { type: 'enqueue' }, claims: readonly Claim[]): Promise<unknown> {
+  #enqueue(
+    operation: Operation & { type: 'enqueue' },
+    claims: readonly Claim[],
+    ballot: Ballot | undefined,
+  ): Promise<unknown> {
     const { id, lease, label } = operation
     const group = this.#groupOf(claims.map(({ key }) => key))
     this.#remember(id, { claims, group, lease, waiting: false, until: 0 })
     const details = label === undefined && claims.length === 1 ? '' : heldText(this.#member!, label, claims)
-    return this.#send(group, operation, claims, details)
+    return this.#send(group, operation, claims, details, ballot)
   }
 
   /** What is about a request of this session; one that nobody remembers is there no more. */
-  #ofOwn(operation: Operation & { id: string }): Promise<unknown> {
+  #ofOwn(operation: Operation & { id: string }, ballot: Ballot | undefined): Promise<unknown> {
     const own = this.#own.get(operation.id)
     if (!own) return Promise.resolve(outcomeOf(operation, GONE[operation.type]!))
     own.until = this.#clock.now() + own.lease + REMEMBERED
@@ -172,7 +206,7 @@ export class RedisEngine implements Engine {
       this.#remember(next, { ...own, lease, waiting: false, until: 0 })
       return this.#send(own.group, operation, own.claims, heldText(this.#member!, label, own.claims))
     }
-    return this.#send(own.group, operation, own.claims, '')
+    return this.#send(own.group, operation, own.claims, '', ballot)
   }
 
   #remember(id: string, request: OwnRequest): void {
@@ -215,7 +249,13 @@ export class RedisEngine implements Engine {
     return this.#names.group(keys[0]!)
   }
 
-  #send(group: Group, operation: Operation, claims: readonly Claim[], details: string): Promise<unknown> {
+  #send(
+    group: Group,
+    operation: Operation,
+    claims: readonly Claim[],
+    details: string,
+    ballot?: Ballot,
+  ): Promise<unknown> {
     let lane = this.#lanes.get(group.numbers)
     if (!lane) {
       lane = { group, pending: [], scheduled: false, inFlight: 0 }
@@ -223,7 +263,9 @@ export class RedisEngine implements Engine {
     }
     const { pending } = lane
     this.#schedule(lane)
-    return new Promise((resolve, reject) => pending.push({ operation, claims, details, resolve, reject }))
+    return new Promise((resolve, reject) =>
+      pending.push({ operation, claims, details, ballot, resolve, reject }),
+    )
   }
 
   /**
@@ -371,19 +413,19 @@ export class RedisEngine implements Engine {
     const own = this.#own.get(id)
     if (!own) return
     own.waiting = standing.state === 'queued'
-    if (own.waiting) this.#listen(group)
+    if (own.waiting) void this.#listen(group)
   }
 
   /** Hears wake-ups from now on. Those that came before are made good by a look at every request that waits. */
-  #listen(group: Group): void {
+  #listen(group: Group): Promise<void> {
     const channel = group.channels + this.#session
-    if (this.#channels.has(channel)) return
-    this.#channels.add(channel)
-    this.#link.subscribe(channel).then(
-      () => this.#lookAtAll(),
-      // Whoever waits looks again by itself, and the next that has to wait tries again to be heard.
-      () => this.#channels.delete(channel),
-    )
+    const known = this.#channels.get(channel)
+    if (known) return known
+    const heard = this.#link.subscribe(channel).then(() => this.#lookAtAll())
+    this.#channels.set(channel, heard)
+    // Whoever waits looks again by itself, and the next that has to wait tries again to be heard.
+    heard.catch(() => this.#channels.delete(channel))
+    return heard
   }
 
   #lookAtAll(): void {
@@ -404,14 +446,20 @@ export class RedisEngine implements Engine {
         return this.#listener?.wake(about)
       case 'lost':
         return this.#listener?.lost(about)
+      case 'wanted':
+        return this.#listener?.wanted(about)
       case 'reserved':
         return this.#listener?.reserved(about)
       default:
     }
   }
 
-  /** All requests: those with a record from their groups, and grants that are known by their held keys only. */
   async #inspect({ prefix }: Inspect): Promise<readonly RequestReport[]> {
+    const reports = await this.reports(prefix)
+    return reports.map(({ id: _, order: __, ...report }) => report)
+  }
+
+  async #allReports(prefix: string): Promise<readonly IdentifiedReport[]> {
     const reports: ScriptReport[] = []
     for (const group of await this.#groups()) reports.push(...(await this.#reports(group)))
     const recorded = new Set(
@@ -419,6 +467,8 @@ export class RedisEngine implements Engine {
     )
     const light = (await this.#heldKeys(prefix)).filter(({ key, held }) => !recorded.has(`${held.id} ${key}`))
     const held = light.map(({ key, held: text, expiresIn, age }) => ({
+      id: text.id,
+      order: '',
       key,
       ...whoIs(text.id, text.details),
       claim: { key, mode: 'exclusive' as const },
@@ -429,7 +479,7 @@ export class RedisEngine implements Engine {
     }))
     const others = reports
       .filter(({ key }) => key.startsWith(prefix))
-      .map(({ id, details, ...report }) => ({ ...report, ...whoIs(id, details) }))
+      .map(({ details, ...report }) => ({ ...report, ...whoIs(report.id, details) }))
     return [...held, ...others].sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0))
   }
 

@@ -49,8 +49,10 @@ micros = time[1] * 1000000 + time[2]`
  */
 const LIGHT = String.raw`
 while position <= #ARGV do
-  local kind, id = ARGV[position], ARGV[position + 1]
-  local at = kind == 'enqueue' and position + 6 or kind == 'release' and position + 3 or kind == 'renew' and position + 4
+  local from, least = position, nil
+  if ARGV[from] == 'ballot' then from, least = from + 3, tonumber(ARGV[from + 2]) end
+  local kind, id = ARGV[from], ARGV[from + 1]
+  local at = kind == 'enqueue' and from + 6 or kind == 'release' and from + 3 or kind == 'renew' and not least and from + 4
   if not at or ARGV[at] ~= '1' or ARGV[at + 3] ~= 'exclusive' then break end
   local held = KEYS[tonumber(ARGV[at + 1])]
   if idle == nil then idle = call('EXISTS', QUEUES) == 0 end
@@ -64,23 +66,24 @@ while position <= #ARGV do
     if not micros then
 ${serverClock}
     end
-    if number then number = number + 1
+    least = least or micros
+    if number then number = math.max(number + 1, least)
     else
-      local counted = try('SET', NUMBERS, format('%.0f', micros), 'GET')
+      local counted = try('SET', NUMBERS, format('%.0f', least), 'GET')
       if type(counted) == 'table' then break end
-      written = micros
-      number = math.max(micros, counted and counted + 1 or 0)
+      written = least
+      number = math.max(least, counted and counted + 1 or 0)
     end
-    local details = ARGV[position + 5]
+    local details = ARGV[from + 5]
     local text = 'signalbox/1 ' .. id .. format(' %.0f %.0f ', number, micros / 1000 - 0.5) .. (details == '' and MEMBER or details)
-    local done = try('SET', held, text, 'NX', 'PX', ARGV[position + 2])
+    local done = try('SET', held, text, 'NX', 'PX', ARGV[from + 2])
     if not done or done.err then break end
     answers[#answers + 1] = number
     position = at + 5
   else
-    local text, start = try('GET', held), 'signalbox/1 ' .. id .. ' ' .. ARGV[position + 2] .. ' '
+    local text, start = try('GET', held), 'signalbox/1 ' .. id .. ' ' .. ARGV[from + 2] .. ' '
     if type(text) ~= 'string' or text:sub(1, #start) ~= start then break end
-    if kind == 'release' then call('DEL', held) else call('PEXPIRE', held, ARGV[position + 3]) end
+    if kind == 'release' then call('DEL', held) else call('PEXPIRE', held, ARGV[from + 3]) end
     answers[#answers + 1] = 1
     position = at + 4
   end
@@ -98,6 +101,8 @@ const COMMON = String.raw`
 local CLAIM_WINDOW, LOOK_STAGGER, FOREIGN_LOOK = 1000, 50, 20
 -- Stands for a holder that is not ours, and for the end of a key that never expires.
 local FOREIGN, NEVER = '?', 9007199254740991
+-- The place of all who hold, before all who wait.
+local FRONT = '0000000000000000'
 -- What a held key says when several may hold it; by the name of their queues it is known to be ours.
 local SHARED = 'signalbox/1 shared ' .. QUEUES
 
@@ -109,12 +114,23 @@ local hints = {}
 -- tostring keeps 14 digits only.
 local function digits(value) return format('%.0f', value) end
 
+-- Set while an operation is a vote, one of those of several servers: its place in the queues, which is the same on all
+-- of them, and the least number of its grant.
+local ballot
+
+local function raise(least)
+  if not number then number = tonumber(call('GET', NUMBERS) or 0) end
+  number = math.max(number, least)
+end
+
 -- The clock keeps numbers rising when the counter was lost, the counter when the clock was set back.
 local function nextNumber()
-  if not number then number = tonumber(call('GET', NUMBERS) or 0) end
-  number = math.max(number + 1, micros)
+  raise(0)
+  number = math.max(number + 1, ballot and ballot.least or micros)
   return number
 end
+
+local function place(order) return format('%016.0f', order) end
 
 -- Raises what another client's mistake or a full memory did, to fail this operation alone.
 local function must(answer)
@@ -129,7 +145,10 @@ local function afterLast(front) return '(' .. front:sub(1, -2) .. ';' end
 -- What begins the text of a key held by this grant.
 local function mark(id, granted) return 'signalbox/1 ' .. id .. ' ' .. (granted and digits(granted) .. ' ' or '') end
 
-local function begins(text, start) return text and text:sub(1, #start) == start end`
+local function begins(text, start) return text and text:sub(1, #start) == start end
+
+-- What such a text tells: id, number, since when, details. Nothing for that of a foreign client.
+local function told(text) return text:match('^signalbox/1 (%S+) (%d+) (%d+) (.*)$') end`
 
 /** The lock table and the store. */
 const TABLE = String.raw`
@@ -232,7 +251,7 @@ end
 
 -- Puts a holder that is known by its held key only before all others in the queue, where those who wait find it.
 local function meet(claim, text)
-  local id, granted, since, details = text:match('^signalbox/1 (%S+) (%d+) (%d+) (.*)$')
+  local id, granted, since, details = told(text)
   local remaining = left(claim.held)
   local expires = remaining < 0 and NEVER or now + remaining
   if not id then id, granted, since, details = FOREIGN .. claim.key, 0, now, '' end
@@ -250,7 +269,7 @@ local function meet(claim, text)
   end
   append({
     id = id, claims = { met }, phase = 'held', expires = expires, lease = math.max(remaining, 0), number = tonumber(granted),
-    since = tonumber(since), sequence = '0000000000000000', details = details,
+    since = tonumber(since), sequence = FRONT, details = details,
   })
 end
 
@@ -272,7 +291,8 @@ end
 local function blocked(claim, request)
   local ahead = { permits = 0 }
   for other, its in queue(claim.key) do
-    if request and other.id == request.id then return false end
+    -- A vote is asked about before it is in the queue.
+    if request and other.sequence .. other.id >= request.sequence .. request.id then return false end
     add(ahead, its)
     if not admits(ahead, claim) then return true end
   end
@@ -380,11 +400,11 @@ local function standing(request, patience)
   if request.phase == 'held' then return request.number end
   local nearest = math.huge
   for _, claim in ipairs(request.claims) do
-    local before, queued = 0, false
+    local ahead, queued = 0, false
     for other in queue(claim.key) do
       if other.id == request.id then break end
-      if before > 0 and other.phase == 'waiting' then queued = true end
-      before = before + 1
+      if ahead > 0 and other.phase == 'waiting' then queued = true end
+      ahead = ahead + 1
       if queued then break end
       local remaining = other.expires - now
       -- Foreign holders tell nobody when they are done; who stands first behind one looks more often.
@@ -393,12 +413,12 @@ local function standing(request, patience)
     end
   end
   local first = request.claims[1]
-  local place = call('ZLEXCOUNT', QUEUES, '[' .. head(first.key), '(' .. entry(first.key, request))
+  local before = call('ZLEXCOUNT', QUEUES, '[' .. head(first.key), '(' .. entry(first.key, request))
   local again = 0
   if request.phase ~= 'reserved' then
-    again = math.max(0, math.min(nearest + place * LOOK_STAGGER, patience.hear))
+    again = math.max(0, math.min(nearest + before * LOOK_STAGGER, patience.hear))
   end
-  return { 'queued', place, math.ceil(again) }
+  return { 'queued', before, math.ceil(again) }
 end
 
 -- Grants a request with these claims, of which a record may know but those that somebody met. One without a record
@@ -410,7 +430,12 @@ local function hold(request, claims, recorded)
     take(claim, request)
     if claim.mode ~= 'exclusive' then alone = false end
   end
-  if recorded then save(request)
+  if recorded and ballot and request.sequence ~= FRONT then
+    -- Votes that come later may have an earlier place, but not before one that was given.
+    forget(request)
+    request.sequence = FRONT
+    append(request)
+  elseif recorded then save(request)
   elseif not alone then append(request) end
   return request.number
 end
@@ -492,22 +517,57 @@ local function details()
   return text == '' and MEMBER or text
 end
 
--- A grant that is known by its held keys only, when its request is repeated because the first answer was lost.
+-- A grant that is known by its held keys only: its number, since when, details.
 local function lightGrant(id, claims)
   local text = seen(claims[1].held)
-  local start = mark(id)
-  if claims[1].mode ~= 'exclusive' or not begins(text, start) then return nil end
-  local granted = tonumber(text:sub(#start + 1):match('^%d+'))
-  return intact(id, granted, claims) and granted or nil
+  if claims[1].mode ~= 'exclusive' or not begins(text, mark(id)) then return nil end
+  local _, granted, since, details = told(text)
+  granted = tonumber(granted)
+  if not intact(id, granted, claims) then return nil end
+  return granted, tonumber(since), details
 end
 
 -- How long an entry in the queue lives, and within what time it has to be heard of again; a life of 0 does not wait.
 local function readPatience() return { life = amount(), hear = amount() } end
 
+-- Asks those who hold what a vote waits for, and may have a later place, to yield; only they know whether they can.
+local function askToYield(claims)
+  for _, claim in ipairs(claims) do
+    for other in queue(claim.key) do
+      if other.phase ~= 'held' then break end
+      if other.number > ballot.order then tell('wanted', other.id) end
+    end
+  end
+end
+
+-- Whether somebody waits with an earlier place than this vote.
+local function preceded(id, claims)
+  for _, claim in ipairs(claims) do
+    for other in queue(claim.key) do
+      if other.phase ~= 'held' then
+        if other.sequence .. other.id < place(ballot.order) .. id then return true end
+        break
+      end
+    end
+  end
+  return false
+end
+
+-- Takes a vote back that was given too early: from now on it stands in the queue, at its place.
+local function yield(request, claims, patience)
+  forget(request)
+  giveBack({ id = request.id, number = request.number, claims = claims }, true)
+  request.claims, request.phase, request.number = claims, 'waiting', 0
+  request.sequence, request.expires = place(ballot.order), now + patience.life
+  append(request)
+  serveAll(claims)
+end
+
 local function enqueue(request, patience)
   local id, claims = request.id, request.claims
   local known = load(id)
   if known then return standing(known, patience) end
+  if ballot then request.sequence = place(ballot.order) end
   local out, kept = false, {}
   for i, claim in ipairs(claims) do
     serve(claim.key)
@@ -524,19 +584,21 @@ local function enqueue(request, patience)
   end
   if not out and not idle then
     for _, claim in ipairs(claims) do
-      if blocked(claim) then out = true break end
+      if blocked(claim, ballot and request) then out = true break end
     end
   end
   if out and patience.life == 0 then return { 'busy' } end
   request.since = now
   if not out then
-    request.sequence = format('%016.0f', nextNumber())
+    request.sequence = ballot and FRONT or place(nextNumber())
     return hold(request, claims, false)
   end
   for i, text in pairs(kept) do meet(claims[i], text) end
-  request.sequence, request.phase, request.number = format('%016.0f', nextNumber()), 'waiting', 0
+  if ballot then raise(ballot.order) else request.sequence = place(nextNumber()) end
+  request.phase, request.number = 'waiting', 0
   request.expires = now + patience.life
   append(request)
+  if ballot then askToYield(claims) end
   return standing(request, patience)
 end
 
@@ -557,8 +619,11 @@ function operations.claim()
   return function()
     local request = load(id)
     if not request then
-      local granted = lightGrant(id, claims)
+      local granted, since, details = lightGrant(id, claims)
       if not granted then return { 'gone' } end
+      if ballot then
+        return held(hold({ id = id, lease = lease, since = since, details = details }, claims, false), what)
+      end
       extend(claims, lease)
       return held(granted, what)
     end
@@ -566,6 +631,12 @@ function operations.claim()
       if now >= request.expires or not intact(id, request.number, claims) then
         drop(request)
         return { 'gone' }
+      end
+      if ballot then
+        request.lease = lease
+        if not preceded(id, claims) then return held(hold(request, claims, true), what) end
+        yield(request, claims, patience)
+        return standing(request, patience)
       end
       extend(claims, lease)
     end
@@ -607,6 +678,18 @@ function operations.cancel()
   end
 end
 
+-- Raises the number of a vote to the one that its grant has got from the others.
+local function renumber(request, claims)
+  raise(ballot.least)
+  request.number = ballot.least
+  for _, claim in ipairs(claims) do
+    if claim.mode == 'exclusive' then
+      local _, _, since, text = told(seen(claim.held))
+      put(claim.held, mark(request.id, request.number) .. since .. ' ' .. text, left(claim.held))
+    end
+  end
+end
+
 function operations.renew()
   local id, granted, lease, claims = word(), amount(), amount(), readClaims()
   return function()
@@ -617,6 +700,7 @@ function operations.renew()
       if known and known.phase == 'held' and known.number == granted and now < known.expires then drop(known) end
       return 0
     end
+    if ballot then renumber(request, claims) end
     extend(claims, lease)
     if request.sequence then
       request.lease, request.expires = lease, now + lease
@@ -685,7 +769,7 @@ function operations.downgrade()
       request.lease, request.expires, request.since, request.details = remaining, now + remaining, now, text
     end
     -- Before all who wait, as it was.
-    request.sequence, request.claims = '0000000000000000', claims
+    request.sequence, request.claims = FRONT, claims
     for _, claim in ipairs(claims) do
       claim.mode = 'shared'
       put(claim.held, SHARED, math.max(request.expires - now, left(claim.held)))
@@ -779,6 +863,28 @@ function operations.commit()
       remove(id, granted, claims)
     end
     return { 'committed', versions }
+  end
+end
+
+-- Says of the operation after it that it is a vote.
+function operations.ballot()
+  local its = { order = amount(), least = amount() }
+  local task = operations[word()]()
+  return function()
+    ballot = its
+    local done, answer = pcall(task)
+    ballot = nil
+    if not done then error(answer, 0) end
+    return answer
+  end
+end
+
+-- Makes all numbers from now on greater than one that this server had no vote in.
+function operations.raise()
+  local least = amount()
+  return function()
+    raise(least)
+    return 0
   end
 end
 
