@@ -22,7 +22,7 @@ function server(): Promise<RedisServer> {
 /** The Redis engine on one server. */
 export const redis: EngineFixture = {
   name: 'redis',
-  guarantees: redisGuarantees(),
+  guarantees: redisGuarantees(false),
   weaknesses: {
     async P1() {
       await using server = await startRedis()

@@ -17,13 +17,18 @@ const LOST_COMMITS: Weakness = {
   how: 'A server that is lost before its disk or its replica had the newest commits loses them.',
 }
 
-/** What the Redis engine promises. */
-export function redisGuarantees(): Guarantees {
+const ACROSS_SLOTS: Weakness = {
+  promise: 'P6',
+  how: 'Keys in several hash slots are taken slot by slot, in one order: those of the first slots stay held while the others are waited for.',
+}
+
+/** What the Redis engine promises, on one server or on a cluster. */
+export function redisGuarantees(cluster: boolean): Guarantees {
   return {
     engine: 'redis',
     scope: 'network',
     deadHolder: 'lease',
     durability: 'replication',
-    weaknesses: [FAILOVER, FOREIGN, SERVER_CLOCK, LOST_COMMITS],
+    weaknesses: [FAILOVER, FOREIGN, ...(cluster ? [ACROSS_SLOTS] : []), SERVER_CLOCK, LOST_COMMITS],
   }
 }

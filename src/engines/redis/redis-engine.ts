@@ -116,7 +116,7 @@ export class RedisEngine implements Engine {
     this.#clock = clock
     this.#names = new Names(options.prefix, this.#link.cluster)
     this.name = this.#link.name
-    this.guarantees = redisGuarantees()
+    this.guarantees = redisGuarantees(this.#link.cluster)
   }
 
   async join(member: Member, listener: Listener): Promise<void> {
@@ -166,11 +166,25 @@ export class RedisEngine implements Engine {
     await this.#attempt(() => this.#listen(this.#names.group('')))
   }
 
-  /** Makes all numbers from now on greater than `least`. Rejects as {@link submit} does. */
-  async raise(least: number): Promise<void> {
-    const call = this.#arguments(this.#names.group(''))
+  /**
+   * Makes all numbers from now on greater than `least`, on Cluster those in the slot of the key. Rejects as
+   * {@link submit} does.
+   */
+  async raise(least: number, key = ''): Promise<void> {
+    const group = this.#names.group(key)
+    const call = this.#arguments(group)
     call.addRaise(least)
-    await this.#attempt(() => this.#evaluate(this.#names.group(''), call))
+    await this.#attempt(() => this.#evaluate(group, call))
+  }
+
+  /** Whether keys lie in many hash slots. */
+  get cluster(): boolean {
+    return this.#link.cluster
+  }
+
+  /** The hash slot of a key on Cluster, as a text by which slots are compared; the same for all keys elsewhere. */
+  slotOf(key: string): string {
+    return this.#names.group(key).numbers
   }
 
   async leave(): Promise<void> {

@@ -1,0 +1,293 @@
+import { InvalidArgumentError } from '../../errors.js'
+import type { Guarantees } from '../../guarantees.js'
+import type { Claim } from '../../locks/claim.js'
+import type {
+  Commit,
+  Engine,
+  Enqueue,
+  Listener,
+  Member,
+  Operation,
+  OutcomeOf,
+  Pass,
+  Read,
+  ReadOutcome,
+  Standing,
+} from '../engine.js'
+
+/** The engine below: it carries out every operation whose keys lie in one hash slot. */
+export interface OneSlotEngine extends Engine {
+  submit<O extends Operation>(operation: O): Promise<OutcomeOf<O>>
+  /** The slot of a key, as a text by which slots are compared. */
+  slotOf(key: string): string
+  /** Lets all numbers that are given from now on in the slot of the key be greater than `least`. */
+  raise(least: number, key: string): Promise<void>
+}
+
+/** What a request asks for in one slot. */
+interface Part {
+  readonly id: string
+  claims: readonly Claim[]
+  /** The number that the slot gave it; 0 while it has none. */
+  number: number
+}
+
+/** A request over several slots: its parts in the order in which they are asked for. */
+interface Wide {
+  readonly enqueue: Enqueue
+  readonly parts: readonly Part[]
+  /** How many parts are held. */
+  held: number
+  /** The greatest number of its parts, once all are held. */
+  number: number
+  isOver: boolean
+}
+
+/**
+ * Locks over several slots of a Redis Cluster, which no script can reach together: the slots are visited in one order,
+ * the same for all, and the claims of each enter its queues in one step. That order keeps circles from closing; but what
+ * the slots visited first gave stays held while the others are waited for.
+ */
+export class SlotsEngine implements Engine {
+  readonly name: string
+  readonly guarantees: Guarantees
+  readonly tellsWanted = false
+  readonly #engine: OneSlotEngine
+  readonly #wide = new Map<string, Wide>()
+  /** By the id of a part: the id of its request. */
+  readonly #whole = new Map<string, string>()
+
+  constructor(engine: OneSlotEngine) {
+    this.#engine = engine
+    this.name = engine.name
+    this.guarantees = engine.guarantees
+  }
+
+  async join(member: Member, listener: Listener): Promise<void> {
+    await this.#engine.join(member, {
+      wake: id => listener.wake(this.#whole.get(id) ?? id),
+      lost: id => listener.lost(this.#whole.get(id) ?? id),
+      wanted: id => listener.wanted(this.#whole.get(id) ?? id),
+      reserved: key => listener.reserved(key),
+      changed: key => listener.changed(key),
+      ended: cause => listener.ended(cause),
+    })
+  }
+
+  submit<O extends Operation>(operation: O): Promise<OutcomeOf<O>>
+  async submit(operation: Operation): Promise<unknown> {
+    switch (operation.type) {
+      case 'enqueue': {
+        const bySlot = this.#split(operation.claims.map(claim => ({ ...claim })))
+        if (operation.read)
+          this.#refuseSpread([...operation.read.keys, ...operation.claims.map(({ key }) => key)])
+        return bySlot.length === 1 ? this.#engine.submit(operation) : this.#begin(operation, bySlot)
+      }
+      case 'read':
+        return this.#read(operation)
+      case 'commit':
+        this.#refuseSpread(keysOf(operation))
+        return this.#engine.submit(operation)
+      case 'claim':
+      case 'cancel':
+      case 'renew':
+      case 'release':
+      case 'pass':
+      case 'downgrade': {
+        const wide = this.#wide.get(operation.id)
+        return wide ? this.#ofWide(wide, operation) : this.#engine.submit(operation)
+      }
+      default:
+        return this.#engine.submit(operation)
+    }
+  }
+
+  async leave(): Promise<void> {
+    await this.#engine.leave()
+  }
+
+  /** The claims of each slot, in the order of the slots. */
+  #split(claims: readonly Claim[]): (readonly Claim[])[] {
+    const bySlot = new Map<string, Claim[]>()
+    for (const claim of claims) {
+      const slot = this.#engine.slotOf(claim.key)
+      const others = bySlot.get(slot)
+      if (others) others.push(claim)
+      else bySlot.set(slot, [claim])
+    }
+    return [...bySlot].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, together]) => together)
+  }
+
+  /** @throws InvalidArgumentError when no script could reach all these keys */
+  #refuseSpread(keys: readonly string[]): void {
+    const [first, ...others] = keys
+    const spread = others.find(key => this.#engine.slotOf(key) !== this.#engine.slotOf(first!))
+    if (spread === undefined) return
+    throw new InvalidArgumentError(
+      `a transaction on Redis Cluster takes keys of one hash slot, not ${first!} and ${spread}; name them with one hash tag, like {orders}:1 and {orders}:2`,
+      { engine: this.name, key: spread },
+    )
+  }
+
+  async #read(read: Read): Promise<ReadOutcome> {
+    const bySlot = new Map<string, { keys: string[]; ids: Read['ids'][number][] }>()
+    const of = (key: string) => {
+      const slot = this.#engine.slotOf(key)
+      const known = bySlot.get(slot) ?? { keys: [], ids: [] }
+      bySlot.set(slot, known)
+      return known
+    }
+    for (const key of read.keys) of(key).keys.push(key)
+    for (const id of read.ids) of(id.key).ids.push(id)
+    const values = new Map<string, ReadOutcome['values'][number]>()
+    const seen = new Map<string, boolean>()
+    const nameOf = (id: Read['ids'][number]): string => JSON.stringify([id.key, id.id])
+    await Promise.all(
+      [...bySlot.values()].map(async part => {
+        const outcome = await this.#engine.submit({ type: 'read', ...part })
+        for (const [index, key] of part.keys.entries()) values.set(key, outcome.values[index]!)
+        for (const [index, id] of part.ids.entries()) seen.set(nameOf(id), outcome.seen[index]!)
+      }),
+    )
+    return {
+      values: read.keys.map(key => values.get(key)!),
+      seen: read.ids.map(id => seen.get(nameOf(id))!),
+    }
+  }
+
+  #begin(enqueue: Enqueue, bySlot: readonly (readonly Claim[])[]): Promise<Standing> {
+    const parts = bySlot.map((claims, index) => ({ id: `${enqueue.id}/${index}`, claims, number: 0 }))
+    const wide: Wide = { enqueue, parts, held: 0, number: 0, isOver: false }
+    this.#wide.set(enqueue.id, wide)
+    for (const { id } of parts) this.#whole.set(id, enqueue.id)
+    return this.#goOn(wide)
+  }
+
+  /** Asks for the parts that are not held yet, one after the other. */
+  async #goOn(wide: Wide): Promise<Standing> {
+    const { enqueue, parts } = wide
+    while (wide.held < parts.length) {
+      const part = parts[wide.held]!
+      const answer = await this.#orGiveBack(wide, () =>
+        this.#engine.submit({ ...enqueue, id: part.id, claims: part.claims, read: undefined }),
+      )
+      const standing = await this.#took(wide, part, answer)
+      if (standing) return standing
+    }
+    const number = Math.max(...parts.map(part => part.number))
+    const behind = parts.filter(part => part.number < number)
+    await this.#orGiveBack(wide, () =>
+      Promise.all(behind.map(part => this.#engine.raise(number, part.claims[0]!.key))),
+    )
+    if (wide.isOver) return { state: 'gone' }
+    wide.number = number
+    return { state: 'held', id: enqueue.id, number }
+  }
+
+  /** Takes note of what became of a part; the standing of the whole unless that part is held now. */
+  async #took(wide: Wide, part: Part, standing: Standing): Promise<Standing | undefined> {
+    const { enqueue } = wide
+    // Whoever asked has given up meanwhile.
+    if (wide.isOver) {
+      await this.#engine.submit({ type: 'cancel', id: part.id })
+      return { state: 'gone' }
+    }
+    switch (standing.state) {
+      case 'held':
+        part.number = standing.number
+        wide.held++
+        return undefined
+      case 'queued':
+        // By its looks the parts that are held already stay alive.
+        return { ...standing, id: enqueue.id, lookAgain: Math.min(standing.lookAgain, enqueue.lease / 3) }
+      default:
+        await this.#giveBack(wide)
+        return standing
+    }
+  }
+
+  async #ofWide(
+    wide: Wide,
+    operation: Extract<Operation, { type: 'claim' | 'cancel' | 'renew' | 'release' | 'pass' | 'downgrade' }>,
+  ): Promise<unknown> {
+    const { parts } = wide
+    switch (operation.type) {
+      case 'claim': {
+        const asked = parts.slice(0, wide.held + 1)
+        const answers = await Promise.all(
+          asked.map(part => this.#engine.submit({ ...operation, id: part.id })),
+        )
+        const held = wide.held
+        for (const [index, part] of asked.entries()) {
+          const answer = answers[index]!
+          if (index === held) return (await this.#took(wide, part, answer)) ?? this.#goOn(wide)
+          if (answer.state === 'held') continue
+          await this.#giveBack(wide)
+          return { state: 'gone' } satisfies Standing
+        }
+        return { state: 'held', id: operation.id, number: wide.number } satisfies Standing
+      }
+      case 'cancel':
+        await this.#giveBack(wide)
+        return undefined
+      case 'release':
+        return wide.number === operation.number && (await this.#release(wide))
+      case 'renew':
+      case 'downgrade': {
+        if (wide.number !== operation.number) return false
+        const done = await Promise.all(
+          parts.map(({ id, number }) => this.#engine.submit({ ...operation, id, number })),
+        )
+        return done.every(Boolean)
+      }
+      case 'pass':
+        return this.#pass(wide, operation)
+    }
+  }
+
+  /** Whether somebody waits is not known of all slots at once, so whoever wants to go on stands behind again. */
+  async #pass(wide: Wide, { number, next, lease, wait, label }: Pass): Promise<Standing> {
+    if (wide.number !== number || !(await this.#release(wide))) return { state: 'gone' }
+    const { session } = wide.enqueue
+    const claims = wide.parts.flatMap(part => part.claims)
+    return this.#begin(
+      { type: 'enqueue', id: next, session, claims, lease, wait, label },
+      wide.parts.map(part => part.claims),
+    )
+  }
+
+  async #release(wide: Wide): Promise<boolean> {
+    const released = await Promise.all(
+      wide.parts.map(({ id, number }) => this.#engine.submit({ type: 'release', id, number })),
+    )
+    this.#forget(wide)
+    return released.every(Boolean)
+  }
+
+  /** Takes all parts out, whatever became of them. */
+  async #giveBack(wide: Wide): Promise<void> {
+    wide.isOver = true
+    await Promise.all(wide.parts.map(({ id }) => this.#engine.submit({ type: 'cancel', id })))
+    this.#forget(wide)
+  }
+
+  /** Does something of which a failure leaves nothing behind. */
+  async #orGiveBack<T>(wide: Wide, task: () => Promise<T>): Promise<T> {
+    try {
+      return await task()
+    } catch (error) {
+      // What can't be taken back now ends with its lease.
+      await this.#giveBack(wide).catch(() => this.#forget(wide))
+      throw error
+    }
+  }
+
+  #forget(wide: Wide): void {
+    this.#wide.delete(wide.enqueue.id)
+    for (const { id } of wide.parts) this.#whole.delete(id)
+  }
+}
+
+function keysOf({ expect, writes, record }: Commit): string[] {
+  return [...expect, ...writes, ...record].map(({ key }) => key)
+}

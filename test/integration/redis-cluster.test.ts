@@ -1,0 +1,200 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { open } from '../../src/open.js'
+import { InvalidArgumentError, TimedOutError } from '../../src/errors.js'
+import type { Box } from '../../src/box.js'
+import { Random } from '../contract/random.js'
+import { rising, Section } from '../contract/section.js'
+import { locks, pause, queued, soFar, timed } from '../contract/time.js'
+import { startRedisCluster, type RedisCluster } from '../servers/redis-cluster.js'
+
+let cluster: RedisCluster
+let prefixes = 0
+
+beforeAll(async () => {
+  cluster = await startRedisCluster()
+}, 60_000)
+
+afterAll(async () => {
+  await cluster.kill()
+})
+
+/** Boxes as of several processes, on keys that no other test uses. */
+async function boxes(count: number): Promise<Box[] & AsyncDisposable> {
+  const prefix = `t${++prefixes}:`
+  const all = await Promise.all(Array.from({ length: count }, () => open(`${cluster.url}?prefix=${prefix}`)))
+  return Object.assign(all, {
+    async [Symbol.asyncDispose]() {
+      for (const box of all) await box.close()
+    },
+  })
+}
+
+/** Waits for a turn of the others' tasks. */
+const settle = (): Promise<void> => pause(50)
+
+describe('locks over several hash slots', () => {
+  test('three that ask in a circle all finish, where two of the keys share a slot', async () => {
+    await using all = await boxes(3)
+    const [one, two, three] = all as unknown as [Box, Box, Box]
+    const [a, b, c] = ['{x}a', '{y}b', '{x}c']
+    const section = new Section()
+    for (let round = 0; round < 10; round++) {
+      await Promise.all([
+        one.mutex(a, b).run(grant => section.visit(grant)),
+        two.mutex(b, c).run(grant => section.visit(grant)),
+        three.mutex(a, c).run(grant => section.visit(grant)),
+      ])
+    }
+    expect(section.tokens).toHaveLength(30)
+  })
+
+  test('any sets of keys exclude each other, and the tokens of each key rise', async () => {
+    await using all = await boxes(4)
+    const keys = ['a', 'b', 'c', 'd', 'e', 'f']
+    const sections = new Map(keys.map(key => [key, new Section()]))
+    await Promise.all(
+      all.flatMap((box, index) =>
+        [0, 1].map(async task => {
+          const random = new Random(10 * index + task)
+          for (let round = 0; round < 12; round++) {
+            const mine = random.some(keys, 2 + random.below(3))
+            await box.mutex(...(mine as [string])).run(async grant => {
+              await Promise.all(mine.map(key => sections.get(key)!.visit(grant)))
+            })
+          }
+        }),
+      ),
+    )
+    for (const [key, { most, tokens }] of sections) {
+      expect(most, key).toBe(1)
+      expect(rising(tokens), key).toBe(true)
+    }
+    for await (const report of all[0]!.inspect()) expect(report).toBeUndefined()
+  })
+
+  test('what is free in some slots only is busy, and nothing of it stays held', async () => {
+    await using all = await boxes(2)
+    const [one, other] = all as unknown as [Box, Box]
+    const held = await one.mutex('b').acquire()
+    expect(await other.mutex('a', 'b', 'c').tryAcquire()).toBeUndefined()
+    for (const key of ['a', 'c']) expect(await one.mutex(key).tryAcquire()).toBeDefined()
+    await held.release()
+  })
+
+  test('a wait that is over gives back what it held meanwhile', async () => {
+    await using all = await boxes(2)
+    const [one, other] = all as unknown as [Box, Box]
+    const blocked = ['a', 'b', 'c', 'd']
+    for (const key of blocked) {
+      const held = await one.mutex(key).acquire()
+      await expect(other.mutex('a', 'b', 'c', 'd').acquire({ wait: 100 })).rejects.toThrow(TimedOutError)
+      await settle()
+      expect((await locks(one)).map(report => report.key)).toEqual([key])
+      await held.release()
+    }
+  })
+
+  test('a wait longer than the lease keeps what it holds meanwhile', async () => {
+    await using all = await boxes(3)
+    const [one, two, three] = all as unknown as [Box, Box, Box]
+    const held = await one.mutex('a', 'b').acquire()
+    const asked = two.mutex('a', 'b', 'c', 'd').acquire({ lease: 600 })
+    await pause(1500)
+    expect(await soFar(asked)).toBe('pending')
+    // c or d may lie before the slots of a and b: then it is held all the time, else free all the time.
+    const first = await Promise.all(
+      ['c', 'd'].map(async key => (await three.mutex(key).tryAcquire()) === undefined),
+    )
+    await pause(1000)
+    const later = await Promise.all(
+      ['c', 'd'].map(async key => (await three.mutex(key).tryAcquire()) === undefined),
+    )
+    expect(later.map((busy, index) => busy || !first[index])).toEqual([true, true])
+    for await (const { key, holders } of three.inspect()) {
+      for (const { token, session } of holders)
+        if (session === three.session) await three.forceRelease(key, token!)
+    }
+    await held.release()
+    await (await asked).release()
+  })
+
+  test('a release wakes who waits for the last of several slots', async () => {
+    await using all = await boxes(2)
+    const [one, other] = all as unknown as [Box, Box]
+    for (let round = 0; round < 4; round++) {
+      const held = await one.mutex('a', 'b', 'c').acquire()
+      const asked = other.mutex('a', 'b', 'c', 'd').acquire()
+      await settle()
+      expect(await timed(async () => held.release().then(() => asked))).toBeLessThan(2000)
+      await (await asked).release()
+    }
+  })
+
+  test('what was taken away by force or with its session is lost as a whole', async () => {
+    await using all = await boxes(2)
+    const [one, other] = all as unknown as [Box, Box]
+    // Whoever does not listen finds out at the next renewal.
+    const grant = await one.mutex('a', 'b', 'c').acquire({ lease: 900 })
+    const { holders } = (await locks(other, 'b'))[0]!
+    expect(await other.forceRelease('b', holders[0]!.token!)).toBe(true)
+    await expect.poll(() => grant.signal.aborted).toBe(true)
+    await (await other.mutex('a', 'b', 'c').acquire({ wait: '5s' })).release()
+    const again = await one.mutex('a', 'b', 'c').acquire({ lease: 900 })
+    expect(await other.revoke(one.session)).toBe(3)
+    await expect.poll(() => again.signal.aborted).toBe(true)
+    await (await other.mutex('a', 'b', 'c').acquire({ wait: '5s' })).release()
+  })
+
+  test('a transaction takes keys of one slot, and says so of others', async () => {
+    await using all = await boxes(1)
+    const [box] = all as unknown as [Box]
+    const store = box.store('s')
+    await store.transaction(['{t}a', '{t}b'], tx => {
+      tx.put('{t}a', 1)
+      tx.put('{t}b', 2)
+    })
+    expect((await store.get('{t}b'))!.value).toBe(2)
+    const refused = store.transaction(['a', 'b', 'c'], tx => tx.put('a', 1))
+    await expect(refused).rejects.toThrow(InvalidArgumentError)
+    await expect(refused).rejects.toThrow('{orders}:1')
+  })
+})
+
+describe('a slot that moves to another master', () => {
+  test('locks and values in it go on while it moves, and nothing is lost or held twice', async () => {
+    await using all = await boxes(3)
+    const [one, two, three] = all as unknown as [Box, Box, Box]
+    const key = `{moving}key`
+    const slot = await cluster.slotOf(key)
+    const from = await cluster.masterOf(key)
+    const to = cluster.masters.find(master => master !== from)!
+    const section = new Section()
+    const store = one.store('{moving}')
+    const stop = new AbortController()
+    let counted = 0
+    const work = all.map(async box => {
+      while (!stop.signal.aborted) {
+        await box.mutex(key).run(grant => section.visit(grant))
+        await box.store('{moving}').transaction(['count'], tx => {
+          tx.put('count', (tx.get<number>('count') ?? 0) + 1)
+        })
+        counted++
+      }
+    })
+    await pause(200)
+    await cluster.beginMoving(slot, from, to)
+    await pause(100)
+    await cluster.finishMoving(slot, from, to)
+    await pause(500)
+    stop.abort()
+    await Promise.all(work)
+    expect(section.most).toBe(1)
+    expect(rising(section.tokens)).toBe(true)
+    expect((await store.get('count'))!.value).toBe(counted)
+    // Wake-ups come from the new master now.
+    const held = await two.mutex(key).acquire()
+    const asked = three.mutex(key).acquire()
+    await queued(two, key, 1)
+    expect(await timed(async () => held.release().then(() => asked))).toBeLessThan(2000)
+  })
+})
