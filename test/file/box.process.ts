@@ -125,6 +125,15 @@ const verbs = {
       )
     return applied
   },
+  /** Writes twenty values of 20 KB over and over, that many times altogether. */
+  async write(store: string, times: number): Promise<void> {
+    const value = 'v'.repeat(20_000)
+    for (let index = 0; index < times; index++) {
+      await opened()
+        .store(store)
+        .put(`${process.pid} ${index % 20}`, value)
+    }
+  },
   /** Counts a value up, over and over; gives how often that was told done, and what the other answers were. */
   async count(store: string, key: string, duration: number): Promise<{ done: number; failures: string[] }> {
     const end = systemClock.now() + duration

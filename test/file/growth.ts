@@ -1,0 +1,41 @@
+import { statSync } from 'node:fs'
+import { join } from 'node:path'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import type { Place } from './places.js'
+
+setFlagsFromString('--expose-gc')
+const collect = runInNewContext('gc') as () => void
+
+/** What there is of a place. */
+export interface Size {
+  /** Rows of the tables. */
+  readonly queues: number
+  readonly requests: number
+  readonly ids: number
+  /** Bytes of the database and of its log. */
+  readonly database: number
+  readonly log: number
+  /** Megabytes that this process uses. */
+  readonly memory: number
+}
+
+/** Measures a place, once everything was collected that nobody needs. */
+export async function sizeOf(place: Place): Promise<Size> {
+  for (let round = 0; round < 3; round++) {
+    await new Promise(resolve => setTimeout(resolve, 5))
+    collect()
+  }
+  const connection = await place.connection()
+  const rows = (table: string): number =>
+    connection.prepare(`select count(*) as rows from ${table}`).get()![0] as number
+  const bytes = (file: string): number => statSync(join(place.folder, file)).size
+  return {
+    queues: rows('queues'),
+    requests: rows('requests'),
+    ids: rows('ids'),
+    database: bytes('signalbox.db'),
+    log: bytes('signalbox.db-wal'),
+    memory: process.memoryUsage().heapUsed / 2 ** 20,
+  }
+}

@@ -1,0 +1,76 @@
+import { statSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test, vi } from 'vitest'
+import { pause, soFar } from '../contract/time.js'
+import { sizeOf } from '../file/growth.js'
+import { place } from '../file/places.js'
+
+/** Calls a task with each number of a range, many at a time. */
+async function each(from: number, to: number, task: (index: number) => Promise<unknown>): Promise<void> {
+  let next = from
+  const worker = async (): Promise<void> => {
+    while (next < to) await task(next++)
+  }
+  await Promise.all(Array.from({ length: 64 }, worker))
+}
+
+test('a hundred thousand keys that were locked once leave nothing behind', { timeout: 120_000 }, async () => {
+  const here = place()
+  const box = await here.box()
+  const lock = (index: number): Promise<unknown> =>
+    index % 10 === 0
+      ? box.mutex(`key ${index}`, `other ${index}`).run(() => undefined)
+      : box.mutex(`key ${index}`).run(() => undefined)
+  await each(0, 20_000, lock)
+  const before = await sizeOf(here)
+  await each(20_000, 100_000, lock)
+  const after = await sizeOf(here)
+  // The one row is that of the counter.
+  expect(after).toMatchObject({ queues: 1, requests: 0 })
+  expect(after.database).toBeLessThan(before.database + 100_000)
+  expect(after.memory).toBeLessThan(before.memory + 8)
+})
+
+test('ids of transactions go when their time is over, and not before', { timeout: 120_000 }, async () => {
+  const here = place()
+  const store = (await here.box('?durable=false')).store('s')
+  const change = (index: number): Promise<{ applied: boolean }> =>
+    store.transaction([`key ${index}`], transaction => transaction.delete(`key ${index}`), {
+      id: 'only',
+      retention: '1h',
+    })
+  let now = Date.now()
+  vi.spyOn(Date, 'now').mockImplementation(() => now)
+  await each(0, 3000, change)
+  expect(await change(7)).toEqual({ applied: false })
+  now += 3_599_000
+  await each(3000, 6000, change)
+  expect(await change(7)).toEqual({ applied: false })
+  expect((await sizeOf(here)).ids).toBe(6000)
+  now += 2000
+  await each(6000, 11_000, change)
+  const { ids } = await sizeOf(here)
+  expect(ids).toBeLessThan(8500)
+  expect(ids).toBeGreaterThanOrEqual(8000)
+  expect(await change(3007)).toEqual({ applied: false })
+  expect(await change(7)).toMatchObject({ applied: true })
+})
+
+test('the log stays short, however much several processes write', async () => {
+  const here = place()
+  const box = await here.box()
+  const writers = await Promise.all(
+    Array.from({ length: 3 }, () => here.process(`${here.url}?durable=false`)),
+  )
+  // A hundred megabytes.
+  const written = Promise.all(writers.map(writer => writer.call('write', 's', 1700)))
+  let longest = 0
+  while ((await soFar(written)) === 'pending') {
+    longest = Math.max(longest, statSync(join(here.folder, 'signalbox.db-wal')).size)
+    await box.mutex('key').run(() => undefined)
+    await pause(5)
+  }
+  await written
+  expect(longest).toBeLessThan(20_000_000)
+  expect((await sizeOf(here)).database).toBeLessThan(5_000_000)
+})
