@@ -242,18 +242,19 @@ export class Gate implements Limiter, PermitGiver {
    */
   #handOut(): void {
     this.#handing = false
-    this.#dropLate()
+    this.#dropLate(false)
     const waiter = this.#line.head
     if (!waiter) return
     const permit = this.#take(waiter.n, 0, 0, this.#late)
-    if (!permit) {
-      this.#late = 0
-      this.#arm()
+    if (permit) {
+      this.#leave(waiter)
+      waiter.settle(permit)
+      if (this.#line.head) this.#soon()
       return
     }
-    this.#leave(waiter)
-    waiter.settle(permit)
-    if (this.#line.head) this.#soon()
+    this.#late = 0
+    this.#dropLate(true)
+    if (this.#line.head) this.#arm()
   }
 
   /** Sets the one timer for what comes first: the turn of the first in line, or somebody's deadline. */
@@ -283,12 +284,12 @@ export class Gate implements Limiter, PermitGiver {
     if (!this.#handing) this.#handOut()
   }
 
-  /** Rejects those whose deadline has passed. */
-  #dropLate(): void {
+  /** Rejects those whose deadline has passed. @param due also those whose deadline is now: their turn did not come. */
+  #dropLate(due: boolean): void {
     const deadlines = this.#deadlines
     if (!deadlines) return
     const now = this.#tally.now()
-    while (deadlines.earliest <= now) {
+    while (deadlines.earliest < now || (due && deadlines.earliest === now)) {
       const error = new TimedOutError('no permit within the wait', { key: this.#key })
       this.#refuse(deadlines.first()!, error)
     }

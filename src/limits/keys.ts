@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.js'
+import type { Clock, Timer } from '../clock.js'
 import { checkKey } from '../locks/claim.js'
 import type { Explanation, Gate } from './gate.js'
 import type { AcquireOptions } from './limit-options.js'
@@ -14,7 +14,9 @@ export class Keys {
   readonly #make: (key: string) => Gate
   readonly #clock: Clock
   readonly #interval: number
-  #sweeping = false
+  /** Of the next look for unused keys; undefined while there are no keys. */
+  #sweeper: Timer | undefined
+  #closed = false
 
   /** @param interval milliseconds after which a look for unused keys is worth while. */
   constructor(make: (key: string) => Gate, clock: Clock, interval: number) {
@@ -33,8 +35,9 @@ export class Keys {
     let gate = this.#gates.get(key)
     if (!gate) {
       gate = this.#make(key)
+      if (this.#closed) return gate
       this.#gates.set(key, gate)
-      if (!this.#sweeping) this.#sweepIn(this.#interval)
+      if (!this.#sweeper) this.#sweepIn(this.#interval)
     }
     return gate
   }
@@ -44,22 +47,28 @@ export class Keys {
     return this.#gates.values()
   }
 
+  /** Keeps nothing for keys any more. */
+  close(): void {
+    this.#closed = true
+    this.#sweeper?.cancel()
+  }
+
   #sweepIn(delay: number): void {
-    this.#sweeping = true
-    this.#clock.after(delay, () => this.#sweep(this.#gates.entries(), this.#gates.size), false)
+    const sweep = (): void => this.#sweep(this.#gates.entries(), this.#gates.size)
+    this.#sweeper = this.#clock.after(delay, sweep, false)
   }
 
   /** Forgets unused keys, some thousand at a time. */
   #sweep(entries: Iterator<[string, Gate]>, left: number): void {
-    for (let looked = 0; looked < SLICE && left > 0; looked++, left--) {
-      const next = entries.next()
-      if (next.done) break
-      const [key, gate] = next.value
+    let looked = 0
+    for (; looked < Math.min(left, SLICE); looked++) {
+      const [key, gate] = (entries.next() as IteratorYieldResult<[string, Gate]>).value
       if (gate.blank) this.#gates.delete(key)
     }
-    if (left > 0) this.#clock.after(0, () => this.#sweep(entries, left), false)
+    left -= looked
+    if (left > 0) this.#sweeper = this.#clock.after(0, () => this.#sweep(entries, left), false)
     else if (this.#gates.size > 0) this.#sweepIn(this.#interval)
-    else this.#sweeping = false
+    else this.#sweeper = undefined
   }
 }
 

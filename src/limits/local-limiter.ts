@@ -105,6 +105,7 @@ export class LocalLimiter implements Limiter, AsyncDisposable {
     const { drain = false } = options
     const patience = typeof drain === 'boolean' ? Infinity : milliseconds('drain', drain, DRAIN_BOUNDS)
     this.#closed = true
+    this.#keys.close()
     const gates = [...this.#gates()]
     for (const gate of gates) gate.shut()
     const clear = (): void => gates.forEach(gate => gate.clear())

@@ -15,6 +15,9 @@ export interface LimitReport {
   readonly resetIn: number
 }
 
+/** So many times a turn is put off because of a period that is over by then; the line looks again anyway. */
+const MOST_ROUNDS = 8
+
 /** What was taken in one step. */
 export interface Taken {
   readonly n: number
@@ -135,19 +138,25 @@ export class Tally {
    */
   readyAt(n: number, ahead: number): number {
     const now = this.now()
-    // Both clocks run on alike from here.
-    const offset = this.wallNow() - now
-    let time = Math.max(now, this.#pausedUntil)
-    let before
-    do {
-      before = time
-      this.#windows.forEach((window, index) => {
-        const state = this.#states[index]
-        if (window.wall) time = Math.max(time, window.readyAt(state, time + offset, n, ahead) - offset)
-        else time = window.readyAt(state, time, n, ahead)
-      })
-    } while (time > before && this.#windows.length > 1)
+    let time = this.#readyFrom(Math.max(now, this.#pausedUntil), n, ahead)
+    // A later time can be too late for a period that was open before.
+    for (let round = 0; round < MOST_ROUNDS && this.#windows.length > 1; round++) {
+      const next = this.#readyFrom(time, n, 0)
+      if (next === time) break
+      time = next
+    }
     return time
+  }
+
+  /** When all limits are ready of which each looks from the same time on. */
+  #readyFrom(from: number, n: number, ahead: number): number {
+    // Both clocks run on alike from here.
+    const offset = this.wallNow() - this.now()
+    return this.#windows.reduce((time, window, index) => {
+      const state = this.#states[index]
+      if (!window.wall) return Math.max(time, window.readyAt(state, from, n, ahead))
+      return Math.max(time, window.readyAt(state, from + offset, n, ahead) - offset)
+    }, from)
   }
 
   /** Which limit lets `n` permits wait the longest: an index into `reports()`; undefined when none does. */

@@ -1,0 +1,664 @@
+import { describe, expect, test, vi } from 'vitest'
+import {
+  AbortedError,
+  BusyError,
+  ClosedError,
+  InvalidArgumentError,
+  TimedOutError,
+} from '../../../src/errors.js'
+import { limiter, VirtualClock, type LimiterOptions, type Permit } from '../../../src/limits/index.js'
+import { pass, settled } from './passing.js'
+
+/** A limiter under a clock of its own, and a note of who was given what when. */
+function scene(options: LimiterOptions, start = 1000) {
+  const clock = new VirtualClock(start)
+  const limit = limiter({ ...options, clock })
+  const notes: string[] = []
+  const permits = new Map<string, Permit>()
+  const ask = (name: string, ...args: Parameters<typeof limit.acquire>): Promise<Permit | undefined> =>
+    limit.acquire(...args).then(
+      permit => {
+        notes.push(`${name} ${clock.now() - start}`)
+        permits.set(name, permit)
+        return permit
+      },
+      (error: unknown) => {
+        notes.push(`${name} ${(error as Error).name} ${clock.now() - start}`)
+        return undefined
+      },
+    )
+  return { clock, limit, notes, permits, ask }
+}
+
+describe('tryAcquire', () => {
+  test('gives up to the limit at once, and again when the first come back', () => {
+    const { clock, limit } = scene({ limit: 3, per: '1s' })
+    expect(limit.tryAcquire()?.n).toBe(1)
+    clock.freeze(400)
+    expect(limit.tryAcquire(2)?.n).toBe(2)
+    expect(limit.tryAcquire()).toBeUndefined()
+    clock.freeze(599)
+    expect(limit.tryAcquire()).toBeUndefined()
+    clock.freeze(1)
+    expect(limit.tryAcquire(2)).toBeUndefined()
+    expect(limit.tryAcquire()).toBeDefined()
+    expect(limit.tryAcquire()).toBeUndefined()
+  })
+
+  test('never overtakes those who wait, but takes what is free beside them', async () => {
+    const { clock, limit, notes, ask } = scene({ limit: 3, per: '1s' })
+    void ask('a')
+    // One of three is as good as taken.
+    expect(limit.tryAcquire(3)).toBeUndefined()
+    expect(limit.tryAcquire(2)).toBeDefined()
+    expect(limit.tryAcquire()).toBeUndefined()
+    await settled()
+    void ask('b', 2)
+    await pass(clock, 999)
+    expect(limit.tryAcquire()).toBeUndefined()
+    await pass(clock, 1)
+    expect(notes).toEqual(['a 0', 'b 1000'])
+    expect(limit.tryAcquire()).toBeDefined()
+  })
+})
+
+describe('acquire', () => {
+  test('serves in call order, each as early as the limit allows', async () => {
+    const { clock, notes, ask } = scene({ limit: 2, per: '1s' })
+    for (const name of 'abcde') void ask(name)
+    await pass(clock, 300)
+    void ask('f')
+    await pass(clock, 5000)
+    expect(notes).toEqual(['a 0', 'b 0', 'c 1000', 'd 1000', 'e 2000', 'f 2000'])
+  })
+
+  test('who waits for several permits is not overtaken by those who want fewer', async () => {
+    const { clock, notes, ask } = scene({ limit: 3, per: '1s' })
+    void ask('a', 2)
+    void ask('b', 2)
+    void ask('c', 1)
+    await pass(clock, 3000)
+    expect(notes).toEqual(['a 0', 'b 1000', 'c 1000'])
+  })
+
+  test('a permit is counted when its caller goes on, not when the line was looked at', async () => {
+    const { clock, limit } = scene({ limit: 3, per: '1s' })
+    const at: number[] = []
+    // Each caller works for a while before the next one gets its own.
+    const work = async (): Promise<void> => {
+      await limit.acquire()
+      clock.freeze(100)
+      at.push(clock.now())
+    }
+    const all = Array.from({ length: 9 }, work)
+    await pass(clock, 10_000)
+    await Promise.all(all)
+    expect(at.slice(0, 3)).toEqual([1100, 1200, 1300])
+    for (let index = 3; index < at.length; index++) {
+      expect(at[index]! - at[index - 3]!).toBeGreaterThanOrEqual(1000)
+    }
+  })
+
+  test('several limits hold together', async () => {
+    const { clock, notes, ask } = scene({
+      limits: [
+        { limit: 2, per: '1s' },
+        { limit: 5, per: '10s' },
+      ],
+    })
+    for (const name of 'abcdefg') void ask(name)
+    await pass(clock, 30_000)
+    expect(notes).toEqual(['a 0', 'b 0', 'c 1000', 'd 1000', 'e 2000', 'f 10000', 'g 10000'])
+  })
+
+  test('a sliding and a calendar limit hold together', async () => {
+    const { clock, notes, ask } = scene(
+      {
+        limits: [
+          { limit: 2, per: '1s' },
+          { limit: 3, per: '2s', window: 'calendar' },
+        ],
+      },
+      1500,
+    )
+    for (const name of 'abcdefg') void ask(name)
+    await pass(clock, 30_000)
+    // The period ends at 2000, that is after 500.
+    expect(notes).toEqual(['a 0', 'b 0', 'c 1000', 'd 1000', 'e 2000', 'f 2500', 'g 3000'])
+  })
+
+  test('smooth: evenly spaced', async () => {
+    const { clock, notes, ask } = scene({ limit: 4, per: '1s', window: 'smooth' })
+    for (const name of 'abcd') void ask(name)
+    await pass(clock, 3000)
+    expect(notes.map(note => note.replace(/\..*/, ''))).toEqual(['a 0', 'b 250', 'c 500', 'd 750'])
+  })
+
+  test('a greater priority comes first, then call order', async () => {
+    const { clock, notes, ask } = scene({ limit: 1, per: '1s' })
+    void ask('a')
+    await settled()
+    void ask('b', 1, { priority: -1 })
+    void ask('c')
+    void ask('d', 1, { priority: 5 })
+    void ask('e', 1, { priority: 5 })
+    void ask('f')
+    await pass(clock, 10_000)
+    expect(notes).toEqual(['a 0', 'd 1000', 'e 2000', 'c 3000', 'f 4000', 'b 5000'])
+  })
+
+  test('has one timer, however many wait, and none when nobody does', async () => {
+    const { clock, limit } = scene({ limit: 1, per: '1s' })
+    const after = vi.spyOn(clock, 'after')
+    const controller = new AbortController()
+    const all = Array.from({ length: 1000 }, (_, index) =>
+      limit.acquire(1, {
+        signal: controller.signal,
+        wait: index % 2 === 0 ? Infinity : 5_000_000 - index,
+      }),
+    )
+    await settled()
+    expect(after).toHaveBeenCalledTimes(1)
+    controller.abort()
+    await Promise.allSettled(all)
+    expect(clock.nextAt()).toBeUndefined()
+  })
+
+  test('a timer that is early or late changes nothing', async () => {
+    const { clock, notes, ask } = scene({ limit: 2, per: '1s' })
+    for (const name of 'abcdef') void ask(name)
+    await settled()
+    // A stopped process: nothing runs for a while, then everything that was due.
+    clock.freeze(1450)
+    clock.advance(0)
+    await settled()
+    clock.freeze(990)
+    clock.advance(0)
+    await pass(clock, 5000)
+    expect(notes).toEqual(['a 0', 'b 0', 'c 1450', 'd 1450', 'e 2450', 'f 2450'])
+  })
+})
+
+describe('a wait', () => {
+  test('that can not be met is refused at once and leaves nothing behind', async () => {
+    const { clock, limit, notes, ask } = scene({ limit: 2, per: '1s' })
+    for (const name of 'abcd') void ask(name)
+    await settled()
+    void ask('no', 1, { wait: 1999 })
+    void ask('yes', 1, { wait: 2000 })
+    await settled()
+    expect(notes).toEqual(['a 0', 'b 0', 'no TimedOutError 0'])
+    expect(limit.explain().place).toBe(3)
+    await pass(clock, 3000)
+    expect(notes.slice(3)).toEqual(['c 1000', 'd 1000', 'yes 2000'])
+    limit.tryAcquire(2)
+    const told = await limit.acquire(2, { wait: '500ms' }).catch((error: unknown) => error)
+    expect(told).toBeInstanceOf(TimedOutError)
+  })
+
+  test('ends at its time when others came first after all', async () => {
+    const { clock, notes, ask } = scene({ limit: 1, per: '1s' })
+    void ask('a')
+    await settled()
+    void ask('late', 1, { wait: 1500 })
+    void ask('first', 1, { priority: 1 })
+    await pass(clock, 5000)
+    expect(notes).toEqual(['a 0', 'first 1000', 'late TimedOutError 1500'])
+  })
+
+  test('deadlines in any order end each at its own time', async () => {
+    const { clock, limit, notes, ask } = scene({ limit: 100, per: '1s', concurrency: 1 })
+    const held = (await limit.acquire())!
+    const waits = [700, 3000, 1200, 300, 2500, 900, 1800, 400]
+    const asked = waits.map(wait => ask(`w${wait}`, 1, { wait: wait + 1000 }))
+    const controller = new AbortController()
+    void ask('gone', 1, { wait: 1100, signal: controller.signal })
+    await settled()
+    controller.abort()
+    await pass(clock, 10_000)
+    await Promise.all(asked)
+    held.release()
+    const sorted = [...waits].sort((a, b) => a - b)
+    expect(notes).toEqual([
+      'gone AbortedError 0',
+      ...sorted.map(wait => `w${wait} TimedOutError ${wait + 1000}`),
+    ])
+  })
+
+  test('of 0 waits for nobody', async () => {
+    const { limit } = scene({ limit: 1, per: '1s' })
+    expect((await limit.acquire(1, { wait: 0 })).n).toBe(1)
+    await expect(limit.acquire(1, { wait: 0 })).rejects.toThrow(BusyError)
+  })
+
+  test('ends when its signal aborts, at any place in the line, and the others move up', async () => {
+    const { clock, notes, ask } = scene({ limit: 1, per: '1s' })
+    const head = new AbortController()
+    const middle = new AbortController()
+    void ask('a')
+    await settled()
+    void ask('head', 1, { signal: head.signal })
+    void ask('b')
+    void ask('middle', 1, { signal: middle.signal })
+    void ask('c')
+    await pass(clock, 500)
+    middle.abort()
+    head.abort(new Error('enough'))
+    await settled()
+    expect(notes).toEqual(['a 0', 'middle AbortedError 500', 'head AbortedError 500'])
+    await pass(clock, 5000)
+    expect(notes.slice(3)).toEqual(['b 1000', 'c 2000'])
+  })
+
+  test('with a signal that has aborted before never begins, and tells the reason', async () => {
+    const { limit } = scene({ limit: 1, per: '1s' })
+    const reason = new Error('enough')
+    const error: unknown = await limit
+      .acquire(1, { signal: AbortSignal.abort(reason) })
+      .catch((thrown: unknown) => thrown)
+    expect(error).toBeInstanceOf(AbortedError)
+    expect((error as Error).cause).toBe(reason)
+    expect(limit.tryAcquire()).toBeDefined()
+  })
+
+  test('leaves no listener on a signal that did not abort', async () => {
+    const { limit, clock } = scene({ limit: 1, per: '1s' })
+    const { signal } = new AbortController()
+    const add = vi.spyOn(signal, 'addEventListener')
+    const remove = vi.spyOn(signal, 'removeEventListener')
+    const all = Promise.all([1, 2, 3].map(() => limit.acquire(1, { signal })))
+    await pass(clock, 5000)
+    await all
+    expect(add).toHaveBeenCalledTimes(1)
+    expect(remove).toHaveBeenCalledTimes(1)
+  })
+
+  test('when too many wait already is refused, unless there is a permit', async () => {
+    const { clock, limit, notes, ask } = scene({ limit: 3, per: '1s', queue: 2 })
+    for (const name of 'abcdef') void ask(name)
+    await settled()
+    expect(notes).toEqual(['c 0', 'd BusyError 0', 'e BusyError 0', 'f BusyError 0', 'a 0', 'b 0'])
+    void ask('g')
+    void ask('h')
+    await expect(limit.acquire()).rejects.toThrow('2 callers wait already')
+    await pass(clock, 1000)
+    expect(notes.slice(6)).toEqual(['g 1000', 'h 1000'])
+    const none = scene({ limit: 1, per: '1s', queue: 0 })
+    expect(await none.limit.acquire()).toBeDefined()
+    await expect(none.limit.acquire()).rejects.toThrow(BusyError)
+  })
+})
+
+describe('concurrency', () => {
+  test('so many permits are in use together; a release lets the next one in', async () => {
+    const { clock, limit, notes, permits, ask } = scene({ limit: 10, per: '1s', concurrency: 2 })
+    for (const name of 'abcd') void ask(name)
+    await pass(clock, 5000)
+    expect(notes).toEqual(['a 0', 'b 0'])
+    expect(limit.tryAcquire()).toBeUndefined()
+    permits.get('a')!.release()
+    permits.get('a')!.release()
+    await settled()
+    expect(notes.slice(2)).toEqual(['c 5000'])
+    permits.get('b')![Symbol.dispose]()
+    await settled()
+    expect(notes.slice(3)).toEqual(['d 5000'])
+    expect(limit.explain()).toMatchObject({ waitsFor: 'concurrency', running: 2, place: 0 })
+  })
+
+  test('with using, a permit is released at the end of the block', () => {
+    const { limit } = scene({ limit: 10, per: '1s', concurrency: 1 })
+    {
+      using permit = limit.tryAcquire()
+      expect(permit).toBeDefined()
+      expect(limit.tryAcquire()).toBeUndefined()
+    }
+    expect(limit.tryAcquire()).toBeDefined()
+  })
+
+  test('run releases when its task has ended, well or badly', async () => {
+    const { limit } = scene({ limit: 10, per: '1s', concurrency: 1 })
+    expect(await limit.run(permit => permit.n + 1)).toBe(2)
+    await expect(
+      limit.run(() => {
+        throw new Error('bad')
+      }, 2),
+    ).rejects.toThrow('bad')
+    let goOn = (): void => undefined
+    const running = limit.run(() => new Promise<void>(resolve => void (goOn = resolve)))
+    await settled()
+    expect(limit.tryAcquire()).toBeUndefined()
+    goOn()
+    await running
+    expect(limit.tryAcquire()).toBeDefined()
+    expect(limit.explain().limits[0]!.remaining).toBe(5)
+  })
+
+  test('the rate holds beside it', async () => {
+    const { clock, notes, ask } = scene({ limit: 2, per: '1s', concurrency: 5 })
+    for (const name of 'abc') void ask(name)
+    await pass(clock, 2000)
+    expect(notes).toEqual(['a 0', 'b 0', 'c 1000'])
+  })
+})
+
+describe('a refund', () => {
+  test('gives a permit back as if it had never been given, and lets the next one in', async () => {
+    const { clock, limit, notes, ask } = scene({ limit: 2, per: '1s' })
+    const first = limit.tryAcquire()!
+    await pass(clock, 300)
+    const second = limit.tryAcquire()!
+    void ask('a')
+    await pass(clock, 100)
+    second.refund()
+    second.refund()
+    await settled()
+    expect(notes).toEqual(['a 400'])
+    void ask('b')
+    void ask('c')
+    await pass(clock, 1900)
+    expect(notes.slice(1)).toEqual(['b 1000', 'c 1400'])
+    first.release()
+    first.refund()
+    expect(limit.explain().limits[0]!.remaining).toBe(1)
+  })
+
+  test('counts only in the window that knows the permit', async () => {
+    const { clock, limit } = scene({ limit: 2, per: '1s', window: 'calendar' }, 500)
+    const old = limit.tryAcquire()!
+    await pass(clock, 1000)
+    expect(limit.tryAcquire(2)).toBeDefined()
+    old.refund()
+    expect(limit.tryAcquire()).toBeUndefined()
+  })
+})
+
+describe('setLimit', () => {
+  test('a greater limit lets those in who wait; a smaller one counts what was given before', async () => {
+    const { clock, limit, notes, ask } = scene({ limit: 2, per: '1s' })
+    for (const name of 'abcdefg') void ask(name)
+    await pass(clock, 500)
+    limit.setLimit(4)
+    await settled()
+    expect(notes).toEqual(['a 0', 'b 0', 'c 500', 'd 500'])
+    limit.setLimit(1)
+    await pass(clock, 5000)
+    expect(notes.slice(4)).toEqual(['e 1500', 'f 2500', 'g 3500'])
+  })
+
+  test('who waits for more than the limit is now is told', async () => {
+    const { clock, limit, notes, ask } = scene({ limit: 3, per: '1s' })
+    void ask('a', 3)
+    await settled()
+    void ask('b', 3)
+    void ask('c')
+    limit.setLimit(2)
+    await pass(clock, 2000)
+    expect(notes).toEqual(['a 0', 'b InvalidArgumentError 0', 'c 1000'])
+    expect(() => limit.tryAcquire(3)).toThrow('n takes a whole number from 1 to 2, not 3')
+  })
+
+  test('of several limits the one with that period is meant', async () => {
+    const { limit } = scene({
+      limits: [
+        { limit: 2, per: '1s' },
+        { limit: 5, per: '10s' },
+      ],
+    })
+    limit.setLimit(9, '10s')
+    expect(limit.explain().limits.map(each => each.limit)).toEqual([2, 9])
+    expect(() => limit.setLimit(9)).toThrow(
+      'per takes which of these limits is meant: 2 in 1000 ms, 9 in 10000 ms',
+    )
+    expect(() => limit.setLimit(9, '2s')).toThrow(InvalidArgumentError)
+    expect(() => limit.setLimit(0, '1s')).toThrow(InvalidArgumentError)
+  })
+})
+
+describe('pauseUntil', () => {
+  test('nothing is given before; the latest of several counts', async () => {
+    const { clock, limit, notes, ask } = scene({ limit: 2, per: '1s' })
+    void ask('a')
+    await settled()
+    limit.pauseUntil(new Date(4000))
+    limit.pauseUntil(2500)
+    void ask('b')
+    void ask('no', 1, { wait: 2000 })
+    await settled()
+    expect(limit.tryAcquire()).toBeUndefined()
+    expect(limit.explain()).toMatchObject({ waitsFor: 'pause', readyIn: 3000, place: 1 })
+    await pass(clock, 5000)
+    expect(notes).toEqual(['a 0', 'no TimedOutError 0', 'b 3000'])
+  })
+})
+
+describe('close', () => {
+  test('rejects all who wait and all who come', async () => {
+    const { clock, limit, notes, ask } = scene({ limit: 1, per: '1s' })
+    void ask('a')
+    await settled()
+    void ask('b')
+    void ask('c', 1, { priority: 1, wait: 3000, signal: new AbortController().signal })
+    await limit.close()
+    await limit.close()
+    void ask('d')
+    await settled()
+    expect(notes).toEqual(['a 0', 'c ClosedError 0', 'b ClosedError 0', 'd ClosedError 0'])
+    expect(() => limit.tryAcquire()).toThrow(ClosedError)
+    expect(() => limit.key('k').tryAcquire()).toThrow(ClosedError)
+    expect(clock.nextAt()).toBeUndefined()
+  })
+
+  test('with drain lets those who wait have their turn', async () => {
+    const { clock, limit, notes, ask } = scene({ limit: 1, per: '1s' })
+    for (const name of 'abc') void ask(name)
+    let closed = false
+    void limit.close({ drain: true }).then(() => (closed = true))
+    void ask('d')
+    await pass(clock, 1999)
+    expect(closed).toBe(false)
+    await pass(clock, 1)
+    expect(notes).toEqual(['d ClosedError 0', 'a 0', 'b 1000', 'c 2000'])
+    expect(closed).toBe(true)
+  })
+
+  test('drains no longer than it was told', async () => {
+    const { clock, limit, notes, ask } = scene({ limit: 1, per: '1s' })
+    for (const name of 'abc') void ask(name)
+    const key = limit.key('k')
+    void key.acquire()
+    void key.acquire()
+    const waiting = key.acquire().catch((error: unknown) => (error as Error).name)
+    const closing = limit.close({ drain: '1500ms' })
+    await pass(clock, 3000)
+    await closing
+    expect(notes).toEqual(['a 0', 'b 1000', 'c ClosedError 1500'])
+    expect(await waiting).toBe('ClosedError')
+    expect(clock.nextAt()).toBeUndefined()
+  })
+})
+
+describe('explain', () => {
+  test('tells which limit binds, the place in line and when it would be the turn', async () => {
+    const { clock, limit } = scene({
+      limits: [
+        { limit: 2, per: '1s' },
+        { limit: 3, per: '10s' },
+      ],
+    })
+    expect(limit.explain()).toEqual({
+      waitsFor: 'nothing',
+      binding: undefined,
+      place: 0,
+      readyIn: 0,
+      running: 0,
+      limits: [
+        { limit: 2, per: 1000, window: 'sliding', remaining: 2, resetIn: 0 },
+        { limit: 3, per: 10_000, window: 'sliding', remaining: 3, resetIn: 0 },
+      ],
+    })
+    limit.tryAcquire(2)
+    await pass(clock, 100)
+    expect(limit.explain()).toMatchObject({ waitsFor: 'limit', readyIn: 900, binding: { per: 1000 } })
+    expect(limit.explain(2)).toMatchObject({ waitsFor: 'limit', readyIn: 9900, binding: { per: 10_000 } })
+    for (let index = 0; index < 3; index++) void limit.acquire()
+    await pass(clock, 100)
+    expect(limit.explain()).toMatchObject({ place: 3, waitsFor: 'limit', binding: { per: 10_000 } })
+    expect(limit.explain().limits[0]).toMatchObject({ remaining: 0, resetIn: 800 })
+  })
+})
+
+describe('bad input', () => {
+  const made = (options: object) => () => limiter(options as LimiterOptions)
+
+  test.each([
+    [{ limit: 0, per: 1000 }, 'limit takes a whole number from 1 to 1000000000, not 0'],
+    [{ limit: -1, per: 1000 }, 'limit takes'],
+    [{ limit: NaN, per: 1000 }, 'limit takes'],
+    [{ limit: 1.5, per: 1000 }, 'limit takes'],
+    [{ limit: '20', per: 1000 }, 'limit takes'],
+    [{ limit: 2e9, per: 1000 }, 'limit takes'],
+    [{ per: 1000 }, 'limit takes'],
+    [{ limit: 1, per: 0 }, 'per takes 1 ms to 31622400000 ms, not 0'],
+    [{ limit: 1, per: 'soon' }, 'per takes milliseconds or a text like'],
+    [{ limit: 1 }, 'per takes'],
+    [{ limit: 1, per: Infinity }, 'per takes'],
+    [{ limit: 1, per: 1000, window: 'fixed' }, `window takes 'sliding', 'calendar', 'smooth', not "fixed"`],
+    [{ limit: 1, per: 1000, windows: 'sliding' }, 'there is no option "windows"'],
+    [{ limit: 1, per: 1000, limits: [] }, 'there is no option "limit"'],
+    [{ limits: [] }, 'limits takes an array of limits'],
+    [{ limits: {} }, 'limits takes an array of limits'],
+    [{ limits: [1] }, 'options take an object'],
+    [{ limits: [{ limit: 1, per: 1000, queue: 1 }] }, 'there is no option "queue"'],
+    [{ limit: 1, per: '1d', timeZone: 'UTC' }, 'timeZone is for window'],
+    [{ limit: 1, per: '1h', window: 'calendar', timeZone: 'UTC' }, 'timeZone is for window'],
+    [{ limit: 1, per: '1d', window: 'calendar', timeZone: 'Mars/Olympus' }, 'timeZone takes a name like'],
+    [{ limit: 1, per: '1d', window: 'calendar', timeZone: 3 }, 'timeZone takes a name like'],
+    [{ limit: 1, per: 1.5, window: 'calendar' }, 'per takes whole milliseconds'],
+    [{ limit: 1, per: 1000, window: 'calendar', jitter: 1000 }, 'jitter takes less than per'],
+    [{ limit: 1, per: 1000, jitter: -1 }, 'jitter takes'],
+    [{ limit: 1, per: 1000, concurrency: 0 }, 'concurrency takes'],
+    [{ limit: 1, per: 1000, queue: 0.5 }, 'queue takes'],
+    [{ limit: 1, per: 1000, queue: -1 }, 'queue takes'],
+    [undefined, 'options take an object'],
+    [null, 'options take an object'],
+  ])('%j is refused', (options, message) => {
+    expect(made(options as object)).toThrow(InvalidArgumentError)
+    expect(made(options as object)).toThrow(message)
+  })
+
+  test('so are unfit permits, waits, priorities, signals, keys, times and tasks', async () => {
+    const { limit } = scene({ limit: 3, per: '1s' })
+    for (const n of [0, 4, -1, 1.5, NaN, '1', null] as number[]) {
+      expect(() => limit.tryAcquire(n)).toThrow(InvalidArgumentError)
+      await expect(limit.acquire(n)).rejects.toThrow(InvalidArgumentError)
+      expect(() => limit.explain(n)).toThrow(InvalidArgumentError)
+    }
+    for (const options of [
+      { wait: -1 },
+      { wait: NaN },
+      { priority: 0.5 },
+      { priority: 'high' },
+      { signal: {} },
+      { deadline: 1 },
+      5,
+      null,
+    ] as object[]) {
+      await expect(limit.acquire(1, options)).rejects.toThrow(InvalidArgumentError)
+    }
+    await expect(limit.run('task' as never)).rejects.toThrow(InvalidArgumentError)
+    for (const time of [NaN, 'soon', new Date(NaN), undefined]) {
+      expect(() => limit.pauseUntil(time as never)).toThrow(InvalidArgumentError)
+    }
+    for (const key of ['', 5, undefined]) expect(() => limit.key(key as never)).toThrow(InvalidArgumentError)
+    await expect(limit.close({ drain: 'slowly' as never })).rejects.toThrow(InvalidArgumentError)
+    expect(limit.tryAcquire(3)).toBeDefined()
+  })
+})
+
+describe('keys', () => {
+  test('each counts apart from all others', async () => {
+    const { clock, limit } = scene({ limit: 1, per: '1s' })
+    const ann = limit.key('ann')
+    expect(ann.tryAcquire()).toBeDefined()
+    expect(limit.key('ann').tryAcquire()).toBeUndefined()
+    expect(limit.key('bob').tryAcquire()).toBeDefined()
+    expect(limit.tryAcquire()).toBeDefined()
+    const waiting = ann.acquire()
+    expect(ann.explain()).toMatchObject({ place: 1, readyIn: 2000 })
+    await pass(clock, 1000)
+    expect((await waiting).n).toBe(1)
+    ann.pauseUntil(4000)
+    await pass(clock, 1000)
+    expect(ann.tryAcquire()).toBeUndefined()
+    await pass(clock, 1000)
+    expect(await ann.run(() => 'done')).toBe('done')
+  })
+
+  test('a limit that is set anew holds for all keys, those to come included', () => {
+    const { limit } = scene({ limit: 1, per: '1s' })
+    const ann = limit.key('ann')
+    ann.tryAcquire()
+    limit.setLimit(2)
+    expect(ann.tryAcquire()).toBeDefined()
+    expect(ann.tryAcquire()).toBeUndefined()
+    expect(limit.key('bob').tryAcquire(2)).toBeDefined()
+  })
+
+  test('errors name the key', async () => {
+    const { limit } = scene({ limit: 1, per: '1s' })
+    const ann = limit.key('ann')
+    ann.tryAcquire()
+    await expect(ann.acquire(1, { wait: 10 })).rejects.toMatchObject({ key: 'ann', code: 'TIMED_OUT' })
+  })
+})
+
+describe('a clock that was set back', () => {
+  test('by little, lets go on as if it stood still', () => {
+    const { clock, limit } = scene({ limit: 2, per: '1s' })
+    limit.tryAcquire()
+    clock.freeze(-200)
+    expect(limit.tryAcquire()).toBeDefined()
+    expect(limit.tryAcquire()).toBeUndefined()
+    clock.freeze(1199)
+    expect(limit.tryAcquire()).toBeUndefined()
+    clock.freeze(1)
+    expect(limit.tryAcquire(2)).toBeDefined()
+  })
+
+  test.each(['sliding', 'calendar', 'smooth'] as const)(
+    'by much, makes nobody wait for longer than a window: %s',
+    async window => {
+      const { clock, limit, ask, notes } = scene({ limit: 2, per: '1s', window }, 1e9)
+      const old = limit.tryAcquire(2)!
+      clock.freeze(-9e8)
+      void ask('a')
+      await pass(clock, 1001)
+      expect(notes).toHaveLength(1)
+      // Nobody knows any more what this was.
+      old.refund()
+      expect(limit.tryAcquire(2)).toBeUndefined()
+    },
+  )
+})
+
+test('a wall clock that is set forward is noticed within a minute', async () => {
+  vi.useFakeTimers({
+    toFake: ['Date', 'setTimeout', 'clearTimeout', 'hrtime'],
+    now: Date.UTC(2026, 0, 1, 12),
+  })
+  try {
+    const limit = limiter({ limit: 1, per: '1d', window: 'calendar' })
+    expect(limit.tryAcquire()).toBeDefined()
+    let given = false
+    void limit.acquire().then(() => (given = true))
+    await vi.advanceTimersByTimeAsync(90_000)
+    expect(given).toBe(false)
+    // As after a night in which the machine was suspended.
+    vi.setSystemTime(Date.UTC(2026, 0, 2, 7))
+    await vi.advanceTimersByTimeAsync(61_000)
+    expect(given).toBe(true)
+  } finally {
+    vi.useRealTimers()
+  }
+})

@@ -1,0 +1,121 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { describe, expect, test, vi } from 'vitest'
+import { VirtualClock } from '../../../src/clock.js'
+import { limiter } from '../../../src/limits/index.js'
+import { pass, settled } from './passing.js'
+
+setFlagsFromString('--expose-gc')
+const collect = runInNewContext('gc') as () => void
+
+/** Bytes in use once everything was collected that nobody needs. */
+async function inUse(): Promise<number> {
+  for (let round = 0; round < 3; round++) {
+    await new Promise(resolve => setTimeout(resolve, 5))
+    collect()
+  }
+  const { heapUsed, arrayBuffers } = process.memoryUsage()
+  return heapUsed + arrayBuffers
+}
+
+const MANY = 100_000
+
+/** Bytes that each of many things takes beyond the first. */
+async function bytesEach(make: () => unknown): Promise<number> {
+  const kept = new Array<unknown>(MANY).fill(undefined)
+  const before = await inUse()
+  for (let index = 0; index < MANY; index++) kept[index] = make()
+  const bytes = ((await inUse()) - before) / MANY
+  expect(kept).toHaveLength(MANY)
+  return bytes
+}
+
+describe('callers who wait', () => {
+  test('take one timer, and 200 bytes each beside their promises', async () => {
+    const clock = new VirtualClock()
+    const after = vi.spyOn(clock, 'after')
+    const limit = limiter({ limit: 1, per: '1h', clock })
+    limit.tryAcquire()
+    const promise = await bytesEach(() => new Promise(() => undefined))
+    const waiting = await bytesEach(() => limit.acquire())
+    expect(waiting - promise).toBeLessThanOrEqual(200)
+    expect(after).toHaveBeenCalledTimes(1)
+    expect(limit.explain().place).toBe(MANY)
+  }, 60_000)
+
+  test('leave nothing behind, however their wait ends', async () => {
+    const clock = new VirtualClock()
+    const limit = limiter({ limit: 1000, per: '1s', clock })
+    const before = await inUse()
+    for (let round = 0; round < 10; round++) {
+      const controller = new AbortController()
+      const all = [1, 2, 3, 4].flatMap(kind =>
+        Array.from({ length: 1000 }, () =>
+          limit
+            .acquire(1, {
+              signal: kind === 1 ? controller.signal : kind === 2 ? new AbortController().signal : undefined,
+              wait: kind === 3 ? 9000 : Infinity,
+              priority: kind,
+            })
+            .catch(() => undefined),
+        ),
+      )
+      await settled()
+      controller.abort()
+      await pass(clock, 10_000)
+      await Promise.all(all)
+    }
+    expect(limit.explain().place).toBe(0)
+    expect((await inUse()) - before).toBeLessThan(2e6)
+  }, 60_000)
+})
+
+describe('keys', () => {
+  test('nobody uses any more are forgotten after their window, and nothing has to be called for that', async () => {
+    const clock = new VirtualClock()
+    const limit = limiter({ limit: 3, per: '1s', clock })
+    const kept = limit.key('kept')
+    const before = await inUse()
+    for (let index = 0; index < MANY; index++) limit.key(`key ${index}`).tryAcquire()
+    expect((await inUse()) - before).toBeGreaterThan(MANY * 50)
+    await pass(clock, 3000)
+    expect((await inUse()) - before).toBeLessThan(2e6)
+    expect(clock.nextAt()).toBeUndefined()
+    // The limiter of a key can be kept meanwhile.
+    expect(kept.tryAcquire(3)).toBeDefined()
+    expect(kept.tryAcquire()).toBeUndefined()
+  }, 60_000)
+
+  test('in use are kept: with permits out, callers in line, a pause or a day that is not over', async () => {
+    const clock = new VirtualClock(Date.UTC(2026, 9, 24, 22, 30))
+    const days = limiter({
+      limits: [
+        { limit: 2, per: '1d', window: 'calendar', timeZone: 'Europe/Berlin' },
+        { limit: 10, per: '1s' },
+      ],
+      concurrency: 2,
+      clock,
+    })
+    days.key('counted').tryAcquire(2)!.release()
+    const held = days.key('held').tryAcquire()!
+    days.key('paused').pauseUntil(clock.now() + 200 * 3_600_000)
+    // A day of 25 hours.
+    await pass(clock, 24 * 3_600_000)
+    expect(days.key('counted').tryAcquire()).toBeUndefined()
+    await pass(clock, 48 * 3_600_000)
+    expect(days.key('held').tryAcquire()).toBeDefined()
+    expect(days.key('held').tryAcquire()).toBeUndefined()
+    held.release()
+    expect(days.key('held').tryAcquire()).toBeDefined()
+    expect(days.key('paused').tryAcquire()).toBeUndefined()
+    expect(days.key('counted').tryAcquire()).toBeDefined()
+  })
+})
+
+test('a limiter that nobody waits for keeps no process alive', () => {
+  const limit = limiter({ limit: 1, per: '1s' })
+  const handles = process.getActiveResourcesInfo().filter(name => name === 'Timeout').length
+  limit.tryAcquire()
+  limit.key('a').tryAcquire()
+  expect(process.getActiveResourcesInfo().filter(name => name === 'Timeout')).toHaveLength(handles)
+})

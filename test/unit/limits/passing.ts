@@ -1,0 +1,18 @@
+import type { VirtualClock } from '../../../src/clock.js'
+
+/** Lets everybody go on who can go on without time passing. */
+export function settled(): Promise<void> {
+  return new Promise(resolve => setImmediate(resolve))
+}
+
+/** Lets time pass; whoever falls due meanwhile goes on at its time. */
+export async function pass(clock: VirtualClock, duration: number): Promise<void> {
+  const end = clock.now() + duration
+  await settled()
+  for (let next = clock.nextAt(); next !== undefined && next <= end; next = clock.nextAt()) {
+    clock.advance(Math.max(next - clock.now(), 0))
+    await settled()
+  }
+  clock.advance(end - clock.now())
+  await settled()
+}
