@@ -2,6 +2,7 @@ import { costWorks } from './costs/part.js'
 import { fileWorks } from './file/part.js'
 import { memoryWorks } from './memory/part.js'
 import type { ForkedSubject } from './processes/forked.js'
+import { redisWorks } from './redis/part.js'
 import { storeWorks } from './store/part.js'
 import { trainWorks } from './trains/part.js'
 import type { Work } from './work.js'
@@ -11,6 +12,7 @@ export const works: readonly Work[] = [
   ...memoryWorks,
   ...costWorks,
   ...fileWorks,
+  ...redisWorks,
   ...storeWorks,
   ...trainWorks,
 ]

@@ -67,6 +67,7 @@ export function hotKey(
       { processes, support: library.support },
     ),
   )
-  const name = `one key wanted by ${processes} processes with ${tasks} tasks each`
+  const by = processes === 1 ? `${tasks} tasks` : `${processes} processes with ${tasks} tasks each`
+  const name = `one key wanted by ${by}`
   return { part, name, seconds: 2, subjects, comparisons }
 }

@@ -1,0 +1,100 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { randomUUID } from 'node:crypto'
+import { Verrou } from '@verrou/core'
+import { redisStore } from '@verrou/core/drivers/redis'
+import { Redis } from 'ioredis'
+import Redlock from 'redlock'
+import { Mutex } from 'redis-semaphore'
+import type { LockLibrary } from './locker.js'
+import { redisSupport, redisUrl } from './redis-server.js'
+
+/** All peers hold a lock for so long unless they renew it: milliseconds. */
+const LEASE = 30_000
+const NO_END = 1e9
+
+const RELEASE = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0`
+
+interface Released extends Redis {
+  releaseHeld(key: string, value: string): Promise<number>
+}
+
+/** What the documentation of Redis tells to do: SET NX PX, and a script that deletes its own value. */
+export const rawRedis: LockLibrary = {
+  name: 'SET NX PX and a script',
+  support: redisSupport,
+  async open(folder) {
+    const client = new Redis(await redisUrl(folder)) as Released
+    client.defineCommand('releaseHeld', { numberOfKeys: 1, lua: RELEASE })
+    return {
+      async lock(key) {
+        const value = randomUUID()
+        while ((await client.set(key, value, 'PX', LEASE, 'NX')) !== 'OK') await pause(10)
+        return {
+          async unlock() {
+            await client.releaseHeld(key, value)
+          },
+        }
+      },
+      close: async () => client.disconnect(),
+    }
+  },
+}
+
+/** redlock over one server. */
+export const redlock: LockLibrary = {
+  name: 'redlock',
+  support: redisSupport,
+  async open(folder) {
+    const client = new Redis(await redisUrl(folder))
+    const locks = new Redlock([client], { retryCount: -1, retryDelay: 200, retryJitter: 100 })
+    return {
+      async lock(key) {
+        const lock = await locks.acquire([key], LEASE)
+        return {
+          async unlock() {
+            await locks.release(lock, { retryCount: 10 })
+          },
+        }
+      },
+      close: async () => client.disconnect(),
+    }
+  },
+}
+
+/** redis-semaphore's mutex. */
+export const redisSemaphore: LockLibrary = {
+  name: 'redis-semaphore',
+  support: redisSupport,
+  async open(folder) {
+    const client = new Redis(await redisUrl(folder))
+    return {
+      async lock(key) {
+        const mutex = new Mutex(client, key, { lockTimeout: LEASE, acquireTimeout: NO_END })
+        await mutex.acquire()
+        return { unlock: () => mutex.release() }
+      },
+      close: async () => client.disconnect(),
+    }
+  },
+}
+
+/** Verrou on its Redis driver. */
+export const verrou: LockLibrary = {
+  name: '@verrou/core',
+  support: redisSupport,
+  async open(folder) {
+    const client = new Redis(await redisUrl(folder))
+    const locks = new Verrou({
+      default: 'redis',
+      stores: { redis: { driver: redisStore({ connection: client }) } },
+    })
+    return {
+      async lock(key) {
+        const lock = locks.createLock(key, LEASE)
+        await lock.acquire()
+        return { unlock: () => lock.release() }
+      },
+      close: async () => client.disconnect(),
+    }
+  },
+}

@@ -1,0 +1,33 @@
+import { distinctKeys, hotKey, sequential } from '../file/works.js'
+import { rawRedis, redisSemaphore, redlock, verrou } from '../lockers/redis-peers.js'
+import { signalboxRedis } from '../lockers/signalbox-redis.js'
+import type { Comparison, Goal, Work } from '../work.js'
+
+const peers = [rawRedis, redlock, redisSemaphore, verrou]
+const libraries = [signalboxRedis, ...peers]
+
+function faster(goal: Goal): Comparison[] {
+  return peers.map(({ name }) => ({ measure: 'opsPerSecond', of: 'signalbox', to: name, goal }))
+}
+
+function waitsLess(goal: Goal): Comparison[] {
+  return peers.map(({ name }) => ({ measure: 'worst wait', of: 'signalbox', to: name, goal }))
+}
+
+/** Locks on one Redis server. */
+export const redisWorks: readonly Work[] = [
+  sequential({ part: 'redis', libraries, comparisons: faster({ atLeast: 1 }) }),
+  distinctKeys({ part: 'redis', libraries, comparisons: faster({ atLeast: 2.5 }) }, 64),
+  hotKey(
+    {
+      part: 'redis',
+      libraries,
+      comparisons: [...faster({ atLeast: 50 }), ...waitsLess({ atMost: 1 / 10 })],
+    },
+    { processes: 1, tasks: 16 },
+  ),
+  hotKey(
+    { part: 'redis', libraries, comparisons: [...faster({ atLeast: 10 }), ...waitsLess({ atMost: 1 / 10 })] },
+    { processes: 4, tasks: 4 },
+  ),
+]
