@@ -35,8 +35,13 @@ export default defineConfig({
       project('simulation', 0, { maxWorkers: 2, testTimeout: 600_000 }),
       project('docs', 1, { fileParallelism: false, testTimeout: 60_000, globalSetup: built }),
       project('integration', 2, { fileParallelism: false, testTimeout: 60_000, globalSetup: built }),
-      project('timing', 3, { fileParallelism: false, testTimeout: 60_000, globalSetup: built }),
-      project('package', 4, { fileParallelism: false, testTimeout: 180_000, globalSetup: built }),
+      project('interop', 3, {
+        fileParallelism: false,
+        testTimeout: 120_000,
+        globalSetup: [...built, './test/interop/built.ts'],
+      }),
+      project('timing', 4, { fileParallelism: false, testTimeout: 60_000, globalSetup: built }),
+      project('package', 5, { fileParallelism: false, testTimeout: 180_000, globalSetup: built }),
     ],
   },
 })

@@ -14,6 +14,6 @@ export default defineConfig({
     fileParallelism: false,
     testTimeout: 20 * minute,
     hookTimeout: 2 * minute,
-    globalSetup: ['./test/built.ts'],
+    globalSetup: ['./test/built.ts', './test/interop/built.ts'],
   },
 })

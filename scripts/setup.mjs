@@ -1,14 +1,16 @@
 /**
- * Makes a checkout ready: `node scripts/setup.mjs [dist] [tools] [servers]`.
+ * Makes a checkout ready: `node scripts/setup.mjs [dist] [tools] [servers] [interop]`.
  *
- * Installs the packages that package-lock.json names, builds the targets given as arguments, and with `servers`
- * installs the programs that tests start; each only when it is missing or stale. Says nothing when there is
- * nothing to do. Plain Node, because it runs before anything is installed.
+ * Installs the packages that package-lock.json names, builds the targets given as arguments, with `servers`
+ * installs the programs that tests start, and with `interop` builds those in other languages; each only when it is
+ * missing or stale. Says nothing when there is nothing to do. Plain Node, because it runs before anything is installed.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { installServers, missingServers } from './servers.mjs'
+import { installPackages, missingPackages } from './debian.mjs'
+import { buildLanguages, staleLanguages } from './interop.mjs'
+import { servers } from './servers.mjs'
 import { SetupError } from './setup-error.mjs'
 import { withLock } from './lock-file.mjs'
 import { isStale, root, target, targets } from './targets.mjs'
@@ -64,13 +66,29 @@ function build(name) {
 }
 
 /** @type {Step} */
-const servers = {
+const installedServers = {
   missing() {
-    const missing = missingServers()
+    const missing = missingPackages(servers)
     return missing.length === 0 ? undefined : `${missing.join(', ')} for the tests`
   },
-  provide: () => installServers(missingServers()),
+  provide: () => installPackages(missingPackages(servers)),
 }
+
+/** @type {Step} */
+const interop = {
+  missing() {
+    const stale = staleLanguages()
+    return stale.length === 0 ? undefined : `programs in ${stale.join(', ')} for the tests`
+  },
+  provide: buildLanguages,
+}
+
+/** @type {ReadonlyMap<string, Step>} */
+const named = new Map([
+  ['servers', installedServers],
+  ['interop', interop],
+  ...[...targets.keys()].map(name => /** @type {[string, Step]} */ ([name, build(name)])),
+])
 
 /**
  * @typedef {Record<string, { version?: string, optional?: boolean }>} LockedPackages
@@ -96,14 +114,13 @@ function run(what, command, argv) {
 }
 
 const wanted = process.argv.slice(2)
-const known = [...targets.keys(), 'servers']
-const unknown = wanted.find(name => !known.includes(name))
+const unknown = wanted.find(name => !named.has(name))
 
 try {
   if (unknown !== undefined)
-    throw new SetupError(`setup: unknown target '${unknown}'; there are ${known.join(', ')}.`)
+    throw new SetupError(`setup: unknown target '${unknown}'; there are ${[...named.keys()].join(', ')}.`)
   checkNodeVersion()
-  const steps = [packages, ...wanted.map(name => (name === 'servers' ? servers : build(name)))]
+  const steps = [packages, ...wanted.flatMap(name => named.get(name) ?? [])]
   for (const step of steps) {
     if (step.missing() === undefined) continue
     withLock(join(root, '.setup.lock'), () => {

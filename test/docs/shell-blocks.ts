@@ -16,6 +16,7 @@ export class Clone implements Disposable {
         name === '.git' ||
         name === 'node_modules' ||
         name === '.signalbox' ||
+        name === '.interop' ||
         name.startsWith('.setup.lock')
       )
         continue

@@ -1,0 +1,78 @@
+/** Programs that tests need, from Debian's packages. */
+import { spawnSync } from 'node:child_process'
+import { accessSync, constants, rmSync, writeFileSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { SetupError } from './setup-error.mjs'
+
+/**
+ * @param {ReadonlyMap<string, string>} packageOf the Debian package of each program
+ * @returns {string[]} the packages whose program is not on the PATH
+ */
+export function missingPackages(packageOf) {
+  return [...packageOf].filter(([program]) => !isOnPath(program)).map(([, name]) => name)
+}
+
+/**
+ * Installs Debian packages without starting the services that they bring.
+ * @param {readonly string[]} names
+ * @throws {SetupError} when this isn't root on a system with apt, or apt fails
+ */
+export function installPackages(names) {
+  if (process.getuid?.() !== 0 || !isOnPath('apt-get'))
+    throw new SetupError(
+      `The tests need programs that are not installed here. As root: apt-get install ${names.join(' ')}`,
+    )
+  withoutServices(() => {
+    apt(['update', '-q'])
+    apt(['install', '-q', '-y', '--no-install-recommends', ...names])
+  })
+}
+
+/**
+ * Debian starts a service as soon as it is installed unless this file says no.
+ * @param {() => void} work
+ */
+function withoutServices(work) {
+  const policy = '/usr/sbin/policy-rc.d'
+  const isOurs = writeNew(policy, '#!/bin/sh\nexit 101\n')
+  try {
+    work()
+  } finally {
+    if (isOurs) rmSync(policy, { force: true })
+  }
+}
+
+/**
+ * @param {string} path
+ * @param {string} content
+ * @returns {boolean} whether there was no such file
+ */
+function writeNew(path, content) {
+  try {
+    writeFileSync(path, content, { flag: 'wx', mode: 0o755 })
+    return true
+  } catch (error) {
+    if (/** @type {NodeJS.ErrnoException} */ (error).code === 'EEXIST') return false
+    throw error
+  }
+}
+
+/** @param {string[]} argv */
+function apt(argv) {
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
+  const { status, error } = spawnSync('apt-get', argv, { env, stdio: ['ignore', 2, 2] })
+  if (error !== undefined) throw new SetupError(`apt-get could not start: ${error.message}`)
+  if (status !== 0) throw new SetupError(`apt-get ${argv.join(' ')} failed; the lines above say why.`)
+}
+
+/** @param {string} program */
+function isOnPath(program) {
+  return (process.env.PATH ?? '').split(delimiter).some(folder => {
+    try {
+      accessSync(join(folder, program), constants.X_OK)
+      return true
+    } catch {
+      return false
+    }
+  })
+}

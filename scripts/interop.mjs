@@ -1,0 +1,135 @@
+/** The programs in other languages whose locks meet ours in the tests: what they need, and how they are built. */
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { installPackages, missingPackages } from './debian.mjs'
+import { SetupError } from './setup-error.mjs'
+import { root } from './targets.mjs'
+
+/** Where they are built, a folder a language. */
+export const builtFolder = join(root, '.interop')
+
+const sourceFolder = join(root, 'test/interop')
+
+/**
+ * `programs`: what has to be there, with its Debian package. `sources`: what it is made from, in the folder of its name.
+ * `make` builds it from its folder into `target`, which is there and empty.
+ * @typedef {{ name: string, programs: [string, string][], sources: RegExp, make: (target: string) => void }} Language
+ */
+
+/** @type {readonly Language[]} */
+const languages = [
+  {
+    name: 'python',
+    programs: [['python3', 'python3-venv']],
+    sources: /^requirements\.txt$/,
+    make(target) {
+      // Debian's python3 comes without what makes an environment.
+      if (spawnSync('python3', ['-c', 'import ensurepip']).status !== 0) installPackages(['python3-venv'])
+      run('python', 'python3', ['-m', 'venv', target])
+      run('python', join(target, 'bin/python'), ['-m', 'pip', 'install', '-q', '-r', 'requirements.txt'])
+    },
+  },
+  {
+    name: 'go',
+    programs: [['go', 'golang-go']],
+    sources: /\.go$|^go\.(mod|sum)$/,
+    make(target) {
+      checkGoVersion()
+      run('go', 'go', ['build', '-o', join(target, 'redsync'), '.'])
+    },
+  },
+  {
+    name: 'java',
+    programs: [
+      ['javac', 'default-jdk-headless'],
+      ['mvn', 'maven'],
+    ],
+    sources: /\.java$|^pom\.xml$/,
+    make(target) {
+      const libraries = join(target, 'lib')
+      const copy = [
+        'dependency:copy-dependencies',
+        `-DoutputDirectory=${libraries}`,
+        '-DincludeScope=runtime',
+      ]
+      run('java', 'mvn', ['-q', '-B', ...copy])
+      run('java', 'javac', ['-d', join(target, 'classes'), '-cp', `${libraries}/*`, 'RedissonRounds.java'])
+    },
+  },
+]
+
+/** @returns {string[]} the languages whose programs are not built from what their sources are now */
+export function staleLanguages() {
+  return languages.filter(isStale).map(({ name }) => name)
+}
+
+/**
+ * Builds what {@link staleLanguages} names.
+ * @throws {SetupError} when something is missing that can't be installed here, or a build fails
+ */
+export function buildLanguages() {
+  const stale = languages.filter(isStale)
+  const missing = missingPackages(new Map(stale.flatMap(({ programs }) => programs)))
+  if (missing.length > 0) installPackages(missing)
+  for (const language of stale) {
+    const target = join(builtFolder, language.name)
+    rmSync(target, { recursive: true, force: true })
+    mkdirSync(target, { recursive: true })
+    language.make(target)
+    writeFileSync(stamp(language), digest(language))
+  }
+}
+
+/** @param {Language} language */
+function isStale(language) {
+  const path = stamp(language)
+  return !existsSync(path) || readFileSync(path, 'utf8') !== digest(language)
+}
+
+/** @param {Language} language */
+function stamp({ name }) {
+  return join(builtFolder, name, '.built')
+}
+
+/**
+ * Environments and the like know by absolute paths where they are, so a moved checkout builds them again.
+ * @param {Language} language
+ */
+function digest({ name, sources }) {
+  const folder = join(sourceFolder, name)
+  const hash = createHash('sha256').update(root)
+  for (const file of readdirSync(folder).sort()) {
+    if (sources.test(file)) hash.update(`\0${file}\0`).update(readFileSync(join(folder, file)))
+  }
+  return hash.digest('hex')
+}
+
+/** Go of before 1.21 does not even understand a version such as go.mod has, and says so in a way that nobody understands. */
+function checkGoVersion() {
+  const needed = /^go (\d+\.\d+)/m.exec(readFileSync(join(sourceFolder, 'go/go.mod'), 'utf8'))?.[1] ?? ''
+  const found = /go(\d+\.\d+)/.exec(spawnSync('go', ['version'], { encoding: 'utf8' }).stdout)?.[1] ?? ''
+  const [major = 0, minor = 0] = found.split('.').map(Number)
+  const [neededMajor = 0, neededMinor = 0] = needed.split('.').map(Number)
+  if (major > neededMajor || (major === neededMajor && minor >= neededMinor)) return
+  // From 1.21 on it gets a later one by itself, unless it was told not to.
+  if (major === 1 && minor >= 21 && process.env.GOTOOLCHAIN !== 'local') return
+  throw new SetupError(
+    `The tests need Go ${needed} or later; this is Go ${found}, as Debian's package golang-go may be.`,
+  )
+}
+
+/**
+ * @param {string} language
+ * @param {string} command
+ * @param {string[]} argv
+ */
+function run(language, command, argv) {
+  const { status, error } = spawnSync(command, argv, {
+    cwd: join(sourceFolder, language),
+    stdio: ['ignore', 2, 2],
+  })
+  if (error !== undefined) throw new SetupError(`${command} could not start: ${error.message}`)
+  if (status !== 0) throw new SetupError(`${command} ${argv.join(' ')} failed; the lines above say why.`)
+}

@@ -1,0 +1,150 @@
+import { spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { builtFolder } from '../../scripts/interop.mjs'
+import { builtProgram } from '../file/built-program.js'
+import type { Interval } from '../intervals.js'
+import { reapLater } from '../servers/reaper.js'
+import type { Part } from './rounds.js'
+
+/** A time inside, with the kind of client that had it. */
+export interface Stay extends Interval {
+  readonly kind: string
+}
+
+/** A kind of client: the program that plays it, before the argument that tells it its part. */
+export interface Kind {
+  readonly kind: string
+  readonly program: string
+  readonly argv: readonly string[]
+  /** What comes after that argument. */
+  readonly more?: readonly string[]
+}
+
+const node = (kind: string): Kind => ({
+  kind,
+  program: process.execPath,
+  argv: [builtProgram(`test/interop/${kind}.process.js`)],
+})
+
+export const signalbox = node('signalbox')
+export const redlock = node('redlock')
+export const redisSemaphore = node('redis-semaphore')
+export const redisPy: Kind = {
+  kind: 'redis-py',
+  program: `${builtFolder}/python/bin/python`,
+  argv: [fileURLToPath(new URL('python/redis_py.py', import.meta.url))],
+}
+export const redsync: Kind = { kind: 'redsync', program: `${builtFolder}/go/redsync`, argv: [] }
+export const rLock: Kind = {
+  kind: 'RLock',
+  program: 'java',
+  argv: [
+    '-XX:+UseSerialGC',
+    '-Xshare:auto',
+    '-cp',
+    `${builtFolder}/java/lib/*:${builtFolder}/java/classes`,
+    'RedissonRounds',
+  ],
+}
+export const rFairLock: Kind = { ...rLock, kind: 'RFairLock', more: ['fair'] }
+
+/** One answer is waited for so long: milliseconds. */
+const ANSWER_LIMIT = 60_000
+
+let count = 0
+
+/** A client in a process of its own. */
+export class Client implements AsyncDisposable {
+  readonly who: string
+  /** What its rounds tell, as they come. */
+  readonly stays: Stay[] = []
+  readonly #kind: Kind
+  readonly #child
+  readonly #exit: Promise<unknown>
+  readonly #answers: string[] = []
+  #waiting: ((answer: string) => void) | undefined
+  #complaints = ''
+
+  private constructor(kind: Kind, part: Part) {
+    this.#kind = kind
+    this.who = `${kind.kind} ${++count}`
+    const argv = [...kind.argv, JSON.stringify(part), ...(kind.more ?? [])]
+    const child = (this.#child = spawn(kind.program, argv, { stdio: 'pipe' }))
+    reapLater(child)
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (this.#complaints += text))
+    child.stdin.on('error', () => undefined)
+    this.#exit = new Promise(resolve => child.once('close', resolve))
+    child.once('error', error => this.#heard(`failed ${error.message}`))
+    child.once('close', status => this.#heard(`failed it ended with ${String(status)}`))
+    createInterface({ input: child.stdout }).on('line', line => this.#heard(line))
+  }
+
+  /** Starts one; it has connected when the promise settles. */
+  static async start(kind: Kind, part: Part): Promise<Client> {
+    const client = new Client(kind, part)
+    await client.#answer()
+    return client
+  }
+
+  /** @param wait how long at the most: milliseconds. @returns whether it got the lock. */
+  async acquire(wait: number): Promise<boolean> {
+    return (await this.#ask(`acquire ${wait}`)) === 'held'
+  }
+
+  /** @returns false when the client says that it had lost the lock. */
+  async release(): Promise<boolean> {
+    return (await this.#ask('release')) === 'released'
+  }
+
+  /** Begins rounds, until {@link stop}. */
+  begin(): void {
+    this.#child.stdin.write('rounds\n')
+  }
+
+  async stop(): Promise<void> {
+    await this.#ask('stop')
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#child.stdin.end()
+    // Nothing that it would still want to do matters now.
+    this.#child.kill('SIGKILL')
+    await this.#exit
+  }
+
+  async #ask(command: string): Promise<string> {
+    this.#child.stdin.write(`${command}\n`)
+    return this.#answer()
+  }
+
+  async #answer(): Promise<string> {
+    const answer = this.#answers.shift() ?? (await this.#nextAnswer())
+    if (!answer.startsWith('failed')) return answer
+    throw new Error(`${this.who} ${answer}\n${this.#complaints}`)
+  }
+
+  #nextAnswer(): Promise<string> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => reject(new Error(`${this.who} does not answer`)), ANSWER_LIMIT)
+      this.#waiting = answer => {
+        clearTimeout(timer)
+        this.#waiting = undefined
+        resolve(answer)
+      }
+    })
+  }
+
+  #heard(line: string): void {
+    const [, from, to] = /^inside (\d+) (\d+)$/.exec(line) ?? []
+    if (from !== undefined) {
+      this.stays.push({ who: this.who, kind: this.#kind.kind, from: BigInt(from), to: BigInt(to!) })
+    } else if (this.#waiting) this.#waiting(line)
+    else this.#answers.push(line)
+  }
+
+  /** Why it can't go on; undefined while it can. */
+  get failure(): string | undefined {
+    return this.#answers.find(answer => answer.startsWith('failed'))
+  }
+}

@@ -1,0 +1,16 @@
+import { inOrder } from '../intervals.js'
+import type { Stay } from './client.js'
+
+/** How often somebody of one kind came right after somebody of another: by `one > other`. */
+export function handOvers(stays: readonly Stay[]): Map<string, number> {
+  const counts = new Map<string, number>()
+  let before: Stay | undefined
+  for (const stay of inOrder(stays)) {
+    if (before && before.kind !== stay.kind) {
+      const pair = `${before.kind} > ${stay.kind}`
+      counts.set(pair, (counts.get(pair) ?? 0) + 1)
+    }
+    before = stay
+  }
+  return counts
+}

@@ -1,0 +1,111 @@
+import { randomUUID } from 'node:crypto'
+import { expect, onTestFinished, test } from 'vitest'
+import { redisSemaphore, signalbox, Client, type Kind } from './client.js'
+import { contest, type ContestResult } from './contest.js'
+import type { Part } from './rounds.js'
+
+/** Where clients of several kinds meet. */
+export interface Place {
+  /** The server. */
+  readonly url: string
+  /** What Signalbox is told to put before every name: nothing, or {@link PREFIX}. */
+  readonly prefix: '' | typeof PREFIX
+  readonly layout: 'string' | 'redisson'
+}
+
+/** What every name begins with, because redis-semaphore puts it there. */
+const PREFIX = 'mutex:'
+
+/** Longer than any stall of a loaded machine: milliseconds. */
+const LONG_LEASE = 60_000
+const SHORT_LEASE = 300
+/** How long to wait for what must come, and for what must not: milliseconds. */
+const PATIENT = 30_000
+const IMPATIENT = 100
+
+type Manner = Partial<Pick<Part, 'lease' | 'renew' | 'excludes'>>
+
+/** What a client of this kind is told so that all mean the same lock. */
+function part(place: Place, kind: Kind, name: string, manner: Manner = {}): Part {
+  const { url, prefix, layout } = place
+  const prefixes = kind === redisSemaphore || (kind === signalbox && prefix !== '')
+  return {
+    url: kind === signalbox ? `${url}?prefix=${prefix}&layout=${layout}` : url,
+    name: prefixes ? name : PREFIX + name,
+    lease: LONG_LEASE,
+    renew: true,
+    retry: 5,
+    hold: 1,
+    pause: 10,
+    excludes: true,
+    ...manner,
+  }
+}
+
+/** Tests of Signalbox and another kind of client that want the same lock one after the other. */
+export function meetings(place: () => Place, kind: Kind): void {
+  /** Starts clients with one lock; they end with the test. */
+  async function start(...clients: readonly (readonly [Kind, Manner?])[]): Promise<Client[]> {
+    const name: string = randomUUID()
+    return Promise.all(
+      clients.map(async ([each, manner]) => {
+        const client = await Client.start(each, part(place(), each, name, manner))
+        onTestFinished(() => client[Symbol.asyncDispose]())
+        return client
+      }),
+    )
+  }
+
+  test('whoever holds it keeps the other out, and the other comes in afterwards', async () => {
+    const [ours, theirs] = (await start([signalbox], [kind])) as [Client, Client]
+    expect(await ours.acquire(PATIENT)).toBe(true)
+    expect(await theirs.acquire(IMPATIENT)).toBe(false)
+    const theirTurn = theirs.acquire(PATIENT)
+    expect(await ours.release()).toBe(true)
+    expect(await theirTurn).toBe(true)
+    expect(await ours.acquire(IMPATIENT)).toBe(false)
+    const ourTurn = ours.acquire(PATIENT)
+    expect(await theirs.release()).toBe(true)
+    expect(await ourTurn).toBe(true)
+    expect(await ours.release()).toBe(true)
+  })
+
+  test('who was too slow does not give back what the other has by then', async () => {
+    const short = { lease: SHORT_LEASE, renew: false }
+    const clients = await start([signalbox], [kind], [signalbox, short], [kind, short])
+    const [ours, theirs, ourSlow, theirSlow] = clients as [Client, Client, Client, Client]
+    expect(await ourSlow.acquire(PATIENT)).toBe(true)
+    expect(await theirs.acquire(PATIENT)).toBe(true)
+    expect(await ourSlow.release()).toBe(false)
+    expect(await ours.acquire(IMPATIENT)).toBe(false)
+    expect(await theirs.release()).toBe(true)
+
+    expect(await theirSlow.acquire(PATIENT)).toBe(true)
+    expect(await ours.acquire(PATIENT)).toBe(true)
+    // Not all clients can tell that they were too late.
+    await theirSlow.release()
+    expect(await theirs.acquire(IMPATIENT)).toBe(false)
+    expect(await ours.release()).toBe(true)
+  })
+}
+
+/** Lets clients come in by turns until all hand-overs that are named have happened so often, or the limit is over. */
+export function meetByTurns(
+  place: Place,
+  kinds: readonly Kind[],
+  wanted: ReadonlyMap<string, number>,
+  limit: number,
+  manner: Manner = {},
+): Promise<ContestResult> {
+  const name: string = randomUUID()
+  return contest({ clients: kinds.map(kind => [kind, part(place, kind, name, manner)]), wanted, limit })
+}
+
+/** The hand-overs from Signalbox to each of the kinds and back. */
+export function withOurs(kinds: readonly Kind[], times: number): Map<string, number> {
+  return new Map(
+    kinds.flatMap(({ kind }) =>
+      [`${kind} > ${signalbox.kind}`, `${signalbox.kind} > ${kind}`].map(pair => [pair, times]),
+    ),
+  )
+}

@@ -1,0 +1,71 @@
+import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** What every program of these tests is told as JSON in its only argument, in whatever language it is written. */
+export interface Part {
+  /** The server; what else it says is for Signalbox. */
+  readonly url: string
+  /** What the client is to call the lock. */
+  readonly name: string
+  /** How long a lock outlives silence: milliseconds. */
+  readonly lease: number
+  /** Whether leases are renewed, by a client that can. */
+  readonly renew: boolean
+  /** After how long a client that polls tries again: milliseconds. */
+  readonly retry: number
+  /** How long a round stays inside, and how long it stays away at the most: milliseconds. */
+  readonly hold: number
+  readonly pause: number
+  /** False in control runs: then nothing is locked. */
+  readonly excludes: boolean
+}
+
+/** The lock of one client. */
+export interface RoundsLock {
+  /** @param wait how long at the most: milliseconds. @returns whether it was got. */
+  acquire(wait: number): Promise<boolean>
+  /** @returns false when it was lost before, by a client that can tell. */
+  release(): Promise<boolean>
+}
+
+/** A round waits for its lock so long at once: milliseconds. */
+const PATIENCE = 5000
+
+/**
+ * Carries out what comes line by line on standard input, and answers on standard output: `acquire MILLISECONDS` with
+ * `held` or `busy`; `release` with `released` or `lost`; `rounds` with a line `inside FROM TO` for each round, in
+ * nanoseconds of the monotonic clock, until `stop`, which ends it with `stopped`. Anything that fails is answered with
+ * `failed` and the reason. The end of the input ends the program.
+ */
+export async function answer(part: Part, lock: RoundsLock): Promise<void> {
+  const state = { going: false }
+  const carryOut = async (line: string): Promise<void> => {
+    const [command, amount] = line.split(' ')
+    if (command === 'acquire') say((await lock.acquire(Number(amount))) ? 'held' : 'busy')
+    else if (command === 'release') say((await lock.release()) ? 'released' : 'lost')
+    else if (command === 'rounds') {
+      state.going = true
+      while (state.going) await round(part, lock)
+      say('stopped')
+    } else if (command === 'stop') state.going = false
+  }
+  say('ready')
+  for await (const line of createInterface({ input: process.stdin })) {
+    carryOut(line).catch((error: unknown) => say(`failed ${String(error).replaceAll('\n', ' ')}`))
+  }
+  process.exit()
+}
+
+async function round({ excludes, hold, pause }: Part, lock: RoundsLock): Promise<void> {
+  if (excludes && !(await lock.acquire(PATIENCE))) return
+  const from = process.hrtime.bigint()
+  await sleep(hold)
+  const to = process.hrtime.bigint()
+  if (excludes) await lock.release()
+  say(`inside ${from} ${to}`)
+  await sleep(Math.random() * pause)
+}
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`)
+}

@@ -1,0 +1,29 @@
+import { LostError, open, TimedOutError, type Grant } from '../../src/index.js'
+import { answer, type Part } from './rounds.js'
+
+const part = JSON.parse(process.argv[2]!) as Part
+const box = await open(part.url)
+const mutex = box.mutex(part.name)
+let grant: Grant | undefined
+
+await answer(part, {
+  async acquire(wait) {
+    const { lease, renew } = part
+    try {
+      grant = await mutex.acquire({ wait, lease, renew })
+      return true
+    } catch (error) {
+      if (error instanceof TimedOutError) return false
+      throw error
+    }
+  },
+  async release() {
+    try {
+      await grant!.release()
+      return true
+    } catch (error) {
+      if (error instanceof LostError) return false
+      throw error
+    }
+  },
+})
