@@ -59,6 +59,7 @@ async function guaranteesOf(url) {
 
 /** @satisfies {Record<Guarantees['durability'], string>} */
 const kept = {
+  none: 'keeps none',
   process: 'as long as the process',
   'process crash': 'over the crash of a process',
   'power loss': 'over a power cut',

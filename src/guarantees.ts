@@ -16,7 +16,7 @@ export interface Guarantees {
   readonly scope: 'thread' | 'machine' | 'network'
   /** What frees the grants of a crashed process. */
   readonly deadHolder: 'at once' | 'session timeout' | 'lease'
-  /** What committed state survives. */
-  readonly durability: 'process' | 'process crash' | 'power loss' | 'replication'
+  /** What committed state survives; `none` where no state is kept but locks. */
+  readonly durability: 'none' | 'process' | 'process crash' | 'power loss' | 'replication'
   readonly weaknesses: readonly Weakness[]
 }
