@@ -80,6 +80,12 @@ const verbs = {
     held(name).assertHeld()
   },
   expiresIn: (name: string): number => held(name).expiresIn(),
+  /** Waits until the signal of a grant aborts; gives the code of the reason. */
+  async loss(name: string): Promise<unknown> {
+    const { signal } = held(name)
+    if (!signal.aborted) await new Promise(resolve => signal.addEventListener('abort', resolve))
+    return (signal.reason as { code?: unknown }).code
+  },
   /** Keeps the thread busy, so that no timer runs; then says at once whether the grant is held. */
   block(duration: number, name: string): void {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, duration)
@@ -125,14 +131,12 @@ const verbs = {
       )
     return applied
   },
-  /** Writes twenty values of 20 KB over and over, that many times altogether. */
+  /** Writes ten values of 20 KB, over and over. */
   async write(store: string, times: number): Promise<void> {
-    const value = 'v'.repeat(20_000)
-    for (let index = 0; index < times; index++) {
-      await opened()
-        .store(store)
-        .put(`${process.pid} ${index % 20}`, value)
-    }
+    const values = opened().store(store)
+    const keys = Array.from({ length: 10 }, (_, index) => `${process.pid} ${index}`)
+    for (let time = 0; time < times; time++)
+      await Promise.all(keys.map(key => values.put(key, 'v'.repeat(20_000))))
   },
   /** Counts a value up, over and over; gives how often that was told done, and what the other answers were. */
   async count(store: string, key: string, duration: number): Promise<{ done: number; failures: string[] }> {

@@ -9,13 +9,18 @@
  * - flood: the same with more messages than a receiver takes that doesn't read
  * - crowd: 50 mailboxes, each of which sends its own address to each of the addresses
  */
+import { systemClock } from '../../src/clock.js'
 import { Mailbox } from '../../src/engines/file/mailbox.js'
 
 const [mode, folder = '', ...addresses] = process.argv.slice(2)
 
-const mailbox = await Mailbox.open(folder, message => {
-  if (mode === 'echo') mailbox.send(message.split(' ', 1)[0]!, message)
-})
+const mailbox = await Mailbox.open(
+  folder,
+  message => {
+    if (mode === 'echo') mailbox.send(message.split(' ', 1)[0]!, message)
+  },
+  systemClock,
+)
 
 switch (mode) {
   case 'finish':
@@ -29,7 +34,7 @@ switch (mode) {
     break
   case 'crowd':
     for (let number = 0; number < 50; number++) {
-      const member = await Mailbox.open(folder, () => {})
+      const member = await Mailbox.open(folder, () => {}, systemClock)
       for (const address of addresses) member.send(address, member.address)
     }
     process.stdin.resume()

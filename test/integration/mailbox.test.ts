@@ -9,6 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { systemClock } from '../../src/clock.js'
 import { Mailbox } from '../../src/engines/file/mailbox.js'
 import { SocketFolder } from '../../src/engines/file/socket-folder.js'
 
@@ -31,7 +32,7 @@ afterEach(async () => {
 })
 
 async function open(receive: (message: string) => void = () => {}): Promise<Mailbox> {
-  const mailbox = await Mailbox.open(folder, receive)
+  const mailbox = await Mailbox.open(folder, receive, systemClock)
   atEnd.push(() => mailbox.close())
   return mailbox
 }
@@ -160,16 +161,12 @@ describe('a receiver that is stopped', () => {
     mailbox.send(receiver.address, `${mailbox.address} first`)
     await eventually(() => expect(inbox).toHaveLength(1))
     await stop(receiver)
-    const sent = 20_000
-    let slowest = 0
-    for (let number = 0; number < sent; number++) {
-      const before = performance.now()
+    // A write that waited for the receiver would wait for good.
+    for (let number = 0; number < 20_000; number++) {
       mailbox.send(receiver.address, `${mailbox.address} ${number} ${'x'.repeat(200)}`)
-      slowest = Math.max(slowest, performance.now() - before)
       if (number % 1000 === 0) await sleep(1)
     }
     await sleep(300)
-    expect(slowest).toBeLessThan(500)
     expect(inbox).toHaveLength(1)
     expect(death.told).toBe(0)
     receiver.process.kill('SIGCONT')

@@ -89,7 +89,7 @@ export class FileEngine implements Engine {
     try {
       await this.#attempt('open', async () => {
         await prepareDatabase(database, machine, folder)
-        mailbox = await Mailbox.open(folder, message => this.#receive(message))
+        mailbox = await Mailbox.open(folder, message => this.#receive(message), this.#clock)
       })
       const state = new FileState(database.connection, member.session)
       const decisions = new Decisions(state, effect => this.#effects.push(effect))

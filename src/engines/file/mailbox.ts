@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { chmodSync, chownSync, renameSync, statSync, unlinkSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
+import type { Clock } from '../../clock.js'
 import { UnavailableError } from '../../errors.js'
 import { STEP, unitsOf } from './credit.js'
 import { FrameReader, toFrame } from './frame.js'
@@ -20,14 +21,21 @@ export class Mailbox {
   readonly #folder: SocketFolder
   readonly #server: Server
   readonly #receive: (message: string) => void
+  readonly #clock: Clock
   readonly #senders = new Set<Socket>()
   readonly #peers = new Map<string, Peer>()
   #closing: Promise<void> | undefined
 
-  private constructor(address: string, folder: SocketFolder, receive: (message: string) => void) {
+  private constructor(
+    address: string,
+    folder: SocketFolder,
+    receive: (message: string) => void,
+    clock: Clock,
+  ) {
     this.address = address
     this.#folder = folder
     this.#receive = receive
+    this.#clock = clock
     this.#server = createServer(socket => this.#accept(socket))
     // A connection that can't be accepted is the sender's loss.
     this.#server.on('error', () => {})
@@ -36,12 +44,13 @@ export class Mailbox {
   /**
    * Listens in a folder that exists, on a socket with as much access for others as the folder gives.
    * @param receive gets each message of others. It must not throw.
+   * @param clock measures the pauses between attempts to reach one that is watched.
    * @throws UnavailableError (the promise is rejected) when no socket can be made there; its cause says why.
    */
-  static async open(folder: string, receive: (message: string) => void): Promise<Mailbox> {
+  static async open(folder: string, receive: (message: string) => void, clock: Clock): Promise<Mailbox> {
     const sockets = SocketFolder.open(folder)
     const name = randomBytes(12).toString('hex')
-    const mailbox = new Mailbox(`${name}.box`, sockets, receive)
+    const mailbox = new Mailbox(`${name}.box`, sockets, receive, clock)
     try {
       await mailbox.#listen(`${name}.new`)
     } catch (cause) {
@@ -149,9 +158,8 @@ export class Mailbox {
     if (this.#closing !== undefined || !ADDRESS.test(address)) return undefined
     let peer = this.#peers.get(address)
     if (peer === undefined) {
-      peer = new Peer(this.#folder.socketPath(address), this.#folder.filePath(address), () =>
-        this.#peers.delete(address),
-      )
+      const [socketPath, filePath] = [this.#folder.socketPath(address), this.#folder.filePath(address)]
+      peer = new Peer(socketPath, filePath, this.#clock, () => this.#peers.delete(address))
       this.#peers.set(address, peer)
     }
     return peer

@@ -1,5 +1,6 @@
 import { lstatSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
+import type { Clock, Timer } from '../../clock.js'
 import { STEP, unitsOf, WINDOW } from './credit.js'
 import { LONGEST_FRAME } from './frame.js'
 
@@ -13,6 +14,7 @@ const LONGEST_PAUSE = 1000
 export class Peer {
   readonly #socketPath: string
   readonly #filePath: string
+  readonly #clock: Clock
   readonly #idle: () => void
   readonly #watchers = new Set<() => void>()
   #socket: Socket | undefined
@@ -26,13 +28,14 @@ export class Peer {
   #unread = 0
   /** Connections in a row that failed or broke soon. */
   #failures = 0
-  #pause: NodeJS.Timeout | undefined
+  #pause: Timer | undefined
   #closed = false
 
   /** @param idle is called when nothing is left to do for this peer, so that it can be forgotten. */
-  constructor(socketPath: string, filePath: string, idle: () => void) {
+  constructor(socketPath: string, filePath: string, clock: Clock, idle: () => void) {
     this.#socketPath = socketPath
     this.#filePath = filePath
+    this.#clock = clock
     this.#idle = idle
   }
 
@@ -66,12 +69,12 @@ export class Peer {
       await new Promise<void>(resolve => socket.once('connect', resolve).once('close', () => resolve()))
     }
     this.#closed = true
-    clearTimeout(this.#pause)
+    this.#pause?.cancel()
     this.#socket?.destroy()
   }
 
   #connect(): void {
-    clearTimeout(this.#pause)
+    this.#pause?.cancel()
     this.#pause = undefined
     const socket = connect({ path: this.#socketPath })
     this.#socket = socket
@@ -81,7 +84,7 @@ export class Peer {
     socket.on('connect', () => {
       established = true
       this.#connected = true
-      this.#connectedAt = performance.now()
+      this.#connectedAt = this.#clock.now()
       this.#flush()
     })
     socket.on('data', chunk => {
@@ -103,7 +106,7 @@ export class Peer {
 
   /** The connection ended: its end of the line is gone, or had to give up this one connection. */
   #broke(): void {
-    if (performance.now() - this.#connectedAt > LONGEST_PAUSE) this.#failures = 0
+    if (this.#clock.now() - this.#connectedAt > LONGEST_PAUSE) this.#failures = 0
     // What was never written goes by a new connection, but only by one: nobody may be there to take it.
     if (this.#failures > 0) this.#lose()
     if (this.#watchers.size === 0 && this.#queue.length === 0) return
@@ -142,7 +145,7 @@ export class Peer {
 
   #connectLater(): void {
     const pause = Math.min(LONGEST_PAUSE, 2 ** this.#failures)
-    this.#pause = setTimeout(() => this.#connect(), pause).unref()
+    this.#pause = this.#clock.after(pause, () => this.#connect(), false)
   }
 
   #mayWrite(frame: Buffer): boolean {
@@ -173,7 +176,7 @@ export class Peer {
 
   #restIfIdle(): void {
     if (this.#watchers.size > 0 || this.#queue.length > 0) return
-    clearTimeout(this.#pause)
+    this.#pause?.cancel()
     this.#pause = undefined
     if (this.#socket === undefined) this.#idle()
   }

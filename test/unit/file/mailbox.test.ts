@@ -14,9 +14,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { systemClock, type Clock } from '../../../src/clock.js'
 import { WINDOW } from '../../../src/engines/file/credit.js'
 import { Mailbox } from '../../../src/engines/file/mailbox.js'
 import { UnavailableError } from '../../../src/errors.js'
+
+/** Timers run, and no time is seen to pass: however long this process is held up, a connection that ends ended soon. */
+const clock: Clock = { now: () => 0, after: (...timer) => systemClock.after(...timer) }
 
 let folder: string
 let atEnd: (() => unknown)[]
@@ -32,7 +36,7 @@ afterEach(async () => {
 })
 
 async function open(receive: (message: string) => void = () => {}, where = folder): Promise<Mailbox> {
-  const mailbox = await Mailbox.open(where, receive)
+  const mailbox = await Mailbox.open(where, receive, clock)
   atEnd.push(() => mailbox.close())
   return mailbox
 }
@@ -94,11 +98,11 @@ describe('open', () => {
 
   it('refuses a folder that is absent or no folder, with the reason', async () => {
     const absent = join(folder, 'absent')
-    await expect(Mailbox.open(absent, () => {})).rejects.toThrow(UnavailableError)
-    await expect(Mailbox.open(absent, () => {})).rejects.toThrow(absent)
+    await expect(Mailbox.open(absent, () => {}, clock)).rejects.toThrow(UnavailableError)
+    await expect(Mailbox.open(absent, () => {}, clock)).rejects.toThrow(absent)
     const file = join(folder, 'file')
     writeFileSync(file, '')
-    await expect(Mailbox.open(file, () => {})).rejects.toThrow(UnavailableError)
+    await expect(Mailbox.open(file, () => {}, clock)).rejects.toThrow(UnavailableError)
   })
 
   it.each([0o700, 0o750, 0o770, 0o777])(
