@@ -1,6 +1,9 @@
 import { distinctKeys, hotKey, sequential } from '../file/works.js'
+import { startRedis } from '../../test/servers/redis.js'
 import { rawRedis, redisSemaphore, redlock, verrou } from '../lockers/redis-peers.js'
+import { straightPort } from './straight-port.js'
 import { signalboxRedis } from '../lockers/signalbox-redis.js'
+import { tracker, type MakeState } from '../trains/tracker.js'
 import type { Comparison, Goal, Work } from '../work.js'
 
 const peers = [rawRedis, redlock, redisSemaphore, verrou]
@@ -14,7 +17,13 @@ function waitsLess(goal: Goal): Comparison[] {
   return peers.map(({ name }) => ({ measure: 'worst wait', of: 'signalbox', to: name, goal }))
 }
 
-/** Locks on one Redis server. */
+/** A server for each run of the train tracker. */
+const onServer: MakeState = async () => {
+  const server = await startRedis()
+  return { engine: server.url, clear: () => server.stop() }
+}
+
+/** Locks and transactions on one Redis server. */
 export const redisWorks: readonly Work[] = [
   sequential({ part: 'redis', libraries, comparisons: faster({ atLeast: 1 }) }),
   distinctKeys({ part: 'redis', libraries, comparisons: faster({ atLeast: 2.5 }) }, 64),
@@ -30,4 +39,12 @@ export const redisWorks: readonly Work[] = [
     { part: 'redis', libraries, comparisons: [...faster({ atLeast: 10 }), ...waitsLess({ atMost: 1 / 10 })] },
     { processes: 4, tasks: 4 },
   ),
+  {
+    part: 'redis',
+    name: 'messages of the train tracker with 4 processes',
+    seconds: 2,
+    mostRounds: 3,
+    subjects: [tracker(4, onServer, 'signalbox'), straightPort],
+    comparisons: [{ measure: 'opsPerSecond', of: 'signalbox', to: straightPort.name, goal: { atLeast: 10 } }],
+  },
 ]

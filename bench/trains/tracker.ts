@@ -27,26 +27,45 @@ interface Outside {
   readonly times: Float64Array
 }
 
+/** Where a run of the tracker keeps its state. */
+interface State {
+  readonly engine: string
+  /** Removes it, so that the next run begins anew. */
+  clear(): Promise<void>
+}
+
+/** Makes a place for the state of one run. */
+export type MakeState = (folder: string) => Promise<State>
+
+const inFolder: MakeState = async folder => {
+  const state = join(folder, 'state')
+  return { engine: `file:${state}`, clear: () => rm(state, { recursive: true, force: true }) }
+}
+
 /** The train tracker with so many workers, as `npm start` runs it; the waits are those of a process beside it. */
-export function tracker(processes: number): Subject {
-  const name = processes === 1 ? '1 process' : `${processes} processes`
-  return { name, start: async ({ folder }) => new Tracker(folder, processes) }
+export function tracker(
+  processes: number,
+  makeState: MakeState = inFolder,
+  name = processes === 1 ? '1 process' : `${processes} processes`,
+): Subject {
+  return { name, start: async ({ folder }) => new Tracker(folder, processes, makeState) }
 }
 
 class Tracker implements Contender {
   readonly #folder: string
   readonly #processes: number
+  readonly #makeState: MakeState
   #perSecond = 1000
 
-  constructor(folder: string, processes: number) {
+  constructor(folder: string, processes: number, makeState: MakeState) {
     this.#folder = folder
     this.#processes = processes
+    this.#makeState = makeState
   }
 
   async measure(milliseconds: number): Promise<Sample> {
     const days = Math.max(Math.round(((milliseconds / 1000) * this.#perSecond) / MESSAGES_A_DAY), 1)
-    const state = join(this.#folder, 'state')
-    const engine = `file:${state}`
+    const { engine, clear } = await this.#makeState(this.#folder)
     const outsider = fork(OUTSIDER, [engine], { serialization: 'advanced' })
     try {
       await once(outsider, 'message')
@@ -64,7 +83,7 @@ class Tracker implements Contender {
       }
     } finally {
       outsider.kill('SIGKILL')
-      await rm(state, { recursive: true, force: true })
+      await clear()
     }
   }
 
