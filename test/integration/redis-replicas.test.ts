@@ -1,0 +1,54 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { IndeterminateError } from '../../src/errors.js'
+import { open } from '../../src/open.js'
+import { pause, until } from '../contract/time.js'
+import { startRedis, type RedisServer } from '../servers/redis.js'
+
+let master: RedisServer
+let replica: RedisServer
+
+beforeAll(async () => {
+  master = await startRedis()
+  replica = await startRedis({ config: [`replicaof 127.0.0.1 ${master.port}`] })
+  await until('the replica follows', async () =>
+    String(await replica.command('INFO', 'replication')).includes('master_link_status:up'),
+  )
+})
+
+afterAll(async () => {
+  await replica.kill()
+  await master.kill()
+})
+
+test('what must be on a replica is there when it is granted or committed, and fails where no replica has it', async () => {
+  await using box = await open(`${master.url}?minReplicas=1`)
+  const store = box.store('s')
+  for (let round = 0; round < 20; round++) {
+    const grant = await box.mutex('key').acquire()
+    expect(await replica.command('GET', 'key')).toContain('signalbox/1')
+    await store.put('value', round)
+    expect(await replica.command('GET', 'signalbox:1:{}:value:s/value')).toMatch(new RegExp(` ${round}$`))
+    await grant.release()
+  }
+  replica.pause()
+  try {
+    await expect(box.mutex('key').acquire()).rejects.toThrow(IndeterminateError)
+    await expect(store.put('value', 'unsure')).rejects.toThrow(IndeterminateError)
+    // It is given back in the background, so that nobody waits for a grant that nobody has.
+    await until('the key is free', async () => (await master.command('EXISTS', 'key')) === 0)
+  } finally {
+    replica.resume()
+  }
+  await pause(100)
+  await (await box.mutex('key').acquire({ wait: '10s' })).release()
+})
+
+test('a lock that a failover lost never gives a lower token', async () => {
+  await using box = await open(master.url)
+  const grant = await box.mutex('promoted').acquire()
+  await grant.release()
+  await replica.command('REPLICAOF', 'NO', 'ONE')
+  await using after = await open(replica.url)
+  const later = await after.mutex('promoted').acquire()
+  expect(later.token).toBeGreaterThan(grant.token)
+})
