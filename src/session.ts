@@ -1,10 +1,12 @@
 import {
   CLAIM_WINDOW,
   type Awaitable,
+  type Cancel,
   type Engine,
   type Listener,
   type Operation,
   type OutcomeOf,
+  type Release,
 } from './engines/engine.js'
 import type { Clock } from './clock.js'
 import { BusyError, ClosedError } from './errors.js'
@@ -19,6 +21,9 @@ const IDLE_LINES = 1024
 
 /** Windows that end within so many milliseconds are looked after together. */
 const SERVE_EVERY = CLAIM_WINDOW / 10
+
+/** What could not be given back is tried again after so many milliseconds. */
+const GIVE_BACK_PAUSE = 200
 
 /** All who watch one store key. */
 interface Watch {
@@ -136,6 +141,24 @@ export class Session implements Listener {
   background(operation: Operation): void {
     const outcome = this.send(operation)
     if (outcome instanceof Promise) outcome.catch(() => undefined)
+  }
+
+  /**
+   * Gives back what nobody here uses. Where the engine is out of reach that is tried again, until the lease has ended it:
+   * what is left of a request whose answer was lost would else keep others, and its own caller's next try, waiting.
+   * @param lease how long it can be there without being heard of: milliseconds.
+   */
+  giveBack(operation: Cancel | Release, lease: number): void {
+    const until = this.clock.now() + lease
+    const attempt = (): void => {
+      const outcome = this.send(operation)
+      if (!(outcome instanceof Promise)) return
+      outcome.catch(() => {
+        if (this.ending || this.clock.now() + GIVE_BACK_PAUSE >= until) return
+        this.clock.after(GIVE_BACK_PAUSE, attempt, false)
+      })
+    }
+    attempt()
   }
 
   /** Sends an operation and waits for the outcome. */

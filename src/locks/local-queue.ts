@@ -166,7 +166,7 @@ export class Line implements Giver, HoldOwner {
     const standing = this.#enqueue(id, ask, 0)
     if (!(standing instanceof Promise)) return taken(standing)
     return standing.then(taken, (error: unknown) => {
-      this.#forget(id, error)
+      this.#forget(id, ask.lease, error)
       throw toError(error, this.context())
     })
   }
@@ -205,7 +205,7 @@ export class Line implements Giver, HoldOwner {
     if (asking) {
       this.#stopAsking(asking)
       // While the box drains it still has a session: an entry that nobody looks after would hold up those behind it.
-      if (asking.state === 'queued') this.#session.background({ type: 'cancel', id: asking.id })
+      if (asking.state === 'queued') this.#takeOut(asking)
     }
     while (this.#head) this.#refuse(this.#head, error)
   }
@@ -237,7 +237,7 @@ export class Line implements Giver, HoldOwner {
     this.#publishLoss(hold.loss!)
     // Its user may never find out, so neither those who wait here nor the engine wait for the release.
     this.#finish(hold)
-    this.#session.background({ type: 'cancel', id: hold.id })
+    this.#session.giveBack({ type: 'cancel', id: hold.id }, hold.lease)
     this.#pump()
   }
 
@@ -288,7 +288,7 @@ export class Line implements Giver, HoldOwner {
     this.#spare = undefined
     hold.unused = undefined
     this.keeper.remove(hold)
-    this.#session.background({ type: 'release', id: hold.id, number: hold.number })
+    this.#session.giveBack({ type: 'release', id: hold.id, number: hold.number }, hold.lease)
   }
 
   /** Whether it is known that nobody else waits for the hold, and its number has room for one more turn. */
@@ -398,7 +398,7 @@ export class Line implements Giver, HoldOwner {
     if (this.#asking !== asking) {
       // All callers gave up meanwhile, or the box was closed.
       if (standing.state === 'held' || standing.state === 'queued') {
-        this.#session.background({ type: 'cancel', id: standing.id })
+        this.#session.giveBack({ type: 'cancel', id: standing.id }, asking.lease)
       }
       return
     }
@@ -423,7 +423,7 @@ export class Line implements Giver, HoldOwner {
     if (!this.#head) {
       // All callers gave up while the answer was on its way.
       this.#stopAsking(asking)
-      return this.#session.background({ type: 'cancel', id: asking.id })
+      return this.#takeOut(asking)
     }
     if (asking.woken) return this.#look(asking)
     asking.timer = this.clock.after(Math.max(lookAgain, SHORTEST_LOOK), () => this.#look(asking), true)
@@ -432,7 +432,7 @@ export class Line implements Giver, HoldOwner {
   #granted(asking: Asking, number: number, read: ReadOutcome | undefined): void {
     this.#stopAsking(asking)
     const waiter = this.#head
-    if (!waiter) return this.#session.background({ type: 'cancel', id: asking.id })
+    if (!waiter) return this.#takeOut(asking)
     const { ask } = waiter
     if (ask.lease !== asking.lease) {
       // The caller that the lease was set for is gone; the grant goes to the next on that one's own terms.
@@ -465,20 +465,24 @@ export class Line implements Giver, HoldOwner {
       asking.timer = this.clock.after(LOOK_PAUSE, () => this.#look(asking), true)
       return
     }
-    if (asking.keptUntil > 0) this.#session.background({ type: 'cancel', id: asking.id })
-    else this.#forget(asking.id, error)
+    if (asking.keptUntil > 0) this.#takeOut(asking)
+    else this.#forget(asking.id, asking.lease, error)
     if (this.#asking === asking) this.failAll(toError(error, this.context()))
   }
 
   /** Takes back what may have been applied all the same. */
-  #forget(id: string, error: unknown): void {
-    if (!(error instanceof UnavailableError)) this.#session.background({ type: 'cancel', id })
+  #forget(id: string, lease: number, error: unknown): void {
+    if (!(error instanceof UnavailableError)) this.#session.giveBack({ type: 'cancel', id }, lease)
+  }
+
+  #takeOut({ id, lease }: Asking): void {
+    this.#session.giveBack({ type: 'cancel', id }, lease)
   }
 
   /** The engine's grant as a hold, or undefined when it came after its own deadline and was given back. */
   #hold(number: number, id: string, sentAt: number, ask: Ask): Hold | undefined {
     if (this.clock.now() >= sentAt + ask.lease) {
-      this.#session.background({ type: 'release', id, number })
+      this.#session.giveBack({ type: 'release', id, number }, ask.lease)
       return undefined
     }
     return this.#begin(number, id, sentAt, ask)
@@ -546,7 +550,7 @@ export class Line implements Giver, HoldOwner {
     }
     const fail = (error: unknown): never => {
       this.#finish(hold)
-      this.#session.background({ type: 'cancel', id })
+      this.#session.giveBack({ type: 'cancel', id }, hold.lease)
       this.#failed(asking, error)
       throw error
     }
@@ -584,7 +588,7 @@ export class Line implements Giver, HoldOwner {
     }
     const fail = (error: unknown): never => {
       // Trying again is safe: a release names its own grant. What is left undone ends with the lease.
-      this.#session.background({ type: 'release', id, number })
+      this.#session.giveBack({ type: 'release', id, number }, hold.lease)
       throw error
     }
     const released = settled(this.#session.send({ type: 'release', id, number }), settle, fail)
@@ -649,7 +653,7 @@ export class Line implements Giver, HoldOwner {
     // An answer still on its way finds the next caller, or nobody and is given back.
     if (asking.state === 'sent' && !this.#session.engine.withdraw?.(asking.id)) return
     this.#stopAsking(asking)
-    if (asking.state === 'queued') this.#session.background({ type: 'cancel', id: asking.id })
+    if (asking.state === 'queued') this.#takeOut(asking)
   }
 
   #refuse(waiter: Waiter, error: Error): void {

@@ -141,7 +141,7 @@ export const faults: readonly Fault[] = [
   {
     name: 'a grant that nobody waits for any more is kept',
     file: LINE,
-    text: "if (!waiter) return this.#session.background({ type: 'cancel', id: asking.id })",
+    text: 'if (!waiter) return this.#takeOut(asking)',
     wrong: 'if (!waiter) return',
     breaks: ['P8'],
   },

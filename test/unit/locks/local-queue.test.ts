@@ -525,7 +525,7 @@ describe('an engine that fails', () => {
     expect(engine.open).toBe(0)
   })
 
-  test('a release that fails is tried once more in the background, and its caller is told', async () => {
+  test('a release that fails is tried again in the background, and its caller is told', async () => {
     for (const failure of [new UnavailableError('out of reach'), new IndeterminateError('no answer')]) {
       const { engine, holder } = await start()
       const grant = await holder(7)
@@ -540,6 +540,47 @@ describe('an engine that fails', () => {
       await settle()
       expect(engine.open).toBe(0)
     }
+  })
+
+  test('what can not be given back is tried again until it is, or until its lease is over', async () => {
+    const failure = new UnavailableError('out of reach')
+    const { clock, engine, holder } = await start()
+    const grant = await holder(7)
+    new Outcome(grant.release())
+    const { operation, fail } = engine.take('release')
+    fail(failure)
+    await settle()
+    for (let failures = 0; failures < 3; failures++) {
+      engine.take('release').fail(failure)
+      await settle()
+      expect(engine.open).toBe(0)
+      clock.advance(200)
+      await settle()
+    }
+    const last = engine.take('release')
+    expect(last.operation).toEqual(operation)
+    last.answer(false)
+    await settle()
+    clock.advance(100_000)
+    expect(engine.open).toBe(0)
+  })
+
+  test('what can not be given back for as long as its lease is given up', async () => {
+    const { clock, engine, holder } = await start()
+    new Outcome((await holder(7, { lease: 1000 })).release())
+    engine.take('release').fail(new IndeterminateError('no answer'))
+    await settle()
+    let tries = 0
+    while (engine.open > 0) {
+      tries++
+      engine.take('release').fail(new UnavailableError('out of reach'))
+      await settle()
+      clock.advance(200)
+      await settle()
+    }
+    expect(tries).toBe(5)
+    clock.advance(100_000)
+    expect(engine.open).toBe(0)
   })
 
   test('a release that finds nothing tells of the loss', async () => {
