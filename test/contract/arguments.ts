@@ -3,7 +3,7 @@ import type { Box } from '../../src/box.js'
 import { InvalidArgumentError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
 import { boxesOf } from './boxes.js'
-import type { EngineFixture } from './fixture.js'
+import { keepsValues, type EngineFixture } from './fixture.js'
 import { locks } from './time.js'
 
 type Method =
@@ -286,12 +286,8 @@ export function badArguments(fixture: EngineFixture): void {
       await (await box.semaphore('a', { permits: 1 }).acquire({ ...options, permits: undefined })).release()
       const { reentrant: _reentrant, renew: _renew, ...others } = options
       const store = box.store('s', { group: undefined })
-      await store.transaction(['k'], nothing, {
-        ...others,
-        id: undefined,
-        retention: undefined,
-        attempts: undefined,
-      })
+      const defaults = { ...others, id: undefined, retention: undefined, attempts: undefined }
+      if (keepsValues(fixture)) await store.transaction(['k'], nothing, defaults)
       await box.close({ drain: undefined })
     })
 

@@ -11,6 +11,11 @@ export interface EngineFixture {
   readonly weaknesses: Readonly<Partial<Record<string, () => Promise<void>>>>
 }
 
+/** Whether the engine keeps values; one that does not has no stores, no transactions and no elections. */
+export function keepsValues({ guarantees }: EngineFixture): boolean {
+  return guarantees.durability !== 'none'
+}
+
 /** Where the boxes of one test meet. */
 export interface Place {
   /** For processes of their own, which open it as a user would. */

@@ -10,6 +10,8 @@ switch (scene) {
   case 'holding':
     await box.mutex('a', 'b').acquire()
     await box.semaphore('c', { permits: 2 }).acquire({ lease: '1h' })
+    break
+  case 'leading':
     await box.election('d').campaign()
     break
   case 'given-up': {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { IndeterminateError } from '../../src/errors.js'
 import { boxesOf } from './boxes.js'
 import { startChild } from './child.js'
-import type { EngineFixture } from './fixture.js'
+import { keepsValues, type EngineFixture } from './fixture.js'
 import { locks, pause, until } from './time.js'
 
 /** P12: nothing of it keeps a finished process alive, nothing escapes, nothing grows. */
@@ -10,14 +10,18 @@ export function quiet(fixture: EngineFixture): void {
   describe('P12 quiet', () => {
     const boxes = boxesOf(fixture)
 
-    for (const [scene, what] of [
+    const scenes = [
       ['idle', 'an open box'],
       ['holding', 'grants that were never released'],
       ['given-up', 'waits that timed out or were aborted'],
-      ['watching', 'a watch that nobody reads'],
       ['closed', 'a box that was closed'],
+    ] as const
+    const scenesWithValues = [
+      ['leading', 'a lead that was never resigned'],
+      ['watching', 'a watch that nobody reads'],
       ['transactions', 'transactions that are done'],
-    ] as const) {
+    ] as const
+    for (const [scene, what] of keepsValues(fixture) ? [...scenes, ...scenesWithValues] : scenes) {
       test(`${what} keeps no process alive`, async () => {
         const started = performance.now()
         const child = startChild('quiet', boxes.place.url, scene)

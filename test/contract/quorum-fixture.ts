@@ -1,8 +1,19 @@
 import { randomUUID } from 'node:crypto'
+import { expect } from 'vitest'
+import { Box } from '../../src/box.js'
+import { systemClock } from '../../src/clock.js'
 import { quorumGuarantees } from '../../src/engines/redis-quorum/guarantees.js'
+import { NumberClock } from '../../src/engines/redis-quorum/number-clock.js'
 import { openRedisQuorum } from '../../src/engines/redis-quorum/open.js'
-import { startRedisServers, type RedisServer } from '../servers/redis.js'
+import { InvalidArgumentError, LostError } from '../../src/errors.js'
+import { open } from '../../src/open.js'
+import { FakeClock } from '../servers/fake-clock.js'
+import { quorumEngine, quorumUrl } from '../servers/quorum.js'
+import { startRedis, startRedisServers, type RedisServer } from '../servers/redis.js'
 import type { EngineFixture } from './fixture.js'
+import { pause, queued } from './time.js'
+
+const HOUR = 3_600_000
 
 let shared: Promise<RedisServer[]> | undefined
 
@@ -11,16 +22,122 @@ function servers(): Promise<RedisServer[]> {
   return (shared ??= startRedisServers(3))
 }
 
-/** Where several servers are, as one URL. */
-export function quorumUrl(members: readonly RedisServer[], query = ''): string {
-  return `redis-quorum://${members.map(({ host, port }) => `${host}:${port}`).join(',')}${query}`
+async function killed(members: readonly RedisServer[]): Promise<void> {
+  await Promise.all(members.map(server => server.kill()))
+}
+
+/** A box of a process whose wall clock is an hour behind. */
+async function lateBox(members: readonly RedisServer[]): Promise<Box> {
+  const numbers = new NumberClock(() => (performance.timeOrigin + performance.now() - HOUR) * 1000)
+  return Box.join(await quorumEngine(members, { numbers }), systemClock)
 }
 
 /** Locks over three servers. */
 export const quorum: EngineFixture = {
   name: 'redis quorum',
   guarantees: quorumGuarantees,
-  weaknesses: {},
+  weaknesses: {
+    async P1() {
+      const members = await startRedisServers(3)
+      try {
+        const [first, second] = members as [RedisServer, RedisServer, RedisServer]
+        await first.kill()
+        await using one = await open(quorumUrl(members))
+        const held = await one.mutex('key').acquire()
+        // What voted for it is gone, what did not is back: these two are a majority.
+        await second.restart()
+        await first.start()
+        await using other = await open(quorumUrl(members))
+        const next = await other.mutex('key').acquire({ wait: '5s' })
+        held.assertHeld()
+        expect(next.token).toBeGreaterThan(held.token)
+        await expect(held.release()).rejects.toThrow(LostError)
+        next.assertHeld()
+      } finally {
+        await killed(members)
+      }
+    },
+    async P2() {
+      const members = await startRedisServers(3)
+      try {
+        await using one = await open(quorumUrl(members))
+        const { token } = await one.mutex('key').acquire()
+        await one.close()
+        await Promise.all(members.slice(1).map(server => server.restart()))
+        // One of three that kept its data is not enough: the other two give the next grant.
+        await members[0]!.kill()
+        await using late = await lateBox(members)
+        expect((await late.mutex('key').acquire()).token).toBeLessThan(token)
+      } finally {
+        await killed(members)
+      }
+    },
+    async P4() {
+      const members = await servers()
+      const prefix = `${randomUUID()}:`
+      await using one = await open(quorumUrl(members, `?prefix=${prefix}`))
+      await using other = await open(quorumUrl(members, `?prefix=${prefix}`))
+      const numbers = new NumberClock(() => (performance.timeOrigin + performance.now() - HOUR) * 1000)
+      await using late = await Box.join(await quorumEngine(members, { numbers, prefix }), systemClock)
+      const held = await one.mutex('key').acquire()
+      const served: string[] = []
+      const tokens = [held.token]
+      const waiting = [other, late].map(async (box, index) => {
+        if (index === 1) await queued(one, 'key', 1)
+        const grant = await box.mutex('key').acquire()
+        served.push(box === late ? 'late' : 'other')
+        tokens.push(grant.token)
+        await grant.release()
+      })
+      await queued(one, 'key', 2)
+      await held.release()
+      await Promise.all(waiting)
+      expect(served).toEqual(['late', 'other'])
+      expect(tokens).toEqual([...tokens].sort((a, b) => (a < b ? -1 : 1)))
+    },
+    async P11() {
+      const clocks = [new FakeClock(), new FakeClock(), new FakeClock()]
+      const members = await Promise.all(clocks.map(clock => startRedis({ clock })))
+      try {
+        await using one = await open(quorumUrl(members))
+        await using other = await open(quorumUrl(members))
+        const held = await one.mutex('key').acquire({ lease: '3s' })
+        await pause(50)
+        // One clock alone frees nothing.
+        clocks[0]!.set(HOUR)
+        await expect(other.mutex('key').acquire({ wait: 200 })).rejects.toThrow()
+        clocks[1]!.set(HOUR)
+        clocks[2]!.set(HOUR)
+        const next = await other.mutex('key').acquire({ wait: '2s' })
+        expect(next.token).toBeGreaterThan(held.token)
+        // Its next renewal, at a third of the lease, tells the first.
+        await pause(1500)
+        expect(() => held.assertHeld()).toThrow(LostError)
+        next.assertHeld()
+      } finally {
+        await killed(members)
+      }
+    },
+    async P13() {
+      await using box = await open(quorumUrl(await servers()))
+      const store = box.store('s')
+      const refused = [
+        () => store.get('key'),
+        () => store.put('key', 1),
+        () => store.delete('key'),
+        () => store.compareAndSet('key', 0, 1),
+        () => store.transaction(['key'], () => 1),
+        () => store.watch('key').next(),
+        () => box.election('e').campaign(),
+        () => box.election('e').leader(),
+      ]
+      for (const refuse of refused) {
+        const error: unknown = await refuse().catch((reason: unknown) => reason)
+        expect(error).toBeInstanceOf(InvalidArgumentError)
+        expect((error as Error).message).toContain('open a box on one server')
+      }
+    },
+  },
   async start() {
     const url = quorumUrl(await servers(), `?prefix=${randomUUID().slice(0, 8)}:`)
     return { url, engine: () => openRedisQuorum(url), close: () => undefined }

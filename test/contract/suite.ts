@@ -9,7 +9,7 @@ import { election } from './election.js'
 import { errors } from './errors.js'
 import { exclusion } from './exclusion.js'
 import { fencing } from './fencing.js'
-import type { EngineFixture } from './fixture.js'
+import { keepsValues, type EngineFixture } from './fixture.js'
 import { givingUp } from './giving-up.js'
 import { order } from './order.js'
 import { quiet } from './quiet.js'
@@ -35,9 +35,9 @@ export function contractSuite(fixture: EngineFixture): void {
     badArguments(fixture)
     clocks(fixture)
     quiet(fixture)
-    safeState(fixture)
+    if (keepsValues(fixture)) safeState(fixture)
     box(fixture)
-    election(fixture)
+    if (keepsValues(fixture)) election(fixture)
     diagnostics(fixture)
     weaknesses(fixture)
   })

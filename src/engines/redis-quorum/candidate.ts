@@ -254,11 +254,11 @@ export class Candidate {
         voter.isOverdue = false
         if (vote.asked === asked) this.#answered(index, standing, isNew, round)
       },
-      (error: Error) => {
+      (error: unknown) => {
         voter.isOverdue = true
         if (vote.asked !== asked) return
         if (isNew && error instanceof UnavailableError) vote.isEntered = false
-        this.#failed(index, error, round)
+        this.#failed(index, error as Error, round)
       },
     )
   }
@@ -281,7 +281,8 @@ export class Candidate {
         vote.isEntered = false
         if (round && standing.state === 'mismatch') round.mismatch = standing
         // The server has lost it, or dropped it while nothing was heard of it; it has its old place everywhere else.
-        if (standing.state === 'gone' && !isNew && !this.#isEnded) return this.#ask(index, this.#current(round))
+        if (standing.state === 'gone' && !isNew && !this.#isEnded)
+          return this.#ask(index, this.#current(round))
     }
     if (this.#isEnded) return
     const current = this.#current(round)
@@ -376,13 +377,11 @@ export class Candidate {
     answer.then(
       isHeld => {
         if (vote.asked !== asked) return
-        const standing: Standing = isHeld
-          ? { state: 'held', id: this.id, number: least }
-          : { state: 'busy' }
+        const standing: Standing = isHeld ? { state: 'held', id: this.id, number: least } : { state: 'busy' }
         this.#answered(index, standing, false, round)
       },
-      (error: Error) => {
-        if (vote.asked === asked) this.#failed(index, error, round)
+      (error: unknown) => {
+        if (vote.asked === asked) this.#failed(index, error as Error, round)
       },
     )
   }

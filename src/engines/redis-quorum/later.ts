@@ -6,7 +6,7 @@ export class Later<Item> {
   readonly #delay: number
   readonly #task: (item: Item) => void
   /** In the order in which they are due. */
-  #items: { readonly item: Item; readonly at: number }[] = []
+  readonly #items: { readonly item: Item; readonly at: number }[] = []
 
   /** @param delay milliseconds. @param task must not throw. */
   constructor(clock: Clock, delay: number, task: (item: Item) => void) {

@@ -46,8 +46,8 @@ export function poll<Answer, Outcome>(
           pending--
           weigh()
         },
-        (error: Error) => {
-          failures.push(error)
+        (error: unknown) => {
+          failures.push(error as Error)
           pending--
           weigh()
         },

@@ -95,8 +95,7 @@ export class QuorumEngine implements Engine {
 
   submit<O extends Operation>(operation: O): Promise<OutcomeOf<O>>
   submit(operation: Operation): Promise<unknown> {
-    if (!this.#listener)
-      return Promise.reject(new ClosedError('the box was closed', { engine: this.name }))
+    if (!this.#listener) return Promise.reject(new ClosedError('the box was closed', { engine: this.name }))
     switch (operation.type) {
       case 'enqueue':
         return this.#enqueue(operation)
