@@ -4,7 +4,7 @@
  */
 export interface GrantLog {
   /** Time and total of each entry, by turns, in a ring that grows as far as it is needed. */
-  entries: Float64Array
+  entries: number[]
   /** Where the oldest entry stands. */
   head: number
   /** How many entries there are. */
@@ -21,12 +21,12 @@ export interface GrantLog {
   lastAt: number
 }
 
-/** So small an array lives within its object. */
-const FEWEST_ENTRIES = 4
+/** As an array of doubles from the beginning. */
+const NO_ENTRIES: readonly number[] = [-Infinity, -Infinity, -Infinity, -Infinity]
 
 export function emptyLog(): GrantLog {
   return {
-    entries: new Float64Array(2 * FEWEST_ENTRIES),
+    entries: NO_ENTRIES.slice(),
     head: 0,
     length: 0,
     total: 0,
@@ -131,10 +131,8 @@ function dropOldest(log: GrantLog): void {
 
 function grow(log: GrantLog): void {
   const { entries, head } = log
-  const longer = new Float64Array(2 * entries.length)
-  longer.set(entries.subarray(2 * head))
-  longer.set(entries.subarray(0, 2 * head), entries.length - 2 * head)
-  log.entries = longer
+  const inOrder = [...entries.slice(2 * head), ...entries.slice(0, 2 * head)]
+  log.entries = inOrder.concat(inOrder)
   log.head = 0
 }
 

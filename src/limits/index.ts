@@ -1,7 +1,6 @@
 export { VirtualClock, type Clock, type Timer } from '../clock.js'
-export type { Explanation } from './gate.js'
 export type { AcquireOptions, LimiterOptions, LimitOptions } from './limit-options.js'
-export type { Limiter } from './limiter.js'
+export type { Explanation, Limiter } from './limiter.js'
 export { limiter, type LimiterCloseOptions, type LocalLimiter } from './local-limiter.js'
 export type { Permit } from './permit.js'
 export type { LimitReport } from './tally.js'

@@ -1,8 +1,8 @@
 import type { Clock, Timer } from '../clock.js'
 import { checkKey } from '../locks/claim.js'
-import type { Explanation, Gate } from './gate.js'
+import type { Gate } from './gate.js'
 import type { AcquireOptions } from './limit-options.js'
-import type { Limiter } from './limiter.js'
+import type { Explanation, Limiter } from './limiter.js'
 import type { Permit } from './permit.js'
 
 /** So many keys are looked at without a pause. */

@@ -6,6 +6,7 @@ import { DAY, EqualPeriods, ZoneDays } from './calendar-periods.js'
 import { CalendarWindow } from './calendar-window.js'
 import { SlidingWindow } from './sliding-window.js'
 import { SmoothWindow } from './smooth-window.js'
+import type { Rules } from './tally.js'
 import type { Window } from './window.js'
 
 /** So many permits in such a time. */
@@ -48,14 +49,6 @@ export interface AcquireOptions {
   priority?: number | undefined
 }
 
-/** The options of a limiter, checked: times in milliseconds. */
-export interface Definition {
-  readonly windows: readonly Window[]
-  readonly jitter: number
-  readonly concurrency: number
-  readonly queue: number
-}
-
 /** The options of a wait, checked. */
 export interface Terms {
   readonly wait: number
@@ -77,14 +70,13 @@ const WINDOWS = ['sliding', 'calendar', 'smooth']
 const NO_TERMS: Terms = { wait: Infinity, signal: undefined, priority: 0 }
 
 /** @throws InvalidArgumentError that names the option, what it got and what it takes. */
-export function definitionOf(options: LimiterOptions): Definition {
+export function rulesOf(options: LimiterOptions): Rules {
   const several = typeof options === 'object' && options !== null && 'limits' in options
   checkOptions(options, [...(several ? ['limits'] : LIMIT_NAMES), ...COMMON_NAMES])
   const { jitter, concurrency, queue } = options
   const guard = jitter === undefined ? 0 : milliseconds('jitter', jitter, JITTER_BOUNDS)
   return {
     windows: several ? windowsOf(options.limits, guard) : [windowOf(options, guard)],
-    jitter: guard,
     concurrency: concurrency === undefined ? Infinity : whole('concurrency', concurrency, 1, MOST_PERMITS),
     queue: queue === undefined ? Infinity : whole('queue', queue, 0, MOST_PERMITS),
   }

@@ -1,6 +1,21 @@
-import type { Explanation } from './gate.js'
 import type { AcquireOptions } from './limit-options.js'
 import type { Permit } from './permit.js'
+import type { LimitReport } from './tally.js'
+
+/** What a caller who asks now would meet. */
+export interface Explanation {
+  /** What it would wait for first. */
+  readonly waitsFor: 'nothing' | 'limit' | 'concurrency' | 'pause'
+  /** The limit that lets it wait the longest, one of `limits`; undefined when none does. */
+  readonly binding: LimitReport | undefined
+  /** How many callers stand before it. */
+  readonly place: number
+  /** Milliseconds until its turn, if nobody before it gives up. What is in use may be released sooner or later. */
+  readonly readyIn: number
+  /** How many permits are in use, where `concurrency` limits that. */
+  readonly running: number
+  readonly limits: readonly LimitReport[]
+}
 
 /** What every limiter can do that decides within the call. */
 export interface Limiter {

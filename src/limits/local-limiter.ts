@@ -2,20 +2,13 @@ import { systemClock, type Clock } from '../clock.js'
 import { milliseconds, type Duration } from '../duration.js'
 import { InvalidArgumentError, shown } from '../errors.js'
 import { checkOptions } from '../locks/lock-options.js'
-import { Gate, type Explanation } from './gate.js'
+import { Gate } from './gate.js'
 import { Keys } from './keys.js'
-import {
-  checkLimit,
-  definitionOf,
-  PER_BOUNDS,
-  type AcquireOptions,
-  type Definition,
-  type LimiterOptions,
-} from './limit-options.js'
-import type { Limiter } from './limiter.js'
+import { checkLimit, PER_BOUNDS, rulesOf, type AcquireOptions, type LimiterOptions } from './limit-options.js'
+import type { Explanation, Limiter } from './limiter.js'
 import type { Permit } from './permit.js'
-import { Tally, wallOf } from './tally.js'
-import type { Window } from './window.js'
+import type { Rules } from './tally.js'
+import { Times, wallOf } from './times.js'
 
 /** How a limiter is closed. */
 export interface LimiterCloseOptions {
@@ -30,22 +23,21 @@ export class LocalLimiter implements Limiter, AsyncDisposable {
   readonly #gate: Gate
   readonly #keys: Keys
   readonly #clock: Clock
-  #windows: readonly Window[]
+  readonly #rules: Rules
   #closed = false
 
-  /** Limiters come from `limiter`. */
-  constructor(definition: Definition, clock: Clock, readWall: () => number) {
+  /** Limiters come from `limiter`. @param readWall milliseconds since 1970. */
+  constructor(rules: Rules, clock: Clock, readWall: () => number) {
     this.#clock = clock
-    this.#windows = definition.windows
-    const gate = (key: string | undefined): Gate => {
-      const tally = new Tally({ ...definition, windows: this.#windows }, clock, readWall)
-      const made = new Gate(tally, clock, definition.queue, key)
-      if (this.#closed) made.shut()
-      return made
+    this.#rules = rules
+    const times = new Times(rules.windows, clock, readWall)
+    this.#gate = new Gate(rules, times, undefined)
+    const ofKey = (key: string): Gate => {
+      const gate = new Gate(rules, times, key)
+      if (this.#closed) gate.shut()
+      return gate
     }
-    this.#gate = gate(undefined)
-    const longest = Math.max(...definition.windows.map(({ per }) => per)) + definition.jitter
-    this.#keys = new Keys(gate, clock, longest)
+    this.#keys = new Keys(ofKey, clock, Math.max(...rules.windows.map(({ per }) => per)))
   }
 
   tryAcquire(n?: number): Permit | undefined {
@@ -86,13 +78,14 @@ export class LocalLimiter implements Limiter, AsyncDisposable {
   setLimit(limit: number, per?: Duration): void {
     const checked = checkLimit(limit)
     const length = per === undefined ? undefined : milliseconds('per', per, PER_BOUNDS)
-    const meant = this.#windows.filter(window => length === undefined || window.per === length)
+    const { windows } = this.#rules
+    const meant = windows.filter(window => length === undefined || window.per === length)
     if (meant.length !== 1) {
-      const there = this.#windows.map(window => `${window.limit} in ${window.per} ms`).join(', ')
+      const there = windows.map(window => `${window.limit} in ${window.per} ms`).join(', ')
       throw new InvalidArgumentError(`per takes which of these limits is meant: ${there}; not ${shown(per)}`)
     }
-    this.#windows = this.#windows.map(window => (window === meant[0] ? window.withLimit(checked) : window))
-    for (const gate of this.#gates()) gate.change(this.#windows)
+    this.#rules.windows = windows.map(window => (window === meant[0] ? window.withLimit(checked) : window))
+    for (const gate of this.#gates()) gate.limitsChanged()
   }
 
   /**
@@ -108,10 +101,10 @@ export class LocalLimiter implements Limiter, AsyncDisposable {
     this.#keys.close()
     const gates = [...this.#gates()]
     for (const gate of gates) gate.shut()
-    const clear = (): void => gates.forEach(gate => gate.clear())
-    if (drain === false) clear()
-    const timer = patience === Infinity ? undefined : this.#clock.after(patience, clear, true)
-    await Promise.all(gates.map(gate => gate.drained()))
+    const refuseAll = (): void => gates.forEach(gate => gate.refuseAll())
+    if (drain === false) refuseAll()
+    const timer = patience === Infinity ? undefined : this.#clock.after(patience, refuseAll, true)
+    await Promise.all(gates.map(gate => gate.end()))
     timer?.cancel()
   }
 
@@ -129,7 +122,7 @@ export class LocalLimiter implements Limiter, AsyncDisposable {
  * @throws InvalidArgumentError that names the option, what it got and what it takes.
  */
 export function limiter(options: LimiterOptions): LocalLimiter {
-  const definition = definitionOf(options)
+  const rules = rulesOf(options)
   const clock = options.clock ?? systemClock
-  return new LocalLimiter(definition, clock, wallOf(clock))
+  return new LocalLimiter(rules, clock, wallOf(clock))
 }

@@ -1,21 +1,22 @@
 /**
  * A clock that is read again and again and must not go back: a reading that is a little too early counts as the latest
- * one. A clock that was set back further is believed, and told.
+ * one. A clock that was set back further is believed.
  */
 export class SteadyClock {
   readonly #clock: { now(): number }
   readonly #tolerance: number
-  readonly #setBack: (now: number) => void
   #latest = -Infinity
+  #setBacks = 0
 
-  /**
-   * @param tolerance by how much a reading may be too early: milliseconds.
-   * @param setBack called with the time that is believed from now on.
-   */
-  constructor(clock: { now(): number }, tolerance: number, setBack: (now: number) => void) {
+  /** @param tolerance by how much a reading may be too early: milliseconds. */
+  constructor(clock: { now(): number }, tolerance: number) {
     this.#clock = clock
     this.#tolerance = tolerance
-    this.#setBack = setBack
+  }
+
+  /** How often it was set back. */
+  get setBacks(): number {
+    return this.#setBacks
   }
 
   now(): number {
@@ -25,8 +26,7 @@ export class SteadyClock {
 
   #tooEarly(reading: number): number {
     if (this.#latest - reading <= this.#tolerance) return this.#latest
-    this.#latest = reading
-    this.#setBack(reading)
-    return reading
+    this.#setBacks++
+    return (this.#latest = reading)
   }
 }

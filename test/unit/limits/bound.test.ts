@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { VirtualClock, type Clock, type Timer } from '../../../src/clock.js'
 import { limiter, type LimitOptions, type Permit } from '../../../src/limits/index.js'
-import { definitionOf, type LimiterOptions } from '../../../src/limits/limit-options.js'
+import { rulesOf, type LimiterOptions } from '../../../src/limits/limit-options.js'
 import { LocalLimiter } from '../../../src/limits/local-limiter.js'
 import { NaiveCount } from './naive-count.js'
 import { pass, settled } from './passing.js'
@@ -122,7 +122,7 @@ async function play(
 ): Promise<Played> {
   const clock = new VirtualClock(1e7)
   const uneasy = new UneasyClock(clock)
-  const tested = new LocalLimiter(definitionOf(options), uneasy, () => clock.now())
+  const tested = new LocalLimiter(rulesOf(options), uneasy, () => clock.now())
   const count = new NaiveCount()
   const wallCount = new NaiveCount()
   const violations: string[] = []
@@ -326,9 +326,8 @@ describe('with demand above the limit nothing is left unused', () => {
     const clock = new VirtualClock(500)
     const tested = limiter({ ...options, clock })
     const count = new NaiveCount()
-    let going = true
     const work = async (): Promise<void> => {
-      while (going) {
+      while (clock.now() < 30_500) {
         const permit = await tested.acquire(n)
         count.add(clock.now(), permit.n)
       }
@@ -342,7 +341,6 @@ describe('with demand above the limit nothing is left unused', () => {
       clock.freeze(Math.max(next - clock.now(), 0) + (random % 1200) / 1000)
       clock.advance(0)
     }
-    going = false
     await tested.close()
     await Promise.allSettled(all)
     return count

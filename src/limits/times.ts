@@ -1,0 +1,51 @@
+import { systemClock, type Clock } from '../clock.js'
+import { SteadyClock } from './steady-clock.js'
+import type { Window } from './window.js'
+
+/** The clocks that a limiter and all its keys live by. */
+export class Times {
+  /** For timers. */
+  readonly clock: Clock
+  readonly #readWall: () => number
+  readonly #steady: SteadyClock
+  readonly #steadyWall: SteadyClock | undefined
+
+  /** @param readWall milliseconds since 1970. */
+  constructor(windows: readonly Window[], clock: Clock, readWall: () => number) {
+    this.clock = clock
+    this.#readWall = readWall
+    const tolerance = Math.min(...windows.map(({ per }) => per))
+    this.#steady = new SteadyClock(clock, tolerance)
+    if (windows.some(({ wall }) => wall)) this.#steadyWall = new SteadyClock({ now: readWall }, tolerance)
+  }
+
+  /** Clock time, which goes back only when the clock was set back by more than the shortest window. */
+  now(): number {
+    return this.#steady.now()
+  }
+
+  /** The same of the wall clock, where a window needs it; else 0. */
+  wallNow(): number {
+    return this.#steadyWall ? this.#steadyWall.now() : 0
+  }
+
+  /** Whether a window needs the wall clock. */
+  get readsWall(): boolean {
+    return this.#steadyWall !== undefined
+  }
+
+  /** How often a clock was set back. */
+  get epoch(): number {
+    return this.#steadyWall ? this.#steady.setBacks + this.#steadyWall.setBacks : this.#steady.setBacks
+  }
+
+  /** The clock time at which the wall clock will say `wall`. */
+  fromWall(wall: number): number {
+    return this.now() + (wall - this.#readWall())
+  }
+}
+
+/** The wall clock that belongs to a clock: a virtual clock is its own. */
+export function wallOf(clock: Clock): () => number {
+  return clock === systemClock ? Date.now : () => clock.now()
+}
