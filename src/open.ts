@@ -1,25 +1,36 @@
 import { Box, type BoxOptions } from './box.js'
 import { systemClock } from './clock.js'
 import type { Engine } from './engines/engine.js'
+import type { GivenRedis } from './engines/redis/redis-options.js'
 import { InvalidArgumentError, shown } from './errors.js'
 
 /**
  * Opens a box on the engine that the URL names:
  * - `memory:` for this box alone, `memory:name` shared by all boxes of the thread that name it;
  * - `file:./dir` for all processes of this machine that open the same folder. `?durable=false` lets commits return
- *   before they are on the disk.
+ *   before they are on the disk;
+ * - `redis://user:password@host:6379/0` for all that reach the same Redis server; `rediss:` over TLS, `redis+unix:` at a
+ *   socket, `redis+sentinel://host,host/name?db=0` behind Sentinels, `redis+cluster://host,host` on a Cluster. The query
+ *   takes `prefix`, `minReplicas` and `layout`, as {@link GivenRedis} does.
  *
- * An engine's code is loaded only when a URL asks for it.
+ * Or on Redis over a client that is there already: `open({ redis: client, prefix: 'app:' })`.
+ *
+ * An engine's code is loaded only when it is asked for.
  * @throws InvalidArgumentError when the URL or an option is unfit; UnavailableError when the engine can't be reached or
  * a package that it needs is missing.
  */
-export async function open(url: string, options?: BoxOptions): Promise<Box> {
-  if (typeof url !== 'string')
-    throw new InvalidArgumentError(`open takes a URL like 'memory:', not ${shown(url)}`)
-  return Box.join(await engineFor(url), systemClock, options)
+export async function open(source: string | GivenRedis, options?: BoxOptions): Promise<Box> {
+  return Box.join(await engineFor(source), systemClock, options)
 }
 
-async function engineFor(url: string): Promise<Engine> {
+async function engineFor(source: string | GivenRedis): Promise<Engine> {
+  if (typeof source === 'object' && source !== null && 'redis' in source)
+    return (await import('./engines/redis/open.js')).openRedis(source)
+  if (typeof source !== 'string')
+    throw new InvalidArgumentError(
+      `open takes a URL like 'memory:' or { redis: client }, not ${shown(source)}`,
+    )
+  const url = source
   const scheme = /^([a-z][a-z0-9+-]*):/.exec(url)?.[1]
   switch (scheme) {
     case 'memory':
@@ -34,6 +45,9 @@ async function engineFor(url: string): Promise<Engine> {
     case 'redis+cluster':
     case 'rediss+cluster':
       return (await import('./engines/redis/open.js')).openRedis(url)
+    case 'redis-quorum':
+    case 'rediss-quorum':
+      return (await import('./engines/redis-quorum/open.js')).openRedisQuorum(url)
     default:
       throw new InvalidArgumentError(`open takes a URL with memory:, file: or redis:, not ${shown(url)}`)
   }

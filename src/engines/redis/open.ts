@@ -1,5 +1,5 @@
 import { systemClock } from '../../clock.js'
-import { InvalidArgumentError, shown } from '../../errors.js'
+import type { Engine } from '../engine.js'
 import { installedPackage, type ClientPackage } from './clients/client-package.js'
 import { DEFAULT_PATIENCE, type Address, type Connect } from './clients/connection.js'
 import { givenCluster, givenServer } from './clients/given-link.js'
@@ -7,31 +7,21 @@ import { ownCluster } from './clients/own-cluster.js'
 import { ownServer } from './clients/own-server.js'
 import { recognise } from './clients/recognise.js'
 import { connectToMaster } from './clients/sentinel.js'
-import { RedisEngine, type LinkMaker } from './redis-engine.js'
-import { redisOptions, type RedisOptions } from './redis-options.js'
+import { RedisEngine, type LinkMaker, type RedisEngineOptions } from './redis-engine.js'
+import { redisOptions, type GivenRedis } from './redis-options.js'
+import { SlotsEngine } from './slots-engine.js'
 import { parseRedisUrl, type RedisPlace } from './redis-url.js'
-
-/** A client that is there already, and how Redis is used over it. */
-export interface GivenRedis extends RedisOptions {
-  /**
-   * A `Redis` or `Cluster` of ioredis, or a client or cluster of node-redis. It is used for commands and stays the
-   * caller's; one connection like it is opened for messages.
-   */
-  readonly redis: object
-}
 
 /**
  * The engine of a Redis URL, or over a client that is given.
  * @throws InvalidArgumentError when the URL, the client or an option is unfit; UnavailableError when no client package
  * is installed
  */
-export async function openRedis(source: string | GivenRedis): Promise<RedisEngine> {
+export async function openRedis(source: string | GivenRedis): Promise<Engine> {
   if (typeof source === 'string') {
     const place = parseRedisUrl(source)
-    return new RedisEngine(linkTo(place, await installedPackage()), place.options, systemClock)
+    return engineOver(linkTo(place, await installedPackage()), place.options)
   }
-  if (typeof source !== 'object' || source === null)
-    throw new InvalidArgumentError(`a Redis engine takes a URL or { redis: client }, not ${shown(source)}`)
   const { redis, ...given } = source
   const options = redisOptions(given)
   const { client, kind } = recognise(redis)
@@ -41,7 +31,12 @@ export async function openRedis(source: string | GivenRedis): Promise<RedisEngin
     kind === 'server'
       ? givenServer(client, listener, systemClock, DEFAULT_PATIENCE)
       : givenCluster(client, listener, systemClock, DEFAULT_PATIENCE)
-  return new RedisEngine(makeLink, { ...options, prefix }, systemClock)
+  return engineOver(makeLink, { ...options, prefix })
+}
+
+function engineOver(makeLink: LinkMaker, options: RedisEngineOptions): Engine {
+  const engine = new RedisEngine(makeLink, options, systemClock)
+  return engine.cluster ? new SlotsEngine(engine) : engine
 }
 
 /** Makes links over connections of their own to what a URL means. */

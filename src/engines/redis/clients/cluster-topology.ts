@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../../../clock.js'
-import { slotOf, tagOf } from '../slot.js'
+import { slotOf } from '../slot.js'
 import { nodeName } from './node-address.js'
 import type { Reply } from './redis-link.js'
 
@@ -53,12 +53,6 @@ export class ClusterTopology {
   /** All masters that serve a slot. */
   get masters(): readonly string[] {
     return [...new Set([...this.#owners, ...this.#moved.values()])].filter(owner => owner !== undefined)
-  }
-
-  /** A key whose slot this node serves; any key, when it serves none. */
-  someKeyOf(node: string): string {
-    const moved = [...this.#moved].find(([, owner]) => owner === node)?.[0]
-    return tagOf(moved ?? Math.max(this.#owners.indexOf(node), 0))
   }
 
   /** Takes in that a node has sent a command for this slot to another one. @returns how that is reached */

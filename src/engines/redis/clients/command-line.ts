@@ -2,7 +2,7 @@ import type { Reply } from './redis-link.js'
 
 /** Where the commands for one server go. */
 export interface CommandLine {
-  /** How often a connection was made anew. */
+  /** How often a connection was made; 0 before the first one is ready. */
   readonly epoch: number
   /** @throws UnavailableError when the server can't be reached or refuses */
   connect(): Promise<void>

@@ -14,7 +14,7 @@ export interface GivenServer {
   /** What the client puts before every key of its own accord, but not before those that are sent through here. */
   readonly keyPrefix: string
   readonly standing: Standing
-  /** Rises with each connection of the client. */
+  /** Rises with each connection of the client; 0 before the first one is ready. */
   readonly epoch: number
   /** Connects a client that is asleep. */
   wake(): void
@@ -35,8 +35,6 @@ export interface GivenCluster {
   nodes(): readonly string[]
   /** The client's connection to a node; undefined when it has none. */
   server(node: string): GivenServer | undefined
-  /** Makes the client find or connect a node that has this key. */
-  seek(node: string, key: string): Promise<void>
   /** How a node is reached from here, by how the cluster calls it. */
   rename(node: string): string
   /** Makes one more connection to a node, like those of the client. */

@@ -44,7 +44,6 @@ export interface IoredisCluster {
   }
   connect(): Promise<void>
   nodes(role: 'all' | 'master'): readonly IoredisServer[]
-  refreshSlotsCache(done: () => void): void
 }
 
 /** What has been said of the state of a client of ioredis, in our words. */
@@ -79,7 +78,10 @@ export class GivenIoredis implements GivenServer {
   }
 
   get epoch(): number {
-    return this.#client.connectionEpoch
+    const { connectionEpoch, status } = this.#client
+    // It counts tries, and the first one is no connection yet.
+    const isFirstTry = connectionEpoch === 1 && (status === 'connecting' || status === 'connect')
+    return isFirstTry ? 0 : connectionEpoch
   }
 
   wake(): void {
@@ -150,12 +152,6 @@ export class GivenIoredisCluster implements GivenCluster {
     const server = new GivenIoredis(client)
     this.#servers.set(client, server)
     return server
-  }
-
-  async seek(node: string): Promise<void> {
-    const server = this.server(node)
-    if (server !== undefined) server.wake()
-    else await new Promise<void>(resolve => this.#cluster.refreshSlotsCache(() => resolve()))
   }
 
   rename(node: string): string {

@@ -13,10 +13,7 @@ const LOOK = 10
 /** What a line over a client of the caller's is made of. */
 export interface GivenLineParts {
   readonly name: string
-  /** The client; undefined while there is none. */
-  readonly find: () => GivenServer | undefined
-  /** Sees to it that there will be one. */
-  readonly seek: () => Promise<void>
+  readonly client: GivenServer
   readonly clock: Clock
   readonly patience: Patience
 }
@@ -29,7 +26,6 @@ export interface GivenLineParts {
 export class GivenLine implements CommandLine {
   readonly #parts: GivenLineParts
   readonly #inFlight: InFlight
-  #isSeeking = false
 
   constructor(parts: GivenLineParts) {
     const { name, patience } = parts
@@ -42,16 +38,12 @@ export class GivenLine implements CommandLine {
   }
 
   get epoch(): number {
-    return this.#parts.find()?.epoch ?? 0
+    return this.#parts.client.epoch
   }
 
   async connect(): Promise<void> {
-    const { find, name } = this.#parts
-    await untilReady(
-      () => find()?.standing ?? 'asleep',
-      () => void this.#seek(),
-      this.#parts,
-    )
+    const { client, name } = this.#parts
+    await untilReady(client, this.#parts)
     try {
       await this.send(['PING'])
     } catch (error) {
@@ -60,19 +52,10 @@ export class GivenLine implements CommandLine {
   }
 
   send(...commands: readonly (readonly string[])[]): Promise<Reply> {
-    const { find, name } = this.#parts
-    const client = find()
-    if (client?.standing !== 'ready')
-      return Promise.reject(unreachable(name, new Error(`the given client is ${describe(client?.standing)}`)))
+    const { client, name } = this.#parts
+    if (client.standing !== 'ready') return Promise.reject(notReady(name, client.standing))
     for (const command of commands.slice(0, -1)) client.send(command).catch(() => undefined)
     return this.#inFlight.follow(client.send(commands.at(-1)!), error => sentInVain(name, error))
-  }
-
-  async #seek(): Promise<void> {
-    if (this.#isSeeking) return
-    this.#isSeeking = true
-    await this.#parts.seek().catch(() => undefined)
-    this.#isSeeking = false
   }
 
   close(): void {
@@ -85,19 +68,18 @@ export class GivenLine implements CommandLine {
  * @throws UnavailableError when it is closed, or not ready in time
  */
 export async function untilReady(
-  standing: () => Standing,
-  wake: () => void,
+  client: { readonly standing: Standing; wake(): void },
   { clock, name, patience }: { name: string; clock: Clock; patience: Patience },
 ): Promise<void> {
   const deadline = clock.now() + patience.connect
-  for (let now = standing(); now !== 'ready'; now = standing()) {
-    if (now === 'asleep') wake()
-    if (now === 'closed' || clock.now() > deadline)
-      throw unreachable(name, new Error(`the given client is ${describe(now)}`))
+  for (let { standing } = client; standing !== 'ready'; standing = client.standing) {
+    if (standing === 'asleep') client.wake()
+    if (standing === 'closed' || clock.now() > deadline) throw notReady(name, standing)
     await new Promise<void>(resolve => clock.after(LOOK, resolve, true))
   }
 }
 
-function describe(standing: Standing | undefined): string {
-  return standing === 'closed' ? 'not connected: connect it first' : 'connecting'
+function notReady(name: string, standing: Standing): UnavailableError {
+  const how = standing === 'closed' ? 'not connected: connect it first' : 'connecting'
+  return unreachable(name, new Error(`the given client is ${how}`))
 }

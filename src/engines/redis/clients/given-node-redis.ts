@@ -42,8 +42,6 @@ export interface NodeRedisCluster {
   readonly nodeByAddress: ReadonlyMap<string, Node>
   /** Since version 6. */
   readonly _keyPrefix?: string
-  nodeClient(node: Node): Promise<NodeRedisServer>
-  sendCommand(firstKey: string, isReadonly: boolean, args: readonly string[]): Promise<unknown>
 }
 
 /** A client of node-redis. */
@@ -134,13 +132,6 @@ export class GivenNodeRedisCluster implements GivenCluster {
     const server = new GivenNodeRedis(client)
     this.#servers.set(client, server)
     return server
-  }
-
-  async seek(node: string, key: string): Promise<void> {
-    const known = this.#cluster.nodeByAddress.get(node)
-    // Any command for a key that has moved makes the client look at the cluster anew.
-    if (known === undefined) await this.#cluster.sendCommand(key, false, ['EXISTS', key])
-    else await this.#cluster.nodeClient(known)
   }
 
   rename(node: string): string {

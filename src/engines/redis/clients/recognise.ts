@@ -26,7 +26,7 @@ export function recognise(client: unknown): Given {
   if (typeof client === 'object' && client !== null) {
     const has = (...methods: string[]): boolean =>
       methods.every(name => typeof Reflect.get(client, name) === 'function')
-    if (has('nodes', 'refreshSlotsCache'))
+    if (has('nodes', 'call', 'sendCommand'))
       return { kind: 'cluster', client: new GivenIoredisCluster(client as IoredisCluster) }
     if (has('nodeClient', 'sendCommand'))
       return { kind: 'cluster', client: new GivenNodeRedisCluster(client as unknown as NodeRedisCluster) }

@@ -1,0 +1,154 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { systemClock } from '../../src/clock.js'
+import { DEFAULT_PATIENCE, type Address, type Patience } from '../../src/engines/redis/clients/connection.js'
+import { givenCluster } from '../../src/engines/redis/clients/given-link.js'
+import { ownCluster } from '../../src/engines/redis/clients/own-cluster.js'
+import { recognise } from '../../src/engines/redis/clients/recognise.js'
+import type { RedisLink } from '../../src/engines/redis/clients/redis-link.js'
+import { clientPackages } from '../redis/client-packages.js'
+import { Heard } from '../redis/heard.js'
+import { startRedisCluster, type RedisCluster } from '../servers/redis-cluster.js'
+import { until } from '../servers/until.js'
+
+const NOBODY = { username: undefined, password: undefined, database: 0 }
+const PATIENCE: Patience = { ...DEFAULT_PATIENCE, connect: 2000, answer: 1000, heartbeat: 200 }
+
+type Open = (cluster: RedisCluster, heard: Heard) => Promise<{ link: RedisLink; end: () => void }>
+
+const ways: [string, Open][] = clientPackages.flatMap(({ name, connectWith, cluster: clusterClient }) => [
+  [
+    `${name}, own connections`,
+    async (cluster, listener) => {
+      const link = ownCluster({
+        name: cluster.url,
+        seeds: [{ host: '127.0.0.1', port: cluster.masters[1]!.port, tls: false }],
+        connect: (address: Address) => connectWith(address, NOBODY),
+        listener,
+        clock: systemClock,
+        patience: PATIENCE,
+      })
+      await link.connect()
+      return { link, end: () => {} }
+    },
+  ],
+  [
+    `${name}, a given client`,
+    async (cluster, listener) => {
+      const given = await clusterClient(cluster.masters.map(({ host, port }) => ({ host, port })))
+      const recognised = recognise(given.client)
+      if (recognised.kind !== 'cluster') throw new Error('a cluster was taken for a client')
+      const link = givenCluster(recognised.client, listener, systemClock, PATIENCE)
+      await link.connect()
+      return { link, end: given.close }
+    },
+  ],
+])
+
+/** Keys, and channels, of which each master has at least one. */
+const NAMES = Array.from({ length: 12 }, (_, index) => `name ${index}`)
+
+describe.each(ways)('a cluster over %s', (_, open) => {
+  let cluster: RedisCluster
+  let heard: Heard
+  let link: RedisLink
+  let end: () => void
+
+  beforeAll(async () => {
+    cluster = await startRedisCluster()
+    heard = new Heard()
+    ;({ link, end } = await open(cluster, heard))
+  })
+  afterAll(async () => {
+    await link.close()
+    end()
+    await cluster.kill()
+  })
+
+  test('commands go to the master of their key, messages come from all', async () => {
+    for (const name of NAMES) expect(await link.command(name, ['SET', name, `ü ${name}`])).toBe('OK')
+    for (const name of NAMES) expect(await link.command(name, ['GET', name])).toBe(`ü ${name}`)
+    const masters = await link.masters()
+    const found = await Promise.all(masters.map(send => send(['DBSIZE'])))
+    expect(found).toHaveLength(3)
+    expect(found.every(size => (size as number) > 0)).toBe(true)
+    expect(found.reduce<number>((sum, size) => sum + (size as number), 0)).toBe(NAMES.length)
+    await Promise.all(NAMES.map(name => link.subscribe(name)))
+    for (const name of NAMES) await link.command(name, ['SPUBLISH', name, 'ö'])
+    await until(() => heard.messages.length === NAMES.length)
+    expect(heard.messages.sort()).toEqual(NAMES.map(name => `${name}: ö`).sort())
+    expect(heard.resubscriptions).toBe(0)
+  })
+
+  test('a slot is moved while commands for it come, and its channel is heard at its new place', async () => {
+    const key = '{moving}'
+    await link.command(key, ['SET', `${key}a`, '1'])
+    await link.subscribe(`${key}channel`)
+    const slot = await cluster.slotOf(key)
+    const from = await cluster.masterOf(key)
+    const to = cluster.masters.find(master => master !== from)!
+    await cluster.beginMoving(slot, from, to)
+    // A key that is not there yet is asked for at the new place, and made there.
+    expect(await link.command(key, ['SET', `${key}b`, '2'])).toBe('OK')
+    expect(await link.command(key, ['GET', `${key}a`])).toBe('1')
+    // Of two keys one is here and one is there: to be tried again until both have arrived.
+    const both = link.command(key, ['MGET', `${key}a`, `${key}b`])
+    const counts = Array.from({ length: 20 }, () => link.command(key, ['INCR', `${key}count`]))
+    await cluster.finishMoving(slot, from, to)
+    expect(await both).toEqual(['1', '2'])
+    expect(await Promise.all(counts)).toEqual(counts.map((_, index) => index + 1))
+    expect(await link.command(key, ['INCR', `${key}count`])).toBe(counts.length + 1)
+    await until(() => heard.resubscriptions > 0)
+    heard.messages.length = 0
+    await until(async () => (await to.command('SPUBLISH', `${key}channel`, 'here')) === 1)
+    await until(() => heard.messages.includes(`${key}channel: here`))
+  })
+
+  test('a master that is restarted is found again', async () => {
+    const name = NAMES[0]!
+    const master = await cluster.masterOf(name)
+    const masters = await Promise.all(NAMES.map(each => cluster.masterOf(each)))
+    const other = NAMES[masters.findIndex(each => each !== master)]!
+    const before = heard.resubscriptions
+    await master.kill()
+    const failure = await link.command(name, ['GET', name]).catch((error: unknown) => error)
+    expect(failure).toMatchObject({ code: expect.stringMatching(/^(UNAVAILABLE|INDETERMINATE)$/) })
+    expect(await link.command(other, ['GET', other])).toBe(`ü ${other}`)
+    await master.start()
+    await until(async () => (await link.command(name, ['SET', name, '1']).catch(() => '')) === 'OK')
+    await until(() => heard.resubscriptions > before)
+    heard.messages.length = 0
+    await until(async () => (await link.command(name, ['SPUBLISH', name, 'back']).catch(() => 0)) === 1)
+    await until(() => heard.messages.includes(`${name}: back`))
+  })
+})
+
+describe('a cluster with replicas', () => {
+  let cluster: RedisCluster
+  beforeAll(async () => {
+    cluster = await startRedisCluster({ replicated: true })
+  })
+  afterAll(() => cluster.kill())
+
+  test.each(ways)('a master dies and its replica takes over: %s', async (_, open) => {
+    const heard = new Heard()
+    const { link, end } = await open(cluster, heard)
+    const name = NAMES[0]!
+    await link.command(name, ['SET', name, '0'])
+    await link.subscribe(name)
+    const master = await cluster.masterOf(name)
+    const replica = await cluster.replicaOf(master)
+    await until(async () => (await replica.command('DBSIZE')) === (await master.command('DBSIZE')))
+    await master.kill()
+    await replica.command('CLUSTER', 'FAILOVER', 'TAKEOVER')
+    await until(async () => (await link.command(name, ['INCR', name]).catch(() => 0)) === 1)
+    await until(() => heard.resubscriptions > 0)
+    await until(async () => (await replica.command('SPUBLISH', name, 'new master')) === 1)
+    await until(() => heard.messages.includes(`${name}: new master`))
+    await link.close()
+    end()
+    await master.start()
+    await until(async () =>
+      /role:slave[^]*master_link_status:up/.test(String(await master.command('INFO', 'replication'))),
+    )
+  })
+})
