@@ -42,22 +42,25 @@ function part(place: Place, kind: Kind, name: string, manner: Manner = {}): Part
   }
 }
 
+/** Starts clients that want one lock; they end with the test. */
+export async function start(
+  place: Place,
+  name: string,
+  ...clients: readonly (readonly [Kind, Manner?])[]
+): Promise<Client[]> {
+  return Promise.all(
+    clients.map(async ([kind, manner]) => {
+      const client = await Client.start(kind, part(place, kind, name, manner))
+      onTestFinished(() => client[Symbol.asyncDispose]())
+      return client
+    }),
+  )
+}
+
 /** Tests of Signalbox and another kind of client that want the same lock one after the other. */
 export function meetings(place: () => Place, kind: Kind): void {
-  /** Starts clients with one lock; they end with the test. */
-  async function start(...clients: readonly (readonly [Kind, Manner?])[]): Promise<Client[]> {
-    const name: string = randomUUID()
-    return Promise.all(
-      clients.map(async ([each, manner]) => {
-        const client = await Client.start(each, part(place(), each, name, manner))
-        onTestFinished(() => client[Symbol.asyncDispose]())
-        return client
-      }),
-    )
-  }
-
   test('whoever holds it keeps the other out, and the other comes in afterwards', async () => {
-    const [ours, theirs] = (await start([signalbox], [kind])) as [Client, Client]
+    const [ours, theirs] = (await start(place(), randomUUID(), [signalbox], [kind])) as [Client, Client]
     expect(await ours.acquire(PATIENT)).toBe(true)
     expect(await theirs.acquire(IMPATIENT)).toBe(false)
     const theirTurn = theirs.acquire(PATIENT)
@@ -72,7 +75,7 @@ export function meetings(place: () => Place, kind: Kind): void {
 
   test('who was too slow does not give back what the other has by then', async () => {
     const short = { lease: SHORT_LEASE, renew: false }
-    const clients = await start([signalbox], [kind], [signalbox, short], [kind, short])
+    const clients = await start(place(), randomUUID(), [signalbox], [kind], [signalbox, short], [kind, short])
     const [ours, theirs, ourSlow, theirSlow] = clients as [Client, Client, Client, Client]
     expect(await ourSlow.acquire(PATIENT)).toBe(true)
     expect(await theirs.acquire(PATIENT)).toBe(true)

@@ -72,7 +72,7 @@ export class CallArguments {
         return this.#claims(claims)
       case 'serve':
         args.push(String(operation.keys.length))
-        for (const key of operation.keys) args.push(this.#index(this.#names.held(key)), key)
+        for (const key of operation.keys) args.push(this.#held(key), key)
         return
       case 'inspect':
         return
@@ -124,7 +124,7 @@ export class CallArguments {
   #claims(claims: readonly Claim[]): void {
     this.args.push(String(claims.length))
     for (const claim of claims) {
-      this.args.push(this.#index(this.#names.held(claim.key)), claim.key, claim.mode)
+      this.args.push(this.#held(claim.key), claim.key, claim.mode)
       if (claim.mode === 'permits') this.args.push(String(claim.permits), String(claim.max))
     }
   }
@@ -135,6 +135,13 @@ export class CallArguments {
     for (const key of what.keys) this.args.push(this.#index(this.#names.value(key)))
     this.args.push(String(what.ids.length))
     for (const { key, id } of what.ids) this.args.push(this.#index(this.#names.ids(key)), id)
+  }
+
+  /** The index of a held key; what the script may read beside it is among the keys, too. */
+  #held(key: string): string {
+    const index = this.#index(this.#names.held(key))
+    this.keys.push(...this.#names.beside(key))
+    return index
   }
 
   /** The index, from 1, under which the script finds the key. */

@@ -12,25 +12,34 @@ export interface Group {
 
 /** The layout's number stands in every name, so that another layout never takes these for its own. */
 const LAYOUT = 'signalbox:1:'
+const NOTHING: readonly string[] = []
 
 /** The names of everything in Redis that belongs to a key prefix. */
 export class Names {
   readonly #prefix: string
   readonly #cluster: boolean
+  readonly #beside: (name: string) => readonly string[]
   readonly #groups = new Map<string, Group>()
 
   /**
    * @param prefix comes before every name.
    * @param cluster whether names must tell by their hash tag in which slot they are.
+   * @param beside the names of the keys that may be read when the held key of this name is freed.
    */
-  constructor(prefix: string, cluster: boolean) {
+  constructor(prefix: string, cluster: boolean, beside: (name: string) => readonly string[] = () => NOTHING) {
     this.#prefix = prefix
     this.#cluster = cluster
+    this.#beside = beside
   }
 
   /** The key that is there while the lock is held. */
   held(key: string): string {
     return this.#prefix + key
+  }
+
+  /** The keys of others that may be read when the lock is freed. */
+  beside(key: string): readonly string[] {
+    return this.#beside(this.held(key))
   }
 
   /** The lock key of such a name, or undefined when it is none of ours. */

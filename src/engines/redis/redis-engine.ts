@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import type { Clock } from '../../clock.js'
 import { ClosedError, IndeterminateError, SignalboxError, UnavailableError } from '../../errors.js'
 import type { Guarantees } from '../../guarantees.js'
@@ -25,10 +24,11 @@ import {
   type ScriptReport,
 } from './call.js'
 import { RedisReplyError, type LinkListener, type RedisLink, type Reply } from './clients/redis-link.js'
+import { FreedChannels } from './freed-channels.js'
 import { redisGuarantees } from './guarantees.js'
 import { HeldText, heldText, memberText, sessionOf, whoIs } from './held-text.js'
+import { HELD_LAYOUTS, type HeldLayout } from './held-layout.js'
 import { Names, type Group } from './names.js'
-import { tableScript } from './table-script.js'
 
 /** A request as `inspect` shows it, with what tells it from all others. */
 export interface IdentifiedReport extends RequestReport {
@@ -43,6 +43,8 @@ export interface RedisEngineOptions {
   readonly prefix: string
   /** So many replicas must have a grant or a commit before it counts; 0 for none. */
   readonly minReplicas: number
+  /** What held keys look like. */
+  readonly layout: keyof typeof HELD_LAYOUTS
 }
 
 /** Makes the connection of an engine to its server or servers. */
@@ -57,9 +59,6 @@ const LEAST_SWEPT = 1024
 /** How long replicas may take to have what they must: milliseconds. */
 const REPLICA_PATIENCE = 1000
 const SCAN_COUNT = '1000'
-
-const SCRIPT = tableScript()
-const SHA = createHash('sha1').update(SCRIPT).digest('hex')
 
 /** A request of this session: the engine is told its claims once and has to name their keys in every call. */
 interface OwnRequest {
@@ -95,12 +94,14 @@ export class RedisEngine implements Engine {
   readonly #link: RedisLink
   readonly #clock: Clock
   readonly #options: RedisEngineOptions
+  readonly #layout: HeldLayout
   readonly #names: Names
   readonly #lanes = new Map<string, Lane>()
   readonly #own = new Map<string, OwnRequest>()
   #sweepAt = LEAST_SWEPT
   /** The channels that wake-ups come on, with when they began, or begin, to be heard. */
   readonly #channels = new Map<string, Promise<void>>()
+  readonly #freed: FreedChannels
   #member: Member | undefined
   #memberText = ''
   #listener: Listener | undefined
@@ -112,9 +113,11 @@ export class RedisEngine implements Engine {
       message: (channel, text) => this.#heard(channel, text),
       resubscribed: () => this.#lookAtAll(),
     })
+    this.#freed = new FreedChannels(this.#link)
     this.#options = options
     this.#clock = clock
-    this.#names = new Names(options.prefix, this.#link.cluster)
+    this.#layout = HELD_LAYOUTS[options.layout]
+    this.#names = new Names(options.prefix, this.#link.cluster, this.#layout.beside)
     this.name = this.#link.name
     this.guarantees = redisGuarantees(this.#link.cluster)
   }
@@ -228,7 +231,7 @@ export class RedisEngine implements Engine {
     this.#own.set(id, request)
     if (this.#own.size < this.#sweepAt) return
     const now = this.#clock.now()
-    for (const [other, { until }] of this.#own) if (until < now) this.#own.delete(other)
+    for (const [other, { until }] of this.#own) if (until < now) this.#forget(other)
     this.#sweepAt = Math.max(LEAST_SWEPT, 2 * this.#own.size)
   }
 
@@ -350,12 +353,12 @@ export class RedisEngine implements Engine {
   async #evaluate(group: Group, { keys, args }: CallArguments): Promise<Reply> {
     const rest = [String(keys.length), ...keys, ...args]
     try {
-      return await this.#link.command(group.numbers, ['EVALSHA', SHA, ...rest])
+      return await this.#link.command(group.numbers, ['EVALSHA', this.#layout.sha, ...rest])
     } catch (error) {
       if (!(error instanceof RedisReplyError) || error.code !== 'NOSCRIPT') throw error
     }
     // Calls that were under way with this one come back the same way, in their order; later ones wait for them.
-    const evaluated = this.#link.command(group.numbers, ['EVAL', SCRIPT, ...rest])
+    const evaluated = this.#link.command(group.numbers, ['EVAL', this.#layout.script, ...rest])
     const loaded = evaluated.then(
       () => undefined,
       () => undefined,
@@ -394,7 +397,7 @@ export class RedisEngine implements Engine {
       case 'pass': {
         const standing = outcome as Standing
         const kept = standing.state === 'held' && standing.id === operation.id
-        this.#own.delete(kept ? operation.next : operation.id)
+        this.#forget(kept ? operation.next : operation.id)
         if (!kept) this.#stands(group, operation.next, standing)
         else this.#own.get(operation.id)!.lease = operation.lease
         break
@@ -410,11 +413,11 @@ export class RedisEngine implements Engine {
         break
       case 'cancel':
       case 'release':
-        this.#own.delete(operation.id)
+        this.#forget(operation.id)
         break
       case 'commit':
         if (operation.guard && operation.release && (outcome as { state: string }).state === 'committed') {
-          this.#own.delete(operation.guard.id)
+          this.#forget(operation.guard.id)
         }
         break
       default:
@@ -423,11 +426,30 @@ export class RedisEngine implements Engine {
   }
 
   #stands(group: Group, id: string, standing: Standing): void {
-    if (standing.state !== 'held' && standing.state !== 'queued') return void this.#own.delete(id)
+    if (standing.state !== 'held' && standing.state !== 'queued') return this.#forget(id)
     const own = this.#own.get(id)
     if (!own) return
     own.waiting = standing.state === 'queued'
     if (own.waiting) void this.#listen(group)
+    else this.#hearFreed(id, own, false)
+  }
+
+  #forget(id: string): void {
+    const own = this.#own.get(id)
+    if (!own) return
+    this.#own.delete(id)
+    this.#hearFreed(id, own, false)
+  }
+
+  /** Hears, or hears no longer, foreign clients tell that what this request waits for is free. */
+  #hearFreed(id: string, { claims }: OwnRequest, wanted: boolean): void {
+    const { freed } = this.#layout
+    if (!freed) return
+    for (const { key } of claims) {
+      const channel = freed(this.#names.held(key))
+      if (wanted) this.#freed.add(channel, id)
+      else this.#freed.remove(channel, id)
+    }
   }
 
   /** Hears wake-ups from now on. Those that came before are made good by a look at every request that waits. */
@@ -448,8 +470,10 @@ export class RedisEngine implements Engine {
 
   #heard(channel: string, text: string): void {
     if (!this.#member) return
-    if (this.#channels.has(channel)) this.#hint(text)
-    else this.#listener?.changed(this.#names.keyOfValue(channel))
+    if (this.#channels.has(channel)) return this.#hint(text)
+    const freed = this.#freed.waiting(channel)
+    if (!freed) return this.#listener?.changed(this.#names.keyOfValue(channel))
+    for (const id of freed) this.#listener?.wake(id)
   }
 
   #hint(text: string): void {
@@ -464,6 +488,11 @@ export class RedisEngine implements Engine {
         return this.#listener?.wanted(about)
       case 'reserved':
         return this.#listener?.reserved(about)
+      case 'foreign': {
+        const own = this.#own.get(about)
+        if (own) this.#hearFreed(about, own, true)
+        return
+      }
       default:
     }
   }
@@ -514,10 +543,10 @@ export class RedisEngine implements Engine {
     const found: HeldKey[] = []
     const [seconds, micros] = (await this.#link.command('', ['TIME'])) as readonly string[]
     const now = Number(seconds) * 1000 + Number(micros) / 1000
-    for (const name of await this.#scan(this.#names.heldPattern(start), 'string')) {
+    for (const name of await this.#scan(this.#names.heldPattern(start), this.#layout.type)) {
       const key = this.#names.keyOfHeld(name)
       if (key === undefined) continue
-      const text = await this.#link.command(name, ['GET', name])
+      const text = await this.#link.command(name, this.#layout.reading(name))
       const held = typeof text === 'string' ? HeldText.of(text) : undefined
       if (!held) continue
       const left = Number(await this.#link.command(name, ['PTTL', name]))
@@ -542,7 +571,7 @@ export class RedisEngine implements Engine {
 
   async #free({ key, number }: Free): Promise<boolean> {
     const name = this.#names.held(key)
-    const text = await this.#link.command(name, ['GET', name])
+    const text = await this.#link.command(name, this.#layout.reading(name))
     const held = typeof text === 'string' ? HeldText.of(text) : undefined
     const group = this.#names.group(key)
     if (held) {
@@ -623,7 +652,7 @@ export class RedisEngine implements Engine {
             .join(', ')
         : undefined
     const reason = message.startsWith('WRONGTYPE')
-      ? 'another program keeps something else than a string there'
+      ? `another program keeps something else than ${this.#layout.noun} there`
       : message
     return new UnavailableError(`${operation.type} was refused by ${this.name}: ${reason}`, {
       engine: this.name,

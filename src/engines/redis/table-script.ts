@@ -398,7 +398,7 @@ end
 
 local function standing(request, patience)
   if request.phase == 'held' then return request.number end
-  local nearest = math.huge
+  local nearest, foreign = math.huge, false
   for _, claim in ipairs(request.claims) do
     local ahead, queued = 0, false
     for other in queue(claim.key) do
@@ -406,10 +406,8 @@ local function standing(request, patience)
       if ahead > 0 and other.phase == 'waiting' then queued = true end
       ahead = ahead + 1
       if queued then break end
-      local remaining = other.expires - now
-      -- Foreign holders tell nobody when they are done; who stands first behind one looks more often.
-      if begins(other.id, FOREIGN) then remaining = math.min(remaining, FOREIGN_LOOK) end
-      nearest = math.min(nearest, remaining)
+      nearest = math.min(nearest, other.expires - now)
+      if begins(other.id, FOREIGN) then foreign = true end
     end
   end
   local first = request.claims[1]
@@ -417,6 +415,11 @@ local function standing(request, patience)
   local again = 0
   if request.phase ~= 'reserved' then
     again = math.max(0, math.min(nearest + before * LOOK_STAGGER, patience.hear))
+    if foreign then
+      -- Foreign holders tell none of us when they are done; who stands first behind one looks more often.
+      again = math.min(again, FOREIGN_LOOK)
+      hints[#hints + 1] = 'foreign ' .. request.id
+    end
   end
   return { 'queued', before, math.ceil(again) }
 end

@@ -1,0 +1,50 @@
+/**
+ * Held keys in the form of Redisson's RLock, so that its clients and we exclude and wake each other. Part of the script.
+ *
+ * A lock there is a hash with one field, `<client>:<thread>`, that counts how often that thread has it; a field of another
+ * client keeps all others out, whatever it is called. Ours has one like it, named by the request, and beside it the text
+ * that a plain string would have. Who waits there subscribes to a channel of the lock, and those of RFairLock each to one
+ * of their own; they stand in a list, and a sorted set has the times, by their clocks, until which they count.
+ */
+export const heldHashes = String.raw`
+local TEXT, UNLOCKED = 'signalbox', '0'
+
+-- Redisson's name for what belongs to a lock; what it does about braces keeps them in one slot.
+local function beside(what, key)
+  return what .. ':' .. (key:find('{', 1, true) and key or '{' .. key .. '}')
+end
+
+local function seen(key)
+  local text = must(try('HGET', key, TEXT))
+  return text or call('EXISTS', key) == 1 and FOREIGN
+end
+local function left(key) return call('PTTL', key) end
+local function put(key, text, lease)
+  local id = told(text)
+  if id then
+    local session, count = id:match('^(.*)%.(.*)$')
+    must(try('HSET', key, TEXT, text, session .. ':' .. (tonumber(count, 36) or count), 1))
+  else
+    -- What several hold is nobody's.
+    must(try('HSET', key, TEXT, text))
+    for _, field in ipairs(call('HKEYS', key)) do
+      if field ~= TEXT then call('HDEL', key, field) end
+    end
+  end
+  call('PEXPIRE', key, lease)
+end
+local function expire(key, lease) call('PEXPIRE', key, lease) end
+
+-- Wakes those who wait there, as an unlock of RLock and one of RFairLock do together.
+local function clear(key)
+  call('DEL', key)
+  local channel = beside('redisson_lock__channel', key)
+  call(PUBLISH, channel, UNLOCKED)
+  local waiters = try('LRANGE', beside('redisson_lock_queue', key), 0, 15)
+  for _, waiter in ipairs(waiters) do
+    call(PUBLISH, channel .. ':' .. waiter, UNLOCKED)
+    -- One whose time is over may be dead; whoever comes after it takes it out of the list.
+    local time = try('ZSCORE', beside('redisson_lock_timeout', key), waiter)
+    if type(time) ~= 'string' or tonumber(time) > now then break end
+  end
+end`
