@@ -1,0 +1,265 @@
+import { Redis } from 'ioredis'
+import { describe, expect, test } from 'vitest'
+import type { SignalboxError } from '../../src/errors.js'
+import { open } from '../../src/open.js'
+import { pause, queued, soFar, timed, until } from '../contract/time.js'
+import { RedisPlace, through } from '../redis/place.js'
+import type { Proxy } from '../servers/proxy.js'
+
+/** A box behind a network, which has been used, so that the script is known to the server; and one beside it. */
+async function start() {
+  const here = await RedisPlace.start()
+  const network = await here.network()
+  const box = await here.box(through(network))
+  const other = await here.box()
+  for (const each of [box, other]) await each.mutex('practice').run(() => undefined)
+  return { here, network, box, other, [Symbol.asyncDispose]: () => here[Symbol.asyncDispose]() }
+}
+
+/** Milliseconds until a held key expires on the server; negative when it is not there. */
+async function left(here: RedisPlace, key: string): Promise<number> {
+  return Number(await here.server.command('PTTL', key))
+}
+
+/** The code of the error that something ends with; undefined when it ends well. */
+async function codeOf(ending: Promise<unknown>): Promise<string | undefined> {
+  return ending.then(
+    () => undefined,
+    (error: unknown) => (error as SignalboxError).code,
+  )
+}
+
+/** Breaks the connections, after which the network works again. */
+function breakUp(network: Proxy): void {
+  network.cut()
+  network.replies = 'pass'
+  network.requests = 'pass'
+}
+
+/** Far less than the leases that would otherwise have to pass: milliseconds. */
+const SOON = 15_000
+
+describe.concurrent('an answer that is lost', () => {
+  test('leaves nothing held by a request whose caller has not heard of its grant', async () => {
+    await using started = await start()
+    const { here, network, box, other } = started
+    network.replies = 'hold'
+    const asked = codeOf(box.mutex('key').acquire({ lease: '60s' }))
+    await until('it is held', async () => (await left(here, 'key')) > 0)
+    breakUp(network)
+    expect(await asked).toBe('INDETERMINATE')
+    const took = await timed(async () => (await other.mutex('key').acquire()).release())
+    expect(took).toBeLessThan(SOON)
+  })
+
+  test('of a connection that says nothing any more is given up for', async () => {
+    await using started = await start()
+    const { here, network, box, other } = started
+    network.replies = 'lose'
+    const asked = codeOf(box.mutex('key').acquire({ lease: '60s' }))
+    await until('it is lost', () => network.withheldReplies > 0)
+    expect(await left(here, 'key')).toBeGreaterThan(0)
+    network.replies = 'pass'
+    expect(await asked).toBe('INDETERMINATE')
+    const took = await timed(async () => (await other.mutex('key').acquire()).release())
+    expect(took).toBeLessThan(SOON)
+  })
+
+  test('of a release does not make its repetition touch the successor', async () => {
+    await using started = await start()
+    const { here, network, box, other } = started
+    const held = await box.mutex('key').acquire()
+    network.replies = 'hold'
+    const released = codeOf(held.release())
+    const next = await other.mutex('key').acquire({ lease: '9s', renew: false })
+    breakUp(network)
+    expect(await released).toBe('INDETERMINATE')
+    await until('it is back', async () => (await codeOf(box.store('s').get('k'))) === undefined)
+    await pause(500)
+    next.assertHeld()
+    expect(await left(here, 'key')).toBeGreaterThanOrEqual(Math.floor(next.expiresIn()))
+    expect(await box.mutex('key').tryAcquire()).toBeUndefined()
+  })
+
+  test('because the release never arrived leaves the key free as soon as the server is back', async () => {
+    await using started = await start()
+    const { network, box, other } = started
+    const held = await box.mutex('key').acquire({ lease: '60s' })
+    network.requests = 'hold'
+    const released = codeOf(held.release())
+    await until('it is under way', () => network.withheldRequests > 0)
+    breakUp(network)
+    expect(await released).toBe('INDETERMINATE')
+    const took = await timed(async () => (await other.mutex('key').acquire()).release())
+    expect(took).toBeLessThan(SOON)
+  })
+})
+
+describe.concurrent('an answer that is late', () => {
+  test('gives no grant after its own deadline, and its successor is left alone', async () => {
+    await using started = await start()
+    const { here, network, box, other } = started
+    network.replies = 'hold'
+    const asked = box.mutex('key').acquire({ lease: 700 })
+    await until('it is held', async () => (await left(here, 'key')) > 0)
+    const next = await other.mutex('key').acquire({ lease: '20s', renew: false })
+    network.replies = 'pass'
+    await pause(400)
+    expect(await soFar(asked)).toBe('pending')
+    next.assertHeld()
+    expect(await left(here, 'key')).toBeGreaterThanOrEqual(Math.floor(next.expiresIn()))
+    await next.release()
+    const grant = await asked
+    expect(grant.token).toBeGreaterThan(next.token)
+    grant.assertHeld()
+  })
+
+  test('to the claim of one who was woken gives no grant after its own deadline', async () => {
+    await using started = await start()
+    const { network, box, other } = started
+    const held = await other.mutex('key').acquire()
+    const asked = box.mutex('key').acquire({ lease: 1500 })
+    await queued(other, 'key', 1)
+    const behind = other.mutex('key', 'more').acquire({ lease: 2000 })
+    await queued(other, 'key', 2)
+    await pause(100)
+    network.requests = 'hold'
+    await held.release()
+    await until('it claims', () => network.withheldRequests > 0)
+    network.replies = 'hold'
+    network.requests = 'pass'
+    const next = await behind
+    network.replies = 'pass'
+    await pause(400)
+    expect(await soFar(asked)).toBe('pending')
+    next.assertHeld()
+    await next.release()
+    expect((await asked).token).toBeGreaterThan(next.token)
+  })
+
+  test('never makes a grant seem longer than it is', async () => {
+    await using started = await start()
+    const { here, network, box } = started
+    network.delay = 150
+    const grant = await box.mutex('key').acquire({ lease: 3000 })
+    for (let look = 0; look < 20; look++) {
+      const onServer = await left(here, 'key')
+      expect(grant.expiresIn()).toBeLessThanOrEqual(onServer + 1)
+      grant.assertHeld()
+      await pause(100)
+    }
+    await grant.release()
+  })
+})
+
+describe.concurrent('a renewal that is late', () => {
+  test('changes nothing for the successor of a grant that was lost at its deadline', async () => {
+    await using started = await start()
+    const { here, network, box, other } = started
+    const grant = await box.mutex('key').acquire({ lease: 900 })
+    const lost = new Promise(resolve => grant.signal.addEventListener('abort', resolve))
+    network.requests = 'hold'
+    await until('it is under way', () => network.withheldRequests > 0)
+    grant.assertHeld()
+    await lost
+    const next = await other.mutex('key').acquire({ lease: '20s', renew: false })
+    const before = await left(here, 'key')
+    network.requests = 'pass'
+    await pause(400)
+    expect(await left(here, 'key')).toBeLessThanOrEqual(before - 390)
+    next.assertHeld()
+    expect(await codeOf(grant.release())).toBe('LOST')
+    await next.release()
+  })
+})
+
+describe.concurrent('the connection that wake-ups come on', () => {
+  test('may be cut in the moment of the wake-up', async () => {
+    await using started = await start()
+    const { here, box, other } = started
+    for (let round = 0; round < 12; round++) {
+      const held = await other.mutex('key').acquire()
+      const asked = box.mutex('key').acquire()
+      await queued(other, 'key', 1)
+      const cut = (): Promise<unknown> => here.server.command('CLIENT', 'KILL', 'TYPE', 'pubsub')
+      // Before the wake-up is sent, and when it is on its way.
+      const cutting = round % 2 === 0 ? cut() : undefined
+      const took = await timed(async () => {
+        await held.release()
+        await Promise.all([cutting ?? cut(), asked])
+      })
+      // By its own look it would come twenty seconds later.
+      expect(took).toBeLessThan(SOON)
+      await (await asked).release()
+    }
+  })
+})
+
+describe.concurrent('a client of ioredis that keeps commands for later', () => {
+  async function given(here: RedisPlace, network: Proxy) {
+    const { host, port } = network
+    const client = new Redis({ host, port, retryStrategy: () => 20, maxRetriesPerRequest: null })
+    client.on('error', () => undefined)
+    const box = await open({ redis: client })
+    await box.mutex('practice').run(() => undefined)
+    return {
+      box,
+      client,
+      async [Symbol.asyncDispose]() {
+        client.disconnect()
+        await box.close()
+      },
+    }
+  }
+
+  test('keeps no commit for when the turn is somebody else’s', async () => {
+    await using started = await start()
+    const { here, network, other } = started
+    await using user = await given(here, network)
+    const late = user.box.store('s').transaction(
+      ['key'],
+      async transaction => {
+        transaction.put('key', 'late')
+        network.target = undefined
+        network.cut()
+        await until('it is found out', () => user.client.status !== 'ready')
+      },
+      { lease: 1000 },
+    )
+    expect(await codeOf(late)).toBe('UNAVAILABLE')
+    const store = other.store('s')
+    await store.transaction(['key'], transaction => transaction.put('key', 'of the next'))
+    network.target = here.server.port
+    await until('it is back', () => user.client.status === 'ready')
+    await user.box.store('s').put('afterwards', 1)
+    expect(await store.get('key')).toMatchObject({ value: 'of the next' })
+  })
+
+  test('sends a commit again whose turn was handed on, and it is rejected', async () => {
+    await using started = await start()
+    const { here, network, other } = started
+    await using user = await given(here, network)
+    const late = codeOf(
+      user.box.store('s').transaction(
+        ['key'],
+        transaction => {
+          transaction.put('key', 'late')
+          network.requests = 'hold'
+        },
+        { lease: 1000 },
+      ),
+    )
+    await until('the commit is under way', () => network.withheldRequests > 0)
+    network.target = undefined
+    breakUp(network)
+    const store = other.store('s')
+    await store.transaction(['key'], transaction => transaction.put('key', 'of the next'))
+    expect(await soFar(late)).toBe('pending')
+    await here.server.command('CONFIG', 'RESETSTAT')
+    network.target = here.server.port
+    expect(await late).toBe('INDETERMINATE')
+    const { evalsha } = await here.server.calls()
+    expect(evalsha).toBeGreaterThan(0)
+    expect(await store.get('key')).toMatchObject({ value: 'of the next' })
+  })
+})

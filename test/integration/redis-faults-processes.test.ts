@@ -1,0 +1,137 @@
+import { describe, expect, test } from 'vitest'
+import { systemClock } from '../../src/clock.js'
+import { pause, queued, soFar, until } from '../contract/time.js'
+import { RedisPlace } from '../redis/place.js'
+
+/** Milliseconds until a held key expires on the server. */
+async function left(here: RedisPlace, key: string): Promise<number> {
+  return Number(await here.server.command('PTTL', key))
+}
+
+describe.concurrent('a holder that is stopped past its lease', () => {
+  test('knows of its loss before anything else, and leaves its successor alone', async () => {
+    await using here = await RedisPlace.start()
+    const box = await here.box()
+    const holder = await here.process()
+    const old = await holder.mutex('it', ['key'], { lease: 1000 })
+    const asked = box.mutex('key').acquire({ lease: '20s' })
+    await queued(box, 'key', 1)
+    const loss = holder.call('loss', 'it')
+    const spinning = holder.call('spinUntilLost', 'it')
+    await pause(200)
+    holder.freeze()
+    const next = await asked
+    expect(next.token).toBeGreaterThan(old.token)
+    await pause(500)
+    holder.thaw()
+    expect(await spinning).toMatchObject({ passedLate: 0, code: 'LOST' })
+    expect(await loss).toBe('LOST')
+    await expect(holder.release('it')).rejects.toMatchObject({ code: 'LOST' })
+    // Its keeper and what it gave back in the background have had their time.
+    await pause(500)
+    next.assertHeld()
+    expect(await left(here, 'key')).toBeGreaterThan(next.expiresIn() - 1)
+    await expect(holder.mutex('again', ['key'], { wait: 100 })).rejects.toMatchObject({ code: 'TIMED_OUT' })
+    await next.release()
+    expect((await holder.mutex('again', ['key'])).token).toBeGreaterThan(next.token)
+  })
+
+  test('writes nothing with the transaction that it was in', async () => {
+    await using here = await RedisPlace.start()
+    const box = await here.box()
+    const store = box.store('s')
+    const holder = await here.process()
+    const inside = holder.inside()
+    const late = holder.call('transactionOver', 's', 'key', 'late', 700, 1000)
+    const outcome = expect(late).rejects.toMatchObject({ code: 'LOST' })
+    await inside
+    holder.freeze()
+    await store.transaction(['key'], transaction => transaction.put('key', 'of the next holder'))
+    holder.thaw()
+    await outcome
+    expect(await store.get('key')).toMatchObject({ value: 'of the next holder' })
+  })
+
+  test('is told so when nothing but its own thread was held up', async () => {
+    await using here = await RedisPlace.start()
+    const box = await here.box()
+    const holder = await here.process()
+    await holder.mutex('it', ['key'], { lease: 800 })
+    const asked = box.mutex('key').acquire({ lease: '20s' })
+    await queued(box, 'key', 1)
+    const loss = holder.call('loss', 'it')
+    await expect(holder.call('block', 2000, 'it')).rejects.toMatchObject({ code: 'LOST' })
+    const next = await asked
+    expect(await loss).toBe('LOST')
+    await expect(holder.release('it')).rejects.toMatchObject({ code: 'LOST' })
+    await pause(300)
+    next.assertHeld()
+    expect(await left(here, 'key')).toBeGreaterThan(next.expiresIn() - 1)
+  })
+})
+
+describe.concurrent('waiters', () => {
+  test('of a killed holder run as soon as its lease is over, past waiters that were killed with it', async () => {
+    await using here = await RedisPlace.start()
+    const box = await here.box()
+    const [holder, first] = [await here.process(), await here.process()]
+    await holder.mutex('it', ['key', 'more'], { lease: 2000 })
+    void first.mutex('it', ['key'], { lease: 2000 }).catch(() => undefined)
+    await queued(box, 'key', 1)
+    const asked = box.mutex('more', 'key').acquire()
+    await queued(box, 'key', 2)
+    await Promise.all([holder.kill(), first.kill()])
+    const lapses = systemClock.now() + (await left(here, 'key'))
+    // The dead waiter's turn costs the others a window of a second at the most.
+    const grant = await asked
+    expect(systemClock.now()).toBeGreaterThan(lapses - 50)
+    expect(systemClock.now()).toBeLessThan(lapses + 4000)
+    grant.assertHeld()
+  })
+
+  test('run when the key of the holder simply expires, one after the other', async () => {
+    await using here = await RedisPlace.start()
+    const one = await here.box()
+    const others = await here.boxes(3)
+    await one.mutex('key').acquire({ lease: 700, renew: false })
+    const served: number[] = []
+    const asked: Promise<unknown>[] = []
+    for (const [place, box] of others.entries()) {
+      asked.push(box.mutex('key').run(() => void served.push(place)))
+      await queued(one, 'key', place + 1)
+    }
+    const lapses = systemClock.now() + (await left(here, 'key'))
+    await asked[0]
+    // Looking again by their own leases only they would come seconds later.
+    expect(systemClock.now()).toBeLessThan(lapses + 2000)
+    await Promise.all(asked)
+    expect(served).toEqual([0, 1, 2])
+  })
+
+  test('that are woken while they are stopped for longer than their lease do not believe that they hold', async () => {
+    await using here = await RedisPlace.start()
+    const [one, other] = [await here.box(), await here.box()]
+    const held = await one.mutex('key').acquire()
+    const waiter = await here.process()
+    const asked = waiter.mutex('it', ['key'], { lease: 1000 })
+    await queued(one, 'key', 1)
+    const behind = other.mutex('key').acquire()
+    await queued(one, 'key', 2)
+    // It has entered its channel by now, so that the wake-up lies in its socket when it goes on.
+    await until('it is heard', async () => {
+      const channels = (await here.server.command('PUBSUB', 'CHANNELS', '*')) as string[]
+      return channels.some(channel => channel.endsWith(waiter.session))
+    })
+    waiter.freeze()
+    await held.release()
+    const next = await behind
+    waiter.thaw()
+    await pause(600)
+    next.assertHeld()
+    expect(await soFar(asked)).toBe('pending')
+    await queued(one, 'key', 1)
+    await next.release()
+    expect((await asked).token).toBeGreaterThan(next.token)
+    await waiter.call('assertHeld', 'it')
+  })
+})
