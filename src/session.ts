@@ -15,6 +15,7 @@ import { LeaseKeeper } from './locks/lease.js'
 import type { TurnGrant } from './locks/grant.js'
 import { Line, type Ask } from './locks/local-queue.js'
 import { TaskFrames } from './locks/task-frames.js'
+import { TransientMap } from './transient-map.js'
 
 /** Lines that nobody uses are kept for the next caller of their claim set, until there are this many. */
 const IDLE_LINES = 1024
@@ -40,9 +41,9 @@ export class Session implements Listener {
   ending: Error | undefined
   /** Set while the box waits for its grants to be given back: tasks that hold some may still ask for more. */
   #draining: Error | undefined
-  readonly #lines = new Map<string, Line>()
+  #lines = new Map<string, Line>()
   /** Lines with a request in the engine's queue, by request id. */
-  readonly #queued = new Map<string, Line>()
+  readonly #queued = new TransientMap<string, Line>()
   readonly #watchers = new Map<string, Watch>()
   readonly #wantedEarly = new Set<string>()
   /** Reserved keys by when their windows are over. */
@@ -255,7 +256,10 @@ export class Session implements Listener {
   }
 
   #sweep(): void {
-    for (const [signature, line] of this.#lines) if (line.idle) this.#lines.delete(signature)
+    // A map of its own for those that stay, see TransientMap.
+    const used = new Map<string, Line>()
+    for (const [signature, line] of this.#lines) if (!line.idle) used.set(signature, line)
+    this.#lines = used
     this.#sweepAt = Math.max(IDLE_LINES, 2 * this.#lines.size)
   }
 }

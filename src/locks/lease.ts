@@ -1,6 +1,7 @@
 import type { Clock, Timer } from '../clock.js'
 import type { Engine } from '../engines/engine.js'
 import { LostError } from '../errors.js'
+import { TransientMap } from '../transient-map.js'
 import type { ClaimSet } from './claim.js'
 
 /**
@@ -69,9 +70,9 @@ const MOST_KEPT = 64
 export class LeaseKeeper {
   readonly #engine: Engine
   readonly #clock: Clock
-  readonly #holds = new Map<string, Hold>()
+  readonly #holds = new TransientMap<string, Hold>()
   /** Those that nobody used at some time, the longest known first. */
-  readonly #kept = new Set<Hold>()
+  readonly #kept = new TransientMap<Hold, true>()
   #timer: Timer | undefined
   #timerAt = Infinity
 
@@ -102,9 +103,9 @@ export class LeaseKeeper {
   keep(hold: Hold, giveBack: () => void): void {
     hold.unused = giveBack
     if (this.#kept.has(hold)) return
-    this.#kept.add(hold)
+    this.#kept.set(hold, true)
     if (this.#kept.size <= MOST_KEPT) return
-    for (const oldest of this.#kept) {
+    for (const oldest of this.#kept.keys()) {
       this.#kept.delete(oldest)
       return oldest.unused?.()
     }

@@ -3,6 +3,7 @@ import type { WatchState } from '../decisions.js'
 import type { Member, RecordedId, Versioned } from '../engine.js'
 import type { Entry, Request, TableState } from '../../locks/table.js'
 import type { StoreState } from '../../store/commit.js'
+import { TransientMap } from '../../transient-map.js'
 
 /** So many ids at least are recorded between two sweeps. */
 const LEAST_RECORDS = 4096
@@ -10,8 +11,8 @@ const ABSENT: Versioned = { value: undefined, version: 0 }
 
 /** The state of the lock table and of the store, in variables. */
 export class MemoryState implements TableState, StoreState, WatchState {
-  readonly #queues = new Map<string, Entry[]>()
-  readonly #requests = new Map<string, Request>()
+  readonly #queues = new TransientMap<string, Entry[]>()
+  readonly #requests = new TransientMap<string, Request>()
   readonly #members = new Map<string, Member>()
   /** By store key: the sessions that watch it. */
   readonly #watchers = new Map<string, Set<string>>()

@@ -33,10 +33,10 @@ async function growth(task: () => Promise<void>): Promise<number> {
 }
 
 describe('nothing grows per key ever used', () => {
-  test('a million keys that were locked leave nothing behind', async () => {
+  test('300,000 keys that were locked leave nothing behind', async () => {
     const { space, box } = await start()
     const grown = await growth(async () => {
-      for (let index = 0; index < 1_000_000; index++) {
+      for (let index = 0; index < 300_000; index++) {
         const grant = await box.mutex(`key ${index}`).acquire()
         await grant.release()
       }

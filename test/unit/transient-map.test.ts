@@ -1,0 +1,58 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { describe, expect, test } from 'vitest'
+import { TransientMap } from '../../src/transient-map.js'
+import { Random } from '../contract/random.js'
+
+setFlagsFromString('--expose-gc')
+const collect = runInNewContext('gc') as (options?: { type: 'minor' }) => void
+
+describe('a map of what comes and goes', () => {
+  test('is a map', () => {
+    const random = new Random(3)
+    const map = new TransientMap<number, string>()
+    const plain = new Map<number, string>()
+    for (let step = 0; step < 5000; step++) {
+      const key = random.below(step % 1000 < 500 ? 30 : 600)
+      if (random.below(2) === 0) {
+        map.set(key, `${step}`)
+        plain.set(key, `${step}`)
+      } else expect(map.delete(key)).toBe(plain.delete(key))
+      expect(map.size).toBe(plain.size)
+      expect(map.has(key)).toBe(plain.has(key))
+      expect(map.get(key)).toBe(plain.get(key))
+    }
+    expect([...map.keys()]).toEqual([...plain.keys()])
+    expect([...map.values()]).toEqual([...plain.values()])
+  })
+
+  test('lets everything be deleted while it is gone through', () => {
+    const map = new TransientMap<number, number>()
+    for (let key = 0; key < 2000; key++) map.set(key, key)
+    const seen: number[] = []
+    for (const key of map.keys()) {
+      seen.push(key)
+      map.delete(key)
+    }
+    expect(seen).toHaveLength(2000)
+    expect(map.size).toBe(0)
+  })
+
+  test('keeps nothing of what is gone alive, as far as the cheap collections go', () => {
+    const map = new TransientMap<number, number[]>()
+    collect()
+    collect()
+    const before = process.memoryUsage().heapUsed
+    let most = 0
+    for (let key = 0; key < 60_000; key++) {
+      map.set(key, new Array<number>(100).fill(key))
+      map.delete(key - 64)
+      if (key % 500 === 0) {
+        collect({ type: 'minor' })
+        most = Math.max(most, process.memoryUsage().heapUsed - before)
+      }
+    }
+    // 60,000 entries of 800 bytes came and went.
+    expect(most).toBeLessThan(8 * 2 ** 20)
+  })
+})
