@@ -209,8 +209,7 @@ export class RedisEngine implements Engine {
     const { id, lease, label } = operation
     const group = this.#groupOf(claims.map(({ key }) => key))
     this.#remember(id, { claims, group, lease, waiting: false, until: 0 })
-    const details = label === undefined && claims.length === 1 ? '' : heldText(this.#member!, label, claims)
-    return this.#send(group, operation, claims, details, ballot)
+    return this.#send(group, operation, claims, this.#details(label, claims), ballot)
   }
 
   /** What is about a request of this session; one that nobody remembers is there no more. */
@@ -221,9 +220,14 @@ export class RedisEngine implements Engine {
     if (operation.type === 'pass') {
       const { next, lease, label } = operation
       this.#remember(next, { ...own, lease, waiting: false, until: 0 })
-      return this.#send(own.group, operation, own.claims, heldText(this.#member!, label, own.claims))
+      return this.#send(own.group, operation, own.claims, this.#details(label, own.claims))
     }
     return this.#send(own.group, operation, own.claims, '', ballot)
+  }
+
+  /** What a held key tells beside the words that every call carries; mostly nothing. */
+  #details(label: string | undefined, claims: readonly Claim[]): string {
+    return label === undefined && claims.length === 1 ? '' : heldText(this.#member!, label, claims)
   }
 
   #remember(id: string, request: OwnRequest): void {
