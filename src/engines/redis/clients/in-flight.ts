@@ -70,18 +70,25 @@ export class InFlight {
     return true
   }
 
-  /** Rejects what is late, forgets what is settled, and comes back when the oldest of the rest is due. */
+  /** Forgets what is settled, and comes back when the oldest of the rest is due. */
   #look(): void {
+    this.#calls = this.#calls.filter(call => !call.isSettled)
+    const [oldest] = this.#calls
     const now = this.#clock.now()
-    const late = this.#calls.filter(call => !call.isSettled && call.deadline <= now)
+    if (oldest === undefined) this.#isWatching = false
+    else if (oldest.deadline > now) this.#lookIn(oldest.deadline - now)
+    // A process that was stopped finds its timers due before it reads what came meanwhile: that is read first.
+    else setImmediate(() => this.#reject(now))
+  }
+
+  /** Rejects what was due then and is not settled yet. */
+  #reject(then: number): void {
+    const late = this.#calls.filter(call => !call.isSettled && call.deadline <= then)
     if (late.length > 0) {
       const error = this.#listener.late()
       for (const call of late) if (this.#settle(call)) call.reject(error)
     }
-    this.#calls = this.#calls.filter(call => !call.isSettled)
-    const [oldest] = this.#calls
-    if (oldest) this.#lookIn(oldest.deadline - now)
-    else this.#isWatching = false
+    this.#look()
   }
 
   #lookIn(delay: number): void {

@@ -20,5 +20,5 @@ export function redirectionOf(error: unknown, asked: string): Redirection | unde
   if (kind === 'TRYAGAIN') return { kind, slot: -1, node: asked }
   if (kind !== 'MOVED' && kind !== 'ASK') return undefined
   const [, slot, node = ''] = message.split(' ')
-  return { kind, slot: Number(slot), node: node.startsWith(':') ? placeOf(asked).host + node : node }
+  return { kind, slot: Number(slot), node: node.lastIndexOf(':') === 0 ? placeOf(asked).host + node : node }
 }

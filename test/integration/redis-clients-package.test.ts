@@ -1,0 +1,67 @@
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { runProgram } from '../run-program.js'
+import { startRedis, type RedisServer } from '../servers/redis.js'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+/** Says what opening a box has come to, and which client packages were loaded for it. */
+const PROGRAM = `
+import { createRequire } from 'node:module'
+import { open } from './signalbox/index.js'
+const outcome = await open(process.argv[2]).then(
+  async box => {
+    await box.mutex('key').run(() => undefined)
+    await box.close()
+    return 'opened'
+  },
+  error => error.code + ': ' + error.message,
+)
+const loaded = Object.keys(createRequire(import.meta.url).cache)
+const packages = ['ioredis', '@redis/client'].filter(name => loaded.some(path => path.includes('/node_modules/' + name + '/')))
+console.log([outcome, ...packages].join(' | '))
+`
+
+let server: RedisServer
+const folders: string[] = []
+
+beforeAll(async () => {
+  server = await startRedis()
+})
+afterAll(async () => {
+  await server.kill()
+  for (const folder of folders) rmSync(folder, { recursive: true })
+})
+
+/** Runs the program where only these packages are installed. */
+async function openWith(...packages: string[]): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'signalbox-packages-'))
+  folders.push(folder)
+  cpSync(join(root, 'dist/src'), join(folder, 'signalbox'), { recursive: true })
+  writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
+  writeFileSync(join(folder, 'program.js'), PROGRAM)
+  mkdirSync(join(folder, 'node_modules'))
+  for (const name of packages)
+    symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name))
+  const { stdout } = await runProgram(process.execPath, ['program.js', server.url], {
+    cwd: folder,
+    timeLimit: 30_000,
+  })
+  return stdout.trim()
+}
+
+test('without a client package the error names what to install', async () => {
+  expect(await openWith()).toBe('UNAVAILABLE: Redis needs a client package: npm install ioredis (or redis)')
+})
+
+test('either package will do', async () => {
+  expect(await openWith('ioredis')).toBe('opened | ioredis')
+  expect(await openWith('redis')).toBe('opened | @redis/client')
+})
+
+test('of both ioredis is taken', async () => {
+  expect(await openWith('redis', 'ioredis')).toBe('opened | ioredis')
+})
