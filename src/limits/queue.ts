@@ -195,6 +195,7 @@ export class Queue {
     }
     if (this.#line.head) return
     this.#disarm()
+    this.#late = 0
     for (const tell of this.#ended.splice(0)) tell()
   }
 }

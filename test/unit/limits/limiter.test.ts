@@ -134,6 +134,19 @@ describe('acquire', () => {
     expect(notes.map(note => note.replace(/\..*/, ''))).toEqual(['a 0', 'b 250', 'c 500', 'd 750'])
   })
 
+  test('smooth: a late timer is made up for, but not with the next caller who comes later', async () => {
+    const { clock, notes, ask } = scene({ limit: 10, per: '1s', window: 'smooth' })
+    for (const name of 'abc') void ask(name)
+    await settled()
+    clock.freeze(103)
+    clock.advance(0)
+    await pass(clock, 400)
+    void ask('d')
+    void ask('e')
+    await pass(clock, 1000)
+    expect(notes.map(note => note.replace(/\..*/, ''))).toEqual(['a 0', 'b 103', 'c 200', 'd 503', 'e 603'])
+  })
+
   test('a greater priority comes first, then call order', async () => {
     const { clock, notes, ask } = scene({ limit: 1, per: '1s' })
     void ask('a')
@@ -208,7 +221,7 @@ describe('a wait', () => {
 
   test('deadlines in any order end each at its own time', async () => {
     const { clock, limit, notes, ask } = scene({ limit: 100, per: '1s', concurrency: 1 })
-    const held = (await limit.acquire())
+    const held = await limit.acquire()
     const waits = [700, 3000, 1200, 300, 2500, 900, 1800, 400]
     const asked = waits.map(wait => ask(`w${wait}`, 1, { wait: wait + 1000 }))
     const controller = new AbortController()
@@ -261,6 +274,30 @@ describe('a wait', () => {
     expect(limit.tryAcquire()).toBeDefined()
   })
 
+  test('that ends lets the next one go on at once, if it can', async () => {
+    const { clock, limit, notes, ask } = scene({ limit: 3, per: '1s' })
+    limit.tryAcquire(2)
+    const controller = new AbortController()
+    void ask('a', 3, { signal: controller.signal })
+    void ask('b')
+    await pass(clock, 100)
+    controller.abort()
+    await settled()
+    expect(notes.sort()).toEqual(['a AbortedError 100', 'b 100'])
+  })
+
+  test('that was over while nothing could run gets nothing any more', async () => {
+    const { clock, limit, notes, ask } = scene({ limit: 1, per: '1s' })
+    limit.tryAcquire()
+    void ask('late', 1, { wait: 1200 })
+    void ask('patient')
+    await settled()
+    clock.freeze(1500)
+    clock.advance(0)
+    await settled()
+    expect(notes.sort()).toEqual(['late TimedOutError 1500', 'patient 1500'])
+  })
+
   test('leaves no listener on a signal that did not abort', async () => {
     const { limit, clock } = scene({ limit: 1, per: '1s' })
     const { signal } = new AbortController()
@@ -304,6 +341,15 @@ describe('concurrency', () => {
     await settled()
     expect(notes.slice(3)).toEqual(['d 5000'])
     expect(limit.explain()).toMatchObject({ waitsFor: 'concurrency', running: 2, place: 0 })
+  })
+
+  test('who waits for a place is not overtaken', async () => {
+    const { limit, notes, ask } = scene({ limit: 10, per: '1s', concurrency: 2 })
+    void ask('a')
+    expect(limit.tryAcquire()).toBeDefined()
+    expect(limit.tryAcquire()).toBeUndefined()
+    await settled()
+    expect(notes).toEqual(['a 0'])
   })
 
   test('with using, a permit is released at the end of the block', () => {
@@ -614,6 +660,17 @@ describe('keys', () => {
 })
 
 describe('a clock that was set back', () => {
+  test('makes a permit unknown, also when the clock shows its time again', async () => {
+    const { clock, limit } = scene({ limit: 2, per: '1s' }, 10_000)
+    const old = limit.tryAcquire(2)!
+    clock.freeze(-5000)
+    expect(limit.tryAcquire()).toBeUndefined()
+    await pass(clock, 5000)
+    expect(limit.tryAcquire(2)).toBeDefined()
+    old.refund()
+    expect(limit.tryAcquire()).toBeUndefined()
+  })
+
   test('by little, lets go on as if it stood still', () => {
     const { clock, limit } = scene({ limit: 2, per: '1s' })
     limit.tryAcquire()

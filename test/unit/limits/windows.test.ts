@@ -197,6 +197,33 @@ describe('a sliding window', () => {
     expect(window.used(unused, 7000)).toBe(3)
   })
 
+  test('who reserves ahead is not overtaken by who comes later', () => {
+    const window = new SlidingWindow(2, 1000, 0)
+    const state = window.empty()
+    window.take(state, 2, 0, 0)
+    window.take(state, 1, window.readyAt(state, 10, 1, 0), 0)
+    expect(window.allows(state, 20, 1, 0)).toBe(false)
+    expect(window.readyAt(state, 20, 1, 0)).toBe(1000)
+    window.refund(state, 1, 1000)
+    window.refund(state, 2, 0)
+    expect(window.readyAt(state, 20, 2, 0)).toBe(1000)
+  })
+
+  test('a refund of what was never given, or was given back before, changes nothing', () => {
+    const window = new SlidingWindow(3, 1000, 0)
+    const state = window.empty()
+    window.take(state, 2, 5, 0)
+    window.take(state, 1, 6, 0)
+    for (const [n, at] of [
+      [3, 5],
+      [2, 6],
+      [1, 7],
+    ] as const) {
+      window.refund(state, n, at)
+      expect(window.used(state, 10)).toBe(3)
+    }
+  })
+
   test('it tells when the next permit comes back and when nothing counts any more', () => {
     const window = new SlidingWindow(3, 1000, 0)
     const state = window.empty()
@@ -328,6 +355,7 @@ describe('a calendar', () => {
     window.take(state, 1, 50_000, 0)
     // A little: the period that was counted is waited for.
     expect(window.readyAt(state, 49_990, 1, 0)).toBe(50_000)
+    expect(window.allows(state, 49_990, 1, 0)).toBe(false)
     window.rebase(state, 7500)
     expect(window.readyAt(state, 7500, 1, 0)).toBe(8000)
     expect(window.readyAt(state, 8000, 5, 0)).toBe(8000)
