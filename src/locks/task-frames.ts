@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { DeadlockError } from '../errors.js'
+import { TransientMap } from '../transient-map.js'
 import { conflicting, type Claim, type ClaimSet } from './claim.js'
 import type { TurnGrant } from './grant.js'
 import type { Ask, Line } from './local-queue.js'
@@ -42,12 +43,12 @@ const storage = new AsyncLocalStorage<Frame>()
  * released by another one.
  */
 export class TaskFrames {
-  readonly #active = new Set<Frame>()
+  readonly #active = new TransientMap<Frame, true>()
 
   /** Calls `task` as one that holds the grant. */
   async run<T>(set: ClaimSet, grant: TurnGrant, task: () => Promise<T>): Promise<T> {
     const frame = new Frame(storage.getStore(), set, grant)
-    this.#active.add(frame)
+    this.#active.set(frame, true)
     try {
       return await storage.run(frame, task)
     } finally {
@@ -123,7 +124,7 @@ export class TaskFrames {
           line.context(),
         )
       }
-      for (const frame of this.#active) {
+      for (const frame of this.#active.keys()) {
         if (!own.includes(frame) && frame.holds && conflicting(frame, set))
           for (const other of frame.waits.keys()) add(other)
       }
