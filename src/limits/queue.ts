@@ -82,8 +82,8 @@ export class Queue {
   /** Looks in the next microtask whether there are permits. */
   wake(): void {
     if (this.#handing || !this.#line.head) return
-    this.#handing = true
-    queueMicrotask(this.#next)
+    this.#late = 0
+    this.#goOn()
   }
 
   /** Rejects those who wait for more than can ever be given. */
@@ -135,13 +135,17 @@ export class Queue {
     if (permit) {
       this.#leave(waiter)
       waiter.settle(permit)
-      this.wake()
+      if (this.#line.head) this.#goOn()
       return
     }
-    this.#late = 0
     // Whose deadline is now had a last chance.
     this.#refuseLate(now => this.#deadlines!.earliest <= now)
     if (this.#line.head) this.#arm()
+  }
+
+  #goOn(): void {
+    this.#handing = true
+    queueMicrotask(this.#next)
   }
 
   /** Sets the one timer for what comes first: the turn of the first in line, or somebody's deadline. */
@@ -195,7 +199,6 @@ export class Queue {
     }
     if (this.#line.head) return
     this.#disarm()
-    this.#late = 0
     for (const tell of this.#ended.splice(0)) tell()
   }
 }

@@ -206,6 +206,7 @@ describe('a sliding window', () => {
     expect(window.readyAt(state, 20, 1, 0)).toBe(1000)
     window.refund(state, 1, 1000)
     window.refund(state, 2, 0)
+    expect(window.allows(state, 20, 2, 0)).toBe(false)
     expect(window.readyAt(state, 20, 2, 0)).toBe(1000)
   })
 
