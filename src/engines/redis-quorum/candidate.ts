@@ -13,7 +13,7 @@ const DRIFT = 0.01
 const LEAST_DRIFT = 2
 
 /** Who holds votes of a minority looks at least so often whether to give them up, should a hint be lost: milliseconds. */
-const MINORITY_LOOKS = 1000
+const MINORITY_LOOKS = 5000
 /** Leases of one holder end on the servers within so many milliseconds; one look is enough for all of them. */
 const TOGETHER = 50
 
@@ -125,11 +125,7 @@ export class Candidate {
   async release(number: number): Promise<boolean> {
     if (this.number !== number || this.#isEnded) return false
     const held = this.#held()
-    const released = held.map(index => {
-      const vote = this.#votes[index]!
-      vote.isEntered = false
-      return this.#electorate.voters[index]!.submit({ type: 'release', id: this.id, number: vote.number })
-    })
+    const released = held.map(index => this.#release(index))
     this.#abandon()
     const { majority, voters } = this.#electorate
     const decide = ({ answers, failures, pending, overdue }: PollState<boolean>): boolean | undefined => {
@@ -507,6 +503,19 @@ export class Candidate {
     }
   }
 
+  /** True when the server had it held until now. */
+  async #release(index: number): Promise<boolean> {
+    const vote = this.#votes[index]!
+    const voter = this.#electorate.voters[index]!
+    vote.isEntered = false
+    try {
+      return await voter.submit({ type: 'release', id: this.id, number: vote.number })
+    } catch (error) {
+      voter.withdraw(this.id, leaseThere(this.#lease)).catch(() => undefined)
+      throw error
+    }
+  }
+
   /** Takes back what was asked for in vain, in the background; what can't be reached now ends with its lease. */
   #abandon(): void {
     for (const cancelled of this.#end()) cancelled.catch(() => undefined)
@@ -519,7 +528,7 @@ export class Candidate {
     // An answer that is still on its way comes before this is carried out.
     vote.asked++
     vote.isPending = false
-    return this.#electorate.voters[index]!.submit({ type: 'cancel', id: this.id })
+    return this.#electorate.voters[index]!.withdraw(this.id, leaseThere(this.#lease))
   }
 
   #end(): Promise<unknown>[] {

@@ -18,6 +18,8 @@ export interface VotingEngine {
 /** The pause before a further attempt to reach a server grows from the first to the second of these: milliseconds. */
 const SHORTEST_PAUSE = 50
 const LONGEST_PAUSE = 2000
+/** What could not be taken out is tried again after so many milliseconds. */
+const WITHDRAW_PAUSE = 200
 
 /** One of the servers. It may be down when the box is opened, and is tried until it is there. */
 export class Voter {
@@ -50,6 +52,26 @@ export class Voter {
   /** Rejects as the engine of the server does. */
   submit<O extends Operation>(operation: O, ballot?: Ballot): Promise<OutcomeOf<O>> {
     return this.#isJoined ? this.#engine.submit(operation, ballot) : Promise.reject(this.#notJoined())
+  }
+
+  /**
+   * Takes a request out, whatever became of it. The promise settles as the first attempt does; where that fails it is
+   * tried again until the lease has ended what is there.
+   * @param lease milliseconds
+   */
+  withdraw(id: string, lease: number): Promise<void> {
+    const until = this.#clock.now() + lease
+    const attempt = async (): Promise<void> => {
+      try {
+        await this.submit({ type: 'cancel', id })
+      } catch (error) {
+        const again = (): void => void attempt().catch(() => undefined)
+        if (!this.#hasLeft && this.#clock.now() + WITHDRAW_PAUSE < until)
+          this.#clock.after(WITHDRAW_PAUSE, again, false)
+        throw error
+      }
+    }
+    return attempt()
   }
 
   /** Hears hints from when the promise settles. */

@@ -1,0 +1,349 @@
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { Box } from '../../src/box.js'
+import { systemClock } from '../../src/clock.js'
+import {
+  BusyError,
+  IndeterminateError,
+  LostError,
+  TimedOutError,
+  UnavailableError,
+} from '../../src/errors.js'
+import { open } from '../../src/open.js'
+import { rising, Section } from '../contract/section.js'
+import { locks, pause, queued, timed, until } from '../contract/time.js'
+import { DistantVoter } from '../servers/distant-voter.js'
+import { Proxy } from '../servers/proxy.js'
+import { quorumEngine, quorumUrl } from '../servers/quorum.js'
+import { startRedisServers, type RedisServer } from '../servers/redis.js'
+import { Random } from '../contract/random.js'
+
+/** A server that does not answer is given up after a second; whoever waits for it does not get done before. */
+const NOT_WAITED_FOR = 900
+
+describe('a quorum of five servers', () => {
+  let servers: RedisServer[] = []
+  let url = ''
+
+  beforeEach(async () => {
+    if (servers.length === 0) servers = await startRedisServers(5)
+    for (const server of servers) {
+      server.resume()
+      if (!(await isUp(server))) await server.start()
+      await server.command('FLUSHALL')
+    }
+    url = quorumUrl(servers)
+  })
+  afterAll(() => Promise.all(servers.map(server => server.kill())))
+
+  async function isUp(server: RedisServer): Promise<boolean> {
+    return server.command('PING').then(
+      () => true,
+      () => false,
+    )
+  }
+
+  /** Takes and gives back a lock many times, and sees to it that the other box is kept out meanwhile. */
+  async function works(one: Box, other: Box, rounds: number): Promise<void> {
+    const tokens: bigint[] = []
+    for (let round = 0; round < rounds; round++) {
+      const [box, outside] = round % 2 === 0 ? [one, other] : [other, one]
+      const grant = await box.mutex(`key ${round % 3}`).acquire()
+      tokens.push(grant.token)
+      expect(await outside.mutex(`key ${round % 3}`).tryAcquire()).toBeUndefined()
+      grant.assertHeld()
+      await grant.release()
+    }
+    expect(rising(tokens)).toBe(true)
+  }
+
+  test('two of five down: right, and not waited for', async () => {
+    await using one = await open(url)
+    await using other = await open(url)
+    await works(one, other, 6)
+    for (const down of [1, 3]) await servers[down]!.kill()
+    expect(await timed(() => works(one, other, 6))).toBeLessThan(6 * NOT_WAITED_FOR)
+    const section = new Section()
+    const task = async (box: Box): Promise<void> => {
+      for (let round = 0; round < 10; round++) await box.mutex('key').run(grant => section.visit(grant))
+    }
+    await Promise.all([one, other, one, other].map(task))
+    expect(section.most).toBe(1)
+    expect(section.tokens).toHaveLength(40)
+    expect(rising(section.tokens)).toBe(true)
+  })
+
+  test('two of five down from the beginning, and back later: they take part again', async () => {
+    for (const down of [0, 2]) await servers[down]!.kill()
+    await using one = await open(url)
+    await using other = await open(url)
+    const held = await one.mutex('key').acquire({ lease: '3s' })
+    expect(await other.mutex('key').tryAcquire()).toBeUndefined()
+    for (const back of [0, 2]) await servers[back]!.start()
+    // The renewals bring it to the servers that are back, and so it outlives the loss of two others.
+    for (const back of [0, 2])
+      await until('it is held there', async () => (await servers[back]!.command('EXISTS', 'key')) === 1)
+    for (const down of [1, 3]) await servers[down]!.kill()
+    await pause(3500)
+    held.assertHeld()
+    expect(await other.mutex('key').tryAcquire()).toBeUndefined()
+    await held.release()
+    await (await other.mutex('key').acquire()).release()
+  })
+
+  test('three of five down: unavailable at once, for whichever verb, and back when one is', async () => {
+    await using box = await open(url)
+    const held = await box.mutex('held').acquire()
+    for (const down of [0, 1, 2]) await servers[down]!.kill()
+    await until('it knows', async () => (await servers[3]!.command('PING')) === 'PONG')
+    for (const failing of [
+      () => box.mutex('key').tryAcquire(),
+      () => box.mutex('key').acquire({ wait: '20s' }),
+      () => box.mutex('key').run(() => undefined),
+    ]) {
+      const took = await timed(() => expect(failing()).rejects.toThrow(UnavailableError))
+      expect(took).toBeLessThan(NOT_WAITED_FOR)
+    }
+    // Two servers may have released it, which is not enough to say that it is released.
+    await expect(held.release()).rejects.toThrow(IndeterminateError)
+    await servers[0]!.start()
+    await until('the server is found', () =>
+      box
+        .mutex('key')
+        .run(() => true, { wait: '1s' })
+        .catch(() => false),
+    )
+  })
+
+  test('all down: opening says so at once, naming the servers', async () => {
+    for (const server of servers) await server.kill()
+    const took = await timed(async () => {
+      const error: unknown = await open(url).catch((reason: unknown) => reason)
+      expect(error).toBeInstanceOf(UnavailableError)
+      for (const { port } of servers.slice(0, 3)) expect((error as Error).message).toContain(String(port))
+    })
+    expect(took).toBeLessThan(NOT_WAITED_FOR)
+  })
+
+  test('busy is told from down', async () => {
+    await using one = await open(url)
+    await using other = await open(url)
+    const held = await one.mutex('key').acquire()
+    for (const down of [1, 3]) await servers[down]!.kill()
+    await expect(other.mutex('key').acquire({ wait: 0 })).rejects.toThrow(BusyError)
+    await expect(other.mutex('key').acquire({ wait: 100 })).rejects.toThrow(TimedOutError)
+    await servers[2]!.kill()
+    await expect(other.mutex('key').acquire({ wait: 0 })).rejects.toThrow(UnavailableError)
+    held.assertHeld()
+  })
+
+  test('a frozen server is not waited for', async () => {
+    await using one = await open(url)
+    await using other = await open(url)
+    await works(one, other, 3)
+    for (const { index, server } of servers.map((server, index) => ({ server, index }))) {
+      if (index % 2 === 1) continue
+      server.pause()
+      const took: number[] = []
+      for (let round = 0; round < 6; round++) {
+        took.push(await timed(() => one.mutex(`key ${round}`).run(() => undefined)))
+        took.push(await timed(() => other.readWriteLock(`key ${round}`).read.run(() => undefined)))
+      }
+      expect(Math.max(...took)).toBeLessThan(NOT_WAITED_FOR)
+      server.resume()
+    }
+  })
+
+  test('a lock that is held and waited for outlives a frozen server', async () => {
+    await using one = await open(url)
+    await using other = await open(url)
+    const held = await one.mutex('key').acquire({ lease: '2s' })
+    const waiting = other.mutex('key').acquire({ lease: '2s' })
+    await queued(one, 'key', 1)
+    servers[1]!.pause()
+    await pause(3000)
+    held.assertHeld()
+    const took = await timed(async () => {
+      await held.release()
+      await (await waiting).release()
+    })
+    expect(took).toBeLessThan(2 * NOT_WAITED_FOR)
+    servers[1]!.resume()
+    await until('nothing is left', async () => (await locks(one)).length === 0)
+  })
+
+  test('three frozen for less than a lease cost nothing, for longer the lock at its own deadline', async () => {
+    await using box = await open(url)
+    const held = await box.mutex('key').acquire({ lease: '2s' })
+    const freeze = async (duration: number): Promise<void> => {
+      for (const index of [0, 2, 4]) servers[index]!.pause()
+      await pause(duration)
+    }
+    const thaw = (): void => {
+      for (const index of [0, 2, 4]) servers[index]!.resume()
+    }
+    await freeze(600)
+    thaw()
+    await pause(2500)
+    held.assertHeld()
+    const lost = new Promise(resolve => held.signal.addEventListener('abort', resolve))
+    const frozen = freeze(0)
+    const took = await timed(() => lost)
+    await frozen
+    expect(took).toBeGreaterThan(1000)
+    expect(took).toBeLessThan(4000)
+    expect(() => held.assertHeld()).toThrow(LostError)
+    thaw()
+    await until('it can be had again', () =>
+      box
+        .mutex('key')
+        .run(() => true, { wait: '5s' })
+        .catch(() => false),
+    )
+  })
+
+  test('own votes of a vain try do not stand in the way of the next', async () => {
+    await using one = await open(url)
+    await using other = await open(url)
+    for (let round = 0; round < 10; round++) {
+      // Three of five are taken by somebody else, so there is a minority to be had.
+      for (const server of servers.slice(0, 3)) await server.command('SET', 'key', 'foreign', 'PX', 30_000)
+      expect(await one.mutex('key').tryAcquire()).toBeUndefined()
+      for (const server of servers.slice(0, 3)) await server.command('DEL', 'key')
+      // Those two are free again, and any two others will do with one of them.
+      for (const server of servers.slice(0, 2)) await server.command('SET', 'key', 'foreign', 'PX', 30_000)
+      const grant = await one.mutex('key').tryAcquire()
+      expect(grant).toBeDefined()
+      await grant!.release()
+      const next = await other.mutex('key').tryAcquire()
+      expect(next).toBeDefined()
+      await next!.release()
+      for (const server of servers.slice(0, 2)) await server.command('DEL', 'key')
+    }
+  })
+
+  test('own votes of a try that failed for want of servers do not stand in the way of the next', async () => {
+    await using box = await open(url)
+    for (const down of [0, 1, 2]) await servers[down]!.kill()
+    await expect(box.mutex('key').tryAcquire()).rejects.toThrow(UnavailableError)
+    await until('the votes are given back', async () => {
+      const left = await Promise.all(servers.slice(3).map(server => server.command('EXISTS', 'key')))
+      return left.every(found => found === 0)
+    })
+    await servers[0]!.start()
+    await until('it is had', () =>
+      box
+        .mutex('key')
+        .run(() => true, { wait: 0 })
+        .catch(() => false),
+    )
+  })
+
+  test('a server that was restarted empty within a lease lets nobody in, and votes again', async () => {
+    await using one = await open(url)
+    await using other = await open(url)
+    const held = await one.mutex('key').acquire({ lease: '3s' })
+    for (const index of [0, 1, 2, 3, 4]) {
+      await until('it is held there', async () => (await servers[index]!.command('EXISTS', 'key')) === 1)
+    }
+    for (const index of [0, 1]) await servers[index]!.restart()
+    expect(await other.mutex('key').tryAcquire()).toBeUndefined()
+    held.assertHeld()
+    for (const index of [0, 1]) {
+      await until(
+        'it is held there again',
+        async () => (await servers[index]!.command('EXISTS', 'key')) === 1,
+      )
+    }
+    // With those two votes it bears the loss of two others.
+    for (const index of [2, 3]) await servers[index]!.restart()
+    await pause(2000)
+    held.assertHeld()
+    const { token } = held
+    await held.release()
+    const next = await other.mutex('key').acquire()
+    expect(next.token).toBeGreaterThan(token)
+    await next.release()
+  })
+
+  test('tokens rise although all but a majority lost their data, and one after the other all did', async () => {
+    await using one = await open(url)
+    await using other = await open(url)
+    const tokens: bigint[] = []
+    for (const server of [...servers, ...servers]) {
+      for (const box of [one, other]) await box.mutex('key').run(grant => void tokens.push(grant.token))
+      await pause(150)
+      await server.restart()
+    }
+    expect(rising(tokens)).toBe(true)
+  })
+
+  test('answers that come after the lease give no grant, and leave nothing', async () => {
+    const proxies = await Promise.all(servers.slice(0, 3).map(({ port }) => Proxy.start(port)))
+    const hosts = [...proxies, ...servers.slice(3)].map(({ port }) => `127.0.0.1:${port}`)
+    await using far = await open(`redis-quorum://${hosts.join(',')}`)
+    await using near = await open(url)
+    await (await far.mutex('key').acquire()).release()
+    for (const proxy of proxies) proxy.delay = 250
+    expect(await far.mutex('key').tryAcquire({ lease: 300, renew: false })).toBeUndefined()
+    await expect(far.mutex('key').acquire({ wait: 900, lease: 300, renew: false })).rejects.toThrow(
+      TimedOutError,
+    )
+    for (const proxy of proxies) proxy.delay = 0
+    const grant = await near.mutex('key').acquire({ wait: '5s' })
+    await grant.release()
+    await until('nothing is left', async () => {
+      const left = await Promise.all(servers.map(server => server.command('EXISTS', 'key')))
+      return left.every(found => found === 0)
+    })
+    for (const proxy of proxies) await proxy[Symbol.asyncDispose]()
+  })
+
+  test('an answer that is lost leaves nothing that lasts, and one lost answer is not missed', async () => {
+    const proxy = await Proxy.start(servers[0]!.port)
+    const hosts = [proxy, ...servers.slice(1)].map(({ port }) => `127.0.0.1:${port}`)
+    await using far = await open(`redis-quorum://${hosts.join(',')}`)
+    await using near = await open(url)
+    await (await far.mutex('key').acquire()).release()
+    proxy.replies = 'lose'
+    for (let round = 0; round < 5; round++) {
+      await (await far.mutex(`key ${round}`).acquire({ lease: '2s' })).release()
+      await (await near.mutex(`key ${round}`).acquire({ wait: '5s' })).release()
+    }
+    proxy.cut()
+    proxy.replies = 'pass'
+    await until('nothing is left', async () => {
+      const left = await Promise.all(
+        [0, 1, 2, 3, 4].map(round => servers[0]!.command('EXISTS', `key ${round}`)),
+      )
+      return left.every(found => found === 0)
+    })
+    await proxy[Symbol.asyncDispose]()
+  })
+
+  test('an even number of servers: two against two settle', async () => {
+    const four = servers.slice(0, 4)
+    // To each of them two of the servers are far, and not the same two.
+    const box = async (far: readonly number[]): Promise<Box> =>
+      Box.join(
+        await quorumEngine(four, {
+          between: (voter, index) => new DistantVoter(voter, new Random(index), far.includes(index) ? 12 : 0),
+        }),
+        systemClock,
+      )
+    await using one = await box([2, 3])
+    await using other = await box([0, 1])
+    for (let round = 0; round < 20; round++) {
+      const section = new Section()
+      const took = await timed(() =>
+        Promise.all(
+          [one, other].map(each =>
+            each.mutex(`key ${round}`).run(grant => section.visit(grant), { wait: '20s' }),
+          ),
+        ),
+      )
+      expect(section.most).toBe(1)
+      expect(rising(section.tokens)).toBe(true)
+      expect(took).toBeLessThan(4000)
+    }
+  })
+})
