@@ -398,28 +398,27 @@ end
 
 local function standing(request, patience)
   if request.phase == 'held' then return request.number end
-  local nearest, foreign = math.huge, false
+  local nearest, foreign, first = math.huge, false, true
   for _, claim in ipairs(request.claims) do
     local ahead, queued = 0, false
     for other in queue(claim.key) do
       if other.id == request.id then break end
       if ahead > 0 and other.phase == 'waiting' then queued = true end
       ahead = ahead + 1
-      if queued then break end
+      if queued then first = false break end
       nearest = math.min(nearest, other.expires - now)
       if begins(other.id, FOREIGN) then foreign = true end
     end
   end
-  local first = request.claims[1]
-  local before = call('ZLEXCOUNT', QUEUES, '[' .. head(first.key), '(' .. entry(first.key, request))
+  local one = request.claims[1]
+  local before = call('ZLEXCOUNT', QUEUES, '[' .. head(one.key), '(' .. entry(one.key, request))
   local again = 0
   if request.phase ~= 'reserved' then
     again = math.max(0, math.min(nearest + before * LOOK_STAGGER, patience.hear))
-    if foreign then
-      -- Foreign holders tell none of us when they are done; who stands first behind one looks more often.
-      again = math.min(again, FOREIGN_LOOK)
-      hints[#hints + 1] = 'foreign ' .. request.id
-    end
+    -- A foreign holder tells none of us when it is done. Who stands first behind it looks often, and the others see to it
+    -- that the key does not stay free when that one is dead.
+    if foreign then again = math.min(again, first and FOREIGN_LOOK or before * CLAIM_WINDOW) end
+    if foreign and first then hints[#hints + 1] = 'foreign ' .. request.id end
   end
   return { 'queued', before, math.ceil(again) }
 end

@@ -1,0 +1,301 @@
+import { randomUUID } from 'node:crypto'
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { Box } from '../../src/box.js'
+import { systemClock } from '../../src/clock.js'
+import { openRedis } from '../../src/engines/redis/open.js'
+import { ClosedError, LostError, open, UnavailableError, type Grant } from '../../src/index.js'
+import { MeddledEngine } from '../contract/meddled-engine.js'
+import { pause } from '../contract/time.js'
+import { startRedis, type RedisServer } from '../servers/redis.js'
+import { until } from '../servers/until.js'
+
+type Layout = 'string' | 'redisson'
+
+let server: RedisServer
+
+beforeAll(async () => {
+  server = await startRedis()
+})
+
+afterAll(async () => {
+  await server.stop()
+})
+
+async function boxOf(layout: Layout): Promise<Box> {
+  const box = await open(`${server.url}?layout=${layout}`)
+  onTestFinished(() => box.close())
+  return box
+}
+
+/** Messages on channels that match, as they come: channel and text. */
+async function heard(pattern: string): Promise<string[]> {
+  const messages: string[] = []
+  const client = new Redis(server.url)
+  onTestFinished(() => client.disconnect())
+  client.on('pmessage', (_, channel: string, text: string) => messages.push(`${channel} ${text}`))
+  await client.psubscribe(pattern)
+  return messages
+}
+
+/** How a key of each type is made that a lock's is not. */
+const MAKING: Readonly<Record<string, readonly (string | number)[]>> = {
+  string: ['SET', 'value'],
+  hash: ['HSET', 'field', 'value'],
+  list: ['RPUSH', 'value'],
+  set: ['SADD', 'value'],
+  zset: ['ZADD', 1, 'value'],
+  stream: ['XADD', '1-1', 'field', 'value'],
+}
+
+async function make(type: string, key: string): Promise<void> {
+  const [command, ...rest] = MAKING[type]!
+  await server.command(command!, key, ...rest)
+}
+
+describe.each<[Layout, readonly string[], string]>([
+  ['string', ['hash', 'list', 'set', 'zset', 'stream'], 'something else than a string'],
+  ['redisson', ['string', 'list', 'set', 'zset', 'stream'], 'something else than a hash'],
+])('in the layout %s', (layout, types, reason) => {
+  describe.each(types)('a key of type %s', type => {
+    const expected = { name: 'UnavailableError', code: 'UNAVAILABLE' }
+
+    test('is a clear error for who wants it, and stays as it is', async () => {
+      const box = await boxOf(layout)
+      const key = randomUUID()
+      await make(type, key)
+      const before = await server.command('DUMP', key)
+      const named = { ...expected, key, message: expect.stringContaining(reason) }
+      await expect(box.mutex(key).tryAcquire()).rejects.toMatchObject(named)
+      await expect(box.mutex(key).acquire()).rejects.toMatchObject(named)
+      await expect(box.mutex(key).acquire({ wait: 50 })).rejects.toMatchObject(named)
+      await expect(box.readWriteLock(key).read.acquire()).rejects.toMatchObject(named)
+      await expect(box.semaphore(key, { permits: 2 }).acquire()).rejects.toMatchObject(named)
+      await expect(box.mutex('free', key).acquire()).rejects.toMatchObject(expected)
+      expect(await server.command('TYPE', key)).toBe(type)
+      expect(await server.command('DUMP', key)).toBe(before)
+      // The other key was not taken, nor the box harmed.
+      await (await box.mutex('free').acquire({ wait: 0 })).release()
+      await server.command('DEL', key)
+      await (await box.mutex(key).acquire({ wait: 0 })).release()
+    })
+
+    test('that takes the place of a held one is not deleted by its holder', async () => {
+      const box = await boxOf(layout)
+      const key = randomUUID()
+      const grant = await box.mutex(key).acquire({ lease: 600 })
+      await server.command('DEL', key)
+      await make(type, key)
+      // The renewals fail, and nobody can say any more that it is held.
+      await until(() => grant.signal.aborted)
+      await expect(grant.release()).rejects.toThrow(LostError)
+      expect(await server.command('TYPE', key)).toBe(type)
+      await server.command('DEL', key)
+    })
+
+    test('that comes while somebody waits ends the wait with that error', async () => {
+      const box = await boxOf(layout)
+      const other = await boxOf(layout)
+      const key = randomUUID()
+      const grant = await box.mutex(key).acquire({ lease: 300, renew: false })
+      // Its place in the queue is kept for a lease, in which the key might be put right.
+      const asked = other.mutex(key).acquire({ lease: 500 })
+      asked.catch(() => undefined)
+      await until(async () => {
+        for await (const { waiters } of box.inspect(key)) return waiters.length === 1
+        return false
+      })
+      await server.command('DEL', key)
+      await make(type, key)
+      await expect(asked).rejects.toMatchObject(expected)
+      await grant.release().catch(() => undefined)
+      expect(await server.command('TYPE', key)).toBe(type)
+      await server.command('DEL', key)
+    })
+  })
+})
+
+describe('the layout of Redisson', () => {
+  test('is a hash with a count for the holder, as long as the lease, and nothing afterwards', async () => {
+    const box = await boxOf('redisson')
+    const grant = await box.mutex('form').acquire({ lease: 5000 })
+    const [text, ...others] = await fieldsOf('form')
+    expect(text).toMatch(/^signalbox=signalbox\/1 /)
+    expect(others).toEqual([expect.stringMatching(new RegExp(`^${box.session}:\\d+=1$`))])
+    const left = Number(await server.command('PTTL', 'form'))
+    expect(left).toBeGreaterThan(3000)
+    expect(left).toBeLessThanOrEqual(5000)
+    await grant.release()
+    expect(await server.command('EXISTS', 'form')).toBe(0)
+  })
+
+  test('is a hash for readers and permits, too, which is nobody’s', async () => {
+    const box = await boxOf('redisson')
+    const write = await box.readWriteLock('readers').write.acquire()
+    await write.downgrade()
+    const also = await box.readWriteLock('readers').read.acquire()
+    const permit = await box.semaphore('permits', { permits: 2 }).acquire()
+    for (const key of ['readers', 'permits']) {
+      expect(await fieldsOf(key)).toEqual([expect.stringMatching(/^signalbox=signalbox\/1 shared /)])
+    }
+    await write.release()
+    expect(await server.command('EXISTS', 'readers')).toBe(1)
+    await also.release()
+    await permit.release()
+    expect(await server.command('EXISTS', 'readers', 'permits')).toBe(0)
+  })
+
+  test.each(['unlocked', 'with {braces} in it', 'half {open'])(
+    'a release of %j tells those who wait there as RLock and RFairLock do',
+    async key => {
+      const box = await boxOf('redisson')
+      const name = key.includes('{') ? key : `{${key}}`
+      const channel = `redisson_lock__channel:${name}`
+      const past = Date.now() - 60_000
+      const future = Date.now() + 60_000
+      await server.command('RPUSH', `redisson_lock_queue:${name}`, 'dead:1', 'live:2', 'later:3')
+      await server.command(
+        'ZADD',
+        `redisson_lock_timeout:${name}`,
+        ...[past, 'dead:1', future, 'live:2', future, 'later:3'],
+      )
+      const grant = await box.mutex(key).acquire()
+      const messages = await heard('redisson*')
+      await grant.release()
+      await until(() => messages.length === 3)
+      expect(messages).toEqual([`${channel} 0`, `${channel}:dead:1 0`, `${channel}:live:2 0`])
+      // Its own clients keep that list.
+      expect(await server.command('LLEN', `redisson_lock_queue:${name}`)).toBe(3)
+    },
+  )
+
+  test('a message that it was unlocked there wakes who waits here, and is heard as long as somebody waits', async () => {
+    const engine = await openRedis(`${server.url}?layout=redisson`)
+    const session = randomUUID()
+    const woken: string[] = []
+    const nothing = (): void => undefined
+    await engine.join(
+      { session, host: 'host', pid: 1, label: undefined },
+      {
+        wake: id => woken.push(id),
+        lost: nothing,
+        wanted: nothing,
+        reserved: nothing,
+        changed: nothing,
+        ended: nothing,
+      },
+    )
+    onTestFinished(() => engine.leave())
+    await server.command('HSET', 'theirs', `${randomUUID()}:1`, 1)
+    const id = `${session}.1`
+    const claims = [{ key: 'theirs', mode: 'exclusive' as const }]
+    const standing = await engine.submit({
+      type: 'enqueue',
+      id,
+      session,
+      claims,
+      lease: 60_000,
+      wait: 60_000,
+      label: undefined,
+    })
+    expect(standing).toMatchObject({ state: 'queued', place: 1 })
+    const listeners = async (): Promise<unknown> =>
+      ((await server.command('PUBSUB', 'NUMSUB', 'redisson_lock__channel:{theirs}')) as unknown[])[1]
+    await until(async () => (await listeners()) === 1)
+    // It is woken once when wake-ups begin to be heard.
+    await until(() => woken.length === 1)
+    await server.command('DEL', 'theirs')
+    await server.command('PUBLISH', 'redisson_lock__channel:{theirs}', '0')
+    await until(() => woken.length === 2)
+    expect(woken).toEqual([id, id])
+    expect(await engine.submit({ type: 'claim', id, lease: 60_000, wait: 60_000 })).toMatchObject({
+      state: 'held',
+    })
+    await until(async () => (await listeners()) === 0)
+  })
+
+  test('boxes of both layouts on one key are told, and neither deletes the other’s lock', async () => {
+    const strings = await boxOf('string')
+    const hashes = await boxOf('redisson')
+    const one = await strings.mutex('mixed').acquire()
+    await expect(hashes.mutex('mixed').acquire()).rejects.toThrow(UnavailableError)
+    one.assertHeld()
+    await one.release()
+    const other = await hashes.mutex('mixed').acquire()
+    await expect(strings.mutex('mixed').acquire()).rejects.toThrow(UnavailableError)
+    await other.release()
+  })
+})
+
+describe('behind a foreign holder', () => {
+  /** Boxes that wait for a key of a foreign client, in order. */
+  async function waiting(key: string, count: number): Promise<{ boxes: Box[]; asked: Promise<Grant>[] }> {
+    await server.command('SET', key, 'foreign', 'PX', 60_000)
+    const boxes: Box[] = []
+    const asked: Promise<Grant>[] = []
+    for (let place = 1; place <= count; place++) {
+      const box = await boxOf('string')
+      boxes.push(box)
+      asked.push(box.mutex(key).acquire({ lease: 10_000 }))
+      // A box that is closed before tells its waiters.
+      asked.at(-1)!.catch(() => undefined)
+      await until(async () => {
+        for await (const { waiters } of box.inspect(key)) return waiters.length === place
+        return false
+      })
+    }
+    return { boxes, asked }
+  }
+
+  test('who stands first looks every 20 ms, and the others rarely', async () => {
+    const { asked } = await waiting('looked at', 6)
+    const before = await server.calls()
+    const from = performance.now()
+    await pause(1500)
+    const after = await server.calls()
+    const passed = performance.now() - from
+    const looks = (after['evalsha'] ?? 0) - (before['evalsha'] ?? 0)
+    // Timers are late on a loaded machine, and never early.
+    expect(looks).toBeGreaterThan(0)
+    expect(looks).toBeLessThanOrEqual(passed / 20 + 1 + 5 * (passed / 2000 + 1))
+    await server.command('DEL', 'looked at')
+    for (const each of asked) await (await each).release()
+  })
+
+  test('a dead waiter does not keep those behind it from a key that comes free', async () => {
+    const { boxes, asked } = await waiting('stalled', 1)
+    const engine = new MeddledEngine(await openRedis(server.url))
+    const dead = await Box.join(engine, systemClock)
+    onTestFinished(() => dead.close())
+    await boxes[0]!.close()
+    await expect(asked[0]).rejects.toThrow(ClosedError)
+    const never = dead.mutex('stalled').acquire({ lease: 60_000 })
+    never.catch(() => undefined)
+    await until(() => engine.count('claim') > 0)
+    // From now on nothing is heard of it.
+    engine.meddle = () => new Promise(() => undefined)
+    engine.hears = () => false
+    const next = await boxOf('string')
+    const grant = next.mutex('stalled').acquire({ lease: 60_000 })
+    await until(async () => {
+      for await (const { waiters } of next.inspect('stalled')) return waiters.length === 2
+      return false
+    })
+    await server.command('DEL', 'stalled')
+    const from = performance.now()
+    await (await grant).release()
+    // Its own look, and the window of the one that does not claim; not the lease of the dead one.
+    expect(performance.now() - from).toBeLessThan(20_000)
+    engine.meddle = (_, carryOut) => carryOut()
+  })
+})
+
+/** The fields of a hash with their values, that of Signalbox first. */
+async function fieldsOf(key: string): Promise<string[]> {
+  const [...all] = (await server.command('HGETALL', key)) as string[]
+  const fields: string[] = []
+  while (all.length > 0) fields.push(all.splice(0, 2).join('='))
+  return fields.sort(
+    (one, other) => Number(other.startsWith('signalbox')) - Number(one.startsWith('signalbox')),
+  )
+}
