@@ -42,8 +42,9 @@ export class RunStore implements TrainStore {
           put: (key, value) => transaction.put(key, this.#stamped(value)),
           delete: key => transaction.delete(key),
           committed: id => transaction.committed(this.#ownId(id)),
+          leaveOut: id => transaction.leaveOut(this.#ownId(id)),
         }),
-      { ...options, ids: options.ids.map(id => this.#ownId(id)) },
+      { ...options, parts: options.parts.map(({ id, key }) => ({ id: this.#ownId(id), key })) },
     )
   }
 

@@ -1,9 +1,15 @@
 import type { Read, Transaction } from './messages/message-type.js'
 
+/** A part of a transaction: its id, and the key that the id is remembered with. */
+export interface Part {
+  readonly id: string
+  readonly key: string
+}
+
 /** How a transaction is taken: see the options of the same names of the command. */
 export interface TransactionOptions {
-  /** One id for each part; a transaction whose parts were all committed before is not run again. */
-  readonly ids: readonly string[]
+  /** Its parts; a transaction whose parts were all committed before is not run again. */
+  readonly parts: readonly Part[]
   /** How long to queue for the locks of all keys: milliseconds. */
   readonly wait: number
   /** How long the locks outlive a process that has stopped: milliseconds. */
@@ -14,6 +20,8 @@ export interface TransactionOptions {
 export interface PartsTransaction extends Transaction {
   /** Whether the part of this id was committed before, and has to be left out. */
   committed(id: string): boolean
+  /** Leaves the part of this id out: it is not committed, and has to be tried again. */
+  leaveOut(id: string): void
 }
 
 /** What became of a transaction: `applied` is false when all its parts were committed before. */

@@ -1,15 +1,10 @@
 import { open, type Box } from 'signalbox'
+import type { ChainLimits } from './worker/train-chains.js'
 import type { TrainStore } from './store.js'
 import { UnlockedStore, type PlainStore } from './unlocked-store.js'
 
 /** The name of the store that the tracker keeps trains and locations in. */
 const STORE = 'trains'
-
-/** How many messages of one train that follow each other are applied as one transaction at the most. */
-const RUN = 8
-
-/** How many transactions may share their locks and their commit, and for how long their handlers may run together. */
-const GROUP = { most: 64 / RUN, within: '20ms' } as const
 
 /**
  * How a process of the tracker uses the store. `together`: messages that come at the same time share their locks and
@@ -18,14 +13,11 @@ const GROUP = { most: 64 / RUN, within: '20ms' } as const
  */
 export type StoreUse = 'together' | 'alone' | 'unlocked'
 
-/** How many messages of one train a process applies as one transaction at the most. */
-export const LONGEST_RUN: Readonly<Record<StoreUse, number>> = { together: RUN, alone: 1, unlocked: 1 }
-
-/** For how many trains a process is at the store at the same time at the most: what is under way, and what is next. */
-export const MOST_AT_STORE: Readonly<Record<StoreUse, number>> = {
-  together: 2 * GROUP.most,
-  alone: 4,
-  unlocked: 128,
+/** How much goes on at the store of a process at the same time. */
+export const LIMITS: Readonly<Record<StoreUse, ChainLimits>> = {
+  together: { together: 64, run: 8, atOnce: 8, patience: 3 },
+  alone: { together: 1, run: 1, atOnce: 4, patience: 0 },
+  unlocked: { together: 1, run: 1, atOnce: 128, patience: 0 },
 }
 
 /** What one process of the tracker has open: the only place where the tracker meets Signalbox. */
@@ -47,7 +39,7 @@ export async function openTracker(engine: string, label: string, use: StoreUse):
   const box = await open(engine, { label, detectDeadlocks: false })
   return {
     session: box.session,
-    store: use === 'unlocked' ? new UnlockedStore(plainStore(box)) : lockedStore(box, use),
+    store: use === 'unlocked' ? new UnlockedStore(plainStore(box)) : lockedStore(box),
     async revoke(session) {
       await box.revoke(session)
     },
@@ -55,15 +47,15 @@ export async function openTracker(engine: string, label: string, use: StoreUse):
   }
 }
 
-function lockedStore(box: Box, use: StoreUse): TrainStore {
-  const store = box.store(STORE, use === 'together' ? { group: GROUP } : {})
+function lockedStore(box: Box): TrainStore {
+  const store = box.store(STORE)
   return {
     get: async key => (await store.get(key))?.value,
     async put(key, value) {
       await store.put(key, value)
     },
-    transaction: (keys, change, { ids, ...options }) =>
-      store.transaction(keys, change, { ...options, id: ids }),
+    transaction: (keys, change, { parts, ...options }) =>
+      store.transaction(keys, change, { ...options, id: parts }),
   }
 }
 

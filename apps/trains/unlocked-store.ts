@@ -46,6 +46,7 @@ export class UnlockedStore implements TrainStore {
         changed.add(key)
       },
       committed: () => false,
+      leaveOut: () => undefined,
     })
     for (const key of changed) {
       const value = values.get(key)

@@ -4,7 +4,7 @@ import { LogFile } from './log/log-file.js'
 import { MessageRegistry } from './messages/registry.js'
 import type { FromWorker, ToWorker, WorkerSettings } from './protocol.js'
 import { RunStore } from './run-store.js'
-import { LONGEST_RUN, MOST_AT_STORE, openTracker, type Tracker } from './tracker.js'
+import { LIMITS, openTracker, type Tracker } from './tracker.js'
 import { reasonOf } from './worker/failure.js'
 import { MessageProcessor } from './worker/message-processor.js'
 import { MessageWorker } from './worker/message-worker.js'
@@ -24,10 +24,7 @@ async function start(settings: WorkerSettings): Promise<void> {
   const log = new Log(logFile ?? process.stderr, settings.logLevel, { worker: settings.worker })
   const store = new RunStore(tracker.store, settings.run)
   const processor = new MessageProcessor(store, new MessageRegistry(), settings.limits, log, systemClock)
-  const worker = new MessageWorker(messages => processor.process(messages), send, fail, {
-    trains: MOST_AT_STORE[settings.use],
-    run: LONGEST_RUN[settings.use],
-  })
+  const worker = new MessageWorker(processor, send, fail, LIMITS[settings.use])
   running = { worker, tracker, closeLog: () => logFile?.close() }
   send({ kind: 'ready', session: tracker.session })
 }

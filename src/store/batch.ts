@@ -1,5 +1,5 @@
 import type { Commit, CommitOutcome, ReadOutcome, ReadSet, RecordedId } from '../engines/engine.js'
-import { ConflictError, IndeterminateError, LostError } from '../errors.js'
+import { ConflictError, IndeterminateError, InvalidArgumentError, LostError } from '../errors.js'
 import { claimSet } from '../locks/claim.js'
 import type { TurnGrant } from '../locks/grant.js'
 import { Line, type Ask } from '../locks/local-queue.js'
@@ -23,12 +23,18 @@ export type TransactionOutcome<T> =
   /** The same `id` was committed before; nothing was done. */
   | { readonly applied: false }
 
+/** The id of a part of a transaction, and the key that it is recorded with: undefined for the first that is named. */
+export interface Part {
+  readonly id: string
+  readonly key: string | undefined
+}
+
 /** One transaction on its way. */
 export interface Member {
   readonly name: (read: ReadValue) => Promise<readonly string[]>
   readonly task: (transaction: Transaction) => unknown
   readonly ask: Ask
-  readonly ids: readonly string[]
+  readonly parts: readonly Part[]
   readonly retention: number
   readonly mostAttempts: number
   attempts: number
@@ -166,7 +172,9 @@ export class Batch {
     member.attempts++
     try {
       const basis = new Map<string, number>()
-      return { member, keys: await member.name(key => this.#readNow(key, basis)), basis }
+      const keys = await member.name(key => this.#readNow(key, basis))
+      checkParts(member.parts, keys)
+      return { member, keys, basis }
     } catch (error) {
       member.reject(error)
       return undefined
@@ -193,7 +201,7 @@ export class Batch {
   }
 
   #idsOf({ member, keys }: Omit<Named, 'basis'>): RecordedId[] {
-    return member.ids.map(id => ({ key: this.#prefix + keys[0]!, id }))
+    return member.parts.map(({ id, key = keys[0]! }) => ({ key: this.#prefix + key, id }))
   }
 
   #acquire(line: Line, named: readonly Named[], read: ReadSet): Promise<TurnGrant> {
@@ -270,14 +278,25 @@ export class Batch {
     const { member } = one
     try {
       const keys = overlay.stands(one.basis) ? one.keys : await this.#nameAgain(member, overlay)
-      if (keys.some(key => !overlay.has(this.#prefix + key)) || keys[0] !== one.keys[0])
-        return this.#moved(member, keys)
+      if (keys !== one.keys) {
+        checkParts(member.parts, keys)
+        if (keys.some(key => !overlay.has(this.#prefix + key)) || keys[0] !== one.keys[0])
+          return this.#moved(member, keys)
+      }
       const ids = this.#idsOf(one)
       const before = new Set(ids.filter(id => committed.has(idText(id))).map(({ id }) => id))
-      const transaction = new OverlayTransaction(overlay, grant, this.#prefix, keys, before)
+      const transaction = new OverlayTransaction(
+        overlay,
+        grant,
+        this.#prefix,
+        new Set(keys),
+        ids.map(({ id }) => id),
+        before,
+      )
       const result = await member.task(transaction)
       overlay.apply(transaction.writes)
-      return { member, keys, result, record: ids.filter(({ id }) => !before.has(id)) }
+      const record = ids.filter(({ id }) => !before.has(id) && !transaction.leftOut.has(id))
+      return { member, keys, result, record }
     } catch (error) {
       member.reject(error)
       return undefined
@@ -376,7 +395,7 @@ export class Batch {
   #refused(member: Member, outcome: CommitOutcome, line: Line, overlay: Overlay): void {
     const engine = this.#session.engine.name
     // Of several parts others may have made one and not the rest.
-    if (outcome.state === 'repeated' && member.ids.length === 1) return member.resolve({ applied: false })
+    if (outcome.state === 'repeated' && member.parts.length === 1) return member.resolve({ applied: false })
     if (outcome.state !== 'conflict') {
       const key = line.set.title
       return member.reject(
@@ -393,6 +412,17 @@ export class Batch {
 }
 
 const NOTHING_LEFT: Leftover = { again: [], alone: [] }
+
+/** @throws InvalidArgumentError when an id is to be recorded with a key whose lock the transaction does not have. */
+function checkParts(parts: readonly Part[], keys: readonly string[]): void {
+  for (const { id, key } of parts) {
+    if (key === undefined || keys.includes(key)) continue
+    throw new InvalidArgumentError(
+      `the id ${id} is to be recorded with ${key}, which the transaction did not name; it named ${keys.join(', ')}`,
+      { key },
+    )
+  }
+}
 
 function idText({ key, id }: RecordedId): string {
   return `${key.length}:${key}${id}`

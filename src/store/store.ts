@@ -3,7 +3,7 @@ import { AbortedError, InvalidArgumentError, shown } from '../errors.js'
 import { checkKey, LONGEST_KEY } from '../locks/claim.js'
 import { checkOptions, checkSignal, lockAsk, type LockOptions } from '../locks/lock-options.js'
 import type { Session } from '../session.js'
-import type { Member, ReadValue, TransactionKeys, TransactionOutcome } from './batch.js'
+import type { Member, Part, ReadValue, TransactionKeys, TransactionOutcome } from './batch.js'
 import type { Transaction } from './transaction.js'
 import { TransactionQueue, type GroupOptions } from './transaction-queue.js'
 import { decode, encode } from './value.js'
@@ -25,15 +25,21 @@ export interface StoreOptions {
   group?: { most: number; within: Duration } | undefined
 }
 
+/** The id of a part of a transaction, and the key that it is recorded with: one that is the same whenever it is tried. */
+export interface PartId {
+  readonly id: string
+  readonly key: string
+}
+
 /** How a transaction is run. */
 export interface TransactionOptions extends Omit<LockOptions, 'reentrant' | 'renew'> {
   /**
    * Makes it idempotent: the id is recorded with the first key that was named, and a later transaction with the same
    * first key and id does nothing, also when the key was deleted meanwhile. Several ids stand for several parts that
    * are committed together: a part that was committed before is told by `Transaction.committed`, and the transaction
-   * does nothing when all were.
+   * does nothing when all were. A part may name the key that its id is recorded with, one of those of the transaction.
    */
-  id?: string | readonly string[] | undefined
+  id?: string | readonly (string | PartId)[] | undefined
   /** How long the id is kept; default one day. */
   retention?: Duration | undefined
   /** How often keys that are found by reading may be named anew because they moved; default 10. */
@@ -199,8 +205,6 @@ export class Store {
     }
     checkOptions(options, ['wait', 'lease', 'signal', 'label', 'id', 'retention', 'attempts'])
     const { id, retention, attempts = DEFAULT_ATTEMPTS, ...lock } = options
-    const ids = id === undefined ? [] : typeof id === 'string' ? [id] : checkIds(id)
-    for (const one of ids) checkKey('id', one)
     if (!Number.isSafeInteger(attempts) || attempts < 1) {
       throw new InvalidArgumentError(`attempts takes a whole number from 1, not ${shown(attempts)}`)
     }
@@ -215,7 +219,7 @@ export class Store {
       name: naming(keys),
       task,
       ask: lockAsk(lock),
-      ids,
+      parts: id === undefined ? [] : partsOf(id),
       retention:
         retention === undefined ? DEFAULT_RETENTION : milliseconds('retention', retention, RETENTION_BOUNDS),
       mostAttempts: attempts,
@@ -259,11 +263,25 @@ function naming(keys: TransactionKeys): (read: ReadValue) => Promise<readonly st
   return () => Promise.resolve(named)
 }
 
-function checkIds(ids: unknown): readonly string[] {
-  if (!Array.isArray(ids) || ids.length === 0 || new Set(ids).size < ids.length) {
-    throw new InvalidArgumentError(`id takes text, or a list of different texts, not ${shown(ids)}`)
-  }
-  return ids as readonly string[]
+/** The parts that ids stand for. */
+function partsOf(id: NonNullable<TransactionOptions['id']>): readonly Part[] {
+  if (typeof id !== 'string' && (!Array.isArray(id) || id.length === 0)) throw unfitIds(id)
+  const parts = (typeof id === 'string' ? [id] : id).map((one: unknown): Part => {
+    if (typeof one !== 'object' || one === null) {
+      checkKey('id', one)
+      return { id: one, key: undefined }
+    }
+    const part = one as PartId
+    checkKey('id', part.id)
+    checkKey('key of an id', part.key)
+    return { id: part.id, key: part.key }
+  })
+  if (new Set(parts.map(part => part.id)).size < parts.length) throw unfitIds(id)
+  return parts
+}
+
+function unfitIds(id: unknown): InvalidArgumentError {
+  return new InvalidArgumentError(`id takes text, or a list of different ids, not ${shown(id)}`)
 }
 
 function checkNamed(keys: readonly string[]): readonly string[] {

@@ -1,5 +1,5 @@
 import type { ReadOutcome, Versioned, Write } from '../engines/engine.js'
-import { InvalidArgumentError } from '../errors.js'
+import { InvalidArgumentError, shown } from '../errors.js'
 import type { Grant } from '../locks/grant.js'
 import { decode, encode } from './value.js'
 
@@ -13,6 +13,12 @@ export interface Transaction {
   delete(key: string): void
   /** Whether the part with this id, of several in the option `id`, was committed before and has to be left out. */
   committed(id: string): boolean
+  /**
+   * Leaves the part with this id, of several in the option `id`, out of this commit: its id is not recorded, and it can be
+   * tried another time.
+   * @throws InvalidArgumentError when there is no such part.
+   */
+  leaveOut(id: string): void
   /** The fencing token under which the commit will be made. */
   readonly token: bigint
   /** Aborts when the locks are lost; the commit would be rejected. */
@@ -67,23 +73,29 @@ export class Overlay {
 /** One transaction over an overlay: nothing it writes is seen by others until it is applied. */
 export class OverlayTransaction implements Transaction {
   readonly writes = new Map<string, string | undefined>()
+  /** The ids of the parts that were left out. */
+  readonly leftOut = new Set<string>()
   readonly #overlay: Overlay
   readonly #grant: Grant
   readonly #prefix: string
-  readonly #claimed: readonly string[]
+  readonly #claimed: ReadonlySet<string>
+  readonly #ids: readonly string[]
   readonly #committed: ReadonlySet<string>
 
   /**
    * @param claimed the keys that this transaction named, without the store's prefix.
+   * @param ids of its parts.
    * @param committed those of its ids that were committed before.
    */
   constructor(
     overlay: Overlay,
     grant: Grant,
     prefix: string,
-    claimed: readonly string[],
+    claimed: ReadonlySet<string>,
+    ids: readonly string[],
     committed: ReadonlySet<string>,
   ) {
+    this.#ids = ids
     this.#committed = committed
     this.#overlay = overlay
     this.#grant = grant
@@ -108,6 +120,12 @@ export class OverlayTransaction implements Transaction {
     return this.#committed.has(id)
   }
 
+  leaveOut(id: string): void {
+    if (!this.#ids.includes(id))
+      throw new InvalidArgumentError(`no part of the transaction has the id ${shown(id)}`)
+    this.leftOut.add(id)
+  }
+
   get token(): bigint {
     return this.#grant.token
   }
@@ -121,9 +139,9 @@ export class OverlayTransaction implements Transaction {
   }
 
   #full(key: string): string {
-    if (!this.#claimed.includes(key)) {
+    if (!this.#claimed.has(key)) {
       throw new InvalidArgumentError(
-        `the transaction touches ${key}, which it did not name; it named ${this.#claimed.join(', ')}`,
+        `the transaction touches ${key}, which it did not name; it named ${[...this.#claimed].join(', ')}`,
         { key },
       )
     }

@@ -351,6 +351,73 @@ export function safeState(fixture: EngineFixture): void {
           expect(await run('b')).toEqual({ applied: false })
         })
 
+        test('each part of a transaction happens once, whoever tries it again with others', async () => {
+          const [one, other] = await boxes.pair()
+          const count = async (box: Box, ...ids: string[]) => {
+            const outcome = await box.store('s', options).transaction(
+              ['sum'],
+              transaction => {
+                const fresh = ids.filter(id => !transaction.committed(id))
+                transaction.put('sum', (transaction.get<number>('sum') ?? 0) + fresh.length)
+                return fresh
+              },
+              { id: ids },
+            )
+            return outcome.applied ? outcome.result : undefined
+          }
+          expect(await count(one, 'a', 'b')).toEqual(['a', 'b'])
+          expect(await count(other, 'b', 'c')).toEqual(['c'])
+          expect(await count(one, 'c', 'a')).toBeUndefined()
+          expect((await one.store('s').get('sum'))!.value).toBe(3)
+        })
+
+        test('the id of a part is recorded with the key that it names', async () => {
+          const [one, other] = await boxes.pair()
+          const move = (box: Box, ...trains: string[]) =>
+            box
+              .store('s', options)
+              .transaction(
+                ['place', ...trains],
+                transaction => trains.map(train => transaction.committed(`move ${train}`)),
+                { id: trains.map(train => ({ id: `move ${train}`, key: train })) },
+              )
+          expect(await move(one, 'a', 'b')).toMatchObject({ result: [false, false] })
+          expect(await move(other, 'c', 'b')).toMatchObject({ result: [false, true] })
+          expect(await move(other, 'c')).toEqual({ applied: false })
+          const elsewhere = await other.store('s', options).transaction(['place'], () => 1, { id: 'move a' })
+          expect(elsewhere).toMatchObject({ applied: true })
+        })
+
+        test('a part that is left out can be tried again', async () => {
+          const [one, other] = await boxes.pair()
+          const attempt = (box: Box, leftOut: string[]) =>
+            box.store('s', options).transaction(
+              ['a'],
+              transaction => {
+                for (const id of leftOut) transaction.leaveOut(id)
+                return ['x', 'y'].map(id => transaction.committed(id))
+              },
+              { id: ['x', 'y'] },
+            )
+          expect(await attempt(one, ['y'])).toMatchObject({ result: [false, false] })
+          expect(await attempt(other, ['y'])).toMatchObject({ result: [true, false] })
+          expect(await attempt(other, [])).toMatchObject({ result: [true, false] })
+          expect(await attempt(one, [])).toEqual({ applied: false })
+          await expect(
+            one
+              .store('s', options)
+              .transaction(['a'], transaction => transaction.leaveOut('z'), { id: 'x y' }),
+          ).rejects.toThrow(/no part.*z/)
+        })
+
+        test('an id can not be recorded with a key that was not named', async () => {
+          const box = await boxes.open()
+          const store = box.store('s', options)
+          const wrong = store.transaction(['a'], () => 1, { id: [{ id: 'x', key: 'b' }] })
+          await expect(wrong).rejects.toThrow(InvalidArgumentError)
+          await expect(wrong).rejects.toThrow(/x.*with b.*named a/)
+        })
+
         test('a transaction that failed does not use up its id', async () => {
           const box = await boxes.open()
           const store = box.store('s', options)

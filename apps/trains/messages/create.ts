@@ -16,6 +16,7 @@ export const create: MessageType<Create> = {
   type: 'create',
   fields: { train: name, location: name },
   keys: message => [trainKey(message.train), locationKey(message.location)],
+  place: message => message.location,
   handle(message, transaction) {
     const existing = trainIn(transaction, message.train)
     if (existing) return ignored('the train exists', { at: existing.location })

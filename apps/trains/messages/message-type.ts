@@ -6,7 +6,7 @@ export type Read = (key: string) => Promise<unknown>
 
 /** The values under a message's keys. Touching any other key throws. */
 export interface Transaction {
-  /** The value, as this transaction has left it so far; undefined where there is none. */
+  /** The value, as this transaction has left it so far; undefined where there is none. It must not be changed. */
   get(key: string): unknown
   put(key: string, value: unknown): void
   delete(key: string): void
@@ -31,6 +31,11 @@ export interface MessageType<M extends Message = Message> {
    * so the message's id is remembered with it. Keys that depend on a value are found by reading it.
    */
   keys(message: M, read: Read): readonly string[] | Promise<readonly string[]>
+  /**
+   * Where it happens, as far as the message itself says: messages of the same places are applied together, because
+   * they need the same locks anyway.
+   */
+  place?(message: M): string
   /** Changes the values. It may run again when another writer came between, so it does nothing else. */
   handle(message: M, transaction: Transaction): Outcome
 }

@@ -21,6 +21,7 @@ export const move: MessageType<Move> = {
     if (train && train.location !== message.to) keys.push(locationKey(train.location))
     return keys
   },
+  place: message => message.to,
   handle(message, transaction) {
     const train = trainIn(transaction, message.train)
     if (!train) return ignored('no such train')

@@ -42,6 +42,11 @@ export class MessageRegistry {
     return message as unknown as Message
   }
 
+  /** Where a message happens; undefined where neither it nor its type says so. */
+  placeOf(message: Message): string | undefined {
+    return this.#types.get(message.type)?.place?.(message)
+  }
+
   /** @throws InvalidMessageError when the type is not known. */
   typeOf(message: Message): MessageType {
     const type = this.#types.get(message.type)

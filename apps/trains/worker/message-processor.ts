@@ -1,10 +1,12 @@
 import type { Clock } from '../clock.js'
+import { trainKey } from '../domain/train.js'
 import type { Log } from '../log/log.js'
 import type { Message } from '../messages/message.js'
 import type { Outcome, Read, Transaction } from '../messages/message-type.js'
 import type { MessageRegistry } from '../messages/registry.js'
-import type { TrainStore } from '../store.js'
+import type { PartsTransaction, TrainStore } from '../store.js'
 import { failureKind, reasonOf } from './failure.js'
+import { KeptValues } from './kept-values.js'
 import { NamedKeys } from './named-keys.js'
 
 /** How long and how often a message is tried. Durations are milliseconds. */
@@ -44,12 +46,31 @@ const ENGINE_PAUSE = 100
  */
 const LOCK_PAUSE = 100
 
+/** How long the messages of one transaction may keep its locks before it is committed: milliseconds. */
+const WITHIN = 20
+
+/** Messages of one train that follow each other. */
+type Run = readonly Message[]
+
+/** What became of each run's messages, from its first one on: undefined for one that was committed before. */
+interface Handled {
+  readonly outcomes: readonly (readonly (Outcome | undefined)[])[]
+  /** Runs whose next message failed; of others that are not done time was over. */
+  readonly failed: ReadonlySet<number>
+}
+
+/** What a transaction has come to: of each run the messages that were applied, from its first one on. */
+interface Applied {
+  readonly settlements: readonly (readonly Settlement[])[]
+  readonly failed: ReadonlySet<number>
+}
+
 /** What the tries of one attempt have come to. */
 type Attempt =
-  | { readonly settled: readonly Settlement[] }
-  | { readonly settled?: undefined; readonly failed: unknown; readonly final: boolean }
+  | { readonly applied: Applied }
+  | { readonly applied?: undefined; readonly failed: unknown; readonly final: boolean }
 
-/** Applies one message at a time to the store, as often as its limits allow, and logs what became of it. */
+/** Applies messages to the store, as often as its limits allow, and logs what became of it. */
 export class MessageProcessor {
   readonly #store: TrainStore
   readonly #registry: MessageRegistry
@@ -75,26 +96,45 @@ export class MessageProcessor {
     this.#random = random
   }
 
+  /** Where a message happens, as far as it says so itself. */
+  placeOf(message: Message): string | undefined {
+    return this.#registry.placeOf(message)
+  }
+
   /**
-   * Applies messages of one train that follow each other, together if that goes through at once, else one by one. Those
-   * of other trains may be applied at the same time.
+   * Applies runs of messages, each of one train that follow each other: as many together as go through at once, and what
+   * is left of each run one by one. The runs of one train must not be applied at the same time.
+   * @param goOn is called when it waits for no locks any more.
+   * @returns the settlements of each run.
    * @throws what the store says when it is closed meanwhile: the rest is then neither applied nor given up.
    */
-  async process(run: readonly Message[]): Promise<readonly Settlement[]> {
-    if (run.length > 1) {
-      const { settled } = await this.#attempt(run, 1, 1)
-      if (settled) return settled
+  async process(
+    runs: readonly Run[],
+    goOn: () => void = () => undefined,
+  ): Promise<readonly (readonly Settlement[])[]> {
+    const settlements: Settlement[][] = runs.map(() => [])
+    const left = (index: number): Run => runs[index]!.slice(settlements[index]!.length)
+    let open = runs.map((_, index) => index)
+    while (open.length > 1 || (open.length === 1 && left(open[0]!).length > 1)) {
+      const together = open
+      const { applied } = await this.#attempt(together.map(left), 1, 1, goOn)
+      if (!applied) break
+      applied.settlements.forEach((some, place) => settlements[together[place]!]!.push(...some))
+      open = together.filter((index, place) => left(index).length > 0 && !applied.failed.has(place))
     }
-    const settlements: Settlement[] = []
-    for (const message of run) settlements.push(await this.#processOne(message))
+    await Promise.all(
+      runs.map(async (_, index) => {
+        for (const message of left(index)) settlements[index]!.push(await this.#processOne(message, goOn))
+      }),
+    )
     return settlements
   }
 
-  async #processOne(message: Message): Promise<Settlement> {
+  async #processOne(message: Message, goOn: () => void): Promise<Settlement> {
     const { attempts } = this.#limits
     for (let attempt = 1; ; attempt++) {
-      const outcome = await this.#attempt([message], attempt, this.#limits.lockTries)
-      if (outcome.settled) return outcome.settled[0]!
+      const outcome = await this.#attempt([[message]], attempt, this.#limits.lockTries, goOn)
+      if (outcome.applied) return outcome.applied.settlements[0]![0]!
       if (outcome.final || attempt === attempts) {
         const reason = reasonOf(outcome.failed)
         this.#log.error(DEAD_LETTERED, {
@@ -112,14 +152,20 @@ export class MessageProcessor {
     }
   }
 
-  async #attempt(run: readonly Message[], attempt: number, lockTries: number): Promise<Attempt> {
+  async #attempt(
+    runs: readonly Run[],
+    attempt: number,
+    lockTries: number,
+    goOn: () => void,
+  ): Promise<Attempt> {
     const { lockWait } = this.#limits
     for (let lockTry = 1; ; lockTry++) {
       try {
-        return { settled: await this.#apply(run, attempt, lockTry) }
+        return { applied: await this.#apply(runs, attempt, lockTry, goOn) }
       } catch (error) {
         const kind = failureKind(error)
-        const about = { message: run[0]!.id, run: run.length, attempt, lockTry, reason: reasonOf(error) }
+        const messages = runs.reduce((sum, run) => sum + run.length, 0)
+        const about = { message: runs[0]![0]!.id, messages, attempt, lockTry, reason: reasonOf(error) }
         switch (kind) {
           case 'closing':
             throw error
@@ -142,49 +188,98 @@ export class MessageProcessor {
     }
   }
 
-  async #apply(run: readonly Message[], attempt: number, lockTry: number): Promise<readonly Settlement[]> {
+  async #apply(runs: readonly Run[], attempt: number, lockTry: number, goOn: () => void): Promise<Applied> {
     const { lockWait: wait, lease } = this.#limits
     const begun = this.#clock.now()
     let lockedAt = begun
+    const parts = runs.flatMap(run => run.map(({ id, train }) => ({ id, key: trainKey(train) })))
     const transaction = await this.#store.transaction(
-      read => this.#keysOf(run, read),
+      read => this.#keysOf(runs, read),
       async values => {
         lockedAt = this.#clock.now()
-        const outcomes: (Outcome | undefined)[] = []
-        for (const message of run) {
-          if (this.#log.writes('debug')) {
-            this.#log.debug('locks acquired', { message: message.id, attempt, lockTry })
-          }
-          outcomes.push(values.committed(message.id) ? undefined : await this.#handle(message, run, values))
+        for (const { id } of parts) {
+          if (this.#log.writes('debug')) this.#log.debug('locks acquired', { message: id, attempt, lockTry })
         }
-        return outcomes
+        const handled =
+          parts.length === 1 ? this.#handleOne(runs[0]![0]!, values) : await this.#handle(runs, values)
+        goOn()
+        return handled
       },
-      { ids: run.map(({ id }) => id), wait, lease },
+      { parts, wait, lease },
     )
     const lockWait = lockedAt - begun
-    return run.map((message, index) => {
-      const outcome = transaction.applied ? transaction.result[index] : undefined
+    const settle = (message: Message, outcome: Outcome | undefined): Settlement => {
       if (!outcome) {
         this.#log.info(ALREADY_APPLIED, { message: message.id, train: message.train })
         return { event: ALREADY_APPLIED, lockWait }
       }
       if (this.#log.writes('info')) this.#logOutcome(message, outcome, this.#clock.now() - lockedAt)
       return { event: outcome.event, lockWait }
-    })
-  }
-
-  /** The keys of all messages, the train's first. What one finds by reading may be what another before it writes. */
-  async #keysOf(run: readonly Message[], read: Read): Promise<readonly string[]> {
-    const keys = new Set<string>()
-    for (const message of run) {
-      for (const key of await this.#registry.typeOf(message).keys(message, read)) keys.add(key)
     }
-    return [...keys]
+    if (!transaction.applied) {
+      return {
+        settlements: runs.map(run => run.map(message => settle(message, undefined))),
+        failed: new Set(),
+      }
+    }
+    const { outcomes, failed } = transaction.result
+    return {
+      settlements: outcomes.map((some, index) =>
+        some.map((outcome, place) => settle(runs[index]![place]!, outcome)),
+      ),
+      failed,
+    }
   }
 
-  async #handle(message: Message, run: readonly Message[], values: Transaction): Promise<Outcome> {
+  /** The keys of all messages. What one finds by reading may be what another before it writes. */
+  async #keysOf(runs: readonly Run[], read: Read): Promise<readonly string[]> {
+    const values = new Map<string, Promise<unknown>>()
+    const readOnce = (key: string): Promise<unknown> => {
+      let value = values.get(key)
+      if (!value) values.set(key, (value = read(key)))
+      return value
+    }
+    const named = await Promise.all(
+      runs.flat().map(async message => this.#registry.typeOf(message).keys(message, readOnce)),
+    )
+    return [...new Set(named.flat())]
+  }
+
+  #handleOne(message: Message, values: PartsTransaction): Handled {
+    const { id } = message
+    const outcome = values.committed(id) ? undefined : this.#registry.typeOf(message).handle(message, values)
+    return { outcomes: [[outcome]], failed: new Set() }
+  }
+
+  /** Applies message after message. One that fails is left out, and so are those of its train that follow. */
+  async #handle(runs: readonly Run[], values: PartsTransaction): Promise<Handled> {
+    const until = this.#clock.now() + WITHIN
+    const kept = new KeptValues(values)
+    const failed = new Set<number>()
+    const outcomes: (Outcome | undefined)[][] = []
+    for (const [index, run] of runs.entries()) {
+      const own: (Outcome | undefined)[] = []
+      outcomes.push(own)
+      for (const message of run) {
+        if (this.#clock.now() >= until && (index > 0 || own.length > 0)) break
+        try {
+          own.push(values.committed(message.id) ? undefined : await this.#handleAmong(message, kept))
+          kept.keep()
+        } catch {
+          // Tried alone, it says what is wrong.
+          kept.takeBack()
+          failed.add(index)
+          break
+        }
+      }
+      for (const { id } of run.slice(own.length)) values.leaveOut(id)
+    }
+    kept.write()
+    return { outcomes, failed }
+  }
+
+  async #handleAmong(message: Message, values: Transaction): Promise<Outcome> {
     const type = this.#registry.typeOf(message)
-    if (run.length === 1) return type.handle(message, values)
     const keys = await type.keys(message, async key => values.get(key))
     return type.handle(message, new NamedKeys(values, keys))
   }

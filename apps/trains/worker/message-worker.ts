@@ -1,7 +1,7 @@
 import type { Message } from '../messages/message.js'
 import type { FromWorker, GivenUp } from '../protocol.js'
 import { bucketOf } from '../report/histogram.js'
-import type { Settlement } from './message-processor.js'
+import type { MessageProcessor } from './message-processor.js'
 import { TrainChains, type ChainLimits } from './train-chains.js'
 
 interface Delivery {
@@ -9,9 +9,12 @@ interface Delivery {
   readonly message: Message
 }
 
+/** Applies messages: see MessageProcessor. */
+export type Processor = Pick<MessageProcessor, 'process' | 'placeOf'>
+
 /** Applies the messages that the supervisor sends, and acknowledges them, all that one tick brings together. */
 export class MessageWorker {
-  readonly #process: (run: readonly Message[]) => Promise<readonly Settlement[]>
+  readonly #processor: Processor
   readonly #send: (message: FromWorker) => void
   readonly #fail: (error: unknown) => void
   readonly #chains: TrainChains<Delivery>
@@ -24,18 +27,22 @@ export class MessageWorker {
   #flushPlanned = false
 
   /**
-   * @param process applies messages of one train that follow each other; what it throws ends the worker.
+   * @param processor applies messages; what it throws ends the worker.
    * @param send tells the supervisor.
    * @param fail is called when the worker can't go on.
    */
   constructor(
-    process: (run: readonly Message[]) => Promise<readonly Settlement[]>,
+    processor: Processor,
     send: (message: FromWorker) => void,
     fail: (error: unknown) => void,
     limits: ChainLimits,
   ) {
-    this.#chains = new TrainChains(run => this.#settle(run), limits)
-    this.#process = process
+    const work = {
+      work: (runs: readonly (readonly Delivery[])[], goOn: () => void) => this.#settle(runs, goOn),
+      placeOf: ({ message }: Delivery) => processor.placeOf(message),
+    }
+    this.#chains = new TrainChains(work, limits)
+    this.#processor = processor
     this.#send = send
     this.#fail = fail
   }
@@ -60,15 +67,18 @@ export class MessageWorker {
     this.#flush()
   }
 
-  async #settle(run: readonly Delivery[]): Promise<void> {
+  async #settle(runs: readonly (readonly Delivery[])[], goOn: () => void): Promise<void> {
     try {
-      const settlements = await this.#process(run.map(({ message }) => message))
-      for (const [index, { event, lockWait, failure }] of settlements.entries()) {
-        const { sequence } = run[index]!
-        this.#sequences.push(sequence)
-        this.#events.push(event)
-        this.#waits.push(bucketOf(lockWait))
-        if (failure !== undefined) this.#givenUp.push({ sequence, reason: failure })
+      const messages = runs.map(run => run.map(({ message }) => message))
+      const settlements = await this.#processor.process(messages, goOn)
+      for (const [index, run] of runs.entries()) {
+        for (const [place, { event, lockWait, failure }] of settlements[index]!.entries()) {
+          const { sequence } = run[place]!
+          this.#sequences.push(sequence)
+          this.#events.push(event)
+          this.#waits.push(bucketOf(lockWait))
+          if (failure !== undefined) this.#givenUp.push({ sequence, reason: failure })
+        }
       }
       if (this.#flushPlanned) return
       this.#flushPlanned = true

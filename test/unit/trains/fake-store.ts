@@ -77,23 +77,26 @@ export class FakeStore implements TrainStore {
   async transaction<Result>(
     keys: (read: Read) => readonly string[] | Promise<readonly string[]>,
     change: (transaction: PartsTransaction) => Result | Promise<Result>,
-    { ids }: TransactionOptions,
+    { parts }: TransactionOptions,
   ): Promise<TransactionResult<Result>> {
     const named = await keys(key => this.get(key))
     for (let turn = this.#turns(); turn > 0; turn--) await new Promise(setImmediate)
     if (this.killed) return new Promise(() => undefined)
-    const committed = (id: string) => this.#state.ids.has(`${named[0]!} ${id}`)
-    if (ids.every(committed)) return { applied: false }
+    const recorded = new Map(parts.map(({ id, key }) => [id, `${key} ${id}`]))
+    const committed = (id: string) => this.#state.ids.has(recorded.get(id)!)
+    if (parts.every(({ id }) => committed(id))) return { applied: false }
     const transaction = new FakeTransaction(this.#state, named)
+    const leftOut = new Set<string>()
     const result = await change({
       get: key => transaction.get(key),
       put: (key, value) => transaction.put(key, value),
       delete: key => transaction.delete(key),
       committed,
+      leaveOut: id => void leftOut.add(id),
     })
     transaction.commit()
-    for (const id of ids.filter(one => !committed(one))) {
-      this.#state.ids.add(`${named[0]!} ${id}`)
+    for (const { id } of parts.filter(part => !committed(part.id) && !leftOut.has(part.id))) {
+      this.#state.ids.add(recorded.get(id)!)
       this.#state.commits.push(id)
     }
     return { applied: true, result }

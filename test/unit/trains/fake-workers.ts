@@ -57,20 +57,16 @@ export class FakeWorkers {
       if (!it.alive) return
       switch (message.kind) {
         case 'start': {
-          const { run, limits } = message.settings
+          const { run, limits: tries } = message.settings
           const processor = new MessageProcessor(
             new RunStore(store, run),
             new MessageRegistry(),
-            limits,
+            tries,
             silent,
             systemClock,
           )
-          worker = new MessageWorker(
-            run => processor.process(run),
-            send,
-            () => end('failed'),
-            { trains: 64, run: 1 },
-          )
+          const limits = { together: 8, run: 3, atOnce: 8, patience: 0 }
+          worker = new MessageWorker(processor, send, () => end('failed'), limits)
           send({ kind: 'ready', session })
           break
         }

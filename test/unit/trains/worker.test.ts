@@ -4,15 +4,24 @@ import { describe, expect, test } from 'vitest'
 import type { Clock } from '../../../apps/trains/clock.js'
 import { Log, type LogLevel } from '../../../apps/trains/log/log.js'
 import type { Message } from '../../../apps/trains/messages/message.js'
-import { MessageRegistry } from '../../../apps/trains/messages/registry.js'
+import { create as creation } from '../../../apps/trains/messages/create.js'
+import type { MessageType } from '../../../apps/trains/messages/message-type.js'
+import { move, type Move } from '../../../apps/trains/messages/move.js'
+import { MessageRegistry, standardTypes } from '../../../apps/trains/messages/registry.js'
 import type { FromWorker } from '../../../apps/trains/protocol.js'
 import { RunStore } from '../../../apps/trains/run-store.js'
 import type { TrainStore, TransactionOptions } from '../../../apps/trains/store.js'
 import { UnlockedStore } from '../../../apps/trains/unlocked-store.js'
-import { MessageProcessor, type Limits } from '../../../apps/trains/worker/message-processor.js'
+import { KeptValues } from '../../../apps/trains/worker/kept-values.js'
+import {
+  MessageProcessor,
+  type Limits,
+  type Settlement,
+} from '../../../apps/trains/worker/message-processor.js'
 import { NamedKeys } from '../../../apps/trains/worker/named-keys.js'
 import { MessageWorker } from '../../../apps/trains/worker/message-worker.js'
-import { TrainChains } from '../../../apps/trains/worker/train-chains.js'
+import { neighbours } from '../../../apps/trains/worker/neighbours.js'
+import { TrainChains, type ChainLimits } from '../../../apps/trains/worker/train-chains.js'
 import { FakeStore, SharedState } from './fake-store.js'
 
 const create: Message = { id: 'm1', type: 'create', train: 'T', location: 'A' } as Message
@@ -47,8 +56,8 @@ async function process(store: TrainStore, limits = classic, level: LogLevel = 'd
   const log = new Log({ write: line => lines.push(JSON.parse(line) as Record<string, unknown>) }, level)
   const half = () => 0.5
   const processor = new MessageProcessor(store, new MessageRegistry(), limits, log, clock, half)
-  const [settlement] = await processor.process([message])
-  return { settlement: settlement!, lines, slept, events: lines.map(({ event }) => event) }
+  const [settlements] = await processor.process([[message]])
+  return { settlement: settlements![0]!, lines, slept, events: lines.map(({ event }) => event) }
 }
 
 describe('a message is tried', () => {
@@ -56,7 +65,7 @@ describe('a message is tried', () => {
     const { store, tried } = failing()
     const { settlement, lines } = await process(store)
     expect(settlement).toEqual({ event: 'created', lockWait: 0 })
-    expect(tried).toEqual([{ ids: ['m1'], wait: 10, lease: 120_000 }])
+    expect(tried).toEqual([{ parts: [{ id: 'm1', key: 'TRA_T' }], wait: 10, lease: 120_000 }])
     expect(lines).toMatchObject([
       { level: 'debug', event: 'locks acquired', message: 'm1', attempt: 1, lockTry: 1 },
       { level: 'debug', event: 'locks released', message: 'm1' },
@@ -145,41 +154,107 @@ describe('a message is tried', () => {
   })
 })
 
-describe('messages of one train that follow each other', () => {
-  const run = [
-    { id: '1', type: 'create', train: 'T', location: 'A' },
-    { id: '2', type: 'move', train: 'T', to: 'B' },
-    { id: '3', type: 'move', train: 'T', to: 'C' },
-  ] as readonly object[] as Message[]
+describe('messages that are applied together', () => {
+  const messages = (...texts: string[]) =>
+    texts.map(text => {
+      const [train, to] = text.split(' ')
+      const what = to === 'A' ? { type: 'create', location: to } : { type: 'move', to }
+      return { id: `${train!} to ${to!}`, train, ...what } as object as Message
+    })
+  const run = messages('T A', 'T B', 'T C')
+  const other = messages('U A', 'U B')
+  const events = (settlements: readonly (readonly Settlement[])[]) =>
+    settlements.map(some => some.map(({ event }) => event))
 
-  function processor(store: TrainStore) {
+  function processor(store: TrainStore, types = standardTypes, now: () => number = () => 0) {
     const log = new Log({ write: () => undefined }, 'error')
-    const clock: Clock = { now: () => 0, sleep: async () => undefined }
-    return new MessageProcessor(store, new MessageRegistry(), classic, log, clock)
+    const clock: Clock = { now, sleep: async () => undefined }
+    return new MessageProcessor(store, new MessageRegistry(types), classic, log, clock)
   }
 
-  test('are applied as one transaction, each seeing what those before it did', async () => {
+  test('are one transaction, each seeing what those before it did', async () => {
     const { store, tried } = failing()
-    const settlements = await processor(store).process(run)
-    expect(settlements.map(({ event }) => event)).toEqual(['created', 'moved', 'moved'])
-    expect(tried).toEqual([{ ids: ['1', '2', '3'], wait: 10, lease: 120_000 }])
-    expect(await store.get('LOC_B')).toMatchObject({ arrived: 1, departed: 1 })
+    const settlements = await processor(store).process([run, other])
+    expect(events(settlements)).toEqual([
+      ['created', 'moved', 'moved'],
+      ['created', 'moved'],
+    ])
+    const parts = [...run, ...other].map(({ id, train }) => ({ id, key: `TRA_${train}` }))
+    expect(tried).toEqual([{ parts, wait: 10, lease: 120_000 }])
+    expect(await store.get('LOC_A')).toMatchObject({ created: 2, departed: 2 })
+    expect(await store.get('LOC_B')).toMatchObject({ arrived: 2, departed: 1 })
     expect(await store.get('TRA_T')).toMatchObject({ location: 'C' })
   })
 
-  test('are applied without those that were committed before', async () => {
-    const store = new FakeStore(new SharedState())
-    await processor(store).process(run.slice(0, 2))
-    const settlements = await processor(store).process(run)
-    expect(settlements.map(({ event }) => event)).toEqual(['already applied', 'already applied', 'moved'])
-    expect(await store.get('LOC_B')).toMatchObject({ arrived: 1, departed: 1 })
+  test('say when they need no locks any more', async () => {
+    const { store } = failing(new TimedOutError('too slow'))
+    let told = 0
+    await processor(store).process([run, other], () => told++)
+    expect(told).toBe(run.length + other.length)
   })
 
-  test('are applied one by one when that does not go through at once', async () => {
+  test('leave out those that were committed before', async () => {
+    const store = new FakeStore(new SharedState())
+    await processor(store).process([run.slice(0, 2)])
+    expect(events(await processor(store).process([run, other]))).toEqual([
+      ['already applied', 'already applied', 'moved'],
+      ['created', 'moved'],
+    ])
+    expect(events(await processor(store).process([run, other]))).toEqual([
+      Array(3).fill('already applied'),
+      Array(2).fill('already applied'),
+    ])
+    expect(await store.get('LOC_B')).toMatchObject({ arrived: 2, departed: 1 })
+  })
+
+  test('are applied one by one when they get no locks', async () => {
     const { store, tried } = failing(new TimedOutError('too slow'))
-    const settlements = await processor(store).process(run)
-    expect(settlements.map(({ event }) => event)).toEqual(['created', 'moved', 'moved'])
-    expect(tried.map(({ ids }) => ids)).toEqual([['1', '2', '3'], ['1'], ['2'], ['3']])
+    expect(events(await processor(store).process([run, other]))).toEqual([
+      ['created', 'moved', 'moved'],
+      ['created', 'moved'],
+    ])
+    expect(tried.map(({ parts }) => parts.length)).toEqual([5, 1, 1, 1, 1, 1])
+  })
+
+  test('go through but for one that fails, which changes nothing, and those of its train that follow', async () => {
+    const { store, tried } = failing()
+    const failsAtB: MessageType<Move> = {
+      ...move,
+      handle(message, transaction) {
+        const outcome = move.handle(message, transaction)
+        if (message.train === 'T' && message.to === 'B') throw new Error('not at B')
+        return outcome
+      },
+    }
+    const types = [creation, failsAtB]
+    const settlements = await processor(store, types).process([run, other])
+    expect(events(settlements)).toEqual([
+      ['created', 'dead-lettered', 'moved'],
+      ['created', 'moved'],
+    ])
+    expect(settlements[0]![1]).toMatchObject({ failure: 'not at B' })
+    expect(tried.map(({ parts }) => parts.map(({ id }) => id))).toEqual([
+      [...run, ...other].map(({ id }) => id),
+      ['T to B'],
+      ['T to C'],
+    ])
+    expect(await store.get('LOC_B')).toMatchObject({ arrived: 1, departed: 0 })
+    expect(await store.get('LOC_A')).toMatchObject({ created: 2, departed: 2 })
+  })
+
+  test('are committed after a while, and the rest in a further transaction', async () => {
+    const { store, tried } = failing()
+    let now = 0
+    // The clock is looked at before each message.
+    expect(events(await processor(store, standardTypes, () => (now += 6)).process([run, other]))).toEqual([
+      ['created', 'moved', 'moved'],
+      ['created', 'moved'],
+    ])
+    const sizes = tried.map(({ parts }) => parts.length)
+    expect(sizes[0]).toBe(5)
+    expect(sizes.length).toBeGreaterThan(1)
+    expect(sizes.slice(1).every((size, index) => size < sizes[index]!)).toBe(true)
+    expect(await store.get('LOC_A')).toMatchObject({ created: 2, departed: 2 })
   })
 
   test('use no key that only another of them named', () => {
@@ -191,64 +266,165 @@ describe('messages of one train that follow each other', () => {
   })
 })
 
+describe('values that are kept', () => {
+  test('are read and written once, with what the messages that went through have changed', () => {
+    const calls: string[] = []
+    const kept = new KeptValues({
+      get: key => (calls.push(`get ${key}`), key === 'none' ? undefined : `old ${key}`),
+      put: (key, value) => calls.push(`put ${key} ${String(value)}`),
+      delete: key => calls.push(`delete ${key}`),
+    })
+    expect([kept.get('a'), kept.get('a'), kept.get('none'), kept.get('none')]).toEqual([
+      'old a',
+      'old a',
+      undefined,
+      undefined,
+    ])
+    kept.put('a', 'new')
+    kept.delete('b')
+    expect([kept.get('a'), kept.get('b')]).toEqual(['new', undefined])
+    kept.keep()
+    kept.put('a', 'failed')
+    kept.put('c', 'failed')
+    kept.takeBack()
+    expect([kept.get('a'), kept.get('c')]).toEqual(['new', 'old c'])
+    kept.put('b', 'again')
+    kept.keep()
+    kept.write()
+    expect(calls).toEqual(['get a', 'get none', 'get c', 'put a new', 'put b again'])
+  })
+})
+
+describe('neighbours', () => {
+  const at = (places: string, size = 1) => ({ places: places.split(' ').filter(Boolean), size })
+  const none: ReadonlySet<string>[] = []
+
+  test('are the first and those that have the fewest places which that one has not', () => {
+    const [first, far, near, same, part] = [at('a b'), at('x y'), at('b c'), at('a b'), at('a')]
+    const all = [first, far, near, same, part]
+    expect(neighbours(all, 3, none)).toEqual([first, same, part])
+    expect(neighbours(all, 4, none)).toEqual([first, same, part, near])
+    expect(neighbours(all, 9, none)).toEqual([first, same, part, near, far])
+    expect(neighbours([], 9, none)).toEqual([])
+  })
+
+  test('are no more items than wanted, unless the first is', () => {
+    const all = [at('a', 5), at('a', 4), at('b', 2), at('a', 3)]
+    expect(neighbours(all, 8, none)).toEqual([all[0], all[3]])
+    expect(neighbours(all, 7, none)).toEqual([all[0], all[2]])
+    expect(neighbours(all, 1, none)).toEqual([all[0]])
+  })
+
+  test('are at no place that is to be avoided', () => {
+    const all = [at('a b'), at('c'), at('c d'), at('')]
+    expect(neighbours(all, 9, [new Set(['b']), new Set(['d'])])).toEqual([all[1], all[3]])
+    expect(neighbours(all.slice(0, 3), 9, [new Set(['b', 'c'])])).toEqual([])
+  })
+})
+
 describe('chains', () => {
-  test('hand over what follows each other as runs', async () => {
-    const runs: string[][] = []
+  /** Chains of items such as `a1`: the first of train `a`; everything that happened is logged. */
+  function chainsOf(
+    limits: Partial<ChainLimits>,
+    placeOf: (item: string) => string | undefined = () => undefined,
+    turns: (item: string) => number = () => 1,
+  ) {
+    const runs: string[] = []
+    const log: string[] = []
+    const state = { running: 0, most: 0 }
+    const go = new Map<string, () => void>()
     const chains = new TrainChains<string>(
-      async items => {
-        runs.push([...items])
-        await turn()
+      {
+        async work(some, goOn) {
+          const items = some.flat()
+          state.most = Math.max(state.most, ++state.running)
+          runs.push(some.map(run => run.join(' ')).join(', '))
+          for (const item of items) go.set(item, goOn)
+          for (const item of items) log.push(`${item} begins`)
+          for (let left = Math.max(...items.map(turns)); left > 0; left--) await turn()
+          for (const item of items) log.push(`${item} ends`)
+          state.running--
+        },
+        placeOf,
       },
-      { trains: 10, run: 2 },
+      { together: 1, run: 1, atOnce: 10, patience: 0, ...limits },
     )
-    for (const item of ['a1', 'a2', 'a3', 'a4', 'b1']) chains.add(item[0]!, item)
+    const add = (...items: string[]) => {
+      for (const item of items) chains.add(item[0]!, item)
+    }
+    return { chains, add, runs, log, state, go }
+  }
+
+  test('hand over what follows each other as runs', async () => {
+    const { chains, add, runs } = chainsOf({ together: 2, run: 2 })
+    add('a1', 'a2', 'a3', 'a4', 'a5', 'b1')
     await chains.idle()
-    expect(runs).toEqual([['a1'], ['b1'], ['a2', 'a3'], ['a4']])
+    expect(runs).toEqual(['a1 a2', 'b1', 'a3 a4', 'a5'])
   })
 
   test('keep the order of each train and let different trains run at the same time', async () => {
-    const log: string[] = []
-    let running = 0
-    let most = 0
-    const chains = new TrainChains<string>(
-      async ([item]) => {
-        most = Math.max(most, ++running)
-        log.push(`${item!} begins`)
-        for (let turns = item === 'a1' ? 5 : 1; turns > 0; turns--) await turn()
-        log.push(`${item!} ends`)
-        running--
-      },
-      { trains: 10, run: 1 },
-    )
-    for (const item of ['a1', 'a2', 'b1', 'a3', 'b2']) chains.add(item[0]!, item)
+    const { chains, add, log, state } = chainsOf({}, undefined, item => (item === 'a1' ? 5 : 1))
+    add('a1', 'a2', 'b1', 'a3', 'b2')
     await chains.idle()
     const of = (train: string) => log.filter(line => line.startsWith(train)).map(line => line.slice(1))
     expect(of('a')).toEqual(['1 begins', '1 ends', '2 begins', '2 ends', '3 begins', '3 ends'])
     expect(of('b')).toEqual(['1 begins', '1 ends', '2 begins', '2 ends'])
     expect(log.indexOf('b2 ends')).toBeLessThan(log.indexOf('a1 ends'))
-    expect(most).toBe(2)
+    expect(state.most).toBe(2)
     await chains.idle()
   })
-})
 
-describe('chains that are bounded', () => {
   test('run so many at a time, trains in turn', async () => {
-    const log: string[] = []
-    let running = 0
-    let most = 0
-    const chains = new TrainChains<string>(
-      async ([item]) => {
-        most = Math.max(most, ++running)
-        log.push(item!)
-        await turn()
-        running--
-      },
-      { trains: 2, run: 1 },
-    )
-    for (const item of ['a1', 'a2', 'a3', 'b1', 'b2', 'c1', 'd1', 'd2']) chains.add(item[0]!, item)
+    const { chains, add, runs, state } = chainsOf({ atOnce: 2 })
+    add('a1', 'a2', 'a3', 'b1', 'b2', 'c1', 'd1', 'd2')
     await chains.idle()
-    expect(most).toBe(2)
-    expect(log).toEqual(['a1', 'b1', 'c1', 'd1', 'a2', 'b2', 'd2', 'a3'])
+    expect(state.most).toBe(2)
+    expect(runs).toEqual(['a1', 'b1', 'c1', 'd1', 'a2', 'b2', 'd2', 'a3'])
+  })
+
+  test('run together what happens at the same places', async () => {
+    const { chains, add, runs } = chainsOf({ together: 4, run: 2 }, item => item[1])
+    add('a1', 'a2', 'b9', 'b9', 'c1', 'c2', 'd9', 'd9')
+    await chains.idle()
+    expect(runs).toEqual(['a1 a2, c1 c2', 'b9 b9, d9 d9'])
+  })
+
+  test('know where a train was before', async () => {
+    const later = ['j2', 'k3']
+    const { chains, add, runs } = chainsOf(
+      { together: 2, run: 2, atOnce: 1 },
+      item => item[1],
+      item => {
+        if (item === 'b5') add(...later.splice(0))
+        return 1
+      },
+    )
+    add('a2', 'a2', 'a3', 'b5', 'b5')
+    await chains.idle()
+    expect(runs).toEqual(['a2 a2', 'b5 b5', 'a3, j2', 'k3'])
+  })
+
+  test('begin nothing at places where others wait for their locks, and nothing else for a while', async () => {
+    const never = new Promise<never>(() => undefined)
+    const begun: string[] = []
+    let goOn: () => void = () => undefined
+    const chains = new TrainChains<string>(
+      {
+        work: ([run], go) => {
+          begun.push(run!.join())
+          if (begun.length === 1) goOn = go
+          return never
+        },
+        placeOf: item => item[1],
+      },
+      { together: 1, run: 1, atOnce: 10, patience: 5 },
+    )
+    for (const item of ['a1', 'b1', 'c2', 'd3']) chains.add(item[0]!, item)
+    await turn()
+    expect(begun).toEqual(['a1'])
+    await expect.poll(() => begun, { interval: 1 }).toEqual(['a1', 'c2', 'd3'])
+    goOn()
+    await expect.poll(() => begun, { interval: 1 }).toEqual(['a1', 'c2', 'd3', 'b1'])
   })
 })
 
@@ -261,10 +437,10 @@ describe('a worker', () => {
     const sent: FromWorker[] = []
     const failures: unknown[] = []
     const it = new MessageWorker(
-      run => Promise.all(run.map(work)),
+      { process: runs => Promise.all(runs.map(run => Promise.all(run.map(work)))), placeOf: () => undefined },
       message => sent.push(message),
       error => failures.push(error),
-      { trains: 100, run: 2 },
+      { together: 2, run: 2, atOnce: 100, patience: 0 },
     )
     return { it, sent, failures }
   }
@@ -318,7 +494,7 @@ describe('a worker', () => {
 })
 
 describe('stores', () => {
-  const options = { ids: ['1'], wait: 0, lease: 1000 }
+  const options = { parts: [{ id: '1', key: 'a' }], wait: 0, lease: 1000 }
 
   test('a run sees nothing of earlier ones, neither values nor ids', async () => {
     const state = new SharedState()
