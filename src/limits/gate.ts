@@ -2,25 +2,28 @@ import { BusyError, ClosedError, InvalidArgumentError, shown, TimedOutError } fr
 import type { Explanation, Limiter } from './limiter.js'
 import { termsOf, whole, type AcquireOptions } from './limit-options.js'
 import { Permit, type PermitGiver } from './permit.js'
-import { aborted, Queue, type Source } from './queue.js'
-import { Tally, type Rules, type Taken } from './tally.js'
+import { aborted, Queue, type Source, type Turns } from './queue.js'
+import type { Counter, Rules, Taken } from './tally.js'
 import type { Times } from './times.js'
+import type { Waiter } from './waiting-line.js'
 
-/** The verbs over one tally, and those who wait for it. */
+/** The verbs over one counter, and those who wait for it. */
 export class Gate implements Limiter, PermitGiver, Source {
   readonly times: Times
-  readonly tally: Tally
+  readonly counter: Counter
   readonly key: string | undefined
+  readonly turns: Turns | undefined
   readonly #rules: Rules
   /** Made when somebody waits for the first time. */
   #queue: Queue | undefined
   #closed: ClosedError | undefined
 
-  constructor(rules: Rules, times: Times, key: string | undefined) {
+  constructor(rules: Rules, times: Times, counter: Counter, key: string | undefined, turns?: Turns) {
     this.#rules = rules
     this.times = times
-    this.tally = new Tally(rules, times)
+    this.counter = counter
     this.key = key
+    this.turns = turns
   }
 
   tryAcquire(n = 1): Permit | undefined {
@@ -28,7 +31,7 @@ export class Gate implements Limiter, PermitGiver, Source {
     if (this.#closed) throw this.#closed
     const queue = this.#queue
     // Who waits is not overtaken: a permit is free if it is free beside all that others wait for.
-    return queue ? this.#take(n, queue.permits, queue.callers, 0) : this.#take(n, 0, 0, 0)
+    return queue ? this.#take(n, queue.permits, queue.callers, 0, 0) : this.#take(n, 0, 0, 0, 0)
   }
 
   acquire(n = 1, options?: AcquireOptions): Promise<Permit> {
@@ -62,15 +65,15 @@ export class Gate implements Limiter, PermitGiver, Source {
 
   explain(n = 1): Explanation {
     this.#check(n)
-    const { tally, times } = this
+    const { counter, times } = this
     const { callers: place, permits: ahead } = this.#queue ?? { callers: 0, permits: 0 }
-    const limits = tally.reports()
-    const binding = tally.binding(n, ahead)
-    const { running } = tally
-    const readyIn = Math.max(tally.readyAt(n, ahead) - times.now(), 0)
+    const limits = counter.reports()
+    const binding = counter.binding(n, ahead)
+    const { running } = counter
+    const readyIn = Math.max(counter.readyAt(n, ahead) - times.now(), 0)
     const waitsFor = (): Explanation['waitsFor'] => {
       if (running + place >= this.#rules.concurrency) return 'concurrency'
-      if (tally.paused) return 'pause'
+      if (counter.paused) return 'pause'
       return readyIn > 0 ? 'limit' : 'nothing'
     }
     return {
@@ -88,19 +91,24 @@ export class Gate implements Limiter, PermitGiver, Source {
     if (typeof milliseconds !== 'number' || !Number.isFinite(milliseconds)) {
       throw new InvalidArgumentError(`pauseUntil takes a Date or milliseconds since 1970, not ${shown(time)}`)
     }
-    this.tally.pauseUntil(milliseconds)
+    this.counter.pauseUntil(milliseconds)
     this.#queue?.wake()
   }
 
   /** The limits have changed. */
   limitsChanged(): void {
-    this.#queue?.refuseAbove(this.tally.most)
+    this.#queue?.refuseAbove(this.counter.most)
     this.#queue?.wake()
   }
 
   /** Whether it could be forgotten: nobody waits, and nothing counts any more. */
   get blank(): boolean {
-    return !this.#queue?.callers && this.tally.blank
+    return !this.#queue?.callers && this.counter.blank
+  }
+
+  /** Looks whether somebody's turn has come. */
+  wake(): void {
+    this.#queue?.wake()
   }
 
   /** Lets nobody in any more. */
@@ -118,29 +126,29 @@ export class Gate implements Limiter, PermitGiver, Source {
     await this.#queue?.end()
   }
 
-  give(n: number, late: number): Permit | undefined {
-    return this.#take(n, 0, 0, late)
+  give({ n, arrival }: Waiter, late: number): Permit | undefined {
+    return this.#take(n, 0, 0, late, arrival)
   }
 
   released(): void {
-    this.tally.release()
+    this.counter.release()
     this.#queue?.wake()
   }
 
   unused(taken: Taken): void {
-    this.tally.refund(taken)
+    this.counter.refund(taken)
   }
 
-  #take(n: number, ahead: number, callers: number, late: number): Permit | undefined {
-    const { tally } = this
-    const at = tally.take(n, ahead, callers, late)
-    return Number.isNaN(at) ? undefined : new Permit(this, n, at, tally.takenAtWall, this.times.epoch)
+  #take(n: number, ahead: number, callers: number, late: number, arrival: number): Permit | undefined {
+    const { counter } = this
+    const at = counter.take(n, ahead, callers, late, arrival)
+    return Number.isNaN(at) ? undefined : new Permit(this, n, at, counter.mark, this.times.epoch)
   }
 
   /** @throws TimedOutError when it can't be met. */
   #deadline(n: number, wait: number, before: { readonly callers: number; readonly permits: number }): number {
     const now = this.times.now()
-    const ready = this.tally.readyAt(n, before.permits)
+    const ready = this.counter.readyAt(n, before.permits)
     if (ready - now <= wait) return now + wait
     const turn = `its turn would be in ${Math.ceil(ready - now)} ms at the earliest`
     throw new TimedOutError(`no permit within ${wait} ms: ${before.callers} callers stand before, ${turn}`, {
@@ -149,7 +157,7 @@ export class Gate implements Limiter, PermitGiver, Source {
   }
 
   #check(n: number): void {
-    whole('n', n, 1, this.tally.most)
+    whole('n', n, 1, this.counter.most)
   }
 
   #busy(wait: number, callers: number): BusyError {

@@ -7,7 +7,7 @@ import { Keys } from './keys.js'
 import { checkLimit, PER_BOUNDS, rulesOf, type AcquireOptions, type LimiterOptions } from './limit-options.js'
 import type { Explanation, Limiter } from './limiter.js'
 import type { Permit } from './permit.js'
-import type { Rules } from './tally.js'
+import { Tally, type Rules } from './tally.js'
 import { Times, wallOf } from './times.js'
 
 /** How a limiter is closed. */
@@ -31,9 +31,9 @@ export class LocalLimiter implements Limiter, AsyncDisposable {
     this.#clock = clock
     this.#rules = rules
     const times = new Times(rules.windows, clock, readWall)
-    this.#gate = new Gate(rules, times, undefined)
+    this.#gate = new Gate(rules, times, new Tally(rules, times), undefined)
     const ofKey = (key: string): Gate => {
-      const gate = new Gate(rules, times, key)
+      const gate = new Gate(rules, times, new Tally(rules, times), key)
       if (this.#closed) gate.shut()
       return gate
     }

@@ -12,7 +12,7 @@ export interface PermitGiver {
 export class Permit implements Disposable {
   #giver: PermitGiver | undefined
   readonly #at: number
-  readonly #wallAt: number
+  readonly #mark: number
   readonly #epoch: number
 
   /** Permits come from limiters. */
@@ -21,12 +21,12 @@ export class Permit implements Disposable {
     /** For how many calls it stands. */
     readonly n: number,
     at: number,
-    wallAt: number,
+    mark: number,
     epoch: number,
   ) {
     this.#giver = giver
     this.#at = at
-    this.#wallAt = wallAt
+    this.#mark = mark
     this.#epoch = epoch
   }
 
@@ -46,7 +46,7 @@ export class Permit implements Disposable {
   refund(): void {
     const giver = this.#giver
     this.#giver = undefined
-    giver?.unused({ n: this.n, at: this.#at, wallAt: this.#wallAt, epoch: this.#epoch })
+    giver?.unused({ n: this.n, at: this.#at, mark: this.#mark, epoch: this.#epoch })
     giver?.released()
   }
 

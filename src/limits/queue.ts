@@ -3,18 +3,28 @@ import { AbortedError, InvalidArgumentError, TimedOutError } from '../errors.js'
 import { AbortWatch } from './abort-watch.js'
 import { Deadlines } from './deadlines.js'
 import type { Permit } from './permit.js'
-import type { Tally } from './tally.js'
+import type { Counter } from './tally.js'
 import type { Times } from './times.js'
 import { Waiter, WaitingLine } from './waiting-line.js'
 
+/** How a thread stands in line with others: with the caller that is its first. */
+export interface Turns {
+  /** A number greater than that of everybody who came before, in any thread. */
+  arrive(): number
+  /** The first caller that waits here; undefined when none does. @param gaveUp whether the one before gave up. */
+  stand(first: Waiter | undefined, gaveUp: boolean): void
+}
+
 /** What gives permits to those who wait. */
 export interface Source {
-  readonly tally: Tally
+  readonly counter: Counter
   readonly times: Times
   /** For messages. */
   readonly key: string | undefined
-  /** A permit for whoever comes first, if there is one now. @param late as in `Tally.take`. */
-  give(n: number, late: number): Permit | undefined
+  /** The line in which threads stand, where several share a limit. */
+  readonly turns: Turns | undefined
+  /** A permit for whoever comes first, if there is one now. @param late as in `Counter.take`. */
+  give(waiter: Waiter, late: number): Permit | undefined
 }
 
 /** By how much a timer can be late without shifting what is evenly spaced: milliseconds. */
@@ -71,7 +81,7 @@ export class Queue {
   /** @param deadline clock time. */
   join(n: number, priority: number, signal: AbortSignal | undefined, deadline: number): Promise<Permit> {
     const promise = new Promise<Permit>(keepSettle)
-    const waiter = new Waiter(n, settleNewest)
+    const waiter = new Waiter(n, this.#source.turns?.arrive() ?? 0, settleNewest)
     this.#line.add(waiter, priority)
     if (signal || deadline !== Infinity) this.#limit(waiter, signal, deadline)
     if (this.#line.head === waiter) this.wake()
@@ -131,9 +141,11 @@ export class Queue {
     this.#refuseLate(now => this.#deadlines!.earliest < now)
     const waiter = this.#line.head
     if (!waiter) return
-    const permit = this.#source.give(waiter.n, this.#late)
+    this.#source.turns?.stand(waiter, false)
+    const permit = this.#source.give(waiter, this.#late)
     if (permit) {
       this.#leave(waiter)
+      this.#source.turns?.stand(this.#line.head, false)
       waiter.settle(permit)
       if (this.#line.head) this.#goOn()
       return
@@ -150,11 +162,11 @@ export class Queue {
 
   /** Sets the one timer for what comes first: the turn of the first in line, or somebody's deadline. */
   #arm(): void {
-    const { tally, times } = this.#source
+    const { counter, times } = this.#source
     const now = times.now()
     let at = this.#deadlines?.earliest ?? Infinity
     // A release wakes the line where the permits in use are the reason.
-    if (!tally.full) at = Math.min(at, tally.readyAt(this.#line.head!.n, 0))
+    if (!counter.full) at = Math.min(at, counter.readyAt(this.#line.head!.n, 0))
     if (times.readsWall) at = Math.min(at, now + LONGEST_NAP)
     if (at === this.#timerAt) return
     this.#disarm()
@@ -187,7 +199,9 @@ export class Queue {
     const first = this.#line.head === waiter
     this.#leave(waiter)
     waiter.settle(Promise.reject(error))
-    if (first) this.wake()
+    if (!first) return
+    this.#source.turns?.stand(this.#line.head, true)
+    this.wake()
   }
 
   #leave(waiter: Waiter): void {

@@ -28,10 +28,48 @@ export interface Taken {
   readonly n: number
   /** Clock time. */
   readonly at: number
-  /** Time of the wall clock; 0 where no window reads it. */
-  readonly wallAt: number
+  /** What else whoever counts needs to find it. */
+  readonly mark: number
   /** How often clocks had been set back by then. */
   readonly epoch: number
+}
+
+/** What counts permits and decides whether there are any; it sets no timer. */
+export interface Counter {
+  /** The most permits that can be given together. */
+  readonly most: number
+  /** How many permits are in use; 0 unless `concurrency` limits that. */
+  readonly running: number
+  /** Whether only a release can let somebody else in. */
+  readonly full: boolean
+  readonly paused: boolean
+  /** Of the last take: what `refund` needs to find it. */
+  readonly mark: number
+  /** Whether it could be forgotten: all that it knows is as if it had never been. */
+  readonly blank: boolean
+  /**
+   * Takes `n` permits now, if each limit allows them beside those that stand before.
+   * @param ahead how many permits others wait for who come first.
+   * @param callers how many these are.
+   * @param late by how much a timer may have delayed this: milliseconds.
+   * @param arrival when the caller came, if it stands in line with other threads; else 0.
+   * @returns the clock time, or NaN when it takes none.
+   */
+  take(n: number, ahead: number, callers: number, late: number, arrival: number): number
+  /** Ends the use of what was taken with one `take`. */
+  release(): void
+  /** Takes back permits that were not used. */
+  refund(taken: Taken): void
+  /** Gives nothing before this time of the wall clock. The latest of several counts. */
+  pauseUntil(wall: number): void
+  /**
+   * The earliest clock time at which `n` permits can be had after `ahead` others, as far as time decides it: a permit in
+   * use may be released at any time.
+   */
+  readyAt(n: number, ahead: number): number
+  /** Which limit lets `n` permits wait the longest: an index into `reports()`; undefined when none does. */
+  binding(n: number, ahead: number): number | undefined
+  reports(): LimitReport[]
 }
 
 /** So many times a turn is put off because of a period that is over by then; the line looks again anyway. */
@@ -41,7 +79,7 @@ const MOST_ROUNDS = 8
  * The count of what was given, under several limits that hold together, and whether more can be given now. Decides within
  * the call; sets no timer.
  */
-export class Tally {
+export class Tally implements Counter {
   readonly #rules: Rules
   readonly #times: Times
   /** By window. */
@@ -62,17 +100,14 @@ export class Tally {
     this.#counted = rules.concurrency === Infinity ? 0 : 1
   }
 
-  /** The most permits that can be given together. */
   get most(): number {
     return Math.min(...this.#rules.windows.map(({ limit }) => limit))
   }
 
-  /** How many permits are in use; 0 unless `concurrency` limits that. */
   get running(): number {
     return this.#running
   }
 
-  /** Whether only a release can let somebody else in. */
   get full(): boolean {
     return this.#running >= this.#rules.concurrency
   }
@@ -81,18 +116,11 @@ export class Tally {
     return this.#times.now() < this.#pausedUntil
   }
 
-  /** What the wall clock said at the last take; 0 where no window reads it. */
-  get takenAtWall(): number {
+  /** The time of the wall clock. */
+  get mark(): number {
     return this.#takenAtWall
   }
 
-  /**
-   * Takes `n` permits now, if each limit allows them beside those that stand before.
-   * @param ahead how many permits others wait for who come first.
-   * @param callers how many these are.
-   * @param late by how much a timer may have delayed this: milliseconds.
-   * @returns the clock time, or NaN when it takes none.
-   */
   take(n: number, ahead: number, callers: number, late: number): number {
     const times = this.#times
     const now = times.now()
@@ -110,13 +138,11 @@ export class Tally {
     return now
   }
 
-  /** Ends the use of what was taken with one `take`. */
   release(): void {
     this.#running -= this.#counted
   }
 
-  /** Takes back permits that were not used. */
-  refund({ n, at, wallAt, epoch }: Taken): void {
+  refund({ n, at, mark: wallAt, epoch }: Taken): void {
     // Since a clock was set back it can't be found by its time any more.
     if (epoch !== this.#times.epoch) return
     this.#rules.windows.forEach((window, index) =>
@@ -124,15 +150,10 @@ export class Tally {
     )
   }
 
-  /** Gives nothing before this time of the wall clock. The latest of several counts. */
   pauseUntil(wall: number): void {
     this.#pausedUntil = Math.max(this.#pausedUntil, this.#times.fromWall(wall))
   }
 
-  /**
-   * The earliest clock time at which `n` permits can be had after `ahead` others, as far as time decides it: a permit in
-   * use may be released at any time.
-   */
   readyAt(n: number, ahead: number): number {
     let time = this.#readyFrom(Math.max(this.#times.now(), this.#pausedUntil), n, ahead)
     // A later time can be too late for a period that was open before.
@@ -144,7 +165,6 @@ export class Tally {
     return time
   }
 
-  /** Which limit lets `n` permits wait the longest: an index into `reports()`; undefined when none does. */
   binding(n: number, ahead: number): number | undefined {
     const now = this.#times.now()
     const wall = this.#times.wallNow()
@@ -170,7 +190,6 @@ export class Tally {
     })
   }
 
-  /** Whether it could be forgotten: all that it knows is as if it had never been. */
   get blank(): boolean {
     const now = this.#times.now()
     const wall = this.#times.wallNow()

@@ -15,6 +15,8 @@ export class Waiter {
    */
   constructor(
     readonly n: number,
+    /** When it came, among the callers of all threads; 0 where there is one thread. */
+    readonly arrival: number,
     readonly settle: (outcome: Permit | Promise<never>) => void,
   ) {}
 }

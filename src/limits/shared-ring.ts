@@ -1,0 +1,127 @@
+/**
+ * The times of the last grants of several threads, in a ring in shared memory. Grants are numbered; whoever moves the head
+ * on by compare-and-set has claimed the next numbers, and then writes its times into their slots.
+ *
+ * A slot is 64 bits, written at once by compare-and-set: the lap of the ring in which it was written, and a time. While a
+ * slot still shows the lap before, its claimer is between claim and writing, and nobody knows when its call begins: it
+ * counts as used now. A claimer that does not come back to write (its thread was ended or stands still) must not stop the
+ * others, so after a while somebody writes the present in its stead; should it come back, it finds that and has no permit.
+ *
+ * Why the bound holds, with many threads and any of them stopped anywhere: a claim reads the head, then the clock, then
+ * sees that the grant `limit` before it is a window old by that reading, then moves the head. Each of these readings is
+ * not before the reading of the claim before it, because the head was moved in between. The time that is written was read
+ * after the claim. So of two used grants that are `limit` or more apart, the later one's time is at least a window after the
+ * earlier one's.
+ */
+export class SharedRing {
+  readonly memory: SharedArrayBuffer
+  readonly #control: Int32Array
+  readonly #halves: Int32Array
+  readonly #slots: BigInt64Array
+  readonly #capacity: number
+  readonly #lapShift: number
+  /** The moment from which times count: on the system's monotonic clock, in milliseconds. */
+  readonly #origin: number
+
+  /** @param memory made by `SharedRing.memory`, of this or another thread. */
+  constructor(memory: SharedArrayBuffer) {
+    this.memory = memory
+    this.#control = new Int32Array(memory, 0, CONTROL_WORDS)
+    this.#capacity = this.#control[CAPACITY]!
+    this.#lapShift = Math.log2(this.#capacity)
+    this.#origin = new Float64Array(memory, ORIGIN_BYTES, 1)[0]!
+    this.#slots = new BigInt64Array(memory, SLOT_BYTES, this.#capacity)
+    this.#halves = new Int32Array(memory, SLOT_BYTES, 2 * this.#capacity)
+  }
+
+  /**
+   * @param limit the greatest that it will have to serve.
+   * @param origin a clock time so long ago that a grant of then has come back.
+   */
+  static memory(limit: number, origin: number): SharedArrayBuffer {
+    const capacity = 2 ** Math.max(Math.ceil(Math.log2(limit)), 1)
+    const memory = new SharedArrayBuffer(SLOT_BYTES + 8 * capacity)
+    new Int32Array(memory)[CAPACITY] = capacity
+    new Float64Array(memory, ORIGIN_BYTES, 1)[0] = origin
+    // As if written in the lap before the first, at the origin.
+    new BigInt64Array(memory, SLOT_BYTES, capacity).fill(BigInt(LAPS - 1) << LAP_BITS)
+    return memory
+  }
+
+  /** How great a limit can be. */
+  get capacity(): number {
+    return this.#capacity
+  }
+
+  /** The number of the next grant. */
+  get head(): number {
+    return Atomics.load(this.#control, HEAD)
+  }
+
+  /** Milliseconds, not after the time that was stamped; undefined when the grant has not been written yet. */
+  timeOf(grant: number): number | undefined {
+    const place = 2 * (grant & (this.#capacity - 1))
+    const high = Atomics.load(this.#halves, place + HIGH)
+    if (high >>> HIGH_TIME_BITS !== this.#lapOf(grant)) return undefined
+    const low = Atomics.load(this.#halves, place + LOW)
+    // Had it been overwritten between the two, the head would have moved, which a claim finds out.
+    return this.#origin + ((high & HIGH_TIME_MASK) * 2 ** 32 + (low >>> 0)) / TICKS
+  }
+
+  /** Whether `n` grants from `head` on are now the caller's, to be stamped at once. */
+  claim(head: number, n: number): boolean {
+    return Atomics.compareExchange(this.#control, HEAD, head, (head + n) | 0) === head
+  }
+
+  /** Writes the time of claimed grants. @returns false when somebody else did meanwhile: then they are nobody's. */
+  stamp(head: number, n: number, time: number): boolean {
+    let ours = true
+    for (let index = 0; index < n; index++) ours = this.write((head + index) | 0, time) && ours
+    return ours
+  }
+
+  /** Writes the time of a grant unless that has been done. */
+  write(grant: number, time: number): boolean {
+    const slot = grant & (this.#capacity - 1)
+    const before = Atomics.load(this.#slots, slot)
+    const lap = this.#lapOf(grant)
+    if (Number(before >> LAP_BITS) !== ((lap - 1) & (LAPS - 1))) return false
+    return Atomics.compareExchange(this.#slots, slot, before, this.#word(lap, time)) === before
+  }
+
+  /** Makes a grant that was not used as old as can be. Without effect when it is overwritten already. */
+  forget(grant: number): void {
+    const slot = grant & (this.#capacity - 1)
+    const before = Atomics.load(this.#slots, slot)
+    const lap = this.#lapOf(grant)
+    if (Number(before >> LAP_BITS) !== lap) return
+    Atomics.compareExchange(this.#slots, slot, before, BigInt(lap) << LAP_BITS)
+  }
+
+  #word(lap: number, time: number): bigint {
+    return (BigInt(lap) << LAP_BITS) | BigInt(Math.ceil((time - this.#origin) * TICKS))
+  }
+
+  #lapOf(grant: number): number {
+    return (grant >>> this.#lapShift) & (LAPS - 1)
+  }
+}
+
+/** Words at the beginning. */
+const HEAD = 0
+const CAPACITY = 1
+const CONTROL_WORDS = 4
+const ORIGIN_BYTES = 16
+const SLOT_BYTES = 64
+
+/** Parts of a millisecond that a time counts: 53 bits of them last for seventeen years. */
+const TICKS = 16_384
+/** A time takes 56 bits, the lap seven above it; the sign is left alone. */
+const LAP_BITS = 56n
+const LAPS = 128
+const HIGH_TIME_BITS = 24
+const HIGH_TIME_MASK = 2 ** HIGH_TIME_BITS - 1
+
+const LITTLE_ENDIAN = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1
+const LOW = LITTLE_ENDIAN ? 0 : 1
+const HIGH = 1 - LOW
