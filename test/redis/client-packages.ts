@@ -64,7 +64,10 @@ function nodeRedis(
       const client = create({ url, ...(resp === undefined ? {} : { RESP: resp }) })
       client.on('error', () => {})
       await client.connect()
-      return { client, close: () => client.destroy() }
+      const close = () => {
+        if (client.isOpen) client.destroy()
+      }
+      return { client, close }
     },
     async cluster(nodes) {
       const client = createOfCluster({ rootNodes: nodes.map(socket => ({ socket })) })

@@ -1,0 +1,173 @@
+import { describe, expect, test } from 'vitest'
+import type { RedisLink } from '../../src/engines/redis/clients/redis-link.js'
+import { linkWays, PATIENCE } from '../redis/link-ways.js'
+import { Proxy } from '../servers/proxy.js'
+import { startRedis } from '../servers/redis.js'
+import { until } from '../servers/until.js'
+
+const UNAVAILABLE = { code: 'UNAVAILABLE' }
+const INDETERMINATE = { code: 'INDETERMINATE' }
+
+/** Waits until commands are answered again. */
+async function recovered(link: RedisLink): Promise<void> {
+  await until(async () => (await link.command('', ['PING']).catch(() => undefined)) === 'PONG')
+}
+
+describe.each(linkWays)('faults with $name', ({ isOwn, open }) => {
+  test('a server that is gone: refused at once, whatever was under way unclear, and back when it is back', async () => {
+    await using server = await startRedis()
+    await using opened = await open(server)
+    const { link } = opened
+    const { epoch } = link
+    // The others wait behind the first one, which a client of the caller's may send again by itself.
+    const blocked = [['BLPOP', 'nothing', '2'], ['INCR', 'k'], ['PING']].map(args => link.command('', args))
+    const outcomes = Promise.allSettled(blocked)
+    await until(async () => /blocked_clients:1/.test(String(await server.command('INFO', 'clients'))))
+    await server.kill()
+    for (const outcome of await outcomes)
+      expect(outcome).toMatchObject({ status: 'rejected', reason: INDETERMINATE })
+    const refused = performance.now()
+    await expect(link.command('', ['PING'])).rejects.toMatchObject(UNAVAILABLE)
+    // Not after a time-out.
+    expect(performance.now() - refused).toBeLessThan(PATIENCE.answer)
+    await server.start()
+    await recovered(link)
+    expect(link.epoch).toBeGreaterThan(epoch)
+  })
+
+  test('a frozen server: everything settles, and goes on when it does', async () => {
+    await using server = await startRedis()
+    await using opened = await open(server)
+    const { heard, link } = opened
+    await link.subscribe('news')
+    server.pause()
+    const sent = [link.command('', ['INCR', 'k']), link.command('', ['INCR', 'k'])]
+    for (const outcome of await Promise.allSettled(sent))
+      expect(outcome).toMatchObject({ status: 'rejected', reason: INDETERMINATE })
+    await expect(link.command('', ['INCR', 'k'])).rejects.toMatchObject(isOwn ? UNAVAILABLE : INDETERMINATE)
+    server.resume()
+    await recovered(link)
+    // The silent connection for messages was noticed, too, or was still good.
+    await until(async () => (await server.command('PUBLISH', 'news', 'x')) === 1)
+    await until(() => heard.messages.length > 0)
+  })
+
+  test('closing does not wait for a frozen server', async () => {
+    await using server = await startRedis()
+    await using opened = await open(server)
+    const { link } = opened
+    await link.subscribe('news')
+    server.pause()
+    const sent = link.command('', ['INCR', 'k'])
+    sent.catch(() => undefined)
+    const began = performance.now()
+    await link.close()
+    if (isOwn) await expect(sent).rejects.toMatchObject(INDETERMINATE)
+    expect(performance.now() - began).toBeLessThan(PATIENCE.answer)
+    opened.given?.close()
+    await sent.catch(() => undefined)
+  })
+
+  test('a connection that is broken under way', async () => {
+    await using server = await startRedis()
+    await using network = await Proxy.start(server.port)
+    await using opened = await open(network)
+    const { link } = opened
+    for (let round = 0; round < 3; round++) {
+      const before = link.epoch
+      const sent = link.command('', ['BLPOP', 'nothing', '2'])
+      await until(async () => /blocked_clients:1/.test(String(await server.command('INFO', 'clients'))))
+      network.cut()
+      // A client of the caller's may send it again by itself, and be answered only after our time.
+      await expect(sent).rejects.toMatchObject(INDETERMINATE)
+      await recovered(link)
+      expect(link.epoch).toBeGreaterThan(before)
+    }
+  })
+
+  test('messages after the connection for them was killed', async () => {
+    await using server = await startRedis()
+    await using opened = await open(server)
+    const { heard, link } = opened
+    await link.subscribe('a')
+    await link.subscribe('b')
+    for (let round = 1; round <= 5; round++) {
+      const told = heard.resubscriptions
+      await server.command('CLIENT', 'KILL', 'TYPE', 'pubsub')
+      await until(() => heard.resubscriptions > told)
+      heard.messages.length = 0
+      // It is told when they are heard again, so nothing that is published from now on is missed.
+      expect(await server.command('PUBLISH', 'a', 'x')).toBe(1)
+      expect(await server.command('PUBLISH', 'b', 'y')).toBe(1)
+      await until(() => heard.messages.length === 2)
+    }
+    expect(await link.command('', ['PING'])).toBe('PONG')
+  })
+
+  test('a connection for messages that has gone silent is noticed and replaced', async () => {
+    await using server = await startRedis()
+    await using network = await Proxy.start(server.port)
+    await using opened = await open(network)
+    const { heard, link } = opened
+    await link.subscribe('news')
+    network.replies = 'lose'
+    await server.command('PUBLISH', 'news', 'lost')
+    await until(() => network.withheldReplies > 0)
+    network.replies = 'pass'
+    // What went into the hole stays there: those connections never say anything again.
+    await until(() => heard.resubscriptions > 0)
+    await server.command('PUBLISH', 'news', 'found')
+    await until(() => heard.messages.includes('news: found'))
+  })
+})
+
+describe.each(linkWays.filter(({ isOwn }) => isOwn))('faults of own connections with $name', ({ open }) => {
+  test('answers that never come: unclear in time, and the next command finds a new connection', async () => {
+    await using server = await startRedis()
+    await using network = await Proxy.start(server.port)
+    await using opened = await open(network)
+    const { link } = opened
+    network.replies = 'lose'
+    await expect(link.command('', ['INCR', 'k'])).rejects.toMatchObject(INDETERMINATE)
+    network.replies = 'pass'
+    await recovered(link)
+    expect(await link.command('', ['GET', 'k'])).toBe('1')
+    expect(link.epoch).toBe(2)
+  })
+
+  test('a server that takes connections and says nothing is none', async () => {
+    await using server = await startRedis()
+    await using opened = await open(server)
+    const { link } = opened
+    server.pause()
+    await expect(link.command('', ['PING'])).rejects.toMatchObject(INDETERMINATE)
+    for (let tries = 0; tries < 20; tries++) {
+      await expect(link.command('', ['PING'])).rejects.toMatchObject(UNAVAILABLE)
+      await new Promise(resolve => setTimeout(resolve, 20))
+    }
+    server.resume()
+    await recovered(link)
+  })
+
+  test('nothing is sent twice', async () => {
+    await using server = await startRedis()
+    await using network = await Proxy.start(server.port)
+    await using opened = await open(network)
+    const { link } = opened
+    let answered = 0
+    let unclear = 0
+    for (let round = 0; round < 20; round++) {
+      const sent = Array.from({ length: 20 }, () => link.command('', ['INCR', 'count']))
+      if (round % 2 === 0) network.cut()
+      for (const outcome of await Promise.allSettled(sent)) {
+        if (outcome.status === 'fulfilled') answered++
+        else if (outcome.reason.code === 'INDETERMINATE') unclear++
+      }
+      await recovered(link)
+    }
+    const count = Number(await link.command('', ['GET', 'count']))
+    expect(count).toBeGreaterThanOrEqual(answered)
+    expect(count).toBeLessThanOrEqual(answered + unclear)
+    expect(unclear).toBeGreaterThan(0)
+  })
+})
