@@ -3,6 +3,7 @@ import { fileWorks } from './file/part.js'
 import { memoryWorks } from './memory/part.js'
 import type { ForkedSubject } from './processes/forked.js'
 import { redisWorks } from './redis/part.js'
+import { quorumWorks } from './redis/quorum.js'
 import { storeWorks } from './store/part.js'
 import { trainWorks } from './trains/part.js'
 import type { Work } from './work.js'
@@ -13,6 +14,7 @@ export const works: readonly Work[] = [
   ...costWorks,
   ...fileWorks,
   ...redisWorks,
+  ...quorumWorks,
   ...storeWorks,
   ...trainWorks,
 ]
