@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Operation, Standing } from '../../src/engines/engine.js'
 import { CallArguments, outcomeOf } from '../../src/engines/redis/call.js'
-import type { Reply } from '../../src/engines/redis/clients/redis-link.js'
 import { heldStrings } from '../../src/engines/redis/held-strings.js'
 import { Names } from '../../src/engines/redis/names.js'
 import { serverClock, tableScript } from '../../src/engines/redis/table-script.js'
@@ -9,7 +8,7 @@ import type { Claim } from '../../src/locks/claim.js'
 import { Random } from '../contract/random.js'
 import { LoadedScript } from '../redis/loaded-script.js'
 import { compareHistories } from '../redis/table-histories.js'
-import { LOCKS, SESSIONS, type Session } from '../redis/table-world.js'
+import { LOCKS, SESSIONS, setClock, type Session } from '../redis/table-world.js'
 import { startRedis, type RedisServer } from '../servers/redis.js'
 
 const WORLDS = 150
@@ -30,11 +29,15 @@ describe('the script in Redis', () => {
   })
 
   test('does the same on its short way, many operations in one call', async () => {
-    const light = new Calls('light:', tableScript())
-    const table = new Calls('table:', tableScript({ heldKeys: heldStrings, clock: serverClock, light: '' }))
+    const load = (text: string) => LoadedScript.load(server, text.replaceAll(serverClock, setClock))
+    const whole = tableScript({ heldKeys: heldStrings, clock: serverClock, light: '' })
+    const light = new Calls('light:', await load(tableScript()))
+    const table = new Calls('table:', await load(whole))
+    let now = 1000
     const random = new Random(7)
     const ids: string[] = []
     for (let call = 0; call < 1500; call++) {
+      now += random.below(3) === 0 ? random.below(500) : 0
       const session = SESSIONS[random.below(SESSIONS.length)]!
       const batch = Array.from({ length: 1 + random.below(5) }, (_, index) => {
         const id = ids.at(-1 - random.below(Math.min(6, ids.length))) ?? 'amy.none'
@@ -45,7 +48,7 @@ describe('the script in Redis', () => {
         return { kind, id: fresh, key: LOCKS[random.below(LOCKS.length)]!, shared: random.below(6) === 0 }
       })
       const history = JSON.stringify(batch)
-      expect(await light.run(session, batch), history).toEqual(await table.run(session, batch))
+      expect(await light.run(session, batch, now), history).toEqual(await table.run(session, batch, now))
     }
   })
 })
@@ -58,21 +61,21 @@ interface Brief {
   readonly shared?: boolean
 }
 
-/** Calls of one script on keys of its own, by the server's own clock. */
+/** Calls of one script on keys of its own. */
 class Calls {
   readonly #names: Names
-  readonly #script: string
+  readonly #script: LoadedScript
   readonly #claims = new Map<string, readonly Claim[]>()
   readonly #numbers = new Map<string, number>()
   #highest = 0
 
-  constructor(prefix: string, script: string) {
+  constructor(prefix: string, script: LoadedScript) {
     this.#names = new Names(prefix, false)
     this.#script = script
   }
 
   /** What became of each operation, without the numbers, which have to rise. */
-  async run(session: Session, batch: readonly Brief[]): Promise<unknown[]> {
+  async run(session: Session, batch: readonly Brief[], now: number): Promise<unknown[]> {
     const { numbers, queues, requests, channels } = this.#names.group('')
     const call = new CallArguments(
       this.#names,
@@ -88,8 +91,10 @@ class Calls {
         details: '',
       })
     }
-    const answers = await server.command('EVAL', this.#script, call.keys.length, ...call.keys, ...call.args)
-    const outcomes = operations.map((each, index) => outcomeOf(each, (answers as Reply[])[index]!))
+    const set = server.command('SET', `${numbers}:now`, now)
+    const answers = await this.#script.run(call)
+    await set
+    const outcomes = operations.map((each, index) => outcomeOf(each, answers[index]!))
     for (const outcome of outcomes) {
       const standing = outcome as Standing | undefined
       if (typeof standing !== 'object' || standing.state !== 'held') continue

@@ -645,7 +645,7 @@ function operations.claim()
     request.lease, request.expires = lease, now + (request.phase == 'held' and lease or patience.life)
     save(request)
     if request.phase == 'held' then return held(request.number, what) end
-    local out = false
+    local waited, out = request.phase == 'waiting', false
     for _, claim in ipairs(claims) do
       local text = look(claim)
       if text then
@@ -656,7 +656,7 @@ function operations.claim()
     if out then
       request.phase = 'waiting'
       save(request)
-    elseif request.phase == 'waiting' then serveAll(claims)
+    elseif waited then serveAll(claims)
     else
       -- Somebody else may have met a holder who came in from outside since it was reserved.
       for _, claim in ipairs(claims) do
@@ -896,11 +896,15 @@ while position <= #ARGV do tasks[#tasks + 1] = operations[word()]() end
 for _, task in ipairs(tasks) do
   local done, answer = pcall(task)
   if not done then
-    answer = { 'error', type(answer) == 'table' and (answer.refused or answer.err) or tostring(answer) }
+    local why = type(answer) == 'table' and (answer.refused or answer.err) or tostring(answer)
+    -- Told of the whole call, this makes the client look for the server that can be written to.
+    if begins(why, 'READONLY') then return { err = why } end
+    answer = { 'error', why }
   end
   answers[#answers + 1] = answer
 end
-if number ~= written then call('SET', NUMBERS, digits(number)) end
+-- Refused only where nothing was written before, so that no number is in use that it should tell of.
+if number ~= written then try('SET', NUMBERS, digits(number)) end
 answers[#answers + 1] = hints
 return answers
 `

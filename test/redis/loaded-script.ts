@@ -1,0 +1,22 @@
+import type { CallArguments } from '../../src/engines/redis/call.js'
+import type { Reply } from '../../src/engines/redis/clients/redis-link.js'
+import type { RedisServer } from '../servers/redis.js'
+
+/** A script that a server was told once, so that calls only name it. */
+export class LoadedScript {
+  readonly #server: RedisServer
+  readonly #sha: string
+
+  private constructor(server: RedisServer, sha: string) {
+    this.#server = server
+    this.#sha = sha
+  }
+
+  static async load(server: RedisServer, text: string): Promise<LoadedScript> {
+    return new LoadedScript(server, String(await server.command('SCRIPT', 'LOAD', text)))
+  }
+
+  async run({ keys, args }: CallArguments): Promise<readonly Reply[]> {
+    return (await this.#server.command('EVALSHA', this.#sha, keys.length, ...keys, ...args)) as Reply[]
+  }
+}
