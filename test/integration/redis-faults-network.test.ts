@@ -1,8 +1,8 @@
 import { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
-import type { SignalboxError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
 import { pause, queued, soFar, timed, until } from '../contract/time.js'
+import { codeOf } from '../redis/outcome.js'
 import { RedisPlace, through } from '../redis/place.js'
 import type { Proxy } from '../servers/proxy.js'
 
@@ -19,14 +19,6 @@ async function start() {
 /** Milliseconds until a held key expires on the server; negative when it is not there. */
 async function left(here: RedisPlace, key: string): Promise<number> {
   return Number(await here.server.command('PTTL', key))
-}
-
-/** The code of the error that something ends with; undefined when it ends well. */
-async function codeOf(ending: Promise<unknown>): Promise<string | undefined> {
-  return ending.then(
-    () => undefined,
-    (error: unknown) => (error as SignalboxError).code,
-  )
 }
 
 /** Breaks the connections, after which the network works again. */

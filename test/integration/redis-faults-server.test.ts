@@ -1,0 +1,384 @@
+import { describe, expect, test } from 'vitest'
+import { Names } from '../../src/engines/redis/names.js'
+import { open } from '../../src/open.js'
+import { rising, Section } from '../contract/section.js'
+import { locks, pause, queued, soFar, timed, until } from '../contract/time.js'
+import { codeOf, complaintOf } from '../redis/outcome.js'
+import { RedisPlace, through } from '../redis/place.js'
+import { FakeClock } from '../servers/fake-clock.js'
+import { startRedis } from '../servers/redis.js'
+
+/** Far less than the leases that would otherwise have to pass: milliseconds. */
+const SOON = 15_000
+
+describe.concurrent('a server that is killed and comes back empty', () => {
+  test('serves those who wait, with greater tokens, and who held finds out at its next renewal', async () => {
+    await using here = await RedisPlace.start()
+    const one = await here.box()
+    const others = await here.boxes(3)
+    const held = await one.mutex('key').acquire({ lease: 3000 })
+    const lost = new Promise(resolve => held.signal.addEventListener('abort', resolve))
+    const section = new Section()
+    const asked: Promise<unknown>[] = []
+    for (const [place, box] of others.entries()) {
+      asked.push(box.mutex('key').run(grant => section.visit(grant)))
+      await queued(one, 'key', place + 1)
+    }
+    await here.server.restart()
+    expect(await timed(() => Promise.all(asked))).toBeLessThan(SOON)
+    expect(section.most).toBe(1)
+    expect(rising([held.token, ...section.tokens])).toBe(true)
+    await lost
+    expect(await codeOf(held.release())).toBe('LOST')
+  })
+})
+
+describe.concurrent('a server that stands still', () => {
+  test('for less than the lease costs nobody anything', async () => {
+    await using here = await RedisPlace.start()
+    const [one, other] = [await here.box(), await here.box()]
+    const held = await one.mutex('key').acquire({ lease: 3000 })
+    const asked = other.mutex('key').acquire()
+    await queued(one, 'key', 1)
+    // Its renewal falls into this.
+    await pause(700)
+    here.server.pause()
+    const written = one.store('s').put('k', 1)
+    await pause(1300)
+    held.assertHeld()
+    here.server.resume()
+    await written
+    await pause(2000)
+    held.assertHeld()
+    expect(held.signal.aborted).toBe(false)
+    expect(await soFar(asked)).toBe('pending')
+    await held.release()
+    await (await asked).release()
+  })
+
+  test('for longer than the lease: what is held is lost at its deadline, not when the server goes on', async () => {
+    await using here = await RedisPlace.start()
+    const [one, other] = [await here.box(), await here.box()]
+    const held = await one.mutex('key').acquire({ lease: 1500 })
+    here.server.pause()
+    const lost = new Promise(resolve => held.signal.addEventListener('abort', resolve))
+    const deadline = performance.now() + held.expiresIn()
+    // Whoever has waited long enough is told so at once.
+    expect(await codeOf(other.mutex('key').acquire({ wait: 200 }))).toBe('TIMED_OUT')
+    await lost
+    expect(performance.now()).toBeGreaterThan(deadline - 50)
+    expect(() => held.assertHeld()).toThrow('not held any more')
+    expect(await codeOf(held.release())).toBe('LOST')
+    here.server.resume()
+    const next = await other.mutex('key').acquire({ wait: SOON })
+    expect(next.token).toBeGreaterThan(held.token)
+    await next.release()
+    await until('nothing is left', async () => (await here.server.command('DBSIZE')) === 1)
+  })
+
+  test('for longer than an answer may take: who gave up on it leaves nothing behind', async () => {
+    await using here = await RedisPlace.start()
+    const [one, other] = [await here.box(), await here.box()]
+    await one.mutex('key').run(() => undefined)
+    here.server.pause()
+    expect(await codeOf(one.mutex('key').acquire({ lease: '60s' }))).toBe('INDETERMINATE')
+    expect(await codeOf(one.mutex('key').tryAcquire())).toBe('UNAVAILABLE')
+    here.server.resume()
+    expect(await timed(async () => (await other.mutex('key').acquire()).release())).toBeLessThan(SOON)
+    await until('nothing is left', async () => (await here.server.command('DBSIZE')) === 1)
+    await (await one.mutex('key').acquire()).release()
+  })
+})
+
+describe.concurrent('a server whose memory is full', () => {
+  test('refuses what needs more, and what is held can be kept and released', async () => {
+    await using here = await RedisPlace.start({ config: ['maxmemory-policy noeviction'] })
+    const { server } = here
+    const [one, other] = [await here.box(), await here.box()]
+    const store = one.store('s')
+    await store.put('value', 'before')
+    const lease = 1500
+    const held = [
+      await one.mutex('a').acquire({ lease }),
+      await one.mutex('b', 'c').acquire({ lease }),
+      await one.semaphore('d', { permits: 2 }).acquire({ lease }),
+      await one.readWriteLock('e').read.acquire({ lease }),
+    ]
+    const asked = other.mutex('a').acquire()
+    await queued(one, 'a', 1)
+    await server.command('SETRANGE', 'junk', 3_000_000, 'x')
+    await server.command('CONFIG', 'SET', 'maxmemory', '2mb')
+    const refused = [
+      () => one.mutex('new').acquire(),
+      () => one.mutex('new').tryAcquire(),
+      () => one.mutex('new', 'more').acquire(),
+      () => one.mutex('new').run(() => 'inside'),
+      () => one.semaphore('permits', { permits: 1 }).acquire(),
+      () => one.readWriteLock('shared').read.acquire(),
+      () => store.put('value', 'after'),
+      () => store.transaction(['value'], transaction => transaction.put('value', 'after'), { id: 'one' }),
+    ]
+    for (const attempt of refused) expect(await complaintOf(attempt())).toMatch(/^UNAVAILABLE: .*OOM/)
+    // What travels together is not refused together.
+    const together = [one.mutex('new').acquire(), store.get('value'), one.mutex('a').tryAcquire()]
+    expect(await Promise.all(together.map(codeOf))).toEqual(['UNAVAILABLE', undefined, undefined])
+    await pause(2 * lease)
+    for (const grant of held) grant.assertHeld()
+    for (const grant of held) await grant.release()
+    expect((await store.get('value'))!.value).toBe('before')
+    await store.delete('value')
+    expect(await store.get('value')).toBeUndefined()
+    await server.command('CONFIG', 'SET', 'maxmemory', '64mb')
+    const next = await asked
+    expect(next.token).toBeGreaterThan(held[0]!.token)
+    await next.release()
+    expect(await locks(one)).toEqual([])
+    await one.mutex('new', 'more').run(() => undefined)
+  })
+})
+
+describe.concurrent('a server that may not be written to', () => {
+  test('because it is a replica refuses, and tells what is there', async () => {
+    await using here = await RedisPlace.start()
+    await using replica = await startRedis({ config: [`replicaof 127.0.0.1 ${here.server.port}`] })
+    const one = await here.box()
+    await one.store('s').put('key', 'value')
+    const held = await one.mutex('held').acquire()
+    await here.server.command('WAIT', 1, 10_000)
+    await using box = await open(replica.url)
+    for (const attempt of [
+      () => box.mutex('key').acquire(),
+      () => box.mutex('key').tryAcquire(),
+      () => box.mutex('key', 'more').run(() => 'inside'),
+      () => box.semaphore('permits', { permits: 1 }).acquire(),
+      () => box.store('s').put('key', 'other'),
+      () => box.store('s').transaction(['key'], transaction => transaction.put('key', 'other')),
+    ]) {
+      expect(await complaintOf(attempt())).toMatch(/^UNAVAILABLE: .*READONLY/)
+      await until('it is connected again', async () => (await codeOf(locks(box))) === undefined)
+    }
+    expect((await box.store('s').get('key'))!.value).toBe('value')
+    expect((await locks(box)).map(({ key }) => key)).toEqual(['held'])
+    held.assertHeld()
+    await held.release()
+  })
+
+  test('any more, because another one is the master now, is left for that one', async () => {
+    await using here = await RedisPlace.start()
+    await using replica = await startRedis({ config: [`replicaof 127.0.0.1 ${here.server.port}`] })
+    const network = await here.network()
+    const box = await here.box(through(network))
+    const held = await box.mutex('key').acquire()
+    await box.store('s').put('key', 'value')
+    await here.server.command('WAIT', 1, 10_000)
+    // As a manager without Sentinel does, who does not break the connections of clients.
+    await replica.command('REPLICAOF', 'NO', 'ONE')
+    await here.server.command('REPLICAOF', '127.0.0.1', replica.port)
+    network.target = replica.port
+    await until(
+      'it has found the new one',
+      async () => (await codeOf(box.store('s').put('k', 1))) === undefined,
+    )
+    expect((await box.store('s').get('key'))!.value).toBe('value')
+    held.assertHeld()
+    await held.release()
+    expect((await box.mutex('key').acquire()).token).toBeGreaterThan(held.token)
+  })
+})
+
+describe.concurrent('scripts', () => {
+  test('that are flushed over and over are loaded again, and nothing is done twice or not at all', async () => {
+    await using here = await RedisPlace.start()
+    const boxes = await here.boxes(4)
+    const section = new Section()
+    const flushing = setInterval(() => void here.server.command('SCRIPT', 'FLUSH'), 5)
+    await Promise.all(
+      boxes.flatMap(box =>
+        Array.from({ length: 4 }, async () => {
+          for (let round = 0; round < 10; round++) {
+            await box.mutex('key').run(grant => section.visit(grant))
+            await box.store('s').transaction(['sum'], transaction => {
+              transaction.put('sum', (transaction.get<number>('sum') ?? 0) + 1)
+            })
+          }
+        }),
+      ),
+    )
+    clearInterval(flushing)
+    expect(section.most).toBe(1)
+    expect(section.tokens).toHaveLength(160)
+    expect(rising(section.tokens)).toBe(true)
+    expect((await boxes[0]!.store('s').get('sum'))!.value).toBe(160)
+    expect((await here.server.calls())['eval']).toBeGreaterThan(1)
+  })
+
+  test('of others that run for ever are a typed error, and nothing is lost once they are killed', async () => {
+    await using here = await RedisPlace.start({ config: ['busy-reply-threshold 50'] })
+    const [one, other] = [await here.box(), await here.box()]
+    const held = await one.mutex('key').acquire({ lease: '20s' })
+    const asked = other.mutex('key').acquire()
+    await queued(one, 'key', 1)
+    const foreign = await here.server.connection()
+    const endless = complaintOf(foreign.command('EVAL', 'while true do end', 0))
+    await until(
+      'it is busy',
+      async () => (await complaintOf(one.mutex('k').tryAcquire()))?.startsWith('UNAVAILABLE') ?? false,
+    )
+    expect(await complaintOf(one.store('s').put('k', 1))).toMatch(/^UNAVAILABLE: .*BUSY/)
+    await here.server.command('SCRIPT', 'KILL')
+    expect(await endless).toMatch(/SCRIPT KILL/)
+    held.assertHeld()
+    await held.release()
+    await (await asked).release()
+    foreign.close()
+  })
+
+  test('of ours that are killed are a typed error', async () => {
+    await using here = await RedisPlace.start({ config: ['busy-reply-threshold 10'] })
+    const box = await here.box()
+    const held = await box.mutex('key').acquire({ lease: '60s' })
+    const { requests } = new Names('', false).group('')
+    // A crowd that it takes long to look at.
+    await here.server.command(
+      'EVAL',
+      `for i = 1, ARGV[1] do
+        redis.call('HSET', KEYS[1], 'x.' .. i, cmsgpack.pack({
+          id = 'x.' .. i, claims = { { key = 'k', held = 'k', mode = 'exclusive' } }, phase = 'waiting', number = 0,
+          expires = 9e15, lease = 1000, since = 0, sequence = '0000000000000001', details = '{}' }))
+      end`,
+      1,
+      requests,
+      100_000,
+    )
+    const looking = complaintOf(locks(box))
+    await until(
+      'it is killed',
+      async () => (await complaintOf(here.server.command('SCRIPT', 'KILL'))) === undefined,
+    )
+    expect(await looking).toMatch(/^UNAVAILABLE: .*SCRIPT KILL/)
+    await here.server.command('DEL', requests)
+    held.assertHeld()
+    await held.release()
+    expect(await locks(box)).toEqual([])
+  })
+})
+
+test('a server that loads its data says so, and what was there is there', async () => {
+  await using here = await RedisPlace.start({
+    config: ['key-load-delay 500', 'loading-process-events-interval-bytes 1024'],
+  })
+  const { server } = here
+  const [one, other] = [await here.box(), await here.box()]
+  await one.store('s').put('key', 'value')
+  const held = await one.mutex('key').acquire({ lease: '60s' })
+  await server.command('EVAL', `for i = 1, 3000 do redis.call('SET', 'junk' .. i, 'x') end`, 0)
+  await server.command('SAVE')
+  await server.kill()
+  const started = server.start()
+  await until(
+    'it loads',
+    async () => (await complaintOf(one.store('s').get('key')))?.includes('LOADING') ?? false,
+  )
+  expect(await complaintOf(other.mutex('key').tryAcquire())).toMatch(/^UNAVAILABLE: /)
+  await started
+  await until('it is back', async () => (await codeOf(one.store('s').get('key'))) === undefined)
+  expect((await one.store('s').get('key'))!.value).toBe('value')
+  held.assertHeld()
+  await until('it is back', async () => (await codeOf(other.store('s').get('key'))) === undefined)
+  expect(await other.mutex('key').tryAcquire()).toBeUndefined()
+  await held.release()
+})
+
+test('a wrong password is a typed error that does not tell it, at the beginning and later', async () => {
+  await using here = await RedisPlace.start({ config: ['requirepass right'] })
+  const url = here.server.url.replace('://', '://:right@')
+  for (const wrong of [here.server.url, here.server.url.replace('://', '://:secret-but-wrong@')]) {
+    const complaint = await complaintOf(open(wrong))
+    expect(complaint).toMatch(/^UNAVAILABLE: .*(NOAUTH|WRONGPASS)/)
+    expect(complaint).not.toContain('secret-but-wrong')
+  }
+  const box = await here.box(url)
+  const held = await box.mutex('key').acquire({ lease: '60s' })
+  const operator = await here.server.connection()
+  await operator.command('AUTH', 'right')
+  await operator.command('CONFIG', 'SET', 'requirepass', 'changed')
+  await operator.command('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+  await until(
+    'it is refused',
+    async () => (await complaintOf(box.store('s').get('k')))?.includes('WRONGPASS') ?? false,
+  )
+  expect(await complaintOf(box.mutex('other').tryAcquire())).toMatch(/^UNAVAILABLE: (?!.*right)/)
+  await operator.command('CONFIG', 'SET', 'requirepass', 'right')
+  await until('it is back', async () => (await codeOf(box.store('s').get('k'))) === undefined)
+  held.assertHeld()
+  await held.release()
+  operator.close()
+})
+
+test('a key that is something else is refused in so many words, and nobody touches it', async () => {
+  await using here = await RedisPlace.start()
+  const { server } = here
+  const box = await here.box()
+  const makers: Readonly<Record<string, readonly string[]>> = {
+    list: ['RPUSH', 'key', 'x'],
+    hash: ['HSET', 'key', 'x', 'y'],
+    set: ['SADD', 'key', 'x'],
+    zset: ['ZADD', 'key', '1', 'x'],
+    stream: ['XADD', 'key', '*', 'x', 'y'],
+  }
+  for (const [type, command] of Object.entries(makers)) {
+    await server.command(...command)
+    const before = await server.command('DUMP', 'key')
+    for (const attempt of [
+      () => box.mutex('key').acquire(),
+      () => box.mutex('key').tryAcquire(),
+      () => box.mutex('free', 'key').acquire(),
+      () => box.semaphore('key', { permits: 1 }).acquire(),
+      () => box.readWriteLock('key').read.run(() => 'inside'),
+    ]) {
+      const complaint = await complaintOf(attempt())
+      expect(complaint).toMatch(/^UNAVAILABLE: .*another program keeps something else than a string/)
+    }
+    expect(await server.command('TYPE', 'key')).toBe(type)
+    expect(await server.command('DUMP', 'key')).toEqual(before)
+    expect(
+      await box
+        .mutex('free')
+        .tryAcquire()
+        .then(grant => grant?.release()),
+    ).toBeUndefined()
+    await server.command('DEL', 'key')
+    await box.mutex('key').run(() => undefined)
+  }
+  // One that takes the place of a held key is not released in its stead.
+  const held = await box.mutex('key').acquire({ lease: 1000 })
+  await server.command('DEL', 'key')
+  await server.command('RPUSH', 'key', 'x')
+  await until('it is lost', () => held.expiresIn() === 0)
+  expect(await codeOf(held.release())).toBe('LOST')
+  expect(await server.command('TYPE', 'key')).toBe('list')
+})
+
+test('a server clock that is set back lets no token fall and ends no grant', async () => {
+  const clock = new FakeClock()
+  await using here = await RedisPlace.start({ clock })
+  const [one, other] = [await here.box(), await here.box()]
+  const tokens: bigint[] = []
+  const held = await one.mutex('key').acquire({ lease: 1500 })
+  tokens.push(held.token)
+  const asked = other.mutex('key').acquire({ lease: 1500 })
+  await queued(one, 'key', 1)
+  clock.set(-3_600_000)
+  await pause(2500)
+  held.assertHeld()
+  expect(await soFar(asked)).toBe('pending')
+  await held.release()
+  const next = await asked
+  tokens.push(next.token)
+  for (const ahead of [-7_200_000, -3_600_000, 0]) {
+    clock.set(ahead)
+    await next.release()
+    tokens.push((await one.mutex(`key ${ahead}`).acquire()).token)
+  }
+  expect(rising(tokens)).toBe(true)
+})
