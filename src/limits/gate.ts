@@ -70,7 +70,7 @@ export class Gate implements Limiter, PermitGiver, Source {
     const limits = counter.reports()
     const binding = counter.binding(n, ahead)
     const { running } = counter
-    const readyIn = Math.max(counter.readyAt(n, ahead) - times.now(), 0)
+    const readyIn = Math.max(counter.readyAt(n, ahead, 0) - times.now(), 0)
     const waitsFor = (): Explanation['waitsFor'] => {
       if (running + place >= this.#rules.concurrency) return 'concurrency'
       if (counter.paused) return 'pause'
@@ -103,7 +103,12 @@ export class Gate implements Limiter, PermitGiver, Source {
 
   /** Whether it could be forgotten: nobody waits, and nothing counts any more. */
   get blank(): boolean {
-    return !this.#queue?.callers && this.counter.blank
+    return !this.waiting && this.counter.blank
+  }
+
+  /** Whether anybody waits. */
+  get waiting(): boolean {
+    return !!this.#queue?.callers
   }
 
   /** Looks whether somebody's turn has come. */
@@ -148,7 +153,7 @@ export class Gate implements Limiter, PermitGiver, Source {
   /** @throws TimedOutError when it can't be met. */
   #deadline(n: number, wait: number, before: { readonly callers: number; readonly permits: number }): number {
     const now = this.times.now()
-    const ready = this.counter.readyAt(n, before.permits)
+    const ready = this.counter.readyAt(n, before.permits, 0)
     if (ready - now <= wait) return now + wait
     const turn = `its turn would be in ${Math.ceil(ready - now)} ms at the earliest`
     throw new TimedOutError(`no permit within ${wait} ms: ${before.callers} callers stand before, ${turn}`, {

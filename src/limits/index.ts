@@ -3,4 +3,11 @@ export type { AcquireOptions, LimiterOptions, LimitOptions } from './limit-optio
 export type { Explanation, Limiter } from './limiter.js'
 export { limiter, type LimiterCloseOptions, type LocalLimiter } from './local-limiter.js'
 export type { Permit } from './permit.js'
+export {
+  joinLimiter,
+  sharedLimiter,
+  type SharedLimiter,
+  type SharedLimiterHandle,
+  type SharedLimiterOptions,
+} from './shared-limiter.js'
 export type { LimitReport } from './tally.js'

@@ -58,7 +58,7 @@ export interface Terms {
 
 const MOST_PERMITS = 1e9
 export const PER_BOUNDS = { least: 1, most: 366 * DAY }
-const JITTER_BOUNDS = { least: 0, most: DAY }
+export const JITTER_BOUNDS = { least: 0, most: DAY }
 const WAIT_BOUNDS = { least: 0, most: Infinity }
 const MOST_PRIORITY = 1e6
 

@@ -166,7 +166,8 @@ export class Queue {
     const now = times.now()
     let at = this.#deadlines?.earliest ?? Infinity
     // A release wakes the line where the permits in use are the reason.
-    if (!counter.full) at = Math.min(at, counter.readyAt(this.#line.head!.n, 0))
+    const { n, arrival } = this.#line.head!
+    if (!counter.full) at = Math.min(at, counter.readyAt(n, 0, arrival))
     if (times.readsWall) at = Math.min(at, now + LONGEST_NAP)
     if (at === this.#timerAt) return
     this.#disarm()

@@ -53,6 +53,22 @@ export class SharedRing {
     return this.#capacity
   }
 
+  /** Nothing is given before this clock time. */
+  get pausedUntil(): number {
+    return this.#origin + Atomics.load(this.#control, PAUSED) / COARSE
+  }
+
+  /** The latest of several pauses counts. @param time clock time, kept to a sixteenth of a second, not too early. */
+  pauseUntil(time: number): void {
+    const wanted = Math.min(Math.ceil((time - this.#origin) * COARSE), 2 ** 31 - 1)
+    let known = Atomics.load(this.#control, PAUSED)
+    while (wanted > known) {
+      const found = Atomics.compareExchange(this.#control, PAUSED, known, wanted)
+      if (found === known) return
+      known = found
+    }
+  }
+
   /** The number of the next grant. */
   get head(): number {
     return Atomics.load(this.#control, HEAD)
@@ -110,10 +126,13 @@ export class SharedRing {
 /** Words at the beginning. */
 const HEAD = 0
 const CAPACITY = 1
+const PAUSED = 2
 const CONTROL_WORDS = 4
 const ORIGIN_BYTES = 16
 const SLOT_BYTES = 64
 
+/** Coarse times are sixteenths of a second: 31 bits of them last for four years. */
+const COARSE = 16 / 1000
 /** Parts of a millisecond that a time counts: 53 bits of them last for seventeen years. */
 const TICKS = 16_384
 /** A time takes 56 bits, the lap seven above it; the sign is left alone. */

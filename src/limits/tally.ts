@@ -64,9 +64,10 @@ export interface Counter {
   pauseUntil(wall: number): void
   /**
    * The earliest clock time at which `n` permits can be had after `ahead` others, as far as time decides it: a permit in
-   * use may be released at any time.
+   * use may be released at any time. With other threads in line, when looking again is worth while.
+   * @param arrival as in `take`.
    */
-  readyAt(n: number, ahead: number): number
+  readyAt(n: number, ahead: number, arrival: number): number
   /** Which limit lets `n` permits wait the longest: an index into `reports()`; undefined when none does. */
   binding(n: number, ahead: number): number | undefined
   reports(): LimitReport[]

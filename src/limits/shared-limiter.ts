@@ -1,0 +1,140 @@
+import { systemClock } from '../clock.js'
+import { milliseconds, type Duration } from '../duration.js'
+import { InvalidArgumentError, shown } from '../errors.js'
+import { checkOptions } from '../locks/lock-options.js'
+import { Gate } from './gate.js'
+import { JITTER_BOUNDS, rulesOf, type AcquireOptions, type LimitOptions } from './limit-options.js'
+import type { Explanation, Limiter } from './limiter.js'
+import type { Permit } from './permit.js'
+import { SharedRing } from './shared-ring.js'
+import { SharedTally } from './shared-tally.js'
+import { ThreadTurns, TURNS_BYTES } from './thread-turns.js'
+import { Times, wallOf } from './times.js'
+
+/** One limit, or several that hold together, for several threads. */
+export type SharedLimiterOptions = {
+  /** By how much the time from the grant of a permit to the arrival of its call can vary; default 0. */
+  jitter?: Duration | undefined
+  /** How many callers of one thread may wait; default: any number. Further ones get a BusyError. */
+  queue?: number | undefined
+} & (LimitOptions | { limits: readonly LimitOptions[] })
+
+/** What another thread needs to join: it goes through `workerData` or `postMessage` as it is. */
+export interface SharedLimiterHandle {
+  readonly limits: readonly { readonly limit: number; readonly per: number }[]
+  readonly jitter: number
+  readonly queue: number | undefined
+  readonly ring: SharedArrayBuffer
+  readonly turns: SharedArrayBuffer
+}
+
+/** The greatest limit: eight bytes of shared memory each. */
+const MOST_SHARED = 1_000_000
+
+/** A limiter whose count is shared by worker threads. Each has one of its own, made from the same handle. */
+export class SharedLimiter implements Limiter, AsyncDisposable {
+  /** For other threads. */
+  readonly handle: SharedLimiterHandle
+  readonly #gate: Gate
+  readonly #turns: ThreadTurns
+  #listening = false
+
+  /** Shared limiters come from `sharedLimiter` and `joinLimiter`. */
+  constructor(handle: SharedLimiterHandle) {
+    const { limits, jitter, queue } = handle
+    this.handle = handle
+    const rules = rulesOf({ limits, queue, jitter })
+    const times = new Times(rules.windows, systemClock, wallOf(systemClock))
+    this.#turns = new ThreadTurns(handle.turns, () => systemClock.now())
+    const tally = new SharedTally(rules, jitter, times, new SharedRing(handle.ring), this.#turns)
+    this.#gate = new Gate(rules, times, tally, undefined, this.#turns)
+  }
+
+  tryAcquire(n?: number): Permit | undefined {
+    return this.#gate.tryAcquire(n)
+  }
+
+  acquire(n?: number, options?: AcquireOptions): Promise<Permit> {
+    void this.#listen()
+    return this.#gate.acquire(n, options)
+  }
+
+  async run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T> {
+    void this.#listen()
+    return this.#gate.run(task, n, options)
+  }
+
+  explain(n?: number): Explanation {
+    return this.#gate.explain(n)
+  }
+
+  /** As of any limiter; all threads feel it. Kept to a sixteenth of a second, not too early. */
+  pauseUntil(time: Date | number): void {
+    this.#gate.pauseUntil(time)
+  }
+
+  /** Ends the part of this thread: those who wait here are rejected with a ClosedError. Other threads go on. */
+  async close(): Promise<void> {
+    this.#gate.shut()
+    this.#gate.refuseAll()
+    await this.#gate.end()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  /** Looks again whenever another thread gave something up. One promise at a time, which keeps nothing alive. */
+  async #listen(): Promise<void> {
+    if (this.#listening) return
+    this.#listening = true
+    await this.#turns.listen()
+    this.#listening = false
+    if (!this.#gate.waiting) return
+    this.#gate.wake()
+    void this.#listen()
+  }
+}
+
+/**
+ * A limiter for the threads of this process: exact in any window, and in the order of arrival. Give its `handle` to other
+ * threads. Windows are sliding; a limit is a million at the most.
+ * @throws InvalidArgumentError that names the option, what it got and what it takes.
+ */
+export function sharedLimiter(options: SharedLimiterOptions): SharedLimiter {
+  checkOptions(options, ['limit', 'per', 'window', 'timeZone', 'limits', 'jitter', 'queue'])
+  const { windows } = rulesOf(options)
+  const jitter = options.jitter === undefined ? 0 : milliseconds('jitter', options.jitter, JITTER_BOUNDS)
+  for (const { kind, limit } of windows) {
+    if (kind !== 'sliding') {
+      throw new InvalidArgumentError(
+        `window takes 'sliding' for a limiter that threads share, not ${shown(kind)}`,
+      )
+    }
+    if (limit > MOST_SHARED) {
+      throw new InvalidArgumentError(
+        `limit takes ${MOST_SHARED} at the most for a limiter that threads share, not ${limit}`,
+      )
+    }
+  }
+  const longest = Math.max(...windows.map(({ per }) => per)) + jitter
+  return new SharedLimiter({
+    limits: windows.map(({ limit, per }) => ({ limit, per })),
+    jitter,
+    queue: options.queue,
+    ring: SharedRing.memory(Math.max(...windows.map(({ limit }) => limit)), systemClock.now() - longest - 1),
+    turns: new SharedArrayBuffer(TURNS_BYTES),
+  })
+}
+
+/**
+ * The limiter of another thread, in this one.
+ * @param handle of a `sharedLimiter`.
+ * @throws InvalidArgumentError when it is none.
+ */
+export function joinLimiter(handle: SharedLimiterHandle): SharedLimiter {
+  if (!(handle?.ring instanceof SharedArrayBuffer && handle.turns instanceof SharedArrayBuffer)) {
+    throw new InvalidArgumentError(`handle takes the handle of a shared limiter, not ${shown(handle)}`)
+  }
+  return new SharedLimiter(handle)
+}
