@@ -93,6 +93,9 @@ describe('a quorum of five servers', () => {
   test('three of five down: unavailable at once, for whichever verb, and back when one is', async () => {
     await using box = await open(url)
     const held = await box.mutex('held').acquire()
+    for (const server of servers) {
+      await until('it is held there', async () => (await server.command('EXISTS', 'held')) === 1)
+    }
     for (const down of [0, 1, 2]) await servers[down]!.kill()
     await until('it knows', async () => (await servers[3]!.command('PING')) === 'PONG')
     for (const failing of [

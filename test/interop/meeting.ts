@@ -43,7 +43,7 @@ function part(place: Place, kind: Kind, name: string, manner: Manner = {}): Part
 }
 
 /** Starts clients that want one lock; they end with the test. */
-export async function start(
+async function start(
   place: Place,
   name: string,
   ...clients: readonly (readonly [Kind, Manner?])[]

@@ -156,9 +156,16 @@ export class OperationFailure {
   constructor(readonly message: string) {}
 }
 
+/** Why an operation failed alone; undefined when it did not. */
+export function failureIn(answer: Reply): OperationFailure | undefined {
+  if (typeof answer !== 'object' || answer?.[0] !== 'error') return undefined
+  return new OperationFailure(text(answer[1]))
+}
+
 /** What the script says of one operation, in the words of the contract. */
 export function outcomeOf(operation: Operation, answer: Reply): unknown {
-  if (typeof answer === 'object' && answer?.[0] === 'error') return new OperationFailure(text(answer[1]))
+  const failure = failureIn(answer)
+  if (failure) return failure
   switch (operation.type) {
     case 'enqueue':
     case 'claim':

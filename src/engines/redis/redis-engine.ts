@@ -17,6 +17,7 @@ import type {
 import type { Ballot } from './ballot.js'
 import {
   CallArguments,
+  failureIn,
   OperationFailure,
   outcomeOf,
   reportsOf,
@@ -325,7 +326,8 @@ export class RedisEngine implements Engine {
       const twice = this.#link.epoch !== epoch
       for (const [index, { operation, resolve, reject }] of batch.entries()) {
         const outcome = outcomeOf(operation, answers[index]!)
-        if (outcome instanceof OperationFailure) reject(this.#refused(operation, outcome.message))
+        if (outcome instanceof OperationFailure)
+          reject(this.#refused(operation.type, this.#titleOf(operation), outcome.message))
         else if (twice && isDoubtful(operation, outcome)) reject(this.#unclear(operation))
         else resolve(this.#settle(lane.group, operation, outcome))
       }
@@ -352,6 +354,15 @@ export class RedisEngine implements Engine {
 
   get #session(): string {
     return this.#member?.session ?? ''
+  }
+
+  /** Carries out the one operation of a call. */
+  async #evaluateOne(group: Group, call: CallArguments, type: string): Promise<Reply> {
+    const [answer, hints] = (await this.#evaluate(group, call)) as readonly Reply[]
+    const failure = failureIn(answer!)
+    if (failure) throw this.#refused(type, undefined, failure.message)
+    for (const hint of hints as readonly string[]) this.#hint(hint)
+    return answer!
   }
 
   async #evaluate(group: Group, { keys, args }: CallArguments): Promise<Reply> {
@@ -533,7 +544,7 @@ export class RedisEngine implements Engine {
   async #reports(group: Group): Promise<ScriptReport[]> {
     const call = this.#arguments(group)
     call.add({ operation: { type: 'inspect', prefix: '' }, claims: [], details: '' })
-    return reportsOf(((await this.#evaluate(group, call)) as readonly Reply[])[0]!)
+    return reportsOf(await this.#evaluateOne(group, call, 'inspect'))
   }
 
   /** The groups in which there are queues. */
@@ -604,9 +615,7 @@ export class RedisEngine implements Engine {
   async #take(group: Group, id: string, number: number, claims: readonly Claim[]): Promise<boolean> {
     const call = this.#arguments(group)
     call.addTake(id, number, claims)
-    const [answer, hints] = (await this.#evaluate(group, call)) as readonly Reply[]
-    for (const hint of hints as readonly string[]) this.#hint(hint)
-    return answer === 1
+    return (await this.#evaluateOne(group, call, 'take')) === 1
   }
 
   async #revoke({ session }: Revoke): Promise<number> {
@@ -647,22 +656,21 @@ export class RedisEngine implements Engine {
     return new IndeterminateError(`${this.name} failed in a way it should not: ${String(error)}`, context)
   }
 
-  #refused(operation: Operation, message: string): Error {
-    const keys =
-      'id' in operation
-        ? this.#own
-            .get(operation.id)
-            ?.claims.map(({ key }) => key)
-            .join(', ')
-        : undefined
+  #refused(type: string, key: string | undefined, message: string): Error {
     const reason = message.startsWith('WRONGTYPE')
       ? `another program keeps something else than ${this.#layout.noun} there`
       : message
-    return new UnavailableError(`${operation.type} was refused by ${this.name}: ${reason}`, {
+    return new UnavailableError(`${type} was refused by ${this.name}: ${reason}`, {
       engine: this.name,
-      key: keys,
+      key,
       cause: new RedisReplyError(message),
     })
+  }
+
+  /** The keys that an operation of this session is about, as errors name them. */
+  #titleOf(operation: Operation): string | undefined {
+    const own = 'id' in operation ? this.#own.get(operation.id) : undefined
+    return own?.claims.map(({ key }) => key).join(', ')
   }
 
   #unclear(operation: Operation): Error {

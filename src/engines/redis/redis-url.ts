@@ -31,7 +31,7 @@ const KINDS = {
 type Scheme = keyof typeof KINDS
 
 /** What URLs of Redis begin with. */
-export const REDIS_SCHEMES = Object.keys(KINDS)
+const REDIS_SCHEMES = Object.keys(KINDS)
 
 const FORM = /^([a-z+]+):\/\/(?:([^@/?#]*)@)?([^@/?#]*)(\/[^?#]*)?(?:\?([^#]*))?$/
 const HOST_AND_PORT = /^(?:\[([0-9a-f:.]+)\]|([^\s:[\],]+))(?::(\d{1,5}))?$/i

@@ -1,0 +1,122 @@
+import { Cluster, Redis } from 'ioredis'
+import { createClient, createClientPool, createSentinel } from 'redis'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { open, type Box } from '../../src/index.js'
+import { clientPackages } from '../redis/client-packages.js'
+import { startRedis, type RedisServer } from '../servers/redis.js'
+
+let server: RedisServer
+const opened: (() => void | Promise<void>)[] = []
+
+beforeAll(async () => {
+  server = await startRedis()
+})
+afterEach(async () => {
+  for (const close of opened.splice(0).reverse()) await close()
+})
+afterAll(() => server.kill())
+
+async function openOver(redis: object, options: { prefix?: string } = {}): Promise<Box> {
+  const box = await open({ redis, ...options })
+  opened.push(() => box.close())
+  return box
+}
+
+/** Keeps a client until the test ends. */
+function kept<Client extends { on: (event: 'error', listener: () => void) => unknown }>(
+  client: Client,
+  close: () => void,
+): Client {
+  client.on('error', () => {})
+  opened.push(close)
+  return client
+}
+
+const unavailable = (reason: string) => ({ code: 'UNAVAILABLE', message: expect.stringContaining(reason) })
+const invalid = (reason: string) => ({ code: 'INVALID_ARGUMENT', message: expect.stringContaining(reason) })
+
+test.each(clientPackages)('a box over a client of $name, which stays its owner’s', async ({ client }) => {
+  const given = await client(server.url)
+  opened.push(given.close)
+  const box = await openOver(given.client, { prefix: 'mine:' })
+  await box.mutex('train').run(async () => {
+    expect(await server.command('KEYS', 'mine:*')).toContain('mine:train')
+  })
+  await box.close()
+  // It still works, for its owner and for further boxes.
+  const again = await openOver(given.client)
+  expect(await again.mutex('train').run(() => 'done')).toBe('done')
+})
+
+test('a client that puts a prefix before its keys has it before ours', async () => {
+  const client = new Redis({ port: server.port, keyPrefix: 'app:', enableAutoPipelining: true })
+  kept(client, () => client.disconnect())
+  const box = await openOver(client, { prefix: 'locks:' })
+  await box.mutex('train').run(async () => {
+    expect(await server.command('EXISTS', 'app:locks:train')).toBe(1)
+    // For its owner the client goes on as before.
+    await client.set('k', 'v')
+  })
+  expect(await server.command('GET', 'app:k')).toBe('v')
+})
+
+test('a client that connects when it is needed is connected', async () => {
+  const client = new Redis({ port: server.port, lazyConnect: true })
+  kept(client, () => client.disconnect())
+  const box = await openOver(client)
+  expect(await box.mutex('train').run(() => 'done')).toBe('done')
+})
+
+test('a client that was never connected or is closed says so', async () => {
+  const never = createClient({ url: server.url })
+  kept(never, () => {})
+  await expect(openOver(never)).rejects.toMatchObject(unavailable('connect it first'))
+  await never.connect()
+  never.destroy()
+  await expect(openOver(never)).rejects.toMatchObject(unavailable('connect it first'))
+  const ended = new Redis({ port: server.port })
+  kept(ended, () => {})
+  await ended.ping()
+  const gone = new Promise(resolve => ended.once('end', resolve))
+  ended.disconnect()
+  await gone
+  await expect(openOver(ended)).rejects.toMatchObject(unavailable('connect it first'))
+})
+
+test('what is no client is refused', async () => {
+  for (const redis of [
+    undefined,
+    null,
+    1,
+    'redis://localhost',
+    {},
+    [],
+    () => {},
+    new Map(),
+    { sendCommand: () => {} },
+  ])
+    await expect(open({ redis: redis as object })).rejects.toMatchObject(
+      invalid('redis takes a client or a cluster'),
+    )
+  await expect(open({ redis: {}, perfix: 'a' } as never)).rejects.toMatchObject(invalid('no option "perfix"'))
+})
+
+test('a client that can’t be used is refused with the reason', async () => {
+  const numbers = new Redis({ port: server.port, stringNumbers: true, lazyConnect: true })
+  kept(numbers, () => numbers.disconnect())
+  await expect(openOver(numbers)).rejects.toMatchObject(invalid('stringNumbers'))
+  const listening = new Redis({ port: server.port })
+  kept(listening, () => listening.disconnect())
+  await listening.subscribe('news')
+  await expect(openOver(listening)).rejects.toMatchObject(invalid('subscriber mode'))
+  const sentinel = createSentinel({ name: 'trains', sentinelRootNodes: [{ host: '127.0.0.1', port: 1 }] })
+  await expect(openOver(sentinel)).rejects.toMatchObject(invalid('redis+sentinel://'))
+  const pool = createClientPool({ url: server.url })
+  await expect(openOver(pool)).rejects.toMatchObject(invalid('a pool of clients'))
+})
+
+test('a cluster client that finds no cluster gives up in time', async () => {
+  const cluster = new Cluster([{ host: '127.0.0.1', port: 1 }], { clusterRetryStrategy: () => null })
+  kept(cluster, () => cluster.disconnect())
+  await expect(openOver(cluster)).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+})
