@@ -5,11 +5,11 @@ import { delimiter, join } from 'node:path'
 import { SetupError } from './setup-error.mjs'
 
 /**
- * @param {ReadonlyMap<string, string>} packageOf the Debian package of each program
+ * @param {ReadonlyMap<string, string>} packageOf the Debian packages of each program
  * @returns {string[]} the packages whose program is not on the PATH
  */
 export function missingPackages(packageOf) {
-  return [...packageOf].filter(([program]) => !isOnPath(program)).map(([, name]) => name)
+  return [...packageOf].filter(([program]) => !isOnPath(program)).flatMap(([, names]) => names.split(' '))
 }
 
 /**

@@ -2,4 +2,9 @@
  * The Debian package of each server that tests start.
  * @type {ReadonlyMap<string, string>}
  */
-export const servers = new Map([['redis-server', 'redis-server']])
+export const servers = new Map([
+  ['redis-server', 'redis-server'],
+  // For certificates, and for what is preloaded into a server to set its clock.
+  ['openssl', 'openssl'],
+  ['gcc', 'gcc libc6-dev'],
+])

@@ -1,6 +1,7 @@
 import { Box, type BoxOptions } from './box.js'
 import { systemClock } from './clock.js'
 import type { Engine } from './engines/engine.js'
+import type { GivenRedisQuorum } from './engines/redis-quorum/open.js'
 import type { GivenRedis } from './engines/redis/redis-options.js'
 import { InvalidArgumentError, shown } from './errors.js'
 
@@ -11,24 +12,33 @@ import { InvalidArgumentError, shown } from './errors.js'
  *   before they are on the disk;
  * - `redis://user:password@host:6379/0` for all that reach the same Redis server; `rediss:` over TLS, `redis+unix:` at a
  *   socket, `redis+sentinel://host,host/name?db=0` behind Sentinels, `redis+cluster://host,host` on a Cluster. The query
- *   takes `prefix`, `minReplicas` and `layout`, as {@link GivenRedis} does.
+ *   takes `prefix`, `minReplicas` and `layout`, as {@link GivenRedis} does;
+ * - `redis-quorum://host,host,host` for locks, and locks only, that a majority of independent Redis servers gives;
+ *   `rediss-quorum:` over TLS.
  *
- * Or on Redis over a client that is there already: `open({ redis: client, prefix: 'app:' })`.
+ * Or on Redis over clients that are there already: `open({ redis: client, prefix: 'app:' })`, or
+ * `open({ redisQuorum: [client, client, client] })`.
  *
  * An engine's code is loaded only when it is asked for.
  * @throws InvalidArgumentError when the URL or an option is unfit; UnavailableError when the engine can't be reached or
  * a package that it needs is missing.
  */
-export async function open(source: string | GivenRedis, options?: BoxOptions): Promise<Box> {
+export async function open(
+  source: string | GivenRedis | GivenRedisQuorum,
+  options?: BoxOptions,
+): Promise<Box> {
   return Box.join(await engineFor(source), systemClock, options)
 }
 
-async function engineFor(source: string | GivenRedis): Promise<Engine> {
-  if (typeof source === 'object' && source !== null && 'redis' in source)
-    return (await import('./engines/redis/open.js')).openRedis(source)
+async function engineFor(source: string | GivenRedis | GivenRedisQuorum): Promise<Engine> {
+  if (typeof source === 'object' && source !== null) {
+    if ('redis' in source) return (await import('./engines/redis/open.js')).openRedis(source)
+    if ('redisQuorum' in source)
+      return (await import('./engines/redis-quorum/open.js')).openRedisQuorum(source)
+  }
   if (typeof source !== 'string')
     throw new InvalidArgumentError(
-      `open takes a URL like 'memory:' or { redis: client }, not ${shown(source)}`,
+      `open takes a URL like 'memory:', { redis: client } or { redisQuorum: [client, …] }, not ${shown(source)}`,
     )
   const url = source
   const scheme = /^([a-z][a-z0-9+-]*):/.exec(url)?.[1]
@@ -49,6 +59,8 @@ async function engineFor(source: string | GivenRedis): Promise<Engine> {
     case 'rediss-quorum':
       return (await import('./engines/redis-quorum/open.js')).openRedisQuorum(url)
     default:
-      throw new InvalidArgumentError(`open takes a URL with memory:, file: or redis:, not ${shown(url)}`)
+      throw new InvalidArgumentError(
+        `open takes a URL with memory:, file:, redis: or redis-quorum:, not ${shown(url)}`,
+      )
   }
 }

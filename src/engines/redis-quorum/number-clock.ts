@@ -4,6 +4,12 @@ function wallMicroseconds(): number {
 }
 
 /**
+ * Clocks that differ by no more, microseconds, are not followed: two that took each other's last step for a lead would
+ * drive each other on.
+ */
+const SLACK = 1000
+
+/**
  * Proposes numbers: for the places of requests in the queues, and for their grants. They rise from one to the next, run
  * with the wall clock, and with that of whoever is ahead: a process whose clock is behind would otherwise propose what the
  * servers have to refuse, and stand before others who asked earlier.
@@ -29,6 +35,7 @@ export class NumberClock {
   observe(number: number): void {
     if (number <= this.#last) return
     this.#last = number
-    this.#lead = Math.max(this.#lead, number - this.#micros())
+    const ahead = number - this.#micros()
+    if (ahead > this.#lead + SLACK) this.#lead = ahead
   }
 }
