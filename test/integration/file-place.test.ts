@@ -63,7 +63,7 @@ describe.runIf(process.platform === 'linux')(
       try {
         await place().process(url, start)
       } catch (error) {
-      return error
+        return error
       }
       throw new Error(`${url} was opened`)
     }
