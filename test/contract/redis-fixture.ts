@@ -44,6 +44,21 @@ export const redis: EngineFixture = {
       await expect(held.release()).rejects.toThrow(LostError)
       second.assertHeld()
     },
+    async P2() {
+      const clock = new FakeClock()
+      await using server = await startRedis({ clock })
+      const tokens: bigint[] = []
+      for (const ahead of [0, -3_600_000, 0]) {
+        clock.set(ahead)
+        await server.restart()
+        await using box = await open(server.url)
+        await using grant = await box.mutex('key').acquire()
+        tokens.push(grant.token)
+      }
+      expect(tokens[1]).toBeLessThan(tokens[0]!)
+      // What was lost alone costs nothing.
+      expect(tokens[2]).toBeGreaterThan(tokens[0]!)
+    },
     async P4() {
       await using server = await startRedis()
       await using one = await open(server.url)

@@ -4,9 +4,13 @@ const FOREIGN: Weakness = {
   promise: 'P4',
   how: 'A foreign client that sets the held key itself takes part in no queue, so it can come in before those who wait.',
 }
+const NUMBERS_LOST: Weakness = {
+  promise: 'P2',
+  how: 'Tokens fall when a server loses its data and its wall clock was set back as well.',
+}
 const SERVER_CLOCK: Weakness = {
   promise: 'P11',
-  how: "Leases run by the server's wall clock. When it is set forward by more than a lease, what is held is free early, and its holder finds out at its next renewal or commit.",
+  how: "Leases run by the server's wall clock. When it is set forward by more than a lease, what is held is free early, and its holder finds out at its next renewal or commit; set back, it keeps the locks of the dead for as long.",
 }
 const FAILOVER: Weakness = {
   promise: 'P1',
@@ -29,6 +33,13 @@ export function redisGuarantees(cluster: boolean): Guarantees {
     scope: 'network',
     deadHolder: 'lease',
     durability: 'replication',
-    weaknesses: [FAILOVER, FOREIGN, ...(cluster ? [ACROSS_SLOTS] : []), SERVER_CLOCK, LOST_COMMITS],
+    weaknesses: [
+      FAILOVER,
+      NUMBERS_LOST,
+      FOREIGN,
+      ...(cluster ? [ACROSS_SLOTS] : []),
+      SERVER_CLOCK,
+      LOST_COMMITS,
+    ],
   }
 }
