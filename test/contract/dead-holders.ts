@@ -185,8 +185,10 @@ export function deadHolders(fixture: EngineFixture): void {
 
     test.runIf(processes)('a stopped process is not dead before its lease is over', async () => {
       const one = await boxes.open()
-      const child = startChild('holder', boxes.place.url, '3s')
+      const child = startChild('holder', boxes.place.url, '30s')
       await child.printed('holding')
+      // Not in the middle of a transaction, which engines may have to wait for.
+      await pause(300)
       child.kill('SIGSTOP')
       await pause(1000)
       expect(await one.mutex('held').tryAcquire()).toBeUndefined()
