@@ -1,9 +1,8 @@
 import type { Clock, Timer } from '../clock.js'
 import { checkKey } from '../locks/claim.js'
 import type { Gate } from './gate.js'
-import type { AcquireOptions } from './limit-options.js'
-import type { Explanation, Limiter } from './limiter.js'
-import type { Permit } from './permit.js'
+import { GateLimiter } from './gate-limiter.js'
+import type { Limiter } from './limiter.js'
 
 /** So many keys are looked at without a pause. */
 const SLICE = 2000
@@ -73,36 +72,17 @@ export class Keys {
 }
 
 /** The limiter of one key. It holds nothing but the key, so it can be kept for ever while the count is forgotten. */
-class KeyLimiter implements Limiter {
+class KeyLimiter extends GateLimiter {
   readonly #keys: Keys
   readonly #key: string
 
   constructor(keys: Keys, key: string) {
+    super()
     this.#keys = keys
     this.#key = key
   }
 
-  tryAcquire(n?: number): Permit | undefined {
-    return this.#gate.tryAcquire(n)
-  }
-
-  acquire(n?: number, options?: AcquireOptions): Promise<Permit> {
-    return this.#gate.acquire(n, options)
-  }
-
-  run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T> {
-    return this.#gate.run(task, n, options)
-  }
-
-  explain(n?: number): Explanation {
-    return this.#gate.explain(n)
-  }
-
-  pauseUntil(time: Date | number): void {
-    this.#gate.pauseUntil(time)
-  }
-
-  get #gate(): Gate {
+  protected get gate(): Gate {
     return this.#keys.gate(this.#key)
   }
 }

@@ -2,11 +2,11 @@ import { systemClock, type Clock } from '../clock.js'
 import { milliseconds, type Duration } from '../duration.js'
 import { InvalidArgumentError, shown } from '../errors.js'
 import { checkOptions } from '../locks/lock-options.js'
+import { GateLimiter } from './gate-limiter.js'
 import { Gate } from './gate.js'
 import { Keys } from './keys.js'
-import { checkLimit, PER_BOUNDS, rulesOf, type AcquireOptions, type LimiterOptions } from './limit-options.js'
-import type { Explanation, Limiter } from './limiter.js'
-import type { Permit } from './permit.js'
+import { checkLimit, PER_BOUNDS, rulesOf, type LimiterOptions } from './limit-options.js'
+import type { Limiter } from './limiter.js'
 import { Tally, type Rules } from './tally.js'
 import { Times, wallOf } from './times.js'
 
@@ -19,8 +19,8 @@ export interface LimiterCloseOptions {
 const DRAIN_BOUNDS = { least: 0, most: Infinity }
 
 /** A limiter of this thread, and one for each key. */
-export class LocalLimiter implements Limiter, AsyncDisposable {
-  readonly #gate: Gate
+export class LocalLimiter extends GateLimiter implements AsyncDisposable {
+  protected readonly gate: Gate
   readonly #keys: Keys
   readonly #clock: Clock
   readonly #rules: Rules
@@ -28,36 +28,17 @@ export class LocalLimiter implements Limiter, AsyncDisposable {
 
   /** Limiters come from `limiter`. @param readWall milliseconds since 1970. */
   constructor(rules: Rules, clock: Clock, readWall: () => number) {
+    super()
     this.#clock = clock
     this.#rules = rules
     const times = new Times(rules.windows, clock, readWall)
-    this.#gate = new Gate(rules, times, new Tally(rules, times), undefined)
+    this.gate = new Gate(rules, times, new Tally(rules, times), undefined)
     const ofKey = (key: string): Gate => {
       const gate = new Gate(rules, times, new Tally(rules, times), key)
       if (this.#closed) gate.shut()
       return gate
     }
     this.#keys = new Keys(ofKey, clock, Math.max(...rules.windows.map(({ per }) => per)))
-  }
-
-  tryAcquire(n?: number): Permit | undefined {
-    return this.#gate.tryAcquire(n)
-  }
-
-  acquire(n?: number, options?: AcquireOptions): Promise<Permit> {
-    return this.#gate.acquire(n, options)
-  }
-
-  run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T> {
-    return this.#gate.run(task, n, options)
-  }
-
-  explain(n?: number): Explanation {
-    return this.#gate.explain(n)
-  }
-
-  pauseUntil(time: Date | number): void {
-    this.#gate.pauseUntil(time)
   }
 
   /**
@@ -113,7 +94,7 @@ export class LocalLimiter implements Limiter, AsyncDisposable {
   }
 
   #gates(): Gate[] {
-    return [this.#gate, ...this.#keys.all()]
+    return [this.gate, ...this.#keys.all()]
   }
 }
 

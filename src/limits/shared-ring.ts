@@ -1,3 +1,5 @@
+import { COARSE } from './coarse-time.js'
+
 /**
  * The times of the last grants of several threads, in a ring in shared memory. Grants are numbered; whoever moves the head
  * on by compare-and-set has claimed the next numbers, and then writes its times into their slots.
@@ -131,8 +133,6 @@ const CONTROL_WORDS = 4
 const ORIGIN_BYTES = 16
 const SLOT_BYTES = 64
 
-/** Coarse times are sixteenths of a second: 31 bits of them last for four years. */
-const COARSE = 16 / 1000
 /** Parts of a millisecond that a time counts: 53 bits of them last for seventeen years. */
 const TICKS = 16_384
 /** A time takes 56 bits, the lap seven above it; the sign is left alone. */

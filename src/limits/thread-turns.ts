@@ -1,3 +1,4 @@
+import { COARSE } from './coarse-time.js'
 import type { Turns } from './queue.js'
 import type { Waiter } from './waiting-line.js'
 
@@ -16,9 +17,6 @@ const ARRIVAL = 0
 const WANTED = 1
 const SEEN = 2
 const PLACE_WORDS = 3
-
-/** Coarse times are sixteenths of a second: 31 bits of them last for four years. */
-const COARSE = 16 / 1000
 
 /**
  * The line of threads that share a limit. Each stands in it with the first of its own callers, by the number that the

@@ -43,7 +43,8 @@ export const quorum: EngineFixture = {
         const [first, second] = members as [RedisServer, RedisServer, RedisServer]
         await first.kill()
         await using one = await open(quorumUrl(members))
-        const held = await one.mutex('key').acquire({ lease: '3s' })
+        // Long enough for its next renewal, which would tell it, to come after all this.
+        const held = await one.mutex('key').acquire({ lease: '24s' })
         // What voted for it is gone, what did not is back: these two are a majority.
         await second.restart()
         await first.start()
@@ -51,7 +52,7 @@ export const quorum: EngineFixture = {
         const next = await other.mutex('key').acquire({ wait: '5s' })
         held.assertHeld()
         expect(next.token).toBeGreaterThan(held.token)
-        await expect.poll(() => held.signal.aborted, { timeout: 10_000 }).toBe(true)
+        await expect.poll(() => held.signal.aborted, { timeout: 15_000 }).toBe(true)
         next.assertHeld()
       } finally {
         await killed(members)

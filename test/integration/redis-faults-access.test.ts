@@ -10,7 +10,7 @@ const page = readFileSync(new URL('../../docs/redis.md', import.meta.url), 'utf8
 /** What the page on Redis names as all that a user needs. */
 const RIGHTS = /^ACL SETUSER locks on >password (.*?)^```/ms.exec(page)![1]!.trim().split(/\s+/)
 /** What it names beside that, for a Cluster. */
-const ON_CLUSTER = /On Cluster it needs also `(.*?)`/s.exec(page)![1]!.split(' ')
+const ON_CLUSTER = /Cluster adds `(.*?)`/s.exec(page)![1]!.split(' ')
 
 function allow(server: RedisServer, rights: readonly string[]): Promise<unknown> {
   return server.command('ACL', 'SETUSER', 'locks', 'on', '>password', ...rights)

@@ -144,7 +144,7 @@ describe.concurrent('a server that may not be written to', () => {
     const one = await here.box()
     await one.store('s').put('key', 'value')
     const held = await one.mutex('held').acquire()
-    await here.server.command('WAIT', 1, 10_000)
+    await here.server.copied()
     await using box = await open(replica.url)
     for (const attempt of [
       () => box.mutex('key').acquire(),
@@ -170,7 +170,7 @@ describe.concurrent('a server that may not be written to', () => {
     const box = await here.box(through(network))
     const held = await box.mutex('key').acquire()
     await box.store('s').put('key', 'value')
-    await here.server.command('WAIT', 1, 10_000)
+    await here.server.copied()
     // As a manager without Sentinel does, who does not break the connections of clients.
     await replica.command('REPLICAOF', 'NO', 'ONE')
     await here.server.command('REPLICAOF', '127.0.0.1', replica.port)

@@ -1,16 +1,9 @@
-import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { open } from 'signalbox'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import type { Report } from '../../apps/trains/report/report.js'
-
-const program = fileURLToPath(new URL('../../dist/apps/trains/main.js', import.meta.url))
-/** One day of the bundled timetable. */
-const DAY = { messages: 3321, created: 218, moved: 2885, deleted: 218 }
-const TIME_LIMIT = 120_000
+import { DAY, runTracker, TIME_LIMIT } from '../trains/run-tracker.js'
 
 let folder: string
 
@@ -22,35 +15,9 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-interface Ended {
-  readonly status: number | null
-  readonly output: string
-  readonly report: Report
-}
-
-/** Runs the tracker to its end; `interrupt` sends it a Ctrl-C after so many milliseconds. */
-function trains(argv: readonly string[], { interrupt = 0, input = '' } = {}): Promise<Ended> {
-  const json = join(folder, 'report.json')
-  rmSync(json, { force: true })
-  const all = [program, '--engine', `file:${folder}/state`, '--json', json, ...argv]
-  return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, all, { cwd: folder, timeout: TIME_LIMIT, killSignal: 'SIGKILL' })
-    let output = ''
-    for (const stream of [child.stdout, child.stderr]) {
-      stream.setEncoding('utf8').on('data', (text: string) => (output += text))
-    }
-    child.stdin.end(input)
-    const timer = interrupt > 0 ? setTimeout(() => child.kill('SIGINT'), interrupt) : undefined
-    child.on('error', reject)
-    child.on('close', status => {
-      clearTimeout(timer)
-      try {
-        resolve({ status, output, report: JSON.parse(readFileSync(json, 'utf8')) as Report })
-      } catch {
-        reject(new Error(`the tracker ended with status ${String(status)} and left no report:\n${output}`))
-      }
-    })
-  })
+/** Runs the tracker on the folder of the test. */
+function trains(argv: readonly string[], options?: Parameters<typeof runTracker>[3]) {
+  return runTracker(folder, `file:${folder}/state`, argv, options)
 }
 
 describe('the tracker on the file engine', { timeout: 2 * TIME_LIMIT }, () => {

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import type { FakeClock } from './fake-clock.js'
 import { freePort } from './free-port.js'
 import { reapedFolder } from './reaper.js'
@@ -113,6 +114,16 @@ export class RedisServer {
     const text = String(await this.command('INFO', 'commandstats'))
     const found = text.matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm)
     return Object.fromEntries([...found].map(([, name, calls]) => [name!, Number(calls)]))
+  }
+
+  /** Settles when a replica has all that was written so far. `WAIT` would tell of its own connection's writes only. */
+  async copied(): Promise<void> {
+    const behind = /^slave\d+:.*state=online,offset=(\d+).*^master_repl_offset:(\d+)/ms
+    for (;;) {
+      const [, replica, master] = behind.exec(String(await this.command('INFO', 'replication'))) ?? []
+      if (replica !== undefined && Number(replica) >= Number(master)) return
+      await setTimeout(20)
+    }
   }
 
   async #ping(): Promise<void> {

@@ -198,7 +198,7 @@ export interface ScriptReport extends Omit<RequestReport, 'session' | 'host' | '
 
 /** The requests that have a record, in order of arrival. */
 export function reportsOf(answer: Reply): ScriptReport[] {
-  const reports = list(list(answer)[2]!).map(item => {
+  const reports = list(list(answer)[1]!).map(item => {
     const [key, id, details, mode, permits, max, phase, number, age, expiresIn, order] = list(item)
     return {
       key: text(key),

@@ -24,6 +24,7 @@ import {
   type Carried,
   type ScriptReport,
 } from './call.js'
+import { enterOnce } from './clients/enter-once.js'
 import { RedisReplyError, type LinkListener, type RedisLink, type Reply } from './clients/redis-link.js'
 import { FreedChannels } from './freed-channels.js'
 import { redisGuarantees } from './guarantees.js'
@@ -470,13 +471,10 @@ export class RedisEngine implements Engine {
   /** Hears wake-ups from now on. Those that came before are made good by a look at every request that waits. */
   #listen(group: Group): Promise<void> {
     const channel = group.channels + this.#session
-    const known = this.#channels.get(channel)
-    if (known) return known
-    const heard = this.#link.subscribe(channel).then(() => this.#lookAtAll())
-    this.#channels.set(channel, heard)
-    // Whoever waits looks again by itself, and the next that has to wait tries again to be heard.
-    heard.catch(() => this.#channels.delete(channel))
-    return heard
+    // Where that fails, whoever waits looks again by itself, and the next that has to wait tries again to be heard.
+    return enterOnce(this.#channels, channel, () =>
+      this.#link.subscribe(channel).then(() => this.#lookAtAll()),
+    )
   }
 
   #lookAtAll(): void {
@@ -555,19 +553,28 @@ export class RedisEngine implements Engine {
 
   /** The keys held by exclusive grants of Signalbox. */
   async #heldKeys(start: string): Promise<HeldKey[]> {
-    const found: HeldKey[] = []
     const [seconds, micros] = (await this.#link.command('', ['TIME'])) as readonly string[]
     const now = Number(seconds) * 1000 + Number(micros) / 1000
-    for (const name of await this.#scan(this.#names.heldPattern(start), this.#layout.type)) {
-      const key = this.#names.keyOfHeld(name)
-      if (key === undefined) continue
-      const text = await this.#link.command(name, this.#layout.reading(name))
-      const held = typeof text === 'string' ? HeldText.of(text) : undefined
-      if (!held) continue
-      const left = Number(await this.#link.command(name, ['PTTL', name]))
-      if (left > 0) found.push({ key, held, expiresIn: left, age: Math.max(0, now - held.since) })
-    }
-    return found
+    const names = await this.#scan(this.#names.heldPattern(start), this.#layout.type)
+    const found = await Promise.all(
+      names.map(async (name): Promise<HeldKey[]> => {
+        const key = this.#names.keyOfHeld(name)
+        if (key === undefined) return []
+        const [held, left] = await Promise.all([
+          this.#heldText(name),
+          this.#link.command(name, ['PTTL', name]),
+        ])
+        if (!held || Number(left) <= 0) return []
+        return [{ key, held, expiresIn: Number(left), age: Math.max(0, now - held.since) }]
+      }),
+    )
+    return found.flat()
+  }
+
+  /** What a held key says, if an exclusive grant of Signalbox holds it. */
+  async #heldText(name: string): Promise<HeldText | undefined> {
+    const text = await this.#link.command(name, this.#layout.reading(name))
+    return typeof text === 'string' ? HeldText.of(text) : undefined
   }
 
   async #scan(pattern: string, type: string): Promise<string[]> {
@@ -585,9 +592,7 @@ export class RedisEngine implements Engine {
   }
 
   async #free({ key, number }: Free): Promise<boolean> {
-    const name = this.#names.held(key)
-    const text = await this.#link.command(name, this.#layout.reading(name))
-    const held = typeof text === 'string' ? HeldText.of(text) : undefined
+    const held = await this.#heldText(this.#names.held(key))
     const group = this.#names.group(key)
     if (held) {
       if (held.number !== number) return false

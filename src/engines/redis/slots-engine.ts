@@ -78,7 +78,7 @@ export class SlotsEngine implements Engine {
   async submit(operation: Operation): Promise<unknown> {
     switch (operation.type) {
       case 'enqueue': {
-        const bySlot = this.#split(operation.claims.map(claim => ({ ...claim })))
+        const bySlot = this.#split(operation.claims)
         if (operation.read)
           this.#refuseSpread([...operation.read.keys, ...operation.claims.map(({ key }) => key)])
         return bySlot.length === 1 ? this.#engine.submit(operation) : this.#begin(operation, bySlot)

@@ -809,7 +809,7 @@ function operations.inspect()
         end
       end
     end
-    return { 'reports', now, reports }
+    return { 'reports', reports }
   end
 end
 

@@ -1,22 +1,13 @@
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { describe, expect, test } from 'vitest'
 import { Box } from '../../../src/box.js'
 import { systemClock, VirtualClock } from '../../../src/clock.js'
 import { MemoryEngine, MemorySpace } from '../../../src/engines/memory/memory-engine.js'
 import { MemoryState } from '../../../src/engines/memory/state.js'
-
-setFlagsFromString('--expose-gc')
-const collect = runInNewContext('gc') as () => void
+import { memoryInUse } from '../../heap.js'
 
 /** Megabytes in use once everything was collected that nobody needs. */
 async function inUse(): Promise<number> {
-  // Settled promises and finished timers let go of theirs only in later turns.
-  for (let round = 0; round < 3; round++) {
-    await new Promise(resolve => setTimeout(resolve, 5))
-    collect()
-  }
-  return process.memoryUsage().heapUsed / 2 ** 20
+  return (await memoryInUse()).heapUsed / 2 ** 20
 }
 
 async function start() {

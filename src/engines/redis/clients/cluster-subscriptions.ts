@@ -1,6 +1,7 @@
 import type { Clock } from '../../../clock.js'
 import type { ClusterTopology } from './cluster-topology.js'
 import type { Connect, Patience } from './connection.js'
+import { enterOnce } from './enter-once.js'
 import { unreachable } from './failures.js'
 import { RedisReplyError, type LinkListener } from './redis-link.js'
 import { Subscriptions } from './subscriptions.js'
@@ -36,14 +37,7 @@ export class ClusterSubscriptions {
 
   /** As {@link RedisLink.subscribe} says. */
   subscribe(channel: string): Promise<void> {
-    const known = this.#channels.get(channel)
-    if (known !== undefined) return known
-    const entered = this.#enter(channel)
-    this.#channels.set(channel, entered)
-    entered.catch(() => {
-      if (this.#channels.get(channel) === entered) this.#channels.delete(channel)
-    })
-    return entered
+    return enterOnce(this.#channels, channel, () => this.#enter(channel))
   }
 
   /** As {@link RedisLink.unsubscribe} says. */

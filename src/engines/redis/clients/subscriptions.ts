@@ -1,5 +1,6 @@
 import type { Clock, Timer } from '../../../clock.js'
 import type { Connect, Connection, Patience } from './connection.js'
+import { enterOnce } from './enter-once.js'
 import { LastingConnection } from './lasting-connection.js'
 import type { LinkListener } from './redis-link.js'
 
@@ -48,14 +49,7 @@ export class Subscriptions {
 
   /** As {@link RedisLink.subscribe} says. Rejects with the code MOVED when the channel is at another node. */
   subscribe(channel: string): Promise<void> {
-    const known = this.#channels.get(channel)
-    if (known !== undefined) return known
-    const entered = this.#enter(channel)
-    this.#channels.set(channel, entered)
-    entered.catch(() => {
-      if (this.#channels.get(channel) === entered) this.#channels.delete(channel)
-    })
-    return entered
+    return enterOnce(this.#channels, channel, () => this.#enter(channel))
   }
 
   /** As {@link RedisLink.unsubscribe} says. */
