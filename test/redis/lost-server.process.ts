@@ -31,7 +31,7 @@ await other
 process.kill(Number(pid), 'SIGKILL')
 // Long enough for several vain tries to connect.
 await new Promise(resolve => setTimeout(resolve, 500))
-await other.close()
-// The box that holds stays open; a given client is its owner's to end.
+// The one that has heard messages stays open; a given client is its owner's to end.
+await box.close()
 given?.close()
 console.log('done')
