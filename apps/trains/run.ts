@@ -184,8 +184,8 @@ export class Run {
   }
 
   #workerSettings(worker: number): WorkerSettings {
-    const { engine, limits, use, logFile, logLevel } = this.#parts.settings
-    return { worker, engine, run: this.#name, limits, use, logFile, logLevel }
+    const { engine, engineWait, limits, use, logFile, logLevel } = this.#parts.settings
+    return { worker, engine, run: this.#name, limits, engineWait, use, logFile, logLevel }
   }
 
   #save(): Promise<void> {

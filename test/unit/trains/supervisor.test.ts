@@ -69,6 +69,7 @@ function supervise(messages: readonly Message[], wanted: Wanted = {}) {
       engine: '',
       run: 'run',
       limits,
+      engineWait: 0,
       use: 'together',
       logFile: undefined,
       logLevel: 'error',
