@@ -272,7 +272,7 @@ export class RemoteGate implements PermitGiver {
     if (this.#calling) return
     const now = this.#source.clock.now()
     const [units, waiters] = this.#askAgainAt > now ? NO_WISHES : this.#wishes(now)
-    if (units.length === 0 && this.#returns.length === 0 && !look) return
+    if (units.length === 0 && this.#returns.length === 0 && !look) return this.#arm()
     const returns = this.#returns
     this.#returns = []
     this.#calling = true

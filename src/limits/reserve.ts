@@ -92,6 +92,8 @@ const UNEASE = 1000
  */
 const LEAST_SEEN = 1000
 const MOST_SEEN = 10_000
+/** Shorter than the time between two decisions: milliseconds. */
+const LEAST_STEP = 0.0005
 /** So many times an instant is put off because of a period that is over by then. */
 const MOST_ROUNDS = 8
 /** Divides milliseconds finely enough, and keeps sums of both clocks exact. */
@@ -219,8 +221,8 @@ class Desk {
       return known
     }
     const source = sourceFor(id, records)
-    // Of a limiter that nobody knew, what was reserved before is not counted here.
-    const since = source ? source.since : Math.max(lastAt, this.#now)
+    // What was reserved before is not counted here, so it can't be given back here either.
+    const since = source ? source.since : Math.max(lastAt, this.#now - LEAST_STEP)
     return { id, seen: this.#now, since, state: seeded(id, source) }
   }
 
@@ -252,8 +254,10 @@ class Desk {
   #readyFrom(from: number, n: number, ahead: number): number {
     let at = from
     for (const { window, record } of this.#live) {
-      const ready = window.readyAt(record.state, this.#timeOf(window, from), n, ahead)
-      at = Math.max(at, window.wall ? ready - this.#offset : ready)
+      const time = this.#timeOf(window, from)
+      const ready = window.readyAt(record.state, time, n, ahead)
+      // Changing clocks and back may round.
+      if (ready > time) at = Math.max(at, window.wall ? ready - this.#offset : ready)
     }
     return at
   }
