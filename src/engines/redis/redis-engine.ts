@@ -306,13 +306,9 @@ export class RedisEngine implements Engine {
 
   #flush(lane: Lane): void {
     lane.scheduled = false
-    const batch = lane.pending
-    if (batch.length <= MOST_OPERATIONS) lane.pending = []
-    else {
-      lane.pending = batch.splice(MOST_OPERATIONS)
-      this.#schedule(lane)
-    }
+    const batch = lane.pending.splice(0, MOST_OPERATIONS)
     void this.#call(lane, batch)
+    if (lane.pending.length > 0) this.#schedule(lane)
   }
 
   async #call(lane: Lane, batch: readonly Pending[]): Promise<void> {
