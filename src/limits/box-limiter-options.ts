@@ -80,7 +80,7 @@ export function boxTerms(options: BoxLimiterOptions): BoxTerms {
   const jitter = options.jitter === undefined ? 0 : milliseconds('jitter', options.jitter, JITTER_BOUNDS)
   const shortest = Math.min(...rules.map(({ per }) => per))
   const hold = Math.max(Math.min(shortest * HOLD, MOST_HOLD), LEAST_HOLD)
-  const windows = rules.map(({ limit, per, kind }, index) => ({
+  const all = rules.map(({ limit, per, kind }, index) => ({
     kind,
     limit,
     per,
@@ -88,6 +88,8 @@ export function boxTerms(options: BoxLimiterOptions): BoxTerms {
     guard: jitter + hold,
     timeZone: limits[index]!.timeZone ?? '',
   }))
+  // One that is said twice counts once.
+  const windows = [...new Map(all.map(window => [idOf(window), window])).values()]
   for (const { kind, per, guard } of windows) {
     if (kind === 'calendar' && guard >= per) {
       throw new InvalidArgumentError(

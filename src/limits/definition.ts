@@ -19,7 +19,7 @@ export interface WindowDefinition {
 }
 
 /** So that what an engine has to keep for a limit is a few kilobytes at the most. */
-const COARSE_GRAINS: Grains = { mostExact: 256, parts: 256 }
+export const COARSE_GRAINS: Grains = { mostExact: 256, parts: 256 }
 
 /** So many rules are kept ready; a process seldom uses more than a few. */
 const MOST_READY = 256
@@ -65,6 +65,6 @@ function made({ kind, limit, per, guard, timeZone }: WindowDefinition): Window {
 }
 
 /** How the wall clock is divided for a calendar. */
-function periodsOf(timeZone: string, per: number): EqualPeriods | ZoneDays {
+export function periodsOf(timeZone: string, per: number): EqualPeriods | ZoneDays {
   return timeZone === '' || per !== DAY ? new EqualPeriods(per) : new ZoneDays(timeZone)
 }

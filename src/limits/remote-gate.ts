@@ -272,7 +272,10 @@ export class RemoteGate implements PermitGiver {
     if (this.#calling) return
     const now = this.#source.clock.now()
     const [units, waiters] = this.#askAgainAt > now ? NO_WISHES : this.#wishes(now)
-    if (units.length === 0 && this.#returns.length === 0 && !look) return this.#arm()
+    if (units.length === 0 && this.#returns.length === 0 && !look) {
+      this.#arm()
+      return
+    }
     const returns = this.#returns
     this.#returns = []
     this.#calling = true

@@ -1,6 +1,7 @@
 import type { Clock } from '../../clock.js'
 import { InvalidArgumentError } from '../../errors.js'
 import type { Guarantees } from '../../guarantees.js'
+import type { Reserve } from '../../limits/reserve.js'
 import type { Claim } from '../../locks/claim.js'
 import type {
   Commit,
@@ -13,6 +14,7 @@ import type {
   Pass,
   Read,
   ReadOutcome,
+  Reservation,
   Standing,
 } from '../engine.js'
 import { giveBack } from '../give-back.js'
@@ -20,6 +22,7 @@ import { giveBack } from '../give-back.js'
 /** The engine below: it carries out every operation whose keys lie in one hash slot. */
 export interface OneSlotEngine extends Engine {
   submit<O extends Operation>(operation: O): Promise<OutcomeOf<O>>
+  reserve(request: Reserve): Promise<Reservation>
   /** The slot of a key, as a text by which slots are compared. */
   slotOf(key: string): string
   /** Lets all numbers that are given from now on in the slot of the key be greater than `least`. */
