@@ -262,7 +262,8 @@ end
 local function meet(claim, text)
   local id, granted, since, details = told(text)
   local remaining = left(claim.held)
-  local expires = remaining < 0 and NEVER or now + remaining
+  -- A key with 0 ms left is there until this millisecond is over.
+  local expires = remaining < 0 and NEVER or now + remaining + 1
   if not id then id, granted, since, details = FOREIGN .. claim.key, 0, now, '' end
   local request = load(id)
   local met = { key = claim.key, held = claim.held, mode = 'exclusive' }
@@ -654,7 +655,9 @@ function operations.claim()
     request.lease, request.expires = lease, now + (request.phase == 'held' and lease or patience.life)
     save(request)
     if request.phase == 'held' then return held(request.number, what) end
-    local waited, out = request.phase == 'waiting', false
+    -- Served before the keys are looked at: who is dropped as expired may hold its key for a moment yet.
+    if request.phase == 'waiting' then serveAll(claims) end
+    local out = false
     for _, claim in ipairs(claims) do
       local text = look(claim)
       if text then
@@ -662,19 +665,15 @@ function operations.claim()
         meet(claim, text)
       end
     end
+    -- Somebody else may have met a holder who came in from outside since it was reserved.
+    if not out and request.phase == 'reserved' then
+      for _, claim in ipairs(claims) do
+        if blocked(claim, request) then out = true break end
+      end
+    end
     if out then
       request.phase = 'waiting'
       save(request)
-    elseif waited then serveAll(claims)
-    else
-      -- Somebody else may have met a holder who came in from outside since it was reserved.
-      for _, claim in ipairs(claims) do
-        if blocked(claim, request) then
-          request.phase = 'waiting'
-          save(request)
-          break
-        end
-      end
     end
     if request.phase == 'reserved' then return held(hold(request, claims, true), what) end
     return standing(request, patience)
@@ -696,7 +695,7 @@ local function renumber(request, claims)
   for _, claim in ipairs(claims) do
     if claim.mode == 'exclusive' then
       local _, _, since, text = told(seen(claim.held))
-      put(claim.held, mark(request.id, request.number) .. since .. ' ' .. text, left(claim.held))
+      put(claim.held, mark(request.id, request.number) .. since .. ' ' .. text, math.max(left(claim.held), 1))
     end
   end
 end
@@ -776,7 +775,7 @@ function operations.downgrade()
     if request.sequence then forget(request)
     else
       local remaining = NEVER
-      for _, claim in ipairs(claims) do remaining = math.min(remaining, left(claim.held)) end
+      for _, claim in ipairs(claims) do remaining = math.min(remaining, math.max(left(claim.held), 1)) end
       request.lease, request.expires, request.since, request.details = remaining, now + remaining, now, text
     end
     -- Before all who wait, as it was.
