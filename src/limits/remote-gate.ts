@@ -401,6 +401,12 @@ export class RemoteGate implements PermitGiver {
         inTime = true
       }
     }
+    // Nor is there one for those who came meanwhile.
+    if (this.#askAgainAt > clockNow) {
+      for (const waiter of [...this.#tries]) {
+        if (!waiters.includes(waiter)) this.#refuse(waiter, this.#busy(0, 0))
+      }
+    }
     if (inTime || !reserved.units.some(({ n }) => n > 0)) this.#lateSince = undefined
     else if (clockNow - (this.#lateSince ??= clockNow) > MOST_LATE) {
       this.#lateSince = undefined
@@ -520,7 +526,8 @@ export class RemoteGate implements PermitGiver {
     let at = this.#deadlines.earliest
     if (share) {
       at = Math.min(at, this.#line.head ? share.from : share.until)
-      if (this.#line.head && share.from > this.#lookedAt + LOOK) at = Math.min(at, this.#lookedAt + LOOK)
+      const look = this.#lookedAt + LOOK
+      if (this.#line.head && share.from > look && !this.#calling) at = Math.min(at, look)
     }
     if (this.#line.head && this.#askAgainAt > now) at = Math.min(at, this.#askAgainAt)
     const keepsAlive = this.#line.head !== undefined
