@@ -267,7 +267,8 @@ export class RemoteGate implements PermitGiver {
     this.#scheduled = true
     queueMicrotask(() => {
       this.#scheduled = false
-      void this.#turn(false)
+      // Those who get their permits just now may want the next ones together.
+      if (!this.#handing) void this.#turn(false)
     })
   }
 

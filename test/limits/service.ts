@@ -3,7 +3,7 @@ import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { systemClock } from '../../src/clock.js'
 import type { BoxLimiterOptions } from '../../src/index.js'
-import { pause } from '../contract/time.js'
+import { pause, until } from '../contract/time.js'
 import { builtProgram } from '../file/built-program.js'
 import type { CallerTask } from './caller.process.js'
 
@@ -22,7 +22,7 @@ export interface CallOptions {
   readonly options: BoxLimiterOptions & { readonly limit: number; readonly per: number }
   readonly processes: number
   readonly tasks: number
-  /** Milliseconds. */
+  /** From when all processes call: milliseconds. */
   readonly duration: number
   /** How long the first process is stopped again and again: milliseconds, 0 for never. */
   readonly stops: number
@@ -41,49 +41,49 @@ export interface Seen {
 
 /** How long the process goes on between two stops: milliseconds. */
 const BETWEEN_STOPS = 300
-/** How long processes have to get ready: milliseconds. */
-const GET_READY = 3000
 
 /** Has processes call a service that counts by itself. */
 export async function callService({ stops, duration, ...rest }: CallOptions): Promise<Seen> {
   const { url, options, processes, tasks } = rest
   const arrivals: Arrival[] = []
-  let from = Infinity
+  const ready = new Set<number>()
   const socket = createSocket('udp4', message => {
     const [name, request, sentAt] = message.toString().split(' ').map(Number) as [number, number, number]
-    if (request < 0) from = sentAt
+    if (request < 0) ready.add(name)
     else arrivals.push({ name, request, sentAt, at: systemClock.now() })
   })
   await new Promise<void>(resolve => socket.bind(0, '127.0.0.1', resolve))
-  const until = systemClock.now() + GET_READY + duration
   const children = Array.from({ length: processes }, (_, name) => {
-    const task: CallerTask = { url, options, tasks, until, port: socket.address().port, name }
+    const task: CallerTask = { url, options, tasks, port: socket.address().port, name }
     return fork(builtProgram('test/limits/caller.process.js'), [JSON.stringify(task)], { execArgv: [] })
   })
   const ended = Promise.all(
     children.map(child => once(child, 'exit').then(([status]: unknown[]) => String(status))),
   )
-  const stopped = stops > 0 ? stopAgainAndAgain(children[0]!, stops) : undefined
-  const endings = await ended
-  // What was sent last may still be under way.
-  await pause(50)
-  socket.close()
-  return {
-    arrivals,
-    from,
-    until,
-    stops: (await stopped) ?? 0,
-    failures: endings.filter(status => status !== '0'),
+  try {
+    await until('all call', () => ready.size === processes)
+    const from = systemClock.now()
+    const count = stops > 0 ? await stopAgainAndAgain(children[0]!, stops, from + duration) : 0
+    await pause(Math.max(from + duration - systemClock.now(), 0))
+    const end = systemClock.now()
+    for (const child of children) child.send('enough')
+    const failures = (await ended).filter(status => status !== '0')
+    // What was sent last may still be under way.
+    await pause(50)
+    return { arrivals, from, until: end, stops: count, failures }
+  } finally {
+    for (const child of children) child.kill('SIGKILL')
+    socket.close()
   }
 }
 
-async function stopAgainAndAgain(child: ChildProcess, duration: number): Promise<number> {
+/** @param end of it all: clock time. */
+async function stopAgainAndAgain(child: ChildProcess, duration: number, end: number): Promise<number> {
   let stops = 0
-  while (child.exitCode === null && child.signalCode === null) {
+  for (; systemClock.now() < end; stops++) {
     child.kill('SIGSTOP')
     await pause(duration)
     child.kill('SIGCONT')
-    stops++
     await pause(BETWEEN_STOPS)
   }
   return stops
