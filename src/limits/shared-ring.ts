@@ -103,7 +103,10 @@ export class SharedRing {
     const slot = grant & (this.#capacity - 1)
     const before = Atomics.load(this.#slots, slot)
     const lap = this.#lapOf(grant)
-    if (Number(before >> LAP_BITS) !== ((lap - 1) & (LAPS - 1))) return false
+    // Read after the whole: laps only go on, so if it is the one before now, the whole was of that one, too, or is overwritten
+    // already, which the exchange finds out.
+    const high = Atomics.load(this.#halves, 2 * slot + HIGH)
+    if (high >>> HIGH_TIME_BITS !== ((lap - 1) & (LAPS - 1))) return false
     return Atomics.compareExchange(this.#slots, slot, before, this.#word(lap, time)) === before
   }
 
@@ -117,7 +120,11 @@ export class SharedRing {
   }
 
   #word(lap: number, time: number): bigint {
-    return (BigInt(lap) << LAP_BITS) | BigInt(Math.ceil((time - this.#origin) * TICKS))
+    const ticks = Math.ceil((time - this.#origin) * TICKS)
+    // Put together from halves: each step with bigints would make one more of them.
+    wordHalves[LOW] = ticks % 2 ** 32
+    wordHalves[HIGH] = (lap << HIGH_TIME_BITS) | Math.floor(ticks / 2 ** 32)
+    return word[0]!
   }
 
   #lapOf(grant: number): number {
@@ -144,3 +151,7 @@ const HIGH_TIME_MASK = 2 ** HIGH_TIME_BITS - 1
 const LITTLE_ENDIAN = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1
 const LOW = LITTLE_ENDIAN ? 0 : 1
 const HIGH = 1 - LOW
+
+/** One word and its halves, to put together what is written. */
+const word = new BigInt64Array(1)
+const wordHalves = new Int32Array(word.buffer)
