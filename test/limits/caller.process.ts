@@ -34,6 +34,8 @@ async function call(): Promise<void> {
   }
 }
 
+// Whoever started it may be gone.
+process.once('disconnect', () => process.exit())
 process.once('message', () => void limiter.close())
 const ends = await Promise.allSettled(Array.from({ length: tasks }, call))
 const failed = ends.find(end => end.status === 'rejected' && !(end.reason instanceof ClosedError))

@@ -3,7 +3,7 @@ import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { systemClock } from '../../src/clock.js'
 import type { BoxLimiterOptions } from '../../src/index.js'
-import { pause, until } from '../contract/time.js'
+import { pause } from '../contract/time.js'
 import { builtProgram } from '../file/built-program.js'
 import type { CallerTask } from './caller.process.js'
 
@@ -47,27 +47,29 @@ export async function callService({ stops, duration, ...rest }: CallOptions): Pr
   const { url, options, processes, tasks } = rest
   const arrivals: Arrival[] = []
   const ready = new Set<number>()
+  let allReady!: () => void
+  const begun = new Promise<void>(resolve => (allReady = resolve))
   const socket = createSocket('udp4', message => {
     const [name, request, sentAt] = message.toString().split(' ').map(Number) as [number, number, number]
-    if (request < 0) ready.add(name)
-    else arrivals.push({ name, request, sentAt, at: systemClock.now() })
+    if (request < 0) {
+      if (ready.add(name).size === processes) allReady()
+    } else arrivals.push({ name, request, sentAt, at: systemClock.now() })
   })
   await new Promise<void>(resolve => socket.bind(0, '127.0.0.1', resolve))
   const children = Array.from({ length: processes }, (_, name) => {
     const task: CallerTask = { url, options, tasks, port: socket.address().port, name }
     return fork(builtProgram('test/limits/caller.process.js'), [JSON.stringify(task)], { execArgv: [] })
   })
-  const ended = Promise.all(
-    children.map(child => once(child, 'exit').then(([status]: unknown[]) => String(status))),
-  )
+  const endings = children.map(child => once(child, 'exit').then(([status]: unknown[]) => String(status)))
   try {
-    await until('all call', () => ready.size === processes)
+    // Where one ends that should not, the failures tell.
+    await Promise.race([begun, ...endings])
     const from = systemClock.now()
     const count = stops > 0 ? await stopAgainAndAgain(children[0]!, stops, from + duration) : 0
     await pause(Math.max(from + duration - systemClock.now(), 0))
     const end = systemClock.now()
-    for (const child of children) child.send('enough')
-    const failures = (await ended).filter(status => status !== '0')
+    for (const child of children) if (child.connected) child.send('enough')
+    const failures = (await Promise.all(endings)).filter(status => status !== '0')
     // What was sent last may still be under way.
     await pause(50)
     return { arrivals, from, until: end, stops: count, failures }
