@@ -34,6 +34,7 @@ async function block() {
       ['`memory:`', await guaranteesOf('memory:')],
       ['`file:./dir`', await guaranteesOf(`file:${folder}`)],
       ['`file:./dir?durable=false`', await guaranteesOf(`file:${folder}?durable=false`)],
+      ...(await overRedis()),
     ]
     return [
       '| box | excludes within one | frees what a dead process held | keeps committed state | weakened |',
@@ -53,6 +54,27 @@ async function guaranteesOf(url) {
   const box = await open(url)
   await box.close()
   return box.guarantees
+}
+
+/**
+ * What the boxes of Redis engines say, which none can be opened for here: that would need servers.
+ * @returns {Promise<[url: string, guarantees: Guarantees][]>}
+ */
+async function overRedis() {
+  /** @type {{ redisGuarantees: (cluster: boolean) => Guarantees }} */
+  const { redisGuarantees } = await import(built('engines/redis/guarantees.js'))
+  /** @type {{ quorumGuarantees: Guarantees }} */
+  const { quorumGuarantees } = await import(built('engines/redis-quorum/guarantees.js'))
+  return [
+    ['`redis://host`', redisGuarantees(false)],
+    ['`redis+cluster://host,host`', redisGuarantees(true)],
+    ['`redis-quorum://host,host,host`', quorumGuarantees],
+  ]
+}
+
+/** @param {string} module */
+function built(module) {
+  return new URL(`../dist/src/${module}`, import.meta.url).href
 }
 
 /** @typedef {import('signalbox').Guarantees} Guarantees */
