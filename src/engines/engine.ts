@@ -304,6 +304,11 @@ export interface Engine {
    * have been carried out by now. For engines where operations wait within the process when there are many.
    */
   withdraw?(id: string): boolean
+  /**
+   * Until when the session, and with it all that it holds, lives for certain: clock time. For engines whose sessions end
+   * by silence; grants are not held beyond it, whatever their lease.
+   */
+  certainUntil?(): number
   /** Ends the session, with all it holds, and frees every handle. Never throws. */
   leave(): Awaitable<void>
 }
