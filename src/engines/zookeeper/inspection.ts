@@ -16,11 +16,19 @@ export interface SeenNode {
   readonly number: number
   readonly since: number
   readonly isFree: boolean
-  readonly permits: { readonly mode: 'exclusive' | 'shared' | 'permits'; readonly permits: number; readonly max: number }
+  readonly permits: {
+    readonly mode: 'exclusive' | 'shared' | 'permits'
+    readonly permits: number
+    readonly max: number
+  }
 }
 
 /** The nodes in the queues of these keys, each queue in its order. What vanishes meanwhile is left out. */
-export async function nodesOf(client: ZooKeeper, places: Places, keys: readonly string[]): Promise<SeenNode[]> {
+export async function nodesOf(
+  client: ZooKeeper,
+  places: Places,
+  keys: readonly string[],
+): Promise<SeenNode[]> {
   const queues = await Promise.all(keys.map(key => nodesOfKey(client, places, key)))
   return queues.flat()
 }

@@ -19,7 +19,9 @@ export function decodeKey(name: string): string | undefined {
 }
 
 function escaped(character: string): string {
-  return [...Buffer.from(character)].map(byte => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join('')
+  return [...Buffer.from(character)]
+    .map(byte => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`)
+    .join('')
 }
 
 /** Where things lie below the node that a box was opened on. */

@@ -51,7 +51,12 @@ export interface OwnRequest {
 
 /** A request that has not been entered. */
 export function newRequest(
-  { id, claims, label, lease }: { id: string; claims: readonly Claim[]; label: string | undefined; lease: number },
+  {
+    id,
+    claims,
+    label,
+    lease,
+  }: { id: string; claims: readonly Claim[]; label: string | undefined; lease: number },
   guid: string,
   parentOf: (key: string) => string,
 ): OwnRequest {

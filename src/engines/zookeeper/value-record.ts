@@ -14,7 +14,12 @@ const NEWLINE = 0x0a
 
 /** One line of JSON about the value, then the value as it is, for readers in other languages. */
 export function encodeRecord({ value, ids, stamp, version }: ValueRecord): Buffer {
-  const about = { stamp, ids: ids.length === 0 ? undefined : ids, version, deleted: value === undefined || undefined }
+  const about = {
+    stamp,
+    ids: ids.length === 0 ? undefined : ids,
+    version,
+    deleted: value === undefined || undefined,
+  }
   return Buffer.from(`${JSON.stringify(about)}\n${value ?? ''}`)
 }
 

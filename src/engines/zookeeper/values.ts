@@ -65,7 +65,11 @@ export class Values {
   }
 
   /** @param guard undefined when nothing guards it; `lost` when what should does not hold. */
-  async commit(client: ZooKeeper, commit: Commit, guard: GuardNodes | 'lost' | undefined): Promise<CommitOutcome> {
+  async commit(
+    client: ZooKeeper,
+    commit: Commit,
+    guard: GuardNodes | 'lost' | undefined,
+  ): Promise<CommitOutcome> {
     const keys = [...commit.expect, ...commit.writes, ...commit.record].map(({ key }) => key)
     const stamp = randomUUID()
     let isRepeated = false
@@ -80,7 +84,9 @@ export class Values {
         if (repeated) return { state: 'repeated', ...repeated }
         if (guard === 'lost') return { state: 'lost' }
       }
-      const conflict = commit.expect.find(({ key, version }) => versioned(known.get(key)!).version !== version)
+      const conflict = commit.expect.find(
+        ({ key, version }) => versioned(known.get(key)!).version !== version,
+      )
       if (conflict) {
         // Remembered from before the change that the caller knows of, perhaps.
         if (attempt === 0) continue
@@ -217,8 +223,10 @@ class CommitParts {
     const values = new Map(writes.map(({ key, value }) => [key, value]))
     const changed = new Set([...values.keys(), ...record.map(({ key }) => key)])
     for (const key of changed) this.#write(key, values)
-    const touched = new Set(this.written.map(({ key }) => key))
-    for (const { key } of expect) if (!touched.has(key)) this.#check(this.known.get(key)!)
+    const written = new Set(this.written.map(({ key }) => key))
+    // What is deleted and is not there is not written either, as long as that is so.
+    const unwritten = new Set([...expect.map(({ key }) => key), ...changed].filter(key => !written.has(key)))
+    for (const key of unwritten) this.#check(this.known.get(key)!)
   }
 
   /** The versions of the writes, by the transaction that carried them out. */
@@ -237,7 +245,6 @@ class CommitParts {
     ]
     const isWrite = values.has(key)
     const value = isWrite ? values.get(key) : node?.record.value
-    // Deleting what is not there changes nothing.
     if (value === undefined && node?.record.value === undefined && fresh.length === 0) return
     const version = isWrite || value === undefined ? undefined : versioned(before).version
     const record = { value, ids, stamp: this.stamp, version }

@@ -49,7 +49,8 @@ const LOOK_AGAIN = 2000
 const PATIENCE = 10_000
 
 /** What became of the creation of a request's nodes: undefined when all are there. */
-type EntryProblem = { readonly state: 'mismatch'; readonly key: string; readonly max: number } | 'gone' | undefined
+type EntryProblem =
+  { readonly state: 'mismatch'; readonly key: string; readonly max: number } | 'gone' | undefined
 
 /**
  * Locks and values as nodes of ZooKeeper. A request is an ephemeral sequential node for each of its keys, all created in
@@ -376,7 +377,8 @@ export class ZooKeeperEngine implements Engine {
       // Somebody deleted it.
       if (!place) return this.#taken(request)
       if (place.state === 'blocked') this.#watchBefore(request, node)
-      else if (node.hasFollower) void client.setData(pathOf(node), nodeText(this.#member!, request)).catch(() => undefined)
+      else if (node.hasFollower)
+        void client.setData(pathOf(node), nodeText(this.#member!, request)).catch(() => undefined)
     }
     if (!isFree(request)) return
     request.phase = 'free'
@@ -392,12 +394,10 @@ export class ZooKeeperEngine implements Engine {
   }
 
   /** Answers for a request that has been entered, and counts it as heard of. */
-  #standing(
-    request: OwnRequest,
-    patience: Pick<Enqueue, 'lease' | 'wait' | 'read'>,
-  ): Awaitable<Standing> {
+  #standing(request: OwnRequest, patience: Pick<Enqueue, 'lease' | 'wait' | 'read'>): Awaitable<Standing> {
     const { id, nodes, number, phase } = request
-    if (this.#requests.get(id) !== request || phase === 'gone' || phase === 'entering') return { state: 'gone' }
+    if (this.#requests.get(id) !== request || phase === 'gone' || phase === 'entering')
+      return { state: 'gone' }
     request.lease = patience.lease
     if (phase === 'waiting') {
       this.#arm(request, entryLife(patience))
@@ -474,7 +474,9 @@ export class ZooKeeperEngine implements Engine {
       if (digits === undefined) continue
       const name = nodePrefix(request.guid, { key: node.claim.key, mode: 'shared' }) + digits
       moving.push({ node, name })
-      transaction.create(`${node.parent}/${name}`, text, { ephemeral: true, acl: this.#acl }).delete(pathOf(node))
+      transaction
+        .create(`${node.parent}/${name}`, text, { ephemeral: true, acl: this.#acl })
+        .delete(pathOf(node))
     }
     if (moving.length === 0) return true
     for (const { node } of moving) node.isMoving = true
@@ -518,7 +520,10 @@ export class ZooKeeperEngine implements Engine {
   }
 
   /** Deletes the nodes of somebody's request and tells that session. */
-  async #takeAway(client: ZooKeeper, nodes: readonly { path: string; text: { session: string } | undefined }[]) {
+  async #takeAway(
+    client: ZooKeeper,
+    nodes: readonly { path: string; text: { session: string } | undefined }[],
+  ) {
     const transaction = client.transaction()
     for (const { path } of nodes) transaction.delete(path)
     const outcome = await transaction.outcome()
@@ -616,8 +621,7 @@ export class ZooKeeperEngine implements Engine {
         return true
       } catch (error) {
         if (error instanceof NoNodeError) {
-          if (paths.length > 1)
-            await Promise.allSettled(paths.map(path => client.delete(path)))
+          if (paths.length > 1) await Promise.allSettled(paths.map(path => client.delete(path)))
           // What is not there now, the lost request has deleted.
           return isAgain
         }
@@ -662,7 +666,8 @@ export class ZooKeeperEngine implements Engine {
   /** Finds out what somebody took from this session. */
   async #verify(client: ZooKeeper): Promise<void> {
     const own = [...this.#requests.values()].filter(
-      ({ phase, client: of }) => of === client && (phase === 'waiting' || phase === 'free' || phase === 'held'),
+      ({ phase, client: of }) =>
+        of === client && (phase === 'waiting' || phase === 'free' || phase === 'held'),
     )
     const named = own.map(({ nodes }) => nodes.map(pathOf))
     const there = new Set(await client.getEphemerals(this.#places.locks))
@@ -693,10 +698,13 @@ export class ZooKeeperEngine implements Engine {
         cause: error,
       })
     if (error instanceof SignalboxError) return error
-    return new UnavailableError(`${this.name} refuses: ${error instanceof Error ? error.message : String(error)}`, {
-      engine: this.name,
-      cause: error,
-    })
+    return new UnavailableError(
+      `${this.name} refuses: ${error instanceof Error ? error.message : String(error)}`,
+      {
+        engine: this.name,
+        cause: error,
+      },
+    )
   }
 }
 
