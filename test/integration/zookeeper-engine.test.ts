@@ -102,9 +102,9 @@ describe.concurrent('the ZooKeeper engine', () => {
     const random = new Random(41)
     let inside = 0
     const tokens: bigint[] = []
-    let done = false
+    const breaks = new AbortController()
     const breaking = (async () => {
-      while (!done) {
+      while (!breaks.signal.aborted) {
         await pause(random.below(40))
         proxy.cut()
       }
@@ -121,7 +121,7 @@ describe.concurrent('the ZooKeeper engine', () => {
       }
     }
     await Promise.all([task(one), task(one), task(other), task(other)])
-    done = true
+    breaks.abort()
     await breaking
     expect(tokens).toHaveLength(60)
     for (const [index, token] of tokens.entries())

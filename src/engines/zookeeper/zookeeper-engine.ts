@@ -375,7 +375,10 @@ export class ZooKeeperEngine implements Engine {
     for (const [index, node] of blocked.entries()) {
       const place = this.#place(node, lists[index]!.children)
       // Somebody deleted it.
-      if (!place) return this.#taken(request)
+      if (!place) {
+        this.#taken(request)
+        return
+      }
       if (place.state === 'blocked') this.#watchBefore(request, node)
       else if (node.hasFollower)
         void client.setData(pathOf(node), nodeText(this.#member!, request)).catch(() => undefined)
