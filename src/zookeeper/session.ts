@@ -74,8 +74,11 @@ const SILENT_FOR = 2 / 3
 /** The pauses between rounds of connecting: milliseconds. */
 const FIRST_PAUSE = 20
 const LONGEST_PAUSE = 1000
-/** One server has so long to welcome a client at the least: milliseconds. */
+/** One server has so long to welcome a client, in the first round and at the least: milliseconds. */
+const FIRST_PATIENCE = 1000
 const LEAST_PATIENCE = 100
+/** The part of the time left that one server gets, so that there is time to say what was wrong. */
+const PATIENT_FOR = 0.9
 /** How long a server may take to confirm the end of a session: milliseconds. */
 const CLOSE_PATIENCE = 1000
 const PING = new JuteWriter(8).int(XID.ping).int(OPCODE.ping).frame()
@@ -358,17 +361,16 @@ export class Session {
 
   /** Tries one server after the other until one welcomes the session. */
   async #connect(until: number): Promise<void> {
-    for (let pause = FIRST_PAUSE; !this.#ending; pause = Math.min(2 * pause, LONGEST_PAUSE)) {
+    for (let round = 1; !this.#ending; round *= 2) {
       const addresses = await addressesOf(this.#options.hosts).catch((error: unknown) => {
         this.#failure = error
         return []
       })
       for (const address of addresses) {
         if (this.#ending) return
-        // While it is suspended, each of several servers gets its part of what is left.
+        // A server without a leader accepts connections and says nothing, while another one may have found its leader.
         const left = Math.min(until, this.#deadline()) - this.#clock.now()
-        const share = addresses.length === 1 ? left : Math.min(left, this.#timeout / addresses.length)
-        const patience = Math.max(share, LEAST_PATIENCE)
+        const patience = Math.max(Math.min(left * PATIENT_FOR, round * FIRST_PATIENCE), LEAST_PATIENCE)
         const hello = {
           zxid: this.#zxid,
           timeout: this.#timeout,
@@ -387,7 +389,7 @@ export class Session {
       }
       if (this.#ending) return
       // Together again after an outage, all clients are not to come at the same moment.
-      await this.#pause(pause * (0.5 + Math.random()))
+      await this.#pause(Math.min(round * FIRST_PAUSE, LONGEST_PAUSE) * (0.5 + Math.random()))
     }
   }
 

@@ -352,8 +352,10 @@ describe.concurrent('a connection that fails', () => {
         }),
       ),
     )
+    const states: string[] = []
+    zk.onState(state => states.push(state))
     proxy.cut()
-    await until(() => zk.state === 'suspended')
+    await until(() => states.includes('suspended'))
     await Promise.all([paths[0]!, paths[3000]!, paths[5999]!].map(path => zk.create(path)))
     await until(() => heard === 3)
     expect(zk.watched).toBe(5997)

@@ -61,26 +61,31 @@ export class ZooKeeperEnsemble {
 
 /**
  * Starts three servers; all serve when the promise settles.
- * @param reach where the server of the first number finds the quorum port of the second, for a proxy between them.
+ * @param reach where one server finds another that leads, for a proxy between them.
  */
 export async function startZooKeeperEnsemble(
   { config = [], ...options }: ZooKeeperServerOptions = {},
-  reach: (from: number, to: number, port: number) => number = (_from, _to, port) => port,
+  reach: (from: number, to: number, port: number) => Promise<number> = (_from, _to, port) =>
+    Promise.resolve(port),
 ): Promise<ZooKeeperEnsemble> {
   const ports: Ports[] = []
   for (let count = 0; count < 3; count++)
     ports.push({ client: await freePort(), quorum: await freePort(), election: await freePort() })
-  const servers = ports.map(({ client }, index) => {
-    const members = ports.map(({ quorum, election }, other) => {
-      const port = other === index ? quorum : reach(index, other, quorum)
-      return `server.${other + 1}=127.0.0.1:${port}:${election}`
-    })
-    return new ZooKeeperServer(client, reapedFolder('zookeeper'), {
-      ...options,
-      config: ['initLimit=20', 'syncLimit=10', ...members, ...config],
-      files: { 'data/myid': `${index + 1}\n`, ...options.files },
-    })
-  })
+  const servers: ZooKeeperServer[] = []
+  for (const [index, { client }] of ports.entries()) {
+    const members: string[] = []
+    for (const [other, { quorum, election }] of ports.entries()) {
+      const port = other === index ? quorum : await reach(index, other, quorum)
+      members.push(`server.${other + 1}=127.0.0.1:${port}:${election}`)
+    }
+    servers.push(
+      new ZooKeeperServer(client, reapedFolder('zookeeper'), {
+        ...options,
+        config: ['initLimit=20', 'syncLimit=10', ...members, ...config],
+        files: { 'data/myid': `${index + 1}\n`, ...options.files },
+      }),
+    )
+  }
   const ensemble = new ZooKeeperEnsemble(servers)
   await ensemble.start()
   return ensemble

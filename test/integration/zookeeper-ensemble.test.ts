@@ -1,0 +1,96 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { open } from '../../src/open.js'
+import { ZooKeeper } from '../../src/zookeeper/index.js'
+import { Proxy } from '../servers/proxy.js'
+import { until } from '../servers/until.js'
+import { startZooKeeperEnsemble, type ZooKeeperEnsemble } from '../servers/zookeeper-ensemble.js'
+import { queued, soFar } from '../contract/time.js'
+
+/** Between each follower and each server that may lead. */
+const links = new Map<string, Proxy>()
+let ensemble: ZooKeeperEnsemble
+
+beforeAll(async () => {
+  ensemble = await startZooKeeperEnsemble({}, async (from, to, port) => {
+    const proxy = await Proxy.start(port)
+    links.set(`${from}-${to}`, proxy)
+    return proxy.port
+  })
+}, 60_000)
+afterAll(() => ensemble.kill())
+
+// One after the other: each does something to the servers.
+describe('an ensemble of three', () => {
+  test('a server that is behind reads what was; a linearizable read waits for what is', async () => {
+    const leader = await ensemble.leader()
+    const follower = await ensemble.follower()
+    const number = (server: typeof leader): number => ensemble.servers.indexOf(server)
+    await using atLeader = await ZooKeeper.connect(leader.address)
+    await using atFollower = await ZooKeeper.connect(follower.address)
+    await atLeader.create('/value', 'old')
+    await atFollower.sync()
+    const link = links.get(`${number(follower)}-${number(leader)}`)!
+    link.replies = 'hold'
+    await atLeader.setData('/value', 'new')
+    expect((await atFollower.getData('/value')).data.toString()).toBe('old')
+    const fresh = atFollower.getData('/value', { linearizable: true })
+    // A box always reads what is.
+    await until(() => link.withheldRequests === 0 && link.withheldReplies > 0)
+    expect(await soFar(fresh)).toBe('pending')
+    link.replies = 'pass'
+    expect((await fresh).data.toString()).toBe('new')
+  })
+
+  test('work goes on when the leader is killed, and what is held stays held', async () => {
+    const url = `zookeeper://${ensemble.address}/place?sessionTimeout=20s`
+    await using one = await open(url)
+    await using other = await open(url)
+    const held = await one.mutex('key').acquire()
+    const waiting = other.mutex('key').acquire()
+    await queued(one, 'key', 1)
+    const leader = await ensemble.leader()
+    await leader.kill()
+    const working = one.mutex('another').run(() => 'done')
+    expect(await working).toBe('done')
+    held.assertHeld()
+    expect(await soFar(waiting)).toBe('pending')
+    await held.release()
+    const next = await waiting
+    expect(next.token).toBeGreaterThan(held.token)
+    await next.release()
+    await leader.start()
+  })
+
+  test('an ensemble that is switched off and on again within the session costs nothing', async () => {
+    const url = `zookeeper://${ensemble.address}/place?sessionTimeout=30s`
+    await using one = await open(url)
+    await using other = await open(url)
+    const held = await one.mutex('key').acquire()
+    const waiting = other.mutex('key').acquire()
+    await queued(one, 'key', 1)
+    await one.store('s').put('key', 'kept')
+    await ensemble.stop()
+    held.assertHeld()
+    await ensemble.start()
+    expect((await one.store('s').get('key'))!.value).toBe('kept')
+    held.assertHeld()
+    expect(await soFar(waiting)).toBe('pending')
+    await held.release()
+    await (await waiting).release()
+  })
+
+  test('operations that wait for a server are carried out in order when one is back', async () => {
+    await using zk = await ZooKeeper.connect(ensemble.address, { sessionTimeout: '30s' })
+    await zk.create('/log', '')
+    await ensemble.kill()
+    await until(() => zk.state === 'suspended')
+    const order: number[] = []
+    const all = Array.from({ length: 50 }, (_, index) =>
+      zk.setData('/log', `${index}`).then(() => order.push(index)),
+    )
+    await ensemble.start()
+    await Promise.all(all)
+    expect(order).toEqual(Array.from({ length: 50 }, (_, index) => index))
+    expect((await zk.getData('/log')).stat.version).toBe(50)
+  })
+})
