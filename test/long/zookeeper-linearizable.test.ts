@@ -19,7 +19,7 @@ test('a server that is behind reads what was; a linearizable read waits for what
   await using atFollower = await ZooKeeper.connect(follower.address)
   await atLeader.create('/value', 'old')
   await atFollower.sync()
-  const link = links.get(`${from}-${to}`)!
+  const link = links.get(`${from!}-${to!}`)!
   link.replies = 'hold'
   await atLeader.setData('/value', 'new')
   expect((await atFollower.getData('/value')).data.toString()).toBe('old')
