@@ -3,7 +3,13 @@ import { fileURLToPath } from 'node:url'
 /** What all test projects share. `signalbox` means the sources here, so a test never meets an old build. */
 export const testDefaults = {
   resolve: {
-    alias: [{ find: /^signalbox$/, replacement: fileURLToPath(new URL('./src/index.ts', import.meta.url)) }],
+    alias: [
+      { find: /^signalbox$/, replacement: fileURLToPath(new URL('./src/index.ts', import.meta.url)) },
+      {
+        find: /^signalbox\/limits$/,
+        replacement: fileURLToPath(new URL('./src/limits/index.ts', import.meta.url)),
+      },
+    ],
   },
   test: {
     pool: 'forks' as const,

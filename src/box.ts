@@ -5,6 +5,8 @@ import { milliseconds, type Duration } from './duration.js'
 import type { Engine, Member, RequestReport } from './engines/engine.js'
 import { InvalidArgumentError, shown } from './errors.js'
 import type { Guarantees } from './guarantees.js'
+import { BoxLimiters, type BoxLimiter } from './limits/box-limiter.js'
+import type { BoxLimiterOptions } from './limits/box-limiter-options.js'
 import { checkKey, claimSet, type Claim } from './locks/claim.js'
 import { election, type Election } from './locks/election.js'
 import { numberOf, tokenOf } from './locks/grant.js'
@@ -56,11 +58,13 @@ export interface CloseOptions {
   drain?: boolean | Duration | undefined
 }
 
-/** An open connection to an engine, and all locks and stores that are reached through it. */
+/** An open connection to an engine, and all locks, limiters and stores that are reached through it. */
 export class Box implements AsyncDisposable {
   readonly #session: Session
   readonly #engine: Engine
   readonly #member: Member
+  /** Made for the first limiter. */
+  #limiters: BoxLimiters | undefined
   #closing: Promise<void> | undefined
 
   /** Boxes come from `open`. */
@@ -129,6 +133,31 @@ export class Box implements AsyncDisposable {
   }
 
   /**
+   * A rate limit for all processes that open a box on the same engine: exact in any window by the engine's clock, first
+   * come, first served. All of them should say the same; while some say otherwise, all that is said holds.
+   * @throws InvalidArgumentError also where the engine has no clock to go by, and for other options than those of the
+   * same name that is in use in this box
+   */
+  limiter(name: string, options: BoxLimiterOptions): BoxLimiter {
+    const engine = this.#engine
+    if (!engine.reserve) {
+      throw new InvalidArgumentError(
+        `${engine.name} has no clock of its own that a limit could go by: open a box on one Redis server or on files for its limits, or give each process its part with limiter() of signalbox/limits`,
+        { engine: engine.name },
+      )
+    }
+    this.#limiters ??= new BoxLimiters({
+      clock: this.#session.clock,
+      engine: engine.name,
+      ask: request => {
+        const { ending } = this.#session
+        return ending ? Promise.reject(ending) : engine.reserve!(request)
+      },
+    })
+    return this.#limiters.limiter(name, options)
+  }
+
+  /**
    * The keys in use that begin with `prefix`, with holders and waiters, as they are in one moment.
    * @throws InvalidArgumentError, UnavailableError, ClosedError
    */
@@ -194,6 +223,7 @@ export class Box implements AsyncDisposable {
   /** @param most how long to drain: milliseconds; false when the session has been closed without. */
   async #close(most: number | false): Promise<void> {
     if (most !== false) await this.#drained(most)
+    await this.#limiters?.close()
     this.#session.close()
     await this.#engine.leave()
   }

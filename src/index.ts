@@ -20,6 +20,13 @@ export {
   type Snapshot,
 } from './errors.js'
 export type { Guarantees, PromiseId, Weakness } from './guarantees.js'
+export type { BoxLimiter, KeyedBoxLimiter } from './limits/box-limiter.js'
+export type { BoxLimiterOptions } from './limits/box-limiter-options.js'
+export type { AcquireOptions, LimitOptions } from './limits/limit-options.js'
+export type { Explanation } from './limits/limiter.js'
+export type { LimiterCloseOptions } from './limits/local-limiter.js'
+export type { Permit } from './limits/permit.js'
+export type { LimitReport } from './limits/tally.js'
 export type { Claim, ExclusiveClaim, PermitsClaim, SharedClaim } from './locks/claim.js'
 export type { Election, Leader } from './locks/election.js'
 export type { Grant, WriteGrant } from './locks/grant.js'

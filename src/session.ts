@@ -8,6 +8,7 @@ import {
   type OutcomeOf,
   type Release,
 } from './engines/engine.js'
+import { giveBack } from './engines/give-back.js'
 import type { Clock } from './clock.js'
 import { BusyError, ClosedError } from './errors.js'
 import type { ClaimSet } from './locks/claim.js'
@@ -22,9 +23,6 @@ const IDLE_LINES = 1024
 
 /** Windows that end within so many milliseconds are looked after together. */
 const SERVE_EVERY = CLAIM_WINDOW / 10
-
-/** What could not be given back is tried again after so many milliseconds. */
-const GIVE_BACK_PAUSE = 200
 
 /** All who watch one store key. */
 interface Watch {
@@ -145,21 +143,16 @@ export class Session implements Listener {
   }
 
   /**
-   * Gives back what nobody here uses. Where the engine is out of reach that is tried again, until the lease has ended it:
-   * what is left of a request whose answer was lost would else keep others, and its own caller's next try, waiting.
+   * Gives back what nobody here uses, see {@link giveBack}.
    * @param lease how long it can be there without being heard of: milliseconds.
    */
   giveBack(operation: Cancel | Release, lease: number): void {
-    const until = this.clock.now() + lease
-    const attempt = (): void => {
-      const outcome = this.send(operation)
-      if (!(outcome instanceof Promise)) return
-      outcome.catch(() => {
-        if (this.ending || this.clock.now() + GIVE_BACK_PAUSE >= until) return
-        this.clock.after(GIVE_BACK_PAUSE, attempt, false)
-      })
-    }
-    attempt()
+    void giveBack(
+      () => this.send(operation),
+      lease,
+      this.clock,
+      () => this.ending !== undefined,
+    )
   }
 
   /** Sends an operation and waits for the outcome. */

@@ -2,6 +2,7 @@ import { accessSync, constants, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { CommanderError } from 'commander'
 import { InvalidArgumentError } from 'signalbox'
+import { systemClock } from './clock.js'
 import { DeadLetterFile } from './dead-letters.js'
 import { openSource } from './input/open-source.js'
 import { Rejections } from './input/rejections.js'
@@ -10,6 +11,7 @@ import { Log, type LineSink } from './log/log.js'
 import { LogFile } from './log/log-file.js'
 import { MessageRegistry } from './messages/registry.js'
 import { readOptions, type Settings } from './options.js'
+import { Outages } from './outages.js'
 import { EXIT, exitStatus } from './report/report.js'
 import { textReport } from './report/text-report.js'
 import { Run, withoutPassword } from './run.js'
@@ -49,7 +51,9 @@ async function track(settings: Settings): Promise<number> {
     rejections.add(rejection)
     log.warn('rejected', { ...rejection })
   })
-  const tracker = await openTracker(settings.engine, 'trains supervisor', settings.use)
+  const outages = new Outages(settings.engineWait, log, systemClock)
+  // Only what has been reached is waited for: an engine that isn't there at all may have been misspelt.
+  const tracker = await openTracker(settings.engine, 'trains supervisor', settings.use, outages)
   try {
     const deadLetters = new DeadLetterFile(settings.deadLetters)
     const startWorker = forkWorkers(new URL('./worker.js', import.meta.url))

@@ -24,6 +24,8 @@ export interface Settings {
     | { readonly kind: 'messages'; readonly path: string }
   readonly kills: number
   readonly limits: Limits
+  /** How long an engine that is out of reach is waited for: milliseconds. */
+  readonly engineWait: number
   readonly use: StoreUse
   readonly resume: boolean
   readonly json: string | undefined
@@ -54,6 +56,7 @@ interface Parsed {
   lease: number
   lockTries: number
   attempts: number
+  engineWait: number
   unsafeNoLocks?: boolean
   resume?: boolean
   json?: string
@@ -121,6 +124,14 @@ function command(): Command {
     )
     .option('--lock-tries <number>', 'tries to get the locks in one attempt', wholeNumber(1, 10_000), 1)
     .option('--attempts <number>', 'attempts before a message is given up', wholeNumber(1, 10_000), 3)
+    .addOption(
+      new Option(
+        '--engine-wait <duration>',
+        'how long an engine is waited for that is out of reach meanwhile',
+      )
+        .argParser(duration(0, 24 * UNITS['h']!))
+        .default(30_000, '30s'),
+    )
     .option(
       '--dead-letters <file>',
       'where messages go that are given up',
@@ -172,6 +183,7 @@ export function readOptions(args: readonly string[]): Settings {
         : { kind: 'messages', path: given.messages },
     kills: given.kill,
     limits: { lockWait, lease, lockTries, attempts },
+    engineWait: given.engineWait,
     use: storeUse(given),
     resume: given.resume ?? false,
     json: given.json,

@@ -11,6 +11,8 @@ export interface WorkerSettings {
   /** The name of this run: see `RunStore`. */
   readonly run: string
   readonly limits: Limits
+  /** How long an engine that is out of reach is waited for: milliseconds. */
+  readonly engineWait: number
   readonly use: StoreUse
   /** The file to append the log to; undefined for standard error. */
   readonly logFile: string | undefined

@@ -7,6 +7,7 @@ import type { Rejections } from './input/rejections.js'
 import type { MessageSource, TimedMessage } from './input/source.js'
 import type { Log } from './log/log.js'
 import type { Message } from './messages/message.js'
+import { MessageRegistry } from './messages/registry.js'
 import type { Settings } from './options.js'
 import { IdDigest, loadProgress, saveProgress, type Progress } from './progress.js'
 import type { WorkerSettings } from './protocol.js'
@@ -69,6 +70,7 @@ export class Run {
     this.#parts = parts
     this.#earlier = earlier
     this.#name = earlier?.run ?? randomUUID()
+    const registry = new MessageRegistry()
     this.#kills = new Kills(planKills(settings.kills, source.total))
     this.#supervisor = new Supervisor({
       processes: settings.processes,
@@ -79,6 +81,7 @@ export class Run {
       first: earlier?.mark ?? 0,
       onDone: (message, sequence, givenUp) => this.#note(message, sequence, givenUp),
       onAcknowledged: acknowledgement => this.#tally.add(acknowledgement),
+      placeOf: message => registry.placeOf(message),
       keepDeadLetter: letter => deadLetters.keep(letter),
       log,
     })
@@ -181,8 +184,8 @@ export class Run {
   }
 
   #workerSettings(worker: number): WorkerSettings {
-    const { engine, limits, use, logFile, logLevel } = this.#parts.settings
-    return { worker, engine, run: this.#name, limits, use, logFile, logLevel }
+    const { engine, engineWait, limits, use, logFile, logLevel } = this.#parts.settings
+    return { worker, engine, run: this.#name, limits, engineWait, use, logFile, logLevel }
   }
 
   #save(): Promise<void> {

@@ -1,4 +1,6 @@
 import { open, type Box } from 'signalbox'
+import type { Outages } from './outages.js'
+import { patientStore } from './patient-store.js'
 import type { ChainLimits } from './worker/train-chains.js'
 import type { TrainStore } from './store.js'
 import { UnlockedStore, type PlainStore } from './unlocked-store.js'
@@ -32,16 +34,22 @@ export interface Tracker {
 
 /**
  * Opens the tracker's store on an engine.
+ * @param outages says how long the engine is waited for once it is open.
  * @throws what `open` of Signalbox throws.
  */
-export async function openTracker(engine: string, label: string, use: StoreUse): Promise<Tracker> {
+export async function openTracker(
+  engine: string,
+  label: string,
+  use: StoreUse,
+  outages: Outages,
+): Promise<Tracker> {
   // Handlers take no further locks, so there is no circle to look for.
   const box = await open(engine, { label, detectDeadlocks: false })
   return {
     session: box.session,
-    store: use === 'unlocked' ? new UnlockedStore(plainStore(box)) : lockedStore(box),
+    store: patientStore(use === 'unlocked' ? new UnlockedStore(plainStore(box)) : lockedStore(box), outages),
     async revoke(session) {
-      await box.revoke(session)
+      await outages.sitOut(() => box.revoke(session))
     },
     close: () => box.close(),
   }

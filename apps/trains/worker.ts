@@ -2,6 +2,7 @@ import { systemClock } from './clock.js'
 import { Log } from './log/log.js'
 import { LogFile } from './log/log-file.js'
 import { MessageRegistry } from './messages/registry.js'
+import { Outages } from './outages.js'
 import type { FromWorker, ToWorker, WorkerSettings } from './protocol.js'
 import { RunStore } from './run-store.js'
 import { LIMITS, openTracker, type Tracker } from './tracker.js'
@@ -19,9 +20,11 @@ interface Running {
 let running: Running | undefined
 
 async function start(settings: WorkerSettings): Promise<void> {
-  const tracker = await openTracker(settings.engine, `trains worker ${settings.worker}`, settings.use)
   const logFile = settings.logFile === undefined ? undefined : LogFile.open(settings.logFile)
   const log = new Log(logFile ?? process.stderr, settings.logLevel, { worker: settings.worker })
+  const outages = new Outages(settings.engineWait, log, systemClock)
+  const label = `trains worker ${settings.worker}`
+  const tracker = await outages.sitOut(() => openTracker(settings.engine, label, settings.use, outages))
   const store = new RunStore(tracker.store, settings.run)
   const processor = new MessageProcessor(store, new MessageRegistry(), settings.limits, log, systemClock)
   const worker = new MessageWorker(processor, send, fail, LIMITS[settings.use])

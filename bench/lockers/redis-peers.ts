@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { Verrou } from '@verrou/core'
 import { redisStore } from '@verrou/core/drivers/redis'
 import { Redis } from 'ioredis'
+import { createClient, defineScript } from 'redis'
 import Redlock from 'redlock'
 import { Mutex } from 'redis-semaphore'
 import type { LockLibrary } from './locker.js'
@@ -19,8 +20,8 @@ interface Released extends Redis {
 }
 
 /** What the documentation of Redis tells to do: SET NX PX, and a script that deletes its own value. */
-export const rawRedis: LockLibrary = {
-  name: 'SET NX PX and a script',
+export const rawIoredis: LockLibrary = {
+  name: 'SET NX PX and a script, by ioredis',
   support: redisSupport,
   async open(folder) {
     const client = new Redis(await redisUrl(folder)) as Released
@@ -36,6 +37,38 @@ export const rawRedis: LockLibrary = {
         }
       },
       close: async () => client.disconnect(),
+    }
+  },
+}
+
+/** The same over the client that Signalbox opens by itself. */
+export const rawNodeRedis: LockLibrary = {
+  name: 'SET NX PX and a script, by node-redis',
+  support: redisSupport,
+  async open(folder) {
+    const releaseHeld = defineScript({
+      SCRIPT: RELEASE,
+      NUMBER_OF_KEYS: 1,
+      parseCommand(parser, key: string, value: string) {
+        parser.pushKey(key)
+        parser.push(value)
+      },
+      transformReply: (reply: number) => reply,
+    })
+    const client = createClient({ url: await redisUrl(folder), scripts: { releaseHeld } })
+    await client.connect()
+    return {
+      async lock(key) {
+        const value = randomUUID()
+        const how = { expiration: { type: 'PX', value: LEASE }, condition: 'NX' } as const
+        while ((await client.set(key, value, how)) !== 'OK') await pause(10)
+        return {
+          async unlock() {
+            await client.releaseHeld(key, value)
+          },
+        }
+      },
+      close: () => client.close(),
     }
   },
 }

@@ -1,12 +1,12 @@
 import { distinctKeys, hotKey, sequential } from '../file/works.js'
 import { startRedis } from '../../test/servers/redis.js'
-import { rawRedis, redisSemaphore, redlock, verrou } from '../lockers/redis-peers.js'
+import { rawIoredis, rawNodeRedis, redisSemaphore, redlock, verrou } from '../lockers/redis-peers.js'
 import { straightPort } from './straight-port.js'
 import { signalboxRedis } from '../lockers/signalbox-redis.js'
 import { tracker, type MakeState } from '../trains/tracker.js'
 import type { Comparison, Goal, Work } from '../work.js'
 
-const peers = [rawRedis, redlock, redisSemaphore, verrou]
+const peers = [rawIoredis, rawNodeRedis, redlock, redisSemaphore, verrou]
 const libraries = [signalboxRedis, ...peers]
 
 function faster(goal: Goal): Comparison[] {

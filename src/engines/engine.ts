@@ -1,5 +1,6 @@
 import type { Claim } from '../locks/claim.js'
 import type { Guarantees } from '../guarantees.js'
+import type { Reserve, Reserved } from '../limits/reserve.js'
 
 /** An answer that is there at once (an engine inside the process) or comes later. */
 export type Awaitable<T> = T | Promise<T>
@@ -309,8 +310,21 @@ export interface Engine {
    * by silence; grants are not held beyond it, whatever their lease.
    */
   certainUntil?(): number
+  /**
+   * Reserves permits of a limiter by the engine's own clock, in one step, for all processes that name it. For engines that
+   * have a clock which can be read in the same step. Fails as `submit` does; one that is carried out twice, because a
+   * connection broke, may reserve twice but takes back once.
+   */
+  reserve?(request: Reserve): Awaitable<Reservation>
   /** Ends the session, with all it holds, and frees every handle. Never throws. */
   leave(): Awaitable<void>
+}
+
+/** What was reserved, and when that was by the clock of this process: two of its times between which it was decided. */
+export interface Reservation {
+  readonly reserved: Reserved
+  readonly earliest: number
+  readonly latest: number
 }
 
 /** How long a reservation waits to be claimed: milliseconds. */

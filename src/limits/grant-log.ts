@@ -70,7 +70,8 @@ export function timeAfter(log: GrantLog, time: number): number | undefined {
 export function addGrant(log: GrantLog, n: number, time: number, memory: number, grain: number): void {
   const total = (log.total += n)
   log.lastAt = time
-  if (time - log.begunAt <= grain) {
+  // Two entries of one time would hide from a refund which of them it is about.
+  if (time - log.begunAt <= grain || time === newestTime(log)) {
     amend(log, time)
     return
   }
@@ -113,6 +114,10 @@ export function collapse(log: GrantLog, time: number): void {
   log.droppedAt = -Infinity
   entries[0] = time
   entries[1] = total
+}
+
+function newestTime(log: GrantLog): number | undefined {
+  return log.length === 0 ? undefined : log.entries[place(log, log.length - 1)]
 }
 
 /** Makes the newest entry stand for the newest grant, too. */

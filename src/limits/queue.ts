@@ -7,12 +7,14 @@ import type { Counter } from './tally.js'
 import type { Times } from './times.js'
 import { Waiter, WaitingLine } from './waiting-line.js'
 
-/** How a thread stands in line with others: with the caller that is its first. */
+/** How a thread stands in line with others: with the caller that is its first, and all behind it. */
 export interface Turns {
-  /** A number greater than that of everybody who came before, in any thread. */
-  arrive(): number
-  /** The first caller that waits here; undefined when none does. @param gaveUp whether the one before gave up. */
-  stand(first: Waiter | undefined, gaveUp: boolean): void
+  /** A number greater than that of everybody who came before, in any thread. @param n how many permits it wants. */
+  arrive(n: number): number
+  /** Who waits here now. @param gaveUp whether somebody left for whom others may have waited. */
+  stand(line: WaitingLine, gaveUp: boolean): void
+  /** Some were given something here, and nobody can be given more for now. */
+  rest(): void
 }
 
 /** What gives permits to those who wait. */
@@ -55,6 +57,8 @@ export class Queue {
   /** Whether `#handOut` is about to run as a microtask. */
   #handing = false
   #late = 0
+  /** Whether somebody was given something since the line last came to rest. */
+  #gave = false
   /** Those who want to know when nobody waits any more. */
   readonly #ended: (() => void)[] = []
   readonly #next = (): void => this.#handOut()
@@ -81,8 +85,9 @@ export class Queue {
   /** @param deadline clock time. */
   join(n: number, priority: number, signal: AbortSignal | undefined, deadline: number): Promise<Permit> {
     const promise = new Promise<Permit>(keepSettle)
-    const waiter = new Waiter(n, this.#source.turns?.arrive() ?? 0, settleNewest)
+    const waiter = new Waiter(n, this.#source.turns?.arrive(n) ?? 0, settleNewest)
     this.#line.add(waiter, priority)
+    this.#source.turns?.stand(this.#line, false)
     if (signal || deadline !== Infinity) this.#limit(waiter, signal, deadline)
     if (this.#line.head === waiter) this.wake()
     else if (deadline < this.#timerAt && !this.#handing) this.#arm()
@@ -141,18 +146,29 @@ export class Queue {
     this.#refuseLate(now => this.#deadlines!.earliest < now)
     const waiter = this.#line.head
     if (!waiter) return
-    this.#source.turns?.stand(waiter, false)
+    const { turns } = this.#source
+    turns?.stand(this.#line, false)
     const permit = this.#source.give(waiter, this.#late)
     if (permit) {
       this.#leave(waiter)
-      this.#source.turns?.stand(this.#line.head, false)
+      turns?.stand(this.#line, false)
       waiter.settle(permit)
+      this.#gave = true
       if (this.#line.head) this.#goOn()
+      else this.#rest()
       return
     }
+    this.#rest()
     // Whose deadline is now had a last chance.
     this.#refuseLate(now => this.#deadlines!.earliest <= now)
     if (this.#line.head) this.#arm()
+  }
+
+  /** Who took nothing has nothing to tell: it would only wake itself. */
+  #rest(): void {
+    if (!this.#gave) return
+    this.#gave = false
+    this.#source.turns?.rest()
   }
 
   #goOn(): void {
@@ -200,9 +216,8 @@ export class Queue {
     const first = this.#line.head === waiter
     this.#leave(waiter)
     waiter.settle(Promise.reject(error))
-    if (!first) return
-    this.#source.turns?.stand(this.#line.head, true)
-    this.wake()
+    this.#source.turns?.stand(this.#line, true)
+    if (first) this.wake()
   }
 
   #leave(waiter: Waiter): void {

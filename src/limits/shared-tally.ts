@@ -61,7 +61,11 @@ export class SharedTally implements Counter {
       // Those before had their chance: permits have been there for a while.
       const left = wanted > own && this.#readyFrom(head, now, own) <= now - PATIENCE
       if (left && this.#turns.passOver(arrival, PATIENCE)) continue
-      if (this.#readyFrom(head, now, wanted) > now) return NaN
+      if (this.#readyFrom(head, now, wanted) > now) {
+        const yields = arrival !== 0 && wanted > own && this.#readyFrom(head, now, own) <= now
+        if (yields) this.#turns.yield()
+        return NaN
+      }
       if (!ring.claim(head, n)) continue
       const time = this.#times.now()
       if (!ring.stamp(head, n, time)) continue
@@ -90,9 +94,12 @@ export class SharedTally implements Counter {
     const own = n + ahead
     const before = this.#turns.before(arrival)
     const turn = this.#readyFrom(head, now, own + before)
+    if (arrival === 0 || before === 0) return Math.max(now, pausedUntil, turn)
+    // There may be fewer before than can be known from here. Those who are tell when they have taken what they can.
+    const soonest = this.#readyFrom(head, now, own + this.#turns.leastBefore(arrival))
     // If those before don't come for theirs, somebody has to notice.
     const look = Math.max(this.#readyFrom(head, now, own), now) + LOOK_AGAIN
-    return Math.max(now, pausedUntil, arrival === 0 || before === 0 ? turn : Math.min(turn, look))
+    return Math.max(now, pausedUntil, Math.min(soonest > now ? soonest : turn, look))
   }
 
   binding(n: number, ahead: number): number | undefined {

@@ -11,10 +11,16 @@ import {
 import { later } from './later.js'
 import type { Window } from './window.js'
 
-/** Up to this limit every grant has an entry of its own. */
-const MOST_EXACT = 10_000
-/** Above it, grants within this part of the window share an entry. */
-const GRAINS = 1024
+/** How finely a log is kept. */
+export interface Grains {
+  /** Up to this limit every grant has an entry of its own. */
+  readonly mostExact: number
+  /** Above it, grants within this part of the window share an entry. */
+  readonly parts: number
+}
+
+/** For a log in a variable. */
+const FINE: Grains = { mostExact: 10_000, parts: 1024 }
 
 /**
  * At most `limit` permits in any interval of length `per`: a permit comes back `per` after it was given. That is the
@@ -22,7 +28,7 @@ const GRAINS = 1024
  *
  * Memory: 16 bytes for each grant within the window; for limits above ten thousand about 16 kB, whatever the limit. There,
  * permits given within a 1024th of the window come back together, with the last of them, which keeps the bound and costs
- * up to a thousandth of the rate.
+ * up to a thousandth of the rate. Whoever writes the log somewhere can have it coarser.
  */
 export class SlidingWindow implements Window<GrantLog> {
   readonly kind: Window['kind'] = 'sliding'
@@ -30,20 +36,23 @@ export class SlidingWindow implements Window<GrantLog> {
   readonly #memory: number
   readonly #grain: number
   readonly #jitter: number
+  readonly #grains: Grains
 
   /** @param jitter by how much the ways of two calls can differ: milliseconds that permits stay away for longer. */
   constructor(
     readonly limit: number,
     readonly per: number,
     jitter: number,
+    grains = FINE,
   ) {
     this.#jitter = jitter
+    this.#grains = grains
     this.#memory = per + jitter
-    this.#grain = limit > MOST_EXACT ? this.#memory / GRAINS : 0
+    this.#grain = limit > grains.mostExact ? this.#memory / grains.parts : 0
   }
 
   withLimit(limit: number): SlidingWindow {
-    return new SlidingWindow(limit, this.per, this.#jitter)
+    return new SlidingWindow(limit, this.per, this.#jitter, this.#grains)
   }
 
   empty(): GrantLog {

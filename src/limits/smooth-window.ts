@@ -1,5 +1,5 @@
 import type { GrantLog } from './grant-log.js'
-import { SlidingWindow } from './sliding-window.js'
+import { SlidingWindow, type Grains } from './sliding-window.js'
 import type { Window } from './window.js'
 
 /** Added to the interval so that `limit` intervals are never a rounding error shorter than the window. */
@@ -22,20 +22,23 @@ export class SmoothWindow implements Window<Spacing> {
   readonly #sliding: SlidingWindow
   readonly #interval: number
   readonly #jitter: number
+  readonly #grains: Grains | undefined
 
   /** @param jitter by how much the ways of two calls can differ: milliseconds that a window is longer. */
   constructor(
     readonly limit: number,
     readonly per: number,
     jitter: number,
+    grains?: Grains,
   ) {
     this.#jitter = jitter
-    this.#sliding = new SlidingWindow(limit, per, jitter)
+    this.#grains = grains
+    this.#sliding = new SlidingWindow(limit, per, jitter, grains)
     this.#interval = ((per + jitter) / limit) * ROUNDING
   }
 
   withLimit(limit: number): SmoothWindow {
-    return new SmoothWindow(limit, this.per, this.#jitter)
+    return new SmoothWindow(limit, this.per, this.#jitter, this.#grains)
   }
 
   empty(): Spacing {

@@ -17,7 +17,7 @@ export class Waiter {
     readonly n: number,
     /** When it came, among the callers of all threads; 0 where there is one thread. */
     readonly arrival: number,
-    readonly settle: (outcome: Permit | Promise<never>) => void,
+    readonly settle: (outcome: Permit | Promise<Permit>) => void,
   ) {}
 }
 

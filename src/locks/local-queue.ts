@@ -1,3 +1,4 @@
+import { onAbort } from '../abort-task.js'
 import type { Clock, Timer } from '../clock.js'
 import {
   channels,
@@ -61,7 +62,8 @@ class Waiter {
   next: Waiter | undefined
   inLine = true
   timer: Timer | undefined
-  onAbort: (() => void) | undefined
+  /** Lets its signal go. */
+  letGo: (() => void) | undefined
 
   constructor(
     readonly ask: Ask,
@@ -618,7 +620,7 @@ export class Line implements Giver, HoldOwner {
     if (waiter.next) waiter.next.previous = waiter.previous
     else this.#tail = waiter.previous
     waiter.timer?.cancel()
-    if (waiter.onAbort) waiter.ask.signal?.removeEventListener('abort', waiter.onAbort)
+    waiter.letGo?.()
   }
 
   /** Ends the wait at its time or when the caller aborts. */
@@ -628,10 +630,7 @@ export class Line implements Giver, HoldOwner {
       // Whoever is in the engine's queue keeps the process alive by the timer of its next look.
       waiter.timer = this.clock.after(wait, () => this.#timedOut(waiter), true)
     }
-    if (signal) {
-      waiter.onAbort = () => this.#leave(waiter, this.#aborted(signal))
-      signal.addEventListener('abort', waiter.onAbort, { once: true })
-    }
+    if (signal) waiter.letGo = onAbort(signal, () => this.#leave(waiter, this.#aborted(signal)))
   }
 
   #timedOut(waiter: Waiter): void {

@@ -1,3 +1,4 @@
+import { onAbort } from '../abort-task.js'
 import { milliseconds, type Duration } from '../duration.js'
 import { AbortedError, InvalidArgumentError, shown } from '../errors.js'
 import { checkKey, LONGEST_KEY } from '../locks/claim.js'
@@ -148,7 +149,7 @@ export class Store {
       notify()
     }
     const stop = await this.#session.watch(this.#key(key), touch)
-    signal?.addEventListener('abort', touch)
+    const letGo = signal && onAbort(signal, touch)
     try {
       let last: number | undefined
       while (!signal?.aborted) {
@@ -163,7 +164,7 @@ export class Store {
       }
     } finally {
       stop()
-      signal?.removeEventListener('abort', touch)
+      letGo?.()
     }
   }
 

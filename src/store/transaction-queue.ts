@@ -1,3 +1,4 @@
+import { onAbort } from '../abort-task.js'
 import { AbortedError, TimedOutError } from '../errors.js'
 import type { Session } from '../session.js'
 import { Batch, type Member, type Prepared, type Progress } from './batch.js'
@@ -123,11 +124,11 @@ export class TransactionQueue {
       member.reject(new AbortedError('the transaction was aborted', { engine, cause: signal?.reason }))
     if (signal?.aborted) return aborted()
     const timer = wait < Infinity ? this.#session.clock.after(wait, timedOut, true) : undefined
-    signal?.addEventListener('abort', aborted)
+    const letGo = signal && onAbort(signal, aborted)
     member.stopWaiting = () => {
       member.stopWaiting = undefined
       timer?.cancel()
-      signal?.removeEventListener('abort', aborted)
+      letGo?.()
     }
   }
 

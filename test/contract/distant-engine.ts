@@ -1,5 +1,14 @@
-import type { Awaitable, Engine, Listener, Member, Operation, OutcomeOf } from '../../src/engines/engine.js'
+import type {
+  Awaitable,
+  Engine,
+  Listener,
+  Member,
+  Operation,
+  OutcomeOf,
+  Reservation,
+} from '../../src/engines/engine.js'
 import type { Guarantees } from '../../src/guarantees.js'
+import type { Reserve } from '../../src/limits/reserve.js'
 import type { Random } from './random.js'
 
 /** Puts an engine at a distance: questions, answers and hints take their time, each kind in its order. */
@@ -35,7 +44,20 @@ export class DistantEngine implements Engine {
   }
 
   submit<O extends Operation>(operation: O): Promise<OutcomeOf<O>> {
-    const carriedOut = this.#lastQuestion.then(() => this.#way()).then(() => this.#engine.submit(operation))
+    return this.#send(() => this.#engine.submit(operation))
+  }
+
+  reserve(request: Reserve): Promise<Reservation> {
+    return this.#send(() => this.#engine.reserve!(request))
+  }
+
+  async leave(): Promise<void> {
+    await this.#lastQuestion
+    await this.#engine.leave()
+  }
+
+  #send<T>(carryOut: () => Awaitable<T>): Promise<T> {
+    const carriedOut = this.#lastQuestion.then(() => this.#way()).then(carryOut)
     this.#lastQuestion = carriedOut.catch(() => undefined)
     const before = this.#lastAnswer
     const answer = carriedOut.finally(async () => {
@@ -44,11 +66,6 @@ export class DistantEngine implements Engine {
     })
     this.#lastAnswer = answer.catch(() => undefined)
     return answer
-  }
-
-  async leave(): Promise<void> {
-    await this.#lastQuestion
-    await this.#engine.leave()
   }
 
   /** The time between the box and the engine: some turns of the event loop. */

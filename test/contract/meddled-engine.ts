@@ -6,8 +6,10 @@ import type {
   Operation,
   OutcomeOf,
   Outcomes,
+  Reservation,
 } from '../../src/engines/engine.js'
 import type { Guarantees } from '../../src/guarantees.js'
+import type { Reserve } from '../../src/limits/reserve.js'
 
 /** An outcome of whichever operation it was. */
 export type AnyOutcome = Outcomes[keyof Outcomes]
@@ -33,10 +35,19 @@ export class MeddledEngine implements Engine {
   readonly name: string
   /** As for any engine that is not in the same thread. */
   readonly tellsWanted = false
+  /** Disturbs reservations; by default nothing does. */
+  meddleReserve: (request: Reserve, carryOut: () => Promise<Reservation>) => Promise<Reservation> = (
+    _,
+    carryOut,
+  ) => carryOut()
+  readonly reserve?: (request: Reserve) => Promise<Reservation>
   readonly #engine: Engine
 
   constructor(engine: Engine) {
     this.#engine = engine
+    if (engine.reserve) {
+      this.reserve = request => this.meddleReserve(request, async () => engine.reserve!(request))
+    }
     this.guarantees = engine.guarantees
     this.name = engine.name
   }

@@ -11,6 +11,7 @@ import { exclusion } from './exclusion.js'
 import { fencing } from './fencing.js'
 import { keepsValues, type EngineFixture } from './fixture.js'
 import { givingUp } from './giving-up.js'
+import { limits, noLimits } from './limits.js'
 import { order } from './order.js'
 import { quiet } from './quiet.js'
 import { release } from './release.js'
@@ -36,6 +37,9 @@ export function contractSuite(fixture: EngineFixture): void {
     clocks(fixture)
     quiet(fixture)
     if (keepsValues(fixture)) safeState(fixture)
+    // What keeps values has one place that decides, and so one clock.
+    if (keepsValues(fixture)) limits(fixture)
+    else noLimits(fixture)
     box(fixture)
     if (keepsValues(fixture)) election(fixture)
     diagnostics(fixture)

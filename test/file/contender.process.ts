@@ -12,6 +12,8 @@ export interface Contest {
   readonly journal: string
   readonly keys: readonly string[]
   readonly rounds: number
+  /** How long the locks outlive a contender of which nothing is heard: milliseconds. */
+  readonly lease: number
   readonly seed: number
 }
 
@@ -33,7 +35,7 @@ const box = await open(contest.url)
 for (let round = 0; round < contest.rounds; round++) {
   const keys = random.some(contest.keys, 2 + random.below(3))
   const asked = systemClock.now()
-  const grant = await box.mutex(...keys).acquire({ lease: 20_000 })
+  const grant = await box.mutex(...keys).acquire({ lease: contest.lease })
   tell({
     what: 'in',
     who,

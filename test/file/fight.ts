@@ -19,6 +19,8 @@ export interface FightOptions {
   readonly threads: number
   /** How often each contender takes its keys. */
   readonly rounds: number
+  /** How long locks outlive a contender where its death is not noticed: milliseconds. */
+  readonly lease: number
   /** So many rounds of all together lie between two kills: a slow machine must not kill more than it does. */
   readonly killEvery: number
   readonly seed: number
@@ -53,7 +55,8 @@ export async function fight(options: FightOptions): Promise<FightResult> {
 
   const start = async (kind: 'process' | 'thread', rounds: number): Promise<void> => {
     const seed = random.below(2 ** 31)
-    const contest = { url: options.url, journal: options.journal, keys: KEYS, rounds, seed }
+    const { journal: path, lease, url } = options
+    const contest = { url, journal: path, keys: KEYS, rounds, lease, seed }
     const contender = kind === 'process' ? inProcess(contest) : await inThread(contest)
     running.add(contender)
     const end = await contender.ended

@@ -14,6 +14,7 @@ test(
       processes: 8,
       threads: 2,
       rounds: 50,
+      lease: 20_000,
       killEvery: 20,
       seed: 7,
     })

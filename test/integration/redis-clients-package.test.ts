@@ -54,7 +54,7 @@ async function openWith(...packages: string[]): Promise<string> {
 }
 
 test('without a client package the error names what to install', async () => {
-  expect(await openWith()).toBe('UNAVAILABLE: Redis needs a client package: npm install ioredis (or redis)')
+  expect(await openWith()).toBe('UNAVAILABLE: Redis needs a client package: npm install redis (or ioredis)')
 })
 
 test('either package will do', async () => {
@@ -62,6 +62,6 @@ test('either package will do', async () => {
   expect(await openWith('redis')).toBe('opened | @redis/client')
 })
 
-test('of both ioredis is taken', async () => {
-  expect(await openWith('redis', 'ioredis')).toBe('opened | ioredis')
+test('of both node-redis is taken', async () => {
+  expect(await openWith('redis', 'ioredis')).toBe('opened | @redis/client')
 })

@@ -1,10 +1,13 @@
+import { Cluster } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { open } from '../../src/open.js'
-import { InvalidArgumentError, TimedOutError } from '../../src/errors.js'
+import { Names } from '../../src/engines/redis/names.js'
+import { IndeterminateError, InvalidArgumentError, TimedOutError } from '../../src/errors.js'
 import type { Box } from '../../src/box.js'
 import { Random } from '../contract/random.js'
 import { rising, Section } from '../contract/section.js'
-import { locks, pause, queued, soFar, timed } from '../contract/time.js'
+import { locks, pause, queued, soFar, timed, until } from '../contract/time.js'
+import { Proxy } from '../servers/proxy.js'
 import { startRedisCluster, type RedisCluster } from '../servers/redis-cluster.js'
 
 let cluster: RedisCluster
@@ -27,6 +30,16 @@ async function boxes(count: number): Promise<Box[] & AsyncDisposable> {
       for (const box of all) await box.close()
     },
   })
+}
+
+/** A key for each master, in the order of the masters. */
+async function keyOfEachMaster(prefix: string): Promise<[string, string, string]> {
+  const found: string[] = []
+  for (let number = 0; found.filter(Boolean).length < 3; number++) {
+    const key = `key${number}`
+    found[cluster.masters.indexOf(await cluster.masterOf(prefix + key))] ??= key
+  }
+  return found as [string, string, string]
 }
 
 /** Waits for a turn of the others' tasks. */
@@ -91,6 +104,46 @@ describe('locks over several hash slots', () => {
       await settle()
       expect((await locks(one)).map(report => report.key)).toEqual([key])
       await held.release()
+    }
+  })
+
+  test('what can’t be given back while the network is cut is given back afterwards, long before its lease ends', async () => {
+    await using all = await boxes(1)
+    const [box] = all as unknown as [Box]
+    const prefix = `t${prefixes}:`
+    const networks = await Promise.all(cluster.masters.map(({ port }) => Proxy.start(port)))
+    const behind = networks.map(({ host, port }) => ({ host, port }))
+    const nodes = cluster.masters.map(({ host, port }) => `${host}:${port}`)
+    const redis = new Cluster(behind, {
+      natMap: Object.fromEntries(nodes.map((node, index) => [node, behind[index]!])),
+    })
+    redis.on('error', () => {})
+    try {
+      await using cut = await open({ redis, prefix })
+      const keys = await keyOfEachMaster(prefix)
+      await cut.mutex(...keys).run(() => undefined)
+      // The slot that is visited last gives its part, and the answer is lost together with all connections.
+      const names = new Names(prefix, true, () => [])
+      const last = keys.toSorted((one, other) =>
+        names.group(one).numbers < names.group(other).numbers ? 1 : -1,
+      )[0]!
+      networks[keys.indexOf(last)]!.replies = 'hold'
+      const asked = cut.mutex(...keys).acquire({ lease: '1m' })
+      await until('all parts are held', async () => (await locks(box)).length === keys.length)
+      for (const network of networks) {
+        network.target = undefined
+        network.cut()
+      }
+      await expect(asked).rejects.toThrow(IndeterminateError)
+      expect(await locks(box)).toHaveLength(keys.length)
+      for (const [index, network] of networks.entries()) {
+        network.replies = 'pass'
+        network.target = cluster.masters[index]!.port
+      }
+      await until('nothing is held', async () => (await locks(box)).length === 0)
+    } finally {
+      redis.disconnect()
+      await Promise.all(networks.map(network => network[Symbol.asyncDispose]()))
     }
   })
 

@@ -1,6 +1,8 @@
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.js'
-import { pause, queued, soFar, until } from '../contract/time.js'
+import { locks, pause, queued, soFar, until } from '../contract/time.js'
+import { fight } from '../file/fight.js'
 import { RedisPlace } from '../redis/place.js'
 
 /** Milliseconds until a held key expires on the server. */
@@ -133,5 +135,24 @@ describe.concurrent('waiters', () => {
     await next.release()
     expect((await asked).token).toBeGreaterThan(next.token)
     await waiter.call('assertHeld', 'it')
+  })
+})
+
+describe.concurrent('processes that want several of six keys, in any order', () => {
+  test('all come through although some are killed, and hold all of them or none', async () => {
+    await using here = await RedisPlace.start()
+    const result = await fight({
+      url: here.server.url,
+      journal: join(here.server.folder, 'journal'),
+      processes: 4,
+      threads: 0,
+      rounds: 20,
+      lease: 3000,
+      killEvery: 12,
+      seed: 3,
+    })
+    expect(result).toMatchObject({ wrongs: [], failures: [], rounds: 80 })
+    expect(result.kills).toBeGreaterThan(3)
+    expect(await locks(await here.box())).toEqual([])
   })
 })

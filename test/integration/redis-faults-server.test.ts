@@ -222,8 +222,9 @@ describe.concurrent('scripts', () => {
     const endless = complaintOf(foreign.command('EVAL', 'while true do end', 0))
     await until(
       'it is busy',
-      async () => (await complaintOf(one.mutex('k').tryAcquire()))?.startsWith('UNAVAILABLE') ?? false,
+      async () => (await complaintOf(one.store('s').get('k')))?.includes('BUSY') ?? false,
     )
+    expect(await complaintOf(one.mutex('k').tryAcquire())).toMatch(/^UNAVAILABLE: .*BUSY/)
     expect(await complaintOf(one.store('s').put('k', 1))).toMatch(/^UNAVAILABLE: .*BUSY/)
     await here.server.command('SCRIPT', 'KILL')
     expect(await endless).toMatch(/SCRIPT KILL/)

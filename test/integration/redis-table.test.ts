@@ -53,6 +53,29 @@ describe('the script in Redis', () => {
   })
 })
 
+/** Keys in the very millisecond in which they expire: 0 are left, and they are there. */
+const EXPIRING = heldStrings.replace("return call('PTTL', key)", 'return 0')
+
+test('nobody is let in beside a foreign holder in the millisecond in which its key expires', async () => {
+  const script = await LoadedScript.load(
+    server,
+    tableScript({ heldKeys: EXPIRING, clock: serverClock, light: '' }),
+  )
+  const names = new Names('expiring:', false)
+  const { numbers, queues, requests, channels } = names.group('')
+  const claims: readonly Claim[] = [{ key: 'key', mode: 'exclusive' }]
+  await server.command('SET', names.held('key'), 'foreign', 'PX', 60_000)
+  const waiting = { id: 'amy.1', lease: 1000, wait: Infinity }
+  const enqueue: Operation = { ...waiting, type: 'enqueue', session: 'amy', claims, label: undefined }
+  for (const operation of [enqueue, { ...waiting, type: 'claim' } as const]) {
+    const call = new CallArguments(names, [numbers, queues, requests], ['amy', channels, 'PUBLISH', '{}'])
+    call.add({ operation, claims, details: '' })
+    const [answer] = await script.run(call)
+    expect(outcomeOf(operation, answer!)).toMatchObject({ state: 'queued' })
+  }
+  expect(await server.command('GET', names.held('key'))).toBe('foreign')
+})
+
 /** An operation by its kind, an enqueue with its key. */
 interface Brief {
   readonly kind: number

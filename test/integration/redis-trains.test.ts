@@ -1,15 +1,17 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startRedis, type RedisServer } from '../servers/redis.js'
+import { until } from '../servers/until.js'
 import { DAY, runTracker, TIME_LIMIT } from '../trains/run-tracker.js'
 
 let server: RedisServer
 let folder: string
 
 beforeAll(async () => {
-  server = await startRedis()
+  server = await startRedis({ config: ['appendonly yes', 'appendfsync always'] })
   folder = mkdtempSync(join(tmpdir(), 'signalbox-trains-'))
 })
 
@@ -19,11 +21,21 @@ afterAll(async () => {
 })
 
 test(
-  'the tracker on Redis ends as the serial result says although workers are killed',
+  'the tracker on Redis ends as the serial result says although workers are killed and the server is restarted',
   { timeout: 2 * TIME_LIMIT },
   async () => {
     const argv = ['--processes', '4', '--days', '2', '--kill', '4']
-    const { status, output, report } = await runTracker(folder, server.url, argv)
+    let isOver = false
+    const run = runTracker(folder, server.url, argv).finally(() => (isOver = true))
+    for (const keys of [20, 100]) {
+      await until(async () => isOver || Number(await server.command('DBSIZE')) > keys)
+      await server.kill()
+      // Long enough for all attempts of a message.
+      await setTimeout(1000)
+      expect(isOver).toBe(false)
+      await server.start()
+    }
+    const { status, output, report } = await run
     expect(status, output).toBe(0)
     expect(report).toMatchObject({
       messages: 2 * DAY.messages,

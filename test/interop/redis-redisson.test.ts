@@ -22,8 +22,7 @@ function place(): Place {
 }
 
 describe.each(KINDS.map(kind => [kind.kind, kind] as const))('Signalbox and %s', (_, kind) => {
-  // Not with the fair lock: once, on a busy machine, it came in beside us after a late release, and it is not known why.
-  if (kind === rLock) meetings(place, kind)
+  meetings(place, kind)
 
   test('are never inside at once', async () => {
     const wanted = withOurs([kind], 40)

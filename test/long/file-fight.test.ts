@@ -11,6 +11,7 @@ test('a long fight of processes and threads, with hundreds of kills', async () =
     processes: 8,
     threads: 4,
     rounds: 400,
+    lease: 20_000,
     killEvery: 24,
     seed: 11,
   })

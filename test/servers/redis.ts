@@ -24,6 +24,8 @@ export class RedisServer {
   readonly url: string
   /** Its unix socket. */
   readonly socketPath: string
+  /** Where it lives; for what a test wants to put beside it. */
+  readonly folder: string
   readonly #address: RedisAddress
   readonly #process: ServerProcess
   #connection: Promise<RedisConnection> | undefined
@@ -35,6 +37,7 @@ export class RedisServer {
   ) {
     this.port = port
     this.url = `${tls ? 'rediss' : 'redis'}://127.0.0.1:${port}`
+    this.folder = folder
     this.socketPath = `${folder}/redis.sock`
     this.#address = { port, tls }
     const lines = [

@@ -53,8 +53,8 @@ export class Slot {
     return this.#waiting.length - this.#taken
   }
 
-  add(sequence: number, message: Message): void {
-    this.#waiting.push({ sequence, message })
+  add(numbered: Numbered): void {
+    this.#waiting.push(numbered)
   }
 
   /** The next messages, `most` at most; they are in flight from now on. */
@@ -70,12 +70,14 @@ export class Slot {
     return batch
   }
 
-  /** Notes that a message in flight is done; false when it is none. */
-  settle(sequence: number): boolean {
-    if (!this.#inFlight.delete(sequence)) return false
+  /** Notes that a message in flight is done, and gives it; undefined when it is none. */
+  settle(sequence: number): Message | undefined {
+    const message = this.#inFlight.get(sequence)
+    if (!message) return undefined
+    this.#inFlight.delete(sequence)
     this.done++
     this.deathsInARow = 0
-    return true
+    return message
   }
 
   /** The message in flight under this number. */

@@ -4,8 +4,8 @@ import type { Message } from '../messages/message.js'
 import type { Acknowledgement, FromWorker, WorkerSettings } from '../protocol.js'
 import { ALREADY_APPLIED } from '../worker/message-processor.js'
 import { reasonOf } from '../worker/failure.js'
-import { workerOf } from './assignment.js'
 import type { Kills } from './kills.js'
+import { Routes } from './routes.js'
 import { Slot } from './slot.js'
 import { StreamWindow, type OnDone } from './stream-window.js'
 import type { StartWorker } from './worker-process.js'
@@ -46,6 +46,8 @@ export interface SupervisorParts {
   readonly onDone: OnDone
   /** Is told of every acknowledgement. */
   onAcknowledged(acknowledgement: Acknowledgement): void
+  /** Where a message happens, as far as that is known. */
+  placeOf(message: Message): string | undefined
   /** Keeps a message that was given up; only then does it count as done. */
   keepDeadLetter(letter: DeadLetter): void
   readonly log: Log
@@ -60,13 +62,14 @@ export interface WorkerTotals {
 }
 
 /**
- * Runs the worker processes and gives each message to the worker of its train, so that the order of one train's
- * messages is kept. A worker that dies is replaced, and what it had not acknowledged is delivered again, in order.
+ * Runs the worker processes and gives each message to one of them, so that the order of one train's messages is kept. A
+ * worker that dies is replaced, and what it had not acknowledged is delivered again, in order.
  */
 export class Supervisor {
   readonly #parts: SupervisorParts
   readonly #window: StreamWindow
   readonly #slots: readonly Slot[]
+  readonly #routes: Routes
   #acknowledged = 0
   #redelivered = 0
   #stopping = false
@@ -81,6 +84,7 @@ export class Supervisor {
     this.#parts = parts
     this.#window = new StreamWindow(UNDER_WAY, parts.first, parts.onDone)
     this.#slots = Array.from({ length: parts.processes }, (_, index) => new Slot(index + 1))
+    this.#routes = new Routes(parts.processes, message => parts.placeOf(message))
   }
 
   /** How many messages were delivered again because their worker died. */
@@ -123,8 +127,9 @@ export class Supervisor {
             await this.#until(() => !this.#window.full)
           }
           if (this.#stopping) break
-          const slot = this.#slots[workerOf(message.train, this.#slots.length)]!
-          slot.add(this.#window.add(message), message)
+          const numbered = { sequence: this.#window.add(message), message }
+          const worker = this.#routes.add(numbered)
+          if (worker !== undefined) this.#slots[worker]!.add(numbered)
         }
         this.#sendAll()
       }
@@ -212,7 +217,13 @@ export class Supervisor {
     }
     const givenUp = new Set(acknowledgement.givenUp.map(({ sequence }) => sequence))
     for (const [index, sequence] of acknowledgement.sequences.entries()) {
-      if (!slot.settle(sequence)) continue
+      const message = slot.settle(sequence)
+      if (!message) continue
+      const route = this.#routes.done(message)
+      if (route) {
+        const next = this.#slots[route.worker]!
+        for (const numbered of route.messages) next.add(numbered)
+      }
       const kill = slot.redelivered.get(sequence)
       if (kill) {
         slot.redelivered.delete(sequence)
@@ -222,7 +233,7 @@ export class Supervisor {
     }
     this.#acknowledged += acknowledgement.sequences.length
     this.#parts.onAcknowledged(acknowledgement)
-    this.#send(slot)
+    this.#sendAll()
     this.#parts.kills.spareIdle(slot)
     this.#parts.kills.begin(this.#slots, this.#acknowledged)
   }

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import type { Clock, Timer } from '../../clock.js'
 import { ClosedError, IndeterminateError, SignalboxError, UnavailableError } from '../../errors.js'
 import type { Guarantees } from '../../guarantees.js'
+import { reserve, type Reserve } from '../../limits/reserve.js'
 import { Decisions, type AnyEffect } from '../decisions.js'
 import type {
   Engine,
@@ -11,6 +12,7 @@ import type {
   OutcomeOf,
   Read,
   ReadOutcome,
+  Reservation,
   Standing,
 } from '../engine.js'
 import { Database } from './database.js'
@@ -18,6 +20,7 @@ import { loadSqlite, SqliteError } from './driver.js'
 import { FileState } from './file-state.js'
 import { DATABASE, prepareFolder } from './folder.js'
 import { fileGuarantees } from './guarantees.js'
+import { LimitRows } from './limit-rows.js'
 import { thisMachine } from './machine.js'
 import { Mailbox } from './mailbox.js'
 import { prepareDatabase, refuseNamespace } from './prepare.js'
@@ -45,6 +48,7 @@ interface Joined {
   readonly mailbox: Mailbox
   readonly state: FileState
   readonly decisions: Decisions
+  readonly limits: LimitRows
 }
 
 /** The lock table in a SQLite database: all processes and threads of one machine that open the same folder. */
@@ -93,8 +97,13 @@ export class FileEngine implements Engine {
       })
       const state = new FileState(database.connection, member.session)
       const decisions = new Decisions(state, effect => this.#effects.push(effect))
-      const joined = { session: member.session, listener, database, mailbox: mailbox!, state, decisions }
-      database.rolledBack = () => state.forget()
+      const limits = new LimitRows(database.connection)
+      const { session } = member
+      const joined = { session, listener, database, mailbox: mailbox!, state, decisions, limits }
+      database.rolledBack = () => {
+        state.forget()
+        limits.forget()
+      }
       const sessions = await this.#attempt('open', () =>
         database.run(() => {
           refuseNamespace(database, machine)
@@ -113,16 +122,18 @@ export class FileEngine implements Engine {
   }
 
   async submit<O extends Operation>(operation: O): Promise<OutcomeOf<O>> {
-    const joined = this.#joined
-    if (!joined) throw new ClosedError('the box was closed', { engine: this.name })
     if (operation.type === 'enqueue') this.#withdrawals.sent(operation.id)
-    this.#underway++
     try {
-      return await this.#run(joined, operation)
+      return await this.#whileJoined(joined => this.#run(joined, operation))
     } finally {
       if (operation.type === 'enqueue') this.#withdrawals.answered(operation.id)
-      if (--this.#underway === 0) this.#onIdle?.()
     }
+  }
+
+  reserve(request: Reserve): Promise<Reservation> {
+    return this.#whileJoined(({ database, limits }) =>
+      this.#attempt('reserve', () => database.run(() => this.#reserve(limits, request))),
+    )
   }
 
   withdraw(id: string): boolean {
@@ -146,6 +157,26 @@ export class FileEngine implements Engine {
     for (const stop of this.#watched.values()) stop()
     await mailbox.close()
     await database.close().catch(() => undefined)
+  }
+
+  async #whileJoined<T>(task: (joined: Joined) => Promise<T>): Promise<T> {
+    const joined = this.#joined
+    if (!joined) throw new ClosedError('the box was closed', { engine: this.name })
+    this.#underway++
+    try {
+      return await task(joined)
+    } finally {
+      if (--this.#underway === 0) this.#onIdle?.()
+    }
+  }
+
+  /** Runs inside the transaction. All processes of the machine read the same clock, so it is known when that was. */
+  #reserve(limits: LimitRows, request: Reserve): Reservation {
+    const now = this.#clock.now()
+    const wall = Date.now()
+    const { state, reserved, forgottenIn } = reserve(limits.get(request.limiter), request, now, wall)
+    limits.put(request.limiter, state, wall + forgottenIn, wall)
+    return { reserved, earliest: now, latest: now }
   }
 
   async #run<O extends Operation>(joined: Joined, operation: O): Promise<OutcomeOf<O>> {

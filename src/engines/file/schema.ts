@@ -13,6 +13,7 @@ export const LAYOUT = 1
  * - `entries`: the values. With a row id, which keeps long values out of the index.
  * - `ids`: which changes were committed, until when they are kept (wall clock, milliseconds: it outlives a reboot).
  * - `watches`: which sessions are to be told of changes of a store key.
+ * - `limits`: what is known of each rate limit, and until when it counts; made when the first limiter is used.
  * - `machine`: the boot and the process namespace whose processes use the database.
  */
 export const SCHEMA = `

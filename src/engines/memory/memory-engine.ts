@@ -1,7 +1,10 @@
 import type { Clock } from '../../clock.js'
 import type { Guarantees } from '../../guarantees.js'
 import { Decisions, type AnyEffect } from '../decisions.js'
-import type { Engine, Listener, Member, Operation, OutcomeOf } from '../engine.js'
+import type { Engine, Listener, Member, Operation, OutcomeOf, Reservation } from '../engine.js'
+import { reserve, type Reserve } from '../../limits/reserve.js'
+import { wallOf } from '../../limits/times.js'
+import { MemoryLimits } from './limits.js'
 import { MemoryState } from './state.js'
 
 /** What the memory engine promises, and what it can't. */
@@ -19,12 +22,13 @@ export const memoryGuarantees: Guarantees = {
   ],
 }
 
-/** What all boxes of one `memory:` name share: one lock table and one store. */
+/** What all boxes of one `memory:` name share: one lock table, one store, and the limiters. */
 export class MemorySpace {
   readonly state: MemoryState
   readonly effects: AnyEffect[] = []
   readonly decisions: Decisions
   readonly listeners = new Map<string, Listener>()
+  readonly limits = new MemoryLimits()
 
   constructor(clock: Clock) {
     this.state = new MemoryState(Date.now() * 1000, clock)
@@ -66,6 +70,14 @@ export class MemoryEngine implements Engine {
     const outcome = decisions.decide(operation, this.#clock.now())
     if (effects.length > 0) this.#tell()
     return outcome
+  }
+
+  reserve(request: Reserve): Reservation {
+    const { limits } = this.#space
+    const now = this.#clock.now()
+    const decision = reserve(limits.get(request.limiter), request, now, wallOf(this.#clock)())
+    limits.set(request.limiter, decision.state, now, decision.forgottenIn)
+    return { reserved: decision.reserved, earliest: now, latest: now }
   }
 
   leave(): void {

@@ -27,52 +27,57 @@ export interface Carried {
 /** The keys and arguments of one script call, as operations are added to it. */
 export class CallArguments {
   readonly keys: string[]
-  readonly args: string[]
   readonly #names: Names
+  readonly #first: readonly string[]
+  readonly #words: (string | number)[] = []
 
-  /** @param keys the keys of the group. @param args what comes before the operations. */
-  constructor(names: Names, keys: readonly string[], args: readonly string[]) {
+  /** @param keys the keys of the group. @param first what comes before the operations. */
+  constructor(names: Names, keys: readonly string[], first: readonly string[]) {
     this.#names = names
     this.keys = [...keys]
-    this.args = [...args]
+    this.#first = first
+  }
+
+  get args(): readonly string[] {
+    return [...this.#first, JSON.stringify(this.#words)]
   }
 
   add({ operation, claims, details, ballot }: Carried): void {
-    const { args } = this
-    if (ballot) args.push('ballot', String(ballot.order), String(ballot.least))
-    args.push(operation.type)
+    const words = this.#words
+    if (ballot) words.push('ballot', String(ballot.order), String(ballot.least))
+    words.push(operation.type)
     switch (operation.type) {
       case 'enqueue':
-        args.push(operation.id, whole(operation.lease))
+        words.push(operation.id, whole(operation.lease))
         this.#patience(operation)
-        args.push(details)
+        words.push(details)
         this.#claims(claims)
         return this.#read(operation.read)
       case 'claim':
-        args.push(operation.id, whole(operation.lease))
+        words.push(operation.id, whole(operation.lease))
         this.#patience(operation)
         this.#claims(claims)
         return this.#read(operation.read)
       case 'cancel':
-        args.push(operation.id)
+        words.push(operation.id)
         return this.#claims(claims)
       case 'renew':
-        args.push(operation.id, String(operation.number), whole(operation.lease))
+        words.push(operation.id, String(operation.number), whole(operation.lease))
         return this.#claims(claims)
       case 'release':
-        args.push(operation.id, String(operation.number))
+        words.push(operation.id, String(operation.number))
         return this.#claims(claims)
       case 'pass':
-        args.push(operation.id, String(operation.number), operation.next, whole(operation.lease))
+        words.push(operation.id, String(operation.number), operation.next, whole(operation.lease))
         this.#patience(operation)
-        args.push(details)
+        words.push(details)
         return this.#claims(claims)
       case 'downgrade':
-        args.push(operation.id, String(operation.number), details)
+        words.push(operation.id, String(operation.number), details)
         return this.#claims(claims)
       case 'serve':
-        args.push(String(operation.keys.length))
-        for (const key of operation.keys) args.push(this.#held(key), key)
+        words.push(operation.keys.length)
+        for (const key of operation.keys) words.push(this.#held(key), key)
         return
       case 'inspect':
         return
@@ -87,66 +92,66 @@ export class CallArguments {
 
   /** Adds that a request is taken from whoever has it; a number other than 0 is the one that its grant must have. */
   addTake(id: string, number: number, claims: readonly Claim[]): void {
-    this.args.push('take', id, String(number))
+    this.#words.push('take', id, String(number))
     this.#claims(claims)
   }
 
   /** Adds that all numbers from now on are greater than `least`. */
   addRaise(least: number): void {
-    this.args.push('raise', String(least))
+    this.#words.push('raise', String(least))
   }
 
   #commit(commit: Commit, claims: readonly Claim[]): void {
-    const { args } = this
+    const words = this.#words
     const { guard } = commit
-    args.push(guard ? '1' : '0')
+    words.push(guard ? '1' : '0')
     if (guard) {
-      args.push(guard.id, String(guard.number))
+      words.push(guard.id, String(guard.number))
       this.#claims(claims)
     }
-    args.push(commit.release ? '1' : '0', whole(commit.retention), String(commit.expect.length))
+    words.push(commit.release ? '1' : '0', whole(commit.retention), commit.expect.length)
     for (const { key, version } of commit.expect) {
-      args.push(this.#index(this.#names.value(key)), String(version))
+      words.push(this.#index(this.#names.value(key)), String(version))
     }
-    args.push(String(commit.writes.length))
+    words.push(commit.writes.length)
     for (const { key, value } of commit.writes) {
-      args.push(this.#index(this.#names.value(key)), value === undefined ? '1' : '0', value ?? '')
+      words.push(this.#index(this.#names.value(key)), value === undefined ? '1' : '0', value ?? '')
     }
-    args.push(String(commit.record.length))
-    for (const { key, id } of commit.record) args.push(this.#index(this.#names.ids(key)), id)
+    words.push(commit.record.length)
+    for (const { key, id } of commit.record) words.push(this.#index(this.#names.ids(key)), id)
   }
 
   #patience(patience: { readonly lease: number; readonly wait: number }): void {
     const waits = patience.wait > 0
-    this.args.push(waits ? whole(entryLife(patience)) : '0', whole(hearWithin(patience)))
+    this.#words.push(waits ? whole(entryLife(patience)) : '0', whole(hearWithin(patience)))
   }
 
   #claims(claims: readonly Claim[]): void {
-    this.args.push(String(claims.length))
+    this.#words.push(claims.length)
     for (const claim of claims) {
-      this.args.push(this.#held(claim.key), claim.key, claim.mode)
-      if (claim.mode === 'permits') this.args.push(String(claim.permits), String(claim.max))
+      this.#words.push(this.#held(claim.key), claim.key, claim.mode)
+      if (claim.mode === 'permits') this.#words.push(claim.permits, claim.max)
     }
   }
 
   #read(what: ReadSet | undefined): void {
-    if (!what) return void this.args.push('-1')
-    this.args.push(String(what.keys.length))
-    for (const key of what.keys) this.args.push(this.#index(this.#names.value(key)))
-    this.args.push(String(what.ids.length))
-    for (const { key, id } of what.ids) this.args.push(this.#index(this.#names.ids(key)), id)
+    if (!what) return void this.#words.push(-1)
+    this.#words.push(what.keys.length)
+    for (const key of what.keys) this.#words.push(this.#index(this.#names.value(key)))
+    this.#words.push(what.ids.length)
+    for (const { key, id } of what.ids) this.#words.push(this.#index(this.#names.ids(key)), id)
   }
 
   /** The index of a held key; what the script may read beside it is among the keys, too. */
-  #held(key: string): string {
+  #held(key: string): number {
     const index = this.#index(this.#names.held(key))
     this.keys.push(...this.#names.beside(key))
     return index
   }
 
   /** The index, from 1, under which the script finds the key. */
-  #index(key: string): string {
-    return String(this.keys.push(key))
+  #index(key: string): number {
+    return this.keys.push(key)
   }
 }
 

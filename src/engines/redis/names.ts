@@ -75,6 +75,11 @@ export class Names {
     return `${this.#prefix}${LAYOUT}{${this.#tag(key)}}:ids:${key}`
   }
 
+  /** Where all is that is known of a limiter. */
+  limit(name: string): string {
+    return `${this.#prefix}${LAYOUT}{${this.#tag(name)}}:limit:${name}`
+  }
+
   /** The store key of a name made by {@link value}. */
   keyOfValue(name: string): string {
     const start = '}:value:'

@@ -36,7 +36,7 @@ export async function openRedis(source: string | GivenRedis): Promise<Engine> {
 
 function engineOver(makeLink: LinkMaker, options: RedisEngineOptions): Engine {
   const engine = new RedisEngine(makeLink, options, systemClock)
-  return engine.cluster ? new SlotsEngine(engine) : engine
+  return engine.cluster ? new SlotsEngine(engine, systemClock) : engine
 }
 
 /** Makes links over connections of their own to what a URL means. */

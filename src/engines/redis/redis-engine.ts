@@ -1,6 +1,7 @@
 import type { Clock } from '../../clock.js'
 import { ClosedError, IndeterminateError, SignalboxError, UnavailableError } from '../../errors.js'
 import type { Guarantees } from '../../guarantees.js'
+import type { Reserve } from '../../limits/reserve.js'
 import type { Claim } from '../../locks/claim.js'
 import type {
   Engine,
@@ -11,6 +12,7 @@ import type {
   Operation,
   OutcomeOf,
   RequestReport,
+  Reservation,
   Revoke,
   Standing,
 } from '../engine.js'
@@ -30,6 +32,7 @@ import { FreedChannels } from './freed-channels.js'
 import { redisGuarantees } from './guarantees.js'
 import { HeldText, heldText, memberText, sessionOf, whoIs } from './held-text.js'
 import { HELD_LAYOUTS, type HeldLayout } from './held-layout.js'
+import { RedisLimits } from './limits.js'
 import { Names, type Group } from './names.js'
 
 /** A request as `inspect` shows it, with what tells it from all others. */
@@ -104,6 +107,7 @@ export class RedisEngine implements Engine {
   /** The channels that wake-ups come on, with when they began, or begin, to be heard. */
   readonly #channels = new Map<string, Promise<void>>()
   readonly #freed: FreedChannels
+  readonly #limits: RedisLimits
   #member: Member | undefined
   #memberText = ''
   #listener: Listener | undefined
@@ -116,6 +120,7 @@ export class RedisEngine implements Engine {
       resubscribed: () => this.#lookAtAll(),
     })
     this.#freed = new FreedChannels(this.#link)
+    this.#limits = new RedisLimits(this.#link, clock)
     this.#options = options
     this.#clock = clock
     this.#layout = HELD_LAYOUTS[options.layout]
@@ -156,6 +161,12 @@ export class RedisEngine implements Engine {
       default:
         return this.#ofOwn(operation, ballot)
     }
+  }
+
+  async reserve(request: Reserve): Promise<Reservation> {
+    if (!this.#member) throw new ClosedError('the box was closed', { engine: this.name })
+    const key = this.#names.limit(request.limiter)
+    return this.#attempt(() => this.#limits.reserve(key, this.#session, request))
   }
 
   /**
@@ -306,13 +317,9 @@ export class RedisEngine implements Engine {
 
   #flush(lane: Lane): void {
     lane.scheduled = false
-    const batch = lane.pending
-    if (batch.length <= MOST_OPERATIONS) lane.pending = []
-    else {
-      lane.pending = batch.splice(MOST_OPERATIONS)
-      this.#schedule(lane)
-    }
+    const batch = lane.pending.splice(0, MOST_OPERATIONS)
     void this.#call(lane, batch)
+    if (lane.pending.length > 0) this.#schedule(lane)
   }
 
   async #call(lane: Lane, batch: readonly Pending[]): Promise<void> {

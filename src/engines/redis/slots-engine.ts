@@ -1,5 +1,7 @@
+import type { Clock } from '../../clock.js'
 import { InvalidArgumentError } from '../../errors.js'
 import type { Guarantees } from '../../guarantees.js'
+import type { Reserve } from '../../limits/reserve.js'
 import type { Claim } from '../../locks/claim.js'
 import type {
   Commit,
@@ -12,12 +14,15 @@ import type {
   Pass,
   Read,
   ReadOutcome,
+  Reservation,
   Standing,
 } from '../engine.js'
+import { giveBack } from '../give-back.js'
 
 /** The engine below: it carries out every operation whose keys lie in one hash slot. */
 export interface OneSlotEngine extends Engine {
   submit<O extends Operation>(operation: O): Promise<OutcomeOf<O>>
+  reserve(request: Reserve): Promise<Reservation>
   /** The slot of a key, as a text by which slots are compared. */
   slotOf(key: string): string
   /** Lets all numbers that are given from now on in the slot of the key be greater than `least`. */
@@ -53,12 +58,15 @@ export class SlotsEngine implements Engine {
   readonly guarantees: Guarantees
   readonly tellsWanted = false
   readonly #engine: OneSlotEngine
+  readonly #clock: Clock
+  #hasLeft = false
   readonly #wide = new Map<string, Wide>()
   /** By the id of a part: the id of its request. */
   readonly #whole = new Map<string, string>()
 
-  constructor(engine: OneSlotEngine) {
+  constructor(engine: OneSlotEngine, clock: Clock) {
     this.#engine = engine
+    this.#clock = clock
     this.name = engine.name
     this.guarantees = engine.guarantees
   }
@@ -103,6 +111,7 @@ export class SlotsEngine implements Engine {
   }
 
   async leave(): Promise<void> {
+    this.#hasLeft = true
     await this.#engine.leave()
   }
 
@@ -189,7 +198,7 @@ export class SlotsEngine implements Engine {
     const { enqueue } = wide
     // Whoever asked has given up meanwhile.
     if (wide.isOver) {
-      await this.#engine.submit({ type: 'cancel', id: part.id })
+      await this.#takeOut(part, enqueue.lease)
       return { state: 'gone' }
     }
     switch (standing.state) {
@@ -257,18 +266,27 @@ export class SlotsEngine implements Engine {
   }
 
   async #release(wide: Wide): Promise<boolean> {
-    const released = await Promise.all(
-      wide.parts.map(({ id, number }) => this.#engine.submit({ type: 'release', id, number })),
+    const released = await this.#orGiveBack(wide, () =>
+      Promise.all(wide.parts.map(({ id, number }) => this.#engine.submit({ type: 'release', id, number }))),
     )
     this.#forget(wide)
     return released.every(Boolean)
   }
 
-  /** Takes all parts out, whatever became of them. */
+  /** Takes all parts out, whatever became of them; what can't be reached now is tried again in the background. */
   async #giveBack(wide: Wide): Promise<void> {
     wide.isOver = true
-    await Promise.all(wide.parts.map(({ id }) => this.#engine.submit({ type: 'cancel', id })))
     this.#forget(wide)
+    await Promise.all(wide.parts.map(part => this.#takeOut(part, wide.enqueue.lease)))
+  }
+
+  async #takeOut({ id }: Part, lease: number): Promise<void> {
+    await giveBack(
+      () => this.#engine.submit({ type: 'cancel', id }),
+      lease,
+      this.#clock,
+      () => this.#hasLeft,
+    )
   }
 
   /** Does something of which a failure leaves nothing behind. */
@@ -276,8 +294,7 @@ export class SlotsEngine implements Engine {
     try {
       return await task()
     } catch (error) {
-      // What can't be taken back now ends with its lease.
-      await this.#giveBack(wide).catch(() => this.#forget(wide))
+      await this.#giveBack(wide)
       throw error
     }
   }

@@ -12,7 +12,8 @@ import { heldStrings } from './held-strings.js'
  *
  * KEYS: the counter, the queues and the requests of this slot, then the keys that operations name by their index.
  * ARGV: the own session, what channels begin with, PUBLISH or SPUBLISH, what the own held keys tell about their holder,
- * then the operations one after the other. The answer is one item an operation, and last the hints for this session.
+ * then a JSON array with the words of the operations one after the other: hundreds of arguments would cost client and
+ * server several times what it takes to write and to read that one. The answer is one item an operation, and last the hints for this session.
  */
 export function tableScript({ heldKeys, clock, light }: ScriptParts = STRINGS): string {
   return [BEGIN, light, 'if not micros then', clock, 'end', COMMON, heldKeys, TABLE].join('\n')
@@ -29,10 +30,12 @@ export interface ScriptParts {
 }
 
 const BEGIN = String.raw`
-local call, try, format = redis.call, redis.pcall, string.format
+local call, try, format, find = redis.call, redis.pcall, string.format, string.find
 local NUMBERS, QUEUES, REQUESTS = KEYS[1], KEYS[2], KEYS[3]
 local SESSION, CHANNELS, PUBLISH, MEMBER = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local answers, position = {}, 5
+local WORDS = cjson.decode(ARGV[5])
+local LAST = #WORDS
+local answers, position = {}, 1
 -- The last number that was given, and the one that the counter has.
 local number, written
 local micros, idle`
@@ -48,21 +51,26 @@ micros = time[1] * 1000000 + time[2]`
  * this can't do, or what fails here, is left to the table.
  */
 const LIGHT = String.raw`
-while position <= #ARGV do
+local since
+while position <= LAST do
   local from, least = position, nil
-  if ARGV[from] == 'ballot' then from, least = from + 3, tonumber(ARGV[from + 2]) end
-  local kind, id = ARGV[from], ARGV[from + 1]
+  local kind = WORDS[from]
+  if kind == 'ballot' then
+    least = tonumber(WORDS[from + 2])
+    from = from + 3
+    kind = WORDS[from]
+  end
   local at = kind == 'enqueue' and from + 6 or kind == 'release' and from + 3 or kind == 'renew' and not least and from + 4
-  if not at or ARGV[at] ~= '1' or ARGV[at + 3] ~= 'exclusive' then break end
-  local held = KEYS[tonumber(ARGV[at + 1])]
+  if not at or WORDS[at] ~= 1 or WORDS[at + 3] ~= 'exclusive' then break end
+  local id, held = WORDS[from + 1], KEYS[WORDS[at + 1]]
   if idle == nil then idle = call('EXISTS', QUEUES) == 0 end
   if not idle then
-    local front = #ARGV[at + 2] .. ':' .. ARGV[at + 2]
+    local front = #WORDS[at + 2] .. ':' .. WORDS[at + 2]
     if call('ZLEXCOUNT', QUEUES, '[' .. front .. ':', '(' .. front .. ';') > 0 then break end
   end
   if kind == 'enqueue' then
     -- What is to be read with the grant is read by the table.
-    if ARGV[at + 4] ~= '-1' then break end
+    if WORDS[at + 4] ~= -1 then break end
     if not micros then
 ${serverClock}
     end
@@ -74,21 +82,22 @@ ${serverClock}
       written = least
       number = math.max(least, counted and counted + 1 or 0)
     end
-    local details = ARGV[from + 5]
-    local text = 'signalbox/1 ' .. id .. format(' %.0f %.0f ', number, micros / 1000 - 0.5) .. (details == '' and MEMBER or details)
-    local done = try('SET', held, text, 'NX', 'PX', ARGV[from + 2])
+    since = since or format('%.0f', micros / 1000 - 0.5)
+    local details = WORDS[from + 5]
+    local text = format('signalbox/1 %s %.0f %s %s', id, number, since, details == '' and MEMBER or details)
+    local done = try('SET', held, text, 'NX', 'PX', WORDS[from + 2])
     if not done or done.err then break end
     answers[#answers + 1] = number
     position = at + 5
   else
-    local text, start = try('GET', held), 'signalbox/1 ' .. id .. ' ' .. ARGV[from + 2] .. ' '
-    if type(text) ~= 'string' or text:sub(1, #start) ~= start then break end
-    if kind == 'release' then call('DEL', held) else call('PEXPIRE', held, ARGV[from + 3]) end
+    local text = try('GET', held)
+    if type(text) ~= 'string' or find(text, 'signalbox/1 ' .. id .. ' ' .. WORDS[from + 2] .. ' ', 1, true) ~= 1 then break end
+    if kind == 'release' then call('DEL', held) else call('PEXPIRE', held, WORDS[from + 3]) end
     answers[#answers + 1] = 1
     position = at + 4
   end
 end
-if position > #ARGV then
+if position > LAST then
   if number ~= written then call('SET', NUMBERS, format('%.0f', number)) end
   answers[#answers + 1] = {}
   return answers
@@ -253,7 +262,8 @@ end
 local function meet(claim, text)
   local id, granted, since, details = told(text)
   local remaining = left(claim.held)
-  local expires = remaining < 0 and NEVER or now + remaining
+  -- A key with 0 ms left is there until this millisecond is over.
+  local expires = remaining < 0 and NEVER or now + remaining + 1
   if not id then id, granted, since, details = FOREIGN .. claim.key, 0, now, '' end
   local request = load(id)
   local met = { key = claim.key, held = claim.held, mode = 'exclusive' }
@@ -490,7 +500,7 @@ end
 
 local function word()
   position = position + 1
-  return ARGV[position - 1]
+  return WORDS[position - 1]
 end
 local function amount() return tonumber(word()) end
 local function key() return KEYS[amount()] end
@@ -645,7 +655,9 @@ function operations.claim()
     request.lease, request.expires = lease, now + (request.phase == 'held' and lease or patience.life)
     save(request)
     if request.phase == 'held' then return held(request.number, what) end
-    local waited, out = request.phase == 'waiting', false
+    -- Served before the keys are looked at: who is dropped as expired may hold its key for a moment yet.
+    if request.phase == 'waiting' then serveAll(claims) end
+    local out = false
     for _, claim in ipairs(claims) do
       local text = look(claim)
       if text then
@@ -653,19 +665,15 @@ function operations.claim()
         meet(claim, text)
       end
     end
+    -- Somebody else may have met a holder who came in from outside since it was reserved.
+    if not out and request.phase == 'reserved' then
+      for _, claim in ipairs(claims) do
+        if blocked(claim, request) then out = true break end
+      end
+    end
     if out then
       request.phase = 'waiting'
       save(request)
-    elseif waited then serveAll(claims)
-    else
-      -- Somebody else may have met a holder who came in from outside since it was reserved.
-      for _, claim in ipairs(claims) do
-        if blocked(claim, request) then
-          request.phase = 'waiting'
-          save(request)
-          break
-        end
-      end
     end
     if request.phase == 'reserved' then return held(hold(request, claims, true), what) end
     return standing(request, patience)
@@ -687,7 +695,7 @@ local function renumber(request, claims)
   for _, claim in ipairs(claims) do
     if claim.mode == 'exclusive' then
       local _, _, since, text = told(seen(claim.held))
-      put(claim.held, mark(request.id, request.number) .. since .. ' ' .. text, left(claim.held))
+      put(claim.held, mark(request.id, request.number) .. since .. ' ' .. text, math.max(left(claim.held), 1))
     end
   end
 end
@@ -767,7 +775,7 @@ function operations.downgrade()
     if request.sequence then forget(request)
     else
       local remaining = NEVER
-      for _, claim in ipairs(claims) do remaining = math.min(remaining, left(claim.held)) end
+      for _, claim in ipairs(claims) do remaining = math.min(remaining, math.max(left(claim.held), 1)) end
       request.lease, request.expires, request.since, request.details = remaining, now + remaining, now, text
     end
     -- Before all who wait, as it was.
@@ -892,7 +900,7 @@ end
 
 -- All is read before anything is written.
 local tasks = {}
-while position <= #ARGV do tasks[#tasks + 1] = operations[word()]() end
+while position <= LAST do tasks[#tasks + 1] = operations[word()]() end
 for _, task in ipairs(tasks) do
   local done, answer = pcall(task)
   if not done then

@@ -4,9 +4,14 @@ import { ClosedError, InvalidArgumentError } from '../../../src/errors.js'
 import { joinLimiter, sharedLimiter, type SharedLimiterOptions } from '../../../src/limits/index.js'
 import { SharedRing } from '../../../src/limits/shared-ring.js'
 import { ThreadTurns, TURNS_BYTES } from '../../../src/limits/thread-turns.js'
-import { Waiter } from '../../../src/limits/waiting-line.js'
+import { Waiter, WaitingLine } from '../../../src/limits/waiting-line.js'
 
-const waiter = (n: number, arrival: number): Waiter => new Waiter(n, arrival, () => undefined)
+/** A line in which callers stand who want so many permits each. */
+function line(turns: ThreadTurns, ...wanted: number[]): WaitingLine {
+  const made = new WaitingLine()
+  for (const n of wanted) made.add(new Waiter(n, turns.arrive(n), () => undefined), 0)
+  return made
+}
 
 describe('a ring in shared memory', () => {
   test('a grant that was claimed and not written has no time; what is written is not before its time', () => {
@@ -42,27 +47,65 @@ describe('a ring in shared memory', () => {
 })
 
 describe('threads in line', () => {
-  test('count those before them, and pass over who is not seen any more', () => {
-    let now = 1000
+  /** Two threads of whom each sees the time of the test. */
+  function twoThreads(now: () => number): readonly [ThreadTurns, ThreadTurns] {
     const memory = new SharedArrayBuffer(TURNS_BYTES)
-    const [a, b] = [new ThreadTurns(memory, () => now), new ThreadTurns(memory, () => now)]
-    const [first, second] = [waiter(2, a.arrive()), waiter(3, b.arrive())]
+    return [new ThreadTurns(memory, now), new ThreadTurns(memory, now)]
+  }
+
+  test('count what those before them want', () => {
+    const [a, b] = twoThreads(() => 1000)
+    const first = line(a, 2)
+    const second = line(b, 3)
     a.stand(first, false)
     b.stand(second, false)
-    expect(b.before(second.arrival)).toBe(2)
-    expect(a.before(first.arrival)).toBe(0)
+    expect(b.before(second.head!.arrival)).toBe(2)
+    expect(a.before(first.head!.arrival)).toBe(0)
     expect(a.before(0)).toBe(3)
-    expect(b.passOver(second.arrival, 150)).toBe(false)
-    now += 1000
-    expect(a.passOver(first.arrival, 150)).toBe(false)
-    expect(b.passOver(second.arrival, 150)).toBe(true)
-    expect(b.before(second.arrival)).toBe(0)
-    // It comes after all.
-    a.stand(first, false)
-    expect(b.before(second.arrival)).toBe(2)
-    a.stand(undefined, false)
-    b.stand(undefined, false)
+    a.stand(new WaitingLine(), false)
+    expect(b.before(second.head!.arrival)).toBe(0)
+    b.stand(new WaitingLine(), false)
     expect(a.before(0)).toBe(0)
+  })
+
+  test('count all callers of a thread, not its first only, and none who came later', () => {
+    const [a, b] = twoThreads(() => 1000)
+    const first = line(a, 1, 1, 1)
+    const second = line(b, 1)
+    first.add(new Waiter(1, a.arrive(1), () => undefined), 0)
+    a.stand(first, false)
+    expect(b.before(second.head!.arrival)).toBe(3)
+    expect(b.leastBefore(second.head!.arrival)).toBe(1)
+    first.remove(first.head!)
+    a.stand(first, false)
+    expect(b.before(second.head!.arrival)).toBe(2)
+  })
+
+  test('pass over who is not seen when it is called, and nobody else', () => {
+    let now = 100_000
+    const memory = new SharedArrayBuffer(TURNS_BYTES)
+    const [gone, slow, own] = [1, 2, 3].map(() => new ThreadTurns(memory, () => now)) as [
+      ThreadTurns,
+      ThreadTurns,
+      ThreadTurns,
+    ]
+    const lines = [line(gone, 2), line(slow, 3), line(own, 1)] as const
+    gone.stand(lines[0], false)
+    slow.stand(lines[1], false)
+    own.stand(lines[2], false)
+    const { arrival } = lines[2].head!
+    // However long they have been standing there: they may have nothing to look for.
+    now += 1000
+    expect(own.passOver(arrival, 150)).toBe(false)
+    now += 100
+    slow.stand(lines[1], false)
+    expect(own.passOver(arrival, 150)).toBe(false)
+    now += 150
+    expect(own.passOver(arrival, 150)).toBe(true)
+    expect(own.before(arrival)).toBe(3)
+    // It comes after all, and stands where it stood.
+    gone.stand(lines[0], false)
+    expect(own.before(arrival)).toBe(5)
   })
 })
 
@@ -90,6 +133,23 @@ describe('a limiter that is shared', () => {
     await waiting.then(() => order.push('first'))
     await later
     expect(order).toEqual(['first', 'later'])
+  })
+
+  test('serves callers of several threads in the order in which they came, however many each has', async () => {
+    const one = sharedLimiter({ limit: 6, per: 150 })
+    const threads = [one, joinLimiter(one.handle), joinLimiter(one.handle)]
+    one.tryAcquire(6)
+    const order: number[] = []
+    // In runs of different lengths, so that a thread has many callers before others have their first.
+    const callers = Array.from({ length: 30 }, (_, index) =>
+      threads[Math.floor(index / (1 + (index % 4))) % 3]!.acquire().then(() => order.push(index)),
+    )
+    await Promise.all(callers)
+    // Those whose permits came back together are given them together, by whichever thread looks first.
+    const windows = Array.from({ length: 5 }, (_, window) => order.slice(6 * window, 6 * window + 6))
+    expect(windows.map(window => window.sort((a, b) => a - b)).flat()).toEqual(
+      callers.map((_, index) => index),
+    )
   })
 
   test('a pause is felt by all; a close ends one part', async () => {

@@ -36,6 +36,7 @@ describe('the command line', () => {
       },
       kills: 0,
       limits: { lockWait: 30_000, lease: 30_000, lockTries: 1, attempts: 3 },
+      engineWait: 30_000,
       use: 'together',
       resume: false,
       json: undefined,
@@ -48,7 +49,7 @@ describe('the command line', () => {
   test('takes everything that can be chosen', () => {
     const line =
       '--engine redis://h --processes 8 --days 2 --gtfs feed.zip --date 20160704 --by station --speed 1.5 --kill 20 ' +
-      '--lock-wait 10ms --lease 2m --lock-tries 10 --attempts 3 --dead-letters d --resume --json j --log l --unsafe-no-locks'
+      '--lock-wait 10ms --lease 2m --lock-tries 10 --attempts 3 --engine-wait 10s --dead-letters d --resume --json j --log l --unsafe-no-locks'
     expect(readOptions(line.split(' '))).toEqual({
       engine: 'redis://h',
       processes: 8,
@@ -62,6 +63,7 @@ describe('the command line', () => {
       },
       kills: 20,
       limits: { lockWait: 10, lease: 120_000, lockTries: 10, attempts: 3 },
+      engineWait: 10_000,
       use: 'unlocked',
       resume: true,
       json: 'j',

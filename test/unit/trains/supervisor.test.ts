@@ -5,6 +5,7 @@ import { locationKey, type LocationCounts } from '../../../apps/trains/domain/lo
 import type { TimedMessage } from '../../../apps/trains/input/source.js'
 import { Log } from '../../../apps/trains/log/log.js'
 import type { Message } from '../../../apps/trains/messages/message.js'
+import { MessageRegistry } from '../../../apps/trains/messages/registry.js'
 import { compareLocations } from '../../../apps/trains/report/comparison.js'
 import { Tally } from '../../../apps/trains/report/tally.js'
 import { SerialResult } from '../../../apps/trains/serial.js'
@@ -68,6 +69,7 @@ function supervise(messages: readonly Message[], wanted: Wanted = {}) {
       engine: '',
       run: 'run',
       limits,
+      engineWait: 0,
       use: 'together',
       logFile: undefined,
       logLevel: 'error',
@@ -80,6 +82,7 @@ function supervise(messages: readonly Message[], wanted: Wanted = {}) {
       if (!givenUp) serial.apply(message)
     },
     onAcknowledged: acknowledgement => tally.add(acknowledgement),
+    placeOf: message => new MessageRegistry().placeOf(message),
     keepDeadLetter: letter => deadLetters.push(letter),
     log: new Log({ write: line => lines.push(JSON.parse(line) as Record<string, unknown>) }, 'debug'),
   })

@@ -80,6 +80,8 @@ export async function connectIoredis(
 
 /** Ends a client at once. By itself it would wait for the other end to close the connection, too. */
 function end(client: IoredisClient): void {
+  // One that has ended would set a timer for a connection that is gone, and keep the process alive for it.
+  if (client.status === 'end') return
   client.disconnect()
   client.stream?.destroy()
 }

@@ -76,7 +76,7 @@ export class LastingConnection implements CommandLine {
   async connect(): Promise<void> {
     if (this.#connection !== undefined) return
     this.#retry?.cancel()
-    await this.#open()
+    await this.#open(true)
   }
 
   send(...commands: readonly (readonly string[])[]): Promise<Reply> {
@@ -112,19 +112,20 @@ export class LastingConnection implements CommandLine {
     connection?.destroy()
   }
 
-  #open(): Promise<void> {
+  /** @param isAwaited whether the process stays alive for it */
+  #open(isAwaited: boolean): Promise<void> {
     if (this.#isClosed) return Promise.reject(this.#notConnected())
-    this.#opening ??= this.#openOne().finally(() => {
+    this.#opening ??= this.#openOne(isAwaited).finally(() => {
       this.#opening = undefined
     })
     return this.#opening
   }
 
-  async #openOne(): Promise<void> {
+  async #openOne(isAwaited: boolean): Promise<void> {
     const attempt = new AbortController()
     const opened: Opened = { connection: undefined, isLost: false, cause: undefined }
     try {
-      await this.#inTime(this.#tryOnce(opened, attempt.signal))
+      await this.#inTime(this.#tryOnce(opened, attempt.signal), isAwaited)
       // It may have been lost again in the very moment in which it became ready.
       if (opened.isLost) throw opened.cause
     } catch (error) {
@@ -151,12 +152,12 @@ export class LastingConnection implements CommandLine {
   }
 
   /** Settles as `work` does, or rejects when that takes longer than a connection may take or the link is closed. */
-  async #inTime<Result>(work: Promise<Result>): Promise<Result> {
+  async #inTime<Result>(work: Promise<Result>, isAwaited: boolean): Promise<Result> {
     const { clock, patience } = this.#parts
     let timer: Timer | undefined
     const end = new Promise<never>((_, reject) => {
       const late = (): void => reject(new Error(`not ready within ${patience.connect} ms`))
-      timer = clock.after(patience.connect, late, true)
+      timer = clock.after(patience.connect, late, isAwaited)
       this.#abandon = () => reject(new Error('the link was closed'))
     })
     try {
@@ -191,7 +192,7 @@ export class LastingConnection implements CommandLine {
     this.#retry = this.#parts.clock.after(
       delay,
       () => {
-        this.#open().catch(() => undefined)
+        this.#open(false).catch(() => undefined)
       },
       false,
     )

@@ -1,0 +1,46 @@
+import { Agent, request } from 'node:http'
+import type { Order, Times } from './order.js'
+import { realClock } from './real-clock.js'
+import type { Turnstile } from './strategies/strategy.js'
+import { sleepUntil } from './strategies/waiting.js'
+
+/** One worker with a connection of its own, so that a call goes out in the turn of the event loop that gave it leave. */
+export class Caller {
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  readonly #order: Order
+
+  constructor(order: Order) {
+    this.#order = order
+  }
+
+  /** Connects. */
+  async ready(): Promise<void> {
+    await this.#send(0, 0)
+  }
+
+  /** Calls again and again, each time after it went through the turnstile. */
+  async work(turnstile: Turnstile, { startAt, endAt }: Times): Promise<void> {
+    await sleepUntil(realClock, startAt)
+    while (realClock.now() < endAt) {
+      const asked = realClock.now()
+      await turnstile.pass()
+      await this.#send(asked, realClock.now())
+    }
+  }
+
+  #send(asked: number, sent: number): Promise<void> {
+    const { port, path } = this.#order
+    return new Promise((resolve, reject) => {
+      const call = request({
+        agent: this.#agent,
+        host: '127.0.0.1',
+        port,
+        method: 'POST',
+        path: `${path}?asked=${asked}&sent=${sent}`,
+      })
+      call.once('error', reject)
+      call.once('response', response => response.resume().once('end', resolve))
+      call.end()
+    })
+  }
+}

@@ -1,0 +1,39 @@
+import { once } from 'node:events'
+import { constants, setPriority } from 'node:os'
+import { Worker } from 'node:worker_threads'
+import { LocalBell } from './bell.js'
+import { callers } from './callers.js'
+import type { Order, Times } from './order.js'
+import { strategy } from './strategies/registry.js'
+
+/** How much less than others a caller gets that is starved. */
+const NICE = constants.priority.PRIORITY_BELOW_NORMAL
+
+// Whoever still waits for its turn when the run is over waits for nothing.
+process.once('disconnect', () => process.exit())
+
+/** The callers of one strategy, as tasks of this thread or each in a thread of its own. */
+const [order] = (await once(process, 'message')) as [Order]
+if (order.nice) setPriority(NICE)
+const { limit, mode } = order.setting
+const shared = strategy(order.strategy).prepare(limit, mode, order.jitter)
+if (mode === 'threads') {
+  const threads = await Promise.all(order.workers.map(connectedThread))
+  const times = await ready()
+  for (const thread of threads) thread.postMessage(times)
+} else {
+  await callers(order, { keeps: order.workers.includes(0), bell: new LocalBell(), shared, ready })
+}
+
+async function ready(): Promise<Times> {
+  process.send!('ready')
+  const [times] = (await once(process, 'message')) as [Times]
+  return times
+}
+
+async function connectedThread(worker: number): Promise<Worker> {
+  const workerData = { order: { ...order, workers: [worker] }, shared }
+  const thread = new Worker(new URL('./caller.thread.js', import.meta.url), { workerData })
+  await once(thread, 'message')
+  return thread
+}

@@ -1,0 +1,88 @@
+import { writeFile } from 'node:fs/promises'
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
+import { compare, type Outcome } from './comparison.js'
+import { picture } from './picture.js'
+import { scenarios, type Scenario } from './scenarios.js'
+import { startService } from './service.js'
+import type { Mode, Setting } from './setting.js'
+import { strategies } from './strategies/registry.js'
+import { table } from './table.js'
+
+/** How the comparison ends. */
+const EXIT = { fine: 0, failed: 1, usage: 2 } as const
+
+interface Parsed extends Setting {
+  readonly only?: string
+  readonly scenario?: string
+  readonly json?: string
+  readonly picture?: string
+}
+
+/** Carries out the command line of the comparison and gives its exit status. */
+export async function limits(args: readonly string[]): Promise<number> {
+  const modes: readonly Mode[] = ['tasks', 'threads', 'processes']
+  const command = new Command('limits')
+    .description(
+      'Many workers call a service that takes so many calls a second, and the service counts what arrives: ways to keep ' +
+        'the limit, side by side.',
+    )
+    .option('--workers <number>', 'how many call', wholeNumber(1, 1000), 50)
+    .option('--limit <number>', 'calls a second', wholeNumber(1, 10_000), 20)
+    .option('--seconds <number>', 'how long each run is', wholeNumber(2, 3600), 10)
+    .addOption(new Option('--mode <mode>', 'where the workers live').choices(modes).default('tasks'))
+    .addOption(new Option('--only <name>', 'one strategy only').choices(strategies.map(({ name }) => name)))
+    .addOption(
+      new Option('--scenario <name>', 'one scenario only').choices(scenarios.map(({ name }) => name)),
+    )
+    .option('--json <file>', 'write the figures there')
+    .option('--picture <file>', 'draw the calls of the first scenario over time, in SVG')
+    .allowExcessArguments(false)
+    .exitOverride()
+  try {
+    await run(command.parse(args, { from: 'user' }).opts<Parsed>())
+    return EXIT.fine
+  } catch (error) {
+    // Commander has said already what is wrong, or has printed the help that was asked for.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.fine : EXIT.usage
+    process.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`)
+    return EXIT.failed
+  }
+}
+
+async function run({ only, scenario, json, picture: file, ...setting }: Parsed): Promise<void> {
+  const chosen = strategies.filter(({ name }) => only === undefined || name === only)
+  const played: { readonly scenario: Scenario; readonly outcomes: readonly Outcome[] }[] = []
+  await using service = await startService()
+  for (const one of scenarios) {
+    if (scenario !== undefined && one.name !== scenario) continue
+    const outcomes = await compare(chosen, setting, one, service)
+    process.stdout.write(`${table(one.title, setting, figuresOf(outcomes))}\n`)
+    played.push({ scenario: one, outcomes })
+  }
+  const first = played[0]!
+  if (file !== undefined) await writeFile(file, await picture(first.outcomes, setting))
+  if (json === undefined) return
+  const report = {
+    ...setting,
+    scenario: first.scenario.name,
+    strategies: figuresOf(first.outcomes),
+    scenarios: played.map(({ scenario: { name, title }, outcomes }) => ({
+      name,
+      title,
+      strategies: figuresOf(outcomes),
+    })),
+  }
+  await writeFile(json, `${JSON.stringify(report, undefined, 2)}\n`)
+}
+
+function figuresOf(outcomes: readonly Outcome[]): readonly Outcome['figures'][] {
+  return outcomes.map(({ figures }) => figures)
+}
+
+function wholeNumber(least: number, most: number): (text: string) => number {
+  return text => {
+    const number = /^\d{1,6}$/.test(text) ? Number(text) : NaN
+    if (number >= least && number <= most) return number
+    throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`)
+  }
+}

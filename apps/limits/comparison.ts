@@ -1,0 +1,46 @@
+import { availableParallelism } from 'node:os'
+import { figures, type Figures, type Run } from './figures.js'
+import { realRuns } from './real-run.js'
+import type { Scenario } from './scenarios.js'
+import type { Service } from './service.js'
+import type { Setting } from './setting.js'
+import { simulate } from './simulation.js'
+import { starve } from './starvation.js'
+import type { Strategy } from './strategies/strategy.js'
+
+/** What a scenario showed of one strategy. */
+export interface Outcome {
+  readonly figures: Figures
+  readonly run: Run
+}
+
+/** So many strategies run beside each other: few enough not to disturb each other. */
+const TOGETHER = { tasks: 4, threads: 1, processes: 1 } as const
+
+/** Runs all strategies through a scenario; those that can't be simulated are left out where it is. */
+export async function compare(
+  strategies: readonly Strategy[],
+  setting: Setting,
+  scenario: Scenario,
+  service: Service,
+): Promise<readonly Outcome[]> {
+  const { simulated, spinners = 0 } = scenario
+  const outcomes: Outcome[] = []
+  if (simulated) {
+    const own = { ...setting, seconds: Math.max(setting.seconds, simulated.seconds) }
+    for (const strategy of strategies) {
+      if (!strategy.simulated) continue
+      const run = await simulate(strategy, own, simulated.trouble)
+      outcomes.push({ figures: figures(strategy.name, own, run), run })
+    }
+    return outcomes
+  }
+  const able = strategies.filter(({ modes }) => modes.includes(setting.mode))
+  for (let first = 0; first < able.length; first += TOGETHER[setting.mode]) {
+    const batch = able.slice(first, first + TOGETHER[setting.mode])
+    await using _ = starve(spinners * availableParallelism())
+    const runs = await realRuns(batch, setting, scenario, service)
+    runs.forEach((run, index) => outcomes.push({ figures: figures(batch[index]!.name, setting, run), run }))
+  }
+  return outcomes
+}

@@ -1,0 +1,27 @@
+import type { Setting } from './setting.js'
+
+/** What a process of callers is told. */
+export interface Order {
+  readonly strategy: string
+  readonly setting: Setting
+  /** The numbers of the workers that live in it, from 0. */
+  readonly workers: readonly number[]
+  /** Of the service. */
+  readonly port: number
+  /** Under which the service notes the calls. */
+  readonly path: string
+  /** Where processes share what they count. */
+  readonly engine: string
+  /** By how much the way from a permit to the service may vary: milliseconds. */
+  readonly jitter: number
+  /** Whether the callers have to leave the processor to everybody else. */
+  readonly nice: boolean
+  /** Each thread stands still for `length` every `every`: milliseconds. */
+  readonly stall?: { readonly every: number; readonly length: number } | undefined
+}
+
+/** When a run begins and ends: on the machine's monotonic clock. All callers are told when all are connected. */
+export interface Times {
+  readonly startAt: number
+  readonly endAt: number
+}

@@ -1,0 +1,61 @@
+import { parse, View } from 'vega'
+import { compile, type TopLevelSpec } from 'vega-lite'
+import type { Outcome } from './comparison.js'
+import { SECOND, type Setting } from './setting.js'
+
+/** How often the curve is drawn anew: milliseconds. */
+const STEP = 50
+
+/** For each strategy, how many calls the second before brought, over time: a picture in SVG. */
+export async function picture(outcomes: readonly Outcome[], setting: Setting): Promise<string> {
+  const { limit, seconds } = setting
+  const values = outcomes.flatMap(({ figures: { name }, run }) => {
+    const arrivals = run.calls.map(({ arrived }) => arrived - run.startedAt).sort((a, b) => a - b)
+    return curve(arrivals, seconds).map(([time, calls]) => ({ name, time, calls, limit }))
+  })
+  const names = outcomes.map(({ figures: { name } }) => name)
+  const x = { field: 'time', type: 'quantitative', title: 'seconds' } as const
+  const y = { type: 'quantitative' as const, title: null, scale: { domain: [0, 2 * limit] } }
+  const specification: TopLevelSpec = {
+    background: 'white',
+    title: `Calls that arrived in the second before, limit ${limit}`,
+    data: { values },
+    facet: { field: 'name', type: 'nominal', sort: names, title: null },
+    columns: 3,
+    spec: {
+      width: 240,
+      height: 70,
+      layer: [
+        {
+          mark: { type: 'area', color: '#d62728', clip: true },
+          encoding: { x, y: { ...y, field: 'calls' } },
+        },
+        {
+          // What is within the limit hides the rest.
+          transform: [{ calculate: 'min(datum.calls, datum.limit)', as: 'within' }],
+          mark: { type: 'area', color: '#4c78a8' },
+          encoding: { x, y: { ...y, field: 'within' } },
+        },
+      ],
+    },
+  }
+  const view = new View(parse(compile(specification).spec), { renderer: 'none' })
+  return `${await view.toSVG()}\n`
+}
+
+/** At each step, and whenever a call arrives, how many arrived in the second before. */
+function curve(arrivals: readonly number[], seconds: number): readonly (readonly [number, number])[] {
+  const points: (readonly [number, number])[] = []
+  let first = 0
+  let next = 0
+  for (let time = 0; time <= seconds * SECOND; time += STEP) {
+    let most = 0
+    for (; next < arrivals.length && arrivals[next]! < time; next++) {
+      while (arrivals[next]! - arrivals[first]! >= SECOND) first++
+      most = Math.max(most, next - first + 1)
+    }
+    while (first < next && time - arrivals[first]! >= SECOND) first++
+    points.push([time / SECOND, Math.max(most, next - first)])
+  }
+  return points
+}

@@ -1,0 +1,29 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Call } from './call.js'
+import { realClock } from './real-clock.js'
+
+/**
+ * The service that is called, in a process of its own. It notes by itself when each call arrives, and tells on `/calls`
+ * what arrived under a path.
+ */
+const calls = new Map<string, Call[]>()
+
+const server = createServer((request, response) => {
+  const arrived = realClock.now()
+  const { pathname, searchParams } = new URL(request.url!, 'http://service')
+  if (request.method === 'GET') {
+    response.end(JSON.stringify(calls.get(pathname) ?? []))
+    return
+  }
+  const [asked, sent] = [Number(searchParams.get('asked')), Number(searchParams.get('sent'))]
+  let noted = calls.get(pathname)
+  if (!noted) calls.set(pathname, (noted = []))
+  // A connection that is only made ready beforehand is no call.
+  if (asked > 0) noted.push({ asked, sent, arrived })
+  response.end()
+})
+
+server.keepAliveTimeout = 0
+server.listen(0, '127.0.0.1', () => process.send!((server.address() as AddressInfo).port))
+process.once('disconnect', () => process.exit())

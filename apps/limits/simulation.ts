@@ -1,0 +1,81 @@
+import { VirtualClock, type Clock } from 'signalbox/limits'
+import { LocalBell } from './bell.js'
+import type { Call } from './call.js'
+import type { Run } from './figures.js'
+import { RAMP, SECOND, type Setting } from './setting.js'
+import type { Strategy } from './strategies/strategy.js'
+import { sleep } from './strategies/waiting.js'
+
+/** What goes wrong in a simulation: milliseconds. */
+export interface Trouble {
+  /** What is scheduled from `from` on runs `by` later. */
+  readonly late?: { readonly from: number; readonly by: number }
+  /** The callers' thread stands still for `length` every `every`. */
+  readonly stall?: { readonly every: number; readonly length: number }
+}
+
+/** The time at which it starts: a whole second, as of a clock that shows some. */
+const START = 1000 * SECOND
+
+/** Runs a strategy under a clock that stands still until it is told to go on. Calls arrive when they are sent. */
+export async function simulate(strategy: Strategy, setting: Setting, trouble: Trouble = {}): Promise<Run> {
+  const { workers, limit, seconds } = setting
+  const clock = new VirtualClock(START)
+  const calls: Call[] = []
+  const keeper = trouble.late ? lateClock(clock, trouble.late) : clock
+  const turnstile = strategy.join(strategy.prepare(limit, 'tasks', 0), {
+    limit,
+    engine: 'memory:',
+    // Calls arrive when they are sent.
+    jitter: 0,
+    clock,
+    virtual: clock,
+    wall: () => clock.now(),
+    keeper,
+    bell: new LocalBell(),
+  })
+  const end = START + seconds * SECOND
+  const work = async (): Promise<void> => {
+    while (clock.now() < end) {
+      const asked = clock.now()
+      await turnstile.pass()
+      calls.push({ asked, sent: clock.now(), arrived: clock.now() })
+    }
+  }
+  void work()
+  for (let worker = 1; worker < workers; worker++) void sleep(clock, RAMP).then(work)
+  await goOn(clock, end, trouble)
+  return { calls, startedAt: START, wallOffset: 0 }
+}
+
+/** Lets time pass; whoever falls due meanwhile goes on at its time, or late where the thread stands still. */
+async function goOn(clock: VirtualClock, end: number, { stall }: Trouble): Promise<void> {
+  let stallAt = stall ? clock.now() + stall.every : Infinity
+  await settled()
+  while (clock.now() < end) {
+    const next = Math.min(clock.nextAt() ?? end, stallAt, end)
+    clock.advance(Math.max(next - clock.now(), 0))
+    if (stall && clock.now() >= stallAt) {
+      clock.freeze(stall.length)
+      stallAt += stall.every
+    }
+    await settled()
+  }
+}
+
+/** A clock whose tasks are late in one stretch of time. */
+function lateClock(clock: Clock, late: { readonly from: number; readonly by: number }): Clock {
+  const from = START + late.from
+  return {
+    now: () => clock.now(),
+    after(delay, task, keepAlive) {
+      const at = clock.now() + delay
+      const isLate = at >= from && at < from + late.by
+      return clock.after(isLate ? from + late.by - clock.now() : delay, task, keepAlive)
+    },
+  }
+}
+
+function settled(): Promise<void> {
+  return new Promise(resolve => setImmediate(resolve))
+}

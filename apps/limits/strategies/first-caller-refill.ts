@@ -1,0 +1,48 @@
+import { SECOND } from '../setting.js'
+import { EVERYWHERE, FIRST, sharedWords, takeOne, words } from './memory.js'
+import type { Strategy } from './strategy.js'
+import { every } from './waiting.js'
+
+const PERMITS = FIRST
+const REFILLED_AT = FIRST + 1
+
+/**
+ * A semaphore that the first caller fills up who sees that a second has passed: it wins a compare-and-set on the time of
+ * the refill. Once all callers sleep, nobody sees it any more.
+ */
+export const firstCallerRefill = refill('first caller refill', false)
+
+/** The same, and a timer looks, too. */
+export const eitherRefill = refill('first caller or scheduled refill', true)
+
+function refill(name: string, scheduled: boolean): Strategy {
+  return {
+    name,
+    modes: EVERYWHERE,
+    simulated: true,
+    prepare: sharedWords,
+    join(shared, { limit, clock, keeper, bell }) {
+      const memory = words(shared)
+      const look = (): void => {
+        // Zero means never.
+        const now = Math.floor(clock.now() + 1) | 0
+        const before = Atomics.load(memory, REFILLED_AT)
+        if (before !== 0 && ((now - before) | 0) < SECOND) return
+        if (Atomics.compareExchange(memory, REFILLED_AT, before, now) !== before) return
+        Atomics.store(memory, PERMITS, limit)
+        bell.ring()
+      }
+      if (scheduled && keeper) every(keeper, SECOND, look)
+      return {
+        async pass() {
+          while (true) {
+            const { rung } = bell
+            look()
+            if (takeOne(memory, PERMITS)) return
+            await bell.after(rung)
+          }
+        },
+      }
+    },
+  }
+}

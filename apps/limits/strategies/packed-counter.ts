@@ -1,0 +1,32 @@
+import { EVERYWHERE, sharedWords } from './memory.js'
+import type { Strategy } from './strategy.js'
+import { nextSecond, secondOf } from './waiting.js'
+
+/** The 64-bit word of second and count; the bell has the one before. */
+const PACKED = 1
+const COUNT_BITS = 32n
+
+/** One counter put right: second and count change together, and whoever has slept is counted like everybody else. */
+export const packedCounter: Strategy = {
+  name: 'counter, packed',
+  modes: EVERYWHERE,
+  simulated: true,
+  prepare: sharedWords,
+  join(shared, world) {
+    const memory = new BigInt64Array(shared as SharedArrayBuffer)
+    const counted = (): boolean => {
+      const fresh = BigInt(secondOf(world)) << COUNT_BITS
+      while (true) {
+        const known = Atomics.load(memory, PACKED)
+        const current = known < fresh ? fresh : known
+        if (current - fresh >= BigInt(world.limit)) return false
+        if (Atomics.compareExchange(memory, PACKED, known, current + 1n) === known) return true
+      }
+    }
+    return {
+      async pass() {
+        while (!counted()) await nextSecond(world)
+      },
+    }
+  },
+}

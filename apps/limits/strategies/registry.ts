@@ -1,0 +1,47 @@
+import { bottleneck } from './bottleneck.js'
+import { counterRing } from './counter-ring.js'
+import { eitherRefill, firstCallerRefill } from './first-caller-refill.js'
+import { limiterPackage } from './limiter.js'
+import { packedCounter } from './packed-counter.js'
+import { pThrottleStrict } from './p-throttle-strict.js'
+import { pThrottleWindow } from './p-throttle.js'
+import { rateLimiterFlexible } from './rate-limiter-flexible.js'
+import { scheduledRefill } from './scheduled-refill.js'
+import { semaphoreRing } from './semaphore-ring.js'
+import { signalboxCalendar } from './signalbox-calendar.js'
+import { signalboxFile } from './signalbox-file.js'
+import { signalboxSliding } from './signalbox-sliding.js'
+import { signalboxSmooth } from './signalbox-smooth.js'
+import type { Strategy } from './strategy.js'
+import { timedSemaphore } from './timed-semaphore.js'
+import { tokenBucket } from './token-bucket.js'
+import { usualCounter } from './usual-counter.js'
+
+/** All that are compared, in the order in which they are shown. */
+export const strategies: readonly Strategy[] = [
+  signalboxSliding,
+  signalboxCalendar,
+  signalboxSmooth,
+  signalboxFile,
+  scheduledRefill,
+  firstCallerRefill,
+  eitherRefill,
+  usualCounter,
+  packedCounter,
+  counterRing,
+  semaphoreRing,
+  tokenBucket,
+  timedSemaphore,
+  bottleneck,
+  pThrottleWindow,
+  pThrottleStrict,
+  rateLimiterFlexible,
+  limiterPackage,
+]
+
+/** The strategy of this name. */
+export function strategy(name: string): Strategy {
+  const found = strategies.find(one => one.name === name)
+  if (!found) throw new Error(`there is no strategy ${name}`)
+  return found
+}

@@ -1,0 +1,36 @@
+import { SECOND } from '../setting.js'
+import { EVERYWHERE, FIRST, sharedWords, takeOne, words } from './memory.js'
+import type { Strategy } from './strategy.js'
+import { every } from './waiting.js'
+
+const PERMITS = FIRST
+
+/** A semaphore that a timer fills up once a second. Whoever finds none waits for the next filling and competes again. */
+export const scheduledRefill: Strategy = {
+  name: 'scheduled refill',
+  modes: EVERYWHERE,
+  simulated: true,
+  prepare(limit) {
+    const shared = sharedWords()
+    words(shared)[PERMITS] = limit
+    return shared
+  },
+  join(shared, { limit, keeper, bell }) {
+    const memory = words(shared)
+    if (keeper) {
+      every(keeper, SECOND, () => {
+        Atomics.store(memory, PERMITS, limit)
+        bell.ring()
+      })
+    }
+    return {
+      async pass() {
+        while (true) {
+          const { rung } = bell
+          if (takeOne(memory, PERMITS)) return
+          await bell.after(rung)
+        }
+      },
+    }
+  },
+}

@@ -1,0 +1,40 @@
+import type { Clock } from 'signalbox/limits'
+import type { Bell } from '../bell.js'
+import type { Mode } from '../setting.js'
+
+/** A way to keep a service from getting more than so many calls a second. */
+export interface Strategy {
+  readonly name: string
+  /** Where its callers can live. */
+  readonly modes: readonly Mode[]
+  /** Whether it lives by the clock that it is given, so that it can be simulated. */
+  readonly simulated: boolean
+  /** What all threads share; it goes through `workerData`. */
+  prepare(limit: number, mode: Mode, jitter: number): unknown
+  /** The part of one thread. */
+  join(shared: unknown, world: World): Turnstile
+}
+
+/** What a strategy finds around it. */
+export interface World {
+  /** Calls a second. */
+  readonly limit: number
+  /** The URL of an engine that processes share. */
+  readonly engine: string
+  /** By how much the way from a permit to the service may vary: milliseconds. */
+  readonly jitter: number
+  readonly clock: Clock
+  /** The same when it is no real one; else undefined. */
+  readonly virtual: Clock | undefined
+  /** Milliseconds since 1970. */
+  readonly wall: () => number
+  /** For what is done on a schedule: one thread has it. */
+  readonly keeper: Clock | undefined
+  readonly bell: Bell
+}
+
+/** What each caller goes through before a call. */
+export interface Turnstile {
+  /** Resolves when the caller may call. */
+  pass(): Promise<void>
+}

@@ -1,0 +1,401 @@
+import { COARSE_GRAINS } from '../../limits/definition.js'
+
+/**
+ * The port of `limits/reserve.ts` and of the rules below it, held equal to them by a differential test. One call decides
+ * for one limiter, at one moment of the server's clock.
+ *
+ * All that is known of a limiter is one string, which expires when it is as good as nothing. A log of grants is a string
+ * within it, pairs of doubles, of which only those are read that a decision needs.
+ *
+ * What differs from the original: a call says which one of its session it is, so that one that a connection has carried
+ * out twice gives back once; and the days of time zones are told by the caller.
+ *
+ * KEYS: the limiter. ARGV: session, number of the call, horizon, pause, permits to explain (0 for none) and permits ahead
+ * of them, then counted lists: of limits (id, kind, limit, per, hold, guard, and a counted list of days), of permits to
+ * take back (number, instant), of units (number, more, within).
+ */
+export function limitScript({ clock, expiry }: LimitScriptParts = SERVER): string {
+  return BEGIN.replace('CLOCK', clock) + RULES + DECISION.replace('EXPIRY', expiry)
+}
+
+/** What of a script a test replaces. */
+interface LimitScriptParts {
+  /** Sets `now`, milliseconds. */
+  readonly clock: string
+  /** Gives the milliseconds after which the state expires, from `rest`, those for which it means anything. */
+  readonly expiry: string
+}
+
+const SERVER: LimitScriptParts = {
+  clock: `local time = call('TIME')
+local now = time[1] * 1000 + time[2] / 1000`,
+  expiry: 'rest',
+}
+
+const BEGIN = String.raw`
+local call, floor, ceil, abs = redis.call, math.floor, math.ceil, math.abs
+local max, min, format = math.max, math.min, string.format
+local pack, unpack = struct.pack, struct.unpack
+local NEVER, FOREVER = -math.huge, math.huge
+local MOST_EXACT, PARTS = ${COARSE_GRAINS.mostExact}, ${COARSE_GRAINS.parts}
+local FARTHEST, UNEASE, LEAST_STEP, MOST_ROUNDS = 10000, 1000, 0.0005, 8
+local LEAST_SEEN, MOST_SEEN = 1000, 10000
+CLOCK
+local position = 0
+local function word()
+  position = position + 1
+  return ARGV[position]
+end
+local function amount() return tonumber(word()) end
+`
+
+const RULES = String.raw`
+-- Never rounded down.
+local function later(time, duration)
+  local sum = time + duration
+  local added = sum - time
+  local lost = time - (sum - added) + (duration - added)
+  if lost > 0 then return sum + abs(sum) * 2 ^ -52 end
+  return sum
+end
+
+-- Logs of grants ----------------------------------------------------------------------------------------------------
+
+local function emptyLog()
+  return { entries = '', total = 0, dropped = 0, droppedAt = NEVER, begunAt = NEVER, lastAt = NEVER }
+end
+local function count(log) return #log.entries / 16 end
+local function timeAt(log, entry) return (unpack('<d', log.entries, entry * 16 + 1)) end
+local function totalAt(log, entry) return (unpack('<d', log.entries, entry * 16 + 9)) end
+local function totalBefore(log, entry) return entry == 0 and log.dropped or totalAt(log, entry - 1) end
+
+-- The first entry for which something is greater than a bound, or at least as great; as many as there are if there is none.
+local function firstOf(log, read, bound, orEqual)
+  local low, high = 0, count(log)
+  while low < high do
+    local middle = floor((low + high) / 2)
+    local value = read(log, middle)
+    if value > bound or orEqual and value == bound then high = middle else low = middle + 1 end
+  end
+  return low
+end
+
+local function timeOfPermit(log, number)
+  if number <= log.dropped then return NEVER end
+  if totalAt(log, 0) >= number then return timeAt(log, 0) end
+  return timeAt(log, firstOf(log, totalAt, number, true))
+end
+
+local function addGrant(log, n, time, memory, grain)
+  local length = count(log)
+  log.total, log.lastAt = log.total + n, time
+  if time - log.begunAt <= grain or length > 0 and time == timeAt(log, length - 1) then
+    log.entries = log.entries:sub(1, -17) .. pack('<dd', time, log.total)
+    return
+  end
+  log.begunAt = time
+  local gone = 0
+  while gone < length and time - timeAt(log, gone) > memory do gone = gone + 1 end
+  if gone > 0 then log.droppedAt, log.dropped = timeAt(log, gone - 1), totalAt(log, gone - 1) end
+  log.entries = log.entries:sub(gone * 16 + 1) .. pack('<dd', time, log.total)
+end
+
+local function removeGrant(log, n, time)
+  local length, entry = count(log), firstOf(log, timeAt, time, true)
+  if entry == length or time <= log.droppedAt then return end
+  local left = totalAt(log, entry) - n - totalBefore(log, entry)
+  if left < 0 then return end
+  log.total = log.total - n
+  local rest = { log.entries:sub(1, entry * 16) }
+  for i = left == 0 and entry + 1 or entry, length - 1 do
+    rest[#rest + 1] = pack('<dd', timeAt(log, i), totalAt(log, i) - n)
+  end
+  log.entries = table.concat(rest)
+  if left == 0 then log.begunAt = NEVER end
+end
+
+local function collapse(log, time)
+  local known = log.total > log.dropped
+  log.entries = known and pack('<dd', time, log.total) or ''
+  log.begunAt, log.lastAt, log.droppedAt = known and time or NEVER, time, NEVER
+end
+
+local function shifted(log, by)
+  local entries = {}
+  for i = 0, count(log) - 1 do entries[i + 1] = pack('<dd', timeAt(log, i) + by, totalAt(log, i)) end
+  return {
+    entries = table.concat(entries), total = log.total, dropped = log.dropped, droppedAt = log.droppedAt + by,
+    begunAt = log.begunAt + by, lastAt = log.lastAt + by,
+  }
+end
+
+-- Rules: a record has its definition in it, as kind, limit, per, hold, guard ----------------------------------------
+
+local sliding, smooth, calendar = {}, {}, {}
+local rules = { sliding = sliding, smooth = smooth, calendar = calendar }
+
+local function memoryOf(record) return record.per + record.guard end
+local function grainOf(record) return record.limit > MOST_EXACT and memoryOf(record) / PARTS or 0 end
+local function intervalOf(record) return memoryOf(record) / record.limit * (1 + 2 ^ -50) end
+
+function sliding.allows(record, now, n)
+  local log = record.log
+  local expired = log.total + n - record.limit
+  if now < log.lastAt then return false end
+  return expired <= log.dropped
+    or n <= record.limit and now >= later(timeOfPermit(log, expired), memoryOf(record))
+end
+function sliding.readyAt(record, now, n, ahead)
+  local log, limit, memory, wanted = record.log, record.limit, memoryOf(record), n + ahead
+  local windows = max(ceil(wanted / limit) - 1, 0)
+  local time = timeOfPermit(log, log.total + wanted - windows * limit - limit)
+  return max(now, log.lastAt, later(time, memory)) + windows * memory
+end
+function sliding.take(record, n, at) addGrant(record.log, n, at, memoryOf(record), grainOf(record)) end
+function sliding.refund(record, n, at) removeGrant(record.log, n, at) end
+function sliding.used(record, now)
+  local log = record.log
+  return log.total - totalBefore(log, firstOf(log, timeAt, now - memoryOf(record), false))
+end
+function sliding.returnsAt(record, now)
+  local log = record.log
+  local entry = firstOf(log, timeAt, now - memoryOf(record), false)
+  if entry == count(log) then return now end
+  return max(now, later(timeAt(log, entry), memoryOf(record)))
+end
+function sliding.forgottenAt(record) return later(record.log.lastAt, memoryOf(record)) end
+function sliding.rebase(record, now) collapse(record.log, now) end
+
+function smooth.allows(record, now, n) return now >= record.openAt and sliding.allows(record, now, n) end
+function smooth.readyAt(record, now, n, ahead)
+  local spaced = max(now, record.openAt) + ahead * intervalOf(record)
+  return max(spaced, sliding.readyAt(record, now, n, ahead))
+end
+function smooth.take(record, n, at)
+  record.openAt = max(record.openAt, at) + n * intervalOf(record)
+  sliding.take(record, n, at)
+end
+function smooth.refund(record, n, at)
+  sliding.refund(record, n, at)
+  if record.openAt <= at + n * intervalOf(record) then record.openAt = min(record.openAt, at) end
+end
+smooth.used = sliding.used
+function smooth.returnsAt(record, now) return max(now, record.openAt) end
+function smooth.forgottenAt(record) return max(record.openAt, sliding.forgottenAt(record)) end
+function smooth.rebase(record, now)
+  sliding.rebase(record, now)
+  record.openAt = min(record.openAt, now + record.per)
+end
+
+-- Start and end of the period with this time in it; of days only those are known that the caller has told.
+local function periodAt(record, time)
+  local days = record.days
+  if #days == 0 then
+    local start = floor(time / record.per) * record.per
+    return start, start + record.per
+  end
+  for i = 1, #days - 1 do
+    if time >= days[i] and time < days[i + 1] then return days[i], days[i + 1] end
+  end
+  -- Beyond those it knows none: that is too far ahead, or asked by somebody else long ago.
+  local last = days[#days]
+  local start = last + floor((time - last) / record.per) * record.per
+  return start, start + record.per
+end
+local function period(record, now)
+  if now < record.ends then return record.starts, record.ends end
+  return periodAt(record, now)
+end
+
+function calendar.allows(record, now, n)
+  if now < record.ends then
+    return now >= record.starts and now < record.ends - record.guard and n <= record.limit - record.used
+  end
+  local _, ends = periodAt(record, now)
+  return n <= record.limit and (record.guard == 0 or now < ends - record.guard)
+end
+function calendar.readyAt(record, now, n, ahead)
+  local starts, ends = period(record, now)
+  local at, left, wanted = max(now, starts), 0, n + ahead
+  if at < ends - record.guard then left = record.limit - (ends == record.ends and record.used or 0) end
+  if wanted <= left then return at end
+  local periods = ceil((wanted - left) / record.limit)
+  -- With days, it is so far ahead that which of them it is does not matter.
+  return ends + (periods - 1) * record.per
+end
+function calendar.take(record, n, at)
+  if at >= record.ends then
+    record.starts, record.ends = periodAt(record, at)
+    record.used = 0
+  end
+  record.used = record.used + n
+end
+function calendar.refund(record, n, at)
+  if at >= record.starts and at < record.ends then record.used = max(record.used - n, 0) end
+end
+function calendar.used(record, now) return now < record.ends and record.used or 0 end
+function calendar.returnsAt(record, now) return calendar.used(record, now) > 0 and record.ends or now end
+function calendar.forgottenAt(record) return record.ends end
+function calendar.rebase(record, now)
+  record.starts, record.ends = periodAt(record, now)
+  record.used = max(record.limit, record.used)
+end
+`
+
+const DECISION = String.raw`
+local session, number, horizon, pause, asked, before = word(), amount(), amount(), amount(), amount(), amount()
+local text = call('GET', KEYS[1])
+local state = text and cmsgpack.unpack(text) or { records = {}, pausedUntil = NEVER, lastAt = NEVER, askedAt = NEVER, calls = {} }
+
+-- From whose record that of a new limit can begin.
+local function sourceFor(record)
+  local source, longest = nil, 0
+  for _, other in ipairs(state.records) do
+    local same = other.kind ~= 'calendar'
+    if record.kind == 'calendar' then
+      same = not same and other.per == record.per and other.zone == record.zone
+    end
+    if same and memoryOf(other) > longest then source, longest = other, memoryOf(other) end
+  end
+  return source
+end
+
+local function begin(record)
+  local source = sourceFor(record)
+  record.since = source and source.since or max(state.lastAt, now - LEAST_STEP)
+  if record.kind == 'calendar' then
+    record.starts, record.ends, record.used = NEVER, NEVER, 0
+    if source then record.starts, record.ends, record.used = source.starts, source.ends, source.used end
+  else
+    record.log = source and shifted(source.log, max(source.hold - record.hold, 0)) or emptyLog()
+    record.openAt = NEVER
+  end
+end
+
+local function decide()
+  if state.askedAt - now > UNEASE then
+    state.pausedUntil = state.pausedUntil - (state.askedAt - now)
+    for _, record in ipairs(state.records) do record.seen = min(record.seen, now) end
+  end
+  state.askedAt = now
+
+  local live, named = {}, {}
+  for i = 1, amount() do
+    local record = {
+      id = word(), kind = word(), limit = amount(), per = amount(), hold = amount(), guard = amount(), zone = word(), days = {},
+    }
+    local days = record.days
+    for day = 1, amount() do days[day] = amount() end
+    if #days > 0 and (now < days[1] or now >= days[#days]) then error({ days = true }, 0) end
+    local known
+    for _, other in ipairs(state.records) do
+      if other.id == record.id then known = other end
+    end
+    if known then known.days = record.days
+    else
+      known = record
+      begin(known)
+    end
+    known.seen, named[known] = now, true
+    live[i] = known
+  end
+  local own = #live
+  for _, record in ipairs(state.records) do
+    local holds = now - record.seen <= min(max(memoryOf(record), LEAST_SEEN), MOST_SEEN)
+    if holds and not named[record] then live[#live + 1] = record end
+  end
+  state.records = live
+  for _, record in ipairs(live) do
+    local rule = rules[record.kind]
+    if rule.forgottenAt(record) > now + 2 * memoryOf(record) + FARTHEST + UNEASE then rule.rebase(record, now) end
+  end
+
+  local returns = amount()
+  local repeated = returns > 0 and state.calls[session] and state.calls[session][1] >= number
+  for _ = 1, returns do
+    local n, at = amount(), amount()
+    for _, record in ipairs(live) do
+      if not repeated and at > record.since then rules[record.kind].refund(record, n, at) end
+    end
+  end
+  if returns > 0 then
+    state.calls[session] = { number, now }
+    for other, its in pairs(state.calls) do
+      -- By then what it gave back is forgotten, or the connection is.
+      if now - its[2] > 60000 then state.calls[other] = nil end
+    end
+  end
+  if pause > 0 then state.pausedUntil = max(state.pausedUntil, now + pause) end
+
+  local function earliest(n, ahead)
+    local at = max(now, state.pausedUntil)
+    for _ = 1, MOST_ROUNDS do
+      local following = at
+      for _, record in ipairs(live) do following = max(following, rules[record.kind].readyAt(record, at, n, ahead)) end
+      if following == at then
+        for _, record in ipairs(live) do
+          if record.limit < n then return FOREVER end
+        end
+        return at
+      end
+      at = following
+    end
+    return FOREVER
+  end
+
+  local function room(n, more, at)
+    local free = more
+    for _, record in ipairs(live) do
+      if record.kind == 'smooth' then free = 0
+      else free = min(free, record.limit - rules[record.kind].used(record, at) - n) end
+    end
+    for _, record in ipairs(live) do
+      if not rules[record.kind].allows(record, at, n + free) then return 0 end
+    end
+    return free
+  end
+
+  local units, beyond = {}, nil
+  for i = 1, amount() do
+    local n, more, within = amount(), amount(), amount()
+    local at = beyond or earliest(n, 0)
+    if at - now > horizon then beyond = at end
+    local all = 0
+    if not beyond and at - now <= within then
+      all = n + (more > 0 and room(n, more, at) or 0)
+      for _, record in ipairs(live) do rules[record.kind].take(record, all, at) end
+      state.lastAt = max(state.lastAt, at)
+    end
+    units[2 * i - 1], units[2 * i] = all, format('%.17g', at)
+  end
+
+  local explained = {}
+  if asked > 0 then
+    local longest, binding = 0, 0
+    for i = 1, own do
+      local wait = rules[live[i].kind].readyAt(live[i], now, asked, before) - now
+      if wait > longest then longest, binding = wait, i end
+    end
+    explained = { format('%.17g', earliest(asked, before)), binding }
+    for i = 1, own do
+      local record = live[i]
+      local rule = rules[record.kind]
+      explained[#explained + 1] = max(record.limit - rule.used(record, now), 0)
+      explained[#explained + 1] = format('%.17g', rule.returnsAt(record, now) - now)
+    end
+  end
+
+  local hold, rest = FOREVER, state.pausedUntil - now
+  for _, record in ipairs(live) do
+    hold = min(hold, record.hold)
+    rest = max(rest, rules[record.kind].forgottenAt(record) - now, 0)
+  end
+  call('SET', KEYS[1], cmsgpack.pack(state), 'PX', format('%.0f', max(ceil(EXPIRY), 1)))
+  return { format('%.17g', now), format('%.17g', hold), format('%.17g', state.pausedUntil), units, explained }
+end
+
+local done, answer = pcall(decide)
+if done then return answer end
+if type(answer) == 'table' and answer.days then return { format('%.17g', now), 'days' } end
+return type(answer) == 'table' and answer.err and { err = answer.err } or { err = tostring(answer) }
+`

@@ -1,0 +1,132 @@
+import { createHash } from 'node:crypto'
+import type { Clock } from '../../clock.js'
+import { UnavailableError } from '../../errors.js'
+import { ZoneDays } from '../../limits/calendar-periods.js'
+import { idOf, periodsOf, type WindowDefinition } from '../../limits/definition.js'
+import type { Reserve, Reserved } from '../../limits/reserve.js'
+import type { Reservation } from '../engine.js'
+import { RedisReplyError, type RedisLink, type Reply } from './clients/redis-link.js'
+import { limitScript } from './limit-script.js'
+
+const SCRIPT = limitScript()
+const SHA = createHash('sha1').update(SCRIPT).digest('hex')
+/** So many days from yesterday on are told to the server, which knows no time zones. */
+const DAYS = 4
+/** Numbers beyond are as good as infinite. */
+const ENDLESS = 1e15
+
+/** Reserves permits by a script in Redis: one call each, at the server's clock. */
+export class RedisLimits {
+  readonly #link: RedisLink
+  readonly #clock: Clock
+  #calls = 0
+
+  constructor(link: RedisLink, clock: Clock) {
+    this.#link = link
+    this.#clock = clock
+  }
+
+  /** @param key where the limiter is kept. Rejects as the link does. */
+  async reserve(key: string, session: string, request: Reserve): Promise<Reservation> {
+    const rest = ['1', key, ...limitArguments(session, ++this.#calls, request, Date.now())]
+    let earliest = this.#clock.now()
+    let answer: Reply
+    try {
+      answer = await this.#link.command(key, ['EVALSHA', SHA, ...rest])
+    } catch (error) {
+      if (!(error instanceof RedisReplyError) || error.code !== 'NOSCRIPT') throw error
+      earliest = this.#clock.now()
+      answer = await this.#link.command(key, ['EVAL', SCRIPT, ...rest])
+    }
+    const latest = this.#clock.now()
+    const reserved = reservedOf(answer, request)
+    if (!reserved) {
+      throw new UnavailableError(`the clocks of this process and of ${this.#link.name} are a day apart`, {
+        engine: this.#link.name,
+      })
+    }
+    return { reserved, earliest, latest }
+  }
+}
+
+/** What the script is told. @param wall milliseconds since 1970, about. */
+export function limitArguments(session: string, call: number, request: Reserve, wall: number): string[] {
+  const { windows, units, returns, horizon, pause, explain } = request
+  const args = [
+    session,
+    String(call),
+    text(horizon),
+    text(pause),
+    text(explain?.n ?? 0),
+    text(explain?.ahead ?? 0),
+  ]
+  args.push(String(windows.length))
+  for (const window of windows) {
+    const { kind, limit, per, hold, guard, timeZone } = window
+    const days = daysOf(window, wall)
+    args.push(idOf(window), kind, text(limit), text(per), text(hold), text(guard), timeZone)
+    args.push(String(days.length), ...days.map(text))
+  }
+  args.push(String(returns.length))
+  for (const { n, at } of returns) args.push(text(n), text(at))
+  args.push(String(units.length))
+  for (const { n, more, within } of units) args.push(text(n), text(more), text(within))
+  return args
+}
+
+/** What the script has answered; undefined when it did not know the day. */
+export function reservedOf(answer: Reply, { windows, explain }: Reserve): Reserved | undefined {
+  const [now, hold, pausedUntil, flat, explained] = answer as readonly [
+    string,
+    string,
+    string,
+    readonly (string | number)[],
+    readonly (string | number)[],
+  ]
+  if (hold === 'days') return undefined
+  const units = []
+  for (let index = 0; index < flat.length; index += 2) {
+    units.push({ n: Number(flat[index]), at: number(flat[index + 1]!) })
+  }
+  const binding = Number(explained[1]) - 1
+  return {
+    now: number(now),
+    hold: number(hold),
+    pausedUntil: number(pausedUntil),
+    units,
+    explained: explain && {
+      ready: number(explained[0]!),
+      binding: binding < 0 ? undefined : binding,
+      reports: windows.map(({ limit, per, kind }, index) => ({
+        limit,
+        per,
+        window: kind,
+        remaining: Number(explained[2 + 2 * index]),
+        resetIn: number(explained[3 + 2 * index]!),
+      })),
+    },
+  }
+}
+
+const known = new Map<string, readonly number[]>()
+
+/** When the days of a time zone begin, from yesterday on; none where periods are of equal length. */
+function daysOf({ timeZone, per }: WindowDefinition, wall: number): readonly number[] {
+  const periods = periodsOf(timeZone, per)
+  if (!(periods instanceof ZoneDays)) return []
+  const ready = known.get(timeZone)
+  if (ready && wall >= ready[1]! && wall < ready[2]!) return ready
+  const today = periods.at(wall)
+  const days = [periods.at(today.start - 1).start, today.start, today.end]
+  while (days.length < DAYS) days.push(periods.at(days.at(-1)!).end)
+  known.set(timeZone, days)
+  return days
+}
+
+function text(value: number): string {
+  return String(Math.min(value, ENDLESS))
+}
+
+function number(reply: string | number): number {
+  return reply === 'inf' ? Infinity : reply === '-inf' ? -Infinity : Number(reply)
+}

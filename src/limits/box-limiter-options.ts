@@ -1,0 +1,132 @@
+import { milliseconds, type Duration } from '../duration.js'
+import { InvalidArgumentError, shown } from '../errors.js'
+import { checkOptions } from '../locks/lock-options.js'
+import { idOf, type WindowDefinition } from './definition.js'
+import { JITTER_BOUNDS, rulesOf, whole, type LimiterOptions, type LimitOptions } from './limit-options.js'
+import { FARTHEST } from './reserve.js'
+import type { Rules } from './tally.js'
+
+/** One limit, or several that hold together, for all processes that reach the same engine. */
+export type BoxLimiterOptions = {
+  /** By how much the time from the grant of a permit to the arrival of its call can vary; default 0. */
+  jitter?: Duration | undefined
+  /** How many callers of this process may wait; default: any number. Further ones get a BusyError. */
+  queue?: number | undefined
+  /**
+   * So many permits are fetched together where the engine has them, for callers of this process that come within the
+   * hold; default 1. It makes high rates cheap. What is not used goes back. Not for `'smooth'`.
+   */
+  batch?: number | undefined
+  /**
+   * What happens while the engine can't be asked: `'error'`, the default, rejects with what went wrong; `'closed'` lets
+   * nobody through, and those who wait wait on; `'open'` lets everybody through; `'share'` goes by a limiter of this
+   * process alone, with its part of each limit.
+   */
+  onUnavailable?: 'error' | 'open' | 'closed' | 'share' | undefined
+  /** Into how many parts `'share'` divides each limit: how many processes there are. */
+  shares?: number | undefined
+} & (LimitOptions | { limits: readonly LimitOptions[] })
+
+/** The options, checked. */
+export interface BoxTerms {
+  readonly windows: readonly WindowDefinition[]
+  /** The most permits that can be given together. */
+  readonly most: number
+  /** How far ahead permits are reserved: milliseconds. */
+  readonly horizon: number
+  readonly queue: number
+  readonly batch: number
+  readonly onUnavailable: NonNullable<BoxLimiterOptions['onUnavailable']>
+  /** The rules of one share, where there are shares. */
+  readonly share: Rules | undefined
+  /** The same for equal options only. */
+  readonly signature: string
+}
+
+/** The part of the shortest window for which a reserved permit can be used. */
+const HOLD = 0.02
+/** But not less, because answers take their time, and not more, because nobody needs it: milliseconds. */
+const LEAST_HOLD = 5
+const MOST_HOLD = 1000
+/** Permits are reserved so many windows ahead, within these bounds: milliseconds. */
+const AHEAD = 2.5
+const LEAST_AHEAD = 250
+
+const BOX_NAMES = ['batch', 'onUnavailable', 'shares']
+const POLICIES = ['error', 'open', 'closed', 'share'] as const
+const MOST_SHARES = 1e6
+
+/** @throws InvalidArgumentError that names the option, what it got and what it takes. */
+export function boxTerms(options: BoxLimiterOptions): BoxTerms {
+  checkOptions(options, [
+    'limits',
+    'limit',
+    'per',
+    'window',
+    'timeZone',
+    'jitter',
+    'queue',
+    'concurrency',
+    ...BOX_NAMES,
+  ])
+  if ('concurrency' in options) {
+    throw new InvalidArgumentError(
+      'there is no option "concurrency" for limiters of a box; use a semaphore of the box beside it',
+    )
+  }
+  const { batch: wantedBatch, onUnavailable = 'error', shares, ...local } = options
+  const { windows: rules, queue } = rulesOf(local)
+  const limits = 'limits' in options ? options.limits : [options]
+  const jitter = options.jitter === undefined ? 0 : milliseconds('jitter', options.jitter, JITTER_BOUNDS)
+  const shortest = Math.min(...rules.map(({ per }) => per))
+  const hold = Math.max(Math.min(shortest * HOLD, MOST_HOLD), LEAST_HOLD)
+  const all = rules.map(({ limit, per, kind }, index) => ({
+    kind,
+    limit,
+    per,
+    hold,
+    guard: jitter + hold,
+    timeZone: limits[index]!.timeZone ?? '',
+  }))
+  // One that is said twice counts once.
+  const windows = [...new Map(all.map(window => [idOf(window), window])).values()]
+  for (const { kind, per, guard } of windows) {
+    if (kind === 'calendar' && guard >= per) {
+      throw new InvalidArgumentError(
+        `per takes more than ${guard} ms for window 'calendar' of a box, which is jitter and hold, not ${per} ms`,
+      )
+    }
+  }
+  const most = Math.min(...rules.map(({ limit }) => limit))
+  const batch = wantedBatch === undefined ? 1 : whole('batch', wantedBatch, 1, most)
+  if (batch > 1 && rules.some(({ kind }) => kind === 'smooth')) {
+    throw new InvalidArgumentError(`batch takes 1 for window 'smooth', not ${batch}`)
+  }
+  const share = shareOf(local, onUnavailable, shares)
+  const signature = JSON.stringify([windows.map(idOf), queue, batch, onUnavailable, shares ?? 0])
+  const horizon = Math.min(Math.max(shortest * AHEAD, LEAST_AHEAD), FARTHEST)
+  return { windows, most, horizon, queue, batch, onUnavailable, share, signature }
+}
+
+function shareOf(local: LimiterOptions, policy: unknown, shares: unknown): Rules | undefined {
+  if (!POLICIES.includes(policy as BoxTerms['onUnavailable'])) {
+    const known = POLICIES.map(name => `'${name}'`).join(', ')
+    throw new InvalidArgumentError(`onUnavailable takes ${known}, not ${shown(policy)}`)
+  }
+  if (policy !== 'share') {
+    if (shares !== undefined) throw new InvalidArgumentError(`shares is for onUnavailable 'share'`)
+    return undefined
+  }
+  const parts = whole('shares', shares, 1, MOST_SHARES)
+  const rules = rulesOf(local)
+  const windows = rules.windows.map(window => {
+    const part = Math.floor(window.limit / parts)
+    if (part === 0) {
+      throw new InvalidArgumentError(
+        `shares takes ${window.limit} at the most for a limit of that, not ${parts}`,
+      )
+    }
+    return window.withLimit(part)
+  })
+  return { ...rules, windows }
+}

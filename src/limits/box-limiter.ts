@@ -1,0 +1,262 @@
+import type { Timer } from '../clock.js'
+import { milliseconds } from '../duration.js'
+import { ClosedError, InvalidArgumentError, shown } from '../errors.js'
+import { checkKey } from '../locks/claim.js'
+import { checkOptions } from '../locks/lock-options.js'
+import { boxTerms, type BoxLimiterOptions, type BoxTerms } from './box-limiter-options.js'
+import type { AcquireOptions } from './limit-options.js'
+import type { Explanation } from './limiter.js'
+import type { LimiterCloseOptions } from './local-limiter.js'
+import type { Permit } from './permit.js'
+import { RemoteGate, type GateSource } from './remote-gate.js'
+
+/** What a limiter of a box can do, as a whole or for one key: the same as any limiter, with promises. */
+export interface KeyedBoxLimiter {
+  /**
+   * A permit for `n` calls if it can be had now without overtaking anybody, else undefined; waits for nothing but the
+   * engine's answer.
+   * @param n a whole number, no greater than the least limit; default 1.
+   * Rejects with UnavailableError or IndeterminateError when the engine can't be asked (see `onUnavailable`),
+   * InvalidArgumentError, ClosedError.
+   */
+  tryAcquire(n?: number): Promise<Permit | undefined>
+  /**
+   * A permit for `n` calls as soon as it is this caller's turn: in this process by priority, then first come, first
+   * served; among processes in the order in which they asked. Rejects with TimedOutError when `wait` is over, or as soon
+   * as the engine says that it can't be met (BusyError for a wait of 0), BusyError when too many wait, AbortedError, and
+   * as `tryAcquire` does.
+   */
+  acquire(n?: number, options?: AcquireOptions): Promise<Permit>
+  /** Acquires, calls `task`, releases, and gives what the task gave. Rejects as `acquire` does, and with what the task throws. */
+  run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T>
+  /**
+   * What a caller who asked for `n` permits now would meet; `place` counts the callers of this process. Rejects as
+   * `tryAcquire` does.
+   */
+  explain(n?: number): Promise<Explanation>
+  /**
+   * Gives no permit before this time, such as one that a service has named, in any process: at once to those who ask from
+   * now on, within half a second to those who wait. Of several times the latest counts.
+   * @param time a Date, or milliseconds since 1970, by the clock of this process. Rejects as `tryAcquire` does.
+   */
+  pauseUntil(time: Date | number): Promise<void>
+  /** Why the engine could not be asked the last time; undefined when it could: what tells an outage from a limit. */
+  readonly outage: Error | undefined
+}
+
+/** A limiter that all processes share which open a box on the same engine, and one for each key. */
+export interface BoxLimiter extends KeyedBoxLimiter, AsyncDisposable {
+  /**
+   * The limiter of one key, which has the same limits and counts apart from all others. It costs something only while it
+   * is in use and for a window or so afterwards.
+   * @throws InvalidArgumentError
+   */
+  key(key: string): KeyedBoxLimiter
+  /**
+   * Gives no more permits in this box. Those who wait here are rejected with a ClosedError, unless they are to have their
+   * turn before; other processes go on. Resolves when nobody waits here.
+   * @throws InvalidArgumentError
+   */
+  close(options?: LimiterCloseOptions): Promise<void>
+}
+
+/** What nobody has used for so many milliseconds is forgotten. */
+const FORGET = 10_000
+const DRAIN_BOUNDS = { least: 0, most: Infinity }
+/** No key is empty. */
+const WHOLE = ''
+
+/** The gates of one limiter of a box. */
+class Family {
+  readonly gates = new Map<string, RemoteGate>()
+  usedAt = 0
+
+  constructor(readonly terms: BoxTerms) {}
+}
+
+/** The limiters of a box by name. */
+export class BoxLimiters {
+  readonly #source: GateSource
+  readonly #families = new Map<string, Family>()
+  #sweeper: Timer | undefined
+  #closed: ClosedError | undefined
+
+  constructor(source: GateSource) {
+    this.#source = source
+  }
+
+  /** @throws InvalidArgumentError for unfit options, or others than those of the same name that is in use. */
+  limiter(name: string, options: BoxLimiterOptions): BoxLimiter {
+    checkKey('name', name)
+    const terms = boxTerms(options)
+    this.#family(name, terms)
+    return new LimiterOfBox({ limiters: this, name, terms, closed: undefined })
+  }
+
+  /** @throws InvalidArgumentError */
+  gate(name: string, terms: BoxTerms, key: string): RemoteGate {
+    const { gates } = this.#family(name, terms)
+    let gate = gates.get(key)
+    if (!gate) {
+      // The length keeps names apart whatever characters they have.
+      gate = new RemoteGate(
+        this.#source,
+        terms,
+        `${name.length}:${name}${key === WHOLE ? '' : `:${key}`}`,
+        key || name,
+      )
+      gates.set(key, gate)
+      if (this.#closed) gate.shut(this.#closed)
+    }
+    return gate
+  }
+
+  /** Ends the gates of one limiter. @param patience how long those who wait may go on: milliseconds. */
+  async end(name: string, patience: number): Promise<void> {
+    const family = this.#families.get(name)
+    if (!family) return
+    this.#families.delete(name)
+    const gates = [...family.gates.values()]
+    const closed = new ClosedError('the limiter was closed', { key: name, engine: this.#source.engine })
+    for (const gate of gates) gate.shut(closed)
+    const refuseAll = (): void => gates.forEach(gate => gate.refuseAll())
+    if (patience === 0) refuseAll()
+    const timer = Number.isFinite(patience) ? this.#source.clock.after(patience, refuseAll, true) : undefined
+    await Promise.all(gates.map(gate => gate.end()))
+    timer?.cancel()
+  }
+
+  /** Ends all: the box is closed. */
+  async close(): Promise<void> {
+    this.#closed = new ClosedError('the box was closed', { engine: this.#source.engine })
+    this.#sweeper?.cancel()
+    const gates = [...this.#families.values()].flatMap(family => [...family.gates.values()])
+    for (const gate of gates) gate.shut(this.#closed)
+    for (const gate of gates) gate.refuseAll()
+    await Promise.all(gates.map(gate => gate.end()))
+  }
+
+  #family(name: string, terms: BoxTerms): Family {
+    let family = this.#families.get(name)
+    if (family && family.terms.signature !== terms.signature) {
+      throw new InvalidArgumentError(
+        `limiter ${shown(name)} is in use in this box with other options; close it first, or use another name`,
+      )
+    }
+    if (!family) {
+      family = new Family(terms)
+      this.#families.set(name, family)
+      this.#sweepLater()
+    }
+    family.usedAt = this.#source.clock.now()
+    return family
+  }
+
+  #sweepLater(): void {
+    if (this.#sweeper || this.#closed) return
+    const sweep = (): void => {
+      this.#sweeper = undefined
+      this.#sweep(this.#source.clock.now() - FORGET)
+      if (this.#families.size > 0) this.#sweepLater()
+    }
+    this.#sweeper = this.#source.clock.after(FORGET, sweep, false)
+  }
+
+  #sweep(since: number): void {
+    for (const [name, { gates, usedAt }] of this.#families) {
+      for (const [key, gate] of gates) if (gate.isIdle(since)) gates.delete(key)
+      if (gates.size === 0 && usedAt < since) this.#families.delete(name)
+    }
+  }
+}
+
+/** What a limiter and those of its keys have in common. */
+interface Shared {
+  readonly limiters: BoxLimiters
+  readonly name: string
+  readonly terms: BoxTerms
+  closed: ClosedError | undefined
+}
+
+/** It holds nothing but name and options, so it can be kept for ever while what it counts is forgotten. */
+class OfKey implements KeyedBoxLimiter {
+  readonly #shared: Shared
+  readonly #key: string
+
+  constructor(shared: Shared, key: string) {
+    this.#shared = shared
+    this.#key = key
+  }
+
+  tryAcquire(n?: number): Promise<Permit | undefined> {
+    return this.#with(gate => gate.tryAcquire(n))
+  }
+
+  acquire(n?: number, options?: AcquireOptions): Promise<Permit> {
+    return this.#with(gate => gate.acquire(n, options))
+  }
+
+  async run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T> {
+    if (typeof task !== 'function') throw new InvalidArgumentError(`run takes a function, not ${shown(task)}`)
+    const permit = await this.acquire(n, options)
+    try {
+      return await task(permit)
+    } finally {
+      permit.release()
+    }
+  }
+
+  explain(n?: number): Promise<Explanation> {
+    return this.#with(gate => gate.explain(n))
+  }
+
+  pauseUntil(time: Date | number): Promise<void> {
+    return this.#with(gate => gate.pauseUntil(time))
+  }
+
+  get outage(): Error | undefined {
+    return this.#gate.outage
+  }
+
+  get #gate(): RemoteGate {
+    const { limiters, name, terms } = this.#shared
+    return limiters.gate(name, terms, this.#key)
+  }
+
+  #with<T>(task: (gate: RemoteGate) => Promise<T>): Promise<T> {
+    if (this.#shared.closed) return Promise.reject(this.#shared.closed)
+    try {
+      return task(this.#gate)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+}
+
+class LimiterOfBox extends OfKey implements BoxLimiter {
+  readonly #shared: Shared
+
+  constructor(shared: Shared) {
+    super(shared, WHOLE)
+    this.#shared = shared
+  }
+
+  key(key: string): KeyedBoxLimiter {
+    checkKey('key', key)
+    return new OfKey(this.#shared, key)
+  }
+
+  async close(options: LimiterCloseOptions = {}): Promise<void> {
+    checkOptions(options, ['drain'])
+    const { drain = false } = options
+    const patience =
+      typeof drain === 'boolean' ? (drain ? Infinity : 0) : milliseconds('drain', drain, DRAIN_BOUNDS)
+    const { limiters, name } = this.#shared
+    this.#shared.closed ??= new ClosedError('the limiter was closed', { key: name })
+    await limiters.end(name, patience)
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+}

@@ -1,0 +1,70 @@
+import { DAY, EqualPeriods, ZoneDays } from './calendar-periods.js'
+import { CalendarWindow } from './calendar-window.js'
+import { SlidingWindow, type Grains } from './sliding-window.js'
+import { SmoothWindow } from './smooth-window.js'
+import type { Window } from './window.js'
+
+/** One limit as data, for those who keep its state for many processes. */
+export interface WindowDefinition {
+  readonly kind: Window['kind']
+  readonly limit: number
+  /** Milliseconds, as of all that follows. */
+  readonly per: number
+  /** For how long after its instant a reserved permit may be used. */
+  readonly hold: number
+  /** By how much the window is longer for jitter and for the hold. */
+  readonly guard: number
+  /** Whose days are meant; empty for periods of equal length. */
+  readonly timeZone: string
+}
+
+/** So that what an engine has to keep for a limit is a few kilobytes at the most. */
+export const COARSE_GRAINS: Grains = { mostExact: 256, parts: 256 }
+
+/** So many rules are kept ready; a process seldom uses more than a few. */
+const MOST_READY = 256
+const ready = new Map<string, Window>()
+
+/** A text that is the same for equal definitions only, and from which the definition can be read. */
+export function idOf({ kind, limit, per, hold, guard, timeZone }: WindowDefinition): string {
+  return JSON.stringify([kind, limit, per, hold, guard, timeZone])
+}
+
+/** The rule of a definition. @param id made by `idOf`. */
+export function windowOf(id: string): Window {
+  const known = ready.get(id)
+  if (known) return known
+  if (ready.size >= MOST_READY) ready.clear()
+  const window = made(definitionOf(id))
+  ready.set(id, window)
+  return window
+}
+
+/** The definition of which the id was made. */
+export function definitionOf(id: string): WindowDefinition {
+  const [kind, limit, per, hold, guard, timeZone] = JSON.parse(id) as [
+    Window['kind'],
+    number,
+    number,
+    number,
+    number,
+    string,
+  ]
+  return { kind, limit, per, hold, guard, timeZone }
+}
+
+function made({ kind, limit, per, guard, timeZone }: WindowDefinition): Window {
+  switch (kind) {
+    case 'sliding':
+      return new SlidingWindow(limit, per, guard, COARSE_GRAINS)
+    case 'smooth':
+      return new SmoothWindow(limit, per, guard, COARSE_GRAINS)
+    case 'calendar':
+      return new CalendarWindow(limit, per, guard, periodsOf(timeZone, per))
+  }
+}
+
+/** How the wall clock is divided for a calendar. */
+export function periodsOf(timeZone: string, per: number): EqualPeriods | ZoneDays {
+  return timeZone === '' || per !== DAY ? new EqualPeriods(per) : new ZoneDays(timeZone)
+}

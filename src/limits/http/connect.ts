@@ -1,0 +1,71 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import {
+  judge,
+  PROBLEM_TYPE,
+  REFUSED,
+  type KeyedRequestLimiter,
+  type RequestLimiter,
+  type RequestOptions,
+  type Verdict,
+} from './request-limit.js'
+
+/** Middleware as Express, Connect and many others take it. */
+export type Middleware<Request extends IncomingMessage = IncomingMessage> = (
+  request: Request,
+  response: ServerResponse,
+  next: (error?: unknown) => void,
+) => void
+
+/**
+ * Middleware that limits incoming requests. Every answer tells the limit in `RateLimit-Policy` and `RateLimit`; a request
+ * above it is answered 429 with `Retry-After` and goes no further. What the limiter or `key` throws goes to `next`. A
+ * permit is released when the answer has been sent or the connection has closed.
+ * @throws InvalidArgumentError
+ */
+export function limitRequests<Request extends IncomingMessage = IncomingMessage>(
+  limiter: KeyedRequestLimiter,
+  options?: RequestOptions<Request>,
+): Middleware<Request>
+export function limitRequests<Request extends IncomingMessage = IncomingMessage>(
+  limiter: RequestLimiter,
+  options?: Omit<RequestOptions<Request>, 'key'>,
+): Middleware<Request>
+export function limitRequests<Request extends IncomingMessage>(
+  limiter: RequestLimiter,
+  options?: RequestOptions<Request>,
+): Middleware<Request> {
+  const judged = judge(limiter, options)
+  return (request, response, next) => {
+    judged(request)
+      .then(verdict => !verdict || admitted(verdict, response))
+      .then(
+        goesOn => {
+          if (goesOn) next()
+        },
+        (error: unknown) => next(error),
+      )
+  }
+}
+
+/** Whether the request may go on; else it is answered. */
+function admitted({ fields, permit, problem }: Verdict, response: ServerResponse): boolean {
+  // Another limit may have told its own already.
+  for (const [name, value] of fields) {
+    if (name === 'Retry-After') response.setHeader(name, value)
+    else response.appendHeader(name, value)
+  }
+  if (permit) {
+    releaseAfter(response, permit)
+    return true
+  }
+  response.statusCode = REFUSED
+  response.setHeader('Content-Type', PROBLEM_TYPE)
+  response.end(problem)
+  return false
+}
+
+/** Releases a permit when the answer has been sent, or can't be sent any more. */
+export function releaseAfter(response: ServerResponse, permit: NonNullable<Verdict['permit']>): void {
+  if (response.closed) void permit.release()
+  else response.once('close', () => void permit.release())
+}

@@ -1,0 +1,60 @@
+import type { ServerResponse } from 'node:http'
+import { releaseAfter } from './connect.js'
+import {
+  judge,
+  PROBLEM_TYPE,
+  REFUSED,
+  type KeyedRequestLimiter,
+  type RequestLimiter,
+  type RequestOptions,
+} from './request-limit.js'
+
+/** What is needed of Fastify's reply. */
+interface Reply {
+  readonly raw: ServerResponse
+  code(status: number): unknown
+  header(name: string, value: string): unknown
+  getHeader(name: string): unknown
+  send(payload: string): unknown
+}
+
+/** A hook for Fastify's `onRequest` or a later one before the handler. */
+export type FastifyHook<Request> = (request: Request, reply: Reply) => Promise<unknown>
+
+/**
+ * A hook that limits the requests of a Fastify server, of a plugin or of one route:
+ * `server.addHook('onRequest', limitFastify(limiter))`. The same as `limitRequests` in all else; what the limiter or `key`
+ * throws goes to the server's error handler.
+ * @throws InvalidArgumentError
+ */
+export function limitFastify<Request>(
+  limiter: KeyedRequestLimiter,
+  options?: RequestOptions<Request>,
+): FastifyHook<Request>
+export function limitFastify<Request>(
+  limiter: RequestLimiter,
+  options?: Omit<RequestOptions<Request>, 'key'>,
+): FastifyHook<Request>
+export function limitFastify<Request>(
+  limiter: RequestLimiter,
+  options?: RequestOptions<Request>,
+): FastifyHook<Request> {
+  const judged = judge(limiter, options)
+  return async (request, reply) => {
+    const verdict = await judged(request)
+    if (!verdict) return undefined
+    for (const [name, value] of verdict.fields) {
+      const told = reply.getHeader(name)
+      // Another limit may have told its own already.
+      reply.header(name, typeof told === 'string' && name !== 'Retry-After' ? `${told}, ${value}` : value)
+    }
+    if (verdict.permit) {
+      releaseAfter(reply.raw, verdict.permit)
+      return undefined
+    }
+    reply.code(REFUSED)
+    reply.header('Content-Type', PROBLEM_TYPE)
+    reply.send(verdict.problem)
+    return reply
+  }
+}

@@ -1,0 +1,108 @@
+import { parseDictionary, parseList } from 'structured-headers'
+
+/** What can be asked for the value of a header: `Headers` and `Response.headers` are such. */
+export interface HeaderFields {
+  get(name: string): string | null
+}
+
+/** However long a service asks for: milliseconds. */
+const LONGEST_PAUSE = 86_400_000
+/** A reset above this is a time of the wall clock, in seconds since 1970; below, seconds from now. */
+const LEAST_TIME = 1e9
+/** And above this it is one in milliseconds. */
+const LEAST_MILLISECONDS = 1e12
+
+const TOO_MANY_REQUESTS = 429
+const UNAVAILABLE = 503
+
+/** A quota as a service tells it. */
+interface Quota {
+  readonly remaining: number
+  /** Milliseconds. */
+  readonly resetIn: number
+}
+
+/**
+ * For how long an answer asks its caller to send nothing: milliseconds, 0 when it doesn't.
+ * @param now milliseconds since 1970.
+ */
+export function pauseAskedFor(status: number, headers: HeaderFields, now: number): number {
+  const refused = status === TOO_MANY_REQUESTS || status === UNAVAILABLE
+  const retry = refused ? retryAfter(headers, now) : undefined
+  // A refusal that says when to come again has said all; else every quota that is used up has to come back.
+  const pause = retry ?? Math.max(0, ...quotas(headers, now).filter(isUsedUp).map(resetIn))
+  return Math.min(pause, LONGEST_PAUSE)
+}
+
+/** Milliseconds; undefined when the header is absent or says nothing. */
+function retryAfter(headers: HeaderFields, now: number): number | undefined {
+  const text = headers.get('retry-after')?.trim() ?? ''
+  if (/^\d+$/.test(text)) return Number(text) * 1000
+  const time = /^[A-Z][a-z]{2,8},? /.test(text) ? Date.parse(text) : NaN
+  if (Number.isNaN(time)) return undefined
+  // By the service's own clock, where it shows it: ours may go wrong.
+  const sent = Date.parse(headers.get('date') ?? '')
+  return Math.max(time - (Number.isNaN(sent) ? now : sent), 0)
+}
+
+function quotas(headers: HeaderFields, now: number): readonly Quota[] {
+  const listed = headers.get('ratelimit')
+  if (listed !== null) return structured(listed)
+  for (const prefix of ['ratelimit', 'x-ratelimit', 'x-rate-limit']) {
+    const quota = separate(headers, prefix, now)
+    if (quota) return [quota]
+  }
+  return []
+}
+
+/** `"name";r=0;t=5`, or `limit=10, remaining=0, reset=5` as older drafts of the same header had it. */
+function structured(text: string): readonly Quota[] {
+  try {
+    return parseList(text).flatMap(([, parameters]) => quota(parameters.get('r'), parameters.get('t')))
+  } catch {
+    return oldStructured(text)
+  }
+}
+
+function oldStructured(text: string): readonly Quota[] {
+  try {
+    const members = parseDictionary(text)
+    return quota(members.get('remaining')?.[0], members.get('reset')?.[0])
+  } catch {
+    // A service that writes nonsense has said nothing.
+    return []
+  }
+}
+
+/** @param reset seconds from now. */
+function quota(remaining: unknown, reset: unknown): readonly Quota[] {
+  if (typeof remaining !== 'number' || typeof reset !== 'number' || reset < 0) return []
+  return [{ remaining, resetIn: reset * 1000 }]
+}
+
+function separate(headers: HeaderFields, prefix: string, now: number): Quota | undefined {
+  const remaining = firstNumber(headers.get(`${prefix}-remaining`))
+  const reset = firstNumber(headers.get(`${prefix}-reset`))
+  if (remaining === undefined || reset === undefined) return undefined
+  return { remaining, resetIn: untilReset(reset, now) }
+}
+
+/** Services differ: seconds from now, a time in seconds, or one in milliseconds. */
+function untilReset(reset: number, now: number): number {
+  if (reset < LEAST_TIME) return reset * 1000
+  return Math.max((reset < LEAST_MILLISECONDS ? reset * 1000 : reset) - now, 0)
+}
+
+/** Some services add the window to it, after a comma or semicolon. */
+function firstNumber(text: string | null): number | undefined {
+  const match = /^\s*(\d+(?:\.\d+)?)\s*(?:[,;].*)?$/.exec(text ?? '')
+  return match ? Number(match[1]) : undefined
+}
+
+function isUsedUp({ remaining }: Quota): boolean {
+  return remaining <= 0
+}
+
+function resetIn(used: Quota): number {
+  return used.resetIn
+}

@@ -1,0 +1,36 @@
+import { serializeList } from 'structured-headers'
+import type { LimitReport } from '../tally.js'
+
+/** The header fields that tell a caller its quota: `RateLimit-Policy` and `RateLimit` of the IETF's draft. */
+export interface RateLimitFields {
+  readonly policy: string
+  readonly state: string
+}
+
+/** @param name of the policy; where there are several limits, each adds its window. */
+export function rateLimitFields(name: string, limits: readonly LimitReport[]): RateLimitFields {
+  return {
+    policy: list(name, limits, ({ limit, per }) => ({ q: limit, w: seconds(per) })),
+    state: list(name, limits, ({ remaining, resetIn }) => ({ r: remaining, t: seconds(resetIn) })),
+  }
+}
+
+/** Whole seconds, never too few. @param milliseconds a time to wait. */
+export function seconds(milliseconds: number): number {
+  return Math.ceil(milliseconds / 1000)
+}
+
+/** The name under which one of several limits is told. */
+export function policyName(name: string, limits: readonly LimitReport[], limit: LimitReport): string {
+  return limits.length === 1 ? name : `${name}-${limit.per}ms`
+}
+
+function list(
+  name: string,
+  limits: readonly LimitReport[],
+  parameters: (limit: LimitReport) => Record<string, number>,
+): string {
+  return serializeList(
+    limits.map(limit => [policyName(name, limits, limit), new Map(Object.entries(parameters(limit)))]),
+  )
+}

@@ -1,0 +1,101 @@
+import { InvalidArgumentError, shown } from '../../errors.js'
+import { checkOptions } from '../../locks/lock-options.js'
+import type { Explanation } from '../limiter.js'
+import { policyName, rateLimitFields, seconds } from './rate-limit-fields.js'
+
+/** What a limit of incoming requests needs of a limiter; all limiters of Signalbox and their keys have it. */
+export interface RequestLimiter {
+  tryAcquire(n?: number): RequestPermit | undefined | Promise<RequestPermit | undefined>
+  explain(n?: number): Explanation | Promise<Explanation>
+}
+
+/** The same with a limiter for each key. */
+export interface KeyedRequestLimiter extends RequestLimiter {
+  key(key: string): RequestLimiter
+}
+
+interface RequestPermit {
+  release(): unknown
+}
+
+/** How incoming requests are limited. */
+export interface RequestOptions<Request> {
+  /**
+   * Who sent a request, such as a user's name or an address: each has the whole limit for itself. A request for which it
+   * gives undefined is not limited. Default: all requests share one limit.
+   */
+  key?: ((request: Request) => string | undefined) | undefined
+  /** The name of the limit in the answers' headers; default `'default'`. */
+  name?: string | undefined
+}
+
+/** What has become of a request. */
+export interface Verdict {
+  /** Header fields to add to the answer. */
+  readonly fields: readonly (readonly [name: string, value: string])[]
+  /** To be released when the answer has been sent; undefined when the request is refused. */
+  readonly permit: RequestPermit | undefined
+  /** The body of the refusal, `application/problem+json`. */
+  readonly problem: string
+}
+
+/** Decides about each request; undefined when it is not limited. */
+export type Judge<Request> = (request: Request) => Promise<Verdict | undefined>
+
+export const REFUSED = 429
+export const PROBLEM_TYPE = 'application/problem+json'
+
+/** The problem type of the IETF's draft. */
+const QUOTA_EXCEEDED = 'https://iana.org/assignments/http-problem-types#quota-exceeded'
+/** Of a refusal nobody can say less. */
+const LEAST_RETRY = 1
+
+/** @throws InvalidArgumentError that names the option, what it got and what it takes. */
+export function judge<Request>(
+  limiter: RequestLimiter | KeyedRequestLimiter,
+  options: RequestOptions<Request> = {},
+): Judge<Request> {
+  if (typeof limiter?.tryAcquire !== 'function') {
+    throw new InvalidArgumentError(`limiter takes a limiter, not ${shown(limiter)}`)
+  }
+  checkOptions(options, ['key', 'name'])
+  const { key, name = 'default' } = options
+  // The header takes printable ASCII only.
+  if (typeof name !== 'string' || !/^[\x20-\x7e]{1,100}$/.test(name)) {
+    throw new InvalidArgumentError(`name takes up to 100 printable ASCII characters, not ${shown(name)}`)
+  }
+  if (key === undefined) return () => verdict(limiter, name)
+  if (typeof key !== 'function') throw new InvalidArgumentError(`key takes a function, not ${shown(key)}`)
+  if (!('key' in limiter)) throw new InvalidArgumentError('key is for a limiter that has keys')
+  return async request => {
+    const own = key(request)
+    return own === undefined ? undefined : verdict(limiter.key(own), name)
+  }
+}
+
+async function verdict(limiter: RequestLimiter, name: string): Promise<Verdict> {
+  const permit = await limiter.tryAcquire()
+  const explanation = await limiter.explain()
+  const { limits, readyIn } = explanation
+  const { policy, state } = rateLimitFields(name, limits)
+  const told: readonly (readonly [string, string])[] = [
+    ['RateLimit-Policy', policy],
+    ['RateLimit', state],
+  ]
+  if (permit) return { fields: told, permit, problem: '' }
+  const retry = Math.max(seconds(readyIn), LEAST_RETRY)
+  return {
+    fields: [...told, ['Retry-After', String(retry)]],
+    permit: undefined,
+    problem: problem(name, explanation),
+  }
+}
+
+function problem(name: string, { binding, limits }: Explanation): string {
+  return JSON.stringify({
+    type: QUOTA_EXCEEDED,
+    title: 'Too many requests',
+    status: REFUSED,
+    ...(binding && { 'violated-policies': [policyName(name, limits, binding)] }),
+  })
+}

@@ -1,0 +1,584 @@
+import type { Clock, Timer } from '../clock.js'
+import type { Awaitable, Reservation } from '../engines/engine.js'
+import {
+  BusyError,
+  ClosedError,
+  InvalidArgumentError,
+  shown,
+  TimedOutError,
+  UnavailableError,
+} from '../errors.js'
+import { AbortWatch } from './abort-watch.js'
+import type { BoxTerms } from './box-limiter-options.js'
+import { Deadlines } from './deadlines.js'
+import { Gate } from './gate.js'
+import { termsOf, whole, type AcquireOptions } from './limit-options.js'
+import type { Explanation } from './limiter.js'
+import { Permit, type PermitGiver } from './permit.js'
+import { aborted } from './queue.js'
+import type { Reserve, ReturnedPermits, Unit } from './reserve.js'
+import { Stock } from './stock.js'
+import { Tally, type Taken } from './tally.js'
+import { Times, wallOf } from './times.js'
+import { Waiter, WaitingLine } from './waiting-line.js'
+
+/** What a gate needs of its box. */
+export interface GateSource {
+  readonly clock: Clock
+  /** For messages. */
+  readonly engine: string
+  /** Fails with what ended the box once it is closed. */
+  readonly ask: (request: Reserve) => Awaitable<Reservation>
+}
+
+/** One call asks for so many callers at the most. */
+const MOST_UNITS = 1000
+/** And for so many windows full of permits, because more can't be reserved ahead. */
+const MOST_WINDOWS = 4
+/** Those who wait hear of a pause within so many milliseconds. */
+const LOOK = 500
+/** Those for whom nothing could be reserved ask again within so many milliseconds. */
+const ASK_AGAIN = 2500
+/** A shorter delay could be lost in rounding: milliseconds. */
+const SHORTEST_DELAY = 0.001
+/** An engine that can't be asked is tried again after so many milliseconds. */
+const RETRY = 500
+/** If answers come too late to be of use for so many milliseconds, the engine counts as out of reach. */
+const MOST_LATE = 5000
+
+/** Takes back permits that nobody has counted. */
+const NOBODY: PermitGiver = { released: () => undefined, unused: () => undefined }
+
+const nothing: Pick<Reserve, 'units' | 'returns' | 'pause' | 'explain'> = {
+  units: [],
+  returns: [],
+  pause: 0,
+  explain: undefined,
+}
+
+/**
+ * The callers of this process that want permits of one limiter of an engine: one line, one timer, and one call under way,
+ * which asks for all of them. What the call reserves is used in the order of the line, each permit within the stretch of
+ * time that keeps the bound whenever this process was stopped; one that comes too late for it goes back, and its caller's
+ * is asked for anew.
+ */
+export class RemoteGate implements PermitGiver {
+  readonly #source: GateSource
+  readonly #terms: BoxTerms
+  readonly #id: string
+  readonly #context: { readonly key: string; readonly engine: string }
+  readonly #line = new WaitingLine()
+  readonly #deadlines = new Deadlines()
+  readonly #aborts: AbortWatch
+  /** Those who want a permit now or not at all. */
+  readonly #tries = new Set<Waiter>()
+  readonly #stock = new Stock()
+  #returns: ReturnedPermits[] = []
+  #scheduled = false
+  #calling = false
+  #handing = false
+  #timer: Timer | undefined
+  #timerAt = Infinity
+  #timerKeepsAlive = false
+  /** Nothing more is asked for until then, clock time: those in line come later than anything that can be reserved. */
+  #askAgainAt = -Infinity
+  /** The turn of the first of them: clock time. */
+  #nextTurn = -Infinity
+  #lookedAt = -Infinity
+  /** Since when no answer came in time to be of use; undefined after one that did. */
+  #lateSince: number | undefined
+  /** Why the engine could not be asked the last time; undefined when it could. */
+  outage: Error | undefined
+  #retryAt = -Infinity
+  /** What goes by the share of this process while the engine is out of reach. */
+  readonly #share: Gate | undefined
+  #closed: Error | undefined
+  #usedAt: number
+  readonly #ended: (() => void)[] = []
+
+  /** @param id of the limiter in the engine. @param key for messages. */
+  constructor(source: GateSource, terms: BoxTerms, id: string, key: string) {
+    this.#source = source
+    this.#terms = terms
+    this.#id = id
+    this.#context = { key, engine: source.engine }
+    this.#usedAt = source.clock.now()
+    this.#aborts = new AbortWatch((waiter, { reason }) =>
+      this.#refuse(waiter, aborted({ key, cause: reason })),
+    )
+    const { share } = terms
+    if (share) {
+      const times = new Times(share.windows, source.clock, wallOf(source.clock))
+      this.#share = new Gate(share, times, new Tally(share, times), key)
+    }
+  }
+
+  async tryAcquire(n?: number): Promise<Permit | undefined> {
+    try {
+      return await this.acquire(n, { wait: 0 })
+    } catch (error) {
+      if (error instanceof BusyError) return undefined
+      throw error
+    }
+  }
+
+  acquire(n = 1, options?: AcquireOptions): Promise<Permit> {
+    try {
+      if (n !== 1) this.#check(n)
+      const { wait, signal, priority } = termsOf(options)
+      if (this.#closed) throw this.#closed
+      if (signal?.aborted) throw aborted({ ...this.#context, cause: signal.reason })
+      const now = (this.#usedAt = this.#source.clock.now())
+      if (!this.#line.head) {
+        const permit = this.#atHand(n, now)
+        if (permit) return Promise.resolve(permit)
+      }
+      if (this.outage && this.#goesOnWithout) return this.#without(n, options, now)
+      const { callers } = this.#line
+      if (wait === 0 || callers >= this.#terms.queue) {
+        if (this.#askAgainAt > now && !this.outage) throw this.#busy(wait, callers)
+        return this.#join(n, priority, signal, Infinity, true)
+      }
+      const deadline = now + wait
+      if (
+        this.#askAgainAt > now &&
+        this.#line.before(priority).callers === callers &&
+        deadline < this.#nextTurn
+      ) {
+        throw this.#tooLate(wait, this.#nextTurn - now)
+      }
+      return this.#join(n, priority, signal, deadline, false)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  async explain(n = 1): Promise<Explanation> {
+    this.#check(n)
+    if (this.#closed) throw this.#closed
+    const place = this.#line.callers
+    const ahead = Math.max(this.#line.permits - this.#stock.permits, 0)
+    const { reserved } = await this.#ask({ ...nothing, explain: { n, ahead } })
+    const { now, pausedUntil } = reserved
+    const { ready, binding, reports } = reserved.explained!
+    const readyIn = ready - now
+    return {
+      waitsFor: pausedUntil > now ? 'pause' : readyIn > 0 ? 'limit' : 'nothing',
+      binding: binding === undefined ? undefined : reports[binding],
+      place,
+      readyIn,
+      running: 0,
+      limits: reports,
+    }
+  }
+
+  async pauseUntil(time: Date | number): Promise<void> {
+    const wall = time instanceof Date ? time.getTime() : time
+    if (typeof wall !== 'number' || !Number.isFinite(wall)) {
+      throw new InvalidArgumentError(`pauseUntil takes a Date or milliseconds since 1970, not ${shown(time)}`)
+    }
+    if (this.#closed) throw this.#closed
+    const { clock } = this.#source
+    this.#learn(await this.#ask({ ...nothing, pause: Math.max(wall - wallOf(clock)(), 0) }))
+  }
+
+  /** Whether it could be forgotten: nobody waits, and nothing is owed, since a while. */
+  isIdle(since: number): boolean {
+    const owes = this.#calling || this.#scheduled || this.#returns.length > 0
+    return !this.#line.head && !this.#stock.first && !owes && this.#usedAt < since
+  }
+
+  /** Lets nobody in any more. */
+  shut(error: Error): void {
+    this.#closed ??= error
+    this.#share?.shut()
+  }
+
+  /** Rejects all who wait. */
+  refuseAll(): void {
+    for (const waiter of this.#line) this.#refuse(waiter, this.#closed!)
+    this.#share?.refuseAll()
+  }
+
+  /** Resolves when nobody waits any more and what was reserved in vain was given back, or could not be. */
+  async end(): Promise<void> {
+    if (this.#line.head) await new Promise<void>(resolve => this.#ended.push(resolve))
+    await this.#share?.end()
+    this.#disarm()
+    const returns = [...this.#returns, ...this.#stock.dropWhere(() => true)]
+    this.#returns = []
+    if (returns.length === 0) return
+    try {
+      await this.#ask({ ...nothing, returns })
+    } catch {
+      // What can't be given back is counted as used.
+    }
+  }
+
+  released(): void {
+    // Nothing limits how many are in use.
+  }
+
+  unused({ n, at }: Taken): void {
+    this.#returns.push({ n, at })
+    this.#schedule()
+  }
+
+  get #goesOnWithout(): boolean {
+    return this.#terms.onUnavailable === 'open' || this.#terms.onUnavailable === 'share'
+  }
+
+  /** A permit that was fetched together with others. */
+  #atHand(n: number, now: number): Permit | undefined {
+    const share = this.#stock.first
+    if (!share || share.left < n || share.from > now || share.until < now) return undefined
+    return new Permit(this, n, this.#stock.take(n).at, 0, 0)
+  }
+
+  /** @param isTry whether it wants a permit now or not at all. */
+  #join(
+    n: number,
+    priority: number,
+    signal: AbortSignal | undefined,
+    deadline: number,
+    isTry: boolean,
+  ): Promise<Permit> {
+    const promise = new Promise<Permit>(settle => {
+      const waiter = new Waiter(n, 0, settle)
+      this.#line.add(waiter, priority)
+      if (isTry) this.#tries.add(waiter)
+      if (!signal && deadline === Infinity) return
+      waiter.patience = { signal, deadline }
+      if (deadline !== Infinity) this.#deadlines.add(waiter)
+      if (signal) this.#aborts.add(waiter, signal)
+    })
+    this.#schedule()
+    if (deadline < this.#timerAt) this.#arm()
+    return promise
+  }
+
+  /** Asks after all that this task brings. */
+  #schedule(): void {
+    if (this.#scheduled || this.#calling) return
+    this.#scheduled = true
+    queueMicrotask(() => {
+      this.#scheduled = false
+      void this.#turn(false)
+    })
+  }
+
+  /** Asks for whatever is wanted, if anything is. @param look whether to ask anyway. */
+  async #turn(look: boolean): Promise<void> {
+    if (this.#calling) return
+    const now = this.#source.clock.now()
+    const [units, waiters] = this.#askAgainAt > now ? NO_WISHES : this.#wishes(now)
+    if (units.length === 0 && this.#returns.length === 0 && !look) {
+      this.#arm()
+      return
+    }
+    const returns = this.#returns
+    this.#returns = []
+    this.#calling = true
+    try {
+      const answer = await this.#ask({ ...nothing, units, returns })
+      this.#learn(answer)
+      this.#settle(answer, units, waiters)
+    } catch (error) {
+      // What was to be given back counts as used: it must not be given back twice.
+      this.#failed(error as Error, waiters)
+    } finally {
+      this.#calling = false
+      this.#goOn()
+    }
+  }
+
+  #ask(request: Pick<Reserve, 'units' | 'returns' | 'pause' | 'explain'>): Awaitable<Reservation> {
+    const { windows, horizon } = this.#terms
+    return this.#source.ask({ ...request, limiter: this.#id, windows, horizon })
+  }
+
+  /** What those want for whom nothing is reserved yet, and who they are; gives back what nobody waits for. */
+  #wishes(now: number): readonly [readonly Unit[], readonly Waiter[]] {
+    if (this.#terms.batch > 1) return this.#wishesInBatches()
+    const sizes = this.#stock.sizes()
+    const units: Unit[] = []
+    const waiters: Waiter[] = []
+    const most = MOST_WINDOWS * this.#terms.most
+    let permits = 0
+    for (const waiter of this.#line) {
+      const { n } = waiter
+      const left = sizes.get(n) ?? 0
+      if (left > 0) {
+        sizes.set(n, left - 1)
+        continue
+      }
+      permits += n
+      if (units.length === MOST_UNITS || permits > most) return [units, waiters]
+      units.push({ n, more: 0, within: this.#within(waiter, now) })
+      waiters.push(waiter)
+    }
+    for (const [size, count] of sizes) {
+      if (count > 0) this.#returns.push(...this.#stock.dropLast(size, count))
+    }
+    return [units, waiters]
+  }
+
+  #wishesInBatches(): readonly [readonly Unit[], readonly Waiter[]] {
+    const { batch, horizon, most } = this.#terms
+    const waiters: Waiter[] = []
+    let left = this.#stock.permits
+    let wanted = 0
+    let greatest = 1
+    let onlyTries = true
+    for (const waiter of this.#line) {
+      const { n } = waiter
+      if (left >= n) {
+        left -= n
+        continue
+      }
+      if (wanted + n > MOST_WINDOWS * most) break
+      wanted += n
+      greatest = Math.max(greatest, n)
+      if (!this.#tries.has(waiter)) onlyTries = false
+      waiters.push(waiter)
+    }
+    const size = Math.max(batch, greatest)
+    // Each has room for whoever comes first.
+    const unit = { n: greatest, more: size - greatest, within: onlyTries ? 0 : horizon }
+    const count = Math.min(Math.ceil(wanted / size), MOST_UNITS)
+    return [Array.from({ length: count }, () => unit), waiters]
+  }
+
+  #within(waiter: Waiter, now: number): number {
+    if (this.#tries.has(waiter)) return 0
+    return Math.max((waiter.patience?.deadline ?? Infinity) - now, 0)
+  }
+
+  /** What every answer tells of the limiter as a whole. */
+  #learn({ reserved: { now, pausedUntil }, latest }: Reservation): void {
+    this.#lookedAt = this.#source.clock.now()
+    this.outage = undefined
+    if (pausedUntil <= now) return
+    const until = latest + (pausedUntil - now)
+    this.#returns.push(...this.#stock.dropWhere(({ from }) => from < until))
+  }
+
+  #settle(
+    { reserved, earliest, latest }: Reservation,
+    units: readonly Unit[],
+    waiters: readonly Waiter[],
+  ): void {
+    const { now, hold } = reserved
+    const clockNow = this.#lookedAt
+    let inTime = false
+    for (const [index, { n, at }] of reserved.units.entries()) {
+      const ahead = at - now
+      if (n === 0) {
+        if (this.#terms.batch > 1) this.#refused(waiters, ahead, units[index]!, earliest)
+        else this.#refused([waiters[index]!], ahead, units[index]!, earliest)
+        continue
+      }
+      const share = { left: n, at, from: latest + ahead, until: earliest + ahead + hold }
+      // An answer that took too long leaves no time to use it.
+      if (share.from > share.until || share.until < clockNow) this.#returns.push({ n, at })
+      else {
+        this.#stock.add(share)
+        inTime = true
+      }
+    }
+    if (inTime || !reserved.units.some(({ n }) => n > 0)) this.#lateSince = undefined
+    else if (clockNow - (this.#lateSince ??= clockNow) > MOST_LATE) {
+      this.#lateSince = undefined
+      const why = `answers of ${this.#source.engine} take longer than the ${hold} ms for which a permit can be used`
+      this.#failed(new UnavailableError(why, this.#context), waiters)
+    }
+  }
+
+  /** For these nothing could be reserved. @param ahead milliseconds until their turn. */
+  #refused(waiters: readonly Waiter[], ahead: number, { within }: Unit, asked: number): void {
+    const { horizon } = this.#terms
+    for (const waiter of waiters) {
+      if (waiter.rank === undefined) continue
+      const deadline = waiter.patience?.deadline ?? Infinity
+      if (this.#tries.has(waiter)) this.#refuse(waiter, this.#busy(0, 0))
+      else if (ahead > within && asked + ahead > deadline) this.#refuse(waiter, this.#tooLate(within, ahead))
+      else if (this.#askAgainAt <= this.#lookedAt) {
+        this.#nextTurn = asked + ahead
+        this.#askAgainAt = this.#lookedAt + Math.max(Math.min(ahead - horizon, ASK_AGAIN), 1)
+      }
+    }
+  }
+
+  /** The engine could not be asked for these. */
+  #failed(error: Error, waiters: readonly Waiter[]): void {
+    const now = this.#source.clock.now()
+    this.#lookedAt = now
+    if (error instanceof ClosedError) {
+      this.shut(error)
+      return this.refuseAll()
+    }
+    this.outage = error
+    this.#retryAt = now + RETRY
+    switch (this.#terms.onUnavailable) {
+      case 'error':
+        for (const waiter of waiters) if (waiter.rank !== undefined) this.#refuse(waiter, error)
+        return
+      case 'closed':
+        this.#askAgainAt = this.#retryAt
+        for (const waiter of [...this.#tries]) this.#refuse(waiter, error)
+        return
+      default:
+        for (const waiter of this.#line) {
+          const { n } = waiter
+          const { signal, deadline = Infinity } = waiter.patience ?? {}
+          const wait = this.#tries.has(waiter) ? 0 : Math.max(deadline - now, 0)
+          this.#leave(waiter)
+          waiter.settle(this.#without(n, { wait, signal }, now))
+        }
+    }
+  }
+
+  /** A permit that the engine does not count. */
+  #without(n: number, options: AcquireOptions | undefined, now: number): Promise<Permit> {
+    if (now >= this.#retryAt) {
+      this.#retryAt = now + RETRY
+      void this.#turn(true)
+    }
+    if (!this.#share) return Promise.resolve(new Permit(NOBODY, n, 0, 0, 0))
+    return this.#share.acquire(n, options)
+  }
+
+  #goOn(): void {
+    if (this.#handing) return
+    this.#handing = true
+    queueMicrotask(() => this.#handOut())
+  }
+
+  /**
+   * Gives the first in line its permit if it is time, and the next one in a later microtask: after the caller has gone
+   * on, which may take its time.
+   */
+  #handOut(): void {
+    this.#handing = false
+    this.#refuseLate(now => this.#deadlines.earliest < now)
+    const now = this.#source.clock.now()
+    for (let share = this.#stock.first; share && share.until < now; share = this.#stock.first) {
+      this.#stock.dropFirst()
+      this.#returns.push({ n: share.left, at: share.at })
+    }
+    if (this.#giveOne(now)) return this.#goOn()
+    this.#refuseLate(time => this.#deadlines.earliest <= time)
+    this.#schedule()
+    this.#arm()
+  }
+
+  /** Uses what comes first, if it is time for it; false when it is not. */
+  #giveOne(now: number): boolean {
+    const share = this.#stock.first
+    if (!share || share.from > now) return false
+    const isBatch = this.#terms.batch > 1
+    const waiter = isBatch ? this.#line.head : this.#waiterFor(share.left)
+    if (waiter && waiter.n <= share.left) {
+      this.#stock.take(waiter.n)
+      this.#leave(waiter)
+      waiter.settle(new Permit(this, waiter.n, share.at, 0, 0))
+      return true
+    }
+    // Others of the same batch may still be wanted.
+    if (isBatch && !waiter) return false
+    this.#stock.dropFirst()
+    this.#returns.push({ n: share.left, at: share.at })
+    return true
+  }
+
+  #waiterFor(n: number): Waiter | undefined {
+    for (const waiter of this.#line) if (waiter.n === n) return waiter
+    return undefined
+  }
+
+  /** Sets the one timer for what comes first. */
+  #arm(): void {
+    const now = this.#source.clock.now()
+    const share = this.#stock.first
+    let at = this.#deadlines.earliest
+    if (share) {
+      at = Math.min(at, this.#line.head ? share.from : share.until)
+      if (this.#line.head && share.from > this.#lookedAt + LOOK) at = Math.min(at, this.#lookedAt + LOOK)
+    }
+    if (this.#line.head && this.#askAgainAt > now) at = Math.min(at, this.#askAgainAt)
+    const keepsAlive = this.#line.head !== undefined
+    if (at === this.#timerAt && keepsAlive === this.#timerKeepsAlive) return
+    this.#disarm()
+    if (at === Infinity) return
+    this.#timerAt = at
+    this.#timerKeepsAlive = keepsAlive
+    const delay = Math.max(at - now, SHORTEST_DELAY)
+    this.#timer = this.#source.clock.after(delay, () => this.#timeOver(), keepsAlive)
+  }
+
+  #disarm(): void {
+    this.#timer?.cancel()
+    this.#timer = undefined
+    this.#timerAt = Infinity
+  }
+
+  #timeOver(): void {
+    this.#disarm()
+    const now = this.#source.clock.now()
+    const share = this.#stock.first
+    const waitsLong = this.#line.head !== undefined && share !== undefined && share.from > now
+    if (waitsLong && now >= this.#lookedAt + LOOK) void this.#turn(true)
+    if (!this.#handing) this.#handOut()
+  }
+
+  #refuseLate(isLate: (now: number) => boolean): void {
+    const now = this.#source.clock.now()
+    while (isLate(now)) {
+      const waiter = this.#deadlines.first()
+      if (!waiter) return
+      const error = this.outage
+        ? new UnavailableError(`no permit within the wait, because the engine can't be asked`, {
+            ...this.#context,
+            cause: this.outage,
+          })
+        : new TimedOutError('no permit within the wait', this.#context)
+      this.#refuse(waiter, error)
+    }
+  }
+
+  #refuse(waiter: Waiter, error: Error): void {
+    this.#leave(waiter)
+    waiter.settle(Promise.reject(error))
+    // What was reserved for it goes to the next, and the last one goes back.
+    this.#schedule()
+  }
+
+  #leave(waiter: Waiter): void {
+    this.#line.remove(waiter)
+    this.#tries.delete(waiter)
+    const { patience } = waiter
+    if (patience) {
+      if (patience.deadline !== Infinity) this.#deadlines.left()
+      if (patience.signal) this.#aborts.remove(waiter, patience.signal)
+    }
+    if (this.#line.head) return
+    this.#disarm()
+    for (const tell of this.#ended.splice(0)) tell()
+  }
+
+  #check(n: number): void {
+    whole('n', n, 1, this.#terms.most)
+  }
+
+  #busy(wait: number, callers: number): BusyError {
+    const why = wait === 0 ? 'there is no permit now' : `${callers} callers wait already`
+    return new BusyError(why, this.#context)
+  }
+
+  #tooLate(wait: number, ahead: number): TimedOutError {
+    const turn = `its turn would be in ${Math.ceil(ahead)} ms at the earliest`
+    return new TimedOutError(`no permit within ${Math.ceil(wait)} ms: ${turn}`, this.#context)
+  }
+}
+
+const NO_WISHES: readonly [readonly Unit[], readonly Waiter[]] = [[], []]

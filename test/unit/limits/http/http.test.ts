@@ -1,0 +1,239 @@
+import { once } from 'node:events'
+import { createServer, type RequestListener, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import express from 'express'
+import Fastify from 'fastify'
+import { parseList } from 'structured-headers'
+import { afterEach, describe, expect, test } from 'vitest'
+import { limitFastify, limitFetch, limitRequests } from '../../../../src/limits/http/index.js'
+import { limiter, VirtualClock } from '../../../../src/limits/index.js'
+import { pass } from '../passing.js'
+
+const servers: Server[] = []
+
+afterEach(() => {
+  for (const server of servers.splice(0)) {
+    server.close()
+    server.closeAllConnections()
+  }
+})
+
+/** A server on a free port; gives its address. */
+async function listening(handler: RequestListener): Promise<string> {
+  const server = createServer(handler)
+  servers.push(server)
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+const quick = { limit: 100, per: 1000 }
+
+describe('limitFetch', () => {
+  test('each call waits for a permit', async () => {
+    const clock = new VirtualClock()
+    const sent: number[] = []
+    const send = (): Promise<Response> => {
+      sent.push(clock.now())
+      return Promise.resolve(new Response('body'))
+    }
+    const limited: typeof fetch = limitFetch(send, limiter({ limit: 3, per: 300, clock }))
+    const answers = Promise.all(
+      Array.from({ length: 8 }, async () => (await limited('http://service/')).text()),
+    )
+    await pass(clock, 1000)
+    expect(await answers).toEqual(Array.from({ length: 8 }, () => 'body'))
+    expect(sent).toEqual([0, 0, 0, 300, 300, 300, 600, 600])
+  })
+
+  test('a refusal pauses all callers for as long as the service says', async () => {
+    const arrivals: number[] = []
+    const url = await listening((_request, response) => {
+      arrivals.push(performance.now())
+      response.writeHead(arrivals.length === 1 ? 429 : 200, { 'Retry-After': '1' })
+      response.end()
+    })
+    const limited = limitFetch(fetch, limiter(quick))
+    const refused = await limited(url)
+    const after = performance.now()
+    expect(refused.status).toBe(429)
+    const answers = await Promise.all([limited(url), limited(url)])
+    expect(answers.map(({ status }) => status)).toEqual([200, 200])
+    // Counted from the answer, which came before `after`, and timers of another clock are a little early.
+    expect(Math.min(...arrivals.slice(1))).toBeGreaterThan(arrivals[0]! + 990)
+    expect(after).toBeLessThan(arrivals[1]!)
+  })
+
+  test('a call that was aborted before it was sent counts for nothing', async () => {
+    let arrived = 0
+    const url = await listening((_request, response) => {
+      arrived++
+      response.end()
+    })
+    const own = limiter({ limit: 1, per: '1h', concurrency: 1 })
+    const limited = limitFetch(fetch, own)
+    const reason = new Error('changed my mind')
+    const early = new AbortController()
+    early.abort(reason)
+    await expect(limited(url, { signal: early.signal })).rejects.toBe(reason)
+    // Aborted after the permit was given and before the caller could go on.
+    const late = new AbortController()
+    const call = limited(url, { signal: late.signal })
+    queueMicrotask(() => queueMicrotask(() => late.abort(reason)))
+    const outcome = await call.then(
+      ({ status }) => status,
+      (error: unknown) => error,
+    )
+    expect(outcome).toBe(reason)
+    expect(arrived).toBe(0)
+    expect(own.explain()).toMatchObject({ waitsFor: 'nothing', running: 0 })
+    expect((await limited(new Request(url))).status).toBe(200)
+    const waiting = new AbortController()
+    const waits = limited(new Request(url, { signal: waiting.signal }))
+    waiting.abort(reason)
+    await expect(waits).rejects.toBe(reason)
+  })
+
+  test('a call that fails releases its permit, and counts', async () => {
+    const own = limiter({ limit: 5, per: '1h', concurrency: 1 })
+    const limited: typeof fetch = limitFetch(() => Promise.reject(new TypeError('fetch failed')), own)
+    await expect(limited('http://127.0.0.1/')).rejects.toThrow('fetch failed')
+    expect(own.explain()).toMatchObject({ running: 0, limits: [{ remaining: 4 }] })
+  })
+
+  test('a pause that can not be told does not lose the answer', async () => {
+    const answer = new Response(null, { status: 429, headers: { 'Retry-After': '5' } })
+    const limited: typeof fetch = limitFetch(() => Promise.resolve(answer), {
+      acquire: () => Promise.resolve({ release: () => undefined, refund: () => undefined }),
+      pauseUntil: () => Promise.reject(new Error('the engine is away')),
+    })
+    expect(await limited('http://127.0.0.1/')).toBe(answer)
+  })
+
+  test('bad input is refused', () => {
+    expect(() => limitFetch(undefined as never, limiter(quick))).toThrow('fetch takes a function')
+    expect(() => limitFetch(fetch, {} as never)).toThrow('limiter takes a limiter')
+  })
+})
+
+/** The parts of an answer that tell a limit. */
+function told(answer: Response): unknown {
+  const lists = ['ratelimit-policy', 'ratelimit'].map(name =>
+    parseList(answer.headers.get(name)!).map(([item, parameters]): unknown[] => [
+      item,
+      Object.fromEntries<unknown>(parameters),
+    ]),
+  )
+  return [answer.status, ...lists]
+}
+
+const policy = ['default', { q: 2, w: 3600 }]
+
+/** Starts a server whose requests are limited to two an hour for each user; gives its address. */
+const frameworks: Record<string, () => Promise<string>> = {
+  'node:http': async () => {
+    const limited = limitRequests(limiter({ limit: 2, per: '1h' }), { key: userOf })
+    return listening((request, response) => limited(request, response, () => response.end('welcome')))
+  },
+  express: async () => {
+    const app = express()
+    app.use(limitRequests(limiter({ limit: 2, per: '1h' }), { key: userOf }))
+    app.get('/', (_request, response) => void response.send('welcome'))
+    return listening(app)
+  },
+  fastify: async () => {
+    const app = Fastify({ forceCloseConnections: true })
+    app.addHook('onRequest', limitFastify(limiter({ limit: 2, per: '1h' }), { key: userOf }))
+    app.get('/', async () => 'welcome')
+    const url = await app.listen({ port: 0, host: '127.0.0.1' })
+    servers.push(app.server)
+    return url
+  },
+}
+
+function userOf({ headers }: { headers: Record<string, unknown> }): string | undefined {
+  return headers['user'] as string | undefined
+}
+
+describe.each(Object.entries(frameworks))('requests to %s', (_name, start) => {
+  test('are limited by key, and answers tell the limit', async () => {
+    const url = await start()
+    const by = (user: string): Promise<Response> => fetch(url, { headers: { user } })
+    const first = await by('anna')
+    expect(await first.text()).toBe('welcome')
+    expect(told(first)).toEqual([200, [policy], [['default', { r: 1, t: 3600 }]]])
+    expect(first.headers.get('retry-after')).toBeNull()
+    await by('anna')
+    const refused = await by('anna')
+    expect(told(refused)).toEqual([429, [policy], [['default', { r: 0, t: 3600 }]]])
+    expect(refused.headers.get('retry-after')).toBe('3600')
+    expect(refused.headers.get('content-type')).toMatch(/^application\/problem\+json/)
+    expect(await refused.json()).toMatchObject({ status: 429, 'violated-policies': ['default'] })
+    expect((await by('ben')).status).toBe(200)
+    const unlimited = await fetch(url)
+    expect([unlimited.status, unlimited.headers.get('ratelimit')]).toEqual([200, null])
+  })
+})
+
+describe('limitRequests', () => {
+  test('several limits in one answer, and several middlewares', async () => {
+    const app = express()
+    app.use(
+      limitRequests(
+        limiter({
+          limits: [
+            { limit: 5, per: 1000 },
+            { limit: 9, per: 60_000 },
+          ],
+        }),
+      ),
+    )
+    app.use(limitRequests(limiter({ limit: 1, per: '1h' }), { name: 'global' }))
+    app.get('/', (_request, response) => void response.send('welcome'))
+    const url = await listening(app)
+    const [status, policies] = told(await fetch(url)) as [number, [string, unknown][]]
+    expect([status, policies.map(([name]) => name)]).toEqual([
+      200,
+      ['default-1000ms', 'default-60000ms', 'global'],
+    ])
+    const refused = await fetch(url)
+    expect(refused.status).toBe(429)
+    expect(await refused.json()).toMatchObject({ 'violated-policies': ['global'] })
+  })
+
+  test('a permit is in use until the answer has been sent or the caller has gone', async () => {
+    const own = limiter({ limit: 100, per: 1000, concurrency: 1 })
+    const limited = limitRequests(own)
+    const url = await listening((request, response) =>
+      limited(request, response, () => {
+        if (request.url === '/held') return
+        response.end()
+      }),
+    )
+    const caller = new AbortController()
+    const held = fetch(`${url}/held`, { signal: caller.signal }).catch(() => 'gone')
+    while (own.explain().running === 0) await new Promise(resolve => setTimeout(resolve, 1))
+    expect((await fetch(url)).status).toBe(429)
+    caller.abort()
+    expect(await held).toBe('gone')
+    while (own.explain().running > 0) await new Promise(resolve => setTimeout(resolve, 1))
+    expect((await fetch(url)).status).toBe(200)
+  })
+
+  test('what the limiter throws goes to next', async () => {
+    const own = limiter(quick)
+    await own.close()
+    const limited = limitRequests(own)
+    const url = await listening((request, response) =>
+      limited(request, response, error => response.end((error as Error).name)),
+    )
+    expect(await (await fetch(url)).text()).toBe('ClosedError')
+  })
+
+  test('bad input is refused', () => {
+    expect(() => limitRequests({} as never)).toThrow('limiter takes a limiter')
+    expect(() => limitRequests(limiter(quick), { name: 'café' })).toThrow('printable ASCII')
+    expect(() => limitRequests(limiter(quick), { key: 5 } as never)).toThrow('key takes a function')
+    expect(() => limitRequests(limiter(quick).key('a') as never, { key: () => 'b' })).toThrow('has keys')
+    expect(() => limitRequests(limiter(quick), { max: 5 } as never)).toThrow('there is no option "max"')
+  })
+})

@@ -1,0 +1,69 @@
+import { IndeterminateError, LostError, UnavailableError } from 'signalbox'
+import { expect, test } from 'vitest'
+import type { Clock } from '../../../apps/trains/clock.js'
+import { Log } from '../../../apps/trains/log/log.js'
+import { Outages } from '../../../apps/trains/outages.js'
+
+/** Outages on a clock that goes on only while they sleep, with what they log. */
+function start(patience: number) {
+  const events: unknown[] = []
+  const time = { now: 0 }
+  const clock: Clock = {
+    now: () => time.now,
+    async sleep(duration) {
+      time.now += duration
+    },
+  }
+  const log = new Log({ write: line => events.push((JSON.parse(line) as { event: unknown }).event) }, 'info')
+  return { outages: new Outages(patience, log, clock), time, events }
+}
+
+/** A task that fails with the errors, one after the other, and then is done. */
+function failing(...errors: Error[]): () => Promise<string> {
+  return async () => {
+    const error = errors.shift()
+    if (error) throw error
+    return 'done'
+  }
+}
+
+const down = new UnavailableError('down')
+const unclear = new IndeterminateError('unclear')
+
+test('an engine that is out of reach is waited for', async () => {
+  const { outages, events } = start(30_000)
+  expect(await outages.sitOut(failing(down, unclear, down))).toBe('done')
+  expect(events).toEqual(['engine out of reach', 'engine is back'])
+})
+
+test('not longer than the patience allows, and what comes later in the same outage not at all', async () => {
+  const { outages, time } = start(1000)
+  const always = (): Promise<never> => Promise.reject(down)
+  await expect(outages.sitOut(always)).rejects.toBe(down)
+  expect(time.now).toBe(1000)
+  await expect(outages.sitOut(always)).rejects.toBe(down)
+  expect(time.now).toBe(1000)
+  await outages.sitOut(failing())
+  await expect(outages.sitOut(always)).rejects.toBe(down)
+  expect(time.now).toBe(2000)
+})
+
+test('what fails by itself while others go through has its end, too', async () => {
+  const { outages, time } = start(1000)
+  const alone = outages.sitOut(() => Promise.reject(down))
+  const failed = expect(alone).rejects.toBe(down)
+  for (let turn = 0; turn < 100; turn++) {
+    await outages.sitOut(failing())
+    await Promise.resolve()
+  }
+  await failed
+  expect(time.now).toBe(1000)
+})
+
+test('other failures are not waited for', async () => {
+  const { outages, time, events } = start(30_000)
+  const lost = new LostError('lost')
+  await expect(outages.sitOut(failing(lost))).rejects.toBe(lost)
+  expect(time.now).toBe(0)
+  expect(events).toEqual([])
+})

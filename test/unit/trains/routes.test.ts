@@ -1,0 +1,155 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { Message } from '../../../apps/trains/messages/message.js'
+import { districtsOf } from '../../../apps/trains/supervisor/districts.js'
+import { Routes } from '../../../apps/trains/supervisor/routes.js'
+import { Traffic } from '../../../apps/trains/supervisor/traffic.js'
+
+interface Placed extends Message {
+  readonly place: string | undefined
+}
+
+function placeOf(message: Message): string | undefined {
+  return (message as Placed).place
+}
+
+/** Workers that get messages by routes and finish them in any order, each its own in the order it got them. */
+class Crew {
+  readonly #routes: Routes
+  readonly #queues: Message[][]
+  /** Messages in the order in which they were finished. */
+  readonly finished: Message[] = []
+  /** By message: the worker that got it. */
+  readonly workers = new Map<string, number>()
+  #sequence = 0
+
+  constructor(workers: number) {
+    this.#routes = new Routes(workers, placeOf)
+    this.#queues = Array.from({ length: workers }, () => [])
+  }
+
+  get busy(): boolean {
+    return this.#queues.some(queue => queue.length > 0)
+  }
+
+  add(message: Message): void {
+    const worker = this.#routes.add({ sequence: this.#sequence++, message })
+    if (worker !== undefined) this.#give(worker, message)
+  }
+
+  /** Finishes the oldest message of a worker. */
+  finish(worker: number): void {
+    const message = this.#queues[worker]!.shift()
+    if (!message) return
+    this.finished.push(message)
+    const route = this.#routes.done(message)
+    for (const { message: next } of route?.messages ?? []) this.#give(route!.worker, next)
+  }
+
+  finishAll(): void {
+    while (this.busy) for (const worker of this.#queues.keys()) this.finish(worker)
+  }
+
+  #give(worker: number, message: Message): void {
+    this.workers.set(message.id, worker)
+    this.#queues[worker]!.push(message)
+  }
+}
+
+/** Trains that run up and down a line of places, a step each in turn. */
+function* alongALine(places: number, trains: number, steps: number): Generator<Placed> {
+  const cycle = 2 * (places - 1)
+  for (let step = 0; step < steps; step++) {
+    for (let train = 0; train < trains; train++) {
+      const at = (train * 7 + step) % cycle
+      yield {
+        id: `${train}-${step}`,
+        type: 'move',
+        train: `T${train}`,
+        place: `L${Math.min(at, cycle - at)}`,
+      }
+    }
+  }
+}
+
+describe('routes', () => {
+  test('keep the order of each train, whatever worker is how fast, and lose nothing', () => {
+    const place = fc.option(fc.integer({ min: 0, max: 30 }), { nil: undefined, freq: 10 })
+    const step = fc.tuple(fc.integer({ min: 0, max: 12 }), place, fc.integer({ min: 0, max: 3 }))
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 4000, maxLength: 6000 }), steps => {
+        const crew = new Crew(3)
+        const wanted = new Map<string, string[]>()
+        for (const [id, [train, at, worker]] of steps.entries()) {
+          const message = { id: `${id}`, type: 'move', train: `T${train}` }
+          wanted.set(message.train, [...(wanted.get(message.train) ?? []), message.id])
+          crew.add({ ...message, place: at === undefined ? undefined : `L${at}` } as Placed)
+          if (worker < 3) crew.finish(worker)
+        }
+        crew.finishAll()
+        for (const [train, ids] of wanted) {
+          expect(crew.finished.filter(message => message.train === train).map(({ id }) => id)).toEqual(ids)
+        }
+      }),
+      { numRuns: 10 },
+    )
+  })
+
+  test('lead to one worker for each place, to neighbours for the most part, and give all about the same', () => {
+    const crew = new Crew(4)
+    const messages = [...alongALine(40, 30, 400)]
+    for (const [index, message] of messages.entries()) {
+      crew.add(message)
+      // Only of trains with messages under way is it known where they were before.
+      if (index % 256 === 255) crew.finishAll()
+    }
+    crew.finishAll()
+    const late = messages.slice(6000)
+    const counts = [0, 0, 0, 0]
+    const ofPlace = new Map<string, Set<number>>()
+    let changes = 0
+    for (const [index, { id, place }] of late.entries()) {
+      const worker = crew.workers.get(id)!
+      counts[worker] = counts[worker]! + 1
+      ofPlace.set(place!, (ofPlace.get(place!) ?? new Set()).add(worker))
+      const before = late[index - 30]
+      if (before && crew.workers.get(before.id) !== worker) changes++
+    }
+    expect(Math.min(...counts)).toBeGreaterThan((0.6 * late.length) / 4)
+    expect([...ofPlace.values()].every(workers => workers.size === 1)).toBe(true)
+    // A train that runs from end to end meets three borders on 39 steps.
+    expect(changes / late.length).toBeLessThan(0.1)
+  })
+
+  test('share trains out where one place has nearly all there is to do', () => {
+    const crew = new Crew(2)
+    for (let id = 0; id < 5000; id++) {
+      crew.add({
+        id: `${id}`,
+        type: 'move',
+        train: `T${id % 50}`,
+        place: id % 10 ? 'hub' : `L${id % 7}`,
+      } as Placed)
+      crew.finishAll()
+    }
+    const counts = [0, 0]
+    for (let id = 2500; id < 5000; id++) counts[crew.workers.get(`${id}`)!]! += 1
+    expect(Math.min(...counts)).toBeGreaterThan(750)
+  })
+})
+
+describe('districts', () => {
+  test('are none where there are fewer places than workers', () => {
+    const traffic = new Traffic()
+    for (let passage = 0; passage < 100; passage++) traffic.note('A', 'B')
+    expect(districtsOf(traffic, 4)).toBeUndefined()
+  })
+
+  test('forget traffic that has long been over', () => {
+    const traffic = new Traffic()
+    for (let passage = 0; passage < 100; passage++) traffic.note('A', 'B')
+    for (let time = 0; time < 10; time++) traffic.fade()
+    expect(traffic.busiest(10).size).toBe(0)
+    expect(traffic.passages('A').size).toBe(0)
+  })
+})
