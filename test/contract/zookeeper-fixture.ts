@@ -17,6 +17,7 @@ function server(): Promise<ZooKeeperServer> {
 export const zookeeper: EngineFixture = {
   name: 'zookeeper',
   guarantees: ZOOKEEPER_GUARANTEES,
+  hasClock: false,
   weaknesses: {
     async P2() {
       await using server = await startZooKeeper()
