@@ -26,8 +26,6 @@ export interface ChildrenAndStat {
   readonly stat: Stat
 }
 
-const NO_NODE = -101
-
 /** The operations, as a client of one chroot asks for them. */
 export class Calls {
   readonly #chroot: string
@@ -172,9 +170,4 @@ export class Calls {
   #full(path: string): string {
     return below(this.#chroot, path)
   }
-}
-
-/** Whether an answer says that there is no node. */
-export function isMissing(number: number): boolean {
-  return number === NO_NODE
 }

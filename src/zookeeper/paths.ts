@@ -32,11 +32,6 @@ export function without(chroot: string, path: string): string {
   return path.length === chroot.length ? '/' : path.slice(chroot.length)
 }
 
-/** The path of the node that a node lies in. */
-export function parentOf(path: string): string {
-  return path.slice(0, Math.max(path.lastIndexOf('/'), 1))
-}
-
 function unfit(path: unknown, why: string): InvalidArgumentError {
   return new InvalidArgumentError(`path takes a text like '/a/b', not ${shown(path)}, ${why}`)
 }

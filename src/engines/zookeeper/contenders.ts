@@ -26,7 +26,7 @@ const EXCLUSIVE = /(?:-lock-|__lock__|-__WRIT__|-latch-)(-?\d{9,10})$/
 const SHARED = /(?:-__READ__|__rlock__)(-?\d{9,10})$/
 
 /** What a child is in the queue; undefined for one that is no contender. */
-export function contenderOf(name: string): Contender | undefined {
+function contenderOf(name: string): Contender | undefined {
   const permits = PERMITS.exec(name)
   if (permits) {
     const [, taken, max, sequence] = permits

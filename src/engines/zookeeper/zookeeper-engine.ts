@@ -45,6 +45,8 @@ import type { ZooKeeperPlace } from './zookeeper-url.js'
 
 /** Whoever heard nothing looks again after so long at the latest; the look costs no packet: milliseconds. */
 const LOOK_AGAIN = 2000
+/** The pause after a look that failed: milliseconds. */
+const LOOK_PAUSE = 200
 /** How long connecting may take: milliseconds. */
 const PATIENCE = 10_000
 
@@ -355,9 +357,10 @@ export class ZooKeeperEngine implements Engine {
     }
     request.looking = true
     void this.#lookOnce(request)
-      .catch(() => {
-        // Out of reach; as long as the session lives it is tried again.
-        if (request.phase === 'waiting' && this.#connected.now === request.client) request.lookAgain = true
+      .catch((error: unknown) => {
+        // A parent goes when it has no children, and takes nobody along.
+        if (error instanceof NoNodeError) this.#taken(request)
+        else this.#clock.after(LOOK_PAUSE, () => this.#look(request), false)
       })
       .finally(() => {
         request.looking = false
