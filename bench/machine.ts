@@ -19,7 +19,14 @@ export interface Machine {
 }
 
 /** Whoever appears beside us. */
-const peers: readonly string[] = ['async-mutex', 'proper-lockfile', 'live-mutex']
+const peers: readonly string[] = [
+  'async-mutex',
+  'proper-lockfile',
+  'live-mutex',
+  'limiter',
+  'rate-limiter-flexible',
+  'bottleneck',
+]
 
 /** The numbers by which Linux tells file systems apart. */
 const FILE_SYSTEMS: Readonly<Record<number, string>> = {

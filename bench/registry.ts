@@ -1,5 +1,6 @@
 import { costWorks } from './costs/part.js'
 import { fileWorks } from './file/part.js'
+import { limitWorks } from './limits/part.js'
 import { memoryWorks } from './memory/part.js'
 import type { ForkedSubject } from './processes/forked.js'
 import { redisWorks } from './redis/part.js'
@@ -17,6 +18,7 @@ export const works: readonly Work[] = [
   ...quorumWorks,
   ...storeWorks,
   ...trainWorks,
+  ...limitWorks,
 ]
 
 /** The parts that `--only` takes. */

@@ -4,7 +4,7 @@ import type { Outcome } from './comparison.js'
 import { SECOND, type Setting } from './setting.js'
 
 /** How often the curve is drawn anew: milliseconds. */
-const STEP = 50
+const STEP = 100
 
 /** For each strategy, how many calls the second before brought, over time: a picture in SVG. */
 export async function picture(outcomes: readonly Outcome[], setting: Setting): Promise<string> {

@@ -1,6 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Call } from './call.js'
+import { SERVICE_TIME } from './setting.js'
 import { realClock } from './real-clock.js'
 
 /**
@@ -21,7 +22,7 @@ const server = createServer((request, response) => {
   if (!noted) calls.set(pathname, (noted = []))
   // A connection that is only made ready beforehand is no call.
   if (asked > 0) noted.push({ asked, sent, arrived })
-  response.end()
+  setTimeout(() => response.end(), SERVICE_TIME)
 })
 
 server.keepAliveTimeout = 0

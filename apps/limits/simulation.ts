@@ -2,7 +2,7 @@ import { VirtualClock, type Clock } from 'signalbox/limits'
 import { LocalBell } from './bell.js'
 import type { Call } from './call.js'
 import type { Run } from './figures.js'
-import { RAMP, SECOND, type Setting } from './setting.js'
+import { RAMP, SECOND, SERVICE_TIME, type Setting } from './setting.js'
 import type { Strategy } from './strategies/strategy.js'
 import { sleep } from './strategies/waiting.js'
 
@@ -40,6 +40,7 @@ export async function simulate(strategy: Strategy, setting: Setting, trouble: Tr
       const asked = clock.now()
       await turnstile.pass()
       calls.push({ asked, sent: clock.now(), arrived: clock.now() })
+      await sleep(clock, SERVICE_TIME)
     }
   }
   void work()
@@ -55,6 +56,8 @@ async function goOn(clock: VirtualClock, end: number, { stall }: Trouble): Promi
   while (clock.now() < end) {
     const next = Math.min(clock.nextAt() ?? end, stallAt, end)
     clock.advance(Math.max(next - clock.now(), 0))
+    // Nothing stands still between a timer and what it sets off.
+    await settled()
     if (stall && clock.now() >= stallAt) {
       clock.freeze(stall.length)
       stallAt += stall.every

@@ -34,6 +34,8 @@ export interface BoxTerms {
   readonly most: number
   /** How far ahead permits are reserved: milliseconds. */
   readonly horizon: number
+  /** For how long a permit can be used: milliseconds. */
+  readonly hold: number
   readonly queue: number
   readonly batch: number
   readonly onUnavailable: NonNullable<BoxLimiterOptions['onUnavailable']>
@@ -48,9 +50,13 @@ const HOLD = 0.02
 /** But not less, because answers take their time, and not more, because nobody needs it: milliseconds. */
 const LEAST_HOLD = 5
 const MOST_HOLD = 1000
-/** Permits are reserved so many windows ahead, within these bounds: milliseconds. */
-const AHEAD = 2.5
-const LEAST_AHEAD = 250
+/**
+ * Permits are reserved so many windows ahead, within these bounds: milliseconds. As far as they are, processes are served
+ * in the order in which they asked.
+ */
+const AHEAD = 5
+const LEAST_AHEAD = 500
+const MOST_AHEAD = FARTHEST / 2
 
 const BOX_NAMES = ['batch', 'onUnavailable', 'shares']
 const POLICIES = ['error', 'open', 'closed', 'share'] as const
@@ -104,8 +110,8 @@ export function boxTerms(options: BoxLimiterOptions): BoxTerms {
   }
   const share = shareOf(local, onUnavailable, shares)
   const signature = JSON.stringify([windows.map(idOf), queue, batch, onUnavailable, shares ?? 0])
-  const horizon = Math.min(Math.max(shortest * AHEAD, LEAST_AHEAD), FARTHEST)
-  return { windows, most, horizon, queue, batch, onUnavailable, share, signature }
+  const horizon = Math.min(Math.max(shortest * AHEAD, LEAST_AHEAD), MOST_AHEAD)
+  return { windows, most, horizon, hold, queue, batch, onUnavailable, share, signature }
 }
 
 function shareOf(local: LimiterOptions, policy: unknown, shares: unknown): Rules | undefined {

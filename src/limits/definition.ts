@@ -23,7 +23,13 @@ export const COARSE_GRAINS: Grains = { mostExact: 256, parts: 256 }
 
 /** So many rules are kept ready; a process seldom uses more than a few. */
 const MOST_READY = 256
-const ready = new Map<string, Window>()
+const ready = new Map<string, Rule>()
+
+/** A definition, and the rule that it makes. */
+interface Rule {
+  readonly definition: WindowDefinition
+  readonly window: Window
+}
 
 /** A text that is the same for equal definitions only, and from which the definition can be read. */
 export function idOf({ kind, limit, per, hold, guard, timeZone }: WindowDefinition): string {
@@ -31,17 +37,10 @@ export function idOf({ kind, limit, per, hold, guard, timeZone }: WindowDefiniti
 }
 
 /** The rule of a definition. @param id made by `idOf`. */
-export function windowOf(id: string): Window {
+export function ruleOf(id: string): Rule {
   const known = ready.get(id)
   if (known) return known
   if (ready.size >= MOST_READY) ready.clear()
-  const window = made(definitionOf(id))
-  ready.set(id, window)
-  return window
-}
-
-/** The definition of which the id was made. */
-export function definitionOf(id: string): WindowDefinition {
   const [kind, limit, per, hold, guard, timeZone] = JSON.parse(id) as [
     Window['kind'],
     number,
@@ -50,7 +49,10 @@ export function definitionOf(id: string): WindowDefinition {
     number,
     string,
   ]
-  return { kind, limit, per, hold, guard, timeZone }
+  const definition = { kind, limit, per, hold, guard, timeZone }
+  const rule = { definition, window: made(definition) }
+  ready.set(id, rule)
+  return rule
 }
 
 function made({ kind, limit, per, guard, timeZone }: WindowDefinition): Window {

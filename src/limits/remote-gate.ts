@@ -10,13 +10,14 @@ import {
 } from '../errors.js'
 import { AbortWatch } from './abort-watch.js'
 import type { BoxTerms } from './box-limiter-options.js'
+import { ClockOffset } from './clock-offset.js'
 import { Deadlines } from './deadlines.js'
 import { Gate } from './gate.js'
 import { termsOf, whole, type AcquireOptions } from './limit-options.js'
 import type { Explanation } from './limiter.js'
 import { Permit, type PermitGiver } from './permit.js'
 import { aborted } from './queue.js'
-import type { Reserve, ReturnedPermits, Unit } from './reserve.js'
+import type { Reserve, Reserved, ReturnedPermits, Unit } from './reserve.js'
 import { Stock } from './stock.js'
 import { Tally, type Taken } from './tally.js'
 import { Times, wallOf } from './times.js'
@@ -33,8 +34,8 @@ export interface GateSource {
 
 /** One call asks for so many callers at the most. */
 const MOST_UNITS = 1000
-/** And for so many windows full of permits, because more can't be reserved ahead. */
-const MOST_WINDOWS = 4
+/** And for so many windows full of permits, because more can seldom be reserved ahead. */
+const MOST_WINDOWS = 8
 /** Those who wait hear of a pause within so many milliseconds. */
 const LOOK = 500
 /** Those for whom nothing could be reserved ask again within so many milliseconds. */
@@ -73,6 +74,7 @@ export class RemoteGate implements PermitGiver {
   /** Those who want a permit now or not at all. */
   readonly #tries = new Set<Waiter>()
   readonly #stock = new Stock()
+  readonly #offset = new ClockOffset()
   #returns: ReturnedPermits[] = []
   #scheduled = false
   #calling = false
@@ -84,6 +86,8 @@ export class RemoteGate implements PermitGiver {
   #askAgainAt = -Infinity
   /** The turn of the first of them: clock time. */
   #nextTurn = -Infinity
+  /** Since when there are such, clock time; undefined when there are none. */
+  #beyondSince: number | undefined
   #lookedAt = -Infinity
   /** Since when no answer came in time to be of use; undefined after one that did. */
   #lateSince: number | undefined
@@ -263,7 +267,8 @@ export class RemoteGate implements PermitGiver {
     this.#scheduled = true
     queueMicrotask(() => {
       this.#scheduled = false
-      void this.#turn(false)
+      // Those who get their permits just now may want the next ones together.
+      if (!this.#handing) void this.#turn(false)
     })
   }
 
@@ -281,8 +286,7 @@ export class RemoteGate implements PermitGiver {
     this.#calling = true
     try {
       const answer = await this.#ask({ ...nothing, units, returns })
-      this.#learn(answer)
-      this.#settle(answer, units, waiters)
+      this.#settle(answer.reserved, this.#learn(answer), units, waiters)
     } catch (error) {
       // What was to be given back counts as used: it must not be given back twice.
       this.#failed(error as Error, waiters)
@@ -293,8 +297,15 @@ export class RemoteGate implements PermitGiver {
   }
 
   #ask(request: Pick<Reserve, 'units' | 'returns' | 'pause' | 'explain'>): Awaitable<Reservation> {
-    const { windows, horizon } = this.#terms
-    return this.#source.ask({ ...request, limiter: this.#id, windows, horizon })
+    const { windows } = this.#terms
+    return this.#source.ask({ ...request, limiter: this.#id, windows, horizon: this.#horizon })
+  }
+
+  /** Who has waited for longer reaches further ahead than others, so that it comes before them. */
+  get #horizon(): number {
+    const { horizon } = this.#terms
+    if (this.#beyondSince === undefined) return horizon
+    return horizon + Math.min(this.#source.clock.now() - this.#beyondSince, horizon)
   }
 
   /** What those want for whom nothing is reserved yet, and who they are; gives back what nobody waits for. */
@@ -324,7 +335,7 @@ export class RemoteGate implements PermitGiver {
   }
 
   #wishesInBatches(): readonly [readonly Unit[], readonly Waiter[]] {
-    const { batch, horizon, most } = this.#terms
+    const { batch, most } = this.#terms
     const waiters: Waiter[] = []
     let left = this.#stock.permits
     let wanted = 0
@@ -344,7 +355,7 @@ export class RemoteGate implements PermitGiver {
     }
     const size = Math.max(batch, greatest)
     // Each has room for whoever comes first.
-    const unit = { n: greatest, more: size - greatest, within: onlyTries ? 0 : horizon }
+    const unit = { n: greatest, more: size - greatest, within: onlyTries ? 0 : Infinity }
     const count = Math.min(Math.ceil(wanted / size), MOST_UNITS)
     return [Array.from({ length: count }, () => unit), waiters]
   }
@@ -354,22 +365,27 @@ export class RemoteGate implements PermitGiver {
     return Math.max((waiter.patience?.deadline ?? Infinity) - now, 0)
   }
 
-  /** What every answer tells of the limiter as a whole. */
-  #learn({ reserved: { now, pausedUntil }, latest }: Reservation): void {
+  /** What every answer tells of the limiter as a whole. Gives the clock times between which it was decided. */
+  #learn({ reserved: { now, pausedUntil }, ...asked }: Reservation): readonly [number, number] {
     this.#lookedAt = this.#source.clock.now()
     this.outage = undefined
-    if (pausedUntil <= now) return
-    const until = latest + (pausedUntil - now)
-    this.#returns.push(...this.#stock.dropWhere(({ from }) => from < until))
+    const [earliest, latest] = this.#offset.learn(now, asked.earliest, asked.latest)
+    if (pausedUntil > now) {
+      const until = latest + (pausedUntil - now)
+      this.#returns.push(...this.#stock.dropWhere(({ from }) => from < until))
+    }
+    return [earliest, latest]
   }
 
   #settle(
-    { reserved, earliest, latest }: Reservation,
+    reserved: Reserved,
+    [earliest, latest]: readonly [number, number],
     units: readonly Unit[],
     waiters: readonly Waiter[],
   ): void {
     const { now, hold } = reserved
     const clockNow = this.#lookedAt
+    if (units.length > 0 && reserved.units.at(-1)!.n > 0) this.#beyondSince = undefined
     let inTime = false
     for (const [index, { n, at }] of reserved.units.entries()) {
       const ahead = at - now
@@ -386,6 +402,12 @@ export class RemoteGate implements PermitGiver {
         inTime = true
       }
     }
+    // Nor is there one for those who came meanwhile.
+    if (this.#askAgainAt > clockNow) {
+      for (const waiter of [...this.#tries]) {
+        if (!waiters.includes(waiter)) this.#refuse(waiter, this.#busy(0, 0))
+      }
+    }
     if (inTime || !reserved.units.some(({ n }) => n > 0)) this.#lateSince = undefined
     else if (clockNow - (this.#lateSince ??= clockNow) > MOST_LATE) {
       this.#lateSince = undefined
@@ -396,7 +418,6 @@ export class RemoteGate implements PermitGiver {
 
   /** For these nothing could be reserved. @param ahead milliseconds until their turn. */
   #refused(waiters: readonly Waiter[], ahead: number, { within }: Unit, asked: number): void {
-    const { horizon } = this.#terms
     for (const waiter of waiters) {
       if (waiter.rank === undefined) continue
       const deadline = waiter.patience?.deadline ?? Infinity
@@ -404,7 +425,10 @@ export class RemoteGate implements PermitGiver {
       else if (ahead > within && asked + ahead > deadline) this.#refuse(waiter, this.#tooLate(within, ahead))
       else if (this.#askAgainAt <= this.#lookedAt) {
         this.#nextTurn = asked + ahead
-        this.#askAgainAt = this.#lookedAt + Math.max(Math.min(ahead - horizon, ASK_AGAIN), 1)
+        this.#beyondSince ??= this.#lookedAt
+        // While it comes nearer, the horizon goes further.
+        const meeting = (ahead - this.#horizon) / 2
+        this.#askAgainAt = this.#lookedAt + Math.max(Math.min(meeting, ASK_AGAIN), this.#terms.hold)
       }
     }
   }
@@ -503,7 +527,8 @@ export class RemoteGate implements PermitGiver {
     let at = this.#deadlines.earliest
     if (share) {
       at = Math.min(at, this.#line.head ? share.from : share.until)
-      if (this.#line.head && share.from > this.#lookedAt + LOOK) at = Math.min(at, this.#lookedAt + LOOK)
+      const look = this.#lookedAt + LOOK
+      if (this.#line.head && share.from > look && !this.#calling) at = Math.min(at, look)
     }
     if (this.#line.head && this.#askAgainAt > now) at = Math.min(at, this.#askAgainAt)
     const keepsAlive = this.#line.head !== undefined

@@ -1,5 +1,5 @@
 import type { PeriodCount } from './calendar-window.js'
-import { definitionOf, idOf, windowOf, type WindowDefinition } from './definition.js'
+import { idOf, ruleOf, type WindowDefinition } from './definition.js'
 import type { GrantLog } from './grant-log.js'
 import type { Spacing } from './smooth-window.js'
 import type { LimitReport } from './tally.js'
@@ -155,8 +155,7 @@ class Desk {
     state.records = [...own, ...others]
     this.#own = own.length
     this.#live = state.records.map(record => {
-      const window = windowOf(record.id)
-      const definition = definitionOf(record.id)
+      const { window, definition } = ruleOf(record.id)
       const time = this.#timeOf(window, now)
       const known = 2 * (definition.per + definition.guard) + FARTHEST + UNEASE
       if (window.forgottenAt(record.state) > time + known) window.rebase(record.state, time)
@@ -228,7 +227,7 @@ class Desk {
 
   /** Whether a limit still holds that was not named just now. */
   #holds({ id, seen }: WindowRecord): boolean {
-    const { per, guard } = definitionOf(id)
+    const { per, guard } = ruleOf(id).definition
     return this.#now - seen <= Math.min(Math.max(per + guard, LEAST_SEEN), MOST_SEEN)
   }
 
@@ -296,11 +295,11 @@ class Desk {
 
 /** From whose record that of a new limit can begin: what was given under another counts under this one, too. */
 function sourceFor(id: string, records: readonly WindowRecord[]): WindowRecord | undefined {
-  const { kind, per, timeZone } = definitionOf(id)
+  const { kind, per, timeZone } = ruleOf(id).definition
   let source: WindowRecord | undefined
   let longest = 0
   for (const record of records) {
-    const other = definitionOf(record.id)
+    const other = ruleOf(record.id).definition
     const same =
       kind === 'calendar'
         ? other.kind === kind && other.per === per && other.timeZone === timeZone
@@ -313,11 +312,11 @@ function sourceFor(id: string, records: readonly WindowRecord[]): WindowRecord |
 
 /** What a new limit knows at first. */
 function seeded(id: string, source: WindowRecord | undefined): unknown {
-  const window = windowOf(id)
+  const window = ruleOf(id).window
   if (!source) return window.empty()
-  const { kind, hold } = definitionOf(id)
+  const { kind, hold } = ruleOf(id).definition
   if (kind === 'calendar') return { ...(source.state as PeriodCount) }
-  const other = definitionOf(source.id)
+  const other = ruleOf(source.id).definition
   const log = other.kind === 'smooth' ? (source.state as Spacing).log : (source.state as GrantLog)
   // What was given can still be used for as long as it was told then.
   const own = shifted(log, Math.max(other.hold - hold, 0))

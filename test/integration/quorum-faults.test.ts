@@ -323,6 +323,25 @@ describe('a quorum of five servers', () => {
     await proxy[Symbol.asyncDispose]()
   })
 
+  test('what an operator takes away is lost, although one server is silent and another votes only then', async () => {
+    const three = servers.slice(0, 3)
+    const [late, silent] = [await Proxy.start(three[0]!.port), await Proxy.start(three[1]!.port)]
+    const over = (members: readonly { port: number }[]): string =>
+      `redis-quorum://${members.map(({ port }) => `127.0.0.1:${port}`).join(',')}`
+    await using one = await open(over([late, three[1]!, three[2]!]))
+    await using other = await open(over([three[0]!, silent, three[2]!]))
+    for (const box of [one, other]) await box.mutex('practice').run(() => pause(50))
+    late.requests = 'hold'
+    const grant = await one.mutex('key').acquire({ lease: 1500 })
+    silent.replies = 'hold'
+    expect(await other.forceRelease('key', grant.token)).toBe(true)
+    late.requests = 'pass'
+    silent.replies = 'pass'
+    await until('its holder knows', () => grant.signal.aborted)
+    await (await other.mutex('key').acquire({ wait: '5s' })).release()
+    for (const proxy of [late, silent]) await proxy[Symbol.asyncDispose]()
+  })
+
   test('an even number of servers: two against two settle', async () => {
     const four = servers.slice(0, 4)
     // To each of them two of the servers are far, and not the same two.

@@ -4,7 +4,7 @@ import { leaseHere } from './candidate.js'
 import { majorityOf } from './tally.js'
 
 /** What the servers tell of one request and one of its keys. */
-export interface MergedReport extends RequestReport {
+interface MergedReport extends RequestReport {
   readonly id: string
   /** What each server says, by its index. */
   readonly byServer: ReadonlyMap<number, IdentifiedReport>

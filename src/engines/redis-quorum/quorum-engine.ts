@@ -23,7 +23,7 @@ import { Candidate, type CandidateParts } from './candidate.js'
 import { Electorate } from './electorate.js'
 import { quorumGuarantees } from './guarantees.js'
 import { Later } from './later.js'
-import { mergedReports, type MergedReport } from './merged-reports.js'
+import { mergedReports } from './merged-reports.js'
 import { NumberClock } from './number-clock.js'
 import { poll, type PollState } from './poll.js'
 import { Voter, type VotingEngine } from './voter.js'
@@ -164,16 +164,34 @@ export class QuorumEngine implements Engine {
     return { state: 'gone' }
   }
 
-  /** An operator's release of what `inspect` shows with this number, whatever number each server knows it by. */
+  /**
+   * An operator's release of what `inspect` shows with this number, whatever number each server knows it by. It is looked
+   * for until none has it, because one that gave no vote before may give it meanwhile.
+   */
   async #free({ key, number }: Free): Promise<boolean> {
-    const found = (await this.#reports('')).find(
+    let reports = await this.#reports('')
+    const found = mergedReports(reports).find(
       report => report.key === key && report.phase === 'held' && report.number === number,
     )
     if (!found) return false
-    const freed = [...found.byServer].map(([index, report]) =>
-      report.phase === 'held'
-        ? this.#electorate.voters[index]!.submit({ type: 'free', key, number: report.number })
-        : Promise.resolve(true),
+    for (const [index, all] of reports.entries()) {
+      // One that says nothing is told all the same.
+      if (!all) this.#electorate.voters[index]!.submit({ type: 'free', key, number }).catch(() => undefined)
+    }
+    let isFreed = false
+    for (;;) {
+      const votes = reports.map(all =>
+        all?.find(report => report.id === found.id && report.key === key && report.phase === 'held'),
+      )
+      if (votes.every(vote => vote === undefined)) return isFreed
+      isFreed = (await this.#freeVotes(key, votes)) || isFreed
+      reports = await this.#reports('')
+    }
+  }
+
+  #freeVotes(key: string, votes: readonly (IdentifiedReport | undefined)[]): Promise<boolean> {
+    const freed = votes.flatMap((vote, index) =>
+      vote ? [this.#electorate.voters[index]!.submit({ type: 'free', key, number: vote.number })] : [],
     )
     const enough = Math.min(this.#electorate.majority, freed.length)
     const decide = ({ answers }: PollState<boolean>): boolean | undefined =>
@@ -182,12 +200,12 @@ export class QuorumEngine implements Engine {
   }
 
   async #inspect(prefix: string): Promise<readonly RequestReport[]> {
-    const merged = await this.#reports(prefix)
+    const merged = mergedReports(await this.#reports(prefix))
     return merged.map(({ id: _, byServer: __, ...report }) => report)
   }
 
   /** What all servers tell that answer in time, if these are a majority. */
-  async #reports(prefix: string): Promise<MergedReport[]> {
+  async #reports(prefix: string): Promise<readonly (readonly IdentifiedReport[] | undefined)[]> {
     const { majority, voters } = this.#electorate
     const reports = new Array<readonly IdentifiedReport[] | undefined>(voters.length).fill(undefined)
     const asked = voters.map(async (voter, index) => {
@@ -196,7 +214,7 @@ export class QuorumEngine implements Engine {
     const decide = ({ answers, pending, overdue }: PollState<unknown>): true | undefined =>
       answers.length >= majority && (overdue || pending === 0) ? true : undefined
     await poll(asked, this.#electorate, decide, ({ failures }) => this.#unreachable(failures))
-    return mergedReports(reports)
+    return reports
   }
 
   /** Has all servers do the same, and settles when a majority has. */

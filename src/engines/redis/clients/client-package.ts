@@ -2,7 +2,7 @@ import { UnavailableError } from '../../../errors.js'
 import type { Address, Connect } from './connection.js'
 import { ioredisConnect, type IoredisClass } from './ioredis-connection.js'
 import type { Login } from './login.js'
-import { nodeRedisConnect, type CreateNodeRedisClient } from './node-redis-connection.js'
+import { nodeRedisConnect, OBEDIENT, type CreateNodeRedisClient } from './node-redis-connection.js'
 
 /** A client package, as what makes connections. */
 export type ClientPackage = (address: Address, login: Login) => Connect
@@ -14,7 +14,10 @@ export function ioredisPackage(Redis: IoredisClass): ClientPackage {
 
 /** node-redis, by its `createClient`. */
 export function nodeRedisPackage(createClient: CreateNodeRedisClient): ClientPackage {
-  return (address, login) => nodeRedisConnect(createClient, address, login)
+  // It writes a class with all commands for each client whose options differ from those of the last one, which takes
+  // tens of milliseconds. Duplicates share the class.
+  const pattern = createClient(OBEDIENT)
+  return (address, login) => nodeRedisConnect(options => pattern.duplicate(options), address, login)
 }
 
 /**

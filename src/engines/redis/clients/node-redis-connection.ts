@@ -11,6 +11,7 @@ export interface NodeRedisClient {
   readonly isReady: boolean
   connect(): Promise<unknown>
   destroy(): void
+  duplicate(options: object): NodeRedisClient
   ref(): void
   unref(): void
   sendCommand(args: readonly string[], options?: object): Promise<unknown>
@@ -60,14 +61,14 @@ export const SEND_OPTIONS = {
 
 /** Connections that node-redis makes. They speak RESP2, as those of ioredis do. */
 export function nodeRedisConnect(
-  createClient: CreateNodeRedisClient,
+  make: (options: object) => NodeRedisClient,
   address: Address,
   { username, password, database }: Login,
 ): Connect {
   const place = 'path' in address ? { path: address.path } : address
   return (listener, attempt) =>
     connectNodeRedis(
-      createClient({
+      make({
         ...OBEDIENT,
         RESP: 2,
         username,

@@ -5,6 +5,7 @@ import express from 'express'
 import Fastify from 'fastify'
 import { parseList } from 'structured-headers'
 import { afterEach, describe, expect, test } from 'vitest'
+import { open } from '../../../../src/index.js'
 import { limitFastify, limitFetch, limitRequests } from '../../../../src/limits/http/index.js'
 import { limiter, VirtualClock } from '../../../../src/limits/index.js'
 import { pass } from '../passing.js'
@@ -171,6 +172,22 @@ describe.each(Object.entries(frameworks))('requests to %s', (_name, start) => {
     expect((await by('ben')).status).toBe(200)
     const unlimited = await fetch(url)
     expect([unlimited.status, unlimited.headers.get('ratelimit')]).toEqual([200, null])
+  })
+})
+
+describe('a limiter of a box', () => {
+  test('limits calls and requests', async () => {
+    await using box = await open('memory:')
+    const own = box.limiter('partner', { limit: 2, per: '1h' })
+    const limited = limitRequests(own)
+    const url = await listening((request, response) => limited(request, response, () => response.end()))
+    const statuses = []
+    for (let call = 0; call < 3; call++) statuses.push((await fetch(url)).status)
+    expect(statuses).toEqual([200, 200, 429])
+    const keyed = limitFetch(fetch, own.key('anna'))
+    expect((await keyed(url)).status).toBe(429)
+    // The answer has paused it.
+    expect((await own.key('anna').explain()).waitsFor).toBe('pause')
   })
 })
 

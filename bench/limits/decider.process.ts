@@ -1,0 +1,21 @@
+/** One of the threads that share a limit. */
+import { parentPort, workerData } from 'node:worker_threads'
+import { joinLimiter, type SharedLimiterHandle } from 'signalbox/limits'
+import { now } from '../clock.js'
+import { until } from '../processes/busy.js'
+import type { Window } from '../processes/performer.js'
+
+/** So many decisions between two looks at the clock. */
+const BATCH = 100
+
+const own = joinLimiter(workerData as SharedLimiterHandle)
+
+parentPort!.on('message', ({ startAt, endAt }: Window) => {
+  void until(startAt).then(() => {
+    let done = 0
+    for (; now() < endAt; done += BATCH) {
+      for (let index = 0; index < BATCH; index++) own.tryAcquire()
+    }
+    parentPort!.postMessage(done)
+  })
+})

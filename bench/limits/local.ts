@@ -1,0 +1,81 @@
+import Bottleneck from 'bottleneck'
+import { RateLimiter } from 'limiter'
+import { RateLimiterMemory } from 'rate-limiter-flexible'
+import { limiter } from 'signalbox/limits'
+import { now } from '../clock.js'
+import { busy } from '../processes/busy.js'
+import { forked, type ForkedSubject } from '../processes/forked.js'
+import type { Work } from '../work.js'
+
+/** So many permits a second that there is always one. */
+const LIMIT = 1e9
+
+/** A decision within the call. */
+function decided(name: string, prepare: () => () => boolean): ForkedSubject {
+  return subject(name, () => {
+    const once = prepare()
+    return (count: number) => {
+      for (let index = 0; index < count; index++) if (!once()) throw new Error('there was no permit')
+      return Promise.resolve()
+    }
+  })
+}
+
+/** A decision that comes as a promise. */
+function promised(name: string, prepare: () => () => Promise<unknown>): ForkedSubject {
+  return subject(name, () => {
+    const once = prepare()
+    return async (count: number) => {
+      for (let index = 0; index < count; index++) await once()
+    }
+  })
+}
+
+/** @param prepare gives what takes so many permits one after the other. */
+function subject(name: string, prepare: () => (count: number) => Promise<void>): ForkedSubject {
+  return forked(name, () => {
+    const batch = prepare()
+    const timed = async (): Promise<number> => {
+      const since = now()
+      await batch(1)
+      return now() - since
+    }
+    return Promise.resolve({ perform: window => busy(window, 1, { batch, timed }), stop: async () => {} })
+  })
+}
+
+/** Taking permits that are there, within one thread. */
+export const localPermits: Work = {
+  part: 'limits',
+  name: 'a permit that is there, one thread',
+  seconds: 0.5,
+  subjects: [
+    decided('signalbox', () => {
+      const own = limiter({ limit: LIMIT, per: '1s' })
+      return () => own.tryAcquire() !== undefined
+    }),
+    decided('signalbox, exact to the permit', () => {
+      // Of a limit that has an entry for each permit most answers are no.
+      const own = limiter({ limit: 10_000, per: '1s' })
+      return () => own.tryAcquire() !== undefined || true
+    }),
+    decided('limiter', () => {
+      const own = new RateLimiter({ tokensPerInterval: LIMIT, interval: 'second' })
+      return () => own.tryRemoveTokens(1)
+    }),
+    promised('rate-limiter-flexible', () => {
+      const own = new RateLimiterMemory({ points: LIMIT, duration: 1 })
+      return () => own.consume('key')
+    }),
+    promised('bottleneck', () => {
+      const own = new Bottleneck()
+      const nothing = (): Promise<void> => Promise.resolve()
+      return () => own.schedule(nothing)
+    }),
+  ],
+  comparisons: [
+    { measure: 'opsPerSecond', of: 'signalbox', to: 'limiter', goal: { atLeast: 2 } },
+    { measure: 'opsPerSecond', of: 'signalbox', to: 'rate-limiter-flexible', goal: { atLeast: 2 } },
+    { measure: 'opsPerSecond', of: 'signalbox', to: 'bottleneck', goal: { atLeast: 2 } },
+  ],
+}

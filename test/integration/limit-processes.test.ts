@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest'
+import { place } from '../file/places.js'
+import { callService, isInOrder, jitterOf, mostWithin } from '../limits/service.js'
+import { RedisPlace } from '../redis/place.js'
+
+const LIMIT = 20
+const PER = 1000
+const JITTER = 100
+
+/** Eight processes call, and one of them is stopped between reservation and use, again and again. */
+async function keepTheBound(url: string): Promise<void> {
+  const seen = await callService({
+    url,
+    options: { limit: LIMIT, per: PER, jitter: JITTER },
+    processes: 8,
+    tasks: 5,
+    duration: 4000,
+    stops: 450,
+  })
+  const { arrivals, failures, stops } = seen
+  expect(failures).toEqual([])
+  expect(stops).toBeGreaterThan(3)
+  expect(arrivals.length).toBeGreaterThan(LIMIT)
+  const sent = arrivals.map(({ sentAt }) => sentAt)
+  expect(mostWithin(sent, PER + JITTER)).toBeLessThanOrEqual(LIMIT)
+  const received = arrivals.map(({ at }) => at)
+  // The service may be late itself: what it must not see is more than that explains.
+  const late = Math.max(jitterOf(seen) - JITTER, 0)
+  expect(mostWithin(received, PER - late)).toBeLessThanOrEqual(LIMIT)
+  expect(isInOrder(seen)).toBe(true)
+}
+
+test('eight processes over files keep the bound, one of them stopped again and again', async () => {
+  await keepTheBound(place().url)
+})
+
+test('eight processes over Redis keep the bound, one of them stopped again and again', async () => {
+  await using here = await RedisPlace.start()
+  await keepTheBound(here.server.url)
+})

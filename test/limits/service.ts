@@ -1,0 +1,118 @@
+import { fork, type ChildProcess } from 'node:child_process'
+import { createSocket } from 'node:dgram'
+import { once } from 'node:events'
+import { systemClock } from '../../src/clock.js'
+import type { BoxLimiterOptions } from '../../src/index.js'
+import { pause, until } from '../contract/time.js'
+import { builtProgram } from '../file/built-program.js'
+import type { CallerTask } from './caller.process.js'
+
+/** One call that has come. */
+interface Arrival {
+  readonly name: number
+  readonly request: number
+  /** Times of the machine's monotonic clock. */
+  readonly sentAt: number
+  readonly at: number
+}
+
+/** How processes call the service. */
+export interface CallOptions {
+  readonly url: string
+  readonly options: BoxLimiterOptions & { readonly limit: number; readonly per: number }
+  readonly processes: number
+  readonly tasks: number
+  /** From when all processes call: milliseconds. */
+  readonly duration: number
+  /** How long the first process is stopped again and again: milliseconds, 0 for never. */
+  readonly stops: number
+}
+
+/** What the service has seen. */
+export interface Seen {
+  readonly arrivals: readonly Arrival[]
+  /** From when on all processes wanted permits, until when. */
+  readonly from: number
+  readonly until: number
+  readonly stops: number
+  /** How processes ended that did not end well. */
+  readonly failures: readonly string[]
+}
+
+/** How long the process goes on between two stops: milliseconds. */
+const BETWEEN_STOPS = 300
+
+/** Has processes call a service that counts by itself. */
+export async function callService({ stops, duration, ...rest }: CallOptions): Promise<Seen> {
+  const { url, options, processes, tasks } = rest
+  const arrivals: Arrival[] = []
+  const ready = new Set<number>()
+  const socket = createSocket('udp4', message => {
+    const [name, request, sentAt] = message.toString().split(' ').map(Number) as [number, number, number]
+    if (request < 0) ready.add(name)
+    else arrivals.push({ name, request, sentAt, at: systemClock.now() })
+  })
+  await new Promise<void>(resolve => socket.bind(0, '127.0.0.1', resolve))
+  const children = Array.from({ length: processes }, (_, name) => {
+    const task: CallerTask = { url, options, tasks, port: socket.address().port, name }
+    return fork(builtProgram('test/limits/caller.process.js'), [JSON.stringify(task)], { execArgv: [] })
+  })
+  const ended = Promise.all(
+    children.map(child => once(child, 'exit').then(([status]: unknown[]) => String(status))),
+  )
+  try {
+    await until('all call', () => ready.size === processes)
+    const from = systemClock.now()
+    const count = stops > 0 ? await stopAgainAndAgain(children[0]!, stops, from + duration) : 0
+    await pause(Math.max(from + duration - systemClock.now(), 0))
+    const end = systemClock.now()
+    for (const child of children) child.send('enough')
+    const failures = (await ended).filter(status => status !== '0')
+    // What was sent last may still be under way.
+    await pause(50)
+    return { arrivals, from, until: end, stops: count, failures }
+  } finally {
+    for (const child of children) child.kill('SIGKILL')
+    socket.close()
+  }
+}
+
+/** @param end of it all: clock time. */
+async function stopAgainAndAgain(child: ChildProcess, duration: number, end: number): Promise<number> {
+  let stops = 0
+  for (; systemClock.now() < end; stops++) {
+    child.kill('SIGSTOP')
+    await pause(duration)
+    child.kill('SIGCONT')
+    await pause(BETWEEN_STOPS)
+  }
+  return stops
+}
+
+/** The most of these times in any half-open interval of a length. */
+export function mostWithin(times: readonly number[], length: number): number {
+  const sorted = [...times].sort((one, other) => one - other)
+  let most = 0
+  let first = 0
+  for (const [index, time] of sorted.entries()) {
+    while (time - sorted[first]! >= length) first++
+    most = Math.max(most, index - first + 1)
+  }
+  return most
+}
+
+/** By how much the way to the service took longer for some calls than for others: milliseconds. */
+export function jitterOf({ arrivals }: Seen): number {
+  const ways = arrivals.map(({ at, sentAt }) => at - sentAt)
+  return Math.max(...ways) - Math.min(...ways)
+}
+
+/** Whether each process had its permits in the order in which it had asked. */
+export function isInOrder({ arrivals }: Seen): boolean {
+  const last = new Map<number, number>()
+  return arrivals.every(({ name, request }) => {
+    const before = last.get(name) ?? -1
+    last.set(name, request)
+    return request > before
+  })
+}

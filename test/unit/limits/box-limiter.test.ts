@@ -1,0 +1,152 @@
+import { describe, expect, test } from 'vitest'
+import { VirtualClock, type Clock, type Timer } from '../../../src/clock.js'
+import type { Reservation } from '../../../src/engines/engine.js'
+import { IndeterminateError } from '../../../src/errors.js'
+import { BoxLimiters, type BoxLimiter } from '../../../src/limits/box-limiter.js'
+import type { BoxLimiterOptions } from '../../../src/limits/box-limiter-options.js'
+import { ClockOffset } from '../../../src/limits/clock-offset.js'
+import type { Permit } from '../../../src/limits/permit.js'
+import { reserve, type LimiterState, type Reserve } from '../../../src/limits/reserve.js'
+import { Random } from '../../contract/random.js'
+import { NaiveCount } from './naive-count.js'
+import { pass } from './passing.js'
+
+/** An engine whose clock has nothing to do with that of its callers. */
+class Server {
+  #state: LimiterState | undefined
+  readonly #clock: VirtualClock
+
+  constructor(clock: VirtualClock) {
+    this.#clock = clock
+  }
+
+  decide(request: Reserve): Reservation['reserved'] {
+    const now = this.#clock.now() + 1.7e12
+    const decision = reserve(this.#state, request, now, now)
+    this.#state = decision.state
+    return decision.reserved
+  }
+}
+
+/** A process that can be stopped: then no timer runs and no answer comes until it goes on. */
+class Process implements Clock {
+  stoppedUntil = -Infinity
+  readonly limiter: BoxLimiter
+  readonly #clock: VirtualClock
+  readonly #server: Server
+  readonly #random: Random
+
+  constructor(clock: VirtualClock, server: Server, random: Random, options: BoxLimiterOptions) {
+    this.#clock = clock
+    this.#server = server
+    this.#random = random
+    const ask = (request: Reserve): Promise<Reservation> => this.#ask(request)
+    this.limiter = new BoxLimiters({ clock: this, engine: 'test:', ask }).limiter('api', options)
+  }
+
+  now(): number {
+    return this.#clock.now()
+  }
+
+  after(delay: number, task: () => void): Timer {
+    let timer = this.#clock.after(delay, () => {
+      if (this.now() >= this.stoppedUntil) task()
+      else timer = this.after(this.stoppedUntil - this.now(), task)
+    })
+    return { cancel: () => timer.cancel() }
+  }
+
+  async #ask(request: Reserve): Promise<Reservation> {
+    const earliest = this.now()
+    await this.#way()
+    const reserved = this.#server.decide(request)
+    await this.#way()
+    if (this.#random.below(40) === 0) throw new IndeterminateError('the answer was lost')
+    return { reserved, earliest, latest: this.now() }
+  }
+
+  #way(): Promise<void> {
+    const duration = [0, 0.3, 2, 9][this.#random.below(4)]!
+    return new Promise(resolve => this.after(duration, resolve))
+  }
+}
+
+const DEFINITIONS: readonly {
+  options: BoxLimiterOptions
+  bounds: readonly [limit: number, per: number][]
+}[] = [
+  { options: { limit: 5, per: 1000 }, bounds: [[5, 1000]] },
+  { options: { limit: 40, per: 1000, batch: 8 }, bounds: [[40, 1000]] },
+  {
+    options: {
+      limits: [
+        { limit: 4, per: 500 },
+        { limit: 10, per: 3000 },
+      ],
+    },
+    bounds: [
+      [4, 500],
+      [10, 3000],
+    ],
+  },
+  { options: { limit: 300, per: 1000, batch: 20 }, bounds: [[300, 1000]] },
+  { options: { limit: 6, per: 900, window: 'smooth' }, bounds: [[6, 900]] },
+]
+
+describe('processes that are stopped, with slow and lost answers', () => {
+  for (const [index, { options, bounds }] of DEFINITIONS.entries()) {
+    test(`keep the bound of ${JSON.stringify(options)}, and all have their turn`, async () => {
+      for (let seed = 1; seed <= 12; seed++) {
+        const random = new Random(1000 * index + seed)
+        const clock = new VirtualClock(5000)
+        const server = new Server(clock)
+        const processes = Array.from({ length: 4 }, () => new Process(clock, server, random, options))
+        const count = new NaiveCount()
+        const given: Permit[] = []
+        const most = Math.min(...bounds.map(([limit]) => limit), 4)
+        let open = 0
+        const call = async (process: Process): Promise<void> => {
+          const n = random.below(3) === 0 ? 1 + random.below(most) : 1
+          const controller = new AbortController()
+          if (random.below(5) === 0) clock.after(random.below(2000), () => controller.abort())
+          const wait = random.below(5) === 0 ? random.below(3000) : undefined
+          open++
+          try {
+            const permit = await process.limiter.acquire(n, { signal: controller.signal, wait })
+            expect(clock.now()).toBeGreaterThanOrEqual(process.stoppedUntil)
+            count.add(clock.now(), n)
+            given.push(permit)
+          } catch {
+            // It gave up, was refused, or an answer was lost.
+          } finally {
+            open--
+          }
+        }
+        for (let step = 0; step < 60; step++) {
+          const process = processes[random.below(4)]!
+          const callers = random.below(random.below(6) === 0 ? 30 : 4)
+          for (let caller = 0; caller < callers; caller++) void call(process)
+          if (random.below(4) === 0) process.stoppedUntil = clock.now() + random.below(700)
+          await pass(clock, random.below(300))
+        }
+        for (const [limit, per] of bounds) {
+          expect(count.worst(per), `seed ${seed}: ${limit} in ${per} ms`).toBeLessThanOrEqual(limit)
+        }
+        await pass(clock, 400_000)
+        expect(open, `seed ${seed}`).toBe(0)
+        expect(count.total).toBeGreaterThan(10)
+      }
+    })
+  }
+})
+
+test('a clock is known better the quicker an answer is, and anew when it was set', () => {
+  const offset = new ClockOffset()
+  expect(offset.learn(1000, 10, 30)).toEqual([10, 30])
+  // 10 ms later by both clocks, but told more closely.
+  expect(offset.learn(1010, 24, 26)).toEqual([24, 26])
+  const [earliest, latest] = offset.learn(1110, 100, 160)
+  expect(earliest).toBeCloseTo(124 - 0.134)
+  expect(latest).toBeCloseTo(126 + 0.134)
+  expect(offset.learn(5000, 200, 210)).toEqual([200, 210])
+})
