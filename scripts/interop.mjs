@@ -49,13 +49,14 @@ const languages = [
     sources: /\.java$|^pom\.xml$/,
     make(target) {
       const libraries = join(target, 'lib')
+      const programs = ['Rounds.java', 'RedissonRounds.java', 'CuratorRounds.java']
       const copy = [
         'dependency:copy-dependencies',
         `-DoutputDirectory=${libraries}`,
         '-DincludeScope=runtime',
       ]
       run('java', 'mvn', ['-q', '-B', ...copy])
-      run('java', 'javac', ['-d', join(target, 'classes'), '-cp', `${libraries}/*`, 'RedissonRounds.java'])
+      run('java', 'javac', ['-d', join(target, 'classes'), '-cp', `${libraries}/*`, ...programs])
     },
   },
 ]

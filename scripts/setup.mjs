@@ -14,6 +14,7 @@ import { servers } from './servers.mjs'
 import { SetupError } from './setup-error.mjs'
 import { withLock } from './lock-file.mjs'
 import { isStale, root, target, targets } from './targets.mjs'
+import { getZooKeeper, isZooKeeperMissing } from './zookeeper.mjs'
 
 const oldestNode = { major: 20, minor: 19 }
 
@@ -75,6 +76,12 @@ const installedServers = {
 }
 
 /** @type {Step} */
+const zookeeper = {
+  missing: () => (isZooKeeperMissing() ? 'a ZooKeeper server for the tests' : undefined),
+  provide: getZooKeeper,
+}
+
+/** @type {Step} */
 const interop = {
   missing() {
     const stale = staleLanguages()
@@ -83,11 +90,11 @@ const interop = {
   provide: buildLanguages,
 }
 
-/** @type {ReadonlyMap<string, Step>} */
+/** @type {ReadonlyMap<string, Step[]>} */
 const named = new Map([
-  ['servers', installedServers],
-  ['interop', interop],
-  ...[...targets.keys()].map(name => /** @type {[string, Step]} */ ([name, build(name)])),
+  ['servers', [installedServers, zookeeper]],
+  ['interop', [interop]],
+  ...[...targets.keys()].map(name => /** @type {[string, Step[]]} */ ([name, [build(name)]])),
 ])
 
 /**

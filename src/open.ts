@@ -14,7 +14,10 @@ import { InvalidArgumentError, shown } from './errors.js'
  *   socket, `redis+sentinel://host,host/name?db=0` behind Sentinels, `redis+cluster://host,host` on a Cluster. The query
  *   takes `prefix`, `minReplicas` and `layout`, as {@link GivenRedis} does;
  * - `redis-quorum://host,host,host` for locks, and locks only, that a majority of independent Redis servers gives;
- *   `rediss-quorum:` over TLS.
+ *   `rediss-quorum:` over TLS;
+ * - `zookeeper://user:password@host:2181,host,host/path` for all that reach the same ensemble and name the same node, which
+ *   is `/signalbox` if none is named. `?sessionTimeout=10s` is how long a session outlives silence, `?acl=creator` keeps
+ *   others than the named user out.
  *
  * Or on Redis over clients that are there already: `open({ redis: client, prefix: 'app:' })`, or
  * `open({ redisQuorum: [client, client, client] })`.
@@ -58,9 +61,11 @@ async function engineFor(source: string | GivenRedis | GivenRedisQuorum): Promis
     case 'redis-quorum':
     case 'rediss-quorum':
       return (await import('./engines/redis-quorum/open.js')).openRedisQuorum(url)
+    case 'zookeeper':
+      return (await import('./engines/zookeeper/open.js')).openZooKeeper(url)
     default:
       throw new InvalidArgumentError(
-        `open takes a URL with memory:, file:, redis: or redis-quorum:, not ${shown(url)}`,
+        `open takes a URL with memory:, file:, redis:, redis-quorum: or zookeeper:, not ${shown(url)}`,
       )
   }
 }

@@ -306,6 +306,11 @@ export interface Engine {
    */
   withdraw?(id: string): boolean
   /**
+   * Until when the session, and with it all that it holds, lives for certain: clock time. For engines whose sessions end
+   * by silence; grants are not held beyond it, whatever their lease.
+   */
+  certainUntil?(): number
+  /**
    * Reserves permits of a limiter by the engine's own clock, in one step, for all processes that name it. For engines that
    * have a clock which can be read in the same step. Fails as `submit` does; one that is carried out twice, because a
    * connection broke, may reserve twice but takes back once.

@@ -111,7 +111,7 @@ export class TurnGrant implements WriteGrant {
 
   expiresIn(): number {
     if (this.released || this.hold.loss) return 0
-    return Math.max(this.hold.deadline - this.#giver.clock.now(), 0)
+    return this.#giver.keeper.left(this.hold)
   }
 
   release(): Promise<void> {

@@ -113,9 +113,17 @@ export class LeaseKeeper {
 
   /** Whether the hold is lost by now; a passed deadline is found here even when no timer has run. */
   isLost(hold: Hold): boolean {
-    if (!hold.loss && this.#clock.now() >= hold.deadline)
-      this.lose(hold, `its lease of ${hold.lease} ms is over`)
+    if (!hold.loss) {
+      const now = this.#clock.now()
+      if (now >= hold.deadline) this.lose(hold, `its lease of ${hold.lease} ms is over`)
+      else if (now >= this.#certainUntil()) this.lose(hold, 'the session may have ended')
+    }
     return hold.loss !== undefined
+  }
+
+  /** How long the hold is certainly held from now on: milliseconds. */
+  left(hold: Hold): number {
+    return Math.max(Math.min(hold.deadline, this.#certainUntil()) - this.#clock.now(), 0)
   }
 
   /** Marks a hold as lost and tells its user and its owner; one that nobody uses is only given up. */
@@ -158,6 +166,10 @@ export class LeaseKeeper {
   stop(): void {
     this.#timer?.cancel()
     this.#timerAt = Infinity
+  }
+
+  #certainUntil(): number {
+    return this.#engine.certainUntil?.() ?? Infinity
   }
 
   #arm(at: number): void {

@@ -5,6 +5,8 @@ import type { Guarantees } from '../../src/guarantees.js'
 export interface EngineFixture {
   readonly name: string
   readonly guarantees: Guarantees
+  /** Whether it has a clock that can be read in the step that reserves, and so limits. Default: as it keeps values. */
+  readonly hasClock?: boolean
   /** A place that nobody has used before; each test has its own. */
   start(): Awaitable<Place>
   /** A test for each promise that the engine weakens, which shows the weakness occur; by the promise. */
@@ -14,6 +16,11 @@ export interface EngineFixture {
 /** Whether the engine keeps values; one that does not has no stores, no transactions and no elections. */
 export function keepsValues({ guarantees }: EngineFixture): boolean {
   return guarantees.durability !== 'none'
+}
+
+/** Whether it has limits: what keeps values has one place that decides, and mostly one clock. */
+export function hasLimits(fixture: EngineFixture): boolean {
+  return fixture.hasClock ?? keepsValues(fixture)
 }
 
 /** Where the boxes of one test meet. */

@@ -88,7 +88,7 @@ export function givingUp(fixture: EngineFixture): void {
     test('who stands behind one that gave up is served in its place', async () => {
       const [one, other, third] = await boxes.several(3)
       const held = await one!.mutex('key').acquire()
-      const leaving = other!.mutex('key').acquire({ wait: 100 })
+      const leaving = other!.mutex('key').acquire({ wait: 600 })
       leaving.catch(() => undefined)
       await queued(other!, 'key', 1)
       const staying = third!.mutex('key').acquire()

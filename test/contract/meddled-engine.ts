@@ -69,6 +69,10 @@ export class MeddledEngine implements Engine {
     return (await this.meddle(operation, carryOut)) as OutcomeOf<O>
   }
 
+  certainUntil(): number {
+    return this.#engine.certainUntil?.() ?? Infinity
+  }
+
   leave(): Awaitable<void> {
     return this.#engine.leave()
   }

@@ -9,7 +9,7 @@ import { election } from './election.js'
 import { errors } from './errors.js'
 import { exclusion } from './exclusion.js'
 import { fencing } from './fencing.js'
-import { keepsValues, type EngineFixture } from './fixture.js'
+import { hasLimits, keepsValues, type EngineFixture } from './fixture.js'
 import { givingUp } from './giving-up.js'
 import { limits, noLimits } from './limits.js'
 import { order } from './order.js'
@@ -37,8 +37,7 @@ export function contractSuite(fixture: EngineFixture): void {
     clocks(fixture)
     quiet(fixture)
     if (keepsValues(fixture)) safeState(fixture)
-    // What keeps values has one place that decides, and so one clock.
-    if (keepsValues(fixture)) limits(fixture)
+    if (hasLimits(fixture)) limits(fixture)
     else noLimits(fixture)
     box(fixture)
     if (keepsValues(fixture)) election(fixture)

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { runProgram } from '../run-program.js'
 import { startRedis, type RedisServer } from '../servers/redis.js'
+import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
 import type { Block } from './blocks.js'
 import { readAllBlocks, root } from './pages.js'
 import { Clone, shellPrelude } from './shell-blocks.js'
@@ -23,6 +24,7 @@ const checks: Readonly<Record<string, (block: Block) => Promise<void> | void>> =
 
 /** Where a reader's server is; blocks run against one that is started here. */
 const readersRedis = 'redis://localhost:6379'
+const readersZooKeeper = 'localhost:2181'
 
 const blocks = readAllBlocks()
 const checkedBlocks = blocks.filter(({ language }) => language in checks)
@@ -30,9 +32,10 @@ const output = join(root, 'build-docs', String(process.pid))
 let compiled: Map<Block, CompiledBlock>
 let clone: Clone
 let redis: RedisServer
+let zookeeper: ZooKeeperServer
 
 beforeAll(async () => {
-  redis = await startRedis()
+  ;[redis, zookeeper] = await Promise.all([startRedis(), startZooKeeper()])
   mkdirSync(output, { recursive: true })
   compiled = compileBlocks(
     blocks.filter(({ language }) => language === 'ts'),
@@ -42,7 +45,7 @@ beforeAll(async () => {
 })
 
 afterAll(async () => {
-  await redis.stop()
+  await Promise.all([redis.stop(), zookeeper.kill()])
   clone[Symbol.dispose]()
   rmSync(output, { recursive: true, force: true })
 })
@@ -76,7 +79,7 @@ async function runShell(block: Block): Promise<void> {
 }
 
 function onOurServer(code: string): string {
-  return code.replaceAll(readersRedis, redis.url)
+  return code.replaceAll(readersRedis, redis.url).replaceAll(readersZooKeeper, zookeeper.address)
 }
 
 async function runInEmptyFolder(program: string): Promise<void> {

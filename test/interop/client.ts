@@ -47,6 +47,16 @@ export const rLock: Kind = {
     'RedissonRounds',
   ],
 }
+export const curator: Kind = {
+  ...rLock,
+  kind: 'Curator',
+  argv: [...rLock.argv.slice(0, -1), 'CuratorRounds'],
+}
+export const kazoo: Kind = {
+  ...redisPy,
+  kind: 'kazoo',
+  argv: [fileURLToPath(new URL('python/kazoo_lock.py', import.meta.url))],
+}
 export const rFairLock: Kind = { ...rLock, kind: 'RFairLock', more: ['fair'] }
 
 /** One answer is waited for so long: milliseconds. */

@@ -1,0 +1,81 @@
+import type { Claim } from '../../locks/claim.js'
+
+/** A node in the queue of a key, of this library or another. */
+export interface Contender {
+  readonly name: string
+  /** The number that the server gave it: an int32, which wraps. */
+  readonly sequence: number
+  readonly mode: Claim['mode']
+  /** 0 where it does not take permits. */
+  readonly permits: number
+  readonly max: number
+}
+
+/** How a contender stands among the others. */
+export type Place =
+  /** Nobody before it keeps it out. */
+  | { readonly state: 'free' }
+  /** Something about these nodes has to change before it can be free: `touched` counts as a change, too. */
+  | { readonly state: 'blocked'; readonly watch: readonly string[]; readonly ahead: number }
+  /** The key is live with another number of permits. */
+  | { readonly state: 'mismatch'; readonly max: number }
+
+/** Names of Curator, of kazoo and of this library; a number below 0 has nine digits or ten after its sign. */
+const PERMITS = /-(\d+)of(\d+)-lock-(-?\d{9,10})$/
+const EXCLUSIVE = /(?:-lock-|__lock__|-__WRIT__|-latch-)(-?\d{9,10})$/
+const SHARED = /(?:-__READ__|__rlock__)(-?\d{9,10})$/
+
+/** What a child is in the queue; undefined for one that is no contender. */
+function contenderOf(name: string): Contender | undefined {
+  const permits = PERMITS.exec(name)
+  if (permits) {
+    const [, taken, max, sequence] = permits
+    return { name, sequence: Number(sequence), mode: 'permits', permits: Number(taken), max: Number(max) }
+  }
+  const exclusive = EXCLUSIVE.exec(name)
+  if (exclusive) return { name, sequence: Number(exclusive[1]), mode: 'exclusive', permits: 0, max: 0 }
+  const shared = SHARED.exec(name)
+  if (shared) return { name, sequence: Number(shared[1]), mode: 'shared', permits: 0, max: 0 }
+  return undefined
+}
+
+/**
+ * The contenders among a node's children, the first one first. The numbers go round at 2^31, so what counts is which of
+ * two is reached sooner from the other; that holds as long as fewer than 2^31 stand between them.
+ */
+export function contendersOf(children: readonly string[]): Contender[] {
+  const contenders: Contender[] = []
+  for (const name of children) {
+    const contender = contenderOf(name)
+    if (contender) contenders.push(contender)
+  }
+  return contenders.sort((a, b) => (a.sequence - b.sequence) | 0)
+}
+
+/** How the contender at an index stands. Those who came later never matter, so one that is free stays so. */
+export function placeOf(contenders: readonly Contender[], index: number): Place {
+  const own = contenders[index]!
+  const before = contenders.slice(0, index)
+  const blocked = (watch: readonly Contender[]): Place => ({
+    state: 'blocked',
+    watch: watch.map(({ name }) => name),
+    ahead: index,
+  })
+  if (own.mode === 'exclusive') return index === 0 ? { state: 'free' } : blocked(before.slice(-1))
+  const inTheWay = before.findLast(({ mode }) => mode !== own.mode)
+  if (own.mode === 'shared') return inTheWay ? blocked([inTheWay]) : { state: 'free' }
+  const other = before.find(({ mode, max }) => mode === 'permits' && max !== own.max)
+  if (other) return { state: 'mismatch', max: other.max }
+  if (inTheWay) return blocked([inTheWay])
+  const taken = before.reduce((sum, { permits }) => sum + permits, 0)
+  if (taken + own.permits <= own.max) return { state: 'free' }
+  // Whoever is before one that has to wait has its permits, so only the first who waits looks at all of those; each
+  // later one looks at the one before it, which is touched when it gets in.
+  const last = before.at(-1)!
+  return taken <= own.max ? blocked(before) : blocked([last])
+}
+
+/** Whether somebody behind this one may wait for permits and for a sign that this one got in. */
+export function hasFollower(contenders: readonly Contender[], index: number): boolean {
+  return contenders[index]!.mode === 'permits' && contenders[index + 1]?.mode === 'permits'
+}

@@ -1,0 +1,85 @@
+import type { Claim } from '../../locks/claim.js'
+
+/** What needs no escape in the name of a node. */
+const PLAIN = /[^A-Za-z0-9_:@=+,.~-]/gu
+
+/** A key as the name of a node: characters that ZooKeeper or a path does not take are percent-encoded. */
+export function encodeKey(key: string): string {
+  if (key === '.' || key === '..') return key.replaceAll('.', '%2E')
+  return key.replace(PLAIN, escaped)
+}
+
+/** The key of a node's name; undefined for a name that {@link encodeKey} does not make. */
+export function decodeKey(name: string): string | undefined {
+  try {
+    return decodeURIComponent(name)
+  } catch {
+    return undefined
+  }
+}
+
+function escaped(character: string): string {
+  return [...Buffer.from(character)]
+    .map(byte => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`)
+    .join('')
+}
+
+/** Where things lie below the node that a box was opened on. */
+export class Places {
+  readonly #root: string
+
+  /** @param root '' for the whole tree. */
+  constructor(root: string) {
+    this.#root = root
+  }
+
+  /** What has to be there before anything else, parents first. */
+  get folders(): readonly string[] {
+    const above: string[] = []
+    for (let at = this.#root.indexOf('/', 1); at > 0; at = this.#root.indexOf('/', at + 1))
+      above.push(this.#root.slice(0, at))
+    if (this.#root !== '') above.push(this.#root)
+    return [...above, this.locks, this.store, this.sessions]
+  }
+
+  get locks(): string {
+    return `${this.#root}/locks`
+  }
+
+  get store(): string {
+    return `${this.#root}/store`
+  }
+
+  get sessions(): string {
+    return `${this.#root}/sessions`
+  }
+
+  /** The node whose children contend for a key. */
+  lock(key: string): string {
+    return `${this.locks}/${encodeKey(key)}`
+  }
+
+  value(key: string): string {
+    return `${this.store}/${encodeKey(key)}`
+  }
+
+  /** The node by whose changes a session is told that somebody took something from it. */
+  session(session: string): string {
+    return `${this.sessions}/${encodeKey(session)}`
+  }
+}
+
+/**
+ * What the name of a node in the queue of a key begins with; the server adds ten digits. Curator sorts by what follows
+ * `lock-`, and finds the nodes of a request by the id after `_c_`.
+ */
+export function nodePrefix(guid: string, claim: Claim): string {
+  switch (claim.mode) {
+    case 'exclusive':
+      return `_c_${guid}-lock-`
+    case 'shared':
+      return `_c_${guid}-__READ__`
+    case 'permits':
+      return `_c_${guid}-${claim.permits}of${claim.max}-lock-`
+  }
+}

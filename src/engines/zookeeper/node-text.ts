@@ -1,0 +1,36 @@
+import type { Claim } from '../../locks/claim.js'
+import type { Member } from '../engine.js'
+
+/** What the node of a request tells those who look. */
+export interface NodeText {
+  readonly session: string
+  readonly host: string
+  readonly pid: number
+  readonly label: string | undefined
+  /** All claims of the request, each of which has a node. */
+  readonly claims: readonly Claim[]
+  /** Milliseconds. */
+  readonly lease: number
+  /** The number of the grant where it is not the transaction that created the node. */
+  readonly number: number | undefined
+}
+
+/** The data of a node. It is text, because clients in other languages read it as such. */
+export function nodeText(
+  { session, host, pid, label: box }: Member,
+  request: { label: string | undefined; claims: readonly Claim[]; lease: number },
+  number?: number,
+): string {
+  const { label = box, claims, lease } = request
+  return JSON.stringify({ session, host, pid, label, claims, lease, number })
+}
+
+/** What a node tells; one of another library tells nothing but its text. */
+export function parseNode(data: Buffer): NodeText | undefined {
+  try {
+    const text = JSON.parse(data.toString()) as Partial<NodeText> | null
+    return Array.isArray(text?.claims) && typeof text.session === 'string' ? (text as NodeText) : undefined
+  } catch {
+    return undefined
+  }
+}

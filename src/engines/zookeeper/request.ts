@@ -1,0 +1,94 @@
+import type { Timer } from '../../clock.js'
+import type { Claim } from '../../locks/claim.js'
+import type { ZooKeeper } from '../../zookeeper/index.js'
+
+/** One node of a request: its place in the queue of one key. */
+export interface OwnNode {
+  readonly claim: Claim
+  /** The node whose children contend. */
+  readonly parent: string
+  /** Undefined until the server has named it; another one after a downgrade. */
+  name: string | undefined
+  /** Whether nobody before it keeps it out: then it stays so. */
+  isFree: boolean
+  /** How many stood before it at the last look. */
+  ahead: number
+  /** Those that keep it out, as far as it has to look at them. */
+  before: readonly string[]
+  /** Those whose changes are told. */
+  readonly watched: Set<string>
+  /** One of those, which had been touched when it was looked at. */
+  touched: string | undefined
+  /** Whether somebody behind it waits for a sign that it got in. */
+  hasFollower: boolean
+  /** Whether it is being replaced by another one of the same number. */
+  isMoving: boolean
+}
+
+/** A request of this session. */
+export interface OwnRequest {
+  readonly id: string
+  /** By which its nodes are found when the answer to their creation was lost. */
+  readonly guid: string
+  readonly label: string | undefined
+  readonly claims: readonly Claim[]
+  readonly nodes: readonly OwnNode[]
+  /** Of the client whose session its nodes end with. */
+  client: ZooKeeper | undefined
+  /** `entering` while its nodes are created; `free` when it can be claimed; `gone` when its nodes are to vanish. */
+  phase: 'entering' | 'waiting' | 'free' | 'held' | 'gone'
+  /** The transaction that created its nodes. */
+  number: number
+  lease: number
+  /** Settles when it has been entered, or could not be. */
+  entered: Promise<unknown>
+  /** Ends it unless it is heard of. */
+  timer: Timer | undefined
+  /** Whether a look at the queues is under way, and another one wanted. */
+  looking: boolean
+  lookAgain: boolean
+}
+
+/** A request that has not been entered. */
+export function newRequest(
+  {
+    id,
+    claims,
+    label,
+    lease,
+  }: { id: string; claims: readonly Claim[]; label: string | undefined; lease: number },
+  guid: string,
+  parentOf: (key: string) => string,
+): OwnRequest {
+  return {
+    id,
+    guid,
+    label,
+    claims,
+    nodes: claims.map(claim => ({
+      claim,
+      parent: parentOf(claim.key),
+      name: undefined,
+      isFree: false,
+      ahead: 0,
+      before: [],
+      watched: new Set(),
+      touched: undefined,
+      hasFollower: false,
+      isMoving: false,
+    })),
+    client: undefined,
+    phase: 'entering',
+    number: 0,
+    lease,
+    entered: Promise.resolve(),
+    timer: undefined,
+    looking: false,
+    lookAgain: false,
+  }
+}
+
+/** The full path of a node that has its name. */
+export function pathOf({ parent, name }: OwnNode): string {
+  return `${parent}/${name!}`
+}

@@ -1,0 +1,719 @@
+import { randomUUID } from 'node:crypto'
+import type { Clock } from '../../clock.js'
+import { ClosedError, IndeterminateError, SignalboxError, UnavailableError } from '../../errors.js'
+import {
+  ConnectionLossError,
+  CREATOR_ACL,
+  NodeExistsError,
+  NoNodeError,
+  NotSentError,
+  OPEN_ACL,
+  SessionExpiredError,
+  type Acl,
+  type Created,
+  type ZooKeeper,
+} from '../../zookeeper/index.js'
+import {
+  CLAIM_WINDOW,
+  entryLife,
+  hearWithin,
+  type Awaitable,
+  type Commit,
+  type CommitOutcome,
+  type Downgrade,
+  type Engine,
+  type Enqueue,
+  type Free,
+  type Listener,
+  type Member,
+  type Operation,
+  type OutcomeOf,
+  type Pass,
+  type ReadOutcome,
+  type ReadSet,
+  type Standing,
+} from '../engine.js'
+import { Connected } from './connected.js'
+import { contendersOf, hasFollower, placeOf, type Place } from './contenders.js'
+import { ZOOKEEPER_GUARANTEES } from './guarantees.js'
+import { byRequest, isGranted, keysOf, nodesOf, reports } from './inspection.js'
+import { nodePrefix, Places } from './names.js'
+import { nodeText } from './node-text.js'
+import { newRequest, pathOf, type OwnNode, type OwnRequest } from './request.js'
+import { Values } from './values.js'
+import type { ZooKeeperPlace } from './zookeeper-url.js'
+
+/** Whoever heard nothing looks again after so long at the latest; the look costs no packet: milliseconds. */
+const LOOK_AGAIN = 2000
+/** The pause after a look that failed: milliseconds. */
+const LOOK_PAUSE = 200
+/** How long connecting may take: milliseconds. */
+const PATIENCE = 10_000
+
+/** What became of the creation of a request's nodes: undefined when all are there. */
+type EntryProblem =
+  { readonly state: 'mismatch'; readonly key: string; readonly max: number } | 'gone' | undefined
+
+/**
+ * Locks and values as nodes of ZooKeeper. A request is an ephemeral sequential node for each of its keys, all created in
+ * one multi, so that the queues agree on who is first; it is granted when nobody stands before it in any of them.
+ */
+export class ZooKeeperEngine implements Engine {
+  readonly name: string
+  readonly guarantees = ZOOKEEPER_GUARANTEES
+  readonly tellsWanted = false
+  readonly #clock: Clock
+  readonly #places: Places
+  readonly #acl: readonly Acl[]
+  readonly #connected: Connected
+  readonly #values: Values
+  readonly #requests = new Map<string, OwnRequest>()
+  /** The store keys that are watched, each with what ends it in the session of now. */
+  readonly #watched = new Map<string, { end: () => void }>()
+  #member: Member | undefined
+  #listener: Listener | undefined
+
+  constructor({ name, ensemble, root, login, sessionTimeout, isPrivate }: ZooKeeperPlace, clock: Clock) {
+    this.name = name
+    this.#clock = clock
+    this.#places = new Places(root)
+    this.#acl = isPrivate ? CREATOR_ACL : OPEN_ACL
+    const auth = login === undefined ? [] : [{ scheme: 'digest', data: login }]
+    this.#connected = new Connected(ensemble, { sessionTimeout, timeout: PATIENCE, auth }, name, clock, {
+      begun: client => this.#begun(client),
+      over: cause => this.#over(cause),
+    })
+    this.#values = new Values(this.#places, this.#acl, clock, name)
+  }
+
+  /** Until when what is held in the session of now is held for certain. */
+  certainUntil(): number {
+    return this.#connected.now?.certainUntil ?? -Infinity
+  }
+
+  async join(member: Member, listener: Listener): Promise<void> {
+    this.#member = member
+    this.#listener = listener
+    try {
+      await this.#connected.get()
+    } catch (error) {
+      this.#member = undefined
+      throw this.#failure(error)
+    }
+  }
+
+  submit<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>>
+  submit(operation: Operation): Awaitable<unknown> {
+    if (!this.#member) return Promise.reject(new ClosedError('the box was closed', { engine: this.name }))
+    const outcome = this.#carryOut(operation)
+    return outcome instanceof Promise
+      ? outcome.catch((error: unknown) => {
+          throw this.#failure(error)
+        })
+      : outcome
+  }
+
+  async leave(): Promise<void> {
+    if (!this.#member) return
+    this.#member = undefined
+    for (const { timer } of this.#requests.values()) timer?.cancel()
+    this.#requests.clear()
+    // The server deletes what the session had.
+    await this.#connected.close()
+  }
+
+  #carryOut(operation: Operation): Awaitable<unknown> {
+    switch (operation.type) {
+      case 'enqueue':
+        return this.#enqueue(operation)
+      case 'claim':
+        return this.#claim(operation)
+      case 'cancel':
+        return this.#cancel(operation.id)
+      case 'renew':
+        return this.#renew(operation)
+      case 'release':
+        return this.#release(operation)
+      case 'pass':
+        return this.#pass(operation)
+      case 'downgrade':
+        return this.#downgrade(operation)
+      case 'free':
+        return this.#free(operation)
+      case 'revoke':
+        return this.#revoke(operation.session)
+      case 'serve':
+        // The server keeps the order: nothing is ever reserved by one session for another.
+        return undefined
+      case 'inspect':
+        return this.#inspect(operation.prefix)
+      case 'read':
+        return this.#read(operation)
+      case 'commit':
+        return this.#commit(operation)
+      case 'watch':
+        return this.#watch(operation.key)
+      case 'unwatch':
+        this.#watched.get(operation.key)?.end()
+        this.#watched.delete(operation.key)
+        return undefined
+    }
+  }
+
+  async #enqueue(operation: Enqueue): Promise<Standing> {
+    const known = this.#requests.get(operation.id)
+    if (known) {
+      await known.entered
+      return this.#standing(known, operation)
+    }
+    const request = newRequest(operation, randomUUID(), key => this.#places.lock(key))
+    return this.#enter(request, operation, undefined)
+  }
+
+  /** Creates the nodes of a request, in the place of those of another one if that is named, and says where it stands. */
+  async #enter(
+    request: OwnRequest,
+    patience: Pick<Enqueue, 'lease' | 'wait' | 'read'>,
+    instead: OwnRequest | undefined,
+  ): Promise<Standing> {
+    this.#requests.set(request.id, request)
+    const entered = this.#create(request, instead)
+    request.entered = entered.catch(() => undefined)
+    let problem: EntryProblem
+    try {
+      problem = await entered
+    } catch (error) {
+      this.#requests.delete(request.id)
+      request.phase = 'gone'
+      throw error
+    }
+    // Cancelled or ended with its session meanwhile; whoever did that sees to its nodes.
+    if (this.#requests.get(request.id) !== request) return { state: 'gone' }
+    if (problem === 'gone') {
+      this.#forget(request)
+      return { state: 'gone' }
+    }
+    if (problem) {
+      await this.#remove(request)
+      return problem
+    }
+    if (isFree(request)) request.phase = 'free'
+    else if (patience.wait === 0) {
+      await this.#remove(request)
+      return { state: 'busy' }
+    } else {
+      request.phase = 'waiting'
+      for (const node of request.nodes) if (!node.isFree) this.#watchBefore(request, node)
+    }
+    return this.#standing(request, patience)
+  }
+
+  /** Settles when the nodes are there and it is known how they stand. */
+  async #create(request: OwnRequest, instead: OwnRequest | undefined): Promise<EntryProblem> {
+    while (true) {
+      const client = this.#connected.now ?? (await this.#connected.get())
+      request.client = client
+      const isEntered = await this.#tryCreate(client, request, instead)
+      if (isEntered === 'gone') return 'gone'
+      if (!isEntered) continue
+      for (const { claim, max } of isEntered)
+        if (max !== undefined) return { state: 'mismatch', key: claim.key, max }
+      return undefined
+    }
+  }
+
+  /** Undefined: it has to be tried again. */
+  async #tryCreate(client: ZooKeeper, request: OwnRequest, instead: OwnRequest | undefined) {
+    const text = nodeText(this.#member!, request)
+    const { nodes, guid } = request
+    const transaction = client.transaction()
+    for (const node of instead?.nodes ?? []) transaction.delete(pathOf(node))
+    const leaving = transaction.size
+    const options = { ephemeral: true, sequential: true, acl: this.#acl }
+    const prefixes = nodes.map(({ parent, claim }) => `${parent}/${nodePrefix(guid, claim)}`)
+    for (const prefix of prefixes) transaction.create(prefix, text, options)
+    const creating =
+      transaction.size === 1
+        ? client.create(prefixes[0]!, text, options).then(created => [created])
+        : transaction.commit().then(answers => answers.slice(leaving) as Created[])
+    const listing = Promise.all(nodes.map(node => client.getChildren(node.parent)))
+    listing.catch(() => undefined)
+    try {
+      const created = await creating
+      for (const [index, { path, stat }] of created.entries()) {
+        nodes[index]!.name = path.slice(path.lastIndexOf('/') + 1)
+        request.number = Number(stat.czxid)
+      }
+    } catch (error) {
+      if (error instanceof ConnectionLossError) {
+        if (!(await this.#find(client, request))) return undefined
+      } else if (error instanceof NoNodeError) {
+        if (instead?.nodes.some(node => pathOf(node) === error.path) === true) return 'gone'
+        await this.#makeParents(client, nodes)
+        return undefined
+      } else throw error
+    }
+    let lists
+    try {
+      lists = await listing
+    } catch (error) {
+      // Nobody deletes a parent that has children, but the list may have been asked for before there was one.
+      if (!(error instanceof NoNodeError)) throw error
+      lists = await Promise.all(nodes.map(node => client.getChildren(node.parent)))
+    }
+    return nodes.map((node, index) => {
+      const place = this.#place(node, lists[index]!.children)
+      return { claim: node.claim, max: place?.state === 'mismatch' ? place.max : undefined }
+    })
+  }
+
+  /** Parents are containers: the server deletes them some time after they are empty, so they are made whenever missed. */
+  async #makeParents(client: ZooKeeper, nodes: readonly OwnNode[]): Promise<void> {
+    await Promise.all(
+      nodes.map(async ({ parent }) => {
+        try {
+          await client.create(parent, '', { container: true, acl: this.#acl })
+        } catch (error) {
+          if (error instanceof NoNodeError) await this.#makeFolders(client)
+          else if (!(error instanceof NodeExistsError || error instanceof ConnectionLossError)) throw error
+        }
+      }),
+    )
+  }
+
+  /**
+   * Looks for the nodes of a request whose answer was lost. The server that lost it may not have passed it on yet, but
+   * the session has moved, and what an old server still says for it is refused.
+   */
+  async #find(client: ZooKeeper, request: OwnRequest): Promise<boolean> {
+    for (const node of request.nodes) {
+      const prefix = nodePrefix(request.guid, node.claim)
+      let children: readonly string[]
+      try {
+        children = (await client.getChildren(node.parent, { linearizable: true })).children
+      } catch (error) {
+        if (error instanceof NoNodeError) return false
+        throw error
+      }
+      const name = children.find(child => child.startsWith(prefix))
+      const stat = name === undefined ? undefined : await client.exists(`${node.parent}/${name}`)
+      // All came in one transaction, so if one is not there none is.
+      if (name === undefined || stat?.ephemeralOwner !== client.sessionId) return false
+      node.name = name
+      request.number = Number(stat.czxid)
+    }
+    return true
+  }
+
+  /** Notes how a node stands among its parent's children; undefined when it is not there. */
+  #place(node: OwnNode, children: readonly string[]): Place | undefined {
+    const contenders = contendersOf(children)
+    const index = contenders.findIndex(({ name }) => name === node.name)
+    if (index < 0) return undefined
+    const place = placeOf(contenders, index)
+    if (place.state === 'free') {
+      node.isFree = true
+      node.hasFollower = hasFollower(contenders, index)
+    } else if (place.state === 'blocked') {
+      node.ahead = place.ahead
+      node.before = place.watch
+    }
+    return place
+  }
+
+  /** Sees to it that the request is looked at when something before one of its nodes changes. */
+  #watchBefore(request: OwnRequest, node: OwnNode): void {
+    const look = (): void => this.#look(request)
+    for (const name of node.before) {
+      if (node.watched.has(name)) continue
+      node.watched.add(name)
+      // Reading it, because asking whether it exists would leave a watch for its coming where it has gone.
+      request
+        .client!.getData(`${node.parent}/${name}`, {
+          watch: ({ type }) => {
+            node.watched.delete(name)
+            if (type !== 'ended') look()
+          },
+        })
+        .then(({ stat }) => {
+          // Touched before it was watched: it got in meanwhile. Once, because others may touch nodes, too.
+          if (stat.version === 0 || node.touched === name) return
+          node.touched = name
+          look()
+        })
+        .catch(() => {
+          node.watched.delete(name)
+          look()
+        })
+    }
+  }
+
+  /** Looks at the queues in which a request is kept out, one look at a time. */
+  #look(request: OwnRequest): void {
+    if (request.phase !== 'waiting') return
+    if (request.looking) {
+      request.lookAgain = true
+      return
+    }
+    request.looking = true
+    void this.#lookOnce(request)
+      .catch((error: unknown) => {
+        // A parent goes when it has no children, and takes nobody along.
+        if (error instanceof NoNodeError) this.#taken(request)
+        else this.#clock.after(LOOK_PAUSE, () => this.#look(request), false)
+      })
+      .finally(() => {
+        request.looking = false
+        if (!request.lookAgain) return
+        request.lookAgain = false
+        this.#look(request)
+      })
+  }
+
+  async #lookOnce(request: OwnRequest): Promise<void> {
+    const client = request.client!
+    const blocked = request.nodes.filter(node => !node.isFree)
+    const lists = await Promise.all(blocked.map(node => client.getChildren(node.parent)))
+    if (request.phase !== 'waiting') return
+    for (const [index, node] of blocked.entries()) {
+      const place = this.#place(node, lists[index]!.children)
+      // Somebody deleted it.
+      if (!place) {
+        this.#taken(request)
+        return
+      }
+      if (place.state === 'blocked') this.#watchBefore(request, node)
+      else if (node.hasFollower)
+        void client.setData(pathOf(node), nodeText(this.#member!, request)).catch(() => undefined)
+    }
+    if (!isFree(request)) return
+    request.phase = 'free'
+    this.#arm(request, CLAIM_WINDOW)
+    this.#listener!.wake(request.id)
+  }
+
+  async #claim(operation: Operation & { type: 'claim' }): Promise<Standing> {
+    const request = this.#requests.get(operation.id)
+    if (!request) return { state: 'gone' }
+    if (request.phase === 'entering') await request.entered
+    return this.#standing(request, operation)
+  }
+
+  /** Answers for a request that has been entered, and counts it as heard of. */
+  #standing(request: OwnRequest, patience: Pick<Enqueue, 'lease' | 'wait' | 'read'>): Awaitable<Standing> {
+    const { id, nodes, number, phase } = request
+    if (this.#requests.get(id) !== request || phase === 'gone' || phase === 'entering')
+      return { state: 'gone' }
+    request.lease = patience.lease
+    if (phase === 'waiting') {
+      this.#arm(request, entryLife(patience))
+      const lookAgain = Math.min(hearWithin(patience), LOOK_AGAIN)
+      return { state: 'queued', id, place: nodes[0]!.ahead, lookAgain, behind: [] }
+    }
+    request.phase = 'held'
+    this.#arm(request, patience.lease)
+    if (!patience.read) return { state: 'held', id, number }
+    // What this server has seen of the queue it has seen of the values, so they need no `sync`.
+    return this.#values
+      .read(request.client!, patience.read, false)
+      .then(read => ({ state: 'held', id, number, read }))
+  }
+
+  async #cancel(id: string): Promise<undefined> {
+    const request = this.#requests.get(id)
+    if (request) await this.#remove(request)
+    return undefined
+  }
+
+  /** A node that an operator has deleted is found missing here, where nobody told of it. */
+  async #renew({ id, number, lease }: { id: string; number: number; lease: number }): Promise<boolean> {
+    const request = this.#held(id, number)
+    if (!request) return false
+    const paths = request.nodes.map(pathOf)
+    const stats = await Promise.all(paths.map(path => request.client!.exists(path)))
+    if (this.#held(id, number) !== request) return false
+    const isMissing = request.nodes.some(
+      (node, index) => !stats[index] && !node.isMoving && pathOf(node) === paths[index],
+    )
+    if (isMissing) {
+      this.#taken(request)
+      return false
+    }
+    this.#arm(request, lease)
+    return true
+  }
+
+  async #release({ id, number }: { id: string; number: number }): Promise<boolean> {
+    const request = this.#held(id, number)
+    return request ? this.#remove(request) : false
+  }
+
+  async #pass(operation: Pass): Promise<Standing> {
+    const { id, number, next, lease, label } = operation
+    const held = this.#held(id, number)
+    if (!held) return { state: 'gone' }
+    this.#forget(held)
+    const request = newRequest({ id: next, claims: held.claims, label, lease }, randomUUID(), key =>
+      this.#places.lock(key),
+    )
+    try {
+      return await this.#enter(request, operation, held)
+    } catch (error) {
+      // It may be there still.
+      void this.#remove(held)
+      throw error
+    }
+  }
+
+  /** Each exclusive node is replaced by a shared one of the same number, so that it keeps its place. */
+  async #downgrade({ id, number }: Downgrade): Promise<boolean> {
+    const request = this.#held(id, number)
+    if (!request) return false
+    const client = request.client!
+    const transaction = client.transaction()
+    const moving: { node: OwnNode; name: string }[] = []
+    const text = nodeText(this.#member!, request, number)
+    for (const node of request.nodes) {
+      if (node.claim.mode !== 'exclusive') continue
+      const digits = /-lock-(-?\d+)$/.exec(node.name!)?.[1]
+      // Done already.
+      if (digits === undefined) continue
+      const name = nodePrefix(request.guid, { key: node.claim.key, mode: 'shared' }) + digits
+      moving.push({ node, name })
+      transaction
+        .create(`${node.parent}/${name}`, text, { ephemeral: true, acl: this.#acl })
+        .delete(pathOf(node))
+    }
+    if (moving.length === 0) return true
+    for (const { node } of moving) node.isMoving = true
+    try {
+      const outcome = await transaction.outcome()
+      if (!outcome.done) {
+        this.#taken(request)
+        return false
+      }
+      for (const { node, name } of moving) node.name = name
+    } catch (error) {
+      if (!(error instanceof ConnectionLossError)) throw error
+      const { node, name } = moving[0]!
+      if ((await client.exists(`${node.parent}/${name}`, { linearizable: true })) === undefined) throw error
+      for (const each of moving) each.node.name = each.name
+    } finally {
+      for (const { node } of moving) node.isMoving = false
+    }
+    return true
+  }
+
+  async #free({ key, number }: Free): Promise<boolean> {
+    const client = await this.#connected.get()
+    await client.sync(this.#places.locks)
+    const found = (await nodesOf(client, this.#places, [key])).find(node => node.number === number)
+    if (!found) return false
+    const others = found.text?.claims.map(claim => claim.key).filter(other => other !== key) ?? []
+    const all = [found, ...(await nodesOf(client, this.#places, others))]
+    const [request] = [...byRequest(all).values()].filter(nodes => nodes.includes(found))
+    if (!request || !isGranted(request)) return false
+    return this.#takeAway(client, request)
+  }
+
+  async #revoke(session: string): Promise<number> {
+    const client = await this.#connected.get()
+    const nodes = await nodesOf(client, this.#places, await keysOf(client, this.#places, ''))
+    const requests = byRequest(nodes.filter(({ text }) => text?.session === session))
+    let count = 0
+    for (const request of requests.values()) if (await this.#takeAway(client, request)) count++
+    return count
+  }
+
+  /** Deletes the nodes of somebody's request and tells that session. */
+  async #takeAway(
+    client: ZooKeeper,
+    nodes: readonly { path: string; text: { session: string } | undefined }[],
+  ) {
+    const transaction = client.transaction()
+    for (const { path } of nodes) transaction.delete(path)
+    const outcome = await transaction.outcome()
+    const session = nodes[0]!.text?.session
+    if (session !== undefined) {
+      // Whoever is gone need not be told.
+      await client.setData(this.#places.session(session), '').catch((error: unknown) => {
+        if (!(error instanceof NoNodeError)) throw error
+      })
+    }
+    return outcome.done
+  }
+
+  async #inspect(prefix: string) {
+    return reports(await this.#connected.get(), this.#places, prefix)
+  }
+
+  async #read(what: ReadSet): Promise<ReadOutcome> {
+    return this.#values.read(await this.#connected.get(), what, true)
+  }
+
+  async #commit(commit: Commit): Promise<CommitOutcome> {
+    const { guard, release } = commit
+    if (!guard) return this.#values.commit(await this.#connected.get(), commit, undefined)
+    const request = this.#held(guard.id, guard.number)
+    if (!request) return this.#values.commit(await this.#connected.get(), commit, 'lost')
+    const paths = request.nodes.map(pathOf)
+    const outcome = await this.#values.commit(request.client!, commit, { paths, release })
+    if (outcome.state === 'committed' && release) this.#forget(request)
+    return outcome
+  }
+
+  async #watch(key: string): Promise<undefined> {
+    const client = await this.#connected.get()
+    if (!this.#watched.has(key)) this.#watched.set(key, { end: () => undefined })
+    await this.#watchValue(client, key)
+    return undefined
+  }
+
+  async #watchValue(client: ZooKeeper, key: string): Promise<void> {
+    const end = await client.onChange(this.#places.value(key), ({ type }) => {
+      if (type !== 'ended') this.#listener!.changed(key)
+    })
+    const watch = this.#watched.get(key)
+    if (watch) watch.end = end
+    else end()
+  }
+
+  /** The grant of this session with that number. */
+  #held(id: string, number: number): OwnRequest | undefined {
+    const request = this.#requests.get(id)
+    return request?.phase === 'held' && request.number === number ? request : undefined
+  }
+
+  /** Ends a request unless it is heard of within so many milliseconds. */
+  #arm(request: OwnRequest, life: number): void {
+    request.timer?.cancel()
+    request.timer = this.#clock.after(life, () => void this.#remove(request), false)
+  }
+
+  /** Has nothing to do with it any more. */
+  #forget(request: OwnRequest): void {
+    request.phase = 'gone'
+    request.timer?.cancel()
+    if (this.#requests.get(request.id) === request) this.#requests.delete(request.id)
+  }
+
+  /** Its nodes are not there any more, and nobody here deleted them. */
+  #taken(request: OwnRequest): void {
+    this.#forget(request)
+    void this.#remove(request)
+    this.#listener!.lost(request.id)
+  }
+
+  /**
+   * Deletes the nodes of a request, again and again until they are gone or their session is over.
+   * Gives whether all were there.
+   */
+  async #remove(request: OwnRequest): Promise<boolean> {
+    this.#forget(request)
+    await request.entered
+    const { client } = request
+    const paths = request.nodes.filter(({ name }) => name !== undefined).map(pathOf)
+    if (!client || paths.length === 0) return false
+    const [first] = paths
+    let isAgain = false
+    while (true) {
+      try {
+        if (paths.length === 1) await client.delete(first!)
+        else {
+          const transaction = client.transaction()
+          for (const path of paths) transaction.delete(path)
+          await transaction.commit()
+        }
+        return true
+      } catch (error) {
+        if (error instanceof NoNodeError) {
+          if (paths.length > 1) await Promise.allSettled(paths.map(path => client.delete(path)))
+          // What is not there now, the lost request has deleted.
+          return isAgain
+        }
+        if (!(error instanceof ConnectionLossError || error instanceof NotSentError)) return false
+        isAgain = true
+      }
+    }
+  }
+
+  async #begun(client: ZooKeeper): Promise<void> {
+    await this.#makeFolders(client)
+    const { session, ...about } = this.#member!
+    const path = this.#places.session(session)
+    const options = { ephemeral: true, acl: this.#acl }
+    try {
+      await client.create(path, JSON.stringify(about), options)
+    } catch (error) {
+      // Of this box's session before, which the server has not ended yet.
+      if (!(error instanceof NodeExistsError)) throw error
+      await client.transaction().delete(path).create(path, JSON.stringify(about), options).commit()
+    }
+    await client.onChange(path, ({ type }) => {
+      if (type !== 'ended') void this.#verify(client).catch(() => undefined)
+    })
+    for (const key of this.#watched.keys()) {
+      await this.#watchValue(client, key)
+      this.#listener!.changed(key)
+    }
+  }
+
+  async #makeFolders(client: ZooKeeper): Promise<void> {
+    const { folders } = this.#places
+    const stats = await Promise.all(folders.map(path => client.exists(path)))
+    for (const [index, path] of folders.entries()) {
+      if (stats[index]) continue
+      await client.create(path, '', { acl: this.#acl }).catch((error: unknown) => {
+        if (!(error instanceof NodeExistsError)) throw error
+      })
+    }
+  }
+
+  /** Finds out what somebody took from this session. */
+  async #verify(client: ZooKeeper): Promise<void> {
+    const own = [...this.#requests.values()].filter(
+      ({ phase, client: of }) =>
+        of === client && (phase === 'waiting' || phase === 'free' || phase === 'held'),
+    )
+    const named = own.map(({ nodes }) => nodes.map(pathOf))
+    const there = new Set(await client.getEphemerals(this.#places.locks))
+    for (const [index, request] of own.entries()) {
+      const paths = request.nodes.map(pathOf)
+      const isSame = paths.every((path, place) => path === named[index]![place])
+      if (request.phase === 'gone' || !isSame || request.nodes.some(({ isMoving }) => isMoving)) continue
+      if (!paths.every(path => there.has(path))) this.#taken(request)
+    }
+  }
+
+  /** All that the session had is gone. */
+  #over(_cause: Error): void {
+    const all = [...this.#requests.values()]
+    for (const request of all) {
+      // What is being created fails by itself.
+      if (request.phase === 'entering') continue
+      this.#forget(request)
+      this.#listener!.lost(request.id)
+    }
+  }
+
+  /** As the contract wants errors. */
+  #failure(error: unknown): Error {
+    if (error instanceof SessionExpiredError)
+      return new IndeterminateError(`the session of ${this.name} has expired meanwhile`, {
+        engine: this.name,
+        cause: error,
+      })
+    if (error instanceof SignalboxError) return error
+    return new UnavailableError(
+      `${this.name} refuses: ${error instanceof Error ? error.message : String(error)}`,
+      {
+        engine: this.name,
+        cause: error,
+      },
+    )
+  }
+}
+
+function isFree({ nodes }: OwnRequest): boolean {
+  return nodes.every(node => node.isFree)
+}

@@ -1,0 +1,78 @@
+import { milliseconds } from '../../duration.js'
+import { InvalidArgumentError, shown } from '../../errors.js'
+import { checkPath } from '../../zookeeper/paths.js'
+import { parseEnsemble } from '../../zookeeper/hosts.js'
+
+/** What a URL like `zookeeper://user:password@host:2181,host:2181/app?sessionTimeout=10s` means. */
+export interface ZooKeeperPlace {
+  /** For messages: the URL without user, password and query. */
+  readonly name: string
+  /** All servers, as a connect string. */
+  readonly ensemble: string
+  /** The node that all is kept below; '' for the whole tree. */
+  readonly root: string
+  /** `user:password`, for the scheme `digest`; undefined for nobody in particular. */
+  readonly login: string | undefined
+  /** Milliseconds. */
+  readonly sessionTimeout: number
+  /** Whether only who logs in as this box may touch what it creates. */
+  readonly isPrivate: boolean
+}
+
+const FORM = /^zookeeper:\/\/(?:([^@/?#]*)@)?([^@/?#]+)(\/[^?#]*)?(?:\?([^#]*))?$/
+const DEFAULT_ROOT = '/signalbox'
+const DEFAULT_SESSION_TIMEOUT = 10_000
+const SESSION_TIMEOUT = { least: 1000, most: 3_600_000 }
+const KNOWN = ['sessionTimeout', 'acl']
+
+/**
+ * Reads a URL of ZooKeeper. User and password are percent-encoded.
+ * @throws InvalidArgumentError that says what is wrong, and never contains the password
+ */
+export function parseZooKeeperUrl(url: string): ZooKeeperPlace {
+  const match = FORM.exec(url)
+  if (!match)
+    throw new InvalidArgumentError('a ZooKeeper URL looks like zookeeper://user:password@host:2181,host/path')
+  const [, credentials, hosts = '', path = '', query = ''] = match
+  const root = path === '/' ? '' : path === '' ? DEFAULT_ROOT : path
+  if (root !== '') checkPath(root)
+  parseEnsemble(hosts)
+  const parameters = new Map(new URLSearchParams(query))
+  for (const name of parameters.keys()) {
+    if (!KNOWN.includes(name))
+      throw new InvalidArgumentError(`ZooKeeper has no option ${shown(name)}; known are ${KNOWN.join(', ')}`)
+  }
+  const login = credentials === undefined ? undefined : decoded(credentials)
+  const acl = parameters.get('acl') ?? 'open'
+  if (acl !== 'open' && acl !== 'creator')
+    throw new InvalidArgumentError(`acl takes 'open' or 'creator', not ${shown(acl)}`)
+  if (acl === 'creator' && login === undefined)
+    throw new InvalidArgumentError("acl 'creator' takes a user and a password in the URL")
+  return {
+    name: `zookeeper://${hosts}${root === '' ? '/' : root}`,
+    ensemble: hosts,
+    root,
+    login,
+    sessionTimeout: milliseconds(
+      'sessionTimeout',
+      numeric(parameters.get('sessionTimeout')) ?? DEFAULT_SESSION_TIMEOUT,
+      SESSION_TIMEOUT,
+    ),
+    isPrivate: acl === 'creator',
+  }
+}
+
+/** A number in a query is a text, but means milliseconds. */
+function numeric(text: string | undefined): string | number | undefined {
+  return text !== undefined && /^\d+$/.test(text) ? Number(text) : text
+}
+
+function decoded(credentials: string): string {
+  try {
+    const text = decodeURIComponent(credentials)
+    if (/^[^:]+:/.test(text)) return text
+  } catch {
+    // Said below, without the password.
+  }
+  throw new InvalidArgumentError('a ZooKeeper URL names user and password as user:password, percent-encoded')
+}

@@ -1,0 +1,33 @@
+import { createHash } from 'node:crypto'
+import type { JuteReader } from './jute-reader.js'
+import type { JuteWriter } from './jute-writer.js'
+
+/** What may be done to a node; they are added up. */
+export const PERMISSIONS = { read: 1, write: 2, create: 4, delete: 8, admin: 16, all: 31 } as const
+
+/** Who may do what. */
+export interface Acl {
+  /** The sum of {@link PERMISSIONS}. */
+  readonly permissions: number
+  /** `world`, `auth`, `digest`, `ip`, `x509`, `sasl`. */
+  readonly scheme: string
+  readonly id: string
+}
+
+/** Everybody may do everything. */
+export const OPEN_ACL: readonly Acl[] = [{ permissions: PERMISSIONS.all, scheme: 'world', id: 'anyone' }]
+/** Those who have authenticated as this client has may do everything, and nobody else anything. */
+export const CREATOR_ACL: readonly Acl[] = [{ permissions: PERMISSIONS.all, scheme: 'auth', id: '' }]
+
+/** The id of a user in an ACL of the scheme `digest`. */
+export function digestId(user: string, password: string): string {
+  return `${user}:${createHash('sha1').update(`${user}:${password}`).digest('base64')}`
+}
+
+export function writeAcl(writer: JuteWriter, acl: readonly Acl[]): void {
+  writer.list(acl, ({ permissions, scheme, id }) => writer.int(permissions).text(scheme).text(id))
+}
+
+export function readAcl(reader: JuteReader): Acl[] {
+  return reader.list(12, () => ({ permissions: reader.int(), scheme: reader.text(), id: reader.text() }))
+}

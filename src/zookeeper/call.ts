@@ -1,0 +1,55 @@
+import type { JuteReader } from './jute-reader.js'
+import type { JuteWriter } from './jute-writer.js'
+import type { WatchListener } from './watch-event.js'
+
+/** The numbers of operations in the protocol. */
+export const OPCODE = {
+  create: 1,
+  delete: 2,
+  exists: 3,
+  getData: 4,
+  setData: 5,
+  getAcl: 6,
+  setAcl: 7,
+  sync: 9,
+  ping: 11,
+  getChildren2: 12,
+  check: 13,
+  multi: 14,
+  create2: 15,
+  removeWatches: 18,
+  createContainer: 19,
+  createTtl: 21,
+  auth: 100,
+  getEphemerals: 103,
+  setWatches2: 105,
+  addWatch: 106,
+  closeSession: -11,
+} as const
+
+/** What a watch on a node is told of. */
+export type WatchKind = 'data' | 'exist' | 'children' | 'persistent' | 'recursive'
+
+/** A watch that an operation leaves when it succeeds. Its path is the server's, with the chroot. */
+export interface NewWatch {
+  readonly kind: WatchKind
+  readonly path: string
+  readonly listener: WatchListener
+}
+
+/** One operation: how it is asked for, and what its answer is. */
+export interface Call<T> {
+  /** For messages, like `create`. */
+  readonly name: string
+  readonly opcode: number
+  /** As the caller named it. */
+  readonly path: string
+  /** Whether carrying it out twice is as good as once, so that it can be sent again after a lost connection. */
+  readonly repeatable: boolean
+  write(writer: JuteWriter): void
+  read(reader: JuteReader): T
+  /** What stands for an answer of this number instead of an error; undefined: it is an error. */
+  refused?(number: number): T | undefined
+  /** The watch that is there after this answer; undefined for none. */
+  watch?: ((missing: boolean) => NewWatch) | undefined
+}

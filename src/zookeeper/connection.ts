@@ -1,0 +1,164 @@
+import { connect as connectTcp, type Socket } from 'node:net'
+import { connect as connectTls, type ConnectionOptions } from 'node:tls'
+import type { Clock } from '../clock.js'
+import { ProtocolError } from './errors.js'
+import { Frames } from './frames.js'
+import type { Host } from './hosts.js'
+import { JuteReader } from './jute-reader.js'
+import { JuteWriter } from './jute-writer.js'
+
+/** Which session a client wants. */
+export interface Hello {
+  /** The last change it has seen: a server that is behind that refuses it. */
+  readonly zxid: bigint
+  /** Milliseconds; the server brings it within its own bounds. */
+  readonly timeout: number
+  /** 0 for a new one. */
+  readonly session: bigint
+  readonly password: Uint8Array
+}
+
+/** What a server answers. */
+export interface Welcome {
+  /** What the server has made of it; 0 when the session is gone. */
+  readonly timeout: number
+  readonly session: bigint
+  readonly password: Buffer
+}
+
+/** Who is told of what comes over a connection. */
+export interface ConnectionListener {
+  /** A frame; what this throws ends the connection. */
+  received(frame: Buffer): void
+  /** Once. */
+  closed(cause: Error): void
+}
+
+/** One connection to one server, welcomed by it. */
+export class Connection {
+  readonly welcome: Welcome
+  readonly #socket: Socket
+  readonly #early: Buffer[]
+  #listener: ConnectionListener | undefined
+  #ended: Error | undefined
+  #isCorked = false
+
+  private constructor(socket: Socket, frames: Frames, welcome: Welcome, early: Buffer[]) {
+    this.welcome = welcome
+    this.#socket = socket
+    this.#early = early
+    socket.removeAllListeners()
+    socket.on('data', (chunk: Buffer) => this.#take(() => frames.push(chunk)))
+    socket.on('error', error => this.end(error))
+    socket.on('close', () => this.end(new Error('the server has closed the connection')))
+  }
+
+  /**
+   * Connects and introduces the client.
+   * @param patience how long that may take in all: milliseconds.
+   * @throws Error that says why there is no connection; nothing is left of it then
+   */
+  static open(
+    { host, port }: Host,
+    hello: Hello,
+    patience: number,
+    tls: ConnectionOptions | undefined,
+    clock: Clock,
+  ): Promise<Connection> {
+    return new Promise((resolve, reject) => {
+      const socket = tls ? connectTls({ servername: '', ...tls, host, port }) : connectTcp(port, host)
+      const frames = new Frames()
+      let stage = 'connecting took too long'
+      const fail = (error: Error): void => {
+        timer.cancel()
+        socket.removeAllListeners()
+        socket.on('error', () => undefined)
+        socket.destroy()
+        reject(new Error(`${host}:${port}: ${error.message}`, { cause: error }))
+      }
+      const timer = clock.after(
+        patience,
+        () => fail(new Error(`${stage} (${Math.round(patience)} ms)`)),
+        false,
+      )
+      // Whoever waits keeps the process alive, and not the attempt.
+      socket.unref()
+      socket.setNoDelay()
+      socket.once('error', fail)
+      socket.once('close', () => fail(new Error('the server has closed the connection')))
+      socket.once(tls ? 'secureConnect' : 'connect', () => {
+        stage = 'the server accepts connections, but says nothing'
+        socket.write(helloFrame(hello))
+      })
+      socket.on('data', (chunk: Buffer) => {
+        try {
+          const [first, ...early] = frames.push(chunk)
+          if (!first) return
+          const welcome = readWelcome(first)
+          timer.cancel()
+          resolve(new Connection(socket, frames, welcome, early))
+        } catch (error) {
+          fail(error as Error)
+        }
+      })
+    })
+  }
+
+  /** Tells `listener` of all that comes from now on, and has come since the welcome. */
+  attach(listener: ConnectionListener): void {
+    this.#listener = listener
+    this.#take(() => this.#early)
+    if (this.#ended) listener.closed(this.#ended)
+  }
+
+  /** Sends a frame; those of one tick travel together. */
+  send(frame: Buffer): void {
+    if (!this.#isCorked) {
+      this.#isCorked = true
+      this.#socket.cork()
+      queueMicrotask(() => {
+        this.#isCorked = false
+        this.#socket.uncork()
+      })
+    }
+    this.#socket.write(frame)
+  }
+
+  /** Whether the connection keeps the process alive. */
+  set isAwaited(isAwaited: boolean) {
+    if (isAwaited) this.#socket.ref()
+    else this.#socket.unref()
+  }
+
+  /** Closes it at once. */
+  end(cause: Error): void {
+    if (this.#ended) return
+    this.#ended = cause
+    this.#socket.destroy()
+    this.#listener?.closed(cause)
+  }
+
+  #take(framesOf: () => readonly Buffer[]): void {
+    try {
+      for (const frame of framesOf()) {
+        if (this.#ended) return
+        this.#listener!.received(frame)
+      }
+    } catch (error) {
+      this.end(error as Error)
+    }
+  }
+}
+
+function helloFrame({ zxid, timeout, session, password }: Hello): Buffer {
+  return new JuteWriter().int(0).long(zxid).int(timeout).long(session).bytes(password).bool(false).frame()
+}
+
+/** Old servers leave the last word out, which says whether the server only reads. */
+function readWelcome(frame: Buffer): Welcome {
+  const reader = new JuteReader(frame)
+  const version = reader.int()
+  if (version !== 0)
+    throw new ProtocolError(`the server speaks version ${version} of the protocol, or another one`)
+  return { timeout: reader.int(), session: reader.long(), password: reader.bytes() }
+}

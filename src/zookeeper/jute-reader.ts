@@ -1,0 +1,71 @@
+import { ProtocolError } from './errors.js'
+
+/** Reads what a server sent. Nothing is read beyond the end, and no list is longer than what is left can hold. */
+export class JuteReader {
+  readonly #bytes: Buffer
+  #at = 0
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes
+  }
+
+  /** How many bytes have not been read. */
+  get left(): number {
+    return this.#bytes.length - this.#at
+  }
+
+  /** @throws ProtocolError, as all of them do, when the reply ends before the value does. */
+  int(): number {
+    return this.#bytes.readInt32BE(this.#take(4, 'a number'))
+  }
+
+  long(): bigint {
+    return this.#bytes.readBigInt64BE(this.#take(8, 'a long number'))
+  }
+
+  bool(): boolean {
+    const value = this.#bytes[this.#take(1, 'a truth value')]!
+    if (value > 1) throw new ProtocolError(`the reply has ${value} where a truth value should be`)
+    return value === 1
+  }
+
+  /** A copy of the bytes; none for null. */
+  bytes(): Buffer {
+    const size = this.#size('bytes')
+    const at = this.#take(size, 'bytes')
+    return Buffer.from(this.#bytes.subarray(at, at + size))
+  }
+
+  text(): string {
+    const size = this.#size('a text')
+    const at = this.#take(size, 'a text')
+    return this.#bytes.toString('utf8', at, at + size)
+  }
+
+  /** @param least how many bytes an element has at the least. */
+  list<T>(least: number, read: () => T): T[] {
+    const count = this.#size('a list')
+    if (count * least > this.left)
+      throw new ProtocolError(`the reply has a list of ${count}, but only ${this.left} bytes are left`)
+    const values: T[] = []
+    for (let index = 0; index < count; index++) values.push(read())
+    return values
+  }
+
+  /** A length; -1 stands for null. */
+  #size(what: string): number {
+    const size = this.int()
+    if (size < -1) throw new ProtocolError(`the reply has ${what} of length ${size}`)
+    return Math.max(size, 0)
+  }
+
+  #take(size: number, what: string): number {
+    if (size > this.left)
+      throw new ProtocolError(
+        `the reply ends within ${what}: ${size} bytes are wanted, ${this.left} are left`,
+      )
+    const at = this.#at
+    this.#at += size
+    return at
+  }
+}

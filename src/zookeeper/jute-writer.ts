@@ -1,0 +1,69 @@
+/** Writes a request as ZooKeeper's serialization, Jute, has it: big-endian numbers, texts and bytes after their length. */
+export class JuteWriter {
+  #bytes: Buffer
+  #length = 4
+
+  /** @param size how many bytes are expected; more are made room for. */
+  constructor(size = 256) {
+    this.#bytes = Buffer.allocUnsafe(size + 4)
+  }
+
+  int(value: number): this {
+    this.#room(4)
+    this.#length = this.#bytes.writeInt32BE(value, this.#length)
+    return this
+  }
+
+  long(value: bigint): this {
+    this.#room(8)
+    this.#length = this.#bytes.writeBigInt64BE(value, this.#length)
+    return this
+  }
+
+  bool(value: boolean): this {
+    this.#room(1)
+    this.#bytes[this.#length++] = value ? 1 : 0
+    return this
+  }
+
+  bytes(value: Uint8Array): this {
+    this.int(value.length)
+    this.#room(value.length)
+    this.#bytes.set(value, this.#length)
+    this.#length += value.length
+    return this
+  }
+
+  text(value: string): this {
+    const size = Buffer.byteLength(value)
+    this.int(size)
+    this.#room(size)
+    this.#length += this.#bytes.write(value, this.#length)
+    return this
+  }
+
+  list<T>(values: readonly T[], write: (value: T) => void): this {
+    this.int(values.length)
+    for (const value of values) write(value)
+    return this
+  }
+
+  /** How many bytes were written. */
+  get size(): number {
+    return this.#length - 4
+  }
+
+  /** All that was written, behind its length, as it goes over the wire. */
+  frame(): Buffer {
+    this.#bytes.writeInt32BE(this.size, 0)
+    return this.#bytes.subarray(0, this.#length)
+  }
+
+  #room(more: number): void {
+    const needed = this.#length + more
+    if (needed <= this.#bytes.length) return
+    const larger = Buffer.allocUnsafe(Math.max(needed, 2 * this.#bytes.length))
+    this.#bytes.copy(larger, 0, 0, this.#length)
+    this.#bytes = larger
+  }
+}

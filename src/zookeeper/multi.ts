@@ -1,0 +1,50 @@
+import { OPCODE, type Call } from './call.js'
+import { refusal, type RefusedError } from './errors.js'
+import type { JuteReader } from './jute-reader.js'
+
+/** What became of all parts of a multi. */
+export type MultiOutcome =
+  /** All were carried out; their answers in their order. */
+  | { readonly done: true; readonly answers: readonly unknown[] }
+  /** None was carried out, because of one. */
+  | { readonly done: false; readonly index: number; readonly error: RefusedError }
+
+const ERROR = -1
+/** The number of parts that were all right, and of those that come after the one at fault. */
+const NOT_AT_FAULT = new Set([0, -2])
+
+/** Several changes and checks that are carried out together or not at all. */
+export function multi(parts: readonly Call<unknown>[]): Call<MultiOutcome> {
+  return {
+    name: `multi of ${parts.map(({ name }) => name).join(', ')}`,
+    opcode: OPCODE.multi,
+    path: parts[0]?.path ?? '/',
+    repeatable: false,
+    write(writer) {
+      for (const part of parts) {
+        writer.int(part.opcode).bool(false).int(-1)
+        part.write(writer)
+      }
+      writer.int(-1).bool(true).int(-1)
+    },
+    read: reader => readOutcome(reader, parts),
+  }
+}
+
+function readOutcome(reader: JuteReader, parts: readonly Call<unknown>[]): MultiOutcome {
+  const answers: unknown[] = []
+  let failed: { index: number; error: RefusedError } | undefined
+  for (const [index, part] of parts.entries()) {
+    const type = reader.int()
+    reader.bool()
+    reader.int()
+    if (type !== ERROR) {
+      answers.push(part.read(reader))
+      continue
+    }
+    const number = reader.int()
+    if (!failed && !NOT_AT_FAULT.has(number)) failed = { index, error: refusal(part.name, part.path, number) }
+  }
+  if (failed) return { done: false, ...failed }
+  return { done: true, answers }
+}

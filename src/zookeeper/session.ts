@@ -1,0 +1,595 @@
+import type { ConnectionOptions } from 'node:tls'
+import type { Clock, Timer } from '../clock.js'
+import { ClosedError, InvalidArgumentError, UnavailableError, type SignalboxError } from '../errors.js'
+import { OPCODE, type Call, type NewWatch } from './call.js'
+import { Connection } from './connection.js'
+import {
+  AuthFailedError,
+  ConnectionLossError,
+  NotSentError,
+  ProtocolError,
+  refusal,
+  SessionExpiredError,
+} from './errors.js'
+import { LONGEST_REQUEST } from './frames.js'
+import { addressesOf, type Host } from './hosts.js'
+import { JuteReader } from './jute-reader.js'
+import { JuteWriter } from './jute-writer.js'
+import type { WatchEvent, WatchListener } from './watch-event.js'
+import { Watches, type Told } from './watches.js'
+
+/**
+ * How a session stands: `suspended` while no server is connected and it may live on; `expired` and `closed` for ever.
+ */
+export type SessionState = 'connecting' | 'connected' | 'suspended' | 'expired' | 'closed'
+
+/** What a session is made of, checked. */
+export interface SessionOptions {
+  /** For messages. */
+  readonly name: string
+  readonly hosts: readonly Host[]
+  /** What is asked for: milliseconds. */
+  readonly sessionTimeout: number
+  readonly tls: ConnectionOptions | undefined
+  readonly clock: Clock
+}
+
+/** How one operation is sent. */
+export interface Sending {
+  /** Until when an answer is of use: milliseconds from now. Default: the session's timeout. */
+  readonly timeout?: number | undefined
+  /** What becomes of it while no server is connected. Default: it waits. */
+  readonly suspended?: 'wait' | 'fail' | undefined
+}
+
+/** An operation on its way. */
+interface Entry {
+  readonly call: Call<unknown>
+  /** With room for the xid, which is another one on each connection. */
+  readonly frame: Buffer
+  readonly resolve: (answer: unknown) => void
+  readonly reject: (error: Error) => void
+  xid: number
+  /** Clock time. */
+  sentAt: number
+  isSettled: boolean
+  timer: Timer | undefined
+  /** An event that came before the answer, for the watch that comes with it. */
+  early: WatchEvent | undefined
+}
+
+/** Who has authenticated how. */
+interface Credential {
+  readonly scheme: string
+  readonly data: Buffer
+}
+
+const XID = { notification: -1, ping: -2, auth: -4, setWatches: -8 } as const
+const LAST_XID = 2 ** 31 - 1
+const TOLD: readonly (Told | undefined)[] = [undefined, 'created', 'deleted', 'changed', 'children']
+/** A ping goes out when this part of the timeout has passed since the last packet that was answered. */
+const PING_AFTER = 1 / 3
+/** A connection that was silent for this part of the timeout is given up. */
+const SILENT_FOR = 2 / 3
+/** The pauses between rounds of connecting: milliseconds. */
+const FIRST_PAUSE = 20
+const LONGEST_PAUSE = 1000
+/** One server has so long to welcome a client, in the first round and at the least: milliseconds. */
+const FIRST_PATIENCE = 1000
+const LEAST_PATIENCE = 100
+/** The part of the time left that one server gets, so that there is time to say what was wrong. */
+const PATIENT_FOR = 0.9
+/** How long a server may take to confirm the end of a session: milliseconds. */
+const CLOSE_PATIENCE = 1000
+const PING = new JuteWriter(8).int(XID.ping).int(OPCODE.ping).frame()
+
+/**
+ * One session of an ensemble, over one connection after the other. It never becomes another one: when it has expired,
+ * whoever wants to go on starts a new one and knows that all its ephemeral nodes are gone.
+ */
+export class Session {
+  readonly #options: SessionOptions
+  readonly #clock: Clock
+  readonly #watches = new Watches()
+  readonly #credentials: Credential[] = []
+  readonly #stateListeners = new Set<(state: SessionState) => void>()
+  #state: SessionState = 'connecting'
+  #connection: Connection | undefined
+  #id = 0n
+  #password: Uint8Array = new Uint8Array(16)
+  #timeout: number
+  #zxid = 0n
+  #xid = 0
+  /** Sent and not answered, in the order of the answers to come. */
+  readonly #sent: Entry[] = []
+  #firstSent = 0
+  /** Not sent yet, in order. */
+  #queue: Entry[] = []
+  /** Of those sent, the ones that leave a watch. */
+  readonly #watching = new Set<Entry>()
+  readonly #authenticating: { resolve: () => void; reject: (error: Error) => void }[] = []
+  /** When the last packet was sent that has been answered, and what came last: clock time. */
+  #answeredAt = 0
+  #heardAt = 0
+  #pingedAt: number | undefined
+  #beat: Timer | undefined
+  #ending: Error | undefined
+  #failure: unknown
+  #unsettled = 0
+  #alive: Timer | undefined
+  #wakeUp: (() => void) | undefined
+
+  constructor(options: SessionOptions) {
+    this.#options = options
+    this.#clock = options.clock
+    this.#timeout = options.sessionTimeout
+  }
+
+  get state(): SessionState {
+    return this.#state
+  }
+
+  /** 0 before the first connection. */
+  get id(): bigint {
+    return this.#id
+  }
+
+  /** What server and client agreed on: milliseconds. */
+  get timeout(): number {
+    return this.#timeout
+  }
+
+  /** The newest change that this session has seen the effects of. */
+  get zxid(): bigint {
+    return this.#zxid
+  }
+
+  /** Until when the session lives for certain: clock time. */
+  get certainUntil(): number {
+    return this.#ending ? -Infinity : this.#answeredAt + this.#timeout
+  }
+
+  /** How many paths are watched. */
+  get watched(): number {
+    return this.#watches.size
+  }
+
+  /** Calls `listener` at each change of state, until the returned function is called. */
+  onState(listener: (state: SessionState) => void): () => void {
+    this.#stateListeners.add(listener)
+    return () => this.#stateListeners.delete(listener)
+  }
+
+  /**
+   * Connects for the first time.
+   * @param patience how long that may take: milliseconds.
+   * @throws UnavailableError with the last cause; the session has ended then
+   */
+  async start(patience: number): Promise<void> {
+    const until = this.#clock.now() + patience
+    const connected = new Promise<void>((resolve, reject) => {
+      const timer = this.#clock.after(patience, () => this.#end('closed', this.#unreachable(patience)), true)
+      const forget = this.onState(state => {
+        timer.cancel()
+        forget()
+        if (state === 'connected') resolve()
+        else reject(this.#ending!)
+      })
+    })
+    void this.#connect(until)
+    await connected
+  }
+
+  /** Carries out an operation. Rejects with RefusedError, ConnectionLossError, NotSentError, or what ended the session. */
+  submit<T>(call: Call<T>, { timeout = this.#timeout, suspended = 'wait' }: Sending = {}): Promise<T> {
+    if (this.#ending) return Promise.reject(this.#ending)
+    if (suspended === 'fail' && this.#state !== 'connected')
+      return Promise.reject(this.#notSent(call, 'no server is connected'))
+    const writer = new JuteWriter().int(0).int(call.opcode)
+    call.write(writer)
+    if (writer.size > LONGEST_REQUEST)
+      return Promise.reject(
+        new InvalidArgumentError(
+          `${call.name} ${call.path} takes ${writer.size} bytes, and servers take ${LONGEST_REQUEST} at the most`,
+        ),
+      )
+    return new Promise<T>((resolve, reject) => {
+      const entry: Entry = {
+        call,
+        frame: writer.frame(),
+        resolve: resolve as (answer: unknown) => void,
+        reject,
+        xid: 0,
+        sentAt: 0,
+        isSettled: false,
+        timer: undefined,
+        early: undefined,
+      }
+      entry.timer = this.#clock.after(timeout, () => this.#overdue(entry), false)
+      this.#await(1)
+      if (this.#state === 'connected') this.#send(entry)
+      else this.#queue.push(entry)
+    })
+  }
+
+  /**
+   * Tells every server from now on who this client is, too.
+   * @throws AuthFailedError, which ends the session as ZooKeeper does
+   */
+  async authenticate(scheme: string, data: Uint8Array): Promise<void> {
+    if (this.#ending) throw this.#ending
+    const credential = { scheme, data: Buffer.from(data) }
+    this.#credentials.push(credential)
+    if (this.#state !== 'connected') return
+    await this.#authenticate(credential)
+  }
+
+  /** Forgets a listener; gives whether anybody else listens at that path still. */
+  unwatch(watch: NewWatch): boolean {
+    return this.#watches.remove(watch)
+  }
+
+  /** Counts those who wait for something other than an operation: they keep the process alive. */
+  awaits(more: 1 | -1): void {
+    this.#await(more)
+  }
+
+  /** Ends the session: its ephemeral nodes go at once if a server is connected, else after its timeout. Never throws. */
+  async close(): Promise<void> {
+    if (this.#ending) return
+    const connection = this.#connection
+    const closed = new ClosedError('the ZooKeeper client was closed', { engine: this.#options.name })
+    if (!connection) {
+      this.#end('closed', closed)
+      return
+    }
+    let timer: Timer | undefined
+    await new Promise<void>(resolve => {
+      timer = this.#clock.after(CLOSE_PATIENCE, resolve, true)
+      const forget = this.onState(() => {
+        forget()
+        resolve()
+      })
+      // The server closes the connection as its answer.
+      void this.submit({ ...CLOSE, refused: () => undefined }).then(resolve, () => resolve())
+    })
+    timer?.cancel()
+    this.#end('closed', closed)
+  }
+
+  #send(entry: Entry): void {
+    entry.xid = this.#xid = this.#xid === LAST_XID ? 1 : this.#xid + 1
+    entry.sentAt = this.#clock.now()
+    entry.frame.writeInt32BE(entry.xid, 4)
+    this.#sent.push(entry)
+    if (entry.call.watch) this.#watching.add(entry)
+    this.#connection!.send(entry.frame)
+  }
+
+  #received(frame: Buffer): void {
+    const reader = new JuteReader(frame)
+    const xid = reader.int()
+    const zxid = reader.long()
+    const number = reader.int()
+    this.#heardAt = this.#clock.now()
+    if (zxid > this.#zxid) this.#zxid = zxid
+    switch (xid) {
+      case XID.notification:
+        return this.#notified(reader)
+      case XID.ping:
+        if (this.#pingedAt !== undefined) this.#answeredAt = Math.max(this.#answeredAt, this.#pingedAt)
+        this.#pingedAt = undefined
+        return
+      case XID.auth:
+        return this.#authenticated(number)
+      case XID.setWatches:
+        if (number !== 0) throw new ProtocolError(`the server does not set watches anew: number ${number}`)
+        return
+      default:
+        return this.#answered(xid, number, reader)
+    }
+  }
+
+  #answered(xid: number, number: number, reader: JuteReader): void {
+    const entry = this.#sent[this.#firstSent]
+    if (entry?.xid !== xid)
+      throw new ProtocolError(`the server answers request ${xid}, and ${entry?.xid ?? 'none'} is the next`)
+    const { call } = entry
+    // Decoded before it counts as answered: whose answer can't be read, is not to wait for ever.
+    let answer: unknown
+    let error: Error | undefined
+    if (number === 0) answer = call.read(reader)
+    else if (call.refused && isAbsence(number)) answer = call.refused(number)
+    else error = refusal(call.name, call.path, number)
+    this.#shift()
+    this.#answeredAt = Math.max(this.#answeredAt, entry.sentAt)
+    this.#watching.delete(entry)
+    if (!error && call.watch) this.#begin(call.watch(number !== 0), entry.early)
+    if (error) this.#reject(entry, error)
+    else this.#settle(entry, () => entry.resolve(answer))
+  }
+
+  /** The queue of what was sent is cut now and then instead of at each answer. */
+  #shift(): void {
+    if (++this.#firstSent < 1024 && this.#firstSent < this.#sent.length) return
+    this.#sent.splice(0, this.#firstSent)
+    this.#firstSent = 0
+  }
+
+  #begin(watch: NewWatch, early: WatchEvent | undefined): void {
+    const once = watch.kind !== 'persistent' && watch.kind !== 'recursive'
+    if (!early || !once) this.#watches.add(watch)
+    if (early) tell(watch.listener, early)
+  }
+
+  #notified(reader: JuteReader): void {
+    const type = TOLD[reader.int()]
+    reader.int()
+    const path = reader.text()
+    if (!type) return
+    const event = { type, path }
+    // A server may tell of an event before it has answered the request that set the watch.
+    for (const entry of this.#watching) if (entry.call.watch!(false).path === path) entry.early = event
+    for (const listener of this.#watches.take(type, path)) tell(listener, event)
+  }
+
+  async #authenticate({ scheme, data }: Credential): Promise<void> {
+    const connection = this.#connection!
+    connection.send(new JuteWriter().int(XID.auth).int(OPCODE.auth).int(0).text(scheme).bytes(data).frame())
+    await new Promise<void>((resolve, reject) => this.#authenticating.push({ resolve, reject }))
+  }
+
+  #authenticated(number: number): void {
+    const waiting = this.#authenticating.shift()
+    if (number === 0) return waiting?.resolve()
+    const error = new AuthFailedError(
+      'auth',
+      '/',
+      number,
+      'AUTH_FAILED',
+      'the server does not accept who this is',
+    )
+    waiting?.reject(error)
+    this.#end(
+      'closed',
+      new UnavailableError('the ZooKeeper server does not accept who this client is', {
+        engine: this.#options.name,
+        cause: error,
+      }),
+    )
+  }
+
+  /** Tries one server after the other until one welcomes the session. */
+  async #connect(until: number): Promise<void> {
+    for (let round = 1; !this.#ending; round *= 2) {
+      const addresses = await addressesOf(this.#options.hosts).catch((error: unknown) => {
+        this.#failure = error
+        return []
+      })
+      for (const address of addresses) {
+        if (this.#ending) return
+        // A server without a leader accepts connections and says nothing, while another one may have found its leader.
+        const left = Math.min(until, this.#deadline()) - this.#clock.now()
+        const patience = Math.max(Math.min(left * PATIENT_FOR, round * FIRST_PATIENCE), LEAST_PATIENCE)
+        const hello = {
+          zxid: this.#zxid,
+          timeout: this.#timeout,
+          session: this.#id,
+          password: this.#password,
+        }
+        const askedAt = this.#clock.now()
+        try {
+          const { tls } = this.#options
+          const connection = await Connection.open(address, hello, patience, tls, this.#clock)
+          this.#welcomed(connection, askedAt)
+          return
+        } catch (error) {
+          this.#failure = error
+        }
+      }
+      if (this.#ending) return
+      // Together again after an outage, all clients are not to come at the same moment.
+      await this.#pause(Math.min(round * FIRST_PAUSE, LONGEST_PAUSE) * (0.5 + Math.random()))
+    }
+  }
+
+  #pause(duration: number): Promise<void> {
+    return new Promise(resolve => {
+      this.#wakeUp = resolve
+      this.#clock.after(duration, resolve, false)
+    })
+  }
+
+  /** By when it has to be connected: clock time. */
+  #deadline(): number {
+    return this.#id === 0n ? Infinity : this.certainUntil
+  }
+
+  #welcomed(connection: Connection, askedAt: number): void {
+    const { timeout, session, password } = connection.welcome
+    if (this.#ending) return connection.end(this.#ending)
+    if (timeout <= 0) {
+      connection.attach({ received: () => undefined, closed: () => undefined })
+      connection.end(new Error('the session is gone'))
+      return this.#expire('the server says that it is gone')
+    }
+    this.#id = session
+    this.#password = password
+    this.#timeout = timeout
+    this.#answeredAt = Math.max(this.#answeredAt, askedAt)
+    this.#heardAt = this.#clock.now()
+    this.#pingedAt = undefined
+    this.#xid = 0
+    this.#connection = connection
+    connection.isAwaited = this.#unsettled > 0
+    this.#state = 'connected'
+    connection.attach({
+      received: frame => this.#received(frame),
+      closed: cause => this.#disconnected(connection, cause),
+    })
+    if (this.#connection !== connection) return
+    // Who this is comes first, and watches before operations, so that no event between is lost.
+    for (const credential of this.#credentials) void this.#authenticate(credential).catch(() => undefined)
+    for (const request of this.#watches.requests(XID.setWatches, this.#zxid)) connection.send(request)
+    for (const entry of this.#queue.splice(0)) this.#send(entry)
+    this.#look()
+    this.#changed()
+    // Persistent watches are not told what they missed.
+    for (const { path, listener } of this.#watches.lasting()) tell(listener, { type: 'changed', path })
+  }
+
+  #disconnected(connection: Connection, cause: Error): void {
+    if (this.#connection !== connection) return
+    this.#connection = undefined
+    this.#failure = cause
+    this.#beat?.cancel()
+    this.#watching.clear()
+    const sent = this.#sent.splice(0).slice(this.#firstSent)
+    this.#firstSent = 0
+    for (const { reject } of this.#authenticating.splice(0)) reject(cause)
+    if (this.#ending) return
+    const again: Entry[] = []
+    for (const entry of sent) {
+      entry.early = undefined
+      if (entry.call.repeatable && !entry.isSettled) again.push(entry)
+      else
+        this.#reject(entry, this.#lost(entry.call, 'the connection was lost before its answer came', cause))
+    }
+    this.#queue = [...again, ...this.#queue]
+    this.#state = 'suspended'
+    this.#look()
+    this.#changed()
+    if (!this.#ending) void this.#connect(Infinity)
+  }
+
+  /** Sees to it that the session is heard of, that a silent connection is left, and that its end is noticed in time. */
+  #look(): void {
+    this.#beat?.cancel()
+    if (this.#ending) return
+    const now = this.#clock.now()
+    if (now >= this.certainUntil)
+      return this.#expire('nothing was heard of any server for as long as it lasts')
+    let next = this.certainUntil
+    if (this.#connection) {
+      const silentAt = this.#heardAt + this.#timeout * SILENT_FOR
+      if (now >= silentAt) return this.#connection.end(new Error('the server has fallen silent'))
+      const pingAt = this.#answeredAt + this.#timeout * PING_AFTER
+      if (this.#pingedAt === undefined && now >= pingAt) {
+        this.#pingedAt = now
+        this.#connection.send(PING)
+      }
+      next = Math.min(next, silentAt, this.#pingedAt === undefined ? pingAt : Infinity)
+      // An answer to the ping sets the time for the next one.
+      if (this.#pingedAt !== undefined) next = Math.min(next, now + this.#timeout * PING_AFTER)
+    }
+    this.#beat = this.#clock.after(next - now, () => this.#look(), false)
+  }
+
+  #expire(why: string): void {
+    this.#end(
+      'expired',
+      new SessionExpiredError(`the ZooKeeper session has expired: ${why}`, {
+        engine: this.#options.name,
+        cause: this.#failure,
+      }),
+    )
+  }
+
+  #end(state: 'expired' | 'closed', why: Error): void {
+    if (this.#ending) return
+    this.#ending = why
+    this.#state = state
+    this.#beat?.cancel()
+    this.#wakeUp?.()
+    const sent = this.#sent.splice(0).slice(this.#firstSent)
+    this.#firstSent = 0
+    this.#connection?.end(why)
+    this.#connection = undefined
+    for (const entry of sent)
+      this.#reject(entry, entry.call.repeatable ? why : this.#lost(entry.call, 'the session has ended', why))
+    for (const entry of this.#queue.splice(0)) this.#reject(entry, why)
+    for (const { reject } of this.#authenticating.splice(0)) reject(why)
+    for (const { path, listener } of this.#watches.takeAll())
+      tell(listener, { type: 'ended', path, cause: why })
+    this.#changed()
+  }
+
+  #overdue(entry: Entry): void {
+    const index = this.#queue.indexOf(entry)
+    if (index >= 0) this.#queue.splice(index, 1)
+    const why = 'its time was over'
+    // What was sent stays in its place, because its answer may still come.
+    if (entry.sentAt > 0 && !entry.call.repeatable)
+      this.#reject(entry, this.#lost(entry.call, why, this.#failure))
+    else this.#reject(entry, this.#notSent(entry.call, why))
+  }
+
+  #reject(entry: Entry, error: Error): void {
+    this.#settle(entry, () => entry.reject(error))
+  }
+
+  #settle(entry: Entry, tell: () => void): void {
+    if (entry.isSettled) return
+    entry.isSettled = true
+    entry.timer!.cancel()
+    this.#await(-1)
+    tell()
+  }
+
+  /** While anybody waits, the process stays alive. */
+  #await(more: 1 | -1): void {
+    this.#unsettled += more
+    if (this.#unsettled > 1 || (this.#unsettled === 1 && more < 0)) return
+    const isAwaited = this.#unsettled > 0
+    if (this.#connection) this.#connection.isAwaited = isAwaited
+    this.#alive?.cancel()
+    this.#alive = isAwaited ? this.#clock.after(FOREVER, () => undefined, true) : undefined
+  }
+
+  #changed(): void {
+    for (const listener of [...this.#stateListeners]) listener(this.#state)
+  }
+
+  #lost(call: Call<unknown>, why: string, cause: unknown): SignalboxError {
+    return new ConnectionLossError(call.name, call.path, this.#options.name, why, cause)
+  }
+
+  #notSent(call: Call<unknown>, why: string): SignalboxError {
+    return new NotSentError(call.name, call.path, this.#options.name, why, this.#failure)
+  }
+
+  #unreachable(patience: number): UnavailableError {
+    const { name } = this.#options
+    const last = this.#failure instanceof Error ? `: ${this.#failure.message}` : ''
+    return new UnavailableError(`no ZooKeeper server of ${name} was to be had within ${patience} ms${last}`, {
+      engine: name,
+      cause: this.#failure,
+    })
+  }
+}
+
+const FOREVER = 2 ** 31 - 1
+
+const CLOSE: Call<undefined> = {
+  name: 'close',
+  opcode: OPCODE.closeSession,
+  path: '/',
+  repeatable: false,
+  write: () => undefined,
+  read: () => undefined,
+}
+
+function isAbsence(number: number): boolean {
+  return number === -101
+}
+
+/** What a listener throws is its owner's to find, and delays nobody else. */
+function tell(listener: WatchListener, event: WatchEvent): void {
+  try {
+    listener(event)
+  } catch (error) {
+    setImmediate(() => {
+      throw error
+    })
+  }
+}

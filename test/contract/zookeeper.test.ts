@@ -1,0 +1,4 @@
+import { contractSuite } from './suite.js'
+import { zookeeper } from './zookeeper-fixture.js'
+
+contractSuite(zookeeper)

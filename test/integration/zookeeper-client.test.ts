@@ -1,0 +1,400 @@
+import { createServer } from 'node:net'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { systemClock } from '../../src/clock.js'
+import { InvalidArgumentError, UnavailableError } from '../../src/errors.js'
+import {
+  BadVersionError,
+  ConnectionLossError,
+  CREATOR_ACL,
+  NoAuthError,
+  NoChildrenForEphemeralsError,
+  NodeExistsError,
+  NoNodeError,
+  NotEmptyError,
+  NotSentError,
+  oneEvent,
+  SessionExpiredError,
+  ZooKeeper,
+  type ConnectOptions,
+  type WatchEvent,
+} from '../../src/zookeeper/index.js'
+import { freePort } from '../servers/free-port.js'
+import { Proxy } from '../servers/proxy.js'
+import { until } from '../servers/until.js'
+import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
+
+let server: ZooKeeperServer
+let places = 0
+
+beforeAll(async () => {
+  server = await startZooKeeper()
+})
+afterAll(() => server.kill())
+
+/** A client below a node of its own. */
+async function client(options: ConnectOptions = {}, address = server.address): Promise<ZooKeeper> {
+  const place = `/place-${++places}`
+  await using root = await ZooKeeper.connect(server.address)
+  await root.create(place)
+  return await ZooKeeper.connect(address + place, options)
+}
+
+describe.concurrent('the ZooKeeper client', () => {
+  test('creates, reads, writes and deletes nodes', async () => {
+    await using zk = await client()
+    const { path, stat } = await zk.create('/a', 'first')
+    expect(path).toBe('/a')
+    expect(stat).toMatchObject({ version: 0, dataLength: 5, ephemeralOwner: 0n })
+    expect(typeof stat.czxid).toBe('bigint')
+    expect((await zk.getData('/a')).data.toString()).toBe('first')
+    const changed = await zk.setData('/a', 'second', 0)
+    expect(changed.version).toBe(1)
+    expect(changed.mzxid).toBeGreaterThan(stat.czxid)
+    expect(await zk.exists('/a')).toEqual(changed)
+    expect(await zk.exists('/b')).toBeUndefined()
+    await zk.create('/a/child')
+    expect((await zk.getChildren('/a')).children).toEqual(['child'])
+    await zk.delete('/a/child')
+    await zk.delete('/a', 1)
+    expect(await zk.exists('/a')).toBeUndefined()
+    expect(zk.zxid).toBeGreaterThan(changed.mzxid)
+  })
+
+  test('creates every kind of node', async () => {
+    await using zk = await client()
+    const ephemeral = await zk.create('/e', '', { ephemeral: true })
+    expect(ephemeral.stat.ephemeralOwner).toBe(zk.sessionId)
+    expect((await zk.create('/s-', '', { sequential: true })).path).toBe('/s-0000000001')
+    expect((await zk.create('/es-', '', { ephemeral: true, sequential: true })).path).toBe('/es-0000000002')
+    await zk.create('/ttl', '', { ttl: 100 })
+    await zk.create('/container', '', { container: true })
+    await zk.create('/container/child')
+    expect((await zk.getEphemerals()).sort()).toEqual(['/e', '/es-0000000002'])
+    await zk.delete('/container/child')
+    await until(async () => !(await zk.exists('/container')) && !(await zk.exists('/ttl')))
+    for (const options of [{ container: true, ephemeral: true }, { ephemeral: true, ttl: 5 }, { ttl: 0 }])
+      await expect(zk.create('/x', '', options)).rejects.toThrow(InvalidArgumentError)
+  })
+
+  test('refusals are errors of their own', async () => {
+    await using zk = await client()
+    await zk.create('/a', '', { ephemeral: true })
+    await zk.create('/b')
+    await zk.create('/b/c')
+    await expect(zk.create('/a')).rejects.toThrow(NodeExistsError)
+    await expect(zk.create('/x/y')).rejects.toThrow(NoNodeError)
+    await expect(zk.create('/a/b')).rejects.toThrow(NoChildrenForEphemeralsError)
+    await expect(zk.delete('/b')).rejects.toThrow(NotEmptyError)
+    await expect(zk.setData('/b', '', 7)).rejects.toThrow(BadVersionError)
+    await expect(zk.getData('/x')).rejects.toMatchObject({
+      code: 'NO_NODE',
+      operation: 'getData',
+      path: '/x',
+    })
+    for (const path of ['a', '', '/a/', '//', '/a/../b', '/\ud83d\ude82', '/\0', 7])
+      await expect(zk.exists(path as string)).rejects.toThrow(InvalidArgumentError)
+  })
+
+  test('ACLs keep others out, and authentication lets them in', async () => {
+    await using zk = await client({ auth: [{ scheme: 'digest', data: 'ann:secret' }] })
+    await zk.create('/a', 'mine', { acl: CREATOR_ACL })
+    const place = `/place-${places}`
+    await using other = await ZooKeeper.connect(server.address)
+    const path = (await other.getChildren('/')).children.includes(place.slice(1)) ? place : ''
+    const { acl } = await zk.getAcl('/a')
+    expect(acl[0]).toMatchObject({ permissions: 31, scheme: 'digest' })
+    expect(path).not.toBe('')
+    await zk.setAcl('/a', [{ permissions: 1, scheme: 'world', id: 'anyone' }])
+    await expect(zk.setData('/a', '')).rejects.toThrow(NoAuthError)
+    await expect(other.authenticate('nonsense', '')).rejects.toThrow()
+    expect(other.state).toBe('closed')
+  })
+
+  test('a multi is applied whole or not at all', async () => {
+    await using zk = await client()
+    const answers = await zk
+      .transaction()
+      .create('/a', 'A')
+      .create('/s-', '', { sequential: true })
+      .setData('/a', 'B')
+      .check('/a', 1)
+      .commit()
+    expect(answers.map(answer => answer && ('path' in answer ? answer.path : answer.version))).toEqual([
+      '/a',
+      '/s-0000000001',
+      1,
+      undefined,
+    ])
+    const refused = await zk.transaction().setData('/a', 'C').check('/a', 1).delete('/x').outcome()
+    expect(refused).toMatchObject({ done: false, index: 1, error: { code: 'BAD_VERSION', path: '/a' } })
+    expect((await zk.getData('/a')).data.toString()).toBe('B')
+    await expect(zk.transaction().delete('/a').create('/x/y').commit()).rejects.toThrow(NoNodeError)
+    expect(await zk.exists('/a')).toBeDefined()
+    expect(await zk.transaction().commit()).toEqual([])
+  })
+
+  test('watches tell of one change each, persistent ones of all', async () => {
+    await using zk = await client()
+    const events: string[] = []
+    const watch = ({ type, path }: WatchEvent): void => void events.push(`${type} ${path}`)
+    await zk.exists('/a', { watch })
+    const recursive = await zk.watch('/', { recursive: true })
+    const persistent = await zk.watch('/a')
+    const once = oneEvent()
+    await zk.getChildren('/', { watch: once.listener })
+    await zk.create('/a')
+    await zk.setData('/a', '1')
+    await zk.getData('/a', { watch })
+    await zk.setData('/a', '2')
+    await zk.setData('/a', '3')
+    await zk.create('/a/b')
+    expect(events).toEqual(['created /a', 'changed /a'])
+    expect(await once.event).toEqual({ type: 'children', path: '/' })
+    const heard = async (stream: AsyncIterator<WatchEvent>, count: number): Promise<string[]> => {
+      const all: string[] = []
+      for (let index = 0; index < count; index++) {
+        const { type, path } = (await stream.next()).value as WatchEvent
+        all.push(`${type} ${path}`)
+      }
+      return all
+    }
+    const changes = ['created /a', 'changed /a', 'changed /a', 'changed /a']
+    expect(await heard(recursive, 5)).toEqual([...changes, 'created /a/b'])
+    expect(await heard(persistent, 5)).toEqual([...changes, 'children /a'])
+    const next = persistent.next()
+    await persistent.return()
+    expect((await next).done).toBe(true)
+    await recursive.return()
+    await until(() => zk.watched === 0)
+  })
+
+  test('payloads of 0 bytes to the limit arrive whole, and larger ones are not sent', async () => {
+    await using zk = await client()
+    const bytes = Buffer.alloc(1_048_575, 0).map((_, index) => index % 251)
+    for (const size of [0, 1, 511, 512, 513, 65_536, 131_072, 131_073, 1_048_450]) {
+      const path = `/${size}`
+      const data = bytes.subarray(0, size)
+      await zk.create(path, data)
+      const read = await zk.getData(path)
+      expect(read.data.equals(data)).toBe(true)
+    }
+    await expect(zk.create('/larger', bytes)).rejects.toThrow(/1048575/)
+    expect(zk.state).toBe('connected')
+    expect(await zk.exists('/larger')).toBeUndefined()
+  })
+
+  test('a thousand operations at once are answered in order', async () => {
+    await using zk = await client()
+    const done: number[] = []
+    await Promise.all(
+      Array.from({ length: 1000 }, async (_, index) => {
+        await zk.create('/n-', '', { sequential: true, ephemeral: index % 2 === 0 })
+        done.push(index)
+      }),
+    )
+    expect(done).toEqual(Array.from({ length: 1000 }, (_, index) => index))
+    expect((await zk.getChildren('/')).children).toHaveLength(1000)
+  })
+})
+
+describe.concurrent('connecting', () => {
+  test('a wrong port, an address that is none, and a server that is none fail in time with the cause', async () => {
+    const silent = createServer()
+    const rude = createServer(socket => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'))
+    const ports = [await freePort(), await freePort(), await freePort()] as const
+    silent.listen(ports[1], '127.0.0.1').unref()
+    rude.listen(ports[2], '127.0.0.1').unref()
+    for (const [address, cause] of [
+      [`127.0.0.1:${ports[0]}`, /ECONNREFUSED/],
+      [`127.0.0.1:${ports[1]}`, /says nothing/],
+      [`127.0.0.1:${ports[2]}`, /no ZooKeeper server/],
+      ['no-such-host.invalid:2181', /no-such-host/],
+    ] as const) {
+      const started = performance.now()
+      const failing = ZooKeeper.connect(address, { timeout: 700 })
+      await expect(failing).rejects.toThrow(UnavailableError)
+      await expect(failing).rejects.toThrow(cause)
+      expect(performance.now() - started).toBeLessThan(5000)
+    }
+    silent.close()
+    rude.close()
+  })
+
+  test('one server of several suffices', async () => {
+    const port = await freePort()
+    for (let round = 0; round < 5; round++) {
+      await using zk = await ZooKeeper.connect(`127.0.0.1:${port},${server.address}`, { timeout: '5s' })
+      expect(zk.state).toBe('connected')
+    }
+  })
+
+  test('what can not be an ensemble is refused', async () => {
+    for (const text of ['', 'host:0', 'host:99999', 'a,,b', 'host/a/', 'a b', 7])
+      await expect(ZooKeeper.connect(text as string)).rejects.toThrow(InvalidArgumentError)
+  })
+})
+
+describe.concurrent('a connection that fails', () => {
+  test('the session, its ephemeral nodes and its watches live through a cut', async () => {
+    await using proxy = await Proxy.start(server.port)
+    await using zk = await client({ sessionTimeout: '10s' }, `127.0.0.1:${proxy.port}`)
+    const id = zk.sessionId
+    await zk.create('/e', '', { ephemeral: true })
+    await zk.create('/a')
+    const events: string[] = []
+    await zk.getData('/a', { watch: ({ type }) => void events.push(type) })
+    const states: string[] = []
+    zk.onState(state => states.push(state))
+    proxy.target = undefined
+    proxy.cut()
+    await until(() => zk.state === 'suspended')
+    await expect(zk.exists('/a', { suspended: 'fail' })).rejects.toThrow(NotSentError)
+    await expect(zk.exists('/a', { timeout: 50 })).rejects.toThrow(NotSentError)
+    await using other = await ZooKeeper.connect(server.address)
+    const place = (await other.getChildren('/')).children.map(name => `/${name}/e`)
+    const owners = await Promise.all(place.map(path => other.exists(path)))
+    const own = place[owners.findIndex(stat => stat?.ephemeralOwner === id)]!
+    await other.setData(own.replace(/e$/, 'a'), 'changed')
+    const order: string[] = []
+    const waiting = [
+      zk.create('/later').then(() => order.push('create')),
+      zk.setData('/later', '1').then(() => order.push('setData')),
+      zk.getData('/later').then(({ data }) => order.push(data.toString())),
+    ]
+    proxy.target = server.port
+    await Promise.all(waiting)
+    expect(order).toEqual(['create', 'setData', '1'])
+    expect(zk.sessionId).toBe(id)
+    expect(await zk.exists('/e')).toBeDefined()
+    expect(events).toEqual(['changed'])
+    expect(states).toEqual(['suspended', 'connected'])
+  })
+
+  test('a change whose answer was lost is indeterminate, a read is repeated', async () => {
+    await using proxy = await Proxy.start(server.port)
+    await using zk = await client({}, `127.0.0.1:${proxy.port}`)
+    await zk.create('/a', 'data')
+    proxy.replies = 'lose'
+    const creating = zk.create('/b')
+    const reading = zk.getData('/a')
+    const outcome = expect(creating).rejects.toMatchObject({
+      code: 'INDETERMINATE',
+      operation: 'create',
+      path: '/b',
+    })
+    await until(() => proxy.withheldReplies > 0)
+    proxy.replies = 'pass'
+    proxy.cut()
+    await outcome
+    await expect(creating).rejects.toThrow(ConnectionLossError)
+    expect((await reading).data.toString()).toBe('data')
+    expect(await zk.exists('/b')).toBeDefined()
+  })
+
+  test('a reply in pieces of a kilobyte arrives; one cut in the middle is asked for again', async () => {
+    await using pieces = await piecemeal(server.port)
+    await using zk = await client({}, `127.0.0.1:${pieces.port}`)
+    const data = Buffer.alloc(30_000, 'abc')
+    await zk.create('/a', data)
+    for (let round = 0; round < 3; round++) expect((await zk.getData('/a')).data.equals(data)).toBe(true)
+    pieces.cutAfter = 5000
+    expect((await zk.getData('/a')).data.equals(data)).toBe(true)
+    expect(pieces.cuts).toBe(1)
+  })
+
+  test('a black hole is noticed, and the session ends here before the server gives its nodes away', async () => {
+    await using proxy = await Proxy.start(server.port)
+    await using zk = await client({ sessionTimeout: '4s' }, `127.0.0.1:${proxy.port}`)
+    const { path } = await zk.create('/e', '', { ephemeral: true })
+    const watched = oneEvent()
+    await zk.getData(path, { watch: watched.listener })
+    const stream = await zk.watch('/')
+    await using other = await ZooKeeper.connect(server.address)
+    const gone = oneEvent()
+    let goneAt = 0
+    const found = (await other.getChildren('/')).children.map(name => `/${name}/e`)
+    for (const each of found) {
+      const stat = await other.exists(each)
+      if (stat?.ephemeralOwner === zk.sessionId) {
+        const watch = (event: WatchEvent): void => {
+          goneAt = systemClock.now()
+          gone.listener(event)
+        }
+        await other.exists(each, { watch })
+      }
+    }
+    const seen: string[] = []
+    zk.onState(state => seen.push(state))
+    proxy.requests = 'hold'
+    proxy.replies = 'hold'
+    const { certainUntil } = zk
+    await expect(zk.setData('/e', '')).rejects.toThrow(ConnectionLossError)
+    await until(() => zk.state === 'expired')
+    await gone.event
+    // A process that is slow may find both at once.
+    expect(['suspended,expired', 'expired']).toContain(seen.join())
+    expect(certainUntil).toBeLessThan(goneAt)
+    await expect(watched.event).rejects.toThrow(SessionExpiredError)
+    await expect(stream.next()).rejects.toThrow(SessionExpiredError)
+    await expect(zk.exists('/e')).rejects.toThrow(SessionExpiredError)
+    expect(zk.certainUntil).toBe(-Infinity)
+  })
+
+  test('thousands of watches are set anew after a cut', async () => {
+    await using proxy = await Proxy.start(server.port)
+    await using zk = await client({}, `127.0.0.1:${proxy.port}`)
+    let heard = 0
+    const long = 'x'.repeat(100)
+    const paths = Array.from({ length: 6000 }, (_, index) => `/${long}${index}`)
+    await Promise.all(
+      paths.map(path =>
+        zk.exists(path, {
+          watch: () => {
+            heard++
+          },
+        }),
+      ),
+    )
+    const states: string[] = []
+    zk.onState(state => states.push(state))
+    proxy.cut()
+    await until(() => states.includes('suspended'))
+    await Promise.all([paths[0]!, paths[3000]!, paths[5999]!].map(path => zk.create(path)))
+    await until(() => heard === 3)
+    expect(zk.watched).toBe(5997)
+  })
+})
+
+/** A network that passes replies on in pieces of a kilobyte, and once cuts the connection after some bytes. */
+async function piecemeal(target: number) {
+  const { connect } = await import('node:net')
+  const port = await freePort()
+  const state = { port, cutAfter: Infinity, cuts: 0 }
+  const listener = createServer(client => {
+    const upstream = connect(target, '127.0.0.1')
+    for (const socket of [client, upstream]) socket.setNoDelay().on('error', () => undefined)
+    client.pipe(upstream)
+    let chain = Promise.resolve()
+    upstream.on('data', (bytes: Buffer) => {
+      for (let at = 0; at < bytes.length; at += 1024) {
+        const piece = bytes.subarray(at, at + 1024)
+        chain = chain.then(async () => {
+          await new Promise(resolve => setTimeout(resolve, 1))
+          state.cutAfter -= piece.length
+          if (state.cutAfter < 0) {
+            state.cuts++
+            state.cutAfter = Infinity
+            client.destroy()
+            upstream.destroy()
+          } else if (!client.destroyed) client.write(piece)
+        })
+      }
+    })
+    client.on('close', () => upstream.destroy())
+  })
+  await new Promise<void>(resolve => listener.listen(port, '127.0.0.1', resolve))
+  listener.unref()
+  return Object.assign(state, {
+    [Symbol.asyncDispose]: () => new Promise<void>(resolve => listener.close(() => resolve())),
+  })
+}

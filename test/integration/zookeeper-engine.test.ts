@@ -1,0 +1,272 @@
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Box } from '../../src/box.js'
+import { LostError } from '../../src/errors.js'
+import { open } from '../../src/open.js'
+import { ZooKeeper } from '../../src/zookeeper/index.js'
+import { Proxy } from '../servers/proxy.js'
+import { until } from '../servers/until.js'
+import { runProgram } from '../run-program.js'
+import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
+import { locks, pause, queued, soFar } from '../contract/time.js'
+import { Random } from '../contract/random.js'
+
+const command = fileURLToPath(new URL('../../dist/src/cli/main.js', import.meta.url))
+
+let server: ZooKeeperServer
+let places = 0
+
+beforeAll(async () => {
+  server = await startZooKeeper()
+})
+afterAll(() => server.kill())
+
+const nextPlace = (): string => `/place-${++places}`
+
+function box(place: string, port = server.port, sessionTimeout = '4s'): Promise<Box> {
+  return open(`zookeeper://127.0.0.1:${port}${place}?sessionTimeout=${sessionTimeout}`)
+}
+
+/** The nodes below a path, deep. */
+async function tree(zk: ZooKeeper, path: string): Promise<string[]> {
+  const { children } = await zk.getChildren(path)
+  const below = await Promise.all(children.map(child => tree(zk, `${path}/${child}`)))
+  return [...children.map(child => `${path}/${child}`), ...below.flat()]
+}
+
+describe.concurrent('the ZooKeeper engine', () => {
+  test('an answer that was lost with the connection is found by its node, which is the only one', async () => {
+    const place = nextPlace()
+    await using proxy = await Proxy.start(server.port)
+    await using one = await box(place, proxy.port)
+    await using other = await box(place)
+    for (const keys of [['a'], ['a', 'b', 'c']]) {
+      await one.mutex(...keys).run(() => undefined)
+      proxy.replies = 'lose'
+      const asked = one.mutex(...keys).acquire()
+      await until(() => proxy.withheldReplies > 0)
+      proxy.replies = 'pass'
+      proxy.cut()
+      const grant = await asked
+      grant.assertHeld()
+      const reports = await locks(other)
+      expect(reports.map(({ holders, waiters }) => [holders.length, waiters.length])).toEqual(
+        keys.map(() => [1, 0]),
+      )
+      expect(reports[0]!.holders[0]!.token! >> 10n).toBe(grant.token >> 10n)
+      await grant.release()
+      expect(await locks(other)).toEqual([])
+    }
+  })
+
+  test('a release whose answer was lost is repeated and known as done', async () => {
+    const place = nextPlace()
+    await using proxy = await Proxy.start(server.port)
+    await using one = await box(place, proxy.port)
+    const grant = await one.mutex('a', 'b').acquire()
+    proxy.replies = 'lose'
+    const released = grant.release()
+    await until(() => proxy.withheldReplies > 0)
+    proxy.replies = 'pass'
+    proxy.cut()
+    await released
+    expect(await locks(one)).toEqual([])
+  })
+
+  test('a commit whose answer was lost is found by its stamp', async () => {
+    const place = nextPlace()
+    await using proxy = await Proxy.start(server.port)
+    await using one = await box(place, proxy.port)
+    await using other = await box(place)
+    const store = one.store('s')
+    await store.put('k', 0)
+    proxy.replies = 'lose'
+    const put = store.put('k', 1)
+    await until(() => proxy.withheldReplies > 0)
+    proxy.replies = 'pass'
+    proxy.cut()
+    expect(await other.store('s').get('k')).toEqual({ value: 1, version: await put })
+    await store.transaction(['k'], async transaction => {
+      transaction.put('k', 2)
+      proxy.replies = 'lose'
+      void until(() => proxy.withheldReplies > 0).then(() => {
+        proxy.replies = 'pass'
+        proxy.cut()
+      })
+    })
+    expect((await other.store('s').get('k'))!.value).toBe(2)
+    expect(await locks(other)).toEqual([])
+  })
+
+  test('connections that break all the time cost no exclusion, no order of tokens, and leave nothing', async () => {
+    const place = nextPlace()
+    await using proxy = await Proxy.start(server.port)
+    await using one = await box(place, proxy.port, '20s')
+    await using other = await box(place, proxy.port, '20s')
+    const random = new Random(41)
+    let inside = 0
+    const tokens: bigint[] = []
+    const breaks = new AbortController()
+    const breaking = (async () => {
+      while (!breaks.signal.aborted) {
+        await pause(random.below(40))
+        proxy.cut()
+      }
+    })()
+    const task = async (from: Box): Promise<void> => {
+      for (let round = 0; round < 15; round++) {
+        const keys = random.below(2) === 0 ? ['key'] : ['key', 'more']
+        await from.mutex(...keys).run(async grant => {
+          expect(++inside).toBe(1)
+          tokens.push(grant.token)
+          await pause(random.below(3))
+          inside--
+        })
+      }
+    }
+    await Promise.all([task(one), task(one), task(other), task(other)])
+    breaks.abort()
+    await breaking
+    expect(tokens).toHaveLength(60)
+    for (const [index, token] of tokens.entries())
+      if (index > 0) expect(token).toBeGreaterThan(tokens[index - 1]!)
+    await using zk = await ZooKeeper.connect(server.address)
+    expect((await tree(zk, place)).filter(path => path.includes('_c_'))).toEqual([])
+  })
+
+  test('a holder that hears nothing of any server knows it is out before another is in, and goes on later', async () => {
+    const place = nextPlace()
+    await using proxy = await Proxy.start(server.port)
+    await using one = await box(place, proxy.port, '1500ms')
+    await using other = await box(place)
+    const held = await one.mutex('key').acquire({ lease: '1h' })
+    const store = one.store('s')
+    await store.put('key', 'before')
+    const waiting = other
+      .mutex('key')
+      .acquire()
+      .then(grant => {
+        expect(() => held.assertHeld()).toThrow(LostError)
+        return grant
+      })
+    await queued(other, 'key', 1)
+    expect(held.expiresIn()).toBeLessThanOrEqual(1500)
+    proxy.requests = 'hold'
+    proxy.replies = 'hold'
+    const next = await waiting
+    expect(next.token).toBeGreaterThan(held.token)
+    // What was held back arrives, and is refused: the session is over.
+    proxy.requests = 'pass'
+    proxy.replies = 'pass'
+    await expect(held.release()).rejects.toThrow(LostError)
+    next.assertHeld()
+    await next.release()
+    await one.mutex('key').run(grant => expect(grant.token).toBeGreaterThan(next.token))
+    expect((await store.get('key'))!.value).toBe('before')
+  })
+
+  test('a transaction whose session ended meanwhile writes nothing', async () => {
+    const place = nextPlace()
+    await using proxy = await Proxy.start(server.port)
+    await using one = await box(place, proxy.port, '1200ms')
+    await using other = await box(place)
+    await other.store('s').put('key', 'before')
+    const writing = one.store('s').transaction(['key'], async transaction => {
+      transaction.put('key', 'late')
+      proxy.requests = 'hold'
+      proxy.replies = 'hold'
+      await until(async () => (await locks(other)).length === 0)
+      await other.store('s').put('other', 1)
+      proxy.requests = 'pass'
+      proxy.replies = 'pass'
+    })
+    await expect(writing).rejects.toThrow()
+    expect((await other.store('s').get('key'))!.value).toBe('before')
+  })
+
+  test('a lock node that an operator deletes is lost for its holder', async () => {
+    const place = nextPlace()
+    await using one = await box(place)
+    const held = await one.mutex('key').acquire({ lease: 900 })
+    await using zk = await ZooKeeper.connect(server.address)
+    const [node] = (await tree(zk, `${place}/locks`)).filter(path => path.includes('_c_'))
+    await zk.delete(node!)
+    await until(() => held.signal.aborted)
+    await expect(held.release()).rejects.toThrow(LostError)
+  })
+
+  test('a parent that the server has reaped is made anew, and tokens rise all the same', async () => {
+    const place = nextPlace()
+    await using one = await box(place)
+    await using zk = await ZooKeeper.connect(server.address)
+    const tokens: bigint[] = []
+    for (let round = 0; round < 2; round++) {
+      await one.mutex('a', 'b').run(grant => void tokens.push(grant.token))
+      await until(async () => (await zk.getChildren(`${place}/locks`)).children.length === 0)
+    }
+    expect(tokens[1]).toBeGreaterThan(tokens[0]!)
+  })
+
+  test('each of many who wait for permits gets in as soon as there are enough', async () => {
+    const place = nextPlace()
+    await using one = await box(place)
+    const boxes = await Promise.all(Array.from({ length: 5 }, () => box(place)))
+    const held = [
+      await one.semaphore('key', { permits: 4 }).acquire({ permits: 2 }),
+      await one.semaphore('key', { permits: 4 }).acquire({ permits: 2 }),
+    ]
+    const asked = []
+    for (const [index, each] of boxes.entries()) {
+      asked.push(each.semaphore('key', { permits: 4 }).acquire())
+      await queued(one, 'key', index + 1)
+    }
+    await held[1]!.release()
+    const first = [await asked[0]!, await asked[1]!]
+    await pause(50)
+    expect(await soFar(asked[2]!)).toBe('pending')
+    await first[1]!.release()
+    await (await asked[2]!).release()
+    await (await asked[3]!).release()
+    await (await asked[4]!).release()
+    for (const each of boxes) await each.close()
+  })
+
+  test('keys of any characters can be locked and stored', async () => {
+    const place = nextPlace()
+    await using one = await box(place)
+    for (const key of ['a/b', '.', '..', 'zug \u{1F682}', '\u0001', 'x'.repeat(1024)]) {
+      await one.mutex(key).run(async () => {
+        expect((await locks(one)).map(report => report.key)).toEqual([key])
+      })
+      await one.store('s').put(key.slice(0, 1000), key)
+      expect((await one.store('s').get(key.slice(0, 1000)))!.value).toBe(key)
+    }
+  })
+
+  test('the command shows who holds and waits, and takes locks away', async () => {
+    const place = nextPlace()
+    const url = `zookeeper://127.0.0.1:${server.port}${place}`
+    await using one = await box(place)
+    await using other = await box(place)
+    const held = await one.mutex('key').acquire({ label: 'the holder' })
+    const waiting = other.mutex('key').acquire()
+    await queued(one, 'key', 1)
+    const run = (...argv: string[]) =>
+      runProgram(process.execPath, [command, ...argv, '--engine', url], { cwd: '/', timeLimit: 30_000 })
+    const { stdout } = await run('ls', '--json')
+    expect(stdout).toContain('the holder')
+    const [report] = await locks(one, 'key')
+    await run('release', 'key', '--token', String(report!.holders[0]!.token))
+    await (await waiting).release()
+    await expect(held.release()).rejects.toThrow(LostError)
+  })
+
+  test('who is not the creator is kept out of private places', async () => {
+    const place = nextPlace()
+    const url = (login: string): string => `zookeeper://${login}127.0.0.1:${server.port}${place}`
+    await using one = await open(`${url('ann:secret@')}?acl=creator`)
+    await one.mutex('key').run(() => undefined)
+    await expect(open(url('bob:other@'))).rejects.toThrow(/ACL/)
+    await expect(open(url(''))).rejects.toThrow(/ACL/)
+  })
+})

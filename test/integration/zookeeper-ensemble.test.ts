@@ -1,0 +1,69 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { open } from '../../src/open.js'
+import { ZooKeeper } from '../../src/zookeeper/index.js'
+import { until } from '../servers/until.js'
+import { startZooKeeperEnsemble, type ZooKeeperEnsemble } from '../servers/zookeeper-ensemble.js'
+import { queued, soFar } from '../contract/time.js'
+
+// One after the other: each does something to the servers.
+describe('an ensemble of three', () => {
+  let ensemble: ZooKeeperEnsemble
+
+  beforeAll(async () => {
+    ensemble = await startZooKeeperEnsemble()
+  }, 60_000)
+  afterAll(() => ensemble.kill())
+
+  test('work goes on when the leader is killed, and what is held stays held', async () => {
+    const url = `zookeeper://${ensemble.address}/place?sessionTimeout=20s`
+    await using one = await open(url)
+    await using other = await open(url)
+    const held = await one.mutex('key').acquire()
+    const waiting = other.mutex('key').acquire()
+    await queued(one, 'key', 1)
+    const leader = await ensemble.leader()
+    await leader.kill()
+    const working = one.mutex('another').run(() => 'done')
+    expect(await working).toBe('done')
+    held.assertHeld()
+    expect(await soFar(waiting)).toBe('pending')
+    await held.release()
+    const next = await waiting
+    expect(next.token).toBeGreaterThan(held.token)
+    await next.release()
+    await leader.start()
+  })
+
+  test('an ensemble that is switched off and on again within the session costs nothing', async () => {
+    const url = `zookeeper://${ensemble.address}/place?sessionTimeout=30s`
+    await using one = await open(url)
+    await using other = await open(url)
+    const held = await one.mutex('key').acquire()
+    const waiting = other.mutex('key').acquire()
+    await queued(one, 'key', 1)
+    await one.store('s').put('key', 'kept')
+    await ensemble.stop()
+    held.assertHeld()
+    await ensemble.start()
+    expect((await one.store('s').get('key'))!.value).toBe('kept')
+    held.assertHeld()
+    expect(await soFar(waiting)).toBe('pending')
+    await held.release()
+    await (await waiting).release()
+  })
+
+  test('operations that wait for a server are carried out in order when one is back', async () => {
+    await using zk = await ZooKeeper.connect(ensemble.address, { sessionTimeout: '30s' })
+    await zk.create('/log', '')
+    await ensemble.kill()
+    await until(() => zk.state === 'suspended')
+    const order: number[] = []
+    const all = Array.from({ length: 50 }, (_, index) =>
+      zk.setData('/log', `${index}`).then(() => order.push(index)),
+    )
+    await ensemble.start()
+    await Promise.all(all)
+    expect(order).toEqual(Array.from({ length: 50 }, (_, index) => index))
+    expect((await zk.getData('/log')).stat.version).toBe(50)
+  })
+})

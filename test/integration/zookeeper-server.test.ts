@@ -1,0 +1,55 @@
+import { describe, expect, test } from 'vitest'
+import { LostError } from '../../src/errors.js'
+import { open } from '../../src/open.js'
+import { ZooKeeper } from '../../src/zookeeper/index.js'
+import { locks } from '../contract/time.js'
+import { until } from '../servers/until.js'
+import { startZooKeeper } from '../servers/zookeeper.js'
+
+describe.concurrent('a server', () => {
+  test('that is killed under 300 requests has each of them once when it is back', async () => {
+    await using server = await startZooKeeper()
+    await using box = await open(`zookeeper://${server.address}?sessionTimeout=30s`)
+    const keys = Array.from({ length: 300 }, (_, index) => `key ${index}`)
+    // Their parents are there already, so that all are creations of nodes.
+    await Promise.all(keys.map(key => box.mutex(key).run(() => undefined)))
+    const asked = keys.map(key => box.mutex(key).acquire())
+    void Promise.race(asked).then(() => server.restart())
+    const grants = await Promise.all(asked)
+    for (const grant of grants) grant.assertHeld()
+    const reports = await locks(box)
+    expect(reports).toHaveLength(300)
+    for (const { holders, waiters } of reports) expect([holders.length, waiters.length]).toEqual([1, 0])
+    await Promise.all(grants.map(grant => grant.release()))
+    expect(await locks(box)).toEqual([])
+  })
+
+  test('that loses its data under a living box costs it what it held, and no more', async () => {
+    await using server = await startZooKeeper()
+    await using box = await open(`zookeeper://${server.address}?sessionTimeout=2s`)
+    for (let round = 0; round < 20; round++) await box.store('s').put('key', round)
+    const held = await box.mutex('key').acquire({ lease: '1h' })
+    await server.kill()
+    server.wipe()
+    await server.start()
+    await until(() => held.signal.aborted)
+    expect(() => held.assertHeld()).toThrow(LostError)
+    await until(() =>
+      box
+        .mutex('key')
+        .run(() => true)
+        .catch(() => false),
+    )
+    expect(await box.store('s').get('key')).toBeUndefined()
+  })
+
+  test('that takes no more connections is told as the cause', async () => {
+    await using server = await startZooKeeper({ config: ['maxClientCnxns=1'] })
+    await using zk = await ZooKeeper.connect(server.address)
+    await expect(ZooKeeper.connect(server.address, { timeout: 3000 })).rejects.toMatchObject({
+      code: 'UNAVAILABLE',
+      message: expect.stringMatching(/closed the connection|ECONNRESET|EPIPE/) as string,
+    })
+    expect(zk.state).toBe('connected')
+  })
+})

@@ -1,0 +1,20 @@
+import { expect, test } from 'vitest'
+import { curator, kazoo, signalbox } from '../interop/client.js'
+import { withOurs } from '../interop/meeting.js'
+import { meetAtZooKeeper } from '../interop/zookeeper-meeting.js'
+import { startZooKeeper } from '../servers/zookeeper.js'
+
+const HAND_OVERS = 1000
+const LIMIT = 300_000
+
+test.each([curator, kazoo].map(kind => [kind.kind, kind] as const))(
+  'a thousand hand-overs between Signalbox and %s, each way',
+  async (_, kind) => {
+    await using server = await startZooKeeper()
+    const wanted = withOurs([kind], HAND_OVERS)
+    const result = await meetAtZooKeeper(server, [signalbox, signalbox, kind, kind], wanted, LIMIT)
+    expect(result.overlaps).toEqual([])
+    for (const [pair, times] of wanted)
+      expect(result.handOvers.get(pair) ?? 0, pair).toBeGreaterThanOrEqual(times)
+  },
+)

@@ -1,0 +1,92 @@
+import { freePort } from './free-port.js'
+import { reapedFolder } from './reaper.js'
+import { until } from './until.js'
+import { ZooKeeperServer, type ZooKeeperServerOptions } from './zookeeper.js'
+
+/** Where one server listens for the others. */
+interface Ports {
+  readonly client: number
+  readonly quorum: number
+  readonly election: number
+}
+
+/** Three servers that keep one state. */
+export class ZooKeeperEnsemble {
+  readonly servers: readonly ZooKeeperServer[]
+  /** All addresses, joined by commas. */
+  readonly address: string
+
+  constructor(servers: readonly ZooKeeperServer[]) {
+    this.servers = servers
+    this.address = servers.map(server => server.address).join(',')
+  }
+
+  /** Starts all (again) and waits until each serves. */
+  async start(): Promise<void> {
+    await Promise.all(this.servers.map(server => server.start()))
+  }
+
+  /** The server that leads now; waits until there is one. */
+  async leader(): Promise<ZooKeeperServer> {
+    return this.#one('leader')
+  }
+
+  /** A server that follows now; waits until there is one. */
+  async follower(): Promise<ZooKeeperServer> {
+    return this.#one('follower')
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.servers.map(server => server.stop()))
+  }
+
+  async kill(): Promise<void> {
+    await Promise.all(this.servers.map(server => server.kill()))
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill()
+  }
+
+  async #one(mode: 'leader' | 'follower'): Promise<ZooKeeperServer> {
+    let found: ZooKeeperServer | undefined
+    await until(async () => {
+      const modes = await Promise.all(this.servers.map(server => server.mode()))
+      found = this.servers[modes.indexOf(mode)]
+      return found !== undefined
+    })
+    return found!
+  }
+}
+
+/**
+ * Starts three servers; all serve when the promise settles.
+ * @param reach where one server finds another that leads, for a proxy between them.
+ */
+export async function startZooKeeperEnsemble(
+  { config = [], ...options }: ZooKeeperServerOptions = {},
+  reach: (from: number, to: number, port: number) => Promise<number> = (_from, _to, port) =>
+    Promise.resolve(port),
+): Promise<ZooKeeperEnsemble> {
+  const ports: Ports[] = []
+  for (let count = 0; count < 3; count++)
+    ports.push({ client: await freePort(), quorum: await freePort(), election: await freePort() })
+  const servers: ZooKeeperServer[] = []
+  for (const [index, { client }] of ports.entries()) {
+    const members: string[] = []
+    for (const [other, { quorum, election }] of ports.entries()) {
+      const port = other === index ? quorum : await reach(index, other, quorum)
+      members.push(`server.${other + 1}=127.0.0.1:${port}:${election}`)
+    }
+    servers.push(
+      new ZooKeeperServer(client, reapedFolder('zookeeper'), {
+        ...options,
+        config: ['initLimit=20', 'syncLimit=10', ...members, ...config],
+        files: { 'data/myid': `${index + 1}\n`, ...options.files },
+      }),
+    )
+  }
+  const ensemble = new ZooKeeperEnsemble(servers)
+  await ensemble.start()
+  return ensemble
+}

@@ -1,0 +1,149 @@
+import { mkdirSync, rmSync } from 'node:fs'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { freePort } from './free-port.js'
+import { reapedFolder } from './reaper.js'
+import { ServerProcess } from './server-process.js'
+
+/** Where `scripts/setup.mjs servers` puts the server's jars; the compiled tests lie one folder deeper. */
+const jars = ['../../.interop/zookeeper/', '../../../.interop/zookeeper/'].map(path =>
+  fileURLToPath(new URL(path, import.meta.url)),
+)
+
+export interface ZooKeeperServerOptions {
+  /** Lines of zoo.cfg, like `maxClientCnxns=3`; they come after ours and win. */
+  readonly config?: readonly string[]
+  /** Properties of the virtual machine. */
+  readonly properties?: Readonly<Record<string, string>>
+  /** The zxid epoch or anything else that has to be there before the first start, by path below the data folder. */
+  readonly files?: Readonly<Record<string, string>>
+}
+
+/** A real ZooKeeper on a free port of 127.0.0.1, with its data in a folder of its own; it waits for the disk. */
+export class ZooKeeperServer {
+  readonly host = '127.0.0.1'
+  readonly port: number
+  /** `host:port`. */
+  readonly address: string
+  readonly #folder: string
+  readonly #process: ServerProcess
+
+  constructor(
+    port: number,
+    folder: string,
+    { config = [], properties = {}, files = {} }: ZooKeeperServerOptions,
+  ) {
+    this.port = port
+    this.address = `127.0.0.1:${port}`
+    this.#folder = folder
+    mkdirSync(join(folder, 'data'))
+    const lines = [
+      'tickTime=500',
+      'minSessionTimeout=1000',
+      'maxSessionTimeout=60000',
+      'dataDir=data',
+      `clientPort=${port}`,
+      'clientPortAddress=127.0.0.1',
+      'maxClientCnxns=0',
+      'admin.enableServer=false',
+      'extendedTypesEnabled=true',
+      '4lw.commands.whitelist=srvr,cons,wchs,mntr',
+      ...config,
+    ]
+    const settings = {
+      'znode.container.checkIntervalMs': '2000',
+      'org.slf4j.simpleLogger.defaultLogLevel': 'warn',
+      ...properties,
+    }
+    this.#process = new ServerProcess({
+      program: 'java',
+      argv: [
+        '-Xmx256m',
+        '-XX:+UseSerialGC',
+        '-XX:TieredStopAtLevel=1',
+        '-Xshare:auto',
+        ...Object.entries(settings).map(([name, value]) => `-D${name}=${value}`),
+        '-cp',
+        jars.map(path => `${path}*`).join(':'),
+        'org.apache.zookeeper.server.quorum.QuorumPeerMain',
+        'zoo.cfg',
+      ],
+      folder,
+      files: { 'zoo.cfg': `${lines.join('\n')}\n`, ...files },
+      debianPackage: 'default-jre-headless',
+      // It answers before it serves.
+      answers: async () => {
+        if ((await this.mode()) === undefined) throw new Error('it does not serve yet')
+      },
+    })
+  }
+
+  get pid(): number {
+    return this.#process.pid
+  }
+
+  /** Starts it (again, with what it had) and waits until it serves: in an ensemble, until there is a leader. */
+  async start(): Promise<void> {
+    await this.#process.start()
+  }
+
+  /** Ends it in order and waits for its end. */
+  async stop(): Promise<void> {
+    await this.#process.stop()
+  }
+
+  /** Ends it as a crash would and waits for its end. */
+  async kill(): Promise<void> {
+    await this.#process.kill()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill()
+  }
+
+  /** Kills it and starts it again with what it had written. */
+  async restart(): Promise<void> {
+    await this.kill()
+    await this.start()
+  }
+
+  /** Throws away all that it had, while it does not run. */
+  wipe(): void {
+    rmSync(join(this.#folder, 'data/version-2'), { recursive: true, force: true })
+  }
+
+  /** Freezes it (SIGSTOP): connections stay open and nothing is answered, until {@link resume}. */
+  pause(): void {
+    this.#process.pause()
+  }
+
+  resume(): void {
+    this.#process.resume()
+  }
+
+  /** What it answers to a word of four letters. */
+  say(word: 'srvr' | 'cons' | 'wchs' | 'mntr'): Promise<string> {
+    return new Promise((resolve, reject) => {
+      let answer = ''
+      const socket = connect(this.port, this.host, () => socket.end(word))
+      socket.setEncoding('utf8').on('data', (text: string) => (answer += text))
+      socket.setTimeout(2000, () => socket.destroy(new Error('it says nothing')))
+      socket.on('error', reject)
+      socket.on('close', () => resolve(answer))
+    })
+  }
+
+  /** How it serves: alone, as the leader or as a follower; undefined when it does not. */
+  async mode(): Promise<'standalone' | 'leader' | 'follower' | undefined> {
+    const answer = await this.say('srvr').catch(() => '')
+    return /^Mode: (\w+)/m.exec(answer)?.[1] as 'standalone' | 'leader' | 'follower' | undefined
+  }
+}
+
+/** Starts a server alone; it serves when the promise settles. */
+export async function startZooKeeper(options: ZooKeeperServerOptions = {}): Promise<ZooKeeperServer> {
+  const server = new ZooKeeperServer(await freePort(), reapedFolder('zookeeper'), options)
+  await server.start()
+  return server
+}

@@ -1,0 +1,55 @@
+import { expect, test } from 'vitest'
+import { parseZooKeeperUrl } from '../../../src/engines/zookeeper/zookeeper-url.js'
+import { InvalidArgumentError } from '../../../src/errors.js'
+import { addressesOf, parseEnsemble } from '../../../src/zookeeper/hosts.js'
+
+test('a URL of ZooKeeper names servers, a node, who logs in, and how', () => {
+  expect(parseZooKeeperUrl('zookeeper://a,b:2182,[::1]:7/app/locks?sessionTimeout=6s')).toEqual({
+    name: 'zookeeper://a,b:2182,[::1]:7/app/locks',
+    ensemble: 'a,b:2182,[::1]:7',
+    root: '/app/locks',
+    login: undefined,
+    sessionTimeout: 6000,
+    isPrivate: false,
+  })
+  expect(parseZooKeeperUrl('zookeeper://a')).toMatchObject({ root: '/signalbox', sessionTimeout: 10_000 })
+  expect(parseZooKeeperUrl('zookeeper://a/')).toMatchObject({ root: '', name: 'zookeeper://a/' })
+  expect(parseZooKeeperUrl('zookeeper://ann:s%40cret@a/x?sessionTimeout=5000&acl=creator')).toMatchObject({
+    login: 'ann:s@cret',
+    isPrivate: true,
+    name: 'zookeeper://a/x',
+    sessionTimeout: 5000,
+  })
+})
+
+test('a URL that is unfit is refused without its password', () => {
+  for (const url of [
+    'zookeeper:a',
+    'zookeeper://',
+    'zookeeper://a,,b',
+    'zookeeper://a/x/',
+    'zookeeper://a?color=red',
+    'zookeeper://a?sessionTimeout=1',
+    'zookeeper://a?acl=mine',
+    'zookeeper://a?acl=creator',
+    'zookeeper://secret@a',
+    'zookeeper://ann:%secret@a',
+  ]) {
+    expect(() => parseZooKeeperUrl(url), url).toThrow(InvalidArgumentError)
+    expect(() => parseZooKeeperUrl(url), url).not.toThrow(/secret/)
+  }
+})
+
+test('hosts have a port and are tried in an order of chance', async () => {
+  expect(parseEnsemble('a,b:2182/root')).toEqual({
+    hosts: [
+      { host: 'a', port: 2181 },
+      { host: 'b', port: 2182 },
+    ],
+    chroot: '/root',
+  })
+  const { hosts } = parseEnsemble('10.0.0.1,10.0.0.2,10.0.0.3')
+  const first = new Set<string>()
+  for (let round = 0; round < 100; round++) first.add((await addressesOf(hosts))[0]!.host)
+  expect(first.size).toBe(3)
+})
