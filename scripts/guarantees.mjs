@@ -34,7 +34,7 @@ async function block() {
       ['`memory:`', await guaranteesOf('memory:')],
       ['`file:./dir`', await guaranteesOf(`file:${folder}`)],
       ['`file:./dir?durable=false`', await guaranteesOf(`file:${folder}?durable=false`)],
-      ...(await overRedis()),
+      ...(await overNetwork()),
     ]
     return [
       '| box | excludes within one | frees what a dead process held | keeps committed state | weakened |',
@@ -57,18 +57,21 @@ async function guaranteesOf(url) {
 }
 
 /**
- * What the boxes of Redis engines say, which none can be opened for here: that would need servers.
+ * What the boxes of engines over servers say; none can be opened here, because that would need those servers.
  * @returns {Promise<[url: string, guarantees: Guarantees][]>}
  */
-async function overRedis() {
+async function overNetwork() {
   /** @type {{ redisGuarantees: (cluster: boolean) => Guarantees }} */
   const { redisGuarantees } = await import(built('engines/redis/guarantees.js'))
   /** @type {{ quorumGuarantees: Guarantees }} */
   const { quorumGuarantees } = await import(built('engines/redis-quorum/guarantees.js'))
+  /** @type {{ ZOOKEEPER_GUARANTEES: Guarantees }} */
+  const { ZOOKEEPER_GUARANTEES: zookeeperGuarantees } = await import(built('engines/zookeeper/guarantees.js'))
   return [
     ['`redis://host`', redisGuarantees(false)],
     ['`redis+cluster://host,host`', redisGuarantees(true)],
     ['`redis-quorum://host,host,host`', quorumGuarantees],
+    ['`zookeeper://host,host,host`', zookeeperGuarantees],
   ]
 }
 
