@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { LostError } from '../../src/errors.js'
 import { boxesOf } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
-import { block, locks, pause, queued, timed, until } from './time.js'
+import { block, locks, pause, timed, until } from './time.js'
 
 /** P3: a grant's deadline is counted from before the request that set the lease was sent. */
 export function deadline(fixture: EngineFixture): void {
@@ -103,13 +103,15 @@ export function deadline(fixture: EngineFixture): void {
       const other = await boxes.open()
       const [box, engine] = await boxes.meddled()
       const held = await other.mutex('key').acquire()
-      const asked = box.mutex('key').acquire({ lease: 1000, renew: false })
-      await queued(other, 'key', 1)
+      let isQueued = false
       engine.meddle = async (operation, carryOut) => {
         const outcome = await carryOut()
+        if (operation.type === 'enqueue') isQueued = true
         if (operation.type === 'claim') await pause(200)
         return outcome
       }
+      const asked = box.mutex('key').acquire({ lease: 1000, renew: false })
+      await until('it is told that it waits', () => isQueued)
       await held.release()
       const grant = await asked
       expect(grant.expiresIn()).toBeLessThanOrEqual(805)

@@ -162,8 +162,8 @@ export const faults: readonly Fault[] = [
   {
     name: 'a passed deadline is found by a timer only',
     file: LEASE,
-    text: 'if (!hold.loss && this.#clock.now() >= hold.deadline)',
-    wrong: 'if (!hold.loss && this.#clock.now() >= hold.deadline + 10)',
+    text: 'if (now >= hold.deadline) this.lose(hold, `its lease',
+    wrong: 'if (now >= hold.deadline + 10) this.lose(hold, `its lease',
     breaks: ['P1', 'P3'],
   },
   {
