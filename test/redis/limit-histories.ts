@@ -101,7 +101,9 @@ function randomRequest(
     n: some(),
     more: random.below(4) === 0 ? random.below(most) : 0,
     within: [0, 100, Infinity, Infinity][random.below(4)]!,
-  }))
+  })).flatMap(unit =>
+    Array.from({ length: random.below(2) === 0 ? 1 : 1 + random.below(2 * most) }, () => unit),
+  )
   const returns = []
   while (given.length > 0 && random.below(4) === 0) {
     const [{ n, at }] = given.splice(random.below(given.length), 1) as [ReturnedPermits]

@@ -8,11 +8,12 @@ import { COARSE_GRAINS } from '../../limits/definition.js'
  * within it, pairs of doubles, of which only those are read that a decision needs.
  *
  * What differs from the original: a call says which one of its session it is, so that one that a connection has carried
- * out twice gives back once; and the days of time zones are told by the caller.
+ * out twice gives back once; the days of time zones are told by the caller; and equal units that follow each other are
+ * told, decided and answered together, as far as they have the same instant, which comes to the same.
  *
  * KEYS: the limiter. ARGV: session, number of the call, horizon, pause, permits to explain (0 for none) and permits ahead
  * of them, then counted lists: of limits (id, kind, limit, per, hold, guard, and a counted list of days), of permits to
- * take back (number, instant), of units (number, more, within).
+ * take back (number, instant), of units (how many equal ones, number, more, within).
  */
 export function limitScript({ clock, expiry }: LimitScriptParts = SERVER): string {
   return BEGIN.replace('CLOCK', clock) + RULES + DECISION.replace('EXPIRY', expiry)
@@ -356,17 +357,22 @@ local function decide()
   end
 
   local units, beyond = {}, nil
-  for i = 1, amount() do
-    local n, more, within = amount(), amount(), amount()
-    local at = beyond or earliest(n, 0)
-    if at - now > horizon then beyond = at end
-    local all = 0
-    if not beyond and at - now <= within then
-      all = n + (more > 0 and room(n, more, at) or 0)
-      for _, record in ipairs(live) do rules[record.kind].take(record, all, at) end
-      state.lastAt = max(state.lastAt, at)
+  for _ = 1, amount() do
+    local count, n, more, within = amount(), amount(), amount(), amount()
+    while count > 0 do
+      local at = beyond or earliest(n, 0)
+      if at - now > horizon then beyond = at end
+      local each, together = 0, count
+      if not beyond and at - now <= within then
+        each, together = n, 1
+        if more > 0 then each = n + room(n, more, at)
+        elseif count > 1 then together = 1 + floor(room(n, (count - 1) * n, at) / n) end
+        for _, record in ipairs(live) do rules[record.kind].take(record, each * together, at) end
+        state.lastAt = max(state.lastAt, at)
+      end
+      units[#units + 1], units[#units + 2], units[#units + 3] = together, each, format('%.17g', at)
+      count = count - together
     end
-    units[2 * i - 1], units[2 * i] = all, format('%.17g', at)
   end
 
   local explained = {}

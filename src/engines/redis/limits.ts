@@ -3,7 +3,7 @@ import type { Clock } from '../../clock.js'
 import { UnavailableError } from '../../errors.js'
 import { ZoneDays } from '../../limits/calendar-periods.js'
 import { idOf, periodsOf, type WindowDefinition } from '../../limits/definition.js'
-import type { Reserve, Reserved } from '../../limits/reserve.js'
+import type { Reserve, Reserved, Unit } from '../../limits/reserve.js'
 import type { Reservation } from '../engine.js'
 import { RedisReplyError, type RedisLink, type Reply } from './clients/redis-link.js'
 import { limitScript } from './limit-script.js'
@@ -69,9 +69,22 @@ export function limitArguments(session: string, call: number, request: Reserve, 
   }
   args.push(String(returns.length))
   for (const { n, at } of returns) args.push(text(n), text(at))
-  args.push(String(units.length))
-  for (const { n, more, within } of units) args.push(text(n), text(more), text(within))
+  const runs = runsOf(units)
+  args.push(String(runs.length))
+  for (const [count, { n, more, within }] of runs) args.push(String(count), text(n), text(more), text(within))
   return args
+}
+
+/** Equal units that follow each other, with how many they are. */
+function runsOf(units: readonly Unit[]): readonly (readonly [count: number, unit: Unit])[] {
+  const runs: [number, Unit][] = []
+  for (const unit of units) {
+    const run = runs.at(-1)
+    const same = run && run[1].n === unit.n && run[1].more === unit.more && run[1].within === unit.within
+    if (same) run[0]++
+    else runs.push([1, unit])
+  }
+  return runs
 }
 
 /** What the script has answered; undefined when it did not know the day. */
@@ -85,8 +98,9 @@ export function reservedOf(answer: Reply, { windows, explain }: Reserve): Reserv
   ]
   if (hold === 'days') return undefined
   const units = []
-  for (let index = 0; index < flat.length; index += 2) {
-    units.push({ n: Number(flat[index]), at: number(flat[index + 1]!) })
+  for (let index = 0; index < flat.length; index += 3) {
+    const unit = { n: Number(flat[index + 1]), at: number(flat[index + 2]!) }
+    for (let left = Number(flat[index]); left > 0; left--) units.push(unit)
   }
   const binding = Number(explained[1]) - 1
   return {
