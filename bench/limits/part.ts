@@ -1,6 +1,7 @@
 import type { Work } from '../work.js'
 import { localPermits } from './local.js'
+import { redisPermits } from './redis.js'
 import { sharedPermits } from './threads.js'
 
-/** Rate limits within one process. */
-export const limitWorks: readonly Work[] = [localPermits, sharedPermits]
+/** Rate limits within one process and over a server. */
+export const limitWorks: readonly Work[] = [localPermits, sharedPermits, redisPermits]
