@@ -110,6 +110,11 @@ export class SlotsEngine implements Engine {
     }
   }
 
+  /** A limiter lies in one slot. */
+  reserve(request: Reserve): Promise<Reservation> {
+    return this.#engine.reserve(request)
+  }
+
   async leave(): Promise<void> {
     this.#hasLeft = true
     await this.#engine.leave()

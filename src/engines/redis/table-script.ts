@@ -262,9 +262,12 @@ end
 local function meet(claim, text)
   local id, granted, since, details = told(text)
   local remaining = left(claim.held)
-  -- A key with 0 ms left is there until this millisecond is over.
-  local expires = remaining < 0 and NEVER or now + remaining + 1
-  if not id then id, granted, since, details = FOREIGN .. claim.key, 0, now, '' end
+  local expires = remaining < 0 and NEVER or now + remaining
+  if not id then
+    id, granted, since, details = FOREIGN .. claim.key, 0, now, ''
+    -- A key with 0 ms left is there until this millisecond is over, and its client may still do something to it.
+    if expires < NEVER then expires = expires + 1 end
+  end
   local request = load(id)
   local met = { key = claim.key, held = claim.held, mode = 'exclusive' }
   if request then
