@@ -208,6 +208,8 @@ export class ObservedTable {
   #claimed(operation: ClaimReserved, outcome: Standing, hints: readonly Hint[]): void {
     const request = this.#requests.get(operation.id)
     const over = request?.phase === 'held' && this.#now >= request.expires
+    // This claim comes by what was said the last time; it says itself when the next one will.
+    const look = request?.look
     if (request && !over) {
       request.lease = operation.lease
       request.life = entryLife(operation)
@@ -223,8 +225,10 @@ export class ObservedTable {
     }
     switch (outcome.state) {
       case 'held':
-        if (request.phase !== 'held') this.#granted(request, outcome)
-        else if (outcome.number !== request.number)
+        if (request.phase !== 'held') {
+          this.#checkStall(request, look!)
+          this.#granted(request, outcome)
+        } else if (outcome.number !== request.number)
           this.#broken('P2', `${request.id} was granted with another number before`)
         else this.grants.get(request.number)!.expires = request.expires
         return
@@ -372,7 +376,6 @@ export class ObservedTable {
       if (before?.phase === 'held') this.#broken('P1', `${request.id} is granted while ${before.id} is held`)
       else if (before) this.#broken('P4', `${request.id} is granted, and ${before.id} stands before it`)
     }
-    this.#checkStall(request)
     this.#held(request, { number })
   }
 
@@ -494,12 +497,12 @@ export class ObservedTable {
   }
 
   /** Somebody who was neither stopped nor cut off has kept others waiting no longer than promised. */
-  #checkStall(request: Observed): void {
+  #checkStall(request: Observed, look: number): void {
     const troubled = this.#troubledUntil(request)
     if (troubled === undefined) return
     const delay = longestDelay(this.#climate)
     const stall = this.#now - Math.max(request.clearedAt, troubled)
-    if (stall > request.look + 3 * delay + SLACK)
+    if (stall > look + 3 * delay + SLACK)
       this.#broken('P9', `${request.id} could run for ${stall} ms before it was granted`)
     const { wokenAt } = request
     if (wokenAt === undefined || troubled > wokenAt) return
