@@ -137,7 +137,7 @@ describe('a cluster with replicas', () => {
     await link.subscribe(name)
     const master = await cluster.masterOf(name)
     const replica = await cluster.replicaOf(master)
-    await until(async () => (await replica.command('DBSIZE')) === (await master.command('DBSIZE')))
+    await master.copied()
     await master.kill()
     await replica.command('CLUSTER', 'FAILOVER', 'TAKEOVER')
     await until(async () => (await link.command(name, ['INCR', name]).catch(() => 0)) === 1)
