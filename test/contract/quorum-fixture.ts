@@ -8,6 +8,7 @@ import { openRedisQuorum } from '../../src/engines/redis-quorum/open.js'
 import { InvalidArgumentError, LostError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
 import { FakeClock } from '../servers/fake-clock.js'
+import { freePort } from '../servers/free-port.js'
 import { quorumEngine, quorumUrl } from '../servers/quorum.js'
 import { startRedis, startRedisServers, type RedisServer } from '../servers/redis.js'
 import type { EngineFixture } from './fixture.js'
@@ -40,14 +41,14 @@ export const quorum: EngineFixture = {
     async P1() {
       const members = await startRedisServers(3)
       try {
-        const [first, second] = members as [RedisServer, RedisServer, RedisServer]
-        await first.kill()
-        await using one = await open(quorumUrl(members))
+        const [first, second, third] = members as [RedisServer, RedisServer, RedisServer]
+        // For this one nobody is where the first server is.
+        const nobody = { host: first.host, port: await freePort() }
+        await using one = await open(quorumUrl([nobody, second, third]))
         // Long enough for its next renewal, which would tell it, to come after all this.
         const held = await one.mutex('key').acquire({ lease: '24s' })
-        // What voted for it is gone, what did not is back: these two are a majority.
+        // What voted for it is gone, what did not is there: these two are a majority.
         await second.restart()
-        await first.start()
         await using other = await open(quorumUrl(members))
         const next = await other.mutex('key').acquire({ wait: '5s' })
         held.assertHeld()
