@@ -9,7 +9,10 @@ import { parseRedisUrl } from '../../src/engines/redis/redis-url.js'
 import type { RedisServer } from './redis.js'
 
 /** Where several servers are, as one URL. */
-export function quorumUrl(members: readonly { readonly host: string; readonly port: number }[], query = ''): string {
+export function quorumUrl(
+  members: readonly { readonly host: string; readonly port: number }[],
+  query = '',
+): string {
   return `redis-quorum://${members.map(({ host, port }) => `${host}:${port}`).join(',')}${query}`
 }
 
