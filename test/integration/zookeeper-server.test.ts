@@ -14,8 +14,9 @@ describe.concurrent('a server', () => {
     // Their parents are there already, so that all are creations of nodes.
     await Promise.all(keys.map(key => box.mutex(key).run(() => undefined)))
     const asked = keys.map(key => box.mutex(key).acquire())
-    void Promise.race(asked).then(() => server.restart())
+    const restarted = Promise.race(asked).then(() => server.restart())
     const grants = await Promise.all(asked)
+    await restarted
     for (const grant of grants) grant.assertHeld()
     const reports = await locks(box)
     expect(reports).toHaveLength(300)
