@@ -170,6 +170,10 @@ const verbs = {
   async close(): Promise<void> {
     await opened().close()
   },
+  /** Ends the process or thread at once: nothing is released. */
+  end(): never {
+    process.exit()
+  },
 }
 
 async function answer({ id, verb, args }: Call): Promise<Answer> {

@@ -1,5 +1,5 @@
 import { closeSync, openSync, writeSync } from 'node:fs'
-import { isMainThread, threadId, workerData } from 'node:worker_threads'
+import { isMainThread, parentPort, threadId, workerData } from 'node:worker_threads'
 import { systemClock } from '../../src/clock.js'
 import { open } from '../../src/index.js'
 import { Random } from '../contract/random.js'
@@ -31,6 +31,9 @@ function tell(entry: JournalEntry): void {
   writeSync(journal, `${JSON.stringify(entry)}\n`)
 }
 
+// A thread dies by its own hand: libsql aborts the process when one is terminated in the middle of a statement.
+parentPort?.once('message', () => process.exit())
+parentPort?.unref()
 const box = await open(contest.url)
 for (let round = 0; round < contest.rounds; round++) {
   const keys = random.some(contest.keys, 2 + random.below(3))

@@ -110,7 +110,7 @@ async function inThread(contest: Contest): Promise<Contender> {
   const ended = once(worker, 'exit').then(() => (killed ? 'killed' : (failure ?? 'well')))
   const kill = (): void => {
     killed = true
-    void worker.terminate()
+    worker.postMessage('end')
   }
   return { who, rounds: contest.rounds, ended, kill }
 }

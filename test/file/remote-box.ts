@@ -112,11 +112,10 @@ export class RemoteBox {
   /** Kills it, and tells when: clock time before the kill. */
   async kill(): Promise<number> {
     const at = systemClock.now()
-    if (this.#program instanceof Worker) await this.#program.terminate()
-    else {
-      this.#program.kill('SIGKILL')
-      await this.#ended
-    }
+    // A thread dies by its own hand: libsql aborts the process when one is terminated in the middle of a statement.
+    if (this.#program instanceof Worker) this.call('end').catch(() => undefined)
+    else this.#program.kill('SIGKILL')
+    await this.#ended
     return at
   }
 

@@ -9,6 +9,7 @@ import { Random } from '../contract/random.js'
 import { pause } from '../contract/time.js'
 import { builtProgram } from './built-program.js'
 import { Marks } from './marks.js'
+import { Standstills } from './standstills.js'
 
 const WRITERS = 4
 const KILL_EVERY = 400
@@ -26,6 +27,8 @@ export interface StressResult {
   readonly longestWait: number
   /** The longest wait without the time for which the waiter, or whoever had the database, had no processor. */
   readonly longestLockWait: number
+  /** The longest that the machine kept a process which writes to the same disk and takes no lock. */
+  readonly longestStandstill: number
   /** Whether the writers came before all else that runs on this machine. */
   readonly privileged: boolean
 }
@@ -74,6 +77,7 @@ export async function stress(node: string, folder: string, duration: number): Pr
     if (mark.since > 0) cutShort = Math.max(cutShort, clock.now() - mark.since)
   }
 
+  const standstills = Standstills.start(folder)
   const random = new Random(5)
   for (let writer = 0; writer < WRITERS; writer++) start(writer)
   const end = clock.now() + duration
@@ -85,6 +89,7 @@ export async function stress(node: string, folder: string, duration: number): Pr
     start(writer)
   }
   for (let writer = 0; writer < WRITERS; writer++) await kill(writer)
+  standstills.stop()
 
   const checked = await Database.open(sqlite, path, clock, 10_000)
   const { connection } = checked
@@ -107,6 +112,7 @@ export async function stress(node: string, folder: string, duration: number): Pr
     integrity,
     longestWait: Math.max(cutShort, ...all.map(mark => mark.longestWait)),
     longestLockWait: Math.max(...all.map(mark => mark.longestLockWait)),
+    longestStandstill: standstills.longest,
     privileged,
   }
 }

@@ -14,6 +14,7 @@ describe.each([
     expect(result.counter).toBe(result.sum)
     expect(Math.min(...result.each)).toBeGreaterThan(0)
     expect(result.kills).toBeGreaterThan(80)
-    expect(result.longestLockWait).toBeLessThan(100)
+    // While the disk or the whole machine stands still, so does whoever has the lock.
+    expect(result.longestLockWait).toBeLessThan(100 + result.longestStandstill)
   })
 })
