@@ -10,25 +10,23 @@ const PAUSE = 200
  * @param attempt asks the engine to take it; must not throw.
  * @param lease how long it can be there without being heard of: milliseconds.
  * @param isOver whether nothing can be asked any more.
- * @returns what settles after the first attempt, whatever came of it, and never rejects
+ * @returns what settles as the first attempt does; the others follow in the background
  */
 export function giveBack(
   attempt: () => Awaitable<unknown>,
   lease: number,
   clock: Clock,
   isOver: () => boolean,
-): Awaitable<undefined> {
+): Awaitable<unknown> {
   const until = clock.now() + lease
-  const again = (): Awaitable<undefined> => {
+  const tryOnce = (): Awaitable<unknown> => {
     const outcome = attempt()
-    if (!(outcome instanceof Promise)) return undefined
-    return outcome.then(
-      () => undefined,
-      () => {
-        if (!isOver() && clock.now() + PAUSE < until) clock.after(PAUSE, () => void again(), false)
-        return undefined
-      },
-    )
+    if (outcome instanceof Promise) {
+      outcome.catch(() => {
+        if (!isOver() && clock.now() + PAUSE < until) clock.after(PAUSE, () => void tryOnce(), false)
+      })
+    }
+    return outcome
   }
-  return again()
+  return tryOnce()
 }

@@ -1,6 +1,7 @@
 import type { Clock, Timer } from '../../clock.js'
 import { UnavailableError } from '../../errors.js'
 import type { Listener, Member, Operation, OutcomeOf } from '../engine.js'
+import { giveBack } from '../give-back.js'
 import type { Ballot } from '../redis/ballot.js'
 import type { IdentifiedReport } from '../redis/redis-engine.js'
 
@@ -18,8 +19,6 @@ export interface VotingEngine {
 /** The pause before a further attempt to reach a server grows from the first to the second of these: milliseconds. */
 const SHORTEST_PAUSE = 50
 const LONGEST_PAUSE = 2000
-/** What could not be taken out is tried again after so many milliseconds. */
-const WITHDRAW_PAUSE = 200
 
 /** One of the servers. It may be down when the box is opened, and is tried until it is there. */
 export class Voter {
@@ -55,23 +54,16 @@ export class Voter {
   }
 
   /**
-   * Takes a request out, whatever became of it. The promise settles as the first attempt does; where that fails it is
-   * tried again until the lease has ended what is there.
+   * Takes a request out, whatever became of it, see {@link giveBack}.
    * @param lease milliseconds
    */
-  withdraw(id: string, lease: number): Promise<void> {
-    const until = this.#clock.now() + lease
-    const attempt = async (): Promise<void> => {
-      try {
-        await this.submit({ type: 'cancel', id })
-      } catch (error) {
-        const again = (): void => void attempt().catch(() => undefined)
-        if (!this.#hasLeft && this.#clock.now() + WITHDRAW_PAUSE < until)
-          this.#clock.after(WITHDRAW_PAUSE, again, false)
-        throw error
-      }
-    }
-    return attempt()
+  async withdraw(id: string, lease: number): Promise<void> {
+    await giveBack(
+      () => this.submit({ type: 'cancel', id }),
+      lease,
+      this.#clock,
+      () => this.#hasLeft,
+    )
   }
 
   /** Hears hints from when the promise settles. */

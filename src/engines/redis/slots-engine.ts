@@ -285,13 +285,10 @@ export class SlotsEngine implements Engine {
     await Promise.all(wide.parts.map(part => this.#takeOut(part, wide.enqueue.lease)))
   }
 
+  /** Settles after the first attempt, whatever came of it. */
   async #takeOut({ id }: Part, lease: number): Promise<void> {
-    await giveBack(
-      () => this.#engine.submit({ type: 'cancel', id }),
-      lease,
-      this.#clock,
-      () => this.#hasLeft,
-    )
+    const cancel = (): Promise<unknown> => this.#engine.submit({ type: 'cancel', id })
+    await Promise.allSettled([giveBack(cancel, lease, this.#clock, () => this.#hasLeft)])
   }
 
   /** Does something of which a failure leaves nothing behind. */
