@@ -17,7 +17,7 @@ export interface RedisServerOptions {
 }
 
 /** A real `redis-server` on a free port of 127.0.0.1, in a folder of its own, without persistence. */
-export class RedisServer {
+export class RedisServer extends ServerProcess {
   readonly host = '127.0.0.1'
   readonly port: number
   /** Without user or password: `redis://127.0.0.1:port`. */
@@ -27,7 +27,6 @@ export class RedisServer {
   /** Where it lives; for what a test wants to put beside it. */
   readonly folder: string
   readonly #address: RedisAddress
-  readonly #process: ServerProcess
   #connection: Promise<RedisConnection> | undefined
 
   constructor(
@@ -35,11 +34,6 @@ export class RedisServer {
     folder: string,
     { config = [], sentinel = false, tls = false, clock }: RedisServerOptions,
   ) {
-    this.port = port
-    this.url = `${tls ? 'rediss' : 'redis'}://127.0.0.1:${port}`
-    this.folder = folder
-    this.socketPath = `${folder}/redis.sock`
-    this.#address = { port, tls }
     const lines = [
       ...(tls ? ['port 0', `tls-port ${port}`] : [`port ${port}`]),
       'bind 127.0.0.1',
@@ -49,7 +43,7 @@ export class RedisServer {
       ...(sentinel ? [] : ['save ""', 'appendonly no', 'repl-diskless-sync-delay 0']),
       ...config,
     ]
-    this.#process = new ServerProcess({
+    super({
       program: 'redis-server',
       // A Sentinel keeps what it learns in its file.
       argv: ['redis.conf', ...(sentinel ? ['--sentinel'] : [])],
@@ -57,46 +51,12 @@ export class RedisServer {
       environment: clock?.environment ?? {},
       files: { 'redis.conf': `${lines.join('\n')}\n` },
       debianPackage: 'redis-server',
-      answers: () => this.#ping(),
     })
-  }
-
-  get pid(): number {
-    return this.#process.pid
-  }
-
-  /** Starts it (again, on the same port, with what it had persisted) and waits until it answers. */
-  async start(): Promise<void> {
-    await this.#process.start()
-  }
-
-  /** Ends it in order and waits for its end. */
-  async stop(): Promise<void> {
-    await this.#process.stop()
-  }
-
-  /** Ends it as a crash would and waits for its end. */
-  async kill(): Promise<void> {
-    await this.#process.kill()
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.kill()
-  }
-
-  /** Kills it and starts it again: empty, unless `config` makes it persist. */
-  async restart(): Promise<void> {
-    await this.kill()
-    await this.start()
-  }
-
-  /** Freezes it (SIGSTOP): connections stay open and nothing is answered, until {@link resume}. */
-  pause(): void {
-    this.#process.pause()
-  }
-
-  resume(): void {
-    this.#process.resume()
+    this.port = port
+    this.url = `${tls ? 'rediss' : 'redis'}://127.0.0.1:${port}`
+    this.folder = folder
+    this.socketPath = `${folder}/redis.sock`
+    this.#address = { port, tls }
   }
 
   /** Sends a command over a connection of the tests' own; rejects with the server's error. */
@@ -129,7 +89,7 @@ export class RedisServer {
     }
   }
 
-  async #ping(): Promise<void> {
+  protected async answers(): Promise<void> {
     const connection = await RedisConnection.open(this.#address)
     try {
       await connection.command('PING')

@@ -14,15 +14,13 @@ export interface ServerCommand {
   readonly files: Readonly<Record<string, string>>
   /** What to install when the program is missing. */
   readonly debianPackage: string
-  /** Settles as soon as the server serves; rejects to be asked again. */
-  readonly answers: () => Promise<unknown>
 }
 
 const START_LIMIT = 30_000
 const STOP_LIMIT = 10_000
 
 /** A server as a child process, ended by its own id, at the latest together with this process. */
-export class ServerProcess {
+export abstract class ServerProcess {
   readonly #command: ServerCommand
   #child: ChildProcess | undefined
   #printed = ''
@@ -46,12 +44,12 @@ export class ServerProcess {
   }
 
   /**
-   * Starts the server and waits until it answers.
+   * Starts the server (again, with what it had on disk) and waits until it answers.
    * @throws Error with what it printed, when it is missing, ends at once, or does not answer in 30 s
    */
   async start(): Promise<void> {
     if (this.isRunning) throw new Error(`${this.#command.program} runs already`)
-    const { program, argv, folder, environment, debianPackage, answers } = this.#command
+    const { program, argv, folder, environment, debianPackage } = this.#command
     this.#printed = ''
     // A group of its own: an interrupt at the terminal ends the tests, and these then end their servers.
     const child = spawn(program, argv, {
@@ -76,14 +74,17 @@ export class ServerProcess {
       ;(stream as typeof stream & { unref(): void }).unref()
     }
     child.unref()
-    await this.#untilAnswering(answers)
+    await this.#untilAnswering()
   }
 
-  async #untilAnswering(answers: () => Promise<unknown>): Promise<void> {
+  /** Settles as soon as the server serves; rejects to be asked again. */
+  protected abstract answers(): Promise<unknown>
+
+  async #untilAnswering(): Promise<void> {
     const deadline = performance.now() + START_LIMIT
     while (true) {
       try {
-        await answers()
+        await this.answers()
         return
       } catch (error) {
         if (!this.isRunning)
@@ -108,7 +109,17 @@ export class ServerProcess {
     await this.#end('SIGKILL')
   }
 
-  /** Freezes it (SIGSTOP): connections stay open and nothing is answered. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill()
+  }
+
+  /** Kills it and starts it again, with what it had written. */
+  async restart(): Promise<void> {
+    await this.kill()
+    await this.start()
+  }
+
+  /** Freezes it (SIGSTOP): connections stay open and nothing is answered, until {@link resume}. */
   pause(): void {
     process.kill(this.pid, 'SIGSTOP')
   }

@@ -21,22 +21,18 @@ export interface ZooKeeperServerOptions {
 }
 
 /** A real ZooKeeper on a free port of 127.0.0.1, with its data in a folder of its own; it waits for the disk. */
-export class ZooKeeperServer {
+export class ZooKeeperServer extends ServerProcess {
   readonly host = '127.0.0.1'
   readonly port: number
   /** `host:port`. */
   readonly address: string
   readonly #folder: string
-  readonly #process: ServerProcess
 
   constructor(
     port: number,
     folder: string,
     { config = [], properties = {}, files = {} }: ZooKeeperServerOptions,
   ) {
-    this.port = port
-    this.address = `127.0.0.1:${port}`
-    this.#folder = folder
     mkdirSync(join(folder, 'data'))
     const lines = [
       'tickTime=500',
@@ -56,7 +52,7 @@ export class ZooKeeperServer {
       'org.slf4j.simpleLogger.defaultLogLevel': 'warn',
       ...properties,
     }
-    this.#process = new ServerProcess({
+    super({
       program: 'java',
       argv: [
         '-Xmx256m',
@@ -72,40 +68,10 @@ export class ZooKeeperServer {
       folder,
       files: { 'zoo.cfg': `${lines.join('\n')}\n`, ...files },
       debianPackage: 'default-jre-headless',
-      // It answers before it serves.
-      answers: async () => {
-        if ((await this.mode()) === undefined) throw new Error('it does not serve yet')
-      },
     })
-  }
-
-  get pid(): number {
-    return this.#process.pid
-  }
-
-  /** Starts it (again, with what it had) and waits until it serves: in an ensemble, until there is a leader. */
-  async start(): Promise<void> {
-    await this.#process.start()
-  }
-
-  /** Ends it in order and waits for its end. */
-  async stop(): Promise<void> {
-    await this.#process.stop()
-  }
-
-  /** Ends it as a crash would and waits for its end. */
-  async kill(): Promise<void> {
-    await this.#process.kill()
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.kill()
-  }
-
-  /** Kills it and starts it again with what it had written. */
-  async restart(): Promise<void> {
-    await this.kill()
-    await this.start()
+    this.port = port
+    this.address = `127.0.0.1:${port}`
+    this.#folder = folder
   }
 
   /** Throws away all that it had, while it does not run. */
@@ -113,13 +79,9 @@ export class ZooKeeperServer {
     rmSync(join(this.#folder, 'data/version-2'), { recursive: true, force: true })
   }
 
-  /** Freezes it (SIGSTOP): connections stay open and nothing is answered, until {@link resume}. */
-  pause(): void {
-    this.#process.pause()
-  }
-
-  resume(): void {
-    this.#process.resume()
+  /** It answers before it serves: in an ensemble, until there is a leader. */
+  protected async answers(): Promise<void> {
+    if ((await this.mode()) === undefined) throw new Error('it does not serve yet')
   }
 
   /** What it answers to a word of four letters. */
