@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { open } from 'signalbox'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { DAY, runTracker, TIME_LIMIT } from '../trains/run-tracker.js'
+import { DAY, faultless, runTracker, TIME_LIMIT } from '../trains/run-tracker.js'
 
 let folder: string
 
@@ -23,18 +23,7 @@ function trains(argv: readonly string[], options?: Parameters<typeof runTracker>
 describe('the tracker on the file engine', { timeout: 2 * TIME_LIMIT }, () => {
   test('ends as the serial result says although workers are killed', async () => {
     const { status, report } = await trains(['--processes', '4', '--days', '3', '--kill', '6'])
-    expect(report).toMatchObject({
-      processes: 4,
-      days: 3,
-      messages: 3 * DAY.messages,
-      created: 3 * DAY.created,
-      moved: 3 * DAY.moved,
-      deleted: 3 * DAY.deleted,
-      ignored: 0,
-      rejected: 0,
-      deadLettered: 0,
-      matchesSerial: true,
-    })
+    expect(report).toMatchObject({ ...faultless(3), processes: 4, days: 3, rejected: 0 })
     expect(report.kills).toHaveLength(6)
     expect(report.redelivered).toBeGreaterThan(0)
     const located = Object.values(report.locations)

@@ -6,6 +6,7 @@ import { reserve, type LimiterState, type Reserve, type ReturnedPermits } from '
 import type { Reply } from '../../src/engines/redis/clients/redis-link.js'
 import { Random } from '../contract/random.js'
 import type { RedisServer } from '../servers/redis.js'
+import { inLanes } from './lanes.js'
 
 /** How many decisions a history has. */
 const STEPS = 60
@@ -50,18 +51,7 @@ const DEFINITIONS: readonly (readonly WindowDefinition[])[] = [
  */
 export async function compareLimits(server: RedisServer, first: number, count: number): Promise<void> {
   const sha = String(await server.command('SCRIPT', 'LOAD', SCRIPT))
-  let next = first
-  const lane = async (): Promise<void> => {
-    while (next < first + count) await compare(server, sha, next++)
-  }
-  // Each has keys of its own, so one can reckon while the server works for another.
-  const lanes = [lane(), lane(), lane()]
-  try {
-    await Promise.all(lanes)
-  } finally {
-    next = Infinity
-    await Promise.allSettled(lanes)
-  }
+  await inLanes(first, count, seed => compare(server, sha, seed))
 }
 
 async function compare(server: RedisServer, sha: string, seed: number): Promise<void> {

@@ -1,5 +1,6 @@
 import type { RedisServer } from '../servers/redis.js'
 import { Random } from '../contract/random.js'
+import { inLanes } from './lanes.js'
 import { LoadedScript } from './loaded-script.js'
 import { randomOperation } from './random-operation.js'
 import { LOCKS, SESSIONS, World, WORLD_SCRIPT } from './table-world.js'
@@ -14,18 +15,7 @@ export const STEPS = 80
  */
 export async function compareHistories(server: RedisServer, first: number, count: number): Promise<void> {
   const script = await LoadedScript.load(server, WORLD_SCRIPT)
-  let next = first
-  const lane = async (): Promise<void> => {
-    while (next < first + count) await compare(server, script, next++)
-  }
-  // Each has keys of its own, so one can reckon while the server works for another.
-  const lanes = [lane(), lane(), lane()]
-  try {
-    await Promise.all(lanes)
-  } finally {
-    next = Infinity
-    await Promise.allSettled(lanes)
-  }
+  await inLanes(first, count, seed => compare(server, script, seed))
 }
 
 async function compare(server: RedisServer, script: LoadedScript, seed: number): Promise<void> {
