@@ -2,7 +2,15 @@ import { milliseconds, type Duration } from '../duration.js'
 import { InvalidArgumentError, shown } from '../errors.js'
 import { checkOptions } from '../locks/lock-options.js'
 import { idOf, type WindowDefinition } from './definition.js'
-import { JITTER_BOUNDS, rulesOf, whole, type LimiterOptions, type LimitOptions } from './limit-options.js'
+import {
+  indexOfLimit,
+  JITTER_BOUNDS,
+  PER_BOUNDS,
+  rulesOf,
+  whole,
+  type LimiterOptions,
+  type LimitOptions,
+} from './limit-options.js'
 import { FARTHEST } from './reserve.js'
 import type { Rules } from './tally.js'
 
@@ -29,6 +37,8 @@ export type BoxLimiterOptions = {
 
 /** The options, checked. */
 export interface BoxTerms {
+  /** From which they were made. */
+  readonly options: BoxLimiterOptions
   readonly windows: readonly WindowDefinition[]
   /** The most permits that can be given together. */
   readonly most: number
@@ -111,7 +121,23 @@ export function boxTerms(options: BoxLimiterOptions): BoxTerms {
   const share = shareOf(local, onUnavailable, shares)
   const signature = JSON.stringify([windows.map(idOf), queue, batch, onUnavailable, shares ?? 0])
   const horizon = Math.min(Math.max(shortest * AHEAD, LEAST_AHEAD), MOST_AHEAD)
-  return { windows, most, horizon, hold, queue, batch, onUnavailable, share, signature }
+  return { options, windows, most, horizon, hold, queue, batch, onUnavailable, share, signature }
+}
+
+/**
+ * The same terms with another limit.
+ * @param per which of the limits, where there are several.
+ * @throws InvalidArgumentError
+ */
+export function withLimit({ options }: BoxTerms, limit: number, per: Duration | undefined): BoxTerms {
+  const limits = 'limits' in options ? options.limits : [options]
+  const lengths = limits.map(one => ({ limit: one.limit, per: milliseconds('per', one.per, PER_BOUNDS) }))
+  const meant = indexOfLimit(lengths, per)
+  if (!('limits' in options)) return boxTerms({ ...options, limit })
+  return boxTerms({
+    ...options,
+    limits: options.limits.map((one, index) => (index === meant ? { ...one, limit } : one)),
+  })
 }
 
 function shareOf(local: LimiterOptions, policy: unknown, shares: unknown): Rules | undefined {

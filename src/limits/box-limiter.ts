@@ -1,9 +1,9 @@
 import type { Timer } from '../clock.js'
-import { milliseconds } from '../duration.js'
+import { milliseconds, type Duration } from '../duration.js'
 import { ClosedError, InvalidArgumentError, shown } from '../errors.js'
 import { checkKey } from '../locks/claim.js'
 import { checkOptions } from '../locks/lock-options.js'
-import { boxTerms, type BoxLimiterOptions, type BoxTerms } from './box-limiter-options.js'
+import { boxTerms, withLimit, type BoxLimiterOptions, type BoxTerms } from './box-limiter-options.js'
 import type { AcquireOptions } from './limit-options.js'
 import type { Explanation } from './limiter.js'
 import type { LimiterCloseOptions } from './local-limiter.js'
@@ -53,6 +53,15 @@ export interface BoxLimiter extends KeyedBoxLimiter, AsyncDisposable {
    */
   key(key: string): KeyedBoxLimiter
   /**
+   * Sets a limit anew for this box, for all keys, until the limiter is closed: what was given before counts. Those who
+   * wait go on waiting, unless they wait for more than the limit is now, and are rejected with an InvalidArgumentError.
+   * As long as other processes go by another limit, both hold; a greater one is felt when all go by it, and nobody has
+   * gone by the old one for as long as its window.
+   * @param per which of the limits, where there are several.
+   * @throws InvalidArgumentError; ClosedError
+   */
+  setLimit(limit: number, per?: Duration): void
+  /**
    * Gives no more permits in this box. Those who wait here are rejected with a ClosedError, unless they are to have their
    * turn before; other processes go on. Resolves when nobody waits here.
    * @throws InvalidArgumentError
@@ -70,8 +79,12 @@ const WHOLE = ''
 class Family {
   readonly gates = new Map<string, RemoteGate>()
   usedAt = 0
+  terms: BoxTerms
 
-  constructor(readonly terms: BoxTerms) {}
+  /** @param made the terms that callers name; what they go by may have been set since. */
+  constructor(readonly made: BoxTerms) {
+    this.terms = made
+  }
 }
 
 /** The limiters of a box by name. */
@@ -95,13 +108,13 @@ export class BoxLimiters {
 
   /** @throws InvalidArgumentError */
   gate(name: string, terms: BoxTerms, key: string): RemoteGate {
-    const { gates } = this.#family(name, terms)
+    const { gates, terms: current } = this.#family(name, terms)
     let gate = gates.get(key)
     if (!gate) {
       // The length keeps names apart whatever characters they have.
       gate = new RemoteGate(
         this.#source,
-        terms,
+        current,
         `${name.length}:${name}${key === WHOLE ? '' : `:${key}`}`,
         key || name,
       )
@@ -109,6 +122,13 @@ export class BoxLimiters {
       if (this.#closed) gate.shut(this.#closed)
     }
     return gate
+  }
+
+  /** @throws InvalidArgumentError */
+  setLimit(name: string, terms: BoxTerms, limit: number, per: Duration | undefined): void {
+    const family = this.#family(name, terms)
+    family.terms = withLimit(family.terms, limit, per)
+    for (const gate of family.gates.values()) gate.change(family.terms)
   }
 
   /** Ends the gates of one limiter. @param patience how long those who wait may go on: milliseconds. */
@@ -138,7 +158,7 @@ export class BoxLimiters {
 
   #family(name: string, terms: BoxTerms): Family {
     let family = this.#families.get(name)
-    if (family && family.terms.signature !== terms.signature) {
+    if (family && family.made.signature !== terms.signature) {
       throw new InvalidArgumentError(
         `limiter ${shown(name)} is in use in this box with other options; close it first, or use another name`,
       )
@@ -163,9 +183,10 @@ export class BoxLimiters {
   }
 
   #sweep(since: number): void {
-    for (const [name, { gates, usedAt }] of this.#families) {
+    for (const [name, { gates, usedAt, made, terms }] of this.#families) {
       for (const [key, gate] of gates) if (gate.isIdle(since)) gates.delete(key)
-      if (gates.size === 0 && usedAt < since) this.#families.delete(name)
+      // A limit that was set is remembered: no caller's options tell it.
+      if (gates.size === 0 && usedAt < since && made === terms) this.#families.delete(name)
     }
   }
 }
@@ -244,6 +265,12 @@ class LimiterOfBox extends OfKey implements BoxLimiter {
   key(key: string): KeyedBoxLimiter {
     checkKey('key', key)
     return new OfKey(this.#shared, key)
+  }
+
+  setLimit(limit: number, per?: Duration): void {
+    const { closed, limiters, name, terms } = this.#shared
+    if (closed) throw closed
+    limiters.setLimit(name, terms, limit, per)
   }
 
   async close(options: LimiterCloseOptions = {}): Promise<void> {

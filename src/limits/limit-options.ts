@@ -127,6 +127,24 @@ export function checkLimit(limit: unknown): number {
   return whole('limit', limit, 1, MOST_PERMITS)
 }
 
+/**
+ * Which of several limits is meant.
+ * @param per its length; undefined where there is one limit.
+ * @throws InvalidArgumentError that tells which there are, unless exactly one is meant.
+ */
+export function indexOfLimit(
+  limits: readonly { readonly limit: number; readonly per: number }[],
+  per: Duration | undefined,
+): number {
+  const length = per === undefined ? undefined : milliseconds('per', per, PER_BOUNDS)
+  const meant = limits.flatMap((limit, index) =>
+    length === undefined || limit.per === length ? [index] : [],
+  )
+  if (meant.length === 1) return meant[0]!
+  const there = limits.map(limit => `${limit.limit} in ${limit.per} ms`).join(', ')
+  throw new InvalidArgumentError(`per takes which of these limits is meant: ${there}; not ${shown(per)}`)
+}
+
 /** @throws InvalidArgumentError that names the option, what it got and what it takes. */
 export function termsOf(options: AcquireOptions | undefined): Terms {
   if (options === undefined) return NO_TERMS

@@ -1,11 +1,10 @@
 import { systemClock, type Clock } from '../clock.js'
 import { milliseconds, type Duration } from '../duration.js'
-import { InvalidArgumentError, shown } from '../errors.js'
 import { checkOptions } from '../locks/lock-options.js'
 import { GateLimiter } from './gate-limiter.js'
 import { Gate } from './gate.js'
 import { Keys } from './keys.js'
-import { checkLimit, PER_BOUNDS, rulesOf, type LimiterOptions } from './limit-options.js'
+import { checkLimit, indexOfLimit, rulesOf, type LimiterOptions } from './limit-options.js'
 import type { Limiter } from './limiter.js'
 import { Tally, type Rules } from './tally.js'
 import { Times, wallOf } from './times.js'
@@ -58,14 +57,11 @@ export class LocalLimiter extends GateLimiter implements AsyncDisposable {
    */
   setLimit(limit: number, per?: Duration): void {
     const checked = checkLimit(limit)
-    const length = per === undefined ? undefined : milliseconds('per', per, PER_BOUNDS)
     const { windows } = this.#rules
-    const meant = windows.filter(window => length === undefined || window.per === length)
-    if (meant.length !== 1) {
-      const there = windows.map(window => `${window.limit} in ${window.per} ms`).join(', ')
-      throw new InvalidArgumentError(`per takes which of these limits is meant: ${there}; not ${shown(per)}`)
-    }
-    this.#rules.windows = windows.map(window => (window === meant[0] ? window.withLimit(checked) : window))
+    const meant = indexOfLimit(windows, per)
+    this.#rules.windows = windows.map((window, index) =>
+      index === meant ? window.withLimit(checked) : window,
+    )
     for (const gate of this.#gates()) gate.limitsChanged()
   }
 

@@ -1,5 +1,5 @@
 import type { Timer } from '../clock.js'
-import { AbortedError, InvalidArgumentError, TimedOutError } from '../errors.js'
+import { AbortedError, InvalidArgumentError, TimedOutError, type ErrorContext } from '../errors.js'
 import { AbortWatch } from './abort-watch.js'
 import { Deadlines } from './deadlines.js'
 import type { Permit } from './permit.js'
@@ -105,8 +105,7 @@ export class Queue {
   refuseAbove(most: number): void {
     for (const waiter of this.#line) {
       if (waiter.n <= most) continue
-      const message = `the limit was lowered to ${most} while a caller waited for ${waiter.n}`
-      this.#refuse(waiter, new InvalidArgumentError(message, this.#context))
+      this.#refuse(waiter, lowered(most, waiter.n, this.#context))
     }
   }
 
@@ -231,6 +230,11 @@ export class Queue {
     this.#disarm()
     for (const tell of this.#ended.splice(0)) tell()
   }
+}
+
+/** Who waits for more than there will ever be ends with this. */
+export function lowered(most: number, n: number, context: ErrorContext): InvalidArgumentError {
+  return new InvalidArgumentError(`the limit was lowered to ${most} while a caller waited for ${n}`, context)
 }
 
 /** @param context with the reason of the signal as cause. */

@@ -16,7 +16,7 @@ import { Gate } from './gate.js'
 import { termsOf, whole, type AcquireOptions } from './limit-options.js'
 import type { Explanation } from './limiter.js'
 import { Permit, type PermitGiver } from './permit.js'
-import { aborted } from './queue.js'
+import { aborted, lowered } from './queue.js'
 import type { Reserve, Reserved, ReturnedPermits, Unit } from './reserve.js'
 import { Stock } from './stock.js'
 import { Tally, type Taken } from './tally.js'
@@ -65,7 +65,7 @@ const nothing: Pick<Reserve, 'units' | 'returns' | 'pause' | 'explain'> = {
  */
 export class RemoteGate implements PermitGiver {
   readonly #source: GateSource
-  readonly #terms: BoxTerms
+  #terms: BoxTerms
   readonly #id: string
   readonly #context: { readonly key: string; readonly engine: string }
   readonly #line = new WaitingLine()
@@ -192,6 +192,26 @@ export class RemoteGate implements PermitGiver {
     return !this.#line.head && !this.#stock.first && !owes && this.#usedAt < since
   }
 
+  /**
+   * Goes by other terms from now on. What is reserved for later is asked for anew, and those who wait for more than there
+   * can be are rejected.
+   */
+  change(terms: BoxTerms): void {
+    const { share } = this.#terms
+    this.#terms = terms
+    for (const waiter of this.#line) {
+      if (waiter.n > terms.most) this.#refuse(waiter, lowered(terms.most, waiter.n, this.#context))
+    }
+    if (share) {
+      share.windows = terms.share!.windows
+      this.#terms = { ...terms, share }
+      this.#share!.limitsChanged()
+    }
+    this.#returns.push(...this.#stock.dropWhere(() => true))
+    this.#askAgainAt = -Infinity
+    this.#schedule()
+  }
+
   /** Lets nobody in any more. */
   shut(error: Error): void {
     this.#closed ??= error
@@ -284,9 +304,13 @@ export class RemoteGate implements PermitGiver {
     const returns = this.#returns
     this.#returns = []
     this.#calling = true
+    const terms = this.#terms
     try {
       const answer = await this.#ask({ ...nothing, units, returns })
-      this.#settle(answer.reserved, this.#learn(answer), units, waiters)
+      const times = this.#learn(answer)
+      if (terms === this.#terms) this.#settle(answer.reserved, times, units, waiters)
+      // What was reserved by a limit that is not the limit any more is asked for anew.
+      else this.#returns.push(...answer.reserved.units.filter(({ n }) => n > 0))
     } catch (error) {
       // What was to be given back counts as used: it must not be given back twice.
       this.#failed(error as Error, waiters)

@@ -243,6 +243,40 @@ export function limits(fixture: EngineFixture): void {
     )
 
     test.concurrent(
+      'a limit is set while callers wait: lowered at once, raised when all go by it',
+      onBoxes(async boxes => {
+        const [one, other] = await boxes.pair()
+        const options = { limit: 4, per: 400, jitter: JITTER }
+        const limiters = [one.limiter('api', options), other.limiter('api', options)]
+        const arrivals = new Arrivals()
+        const waiting = limiters.flatMap(limiter =>
+          Array.from({ length: 5 }, () => limiter.run(arrivals.note)),
+        )
+        const tooMuch = limiters[0]!.acquire(3)
+        await until('the first are through', () => arrivals.times.length >= 3)
+        const before = arrivals.times.length
+        limiters[0]!.setLimit(2)
+        await expect(tooMuch).rejects.toThrow(InvalidArgumentError)
+        await Promise.all(waiting)
+        const after = new Arrivals()
+        after.times.push(...arrivals.times.slice(before + 4))
+        expect(after.worst(400)).toBeLessThanOrEqual(2)
+        expect((await other.limiter('api', options).explain()).limits[0]!.limit).toBe(4)
+        expect((await one.limiter('api', options).explain()).limits[0]!.limit).toBe(2)
+        limiters[0]!.setLimit(8)
+        limiters[1]!.setLimit(8, 400)
+        expect(() => limiters[1]!.setLimit(8, 500)).toThrow(InvalidArgumentError)
+        await until('both go by the new one', async () => {
+          const permit = await one.limiter('api', options).tryAcquire(8)
+          permit?.refund()
+          return permit !== undefined
+        })
+        await limiters[0]!.close()
+        expect(() => limiters[0]!.setLimit(1)).toThrow(ClosedError)
+      }),
+    )
+
+    test.concurrent(
       'permits that are fetched together keep the bound, and what is left over goes back',
       onBoxes(async boxes => {
         const [one, other] = await boxes.pair()
