@@ -1,7 +1,10 @@
 import { expect, test } from 'vitest'
+import { open } from '../../src/index.js'
 import { pause, until } from '../contract/time.js'
 import { compareLimits } from '../redis/limit-histories.js'
+import { codeOf } from '../redis/outcome.js'
 import { RedisPlace } from '../redis/place.js'
+import { startRedisWithSentinel } from '../servers/redis-sentinel.js'
 import { startRedis } from '../servers/redis.js'
 
 const HISTORIES = 100
@@ -20,4 +23,27 @@ test('a limiter that is idle leaves nothing behind after its window', async () =
   expect(await here.server.command('DBSIZE')).toBe(2)
   await pause(300)
   await until('it is gone', async () => (await here.server.command('DBSIZE')) === 0)
+})
+
+test('a limit goes on after a failover where it was, as far as the replica had it', async () => {
+  await using servers = await startRedisWithSentinel()
+  await using one = await open(servers.url)
+  await using other = await open(servers.url)
+  const options = { limit: 3, per: '5m' } as const
+  await one.limiter('api', options).acquire(2)
+  const waiting = other.limiter('other', { limit: 2, per: 700, onUnavailable: 'closed' })
+  await waiting.acquire(2)
+  await servers.master.copied()
+  const asked = waiting.acquire()
+  await servers.failover()
+  // Until the Sentinel has made it a replica the old master takes writes, and those are lost.
+  await servers.master.kill()
+  await asked
+  await until(
+    'it is known again',
+    async () => (await codeOf(one.limiter('api', options).explain())) === undefined,
+  )
+  expect(await other.limiter('api', options).tryAcquire(2)).toBeUndefined()
+  expect(await other.limiter('api', options).tryAcquire()).toBeDefined()
+  expect(await one.limiter('api', options).tryAcquire()).toBeUndefined()
 })
