@@ -6,7 +6,7 @@ import type { Part } from './rounds.js'
 
 /** Where clients of several kinds meet. */
 export interface Place {
-  /** The server. */
+  /** The server, or those of a quorum. */
   readonly url: string
   /** What Signalbox is told to put before every name: nothing, or {@link PREFIX}. */
   readonly prefix: '' | typeof PREFIX
@@ -23,14 +23,15 @@ const SHORT_LEASE = 300
 const PATIENT = 30_000
 const IMPATIENT = 100
 
-type Manner = Partial<Pick<Part, 'lease' | 'renew' | 'excludes'>>
+type Manner = Partial<Pick<Part, 'lease' | 'renew' | 'retry' | 'excludes'>>
 
 /** What a client of this kind is told so that all mean the same lock. */
 function part(place: Place, kind: Kind, name: string, manner: Manner = {}): Part {
   const { url, prefix, layout } = place
   const prefixes = kind === redisSemaphore || (kind === signalbox && prefix !== '')
   return {
-    url: kind === signalbox ? `${url}?prefix=${prefix}&layout=${layout}` : url,
+    url:
+      kind === signalbox ? `${url}?prefix=${prefix}${layout === 'string' ? '' : `&layout=${layout}`}` : url,
     name: prefixes ? name : PREFIX + name,
     lease: LONG_LEASE,
     renew: true,

@@ -3,14 +3,15 @@ import Redlock, { ExecutionError, type Lock } from 'redlock'
 import { answer, type Part } from './rounds.js'
 
 const part = JSON.parse(process.argv[2]!) as Part
-const client = new Redis(part.url)
+const servers = part.url.replace('redis-quorum:', 'redis:').split(',')
+const clients = servers.map(server => new Redis(server.startsWith('redis:') ? server : `redis://${server}`))
 let redlock: Redlock
 let held: Lock
 
 await answer(part, {
   acquire(wait) {
     const retryCount = Math.ceil(wait / part.retry)
-    redlock = new Redlock([client], { retryCount, retryDelay: part.retry, retryJitter: 0 })
+    redlock = new Redlock(clients, { retryCount, retryDelay: part.retry, retryJitter: part.retry })
     return succeeds(async () => void (held = await redlock.acquire([part.name], part.lease)))
   },
   // What was lost would be tried again as what could not be reached.

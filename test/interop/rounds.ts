@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 /** What every program of these tests is told as JSON in its only argument, in whatever language it is written. */
 export interface Part {
-  /** The server; what else it says is for Signalbox. */
+  /** The server, or those of a quorum; what else it says is for Signalbox. */
   readonly url: string
   /** What the client is to call the lock. */
   readonly name: string

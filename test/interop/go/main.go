@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/go-redsync/redsync/v4"
+	redsyncredis "github.com/go-redsync/redsync/v4/redis"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sys/unix"
@@ -144,15 +145,15 @@ func main() {
 	if err := json.Unmarshal([]byte(os.Args[1]), &p.part); err != nil {
 		panic(err)
 	}
-	options, err := redis.ParseURL(p.URL)
-	if err != nil {
-		panic(err)
+	var pools []redsyncredis.Pool
+	for _, server := range strings.Split(p.URL[strings.Index(p.URL, "://")+3:], ",") {
+		client := redis.NewClient(&redis.Options{Addr: server})
+		if err := client.Ping(context.Background()).Err(); err != nil {
+			panic(err)
+		}
+		pools = append(pools, goredis.NewPool(client))
 	}
-	client := redis.NewClient(options)
-	if err := client.Ping(context.Background()).Err(); err != nil {
-		panic(err)
-	}
-	p.locks = redsync.New(goredis.NewPool(client))
+	p.locks = redsync.New(pools...)
 	say("ready")
 	for input := bufio.NewScanner(os.Stdin); input.Scan(); {
 		words := strings.Fields(input.Text())

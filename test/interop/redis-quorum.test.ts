@@ -1,0 +1,37 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { quorumUrl } from '../servers/quorum.js'
+import { startRedisServers, type RedisServer } from '../servers/redis.js'
+import { redlock, redsync, signalbox } from './client.js'
+import { meetByTurns, meetings, withOurs, type Place } from './meeting.js'
+
+/** A contest that has not come to its end by then fails: milliseconds. */
+const LIMIT = 60_000
+
+let servers: RedisServer[]
+
+beforeAll(async () => {
+  servers = await startRedisServers(3)
+})
+
+afterAll(async () => {
+  await Promise.all(servers.map(server => server.stop()))
+})
+
+const place = (): Place => ({ url: quorumUrl(servers), prefix: '', layout: 'string' })
+
+describe.each([redlock, redsync].map(kind => [kind.kind, kind] as const))(
+  'Signalbox and %s over the same three servers',
+  (_, kind) => {
+    meetings(place, kind)
+
+    test('are never inside at once', async () => {
+      const wanted = withOurs([kind], 10)
+      // Those that retry at once split the votes over and over.
+      const manner = { retry: 50 }
+      const result = await meetByTurns(place(), [signalbox, signalbox, kind, kind], wanted, LIMIT, manner)
+      expect(result.overlaps).toEqual([])
+      for (const [pair, times] of wanted)
+        expect(result.handOvers.get(pair) ?? 0, pair).toBeGreaterThanOrEqual(times)
+    })
+  },
+)
