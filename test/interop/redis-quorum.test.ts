@@ -5,7 +5,7 @@ import { redlock, redsync, signalbox } from './client.js'
 import { meetByTurns, meetings, withOurs, type Place } from './meeting.js'
 
 /** A contest that has not come to its end by then fails: milliseconds. */
-const LIMIT = 60_000
+const LIMIT = 100_000
 
 let servers: RedisServer[]
 
