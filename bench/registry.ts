@@ -8,6 +8,7 @@ import { quorumWorks } from './redis/quorum.js'
 import { storeWorks } from './store/part.js'
 import { trainWorks } from './trains/part.js'
 import type { Work } from './work.js'
+import { zooKeeperWorks } from './zookeeper/part.js'
 
 /** Everything that can be measured, in the order in which it is. */
 export const works: readonly Work[] = [
@@ -16,6 +17,7 @@ export const works: readonly Work[] = [
   ...fileWorks,
   ...redisWorks,
   ...quorumWorks,
+  ...zooKeeperWorks,
   ...storeWorks,
   ...trainWorks,
   ...limitWorks,

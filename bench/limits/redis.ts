@@ -3,7 +3,8 @@ import { RateLimiterRedis } from 'rate-limiter-flexible'
 import { createClient } from 'redis'
 import { open } from 'signalbox'
 import { now } from '../clock.js'
-import { redisSupport, redisUrl } from '../lockers/redis-server.js'
+import { toldAddress } from '../lockers/address-file.js'
+import { redisSupport } from '../lockers/redis-server.js'
 import { busy } from '../processes/busy.js'
 import { forked, type ForkedSubject } from '../processes/forked.js'
 import type { Work } from '../work.js'
@@ -22,7 +23,7 @@ function callers(name: string, start: (url: string) => Promise<Permits>): Forked
   return forked(
     name,
     async ({ folder }) => {
-      const permits = await start(await redisUrl(folder))
+      const permits = await start(await toldAddress(folder))
       const batch = async (count: number): Promise<void> => {
         for (let index = 0; index < count; index++) await permits.take()
       }

@@ -7,7 +7,8 @@ import { createClient, defineScript } from 'redis'
 import Redlock from 'redlock'
 import { Mutex } from 'redis-semaphore'
 import type { LockLibrary } from './locker.js'
-import { redisSupport, redisUrl } from './redis-server.js'
+import { toldAddress } from './address-file.js'
+import { redisSupport } from './redis-server.js'
 
 /** All peers hold a lock for so long unless they renew it: milliseconds. */
 const LEASE = 30_000
@@ -24,7 +25,7 @@ export const rawIoredis: LockLibrary = {
   name: 'SET NX PX and a script, by ioredis',
   support: redisSupport,
   async open(folder) {
-    const client = new Redis(await redisUrl(folder)) as Released
+    const client = new Redis(await toldAddress(folder)) as Released
     client.defineCommand('releaseHeld', { numberOfKeys: 1, lua: RELEASE })
     return {
       async lock(key) {
@@ -55,7 +56,7 @@ export const rawNodeRedis: LockLibrary = {
       },
       transformReply: (reply: number) => reply,
     })
-    const client = createClient({ url: await redisUrl(folder), scripts: { releaseHeld } })
+    const client = createClient({ url: await toldAddress(folder), scripts: { releaseHeld } })
     await client.connect()
     return {
       async lock(key) {
@@ -78,7 +79,7 @@ export const redlock: LockLibrary = {
   name: 'redlock',
   support: redisSupport,
   async open(folder) {
-    const client = new Redis(await redisUrl(folder))
+    const client = new Redis(await toldAddress(folder))
     const locks = new Redlock([client], { retryCount: -1, retryDelay: 200, retryJitter: 100 })
     return {
       async lock(key) {
@@ -99,7 +100,7 @@ export const redisSemaphore: LockLibrary = {
   name: 'redis-semaphore',
   support: redisSupport,
   async open(folder) {
-    const client = new Redis(await redisUrl(folder))
+    const client = new Redis(await toldAddress(folder))
     return {
       async lock(key) {
         const mutex = new Mutex(client, key, { lockTimeout: LEASE, acquireTimeout: NO_END })
@@ -116,7 +117,7 @@ export const verrou: LockLibrary = {
   name: '@verrou/core',
   support: redisSupport,
   async open(folder) {
-    const client = new Redis(await redisUrl(folder))
+    const client = new Redis(await toldAddress(folder))
     const locks = new Verrou({
       default: 'redis',
       stores: { redis: { driver: redisStore({ connection: client }) } },

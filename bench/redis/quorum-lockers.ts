@@ -1,24 +1,18 @@
-import { readFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import Redlock from 'redlock'
 import { open } from 'signalbox'
 import { startRedisServers } from '../../test/servers/redis.js'
+import { tellAddress, toldAddress } from '../lockers/address-file.js'
 import type { LockLibrary } from '../lockers/locker.js'
 
 /** redlock holds a lock for so long: milliseconds. */
 const LEASE = 30_000
 
-interface Place {
-  readonly host: string
-  readonly port: number
-}
-
 /** Starts five servers that the processes of one subject find by their folder, and ends some of them again. */
 function support(down: number): (folder: string) => Promise<() => Promise<void>> {
   return async folder => {
     const servers = await startRedisServers(5)
-    await writeFile(file(folder), JSON.stringify(servers.map(({ host, port }): Place => ({ host, port }))))
+    await tellAddress(folder, servers.map(({ host, port }) => `${host}:${port}`).join(','))
     // The first and the third and so on, so that no library has them all together at one end.
     await Promise.all(
       servers.filter((_, index) => index % 2 === 0 && index < 2 * down).map(one => one.kill()),
@@ -29,22 +23,13 @@ function support(down: number): (folder: string) => Promise<() => Promise<void>>
   }
 }
 
-async function places(folder: string): Promise<readonly Place[]> {
-  return JSON.parse(await readFile(file(folder), 'utf8')) as Place[]
-}
-
-function file(folder: string): string {
-  return join(folder, 'quorum.json')
-}
-
 /** Signalbox over five servers, of which so many are down. */
 export function signalboxQuorum(down: number): LockLibrary {
   return {
     name: 'signalbox',
     support: support(down),
     async open(folder) {
-      const hosts = (await places(folder)).map(({ host, port }) => `${host}:${port}`)
-      const box = await open(`redis-quorum://${hosts.join(',')}`)
+      const box = await open(`redis-quorum://${await toldAddress(folder)}`)
       return {
         async lock(key) {
           const grant = await box.mutex(key).acquire()
@@ -62,7 +47,7 @@ export function redlockQuorum(down: number): LockLibrary {
     name: 'redlock',
     support: support(down),
     async open(folder) {
-      const clients = (await places(folder)).map(place => new Redis(place))
+      const clients = (await toldAddress(folder)).split(',').map(host => new Redis(`redis://${host}`))
       // What can't be reached is tried again by the client itself.
       for (const client of clients) client.on('error', () => undefined)
       const locks = new Redlock(clients, { retryCount: -1, retryDelay: 200, retryJitter: 100 })

@@ -4,7 +4,8 @@ import { Mutex } from 'redis-semaphore'
 import { openTimetable } from '../../apps/trains/gtfs/gtfs-source.js'
 import type { Message } from '../../apps/trains/messages/message.js'
 import { now } from '../clock.js'
-import { redisSupport, redisUrl } from '../lockers/redis-server.js'
+import { toldAddress } from '../lockers/address-file.js'
+import { redisSupport } from '../lockers/redis-server.js'
 import { packageFile } from '../package.js'
 import { forked } from '../processes/forked.js'
 import type { Performance, Window } from '../processes/performer.js'
@@ -28,7 +29,7 @@ interface TrainMessage extends Message {
 export const straightPort = forked(
   'a straight port with redis-semaphore',
   async ({ folder, process, processes }) => {
-    const client = new Redis(await redisUrl(folder))
+    const client = new Redis(await toldAddress(folder))
     const trains = (await trainsOfDay()).filter((_, index) => index % processes === process)
     return {
       perform: window => drive(client, trains, window),

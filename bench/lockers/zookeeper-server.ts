@@ -1,0 +1,9 @@
+import { startZooKeeper } from '../../test/servers/zookeeper.js'
+import { tellAddress } from './address-file.js'
+
+/** Starts a server whose address the processes of one subject are told; gives what ends it. */
+export async function zooKeeperSupport(folder: string): Promise<() => Promise<void>> {
+  const server = await startZooKeeper()
+  await tellAddress(folder, server.address)
+  return () => server.stop()
+}
