@@ -38,7 +38,10 @@ export const recipe: LockLibrary = {
 /** What a call of the client answers. */
 function answer<T>(call: (done: (error: Error | Exception | null, value: T) => void) => void): Promise<T> {
   return new Promise((resolve, reject) => {
-    call((error, value) => (error ? reject(error) : resolve(value)))
+    call((error, value) => {
+      if (error) reject(new Error(`ZooKeeper refused: ${String(error)}`, { cause: error }))
+      else resolve(value)
+    })
   })
 }
 
