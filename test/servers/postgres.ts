@@ -1,0 +1,99 @@
+import { spawnSync } from 'node:child_process'
+import { chmodSync, chownSync, existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import pg from 'pg'
+import { postgresqlFolders } from '../../scripts/postgresql.mjs'
+import { freePort } from './free-port.js'
+import { reapedFolder } from './reaper.js'
+import { ServerProcess } from './server-process.js'
+
+/** It refuses to run as root. */
+const nobody = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : undefined
+
+/** A real PostgreSQL server on a free port of 127.0.0.1, in a folder of its own, as an unprivileged user. */
+export class PostgresServer {
+  readonly port: number
+  /** For `pg`: host, port, user and database. */
+  readonly address: {
+    readonly host: string
+    readonly port: number
+    readonly user: string
+    readonly database: string
+  }
+  readonly #process: ServerProcess
+
+  constructor(port: number, folder: string) {
+    this.port = port
+    this.address = { host: '127.0.0.1', port, user: 'tester', database: 'postgres' }
+    const data = join(folder, 'data')
+    const settings = [`port=${port}`, 'listen_addresses=127.0.0.1', `unix_socket_directories=${folder}`]
+    this.#process = new ServerProcess({
+      program: programPath('postgres'),
+      argv: ['-D', data, ...settings.flatMap(setting => ['-c', setting])],
+      folder,
+      user: nobody,
+      files: {},
+      debianPackage: 'postgresql',
+      answers: () => this.#ask('select 1'),
+    })
+    initialise(data, folder)
+  }
+
+  async start(): Promise<void> {
+    await this.#process.start()
+  }
+
+  /** Ends it as a crash would and starts it again, with what it had on the disk. */
+  async restart(): Promise<void> {
+    await this.#process.kill()
+    await this.#process.start()
+  }
+
+  /** A pool of connections, which the caller ends. */
+  pool(options: pg.PoolConfig = {}): pg.Pool {
+    const pool = new pg.Pool({ ...this.address, max: 8, ...options })
+    // A connection that breaks while nobody uses it is made anew.
+    pool.on('error', () => undefined)
+    return pool
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#process.kill()
+  }
+
+  async #ask(sql: string): Promise<void> {
+    const client = new pg.Client(this.address)
+    await client.connect()
+    await client.query(sql)
+    await client.end()
+  }
+}
+
+/** Starts one; it has answered when the promise settles. */
+export async function startPostgres(): Promise<PostgresServer> {
+  const folder = reapedFolder('postgres')
+  if (nobody) {
+    // Its user has to get through the folder above, which is for root alone else.
+    chmodSync(dirname(folder), 0o711)
+    chownSync(folder, nobody.uid, nobody.gid)
+  }
+  const server = new PostgresServer(await freePort(), folder)
+  await server.start()
+  return server
+}
+
+function programPath(program: string): string {
+  const paths = postgresqlFolders().map(folder => join(folder, program))
+  return paths.find(path => existsSync(path)) ?? program
+}
+
+function initialise(data: string, cwd: string): void {
+  const argv = ['-D', data, '-U', 'tester', '--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync']
+  const { status, error, stderr } = spawnSync(programPath('initdb'), argv, {
+    cwd,
+    encoding: 'utf8',
+    ...nobody,
+  })
+  if (error) throw new Error(`initdb can't be started: ${error.message}`, { cause: error })
+  if (status !== 0) throw new Error(`initdb failed:\n${stderr}`)
+}
