@@ -100,7 +100,10 @@ export class CommitAttempt {
       const swap = await shelf.swap(key, seen, stamped(seen.record, stamp))
       if (swap.state === 'written') return swap.now
       const found = await shelf.find(key)
-      if (found.record.stamp?.attempt === name) return found
+      const own = found.record.stamp?.attempt === name ? found.record.stamp.state : undefined
+      if (own === stamp.state) return found
+      // Written without an answer, and then aborted by somebody else.
+      if (own !== undefined || isDecided(found.record, name, false)) return this.#whyAborted([key])
       if (swap.state === 'unknown') throw notApplied(key, swap.cause)
       const again = await settler.again(key, seen, token)
       if ('state' in again) return again
