@@ -12,7 +12,6 @@ const nobody = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : undefin
 
 /** A real PostgreSQL server on a free port of 127.0.0.1, in a folder of its own, as an unprivileged user. */
 export class PostgresServer {
-  readonly port: number
   /** For `pg`: host, port, user and database. */
   readonly address: {
     readonly host: string
@@ -20,11 +19,13 @@ export class PostgresServer {
     readonly user: string
     readonly database: string
   }
+  /** The same as text. */
+  readonly url: string
   readonly #process: ServerProcess
 
   constructor(port: number, folder: string) {
-    this.port = port
     this.address = { host: '127.0.0.1', port, user: 'tester', database: 'postgres' }
+    this.url = `postgres://tester@127.0.0.1:${port}/postgres`
     const data = join(folder, 'data')
     const settings = [`port=${port}`, 'listen_addresses=127.0.0.1', `unix_socket_directories=${folder}`]
     this.#process = new ServerProcess({
@@ -46,7 +47,14 @@ export class PostgresServer {
   /** Ends it as a crash would and starts it again, with what it had on the disk. */
   async restart(): Promise<void> {
     await this.#process.kill()
-    await this.#process.start()
+    while (true) {
+      try {
+        return await this.#process.start()
+      } catch (error) {
+        // Processes of its own outlive it for a moment, and it does not start beside them.
+        if (!/still in use/.test((error as Error).message)) throw error
+      }
+    }
   }
 
   /** A pool of connections, which the caller ends. */
