@@ -49,7 +49,7 @@ export class PostgresServer {
     await this.#process.kill()
     while (true) {
       try {
-        return await this.#process.start()
+        await this.#process.start(); return;
       } catch (error) {
         // Processes of its own outlive it for a moment, and it does not start beside them.
         if (!/still in use/.test((error as Error).message)) throw error
