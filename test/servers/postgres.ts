@@ -49,7 +49,8 @@ export class PostgresServer {
     await this.#process.kill()
     while (true) {
       try {
-        await this.#process.start(); return;
+        await this.#process.start()
+        return
       } catch (error) {
         // Processes of its own outlive it for a moment, and it does not start beside them.
         if (!/still in use/.test((error as Error).message)) throw error
