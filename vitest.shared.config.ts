@@ -6,6 +6,10 @@ export const testDefaults = {
     alias: [
       { find: /^signalbox$/, replacement: fileURLToPath(new URL('./src/index.ts', import.meta.url)) },
       {
+        find: /^signalbox\/store$/,
+        replacement: fileURLToPath(new URL('./src/store/records/index.ts', import.meta.url)),
+      },
+      {
         find: /^signalbox\/limits$/,
         replacement: fileURLToPath(new URL('./src/limits/index.ts', import.meta.url)),
       },

@@ -2,14 +2,15 @@
 import { spawnSync } from 'node:child_process'
 import { accessSync, constants, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
+import { postgresqlFolders } from './postgresql.mjs'
 import { SetupError } from './setup-error.mjs'
 
 /**
  * @param {ReadonlyMap<string, string>} packageOf the Debian packages of each program
- * @returns {string[]} the packages whose program is not on the PATH
+ * @returns {string[]} the packages whose program is neither on the PATH nor where Debian hides it
  */
 export function missingPackages(packageOf) {
-  return [...packageOf].filter(([program]) => !isOnPath(program)).flatMap(([, names]) => names.split(' '))
+  return [...packageOf].filter(([program]) => !isInstalled(program)).flatMap(([, names]) => names.split(' '))
 }
 
 /**
@@ -66,8 +67,21 @@ function apt(argv) {
 }
 
 /** @param {string} program */
+function isInstalled(program) {
+  return isOnPath(program) || isIn(postgresqlFolders(), program)
+}
+
+/** @param {string} program */
 function isOnPath(program) {
-  return (process.env.PATH ?? '').split(delimiter).some(folder => {
+  return isIn((process.env.PATH ?? '').split(delimiter), program)
+}
+
+/**
+ * @param {readonly string[]} folders
+ * @param {string} program
+ */
+function isIn(folders, program) {
+  return folders.some(folder => {
     try {
       accessSync(join(folder, program), constants.X_OK)
       return true

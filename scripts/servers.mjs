@@ -4,6 +4,7 @@
  */
 export const servers = new Map([
   ['redis-server', 'redis-server'],
+  ['postgres', 'postgresql'],
   // For certificates, and for what is preloaded into a server to set its clock.
   ['openssl', 'openssl'],
   ['gcc', 'gcc libc6-dev'],

@@ -1,11 +1,12 @@
-import type { Commit, CommitOutcome, ReadOutcome, ReadSet, RecordedId } from '../engines/engine.js'
-import { ConflictError, IndeterminateError, InvalidArgumentError, LostError } from '../errors.js'
+import type { CommitOutcome, ReadOutcome, ReadSet, RecordedId } from '../engines/engine.js'
+import { ConflictError, InvalidArgumentError, LostError } from '../errors.js'
 import { claimSet } from '../locks/claim.js'
 import type { TurnGrant } from '../locks/grant.js'
 import { Line, type Ask } from '../locks/local-queue.js'
 import type { Session } from '../session.js'
 import { Overlay, OverlayTransaction, type Transaction } from './transaction.js'
 import { decode } from './value.js'
+import type { HeldCommit, HeldValues, Values } from './values.js'
 
 /** Reads a value while the keys of a transaction are being named; undefined for an absent key. */
 export type ReadValue = <T = unknown>(key: string) => Promise<T | undefined>
@@ -108,16 +109,18 @@ export interface Leftover {
  */
 export class Batch {
   readonly #session: Session
+  readonly #values: Values
   readonly #prefix: string
   readonly #within: number
   #reading: Reading | undefined
 
   /**
-   * @param prefix what comes before each key in the engine.
+   * @param prefix what comes before each key in the engine, and where its values are kept.
    * @param within when to commit what has been done and leave the rest for the next batch: milliseconds.
    */
-  constructor(session: Session, prefix: string, within: number) {
+  constructor(session: Session, values: Values, prefix: string, within: number) {
     this.#session = session
+    this.#values = values
     this.#prefix = prefix
     this.#within = within
   }
@@ -148,22 +151,23 @@ export class Batch {
 
   /** Takes all keys, calls the functions and commits. */
   async run({ named, read, line }: Prepared, progress: Progress): Promise<Leftover> {
-    let grant: TurnGrant
+    let held: HeldValues
     try {
-      grant = await this.#acquire(line, named, read)
+      held = await this.#hold(line, named, read)
     } catch (error) {
       for (const { member } of named) member.reject(error)
       return NOTHING_LEFT
     }
     progress.granted()
-    const overlay = new Overlay(read.keys, grant.read!)
-    const work = (): Promise<Worked> => this.#work(grant, overlay, named, read.ids, progress)
+    const { grant } = held
+    const overlay = new Overlay(read.keys, held.read)
+    const work = (): Promise<Worked> => this.#work(held, overlay, named, read.ids, progress)
     const { frames } = this.#session
     // Only the functions run as tasks that hold these locks; what follows the commit belongs to nobody.
     const { done, again } = await (frames ? frames.run(line.set, grant, work) : work())
     progress.left(again)
     const alone =
-      done.length > 0 ? await this.#commit(line, grant, overlay, done, progress) : await this.#release(grant)
+      done.length > 0 ? await this.#commit(line, held, overlay, done, progress) : await this.#release(grant)
     return { again, alone }
   }
 
@@ -195,7 +199,7 @@ export class Batch {
     const keys: string[] = []
     const answer = Promise.resolve().then(() => {
       this.#reading = undefined
-      return this.#session.submit({ type: 'read', keys, ids: [] })
+      return this.#values.read({ keys, ids: [] })
     })
     return { keys, answer }
   }
@@ -204,12 +208,12 @@ export class Batch {
     return member.parts.map(({ id, key = keys[0]! }) => ({ key: this.#prefix + key, id }))
   }
 
-  #acquire(line: Line, named: readonly Named[], read: ReadSet): Promise<TurnGrant> {
+  #hold(line: Line, named: readonly Named[], read: ReadSet): Promise<HeldValues> {
     const [first] = named
     // What waits on its own lets the line end its wait; members of a group do so themselves.
     const { stopWaiting, settled, ask: own } = first!.member
     const ask = named.length === 1 && !stopWaiting && !settled ? own : this.#commonAsk(named)
-    return this.#session.acquire(line, { ...ask, read })
+    return this.#values.hold(line, ask, read)
   }
 
   /** Several members wait together until the last of them has given up. */
@@ -230,13 +234,12 @@ export class Batch {
 
   /** Calls the functions one after the other, for as long as they may take together. */
   async #work(
-    grant: TurnGrant,
+    { grant, read }: HeldValues,
     overlay: Overlay,
     named: readonly Named[],
     ids: readonly RecordedId[],
     progress: Progress,
   ): Promise<Worked> {
-    const read = grant.read!
     const committed = new Set(ids.filter((_, index) => read.seen[index]).map(idText))
     const underWay = new Set<string>()
     const again: Member[] = []
@@ -333,15 +336,13 @@ export class Batch {
   /** Commits what went through; gives the members that are to be tried alone. */
   async #commit(
     line: Line,
-    grant: TurnGrant,
+    held: HeldValues,
     overlay: Overlay,
     done: readonly Done[],
     progress: Progress,
   ): Promise<readonly Member[]> {
-    const { id, number } = grant.hold
-    const commit: Commit = {
-      type: 'commit',
-      guard: { id, number },
+    const { grant } = held
+    const commit: HeldCommit = {
       expect: [...new Set(done.flatMap(one => one.keys))].map(key => {
         const full = this.#prefix + key
         return { key: full, version: overlay.read(full).version }
@@ -349,12 +350,11 @@ export class Batch {
       writes: overlay.writes(),
       record: done.flatMap(one => one.record),
       retention: Math.max(...done.map(({ member }) => member.retention)),
-      release: true,
     }
     let outcome
     try {
       grant.assertHeld()
-      const committing = this.#send(commit, grant)
+      const committing = held.commit(commit)
       progress.sent()
       outcome = await committing
     } catch (error) {
@@ -362,7 +362,6 @@ export class Batch {
       return this.#release(grant)
     }
     if (outcome.state === 'committed') {
-      line.finished(grant)
       for (const { member, result } of done) {
         member.resolve({ applied: true, result, token: grant.token, attempts: member.attempts })
       }
@@ -372,24 +371,6 @@ export class Batch {
     if (done.length > 1 && outcome.state !== 'lost') return done.map(({ member }) => member)
     for (const { member } of done) this.#refused(member, outcome, line, overlay)
     return []
-  }
-
-  /** Sends the commit; one whose answer was lost is settled by sending it again, if it has an id to be known by. */
-  async #send(commit: Commit, { hold }: TurnGrant): Promise<CommitOutcome> {
-    const { deadline } = hold
-    try {
-      return await this.#session.submit(commit)
-    } catch (error) {
-      if (!(error instanceof IndeterminateError) || commit.record.length === 0) throw error
-      const again = await this.#session.submit(commit).catch(() => {
-        throw error
-      })
-      if (again.state !== 'repeated') return again
-      // Ids are recorded under the locks, and these were ours until the deadline: it was this commit. Later another process
-      // may have made the same change, and of this batch nothing.
-      if (!hold.loss && this.#session.clock.now() < deadline) return { state: 'committed', versions: [] }
-      throw error
-    }
   }
 
   #refused(member: Member, outcome: CommitOutcome, line: Line, overlay: Overlay): void {

@@ -5,9 +5,13 @@ import { checkKey, LONGEST_KEY } from '../locks/claim.js'
 import { checkOptions, checkSignal, lockAsk, type LockOptions } from '../locks/lock-options.js'
 import type { Session } from '../session.js'
 import type { Member, Part, ReadValue, TransactionKeys, TransactionOutcome } from './batch.js'
+import { EngineValues } from './engine-values.js'
+import { RecordValues } from './records/record-values.js'
+import type { Records } from './records/records.js'
 import type { Transaction } from './transaction.js'
 import { TransactionQueue, type GroupOptions } from './transaction-queue.js'
 import { decode, encode } from './value.js'
+import type { Values } from './values.js'
 
 /** A value with its version. */
 export interface StoreEntry<T = unknown> {
@@ -24,6 +28,11 @@ export interface StoreOptions {
    * what those before it wrote; one that fails leaves no trace. Default: each transaction on its own.
    */
   group?: { most: number; within: Duration } | undefined
+  /**
+   * Keeps the values in records of the caller's instead of the engine, which then has only the locks; see `signalbox/store`
+   * for adapters. All who use the store take their locks from the same engine.
+   */
+  records?: Records | undefined
 }
 
 /** The id of a part of a transaction, and the key that it is recorded with: one that is the same whenever it is tried. */
@@ -55,7 +64,8 @@ const MOST_TOGETHER = 1024
 
 /** Versioned values under text keys, kept as JSON. */
 export class Store {
-  readonly #session: Session
+  readonly #values: Values
+  readonly #engine: string
   readonly #prefix: string
   readonly #queue: TransactionQueue
 
@@ -64,9 +74,12 @@ export class Store {
     checkKey('store', name)
     if (name.includes('/'))
       throw new InvalidArgumentError(`store takes a name without "/", not ${shown(name)}`)
-    this.#session = session
+    const group = groupOptions(options)
+    const { records } = options
+    this.#values = records === undefined ? new EngineValues(session) : recordValues(session, records)
+    this.#engine = session.engine.name
     this.#prefix = `${name}/`
-    this.#queue = new TransactionQueue(session, this.#prefix, groupOptions(options))
+    this.#queue = new TransactionQueue(session, this.#values, this.#prefix, group)
   }
 
   /**
@@ -74,7 +87,7 @@ export class Store {
    * @throws InvalidArgumentError, UnavailableError, ClosedError
    */
   async get<T = unknown>(key: string): Promise<StoreEntry<T> | undefined> {
-    const { values } = await this.#session.submit({ type: 'read', keys: [this.#key(key)], ids: [] })
+    const { values } = await this.#values.read({ keys: [this.#key(key)], ids: [] })
     const { value, version } = values[0]!
     return value === undefined ? undefined : { value: decode(value) as T, version }
   }
@@ -125,8 +138,7 @@ export class Store {
       const member = this.#member(keys, task, options, resolve as Member['resolve'], reject)
       const { signal } = member.ask
       if (signal?.aborted) {
-        const engine = this.#session.engine.name
-        throw new AbortedError('the transaction was aborted', { engine, cause: signal.reason })
+        throw new AbortedError('the transaction was aborted', { engine: this.#engine, cause: signal.reason })
       }
       this.#queue.add(member)
     })
@@ -148,7 +160,7 @@ export class Store {
       changed = true
       notify()
     }
-    const stop = await this.#session.watch(this.#key(key), touch)
+    const stop = await this.#values.watch(this.#key(key), touch)
     const letGo = signal && onAbort(signal, touch)
     try {
       let last: number | undefined
@@ -174,15 +186,7 @@ export class Store {
     value: string | undefined,
   ): Promise<number | undefined> {
     const full = this.#key(key)
-    const outcome = await this.#session.submit({
-      type: 'commit',
-      guard: undefined,
-      expect: version === undefined ? [] : [{ key: full, version }],
-      writes: [{ key: full, value }],
-      record: [],
-      retention: DEFAULT_RETENTION,
-      release: false,
-    })
+    const outcome = await this.#values.write({ key: full, value }, version, DEFAULT_RETENTION)
     return outcome.state === 'committed' ? outcome.versions[0]! : undefined
   }
 
@@ -236,7 +240,7 @@ export class Store {
 }
 
 function groupOptions(options: StoreOptions): GroupOptions | undefined {
-  checkOptions(options, ['group'])
+  checkOptions(options, ['group', 'records'])
   const { group } = options
   if (group === undefined) return undefined
   if (typeof group !== 'object' || group === null) {
@@ -249,6 +253,18 @@ function groupOptions(options: StoreOptions): GroupOptions | undefined {
     )
   }
   return { most: group.most, within: milliseconds('group.within', group.within, WITHIN_BOUNDS) }
+}
+
+function recordValues(session: Session, records: unknown): Values {
+  if (typeof records !== 'object' || records === null || !isRecords(records))
+    throw new InvalidArgumentError(
+      `records takes an object with get and compareAndSet, not ${shown(records)}`,
+    )
+  return new RecordValues(session, records)
+}
+
+function isRecords(records: Partial<Records>): records is Records {
+  return typeof records.get === 'function' && typeof records.compareAndSet === 'function'
 }
 
 function checkVersion(version: unknown): void {

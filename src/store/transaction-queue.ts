@@ -2,6 +2,7 @@ import { onAbort } from '../abort-task.js'
 import { AbortedError, TimedOutError } from '../errors.js'
 import type { Session } from '../session.js'
 import { Batch, type Member, type Prepared, type Progress } from './batch.js'
+import type { Values } from './values.js'
 
 /** How transactions of one process may share locks and a commit. */
 export interface GroupOptions {
@@ -40,9 +41,9 @@ export class TransactionQueue {
   #begun = 0
 
   /** @param group undefined: each transaction on its own. */
-  constructor(session: Session, prefix: string, group: GroupOptions | undefined) {
+  constructor(session: Session, values: Values, prefix: string, group: GroupOptions | undefined) {
     this.#session = session
-    this.#batch = new Batch(session, prefix, group?.within ?? Infinity)
+    this.#batch = new Batch(session, values, prefix, group?.within ?? Infinity)
     this.#group = group
   }
 

@@ -22,6 +22,11 @@ export class Boxes {
   async open(options?: BoxOptions): Promise<Box> {
     const box = await Box.join(await this.place.engine(), systemClock, options)
     this.#boxes.push(box)
+    const { records } = this.place
+    if (records) {
+      const store = box.store.bind(box)
+      box.store = (name, storeOptions) => store(name, { records, ...storeOptions })
+    }
     return box
   }
 

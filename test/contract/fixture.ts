@@ -1,5 +1,6 @@
 import type { Awaitable, Engine } from '../../src/engines/engine.js'
 import type { Guarantees } from '../../src/guarantees.js'
+import type { Records } from '../../src/store/records/records.js'
 
 /** One kind of engine that the suite runs over. */
 export interface EngineFixture {
@@ -7,6 +8,8 @@ export interface EngineFixture {
   readonly guarantees: Guarantees
   /** Whether it has a clock that can be read in the step that reserves, and so limits. Default: as it keeps values. */
   readonly hasClock?: boolean
+  /** Whether its places keep values in records beside the engine. */
+  readonly hasRecords?: boolean
   /** A place that nobody has used before; each test has its own. */
   start(): Awaitable<Place>
   /** A test for each promise that the engine weakens, which shows the weakness occur; by the promise. */
@@ -29,6 +32,8 @@ export interface Place {
   readonly url: string
   /** An engine for one further box, not joined yet: to the others it is as one in another process. */
   engine(): Awaitable<Engine>
+  /** Where all stores of the place keep their values, if not in the engine. */
+  readonly records?: Records
   /** Removes the place, after all its boxes were closed. */
   close(): Awaitable<void>
 }

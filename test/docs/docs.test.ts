@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { runProgram } from '../run-program.js'
+import { startPostgres, type PostgresServer } from '../servers/postgres.js'
 import { startRedis, type RedisServer } from '../servers/redis.js'
 import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
 import type { Block } from './blocks.js'
@@ -25,6 +26,7 @@ const checks: Readonly<Record<string, (block: Block) => Promise<void> | void>> =
 /** Where a reader's server is; blocks run against one that is started here. */
 const readersRedis = 'redis://localhost:6379'
 const readersZooKeeper = 'localhost:2181'
+const readersPostgres = 'postgres://localhost:5432/app'
 
 const blocks = readAllBlocks()
 const checkedBlocks = blocks.filter(({ language }) => language in checks)
@@ -33,9 +35,10 @@ let compiled: Map<Block, CompiledBlock>
 let clone: Clone
 let redis: RedisServer
 let zookeeper: ZooKeeperServer
+let postgres: PostgresServer
 
 beforeAll(async () => {
-  ;[redis, zookeeper] = await Promise.all([startRedis(), startZooKeeper()])
+  ;[redis, zookeeper, postgres] = await Promise.all([startRedis(), startZooKeeper(), startPostgres()])
   mkdirSync(output, { recursive: true })
   compiled = compileBlocks(
     blocks.filter(({ language }) => language === 'ts'),
@@ -45,7 +48,7 @@ beforeAll(async () => {
 })
 
 afterAll(async () => {
-  await Promise.all([redis.stop(), zookeeper.kill()])
+  await Promise.all([redis.stop(), zookeeper.kill(), postgres[Symbol.asyncDispose]()])
   clone[Symbol.dispose]()
   rmSync(output, { recursive: true, force: true })
 })
@@ -79,7 +82,10 @@ async function runShell(block: Block): Promise<void> {
 }
 
 function onOurServer(code: string): string {
-  return code.replaceAll(readersRedis, redis.url).replaceAll(readersZooKeeper, zookeeper.address)
+  return code
+    .replaceAll(readersRedis, redis.url)
+    .replaceAll(readersZooKeeper, zookeeper.address)
+    .replaceAll(readersPostgres, postgres.url)
 }
 
 async function runInEmptyFolder(program: string): Promise<void> {

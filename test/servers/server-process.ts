@@ -8,6 +8,8 @@ export interface ServerCommand {
   readonly program: string
   readonly argv: readonly string[]
   readonly folder: string
+  /** As whom it runs; default: as this process. */
+  readonly user?: { readonly uid: number; readonly gid: number } | undefined
   /** Added to the environment of this process. */
   readonly environment?: Readonly<Record<string, string>>
   /** Written into the folder when the server is made, by name. */
@@ -49,7 +51,7 @@ export abstract class ServerProcess {
    */
   async start(): Promise<void> {
     if (this.isRunning) throw new Error(`${this.#command.program} runs already`)
-    const { program, argv, folder, environment, debianPackage } = this.#command
+    const { program, argv, folder, environment, debianPackage, user } = this.#command
     this.#printed = ''
     // A group of its own: an interrupt at the terminal ends the tests, and these then end their servers.
     const child = spawn(program, argv, {
@@ -57,6 +59,7 @@ export abstract class ServerProcess {
       detached: true,
       env: { ...process.env, ...environment },
       stdio: ['ignore', 'pipe', 'pipe'],
+      ...user,
     })
     await new Promise<void>((resolve, reject) => {
       child.once('spawn', resolve)

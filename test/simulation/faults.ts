@@ -1,12 +1,8 @@
+import type { Mistake } from './faulty-copy.js'
 import type { Broken } from './history.js'
 
-/** A mistake that could have been made in the sources: `text` in a file is replaced by `wrong`. */
-export interface Fault {
-  readonly name: string
-  /** Below `src/`. */
-  readonly file: string
-  readonly text: string
-  readonly wrong: string
+/** A mistake, and what comes of it. */
+export interface Fault extends Mistake {
   /** The promises that it may break first. */
   readonly breaks: readonly Broken[]
 }

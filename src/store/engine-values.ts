@@ -1,0 +1,70 @@
+import type { Commit, CommitOutcome, ReadOutcome, ReadSet, Write } from '../engines/engine.js'
+import { IndeterminateError } from '../errors.js'
+import type { TurnGrant } from '../locks/grant.js'
+import type { Ask, Line } from '../locks/local-queue.js'
+import type { Session } from '../session.js'
+import type { HeldValues, Values } from './values.js'
+
+/** Values in the engine: what is read at the grant and released at the commit travels with these. */
+export class EngineValues implements Values {
+  readonly #session: Session
+
+  constructor(session: Session) {
+    this.#session = session
+  }
+
+  read({ keys, ids }: ReadSet): Promise<ReadOutcome> {
+    return this.#session.submit({ type: 'read', keys, ids })
+  }
+
+  write(write: Write, version: number | undefined, retention: number): Promise<CommitOutcome> {
+    return this.#session.submit({
+      type: 'commit',
+      guard: undefined,
+      expect: version === undefined ? [] : [{ key: write.key, version }],
+      writes: [write],
+      record: [],
+      retention,
+      release: false,
+    })
+  }
+
+  async hold(line: Line, ask: Ask, read: ReadSet): Promise<HeldValues> {
+    const grant = await this.#session.acquire(line, { ...ask, read })
+    const { id, number } = grant.hold
+    return {
+      grant,
+      read: grant.read!,
+      commit: async commit => {
+        const outcome = await this.#send(
+          { ...commit, type: 'commit', guard: { id, number }, release: true },
+          grant,
+        )
+        if (outcome.state === 'committed') line.finished(grant)
+        return outcome
+      },
+    }
+  }
+
+  watch(key: string, task: () => void): Promise<() => void> {
+    return this.#session.watch(key, task)
+  }
+
+  /** Sends the commit; one whose answer was lost is settled by sending it again, if it has an id to be known by. */
+  async #send(commit: Commit, { hold }: TurnGrant): Promise<CommitOutcome> {
+    const { deadline } = hold
+    try {
+      return await this.#session.submit(commit)
+    } catch (error) {
+      if (!(error instanceof IndeterminateError) || commit.record.length === 0) throw error
+      const again = await this.#session.submit(commit).catch(() => {
+        throw error
+      })
+      if (again.state !== 'repeated') return again
+      // Ids are recorded under the locks, and these were ours until the deadline: it was this commit. Later another process
+      // may have made the same change, and of this batch nothing.
+      if (!hold.loss && this.#session.clock.now() < deadline) return { state: 'committed', versions: [] }
+      throw error
+    }
+  }
+}

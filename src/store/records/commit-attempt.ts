@@ -1,0 +1,194 @@
+import type { CommitOutcome } from '../../engines/engine.js'
+import type { HeldCommit } from '../values.js'
+import type { Reading } from './ledger.js'
+import {
+  changed,
+  isDecided,
+  nextVersion,
+  stamped,
+  type Change,
+  type KeyRecord,
+  type Pointer,
+  type Primary,
+  type Stamp,
+} from './key-record.js'
+import { indeterminate, notApplied, writeAlone } from './lone-write.js'
+import { transactionIn, type Settler } from './settler.js'
+import type { Shelf, Sighting } from './shelf.js'
+
+/** What an attempt to commit needs. */
+export interface AttemptParts {
+  readonly shelf: Shelf
+  readonly settler: Settler
+  /** Unique among all attempts. */
+  readonly name: string
+  readonly reading: Reading
+  readonly commit: HeldCommit
+  readonly token: bigint
+  /** Throws when the locks are lost. */
+  readonly assertHeld: () => void
+}
+
+/** One attempt to commit what was done with one reading. */
+export class CommitAttempt {
+  readonly #parts: AttemptParts
+  /** Until when what it leaves of absent keys is kept: a wall-clock time. */
+  readonly #until: number
+
+  constructor(parts: AttemptParts) {
+    this.#parts = parts
+    this.#until = parts.shelf.now() + parts.commit.retention
+  }
+
+  /** Commits to a single key, by one compare-and-set. */
+  async alone(key: string): Promise<CommitOutcome> {
+    const { shelf, settler, name, token, assertHeld } = this.#parts
+    let seen = this.#seen(key)
+    for (;;) {
+      assertHeld()
+      if (await writeAlone(shelf, key, seen, this.#after(key, seen.record), name)) return COMMITTED
+      const again = await settler.again(key, seen, token)
+      if ('state' in again) return again
+      seen = again
+    }
+  }
+
+  /** Commits to several keys, of which the first carries the transaction. */
+  async together(first: string, others: readonly string[]): Promise<CommitOutcome> {
+    const { settler, token, assertHeld, name: attempt } = this.#parts
+    const common = { attempt, token, until: this.#until }
+    const pending: Primary = { ...common, state: 'pending', others, changes: new Map() }
+    const pointer: Pointer = { ...common, state: 'pointer', primary: first }
+    const begun = await this.#stamp(first, pending)
+    if ('state' in begun) return begun
+    const known = new Map<string, Sighting>()
+    const stamps = await Promise.allSettled(
+      others.map(async key => {
+        const stamp = await this.#stamp(key, pointer)
+        if ('state' in stamp) return stamp
+        known.set(key, stamp)
+        return undefined
+      }),
+    )
+    const refused = stamps.find(stamp => stamp.status === 'fulfilled' && stamp.value !== undefined)
+    const failed = stamps.find(stamp => stamp.status === 'rejected')
+    try {
+      if (failed) throw failed.reason
+      if (!refused) assertHeld()
+    } catch (error) {
+      await this.#abort(first, begun, pending)
+      throw error
+    }
+    if (refused) {
+      await this.#abort(first, begun, pending)
+      return (refused as PromiseFulfilledResult<CommitOutcome>).value
+    }
+    const changes = new Map(others.map(key => [key, this.#change(key, known.get(key)!.record)]))
+    const committed: Primary = { ...pending, state: 'committed', changes }
+    const decision = await this.#decide(first, begun, committed)
+    if (decision === 'aborted') return this.#whyAborted([first, ...others])
+    // It is committed: what fails from here on is left to whoever comes next.
+    await settler.finish(first, decision, committed, known).catch(() => undefined)
+    return COMMITTED
+  }
+
+  /** Stamps a key as it was read; the outcome when it is not any more as it was read. */
+  async #stamp(key: string, stamp: Stamp): Promise<Sighting | CommitOutcome> {
+    const { shelf, settler, token, name } = this.#parts
+    let seen = this.#seen(key)
+    for (;;) {
+      const swap = await shelf.swap(key, seen, stamped(seen.record, stamp))
+      if (swap.state === 'written') return swap.now
+      const found = await shelf.find(key)
+      const own = found.record.stamp?.attempt === name ? found.record.stamp.state : undefined
+      if (own === stamp.state) return found
+      // Written without an answer, and then aborted by somebody else.
+      if (own !== undefined || isDecided(found.record, name, false)) return this.#whyAborted([key])
+      if (swap.state === 'unknown') throw notApplied(key, swap.cause)
+      const again = await settler.again(key, seen, token)
+      if ('state' in again) return again
+      seen = again
+    }
+  }
+
+  /** Commits by writing the first key's record; gives that as it was written. */
+  async #decide(first: string, begun: Sighting, committed: Primary): Promise<Sighting | 'aborted'> {
+    const { shelf, name } = this.#parts
+    const swap = await shelf.swap(first, begun, stamped(this.#after(first, begun.record), committed))
+    if (swap.state === 'written') return swap.now
+    const cause = swap.state === 'unknown' ? swap.cause : 'it was refused'
+    for (;;) {
+      const now = await shelf.find(first).catch((error: unknown) => {
+        throw indeterminate(first, error)
+      })
+      const found = transactionIn(now.record, name)
+      if (found?.state === 'committed') return now
+      if (isDecided(now.record, name, true)) return now
+      if (found?.state === 'aborted' || isDecided(now.record, name, false)) {
+        await this.#cleanUp(first, now, committed)
+        return 'aborted'
+      }
+      // Others have settled it, and so many came after them that the record has forgotten how.
+      if (!found) throw indeterminate(first, cause)
+      // Still pending: what is under way can't arrive any more once it is aborted.
+      const aborted = await this.#markAborted(first, now, found)
+      if (aborted === 'unknown') throw indeterminate(first, cause)
+      if (aborted === 'refused') continue
+      await this.#cleanUp(first, aborted, found)
+      throw notApplied(first, cause)
+    }
+  }
+
+  /** Takes back what was stamped; what fails of it is left to whoever comes next. */
+  async #abort(first: string, begun: Sighting, pending: Primary): Promise<void> {
+    const aborted = await this.#markAborted(first, begun, pending)
+    if (aborted !== 'unknown') await this.#cleanUp(first, aborted === 'refused' ? begun : aborted, pending)
+  }
+
+  async #markAborted(
+    first: string,
+    seen: Sighting,
+    transaction: Primary,
+  ): Promise<Sighting | 'unknown' | 'refused'> {
+    const after = stamped(seen.record, { ...transaction, state: 'aborted' })
+    const swap = await this.#parts.shelf.swap(first, seen, after)
+    return swap.state === 'written' ? swap.now : swap.state
+  }
+
+  /** Also where somebody else has aborted it: stamps can have been set since they looked. */
+  async #cleanUp(first: string, aborted: Sighting, transaction: Primary): Promise<void> {
+    const { settler } = this.#parts
+    await settler.finish(first, aborted, { ...transaction, state: 'aborted' }).catch(() => undefined)
+  }
+
+  /** Why somebody else has aborted it. */
+  async #whyAborted(keys: readonly string[]): Promise<CommitOutcome> {
+    const { settler, token } = this.#parts
+    for (const key of keys) {
+      const again = await settler.again(key, this.#seen(key), token)
+      if ('state' in again) return again
+    }
+    return { state: 'lost' }
+  }
+
+  #seen(key: string): Sighting {
+    return this.#parts.reading.sightings.get(key)!
+  }
+
+  #after(key: string, record: KeyRecord): KeyRecord {
+    const { shelf, token } = this.#parts
+    return changed(record, this.#change(key, record), token, this.#until, shelf.now())
+  }
+
+  #change(key: string, record: KeyRecord): Change {
+    const { shelf, commit } = this.#parts
+    const write = commit.writes.find(one => one.key === key)
+    const ids = commit.record.filter(one => one.key === key).map(({ id }) => [id, this.#until] as const)
+    return {
+      write: write && { value: write.value, version: nextVersion(record, shelf.now()) },
+      ids: new Map(ids),
+    }
+  }
+}
+
+const COMMITTED: CommitOutcome = { state: 'committed', versions: [] }

@@ -1,0 +1,5 @@
+export { checkRecords } from './check-records.js'
+export { memoryRecords } from './memory-records.js'
+export { postgresRecords, type PostgresClient, type PostgresRecordsOptions } from './postgres-records.js'
+export type { FoundRecord, Records } from './records.js'
+export { redisRecords, type RedisRecordsOptions } from './redis-records.js'

@@ -1,0 +1,130 @@
+import type { CommitOutcome, ReadOutcome, ReadSet, Versioned, Write } from '../../engines/engine.js'
+import type { HeldCommit } from '../values.js'
+import { CommitAttempt } from './commit-attempt.js'
+import { changed, nextVersion, versioned } from './key-record.js'
+import { writeAlone } from './lone-write.js'
+import type { Records } from './records.js'
+import { Settler, type Looker } from './settler.js'
+import { Shelf, type Sighting } from './shelf.js'
+
+/** What a holder has read: as the store gave it, and for those who work on it. */
+export interface Reading {
+  readonly sightings: ReadonlyMap<string, Sighting>
+  readonly outcome: ReadOutcome
+}
+
+/** What the protocol takes from outside, so that a test can give it. */
+export interface Surroundings {
+  /** The wall clock: milliseconds. */
+  readonly now: () => number
+  /** A text that no attempt ever had. */
+  readonly newAttempt: () => string
+}
+
+/**
+ * Values, and transactions over several of them, in a store that has nothing but compare-and-set on single keys.
+ *
+ * A transaction over several keys lives in the record of its first key. It is written there as pending, then every other
+ * key is stamped with a pointer to it, each by compare-and-set against what was read; one compare-and-set of the first
+ * record commits it, with all new values in it; they are applied to the others, and the first record is cleared last.
+ * Whoever meets a stamp settles it first.
+ */
+export class Ledger {
+  readonly #shelf: Shelf
+  readonly #settler: Settler
+  readonly #newAttempt: () => string
+
+  constructor(records: Records, { now, newAttempt }: Surroundings) {
+    this.#shelf = new Shelf(records, now)
+    this.#settler = new Settler(this.#shelf)
+    this.#newAttempt = newAttempt
+  }
+
+  /** Reads without holding anything. @throws UnavailableError */
+  async read(what: ReadSet): Promise<ReadOutcome> {
+    const reading = await this.#read(what, 'reader')
+    return (reading as Reading).outcome
+  }
+
+  /**
+   * Reads under the locks of the keys; `lost` when a later holder was there.
+   * @throws UnavailableError
+   */
+  hold(what: ReadSet, token: bigint): Promise<Reading | 'lost'> {
+    return this.#read(what, token)
+  }
+
+  /**
+   * Writes one value round the locks; with a version only if the key still has that one.
+   * @throws UnavailableError, IndeterminateError
+   */
+  async write(write: Write, version: number | undefined, retention: number): Promise<CommitOutcome> {
+    const { key, value } = write
+    const attempt = this.#newAttempt()
+    for (;;) {
+      const seen = await this.#found(key, 'writer')
+      const before = versioned(seen.record)
+      if (version !== undefined && version !== before.version)
+        return { state: 'conflict', key, found: before }
+      if (value === undefined && before.value === undefined) return { state: 'committed', versions: [0] }
+      const now = this.#shelf.now()
+      const next = nextVersion(seen.record, now)
+      const change = { write: { value, version: next }, ids: new Map<string, number>() }
+      const after = changed(seen.record, change, 0n, now + retention, now)
+      if (await writeAlone(this.#shelf, key, seen, after, attempt))
+        return { state: 'committed', versions: [value === undefined ? 0 : next] }
+    }
+  }
+
+  /**
+   * Commits what was done with what `hold` read: all of it or nothing.
+   * @param assertHeld throws when the locks are lost; asked right before what decides.
+   * @throws UnavailableError when certainly nothing was committed, IndeterminateError, what `assertHeld` throws
+   */
+  async commit(
+    reading: Reading,
+    commit: HeldCommit,
+    token: bigint,
+    assertHeld: () => void,
+  ): Promise<CommitOutcome> {
+    const { expect, writes, record } = commit
+    const keys = expect.map(({ key }) => key)
+    if (writes.length === 0 && record.length === 0) return this.#verify(keys, reading, token)
+    const attempt = new CommitAttempt({
+      shelf: this.#shelf,
+      settler: this.#settler,
+      name: this.#newAttempt(),
+      reading,
+      commit,
+      token,
+      assertHeld,
+    })
+    return keys.length === 1 ? attempt.alone(keys[0]!) : attempt.together(keys[0]!, keys.slice(1))
+  }
+
+  /** Whether all is still as it was read: then it was so together. */
+  async #verify(keys: readonly string[], reading: Reading, token: bigint): Promise<CommitOutcome> {
+    const looks = await Promise.all(
+      keys.map(key => this.#settler.again(key, reading.sightings.get(key)!, token)),
+    )
+    return looks.find(look => 'state' in look) ?? { state: 'committed', versions: [] }
+  }
+
+  async #read({ keys, ids }: ReadSet, looker: Looker): Promise<Reading | 'lost'> {
+    const all = [...new Set([...keys, ...ids.map(({ key }) => key)])]
+    const found = await Promise.all(all.map(key => this.#settler.settled(key, looker)))
+    const sightings = new Map<string, Sighting>()
+    for (const [index, sighting] of found.entries()) {
+      if (sighting === 'lost') return 'lost'
+      sightings.set(all[index]!, sighting)
+    }
+    const now = this.#shelf.now()
+    const values: Versioned[] = keys.map(key => versioned(sightings.get(key)!.record))
+    const seen = ids.map(({ key, id }) => (sightings.get(key)!.record.ids.get(id) ?? 0) > now)
+    return { sightings, outcome: { values, seen } }
+  }
+
+  async #found(key: string, looker: 'reader' | 'writer'): Promise<Sighting> {
+    return (await this.#settler.settled(key, looker)) as Sighting
+  }
+}

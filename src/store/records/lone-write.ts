@@ -1,0 +1,46 @@
+import { IndeterminateError, UnavailableError } from '../../errors.js'
+import { canHaveForgotten, decidedIn, isDecided, type KeyRecord } from './key-record.js'
+import { messageOf, type Shelf, type Sighting } from './shelf.js'
+
+/**
+ * Writes a record by one compare-and-set that decides an attempt; false when the key was written by somebody else.
+ * @throws UnavailableError when it is not written and never will be, IndeterminateError
+ */
+export async function writeAlone(
+  shelf: Shelf,
+  key: string,
+  seen: Sighting,
+  record: KeyRecord,
+  attempt: string,
+): Promise<boolean> {
+  const swap = await shelf.swap(key, seen, decidedIn(record, attempt, true))
+  if (swap.state === 'written') return true
+  const cause = swap.state === 'unknown' ? swap.cause : 'it was refused'
+  for (;;) {
+    // Clients that send again after a lost connection can be refused because of what they wrote themselves.
+    const now = await shelf.find(key).catch((error: unknown) => {
+      throw indeterminate(key, error)
+    })
+    if (isDecided(now.record, attempt, true)) return true
+    if (canHaveForgotten(seen.record, now.record)) throw indeterminate(key, cause)
+    if (swap.state === 'refused') return false
+    // A record never comes back to what it was, so what is still under way can't arrive at one that has changed.
+    if (now.record.stamp) throw notApplied(key, cause)
+    const marked = await shelf.swap(key, now, decidedIn(now.record, attempt, false))
+    if (marked.state === 'unknown') throw indeterminate(key, cause)
+    if (marked.state === 'written') throw notApplied(key, cause)
+  }
+}
+
+/** The answer to what decides was lost. */
+export function indeterminate(key: string, cause: unknown): IndeterminateError {
+  return new IndeterminateError(`the answer to a write of ${key} was lost: ${messageOf(cause)}`, {
+    key,
+    cause,
+  })
+}
+
+/** An answer was lost, and it is known all the same that nothing was written. */
+export function notApplied(key: string, cause: unknown): UnavailableError {
+  return new UnavailableError(`nothing was written to ${key}: ${messageOf(cause)}`, { key, cause })
+}

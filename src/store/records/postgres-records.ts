@@ -1,0 +1,122 @@
+import { InvalidArgumentError, shown } from '../../errors.js'
+import { checkOptions } from '../../locks/lock-options.js'
+import type { FoundRecord, Records } from './records.js'
+
+/** What is used of a `Pool` or a `Client` of `pg`. */
+export interface PostgresClient {
+  query(text: string, values?: unknown[]): Promise<{ rows: unknown[] }>
+}
+
+/** Where records lie in PostgreSQL. */
+export interface PostgresRecordsOptions {
+  /** The table, which is made when it is missing; with its schema if need be. Default: `signalbox_records`. */
+  readonly table?: string | undefined
+}
+
+/** The codes of what PostgreSQL refuses because of others at the same time: then nothing was written. */
+const SERIALIZATION_FAILURE = '40001'
+const DEADLOCK = '40P01'
+const NO_TABLE = '42P01'
+/** What comes of making the same table twice at once. */
+const MADE_ALREADY = ['42P07', '23505']
+
+/**
+ * Records as rows of a table in PostgreSQL 12 or later, over a `Pool` (or a `Client`, outside of transactions) of `pg` that
+ * stays the caller's. It has to lead to the primary server.
+ * @throws InvalidArgumentError
+ */
+export function postgresRecords(
+  client: PostgresClient,
+  options: PostgresRecordsOptions = {},
+): Records<string> {
+  checkOptions(options, ['table'])
+  const { table = 'signalbox_records' } = options
+  if (typeof client?.query !== 'function')
+    throw new InvalidArgumentError(`postgresRecords takes a Pool or a Client of pg, not ${shown(client)}`)
+  if (typeof table !== 'string' || !/^([a-z_][a-z0-9_]*\.)?[a-z_][a-z0-9_]*$/.test(table))
+    throw new InvalidArgumentError(
+      `table takes a name of small letters, digits and _, with or without a schema, not ${shown(table)}`,
+    )
+  return new PostgresRecords(client, table)
+}
+
+class PostgresRecords implements Records<string> {
+  readonly #client: PostgresClient
+  readonly #table: string
+
+  constructor(client: PostgresClient, table: string) {
+    this.#client = client
+    this.#table = table
+  }
+
+  async get(key: string): Promise<FoundRecord<string> | undefined> {
+    const sql = `select record as text, version::text as version from ${this.#table} where key = $1`
+    const [row] = await this.#query(sql, [key])
+    return row as FoundRecord<string> | undefined
+  }
+
+  async compareAndSet(
+    key: string,
+    version: string | undefined,
+    text: string,
+    keep: number | undefined,
+  ): Promise<string | undefined> {
+    const until = `now() + $3::float8 * interval '1 millisecond'`
+    const write =
+      version === undefined
+        ? `insert into ${this.#table} (key, record, keep_until) values ($1, $2, ${until})
+           on conflict (key) do nothing`
+        : `update ${this.#table} set record = $2, keep_until = ${until}, version = default
+           where key = $1 and version = $4`
+    const values = [key, text, keep ?? null, ...(version === undefined ? [] : [version])]
+    try {
+      const sql = `${keep === undefined ? '' : this.#dropSome()} ${write} returning version::text as version`
+      const [row] = await this.#query(sql, values)
+      return (row as { version: string } | undefined)?.version
+    } catch (error) {
+      const code = codeOf(error)
+      if (code === SERIALIZATION_FAILURE || code === DEADLOCK) return undefined
+      throw error
+    }
+  }
+
+  /** Rows that are over go together with those that will be, so the table is no larger than it has to be. */
+  #dropSome(): string {
+    return `with over as (
+        select key from ${this.#table} where keep_until < now() and key <> $1 limit 8 for update skip locked
+      ), dropped as (delete from ${this.#table} where key in (select key from over))`
+  }
+
+  async #query(sql: string, values: unknown[]): Promise<unknown[]> {
+    try {
+      return (await this.#client.query(sql, values)).rows
+    } catch (error) {
+      if (codeOf(error) !== NO_TABLE) throw error
+      await this.#makeTable()
+      return (await this.#client.query(sql, values)).rows
+    }
+  }
+
+  async #makeTable(): Promise<void> {
+    const name = this.#table.replace('.', '_')
+    try {
+      // An identity counts on when a row is deleted, so no version comes twice.
+      await this.#client.query(
+        `create table if not exists ${this.#table} (
+           key text collate "C" primary key,
+           record text not null,
+           version bigint generated always as identity,
+           keep_until timestamptz
+         );
+         create index if not exists ${name}_keep_until on ${this.#table} (keep_until)
+           where keep_until is not null`,
+      )
+    } catch (error) {
+      if (!MADE_ALREADY.includes(codeOf(error) ?? '')) throw error
+    }
+  }
+}
+
+function codeOf(error: unknown): string | undefined {
+  return (error as { code?: string } | undefined)?.code
+}

@@ -1,0 +1,70 @@
+import { randomBytes } from 'node:crypto'
+import type { CommitOutcome, ReadOutcome, ReadSet, Write } from '../../engines/engine.js'
+import { InvalidArgumentError, LostError } from '../../errors.js'
+import type { Ask, Line } from '../../locks/local-queue.js'
+import type { Session } from '../../session.js'
+import type { HeldValues, Values } from '../values.js'
+import { Ledger } from './ledger.js'
+import type { Records } from './records.js'
+
+/** Values in records of the caller's, under locks of the box. */
+export class RecordValues implements Values {
+  readonly #session: Session
+  readonly #ledger: Ledger
+
+  constructor(session: Session, records: Records) {
+    this.#session = session
+    this.#ledger = new Ledger(records, {
+      now: Date.now,
+      newAttempt: () => randomBytes(9).toString('base64url'),
+    })
+  }
+
+  async read(what: ReadSet): Promise<ReadOutcome> {
+    this.#assertOpen()
+    return this.#ledger.read(what)
+  }
+
+  async write(write: Write, version: number | undefined, retention: number): Promise<CommitOutcome> {
+    this.#assertOpen()
+    return this.#ledger.write(write, version, retention)
+  }
+
+  async hold(line: Line, ask: Ask, what: ReadSet): Promise<HeldValues> {
+    const grant = await this.#session.acquire(line, ask)
+    const release = (): Promise<void> => grant.release().catch(() => undefined)
+    try {
+      const reading = await this.#ledger.hold(what, grant.token)
+      if (reading === 'lost') {
+        throw new LostError(
+          `${line.set.title} had a later holder already, by the token ${grant.token} and what is kept`,
+          line.context(),
+        )
+      }
+      return {
+        grant,
+        read: reading.outcome,
+        commit: async commit => {
+          const outcome = await this.#ledger.commit(reading, commit, grant.token, () => grant.assertHeld())
+          // Committed it is, also where the locks were lost since.
+          if (outcome.state === 'committed') await release()
+          return outcome
+        },
+      }
+    } catch (error) {
+      await release()
+      throw error
+    }
+  }
+
+  async watch(key: string): Promise<() => void> {
+    throw new InvalidArgumentError(
+      `watch takes a store in the engine: records tell nobody of changes, those of ${key} among them`,
+      { key },
+    )
+  }
+
+  #assertOpen(): void {
+    if (this.#session.ending) throw this.#session.ending
+  }
+}

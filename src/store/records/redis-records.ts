@@ -1,0 +1,80 @@
+import { recognise } from '../../engines/redis/clients/recognise.js'
+import { InvalidArgumentError, shown } from '../../errors.js'
+import { checkOptions } from '../../locks/lock-options.js'
+import type { FoundRecord, Records } from './records.js'
+
+/** How records lie in Redis. */
+export interface RedisRecordsOptions {
+  /** Comes before the name of every key. Default: `signalbox:records:`. */
+  readonly prefix?: string | undefined
+}
+
+// A script goes to the master, also from clients that let replicas answer a GET.
+const GET = `return redis.call('GET', KEYS[1])`
+
+/** Compares the whole text, so a key needs no more than a plain string, and a version can't be met again. */
+const COMPARE_AND_SET = `
+if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
+if ARGV[3] == '' then redis.call('SET', KEYS[1], ARGV[2])
+else redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) end
+return 1`
+
+/**
+ * Records as plain strings in Redis, over a client or cluster of ioredis or node-redis that stays the caller's.
+ * @throws InvalidArgumentError
+ */
+export function redisRecords(redis: object, options: RedisRecordsOptions = {}): Records<string> {
+  checkOptions(options, ['prefix'])
+  const { prefix = 'signalbox:records:' } = options
+  if (typeof prefix !== 'string') throw new InvalidArgumentError(`prefix takes a text, not ${shown(prefix)}`)
+  const { send, keyPrefix } = commandsOver(redis)
+  return new RedisRecords(send, keyPrefix + prefix)
+}
+
+/** Sends a command about a key. */
+type Send = (key: string, args: string[]) => Promise<unknown>
+
+/** What is used of the two kinds of clusters: both find the node by the key. */
+interface RoutingCluster {
+  call?(...args: string[]): Promise<unknown>
+  sendCommand(key: string, isReadonly: boolean, args: string[]): Promise<unknown>
+}
+
+function commandsOver(redis: object): { send: Send; keyPrefix: string } {
+  const { kind, client } = recognise(redis)
+  if (kind === 'server') return { send: (_key, args) => client.send(args), keyPrefix: client.keyPrefix }
+  const cluster = redis as RoutingCluster
+  // A cluster of ioredis puts its prefix before keys itself.
+  if (cluster.call) return { send: (_key, args) => cluster.call!(...args), keyPrefix: '' }
+  return { send: (key, args) => cluster.sendCommand(key, false, args), keyPrefix: client.keyPrefix }
+}
+
+class RedisRecords implements Records<string> {
+  readonly #send: Send
+  readonly #prefix: string
+
+  constructor(send: Send, prefix: string) {
+    this.#send = send
+    this.#prefix = prefix
+  }
+
+  async get(key: string): Promise<FoundRecord<string> | undefined> {
+    const text = await this.#run(GET, key)
+    return typeof text === 'string' ? { text, version: text } : undefined
+  }
+
+  async compareAndSet(
+    key: string,
+    version: string | undefined,
+    text: string,
+    keep: number | undefined,
+  ): Promise<string | undefined> {
+    const isWritten = await this.#run(COMPARE_AND_SET, key, version ?? '', text, keep ? String(keep) : '')
+    return isWritten === 1 ? text : undefined
+  }
+
+  #run(script: string, key: string, ...args: string[]): Promise<unknown> {
+    const full = this.#prefix + key
+    return this.#send(full, ['EVAL', script, '1', full, ...args])
+  }
+}

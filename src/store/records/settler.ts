@@ -1,0 +1,114 @@
+import type { CommitOutcome } from '../../engines/engine.js'
+import { UnavailableError } from '../../errors.js'
+import {
+  changed,
+  decidedIn,
+  stamped,
+  unstamped,
+  versioned,
+  type KeyRecord,
+  type Primary,
+} from './key-record.js'
+import { messageOf, type Shelf, type Sighting } from './shelf.js'
+
+/**
+ * Who looks at a record, which decides what becomes of a transaction that is neither committed nor aborted: a reader
+ * leaves it alone and sees what was before it, a writer aborts it, and a holder, named by its token, aborts it if its token is
+ * smaller.
+ */
+export type Looker = 'reader' | 'writer' | bigint
+
+/** Finds records without transactions in them: whoever meets one that somebody left there brings it to its end first. */
+export class Settler {
+  readonly #shelf: Shelf
+
+  constructor(shelf: Shelf) {
+    this.#shelf = shelf
+  }
+
+  /**
+   * The record of a key after all that was in it has been settled; `lost` when somebody with a larger token was there.
+   * @throws UnavailableError
+   */
+  async settled(key: string, looker: Looker): Promise<Sighting | 'lost'> {
+    for (;;) {
+      const seen = await this.#shelf.find(key)
+      const { stamp, token } = seen.record
+      if (typeof looker === 'bigint' && (token > looker || (stamp && stamp.token > looker))) return 'lost'
+      if (!stamp) return seen
+      const at = stamp.state === 'pointer' ? stamp.primary : key
+      const primary = stamp.state === 'pointer' ? await this.#shelf.find(at) : seen
+      const transaction = transactionIn(primary.record, stamp.attempt)
+      // The first key is the last to be cleared: who isn't there any more left this stamp behind, or it came late.
+      if (!transaction) await this.#write(key, seen, withoutStamp(seen.record, stamp.attempt))
+      else if (transaction.state !== 'pending') await this.finish(at, primary, transaction)
+      else if (looker === 'reader') return { ...seen, record: unstamped(seen.record) }
+      else await this.#write(at, primary, stamped(primary.record, { ...transaction, state: 'aborted' }))
+    }
+  }
+
+  /** How a key is now, to a holder who wants to write over what it saw there; or why that is over. */
+  async again(key: string, seen: Sighting, token: bigint): Promise<Sighting | CommitOutcome> {
+    const now = await this.settled(key, token)
+    if (now === 'lost') return { state: 'lost' }
+    if (now.record.version === seen.record.version) return now
+    return { state: 'conflict', key, found: versioned(now.record) }
+  }
+
+  /**
+   * Applies a decided transaction to its other keys, or takes its stamps away, and then clears its first one.
+   * @param known the other keys as they were stamped, where that is known.
+   * @throws UnavailableError when some of it is left to whoever comes next
+   */
+  async finish(
+    at: string,
+    primary: Sighting,
+    transaction: Primary,
+    known?: ReadonlyMap<string, Sighting>,
+  ): Promise<void> {
+    const { attempt, state } = transaction
+    const others = transaction.others.map(key => this.#finishOther(key, transaction, known?.get(key)))
+    // One that fails leaves the first key as it is, for whoever comes next; the rest is done all the same.
+    const failed = (await Promise.allSettled(others)).find(outcome => outcome.status === 'rejected')
+    if (failed) throw failed.reason
+    // Who cleans up after itself may find that others have cleared it before.
+    if (!transactionIn(primary.record, attempt)) return
+    await this.#write(at, primary, decidedIn(unstamped(primary.record), attempt, state === 'committed'))
+  }
+
+  async #finishOther(key: string, transaction: Primary, known: Sighting | undefined): Promise<void> {
+    const { attempt, token, until, state, changes } = transaction
+    let seen = known
+    for (;;) {
+      seen ??= await this.#shelf.find(key)
+      if (seen.record.stamp?.attempt !== attempt) return
+      const after =
+        state === 'committed'
+          ? changed(unstamped(seen.record), changes.get(key)!, token, until, this.#shelf.now())
+          : withoutStamp(seen.record, attempt)
+      if (await this.#write(key, seen, after)) return
+      seen = undefined
+    }
+  }
+
+  /** @throws UnavailableError when there was no answer. */
+  async #write(key: string, seen: Sighting, record: KeyRecord): Promise<boolean> {
+    const swap = await this.#shelf.swap(key, seen, record)
+    if (swap.state !== 'unknown') return swap.state === 'written'
+    const { cause } = swap
+    throw new UnavailableError(
+      `what another transaction left at ${key} can't be settled: ${messageOf(cause)}`,
+      { key, cause },
+    )
+  }
+}
+
+/** The record without what was aborted. It remembers that, so that what is still under way never finds it as it was. */
+function withoutStamp(record: KeyRecord, attempt: string): KeyRecord {
+  return decidedIn(unstamped(record), attempt, false)
+}
+
+/** The transaction of this attempt, if the record is that of its first key. */
+export function transactionIn({ stamp }: KeyRecord, attempt: string): Primary | undefined {
+  return stamp?.attempt === attempt && stamp.state !== 'pointer' ? stamp : undefined
+}

@@ -1,0 +1,29 @@
+import type { Commit, CommitOutcome, ReadOutcome, ReadSet, Write } from '../engines/engine.js'
+import type { TurnGrant } from '../locks/grant.js'
+import type { Ask, Line } from '../locks/local-queue.js'
+
+/** Where a store keeps its values: in the engine beside the locks, or in records of the caller's. */
+export interface Values {
+  /** Reads without holding anything. */
+  read(what: ReadSet): Promise<ReadOutcome>
+  /** Writes one value round the locks; with a version only if the key still has that one. */
+  write(write: Write, version: number | undefined, retention: number): Promise<CommitOutcome>
+  /** Takes the locks of a line and reads what they protect. */
+  hold(line: Line, ask: Ask, what: ReadSet): Promise<HeldValues>
+  /**
+   * Calls `task` after each change of a key, until the returned function is called.
+   * @throws InvalidArgumentError where nobody tells of changes
+   */
+  watch(key: string, task: () => void): Promise<() => void>
+}
+
+/** Values that were read under their locks. */
+export interface HeldValues {
+  readonly grant: TurnGrant
+  readonly read: ReadOutcome
+  /** Commits if the locks hold and all expected versions are there; then the locks are released, and else they are not. */
+  commit(commit: HeldCommit): Promise<CommitOutcome>
+}
+
+/** A commit under locks that are held. */
+export type HeldCommit = Pick<Commit, 'expect' | 'writes' | 'record' | 'retention'>

@@ -1,0 +1,50 @@
+import { randomUUID } from 'node:crypto'
+import { Redis } from 'ioredis'
+import type pg from 'pg'
+import { afterAll, beforeAll, describe } from 'vitest'
+import { memoryRecords, postgresRecords, redisRecords, type Records } from '../../src/store/records/index.js'
+import { startPostgres, type PostgresServer } from '../servers/postgres.js'
+import { startRedis, type RedisServer } from '../servers/redis.js'
+import type { EngineFixture } from './fixture.js'
+import { distantMemory } from './memory-fixture.js'
+import { safeState } from './safe-state.js'
+
+/** Values in records, with locks from an engine that knows nothing of them. */
+function recordsFixture(records: () => Records): EngineFixture {
+  return {
+    ...distantMemory,
+    hasRecords: true,
+    start: async () => ({ ...(await distantMemory.start()), records: records() }),
+  }
+}
+
+describe('values in memory records', () => safeState(recordsFixture(memoryRecords)))
+
+describe('values in Redis records', () => {
+  let server: RedisServer
+  let client: Redis
+  beforeAll(async () => {
+    server = await startRedis()
+    client = new Redis(server.port, server.host)
+  })
+  afterAll(async () => {
+    client.disconnect()
+    await server.kill()
+  })
+  safeState(recordsFixture(() => redisRecords(client, { prefix: `${randomUUID()}:` })))
+})
+
+describe('values in PostgreSQL records', () => {
+  let server: PostgresServer
+  let pool: pg.Pool
+  let tables = 0
+  beforeAll(async () => {
+    server = await startPostgres()
+    pool = server.pool()
+  })
+  afterAll(async () => {
+    await pool.end()
+    await server[Symbol.asyncDispose]()
+  })
+  safeState(recordsFixture(() => postgresRecords(pool, { table: `records_${++tables}` })))
+})

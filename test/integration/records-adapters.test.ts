@@ -1,0 +1,162 @@
+import { Cluster, Redis } from 'ioredis'
+import { createClient, createCluster } from 'redis'
+import { describe, expect, test } from 'vitest'
+import { InvalidArgumentError, UnavailableError } from '../../src/errors.js'
+import { open } from '../../src/index.js'
+import {
+  checkRecords,
+  memoryRecords,
+  postgresRecords,
+  redisRecords,
+  type Records,
+} from '../../src/store/records/index.js'
+import { startPostgres } from '../servers/postgres.js'
+import { startRedisCluster } from '../servers/redis-cluster.js'
+import { startRedis } from '../servers/redis.js'
+
+describe.concurrent('the adapters do what is asked of records', () => {
+  test('memory', async () => {
+    await checkRecords(memoryRecords())
+  })
+
+  test('Redis, over either client', async () => {
+    await using server = await startRedis()
+    const client = new Redis(server.port, server.host, { keyPrefix: 'app:' })
+    const other = createClient({ url: server.url })
+    await other.connect()
+    try {
+      await checkRecords(redisRecords(client), redisRecords(other, { prefix: 'app:signalbox:records:' }))
+    } finally {
+      client.disconnect()
+      other.destroy()
+    }
+  })
+
+  test('Redis Cluster, over either client', async () => {
+    await using cluster = await startRedisCluster()
+    const { port } = cluster.nodes[0]!
+    const client = new Cluster([{ host: '127.0.0.1', port }], { scaleReads: 'slave' })
+    const other = createCluster({ rootNodes: [{ url: `redis://127.0.0.1:${port}` }] })
+    await other.connect()
+    try {
+      await checkRecords(redisRecords(client), redisRecords(other))
+    } finally {
+      client.disconnect()
+      other.destroy()
+    }
+  })
+
+  test('PostgreSQL, also where every transaction is to be serializable', async () => {
+    await using server = await startPostgres()
+    await using pool = closing(server.pool())
+    await using strict = closing(server.pool({ options: '-c default_transaction_isolation=serializable' }))
+    await checkRecords(postgresRecords(pool.value), postgresRecords(strict.value))
+    const { rows } = await pool.value.query('select count(*) from signalbox_records where keep_until is null')
+    expect(rows).toEqual([{ count: '0' }])
+  })
+
+  test('PostgreSQL drops what is over when more of its kind comes', async () => {
+    await using server = await startPostgres()
+    await using pool = closing(server.pool())
+    const records = postgresRecords(pool.value, { table: 'public.kept' })
+    for (let index = 0; index < 6; index++) await records.compareAndSet(`short ${index}`, undefined, '{}', 1)
+    await new Promise(resolve => setTimeout(resolve, 20))
+    await records.compareAndSet('long', undefined, '{}', 60_000)
+    const { rows } = await pool.value.query('select key from kept')
+    expect(rows).toEqual([{ key: 'long' }])
+  })
+})
+
+describe('a check finds what is wrong', () => {
+  const wrong: readonly (readonly [string, (records: Records<number>) => Records<number>])[] = [
+    [
+      'a record is made only where there is none',
+      records => ({
+        ...bound(records),
+        compareAndSet: async (key, version, text, keep) =>
+          records.compareAndSet(key, version ?? (await records.get(key))?.version, text, keep),
+      }),
+    ],
+    [
+      'a record is written over only in the version that is named',
+      records => ({
+        ...bound(records),
+        compareAndSet: async (key, version, text, keep) =>
+          records.compareAndSet(key, version && (await records.get(key))?.version, text, keep),
+      }),
+    ],
+    [
+      'a version comes again only with the very same text',
+      records => ({
+        get: async key => withVersion(await records.get(key), 1),
+        compareAndSet: async (key, version, text, keep) => {
+          const now = version && (await records.get(key))?.version
+          return (await records.compareAndSet(key, now, text, keep)) && 1
+        },
+      }),
+    ],
+    [
+      'no update is lost',
+      records => ({
+        ...bound(records),
+        compareAndSet: async (key, version, text, keep) => {
+          const found = (await records.get(key))?.version
+          if (found !== version) return undefined
+          // As somebody does who reads, compares and then writes.
+          await new Promise(resolve => setImmediate(resolve))
+          return records.compareAndSet(key, (await records.get(key))?.version, text, keep)
+        },
+      }),
+    ],
+    [
+      'keys and texts are kept as they are',
+      records => ({
+        get: key => records.get(key.normalize()),
+        compareAndSet: (key, ...rest) => records.compareAndSet(key.normalize(), ...rest),
+      }),
+    ],
+    [
+      'a record is kept for as long as it has to be',
+      records => ({
+        ...bound(records),
+        compareAndSet: (key, version, text) => records.compareAndSet(key, version, text, 10),
+      }),
+    ],
+  ]
+  test.each(wrong)('%s', async (demand, wrongly) => {
+    await expect(checkRecords(wrongly(memoryRecords()))).rejects.toThrow(demand)
+  })
+})
+
+test('what is no adapter, and what is no record, is refused', async () => {
+  await using box = await open('memory:')
+  expect(() => box.store('s', { records: {} as Records })).toThrow(InvalidArgumentError)
+  expect(() => redisRecords({})).toThrow(/ioredis or node-redis/)
+  expect(() => postgresRecords({} as never)).toThrow(/Pool or a Client/)
+  expect(() => postgresRecords({ query: () => Promise.reject(new Error()) }, { table: 'a"b' })).toThrow(
+    /table/,
+  )
+  const records = memoryRecords()
+  await records.compareAndSet('s/key', undefined, 'of somebody else', undefined)
+  await expect(box.store('s', { records }).get('key')).rejects.toThrow(UnavailableError)
+})
+
+/** The methods of an adapter without its class. */
+function bound(records: Records<number>): Records<number> {
+  return {
+    get: key => records.get(key),
+    compareAndSet: (...args) => records.compareAndSet(...args),
+  }
+}
+
+function withVersion<T extends object>(
+  found: T | undefined,
+  version: number,
+): (T & { version: number }) | undefined {
+  return found && { ...found, version }
+}
+
+/** Ends a pool at the end of a block. */
+function closing<T extends { end(): Promise<void> }>(value: T): { value: T } & AsyncDisposable {
+  return { value, [Symbol.asyncDispose]: () => value.end() }
+}

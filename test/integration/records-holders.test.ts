@@ -1,0 +1,171 @@
+import { randomUUID } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Redis } from 'ioredis'
+import type pg from 'pg'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { IndeterminateError, SignalboxError, UnavailableError } from '../../src/errors.js'
+import { open } from '../../src/index.js'
+import { memoryRecords, postgresRecords, redisRecords, type Records } from '../../src/store/records/index.js'
+import { startPostgres, type PostgresServer } from '../servers/postgres.js'
+import { startRedis, type RedisServer } from '../servers/redis.js'
+import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
+
+let redis: RedisServer
+let postgres: PostgresServer
+let zookeeper: ZooKeeperServer
+let client: Redis
+let pool: pg.Pool
+let folder: string
+
+beforeAll(async () => {
+  ;[redis, postgres, zookeeper] = await Promise.all([startRedis(), startPostgres(), startZooKeeper()])
+  client = new Redis(redis.port, redis.host)
+  pool = postgres.pool()
+  folder = mkdtempSync(join(tmpdir(), 'signalbox-records-'))
+}, 60_000)
+
+afterAll(async () => {
+  client.disconnect()
+  await pool.end()
+  await Promise.all([redis.kill(), postgres[Symbol.asyncDispose](), zookeeper.kill()])
+  rmSync(folder, { recursive: true })
+})
+
+const engines = {
+  memory: () => `memory:${randomUUID()}`,
+  file: () => `file:${folder}/${randomUUID()}`,
+  zookeeper: () => `zookeeper://${zookeeper.address}/${randomUUID().slice(0, 8)}`,
+}
+
+const kinds = {
+  memory: () => memoryRecords() as Records,
+  redis: () => redisRecords(client, { prefix: randomUUID() }) as Records,
+  postgres: () => postgresRecords(pool) as Records,
+}
+
+/** Records that stand still before one of their writes, as the process of a holder that is paused there. */
+class PausedRecords implements Records {
+  readonly #records: Records
+  #writes: number
+  readonly isPaused: Promise<void>
+  #tell!: () => void
+  resume!: () => void
+  readonly #resumed: Promise<void>
+
+  /** @param writes so many are let through. */
+  constructor(records: Records, writes: number) {
+    this.#records = records
+    this.#writes = writes
+    this.isPaused = new Promise(resolve => (this.#tell = resolve))
+    this.#resumed = new Promise(resolve => (this.resume = resolve))
+  }
+
+  get(key: string): ReturnType<Records['get']> {
+    return this.#records.get(key)
+  }
+
+  async compareAndSet(...args: Parameters<Records['compareAndSet']>): Promise<unknown> {
+    if (this.#writes-- === 0) {
+      this.#tell()
+      await this.#resumed
+    }
+    return this.#records.compareAndSet(...args)
+  }
+}
+
+const names = <T extends object>(of: T): (keyof T)[] => Object.keys(of) as (keyof T)[]
+
+describe.each(names(kinds))('a holder that is paused while another takes over, in %s records', kind => {
+  const cases = names(engines).flatMap(engine => [0, 1, 2].map(writes => ({ engine, writes })))
+  test.concurrent.each(cases)('locks on $engine, after $writes writes', async ({ engine, writes }) => {
+    const url = engines[engine]()
+    const name = randomUUID()
+    const records = kinds[kind]()
+    await using one = await open(url)
+    await using other = await open(url)
+    const store = other.store(name, { records })
+    await store.put('a', 1)
+    const paused = new PausedRecords(records, writes)
+    let early = 0n
+    const late = one.store(name, { records: paused }).transaction(
+      ['a', 'b'],
+      transaction => {
+        early = transaction.token
+        transaction.put('a', 'of the paused')
+        transaction.put('b', 'of the paused')
+      },
+      { lease: '300ms' },
+    )
+    const refused = expect(late).rejects.toThrow(/lost|written round|later holder/)
+    await paused.isPaused
+    // As a supervisor that believes it dead, which does not wait for the lease.
+    expect(await other.revoke(one.session)).toBeGreaterThan(0)
+    const outcome = await store.transaction(['a', 'b'], transaction => {
+      transaction.put('a', Number(transaction.get('a')) + 1)
+      transaction.put('b', transaction.get('b') ?? 'nothing')
+    })
+    expect(outcome.applied && outcome.token > early).toBe(true)
+    paused.resume()
+    await refused
+    expect((await store.get('a'))?.value).toBe(2)
+    expect((await store.get('b'))?.value).toBe('nothing')
+  })
+})
+
+test('PostgreSQL is killed again and again: every message is applied once, to both accounts or to none', async () => {
+  await using box = await open('memory:')
+  const records = postgresRecords(pool)
+  const accounts = box.store('accounts', { records })
+  const messages = Array.from({ length: 60 }, (_, index) => `message ${index}`)
+  const deliver = async (id: string): Promise<void> => {
+    while (true) {
+      try {
+        await accounts.transaction(
+          ['log', 'left', 'right'],
+          transaction => {
+            transaction.put('log', (transaction.get<number>('log') ?? 0) + 1)
+            transaction.put('left', (transaction.get<number>('left') ?? 0) - 1)
+            transaction.put('right', (transaction.get<number>('right') ?? 0) + 1)
+          },
+          { id },
+        )
+        return
+      } catch (error) {
+        if (!(error instanceof UnavailableError || error instanceof IndeterminateError)) throw error
+        await new Promise(resolve => setTimeout(resolve, 20))
+      }
+    }
+  }
+  const kills = { left: 3 }
+  const killing = (async () => {
+    for (; kills.left > 0; kills.left--) {
+      await new Promise(resolve => setTimeout(resolve, 50))
+      await postgres.restart()
+    }
+  })()
+  const queue = [...messages, ...messages.slice(0, 20)]
+  const worker = async (): Promise<void> => {
+    for (let id = queue.shift(); id !== undefined; id = queue.shift()) await deliver(id)
+  }
+  await Promise.all([killing, worker(), worker(), worker()])
+  const values = await Promise.all(
+    ['log', 'left', 'right'].map(async key => (await accounts.get(key))?.value),
+  )
+  expect(values).toEqual([60, -60, 60])
+})
+
+test('a store that is out of reach is an error of Signalbox', async () => {
+  await using box = await open('memory:')
+  const down: Records = {
+    get: () => Promise.reject(new Error('no connection')),
+    compareAndSet: () => Promise.reject(new Error('no connection')),
+  }
+  const store = box.store('s', { records: down })
+  for (const failing of [store.get('a'), store.put('a', 1), store.transaction(['a'], () => 1)]) {
+    await expect(failing).rejects.toThrow(UnavailableError)
+    await expect(failing).rejects.toThrow(SignalboxError)
+  }
+  for await (const lock of box.inspect()) expect(lock).toBeUndefined()
+})

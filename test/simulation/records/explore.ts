@@ -1,0 +1,65 @@
+import { Interned, type World } from './world.js'
+
+/** What is tried in every order. */
+export interface Explored {
+  /** How many things may go wrong in one run. */
+  readonly faults: number
+  /** Which: a process crashes, or a connection is lost, too. */
+  readonly kinds: 'crashes' | 'all'
+  /** Starts the processes; each time in the same way. */
+  start(names: Interned): World
+  /** Looks at a world in which no process is on its way; what arrives late may still do so. Gives what is wrong there. */
+  judge(world: World): Promise<string | undefined>
+}
+
+/** What came of trying everything. */
+export interface Exploration {
+  /** How many different states there were. */
+  readonly states: number
+  /** How many of them were an end. */
+  readonly ends: number
+  /** What was wrong, and the way there. */
+  readonly violation: string | undefined
+}
+
+/**
+ * Goes every way from the beginning, each state once, by doing everything again from the beginning; until something is
+ * wrong.
+ */
+export async function explore(scope: Explored): Promise<Exploration> {
+  const seen = new Set<string>()
+  const names = new Interned()
+  const ways: (readonly number[])[] = [[]]
+  let ends = 0
+  for (let way = ways.pop(); way; way = ways.pop()) {
+    const world = scope.start(names)
+    const taken: number[] = []
+    const told: string[] = []
+    let faults = scope.faults
+    for (;;) {
+      await world.settle()
+      const isNew = taken.length >= way.length
+      if (isNew) {
+        const key = world.key(faults)
+        if (seen.has(key)) break
+        seen.add(key)
+        if (world.isOver) {
+          ends++
+          const wrong = await scope.judge(world)
+          if (wrong !== undefined)
+            return { states: seen.size, ends, violation: `${wrong}\n${told.join('\n')}` }
+        }
+      }
+      const choices = world.choices(scope.kinds).filter(({ isFault }) => !isFault || faults > 0)
+      if (choices.length === 0) break
+      if (isNew) for (let other = choices.length - 1; other > 0; other--) ways.push([...taken, other])
+      const next = isNew ? 0 : way[taken.length]!
+      const { name, isFault, happen } = choices[next]!
+      if (isFault) faults--
+      happen()
+      taken.push(next)
+      told.push(name)
+    }
+  }
+  return { states: seen.size, ends, violation: undefined }
+}

@@ -1,0 +1,80 @@
+/** The values of a store, by key, and the ids that were recorded, as `key:id`. */
+export interface State {
+  readonly values: ReadonlyMap<string, number>
+  readonly ids: ReadonlySet<string>
+}
+
+/** One transaction, or a single write, as it would be alone in the world. */
+export interface Action {
+  /** The keys it claims, the first of which carries its id. */
+  readonly keys: readonly string[]
+  /** Of the locks; 0 for a write round them. */
+  readonly token: number
+  readonly id?: string
+  /** What it writes, from what it reads; undefined deletes. */
+  readonly work: (read: ReadonlyMap<string, number>) => Readonly<Record<string, number | undefined>>
+}
+
+/** What is known of an action after the run. */
+export interface Told {
+  readonly action: Action
+  /** `unknown` when it crashed or could not tell. */
+  readonly outcome: 'committed' | 'refused' | 'repeated' | 'unknown'
+  /** What it had read, if it committed. */
+  readonly read: ReadonlyMap<string, number> | undefined
+}
+
+/** The state after an action that happens alone; undefined when that is not what was told. */
+function after(state: State, { action, outcome, read }: Told): State | undefined {
+  const { keys, id, work } = action
+  const mark = id === undefined ? undefined : `${keys[0]!}:${id}`
+  const isRepeated = mark !== undefined && state.ids.has(mark)
+  if (outcome === 'repeated') return isRepeated ? state : undefined
+  if (isRepeated) return undefined
+  const found = new Map([...state.values].filter(([key]) => keys.includes(key)))
+  if (read && !sameValues(read, found)) return undefined
+  const values = new Map(state.values)
+  for (const [key, value] of Object.entries(work(found))) {
+    if (value === undefined) values.delete(key)
+    else values.set(key, value)
+  }
+  return { values, ids: mark === undefined ? state.ids : new Set([...state.ids, mark]) }
+}
+
+export function sameValues(one: ReadonlyMap<string, number>, other: ReadonlyMap<string, number>): boolean {
+  return one.size === other.size && [...one].every(([key, value]) => other.get(key) === value)
+}
+
+/**
+ * Whether the actions can have happened one after the other, each whole: all that are said to be committed, none that was
+ * refused, those of which nothing is known or not; and of two holders of a key the one with the smaller token first.
+ */
+export function canHaveHappened(begin: State, end: State, told: readonly Told[]): boolean {
+  const left = told.filter(({ outcome }) => outcome !== 'refused')
+  return canEnd(begin, end, left, [])
+}
+
+function canEnd(state: State, end: State, left: readonly Told[], done: readonly Told[]): boolean {
+  if (left.every(({ outcome }) => outcome === 'unknown') && isSame(state, end)) return true
+  return left.some(next => {
+    if (next.outcome !== 'repeated' && done.some(before => isOvertaken(before.action, next.action)))
+      return false
+    const then = after(state, next)
+    const rest = left.filter(other => other !== next)
+    // What was repeated changes nothing, so it stands in nobody's way.
+    return then !== undefined && canEnd(then, end, rest, next.outcome === 'repeated' ? done : [...done, next])
+  })
+}
+
+/** Whether a later holder of one of its keys was before it. */
+function isOvertaken(before: Action, next: Action): boolean {
+  return next.token > 0 && before.token > next.token && before.keys.some(key => next.keys.includes(key))
+}
+
+function isSame(one: State, other: State): boolean {
+  return (
+    sameValues(one.values, other.values) &&
+    one.ids.size === other.ids.size &&
+    [...one.ids].every(id => other.ids.has(id))
+  )
+}
