@@ -37,7 +37,7 @@ export async function withBox<T>(
  * @param makes see {@link Use}.
  * @throws CommandError when there is none, or no other process can have anything there.
  */
-async function placeOf(url: string | undefined, makes: boolean): Promise<string> {
+export async function placeOf(url: string | undefined, makes: boolean): Promise<string> {
   if (url === undefined || url === '') {
     throw new CommandError('say where the locks are: --engine URL, or SIGNALBOX_URL', EXIT.usage)
   }

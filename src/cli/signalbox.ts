@@ -4,6 +4,7 @@ import { EXIT, EXIT_TEXT } from './exit-status.js'
 import { complaint, EndedWith, statusOf } from './failure.js'
 import { addCas } from './cas.js'
 import { addCompletion } from './completion.js'
+import { addDoctor } from './doctor.js'
 import { addGet } from './get.js'
 import { addGraph } from './graph.js'
 import { addLead } from './lead.js'
@@ -61,6 +62,7 @@ function program(terminal: Terminal): Command {
   addTop(command, terminal)
   addGraph(command, stdout)
   addWait(command)
+  addDoctor(command, stdout)
   addRelease(command, stdout)
   addRevoke(command, stdout)
   addGet(command, stdout)
