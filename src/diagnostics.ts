@@ -14,6 +14,8 @@ export interface GrantedEvent extends LockEvent {
   token: bigint
   /** Milliseconds from the request to the grant. */
   waited: number
+  /** The message of the request, the same object, for one that stood in line while somebody listened. */
+  request?: LockEvent | undefined
 }
 
 /** A message on `signalbox:lock:released`. */
@@ -33,6 +35,8 @@ export interface LostEvent extends LockEvent {
 export interface TimedOutEvent extends LockEvent {
   /** Milliseconds that the caller waited. */
   waited: number
+  /** The message of the request, the same object, for one that stood in line while somebody listened. */
+  request?: LockEvent | undefined
 }
 
 /** The channels of `node:diagnostics_channel` on which locks tell what happens. Nothing is built without a subscriber. */

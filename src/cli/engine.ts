@@ -10,12 +10,34 @@ export function engineOption(): Option {
   return new Option('--engine <url>', 'where the locks are, such as file:./locks').env('SIGNALBOX_URL')
 }
 
+/** How a box is opened for a command. */
+interface Use {
+  /** Whether what isn't there yet is made; else it is an error, because whoever wants to look has mistyped it then. */
+  readonly makes?: boolean
+  /** What others see beside what this command holds. */
+  readonly label?: string
+}
+
 /**
  * Calls `task` with a box on the engine that was named, and closes it.
  * @param url what `--engine` or the environment says, if anything.
  * @throws CommandError when no other process can have anything there; what `open` and the task throw.
  */
-export async function withBox<T>(url: string | undefined, task: (box: Box) => Promise<T>): Promise<T> {
+export async function withBox<T>(
+  url: string | undefined,
+  task: (box: Box) => Promise<T>,
+  { makes = false, label = 'signalbox command' }: Use = {},
+): Promise<T> {
+  await using box = await open(await placeOf(url, makes), { label })
+  return await task(box)
+}
+
+/**
+ * The URL that was named.
+ * @param makes see {@link Use}.
+ * @throws CommandError when there is none, or no other process can have anything there.
+ */
+export async function placeOf(url: string | undefined, makes: boolean): Promise<string> {
   if (url === undefined || url === '') {
     throw new CommandError('say where the locks are: --engine URL, or SIGNALBOX_URL', EXIT.usage)
   }
@@ -25,12 +47,11 @@ export async function withBox<T>(url: string | undefined, task: (box: Box) => Pr
       EXIT.usage,
     )
   }
-  if (url.startsWith('file:')) await refuseToMakeOne(url)
-  await using box = await open(url, { label: 'signalbox command' })
-  return await task(box)
+  if (!makes && url.startsWith('file:')) await refuseToMakeOne(url)
+  return url
 }
 
-/** Opening a folder makes it; whoever wants to look has mistyped the path then. */
+/** Opening a folder makes it. */
 async function refuseToMakeOne(url: string): Promise<void> {
   const { databaseOf } = await import('../engines/file/open.js')
   const database = databaseOf(url)

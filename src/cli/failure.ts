@@ -1,4 +1,4 @@
-import { InvalidArgumentError } from '../errors.js'
+import { SignalboxError, type ErrorCode } from '../errors.js'
 import { EXIT } from './exit-status.js'
 import { oneLine } from './one-line.js'
 
@@ -15,10 +15,26 @@ export class CommandError extends Error {
   }
 }
 
+/** The command line is carried out, with a status that needs no words. */
+export class EndedWith extends CommandError {
+  constructor(status: number) {
+    super(`ended with status ${status}`, status)
+  }
+}
+
+const STATUSES: Partial<Record<ErrorCode, number>> = {
+  INVALID_ARGUMENT: EXIT.usage,
+  UNAVAILABLE: EXIT.unavailable,
+  INDETERMINATE: EXIT.unavailable,
+  BUSY: EXIT.busy,
+  TIMED_OUT: EXIT.busy,
+  LOST: EXIT.lost,
+}
+
 /** The exit status that an error stands for. */
 export function statusOf(error: unknown): number {
   if (error instanceof CommandError) return error.status
-  return error instanceof InvalidArgumentError ? EXIT.usage : EXIT.failed
+  return (error instanceof SignalboxError && STATUSES[error.code]) || EXIT.failed
 }
 
 /** An error as the one line that is printed, with its causes as far as they tell more. */

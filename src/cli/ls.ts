@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
-import type { LockReport, Party } from '../box.js'
 import type { Claim } from '../locks/claim.js'
+import type { Box, LockReport, Party } from '../box.js'
 import { columns } from './columns.js'
 import { engineOption, withBox } from './engine.js'
 import { oneLine } from './one-line.js'
@@ -21,13 +21,16 @@ export function addLs(program: Command, stdout: Terminal['stdout']): void {
     .addOption(engineOption())
     .option('--json', 'a line of JSON for each key instead of a table')
     .action(async (prefix: string | undefined, { engine, json }: LsOptions) => {
-      const reports = await withBox(engine, async box => {
-        const all: LockReport[] = []
-        for await (const report of box.inspect(prefix)) all.push(report)
-        return all
-      })
+      const reports = await withBox(engine, box => reportsOf(box, prefix))
       stdout.write(json ? reports.map(jsonLine).join('') : table(reports))
     })
+}
+
+/** All keys in use that begin with `prefix`, as they are in one moment. @throws as `Box.inspect` */
+export async function reportsOf(box: Box, prefix?: string): Promise<LockReport[]> {
+  const all: LockReport[] = []
+  for await (const report of box.inspect(prefix)) all.push(report)
+  return all
 }
 
 const HEAD = ['KEY', 'STATE', 'CLAIM', 'TOKEN', 'SINCE', 'LEASE', 'LABEL', 'HOST', 'PID', 'SESSION']
@@ -59,6 +62,7 @@ function line(key: string, state: string, party: Party): string[] {
   ]
 }
 
+/** How a claim is shown. */
 function claimText(claim: Claim): string {
   return claim.mode === 'permits' ? `${claim.permits} of ${claim.max}` : claim.mode
 }

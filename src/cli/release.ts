@@ -7,6 +7,7 @@ import type { Terminal } from './terminal.js'
 
 interface ReleaseOptions {
   engine?: string
+  json?: boolean
   token: bigint
 }
 
@@ -18,10 +19,11 @@ export function addRelease(program: Command, stdout: Terminal['stdout']): void {
     .argument('<key>', 'one of the keys that the grant holds; all of them are released')
     .requiredOption('--token <number>', 'the token of the grant, as `ls` shows it', token)
     .addOption(engineOption())
-    .action(async (key: string, { engine, token }: ReleaseOptions) => {
+    .option('--json', 'a line of JSON')
+    .action(async (key: string, { engine, json, token }: ReleaseOptions) => {
       const released = await withBox(engine, box => box.forceRelease(key, token))
       if (!released) throw new CommandError(`nobody holds ${key} with token ${token}`, EXIT.failed)
-      stdout.write(`released ${oneLine(key)}\n`)
+      stdout.write(json ? `${JSON.stringify({ key, token: String(token) })}\n` : `released ${oneLine(key)}\n`)
     })
 }
 

@@ -6,6 +6,7 @@ import type { Terminal } from './terminal.js'
 
 interface RevokeOptions {
   engine?: string
+  json?: boolean
 }
 
 /** Adds `signalbox revoke`. */
@@ -18,11 +19,13 @@ export function addRevoke(program: Command, stdout: Terminal['stdout']): void {
     )
     .argument('<session>', 'the session, as `ls` shows it')
     .addOption(engineOption())
-    .action(async (session: string, { engine }: RevokeOptions) => {
+    .option('--json', 'a line of JSON')
+    .action(async (session: string, { engine, json }: RevokeOptions) => {
       const revoked = await withBox(engine, box => box.revoke(session))
       if (revoked === 0) {
         throw new CommandError(`session ${session} holds nothing and waits for nothing`, EXIT.failed)
       }
+      if (json) return void stdout.write(`${JSON.stringify({ session, requests: revoked })}\n`)
       stdout.write(`revoked ${revoked} ${revoked === 1 ? 'request' : 'requests'} of ${session}\n`)
     })
 }

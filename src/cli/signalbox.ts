@@ -1,11 +1,23 @@
 import { createRequire } from 'node:module'
 import { Command, CommanderError } from 'commander'
 import { EXIT, EXIT_TEXT } from './exit-status.js'
-import { complaint, statusOf } from './failure.js'
+import { complaint, EndedWith, statusOf } from './failure.js'
+import { addCas } from './cas.js'
+import { addCompletion } from './completion.js'
+import { addDoctor } from './doctor.js'
+import { addGet } from './get.js'
+import { addGraph } from './graph.js'
+import { addLead } from './lead.js'
+import { addLimit } from './limit.js'
 import { addLs } from './ls.js'
 import { addMutex } from './mutex.js'
 import { addRelease } from './release.js'
 import { addRevoke } from './revoke.js'
+import { addPut } from './put.js'
+import { addRun } from './run.js'
+import { addShow } from './show.js'
+import { addTop } from './top.js'
+import { addWait } from './wait.js'
 import type { Terminal } from './terminal.js'
 import { addTrains } from './trains.js'
 
@@ -22,14 +34,17 @@ export async function signalbox(args: readonly string[], terminal: Terminal): Pr
   } catch (error) {
     // Commander has said already what is wrong, or has printed the help that was asked for.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.fine : EXIT.usage
-    terminal.stderr.write(complaint(error))
+    if (!(error instanceof EndedWith)) terminal.stderr.write(complaint(error))
     return statusOf(error)
   }
 }
 
-function program({ stdout, stderr }: Terminal): Command {
+function program(terminal: Terminal): Command {
+  const { stdout, stderr } = terminal
   const command = new Command('signalbox')
-    .description('Looks after the locks of other processes, drives trains, and shows a mutex at work.')
+    .description(
+      'Runs commands under locks and limits, looks after those of other processes, and shows them at work.',
+    )
     .version(version)
     .addHelpText('after', EXIT_TEXT)
     .exitOverride()
@@ -39,11 +54,23 @@ function program({ stdout, stderr }: Terminal): Command {
       writeErr: text => void stderr.write(text),
       outputError: (text, write) => write(complaint(new Error(sentence(text)))),
     })
+  addRun(command, terminal)
+  addLead(command, terminal)
+  addLimit(command, terminal)
   addLs(command, stdout)
+  addShow(command, stdout)
+  addTop(command, terminal)
+  addGraph(command, stdout)
+  addWait(command)
+  addDoctor(command, stdout)
   addRelease(command, stdout)
   addRevoke(command, stdout)
+  addGet(command, stdout)
+  addPut(command, terminal)
+  addCas(command, terminal)
   addTrains(command)
   addMutex(command)
+  addCompletion(command, stdout)
   return command
 }
 

@@ -70,6 +70,8 @@ class Waiter {
     readonly since: number,
     readonly resolve: (grant: TurnGrant) => void,
     readonly reject: (error: Error) => void,
+    /** What was told of its request, if somebody listened. */
+    readonly request: LockEvent | undefined,
   ) {}
 }
 
@@ -178,10 +180,10 @@ export class Line implements Giver, HoldOwner {
     const refusal = this.#session.refusal()
     if (refusal) return Promise.reject(refusal)
     if (ask.signal?.aborted) return Promise.reject(this.#aborted(ask.signal))
-    if (channels.requested.hasSubscribers) channels.requested.publish(this.#event() satisfies LockEvent)
+    const request = channels.requested.hasSubscribers ? this.#publishRequest() : undefined
     const again = this.#again(ask)
     if (again) return Promise.resolve(again)
-    if (!this.#mayAsk()) return this.#stand(ask, () => undefined)
+    if (!this.#mayAsk()) return this.#stand(ask, () => undefined, request)
     const id = this.#session.nextRequest()
     const sentAt = this.clock.now()
     const answer = this.#enqueue(id, ask, ask.wait)
@@ -190,7 +192,8 @@ export class Line implements Giver, HoldOwner {
       const hold = this.#begin(answer.number, id, sentAt, ask)
       return Promise.resolve(this.#give(hold, 0, sentAt, answer.read))
     }
-    return this.#stand(ask, () => this.#follow(this.#startAsking(id, ask, ask.wait, sentAt), answer))
+    const follow = (): void => this.#follow(this.#startAsking(id, ask, ask.wait, sentAt), answer)
+    return this.#stand(ask, follow, request)
   }
 
   /** The engine may have reserved the keys for this line's request. */
@@ -309,9 +312,9 @@ export class Line implements Giver, HoldOwner {
   }
 
   /** Puts a caller at the end of the line and does what brings the line on. */
-  #stand(ask: Ask, goOn: () => void): Promise<TurnGrant> {
+  #stand(ask: Ask, goOn: () => void, request: LockEvent | undefined): Promise<TurnGrant> {
     return new Promise((resolve, reject) => {
-      const waiter = new Waiter(ask, this.clock.now(), resolve, reject)
+      const waiter = new Waiter(ask, this.clock.now(), resolve, reject, request)
       this.#append(waiter)
       goOn()
       // Whoever was served at once needs neither timer nor listener.
@@ -505,15 +508,26 @@ export class Line implements Giver, HoldOwner {
   #serve(hold: Hold, turn: number, read?: ReadOutcome): void {
     const waiter = this.#head!
     this.#unlink(waiter)
-    waiter.resolve(this.#give(hold, turn, waiter.since, read))
+    waiter.resolve(this.#give(hold, turn, waiter.since, read, waiter.request))
   }
 
-  #give(hold: Hold, turn: number, since: number, read: ReadOutcome | undefined): TurnGrant {
+  #give(
+    hold: Hold,
+    turn: number,
+    since: number,
+    read: ReadOutcome | undefined,
+    request?: LockEvent,
+  ): TurnGrant {
     const grant = new TurnGrant(this, hold, turn, read)
     if (channels.granted.hasSubscribers || channels.released.hasSubscribers) {
       grant.grantedAt = this.clock.now()
       const waited = grant.grantedAt - since
-      channels.granted.publish({ ...this.#event(), token: grant.token, waited } satisfies GrantedEvent)
+      channels.granted.publish({
+        ...this.#event(),
+        token: grant.token,
+        waited,
+        ...(request && { request }),
+      } satisfies GrantedEvent)
     }
     return grant
   }
@@ -636,7 +650,12 @@ export class Line implements Giver, HoldOwner {
   #timedOut(waiter: Waiter): void {
     const waited = this.clock.now() - waiter.since
     if (channels.timedOut.hasSubscribers) {
-      channels.timedOut.publish({ ...this.#event(), waited } satisfies TimedOutEvent)
+      const { request } = waiter
+      channels.timedOut.publish({
+        ...this.#event(),
+        waited,
+        ...(request && { request }),
+      } satisfies TimedOutEvent)
     }
     this.#leave(
       waiter,
@@ -671,6 +690,12 @@ export class Line implements Giver, HoldOwner {
 
   #event(): LockEvent {
     return { engine: this.#session.engine.name, session: this.#session.id, keys: this.keys }
+  }
+
+  #publishRequest(): LockEvent {
+    const event = this.#event()
+    channels.requested.publish(event)
+    return event
   }
 
   #publishLoss(error: LostError): void {

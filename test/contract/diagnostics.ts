@@ -46,7 +46,10 @@ export function diagnostics(fixture: EngineFixture): void {
       await grant.release()
       const about = { session: other.session, keys: ['a', 'b'], engine: requested[0]!.engine }
       expect(requested).toEqual([about])
-      expect(granted).toEqual([{ ...about, token: grant.token, waited: expect.any(Number) as number }])
+      expect(granted).toEqual([
+        { ...about, token: grant.token, waited: expect.any(Number) as number, request: about },
+      ])
+      expect(granted[0]!.request).toBe(requested[0])
       expect(released).toEqual([{ ...about, token: grant.token, held: expect.any(Number) as number }])
       expect(granted[0]!.waited).toBeGreaterThanOrEqual(39)
       expect(granted[0]!.waited).toBeLessThan(10_000)

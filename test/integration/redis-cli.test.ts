@@ -53,7 +53,7 @@ test('commands show what is held on a server, and take it away', async () => {
 
   await here.server.kill()
   const gone = await signalbox('ls', '--engine', url)
-  expect(gone).toMatchObject({ status: 1, stdout: '' })
+  expect(gone).toMatchObject({ status: 69, stdout: '' })
   expect(gone.stderr).toMatch(/^signalbox: .*can't be reached.*\n$/)
   expect(gone.stderr).not.toContain('secret')
 })

@@ -1,14 +1,17 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { signalbox } from '../../../src/cli/signalbox.js'
 
 let stdout = ''
 let stderr = ''
 const terminal = {
-  stdout: { write: (text: string) => void (stdout += text) },
+  stdout: { write: (text: string | Uint8Array) => void (stdout += String(text)) },
   stderr: { write: (text: string) => void (stderr += text) },
+  stdin: Readable.from([]),
+  unread: new AbortController().signal,
 }
 
 beforeEach(() => {

@@ -1,0 +1,49 @@
+import { InvalidArgumentError as Refusal } from 'commander'
+import { milliseconds, type Duration } from '../duration.js'
+import { InvalidArgumentError } from '../errors.js'
+
+/** A duration of the command line, as `5s` or `250ms`. @throws commander's error, which names the option. */
+export function duration(text: string): number {
+  try {
+    return milliseconds('It', text, { least: 0, most: Infinity })
+  } catch (error) {
+    throw refusalOf(error)
+  }
+}
+
+/** Permits of all there are, as `1/4`. @throws commander's error, which names the option. */
+export function permitsOf(text: string): { permits: number; max: number } {
+  const [, permits, max] = /^(\d{1,10})\/(\d{1,10})$/.exec(text) ?? []
+  if (max === undefined) throw new Refusal('It takes how many of how many permits, as 1/4.')
+  return { permits: Number(permits), max: Number(max) }
+}
+
+/** So many in such a time, as `20/s` or `500/15m`. @throws commander's error, which names the option. */
+export function rateOf(text: string): { limit: number; per: Duration } {
+  const [, limit, count, unit] = /^(\d{1,10})\/(\d+(?:\.\d+)?)?(ms|s|m|h|d)$/.exec(text) ?? []
+  if (unit === undefined) throw new Refusal('It takes so many in such a time, as 20/s or 500/15m.')
+  return { limit: Number(limit), per: duration(`${count ?? 1}${unit}`) }
+}
+
+/** A number from 1. @throws commander's error, which names the option. */
+export function countOf(text: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new Refusal('It takes a whole number from 1.')
+  return Number(text)
+}
+
+/** A version of a value. @throws commander's error, which names the argument. */
+export function versionOf(text: string): number {
+  const number = /^\d{1,16}$/.test(text) ? Number(text) : NaN
+  if (!Number.isSafeInteger(number))
+    throw new Refusal('It takes a version as get shows it, or 0 for a new key.')
+  return number
+}
+
+/** Adds to what an option brought before. */
+export function collected(text: string, before: readonly string[] = []): readonly string[] {
+  return [...before, text]
+}
+
+function refusalOf(error: unknown): unknown {
+  return error instanceof InvalidArgumentError ? new Refusal(`${error.message}.`) : error
+}

@@ -1,0 +1,82 @@
+import type { Command } from 'commander'
+import type { Box } from '../box.js'
+import { UnavailableError } from '../errors.js'
+import { open } from '../open.js'
+import { PROMISES, type Diagnosis, type Finding } from './doctor/finding.js'
+import { refused, trial } from './doctor/trial.js'
+import { engineOption, placeOf } from './engine.js'
+import { EXIT } from './exit-status.js'
+import { EndedWith } from './failure.js'
+import { oneLine } from './one-line.js'
+import type { Terminal } from './terminal.js'
+
+interface DoctorOptions {
+  engine?: string
+  json?: boolean
+}
+
+/** Adds `signalbox doctor`. */
+export function addDoctor(program: Command, stdout: Terminal['stdout']): void {
+  program
+    .command('doctor')
+    .description(
+      'look for what weakens a promise: whether the engine can be used, how it is set up, and how to mend it',
+    )
+    .addOption(engineOption())
+    .option('--json', 'one JSON object')
+    .action(async ({ engine, json }: DoctorOptions) => {
+      const url = await placeOf(engine, false)
+      const diagnosis = await examine(url)
+      stdout.write(json ? `${JSON.stringify(plain(diagnosis))}\n` : report(diagnosis))
+      if (diagnosis.findings.length > 0) throw new EndedWith(EXIT.failed)
+    })
+}
+
+/** @throws what the engine does when it can't be reached. */
+async function examine(url: string): Promise<Diagnosis> {
+  const seen = await lookAt(url)
+  const tried = await open(url, { label: 'signalbox doctor' }).then(tryOut, (error: unknown) => {
+    // It was there just now.
+    if (!(error instanceof UnavailableError)) throw error
+    return { facts: [], findings: [refused('entry', error)] }
+  })
+  return { facts: [...seen.facts, ...tried.facts], findings: [...seen.findings, ...tried.findings] }
+}
+
+async function tryOut(box: Box): Promise<Diagnosis> {
+  await using open = box
+  return await trial(open)
+}
+
+async function lookAt(url: string): Promise<Diagnosis> {
+  if (url.startsWith('file:')) return (await import('./doctor/file.js')).lookAtFolder(url)
+  if (/^redis/.test(url)) return (await import('./doctor/redis.js')).lookAtRedis(url)
+  if (url.startsWith('zookeeper:')) return (await import('./doctor/zookeeper.js')).lookAtZooKeeper(url)
+  return { facts: [], findings: [] }
+}
+
+function report({ facts, findings }: Diagnosis): string {
+  const lines = [
+    ...facts.map(oneLine),
+    ...findings.flatMap(finding => ['', `${finding.id}: ${oneLine(finding.how)}`, ...details(finding)]),
+    '',
+    findings.length === 0 ? 'Nothing found.' : `${findings.length} found.`,
+  ]
+  return lines.map(line => `${line}\n`).join('')
+}
+
+function details({ promises, mend }: Finding): string[] {
+  const weakened = promises.map(promise => `${promise}, ${PROMISES[promise]}`).join('; ')
+  return [...(promises.length > 0 ? [`  weakens ${weakened}`] : []), `  mend it: ${oneLine(mend)}`]
+}
+
+/** The findings with the promises in words. */
+function plain({ facts, findings }: Diagnosis): object {
+  return {
+    facts,
+    findings: findings.map(finding => ({
+      ...finding,
+      promises: finding.promises.map(id => ({ id, words: PROMISES[id] })),
+    })),
+  }
+}

@@ -1,0 +1,94 @@
+import type { Box } from '../../box.js'
+import { systemClock } from '../../clock.js'
+import { InvalidArgumentError } from '../../errors.js'
+import { shortDuration } from '../short-duration.js'
+import type { Diagnosis, Finding } from './finding.js'
+
+/** What the trial uses in the engine; nothing of it stays. */
+const NAME = 'signalbox-doctor'
+const ROUND_TRIPS = 15
+/** Milliseconds. A lease is renewed when a third of it is over, and the shortest that are of use are some 500 ms. */
+const SLOW = 100
+
+/** Uses an engine as everybody does: whether it lets this user, and how long it takes. */
+export async function trial(box: Box): Promise<Diagnosis> {
+  const findings: Finding[] = []
+  const facts: string[] = []
+  for (const [what, use] of uses(box)) {
+    try {
+      await use()
+    } catch (error) {
+      // An engine that has no such thing says so in its guarantees.
+      if (error instanceof InvalidArgumentError) facts.push(`no ${what} here`)
+      else findings.push(refused(what, error))
+    }
+  }
+  if (findings.some(({ id }) => id === 'no-locks')) return { facts, findings }
+  const times = await roundTrips(box)
+  const [median, longest] = [times[Math.floor(times.length / 2)]!, times.at(-1)!]
+  facts.push(`a round trip takes ${shown(median)}, the longest of ${times.length} took ${shown(longest)}`)
+  if (median > SLOW) findings.push(slow(median))
+  return { facts, findings }
+}
+
+function uses(box: Box): [string, () => Promise<unknown>][] {
+  return [
+    ['locks', () => box.mutex(NAME).run(() => undefined, { wait: '5s', lease: '10s' })],
+    [
+      'stores',
+      async () => {
+        await box.store(NAME).put('trial', 1)
+        await box.store(NAME).delete('trial')
+      },
+    ],
+    [
+      'limits',
+      async () => {
+        await using limiter = box.limiter(NAME, { limit: 1000, per: '1s' })
+        await limiter.acquire(1, { wait: '2s' })
+      },
+    ],
+  ]
+}
+
+/** Something can't be used, and why. */
+export function refused(what: string, error: unknown): Finding {
+  const messages: string[] = []
+  for (let at = error; at instanceof Error; at = at.cause) messages.push(at.message)
+  return {
+    id: `no-${what}`,
+    promises: [],
+    how: `no ${what}: ${[...new Set(messages)].join(': ')}`,
+    mend: 'give this user the rights that the page of the engine names, or the server the room it lacks',
+  }
+}
+
+/** How long it took to ask for something small: milliseconds, the shortest first. */
+async function roundTrips(box: Box): Promise<number[]> {
+  const times: number[] = []
+  for (let index = 0; index < ROUND_TRIPS; index++) {
+    const begun = systemClock.now()
+    await box.store(NAME).get('trial').catch(ignored)
+    times.push(systemClock.now() - begun)
+  }
+  return times.sort((a, b) => a - b)
+}
+
+/** An engine without stores refuses before it asks; its locks have been used. */
+function ignored(error: unknown): undefined {
+  if (!(error instanceof InvalidArgumentError)) throw error
+}
+
+function slow(median: number): Finding {
+  const least = Math.ceil((median * 12) / 1000)
+  return {
+    id: 'slow',
+    promises: ['P3', 'P9'],
+    how: `a round trip takes ${shown(median)}, so a short lease is over before its renewal has arrived`,
+    mend: `bring the engine nearer, or use leases of ${least} s and more`,
+  }
+}
+
+function shown(milliseconds: number): string {
+  return milliseconds < 10 ? `${milliseconds.toFixed(2)}ms` : shortDuration(milliseconds)
+}

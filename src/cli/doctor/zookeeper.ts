@@ -1,0 +1,102 @@
+import { connect } from 'node:net'
+import { parseZooKeeperUrl } from '../../engines/zookeeper/zookeeper-url.js'
+import { parseEnsemble } from '../../zookeeper/hosts.js'
+import { ZooKeeper } from '../../zookeeper/index.js'
+import { shortDuration } from '../short-duration.js'
+import type { Diagnosis, Finding } from './finding.js'
+
+const LEAST_VERSION = [3, 6] as const
+/** Milliseconds. */
+const PATIENCE = 3000
+
+/** Looks at the servers of a `zookeeper:` URL. @throws UnavailableError when none can be reached. */
+export async function lookAtZooKeeper(url: string): Promise<Diagnosis> {
+  const { ensemble, login, sessionTimeout } = parseZooKeeperUrl(url)
+  const auth = login === undefined ? [] : [{ scheme: 'digest', data: login }]
+  await using client = await ZooKeeper.connect(ensemble, { sessionTimeout, auth })
+  const servers = await Promise.all(
+    parseEnsemble(ensemble).hosts.map(({ host, port }) => lookAtServer(host, port)),
+  )
+  return {
+    facts: servers.flatMap(({ facts }) => facts),
+    findings: [
+      ...servers.flatMap(({ findings }) => findings),
+      ...sessionFindings(sessionTimeout, client.sessionTimeout),
+    ],
+  }
+}
+
+async function lookAtServer(host: string, port: number): Promise<Diagnosis> {
+  const name = `${host}:${port}`
+  let answer
+  try {
+    answer = await say(host, port, 'srvr')
+  } catch (error) {
+    const finding: Finding = {
+      id: 'server-down',
+      promises: [],
+      how: `${name} does not answer (${(error as Error).message}), so fewer others may fail`,
+      mend: 'start it, or take it out of the URL',
+    }
+    return { facts: [], findings: [finding] }
+  }
+  const [, version, major, minor] = /version: ((\d+)\.(\d+)[.\d]*)/.exec(answer) ?? []
+  const mode = /^Mode: (\w+)/m.exec(answer)?.[1]
+  if (version === undefined)
+    return { facts: [`${name}: can't be looked at: ${answer.trim().slice(0, 80)}`], findings: [] }
+  return {
+    facts: [`${name}: ZooKeeper ${version}, ${mode ?? 'not serving'}`],
+    findings: [...versionFindings(name, version, Number(major), Number(minor)), ...modeFindings(name, mode)],
+  }
+}
+
+function versionFindings(name: string, version: string, major: number, minor: number): Finding[] {
+  const [leastMajor, leastMinor] = LEAST_VERSION
+  if (major > leastMajor || (major === leastMajor && minor >= leastMinor)) return []
+  return [
+    {
+      id: 'version',
+      promises: ['P5', 'P8'],
+      how: `${name} is ZooKeeper ${version}, which lacks what nodes and watches are made of`,
+      mend: `use ZooKeeper ${leastMajor}.${leastMinor} or later`,
+    },
+  ]
+}
+
+function modeFindings(name: string, mode: string | undefined): Finding[] {
+  if (mode !== 'standalone') return []
+  return [
+    {
+      id: 'single-server',
+      promises: ['P2', 'P13'],
+      how: `${name} is alone: with its disk all values are lost, and tokens begin anew`,
+      mend: 'use an ensemble of three servers or five',
+    },
+  ]
+}
+
+function sessionFindings(wanted: number, agreed: number): Finding[] {
+  if (agreed === wanted) return []
+  const what =
+    agreed > wanted ? 'what a dead process held is free' : 'a process that stands still loses its locks'
+  return [
+    {
+      id: 'session-timeout',
+      promises: [agreed > wanted ? 'P9' : 'P3'],
+      how: `the servers make ${shortDuration(agreed)} of a session time-out of ${shortDuration(wanted)}: so long until ${what}`,
+      mend: 'set minSessionTimeout and maxSessionTimeout of the servers, or sessionTimeout in the URL',
+    },
+  ]
+}
+
+/** What a server answers to a word of four letters. */
+function say(host: string, port: number, word: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let answer = ''
+    // The server hangs up when it has answered; ending our side first would make relays hang up before.
+    const socket = connect(port, host, () => socket.write(word))
+    socket.setEncoding('utf8').on('data', (text: string) => (answer += text))
+    socket.setTimeout(PATIENCE, () => socket.destroy(new Error(`it says nothing for ${PATIENCE} ms`)))
+    socket.on('error', reject).on('close', () => resolve(answer))
+  })
+}

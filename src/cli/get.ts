@@ -1,0 +1,27 @@
+import type { Command } from 'commander'
+import { engineOption, withBox } from './engine.js'
+import { EXIT } from './exit-status.js'
+import { CommandError } from './failure.js'
+import type { Terminal } from './terminal.js'
+
+interface GetOptions {
+  engine?: string
+  json?: boolean
+}
+
+/** Adds `signalbox get`. */
+export function addGet(program: Command, stdout: Terminal['stdout']): void {
+  program
+    .command('get')
+    .description('show a value of a store, as JSON')
+    .argument('<store>', 'the name of the store')
+    .argument('<key>', 'the key')
+    .addOption(engineOption())
+    .option('--json', 'a line of JSON with the version beside the value')
+    .action(async (store: string, key: string, { engine, json }: GetOptions) => {
+      const entry = await withBox(engine, box => box.store(store).get(key))
+      if (!entry) throw new CommandError(`there is no ${key} in ${store}`, EXIT.failed)
+      const { value, version } = entry
+      stdout.write(`${JSON.stringify(json ? { store, key, version, value } : value)}\n`)
+    })
+}

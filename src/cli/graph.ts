@@ -1,0 +1,65 @@
+import type { Command } from 'commander'
+import type { Party } from '../box.js'
+import { circlesOf, waitsOf, type Wait } from './blocking.js'
+import { columns } from './columns.js'
+import { engineOption, withBox } from './engine.js'
+import { reportsOf } from './ls.js'
+import { oneLine } from './one-line.js'
+import { shortDuration } from './short-duration.js'
+import type { Terminal } from './terminal.js'
+
+interface GraphOptions {
+  engine?: string
+  json?: boolean
+}
+
+/** Adds `signalbox graph`. */
+export function addGraph(program: Command, stdout: Terminal['stdout']): void {
+  program
+    .command('graph')
+    .description('show who waits for whom, and circles of those who wait for each other')
+    .argument('[prefix]', 'only keys that begin with this')
+    .addOption(engineOption())
+    .option('--json', 'one JSON object instead of a table')
+    .action(async (prefix: string | undefined, { engine, json }: GraphOptions) => {
+      const waits = waitsOf(await withBox(engine, box => reportsOf(box, prefix)))
+      stdout.write(json ? graphJson(waits) : graphTable(waits))
+    })
+}
+
+const HEAD = ['WAITER', 'HOST', 'PID', 'SINCE', 'KEY', 'STATE', 'BLOCKER', 'HOST', 'PID', 'SINCE']
+/** Numbers and durations. */
+const TO_THE_RIGHT = [2, 3, 8, 9]
+
+/** A line for each who waits for another, and one for each circle. */
+export function graphTable(waits: readonly Wait[]): string {
+  const lines = waits.map(({ key, waiter, blocker, holds }) => [
+    ...who(waiter),
+    oneLine(key),
+    holds ? 'held by' : 'behind',
+    ...who(blocker),
+  ])
+  const circles = circlesOf(waits).map(
+    circle => `circle, perhaps a deadlock: ${[...circle, circle[0]!].join(' -> ')}\n`,
+  )
+  return columns([HEAD, ...lines], TO_THE_RIGHT) + circles.join('')
+}
+
+function who({ label, session, host, pid, age }: Party): string[] {
+  return [oneLine(label ?? session), host, String(pid), shortDuration(age)]
+}
+
+/** Who waits for whom, by session, as one line of JSON. */
+function graphJson(waits: readonly Wait[]): string {
+  const plain = waits.map(({ key, waiter, blocker, holds }) => ({
+    key,
+    waiter: node(waiter),
+    blocker: node(blocker),
+    holds,
+  }))
+  return `${JSON.stringify({ waits: plain, circles: circlesOf(waits) })}\n`
+}
+
+function node({ session, host, pid, label, age }: Party): object {
+  return { session, host, pid, label, age: Math.round(age) }
+}

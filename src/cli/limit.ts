@@ -1,0 +1,103 @@
+import { Option, type Command } from 'commander'
+import type { Box } from '../box.js'
+import type { Duration } from '../duration.js'
+import { BusyError, TimedOutError } from '../errors.js'
+import type { BoxLimiter } from '../limits/box-limiter.js'
+import { duration, rateOf } from './arguments.js'
+import { Child } from './child.js'
+import { engineOption, withBox } from './engine.js'
+import { EXIT } from './exit-status.js'
+import { CommandError, EndedWith } from './failure.js'
+import { Interrupt } from './interrupt.js'
+import { linesOf } from './lines.js'
+import type { Terminal } from './terminal.js'
+import { labelOf } from './work-options.js'
+
+interface LimitOptions {
+  engine?: string
+  rate: { limit: number; per: Duration }
+  wait?: number
+  perLine?: boolean
+}
+
+/** Adds `signalbox limit`. */
+export function addLimit(program: Command, terminal: Terminal): void {
+  program
+    .command('limit')
+    .description('run a command no oftener than at a rate that all processes share, or let lines through')
+    .usage('NAME --rate N/TIME [options] (-- COMMAND... | --per-line)')
+    .argument('<name>', 'the name of the limit')
+    .argument('[command...]', 'the command and its arguments')
+    .addOption(
+      new Option('--rate <n/time>', 'at most so many in any such time, as 20/s')
+        .argParser(rateOf)
+        .makeOptionMandatory(),
+    )
+    .addOption(
+      new Option('--wait <time>', 'how long to wait (default: as long as it takes)').argParser(duration),
+    )
+    .option('--per-line', 'copy standard input to standard output, a permit for each line')
+    .addOption(engineOption())
+    .action(async (name: string, command: readonly string[], options: LimitOptions) => {
+      if (command.length > 0 === (options.perLine ?? false)) {
+        throw new CommandError('limit takes either a command behind -- or --per-line', EXIT.usage)
+      }
+      const label = command.length > 0 ? labelOf(command) : undefined
+      const status = await withBox(
+        options.engine,
+        box =>
+          command.length > 0 ? runLimited(box, name, command, options) : filter(box, name, options, terminal),
+        { makes: true, ...(label !== undefined && { label }) },
+      )
+      if (status !== EXIT.fine) throw new EndedWith(status)
+    })
+}
+
+/** Waits for a permit, runs the command and gives its status. */
+async function runLimited(
+  box: Box,
+  name: string,
+  command: readonly string[],
+  { rate, wait }: LimitOptions,
+): Promise<number> {
+  await using limiter = box.limiter(name, rate)
+  using interrupt = new Interrupt()
+  await interrupt.during(signal => limiter.acquire(1, { wait, signal }))
+  // No lock hangs on it: what it may take to end is its own affair.
+  return await new Child(command, {}, 0).ended
+}
+
+/** Lets the lines of standard input through at the rate. */
+async function filter(
+  box: Box,
+  name: string,
+  { rate, wait }: LimitOptions,
+  { stdin, stdout, unread }: Terminal,
+): Promise<number> {
+  await using limiter = box.limiter(name, rate)
+  using interrupt = new Interrupt()
+  await interrupt.during(async interrupted => {
+    const signal = AbortSignal.any([interrupted, unread])
+    try {
+      for await (const line of linesOf(stdin, signal)) {
+        await permit(limiter, wait, signal)
+        await new Promise<void>(resolve => void stdout.write(line, () => resolve()))
+      }
+    } catch (error) {
+      // Whoever read the lines has had enough.
+      if (!unread.aborted) throw error
+    } finally {
+      stdin.destroy()
+    }
+  })
+  return EXIT.fine
+}
+
+async function permit(limiter: BoxLimiter, wait: number | undefined, signal: AbortSignal): Promise<void> {
+  try {
+    await limiter.acquire(1, { wait, signal })
+  } catch (error) {
+    if (!(error instanceof TimedOutError || error instanceof BusyError)) throw error
+    throw new CommandError(`a line would have to wait too long: ${error.message}`, EXIT.busy)
+  }
+}

@@ -1,0 +1,27 @@
+import type { Readable } from 'node:stream'
+
+const LINE_FEED = 10
+
+/**
+ * The lines of a stream, byte for byte, each with the line feed that ends it. The last one may have none.
+ * @throws what the stream fails with, and the signal's reason.
+ */
+export async function* linesOf(stream: Readable, signal: AbortSignal): AsyncGenerator<Buffer, void, void> {
+  const stop = (): void => void stream.destroy(signal.reason as Error)
+  signal.throwIfAborted()
+  signal.addEventListener('abort', stop, { once: true })
+  const begun: Buffer[] = []
+  try {
+    for await (const chunk of stream as AsyncIterable<Buffer>) {
+      let from = 0
+      for (let at = chunk.indexOf(LINE_FEED); at >= 0; at = chunk.indexOf(LINE_FEED, from)) {
+        yield Buffer.concat([...begun.splice(0), chunk.subarray(from, at + 1)])
+        from = at + 1
+      }
+      if (from < chunk.length) begun.push(chunk.subarray(from))
+    }
+    if (begun.length > 0) yield Buffer.concat(begun)
+  } finally {
+    signal.removeEventListener('abort', stop)
+  }
+}

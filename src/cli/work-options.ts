@@ -1,0 +1,35 @@
+import { Option, type Command } from 'commander'
+import { duration } from './arguments.js'
+import { engineOption } from './engine.js'
+
+/** What `run` and `lead` are told alike. */
+export interface WorkFlags {
+  engine?: string
+  lease?: number
+  fenceEnv: string
+  grace: number
+  json?: boolean
+}
+
+/** Adds the options that `run` and `lead` have alike. */
+export function addWorkOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Option('--lease <time>', 'how long the lock outlives silence (default: 30s)').argParser(duration),
+    )
+    .option('--fence-env <variable>', 'the variable in which the command finds the token', 'SIGNALBOX_TOKEN')
+    .addOption(
+      new Option('--grace <time>', 'from SIGTERM to SIGKILL when the lock is lost')
+        .argParser(duration)
+        .default(10_000, '10s'),
+    )
+    .addOption(engineOption())
+    .option('--json', 'tell on standard error what happens, in lines of JSON')
+}
+
+const LONGEST_LABEL = 100
+
+/** What others see beside the lock. Arguments may be secrets, so it is the name of the command alone. */
+export function labelOf(command: readonly string[]): string {
+  return `signalbox: ${command[0]!.slice(0, LONGEST_LABEL)}`
+}

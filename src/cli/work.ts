@@ -1,0 +1,57 @@
+import type { Grant } from '../locks/grant.js'
+import { Child } from './child.js'
+import { EXIT } from './exit-status.js'
+import type { Terminal } from './terminal.js'
+
+/** How a command is run under a grant. */
+export interface WorkOptions {
+  /** The variable that tells it its token. */
+  readonly fenceEnv: string
+  /** How long it may take to end after the loss of the grant: milliseconds. */
+  readonly grace: number
+}
+
+/**
+ * Runs a command while the grant holds; once that is lost, it is told to end, and ended by force after the grace. Gives its exit status.
+ * @throws CommandError when it can't be started; LostError when the grant is lost already.
+ */
+export async function work(
+  command: readonly string[],
+  grant: Grant,
+  { fenceEnv, grace }: WorkOptions,
+  tell: Tell,
+): Promise<number> {
+  grant.assertHeld()
+  const child = new Child(command, { [fenceEnv]: String(grant.token) }, grace)
+  const { signal } = grant
+  let lost = false
+  const end = (): void => {
+    lost = true
+    tell('lost', { message: (signal.reason as Error).message })
+    child.terminate()
+  }
+  if (signal.aborted) end()
+  else signal.addEventListener('abort', end, { once: true })
+  try {
+    const status = await child.ended
+    tell('ended', { status })
+    return lost ? EXIT.lost : status
+  } finally {
+    signal.removeEventListener('abort', end)
+  }
+}
+
+/** Tells what happens to a command: its own output keeps the standard output. */
+export type Tell = (
+  event: 'granted' | 'skipped' | 'lost' | 'ended',
+  details: Readonly<Record<string, unknown>>,
+) => void
+
+/** With `--json` all is told, in lines of JSON; else only what a person has to know. All of it on standard error. */
+export function teller(stderr: Terminal['stderr'], json: boolean): Tell {
+  return (event, details) => {
+    if (json) stderr.write(`${JSON.stringify({ event, ...details })}\n`)
+    else if (event === 'lost')
+      stderr.write(`signalbox: ${String(details['message'])}; the command is ended\n`)
+  }
+}

@@ -1,0 +1,2 @@
+/** Locks as OpenTelemetry spans and metrics: `import { instrument } from 'signalbox/opentelemetry'`. */
+export { instrument, type InstrumentOptions } from './instrument.js'

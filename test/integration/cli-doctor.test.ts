@@ -1,0 +1,202 @@
+import { chmodSync, existsSync, mkdirSync, statfsSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { connect, createServer } from 'node:net'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { open } from '../../src/index.js'
+import { ZooKeeper } from '../../src/zookeeper/index.js'
+import { RedisPlace, through } from '../redis/place.js'
+import { smallDisk } from '../file/small-disk.js'
+import { FakeClock } from '../servers/fake-clock.js'
+import { startRedis, startRedisServers, type RedisServerOptions } from '../servers/redis.js'
+import { startZooKeeper } from '../servers/zookeeper.js'
+import { CommandPlace, type End } from './command-line.js'
+
+/** Settings that weaken nothing. */
+const SAFE = ['appendonly yes', 'appendfsync always']
+
+/** What the doctor finds, by name; its status has to fit. */
+async function found(url: string): Promise<{ ids: string[]; facts: string[] }> {
+  await using place = new CommandPlace(url)
+  return read(await place.signalbox('doctor', '--json'))
+}
+
+function read({ status, stdout, stderr }: End): { ids: string[]; facts: string[] } {
+  expect(stderr).toBe('')
+  const { facts, findings } = JSON.parse(stdout) as { facts: string[]; findings: { id: string }[] }
+  expect(status).toBe(findings.length > 0 ? 1 : 0)
+  return { ids: findings.map(({ id }) => id), facts }
+}
+
+/** A relay before a server that tells an older version of it, with as many characters. */
+async function older(port: number, from: string, to: string): Promise<number> {
+  const relay = createServer(client => {
+    const server = connect(port, '127.0.0.1')
+    client.pipe(server)
+    server.on('data', data => client.write(data.toString('latin1').replaceAll(from, to), 'latin1'))
+    server.on('end', () => client.end()).on('error', () => client.destroy())
+    client.on('error', () => server.destroy())
+  })
+  await new Promise<void>(resolve => relay.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void relay.close())
+  return (relay.address() as { port: number }).port
+}
+
+describe.concurrent('doctor of Redis', () => {
+  test.each<[string, RedisServerOptions, string[]]>([
+    ['a server that keeps all', { config: SAFE }, []],
+    ['without persistence', {}, ['no-persistence']],
+    ['with snapshots only, as a server is by default', { config: ['save 3600 1'] }, ['snapshots-only']],
+    ['that writes late', { config: ['appendonly yes', 'appendfsync everysec'] }, ['late-fsync']],
+    ['that evicts', { config: [...SAFE, 'maxmemory 100mb', 'maxmemory-policy volatile-lru'] }, ['eviction']],
+    ['that would evict without a limit', { config: [...SAFE, 'maxmemory-policy allkeys-lru'] }, []],
+  ])('finds of %s what is wrong', async (_, options, expected) => {
+    await using server = await startRedis(options)
+    expect((await found(server.url)).ids).toEqual(expected)
+    expect(await server.command('KEYS', '*')).toEqual(
+      expect.not.arrayContaining([expect.stringMatching(/trial/)]),
+    )
+  })
+
+  test('finds replicas that nobody waits for, replicas that lack, and that a server is one', async () => {
+    await using master = await startRedis({ config: SAFE })
+    await using replica = await startRedis({ config: [...SAFE, `replicaof 127.0.0.1 ${master.port}`] })
+    await master.copied()
+    const [plain, waiting, lacking, wrong] = await Promise.all([
+      found(master.url),
+      found(`${master.url}?minReplicas=1`),
+      found(`${master.url}?minReplicas=2`),
+      found(replica.url),
+    ])
+    expect(plain.ids).toEqual(['asynchronous-replicas'])
+    expect(waiting.ids).toEqual([])
+    expect(lacking.ids).toContain('too-few-replicas')
+    expect(wrong.ids).toContain('replica')
+  })
+
+  test('finds rights that lack, and says what it was not let to look at', async () => {
+    await using server = await startRedis({ config: SAFE })
+    await server.command(
+      'ACL',
+      'SETUSER',
+      'reader',
+      'on',
+      '>secret',
+      '~*',
+      '&*',
+      '-@all',
+      '+get',
+      '+ping',
+      '+time',
+    )
+    const { ids, facts } = await found(server.url.replace('//', '//reader:secret@'))
+    expect(ids).toEqual(expect.arrayContaining(['no-locks', 'no-stores', 'no-limits']))
+    expect(facts.join('\n')).toMatch(/can't be looked at: INFO/)
+    expect(facts.join('\n')).not.toContain('secret')
+  })
+
+  test('finds a clock that is wrong', async () => {
+    const clock = new FakeClock()
+    clock.set(3_600_000)
+    await using server = await startRedis({ config: SAFE, clock })
+    expect((await found(server.url)).ids).toEqual(['clock'])
+  })
+
+  test('finds a server that is far away', async () => {
+    await using here = await RedisPlace.start({ config: SAFE })
+    const network = await here.network()
+    network.delay = 60
+    expect((await found(through(network))).ids).toContain('slow')
+  })
+
+  test('finds an old version', async () => {
+    await using server = await startRedis({ config: SAFE })
+    const port = await older(server.port, 'redis_version:7', 'redis_version:6')
+    expect((await found(`redis://127.0.0.1:${port}`)).ids).toEqual(['version'])
+  })
+
+  test('looks at each server of a quorum, and finds the one that is down', async () => {
+    const servers = await startRedisServers(3, { config: SAFE })
+    const url = `redis-quorum://${servers.map(({ port }) => `127.0.0.1:${port}`).join(',')}`
+    expect((await found(url)).ids).toEqual([])
+    await servers[2]!.kill()
+    expect((await found(url)).ids).toEqual(['server-down'])
+    await Promise.all(servers.map(server => server.kill()))
+    await using place = new CommandPlace(url)
+    expect(await place.signalbox('doctor')).toMatchObject({ status: 69, stdout: '' })
+  })
+
+  test('says for a person which promise is weakened, and how to mend it', async () => {
+    await using server = await startRedis()
+    await using place = new CommandPlace(server.url)
+    const { status, stdout } = await place.signalbox('doctor')
+    expect(status).toBe(1)
+    expect(stdout).toMatch(/^redis:.*: Redis \d+\..*\n/)
+    expect(stdout).toMatch(
+      /\n {2}weakens P1, one at a time; P13, nothing is lost\n {2}mend it: appendonly yes/,
+    )
+  })
+})
+
+describe('doctor of files', () => {
+  test('finds what is wrong with a folder', async () => {
+    await using place = new CommandPlace()
+    await place.box('maker')
+    const doctor = async (url: string): Promise<string[]> =>
+      read(await place.signalbox('doctor', '--json', '--engine', url)).ids
+    // Where temporary files lie in memory, that is found as well.
+    const memory = statfsSync(place.folder).type === 0x01021994 ? ['in-memory'] : []
+    expect(await doctor(place.url)).toEqual(memory)
+    expect(await doctor(`${place.url}?durable=false`)).toEqual(['not-durable', ...memory])
+    chmodSync(join(place.folder, 'locks'), 0o777)
+    expect(await doctor(place.url)).toEqual([...memory, 'writable-by-all'])
+    expect(await place.signalbox('doctor', '--engine', 'file:./nowhere')).toMatchObject({
+      status: 1,
+      stdout: '',
+    })
+  })
+
+  test.runIf(existsSync('/dev/shm'))('finds a folder in memory', async () => {
+    const folder = `/dev/shm/signalbox-${process.pid}`
+    mkdirSync(folder)
+    try {
+      await (await open(`file:${folder}`)).close()
+      expect((await found(`file:${folder}`)).ids).toContain('in-memory')
+    } finally {
+      await rm(folder, { recursive: true })
+    }
+  })
+
+  test('finds a disk that is almost full', async () => {
+    const disk = await smallDisk('16m')
+    await using place = new CommandPlace(`file:${disk.folder}/locks`)
+    const [enter = '', ...argv] = disk.enter
+    const script = '"$NODE" "$SIGNALBOX" run --lock a -- true && exec "$NODE" "$SIGNALBOX" doctor --json'
+    const end = await place.program(enter, ...argv, 'sh', '-c', script).ended
+    expect(read(end).ids).toEqual(['in-memory', 'disk-full'])
+  })
+})
+
+test('doctor of ZooKeeper finds a server that is alone, sessions that are cut short, rights that lack, and more', async () => {
+  const server = await startZooKeeper({ config: ['maxSessionTimeout=4000'] })
+  await using _end = server
+  const alone = `zookeeper://${server.address}`
+  const port = await older(server.port, 'version: 3.9', 'version: 3.5')
+  {
+    await using client = await ZooKeeper.connect(server.address)
+    await client.create('/closed', '', { acl: [{ permissions: 1, scheme: 'world', id: 'anyone' }] })
+  }
+  const [plain, fitting, old, down, closed] = await Promise.all([
+    found(alone),
+    found(`${alone}/app?sessionTimeout=4s`),
+    found(`zookeeper://127.0.0.1:${port}/app?sessionTimeout=4s`),
+    found(`zookeeper://${server.address},127.0.0.1:1/app?sessionTimeout=4s`),
+    found(`${alone}/closed?sessionTimeout=4s`),
+  ])
+  // That is true of every server that is no part of an ensemble.
+  expect(fitting.ids).toEqual(['single-server'])
+  expect(plain.ids).toEqual(['single-server', 'session-timeout'])
+  expect(old.ids).toEqual(['version', 'single-server'])
+  expect(down.ids).toEqual(['single-server', 'server-down'])
+  expect(closed.ids).toEqual(['single-server', 'no-entry'])
+})

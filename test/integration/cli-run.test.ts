@@ -1,0 +1,275 @@
+import { appendFileSync, existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test, vi } from 'vitest'
+import type { Box } from '../../src/index.js'
+import { queued } from '../contract/time.js'
+import { CommandPlace } from './command-line.js'
+
+/** Patient, because other tests run meanwhile. */
+const PATIENCE = { timeout: 20_000, interval: 20 }
+
+/** The lines that commands have written into a file. */
+function linesIn(place: CommandPlace, file: string): string[] {
+  const path = join(place.folder, file)
+  return existsSync(path) ? readFileSync(path, 'utf8').split('\n').slice(0, -1) : []
+}
+
+async function linesCome(place: CommandPlace, file: string, count: number): Promise<string[]> {
+  return vi.waitFor(() => {
+    const lines = linesIn(place, file)
+    expect(lines.length).toBeGreaterThanOrEqual(count)
+    return lines
+  }, PATIENCE)
+}
+
+/** When somebody holds the key, its token. */
+async function tokenOf(box: Box, key: string): Promise<bigint> {
+  return vi.waitFor(async () => {
+    for await (const { holders } of box.inspect(key))
+      if (holders[0]?.token !== undefined) return holders[0].token
+    throw new Error(`nobody holds ${key}`)
+  }, PATIENCE)
+}
+
+/** Whether a process lives; one that has ended and was not asked how does not. */
+function lives(pid: number): boolean {
+  try {
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
+  } catch {
+    return false
+  }
+}
+
+describe.concurrent('run', () => {
+  test('holds its locks, tells the command its token, and ends with its status', async () => {
+    await using place = new CommandPlace()
+    const script = 'echo "$SIGNALBOX_TOKEN"; cat go'
+    const mkfifo = await place.bash('mkfifo go')
+    expect(mkfifo.status).toBe(0)
+    const first = place.start('run', '--lock', 'a', '--lock', 'b', '--', 'sh', '-c', `${script}; exit 7`)
+    await vi.waitFor(() => expect(first.stdout).toMatch(/\n$/), PATIENCE)
+
+    const { stdout } = await place.signalbox('ls', '--json')
+    const reports = stdout
+      .trim()
+      .split('\n')
+      .map(line => JSON.parse(line) as Record<string, unknown>)
+    const holder = { label: 'signalbox: sh', token: first.stdout.trim() }
+    expect(reports).toMatchObject([
+      { key: 'a', holders: [holder] },
+      { key: 'b', holders: [holder] },
+    ])
+    const others = await Promise.all([
+      place.signalbox('run', '--lock', 'b', '--skip-if-busy', '--', 'touch', 'skipped'),
+      place.signalbox('run', '--lock', 'b', '--wait', '0s', '--', 'touch', 'refused'),
+      place.signalbox('run', '--lock', 'b', '--wait', '50ms', '--', 'touch', 'late'),
+      place.signalbox('run', '--lock', 'c', '--fence-env', 'FENCE', '--', 'sh', '-c', 'test "$FENCE" -gt 0'),
+    ])
+    expect(others.map(({ status }) => status)).toEqual([0, 75, 75, 0])
+    expect(others.map(({ stderr }) => stderr === '')).toEqual([true, false, false, true])
+    expect(['skipped', 'refused', 'late'].filter(name => existsSync(join(place.folder, name)))).toEqual([])
+    appendFileSync(join(place.folder, 'go'), 'done\n')
+    expect(await first.ended).toMatchObject({ status: 7, stderr: '' })
+  })
+
+  test('gives standard input to the command, and says when it can not be started', async () => {
+    await using place = new CommandPlace()
+    const script = 'printf "a\\0b" | "$NODE" "$SIGNALBOX" run --lock a -- cat | od -An -c'
+    expect((await place.bash(script)).stdout.trim()).toMatch(/^a +\\0 +b$/)
+    const [missing, folder] = await Promise.all([
+      place.signalbox('run', '--lock', 'b', '--', 'no-such-command'),
+      place.signalbox('run', '--lock', 'c', '--', '/tmp'),
+    ])
+    expect(missing).toMatchObject({ status: 127, stderr: 'signalbox: there is no command no-such-command\n' })
+    expect(folder.status).toBe(126)
+  })
+
+  test('hands signals on, and ends as the command does', async () => {
+    await using place = new CommandPlace()
+    const trap = 'trap "exit 5" TERM; echo up; while :; do sleep 0.05; done'
+    const trapping = place.start('run', '--lock', 'a', '--', 'sh', '-c', trap)
+    const plain = place.start('run', '--lock', 'b', '--', 'sh', '-c', 'echo up; sleep 1000')
+    await vi.waitFor(() => expect([trapping.stdout, plain.stdout]).toEqual(['up\n', 'up\n']), PATIENCE)
+    trapping.kill('SIGTERM')
+    plain.kill('SIGINT')
+    const ends = await Promise.all([trapping.ended, plain.ended])
+    expect(ends.map(({ status }) => status)).toEqual([5, 130])
+    const { stdout } = await place.signalbox('ls', '--json')
+    expect(stdout).toBe('')
+  })
+
+  test('that waits gives up at a signal and leaves nothing behind', async () => {
+    await using place = new CommandPlace()
+    const box = await place.box('holder')
+    await box.mutex('a').acquire()
+    const waiting = place.start('run', '--lock', 'a', '--', 'touch', 'ran')
+    await queued(box, 'a', 1)
+    waiting.kill('SIGTERM')
+    expect(await waiting.ended).toEqual({ status: 143, stdout: '', stderr: '' })
+    await queued(box, 'a', 0)
+    expect(existsSync(join(place.folder, 'ran'))).toBe(false)
+  })
+
+  test('ends the command and all that it has started when the lock is lost', async () => {
+    await using place = new CommandPlace()
+    const box = await place.box('operator')
+    const script =
+      'trap "echo told" TERM; sleep 1000 2> /dev/null & echo $! > child; while :; do sleep 0.05; done'
+    const running = place.start(
+      'run',
+      '--json',
+      '--lock',
+      'a',
+      '--grace',
+      '300ms',
+      '--',
+      'bash',
+      '-c',
+      script,
+    )
+    const [child] = await linesCome(place, 'child', 1)
+    expect(lives(Number(child))).toBe(true)
+    expect(await box.forceRelease('a', await tokenOf(box, 'a'))).toBe(true)
+    const { status, stdout, stderr } = await running.ended
+    expect({ status, stdout }).toEqual({ status: 76, stdout: 'told\n' })
+    const events = [...stderr.matchAll(/^{"event":"(\w+)"/gm)].map(([, event]) => event)
+    expect(events).toEqual(['granted', 'lost', 'ended'])
+    await vi.waitFor(() => expect(lives(Number(child))).toBe(false), PATIENCE)
+  })
+
+  test('runs beside others with --shared and with --permits', async () => {
+    await using place = new CommandPlace()
+    const box = await place.box('holder')
+    await using _reader = await box.readWriteLock('a').read.acquire()
+    await using _permit = await box.semaphore('b', { permits: 2 }).acquire()
+    const ends = await Promise.all([
+      place.signalbox('run', '--lock', 'a', '--shared', '--wait', '0s', '--', 'true'),
+      place.signalbox('run', '--lock', 'a', '--wait', '0s', '--', 'true'),
+      place.signalbox('run', '--lock', 'b', '--permits', '1/2', '--wait', '0s', '--', 'true'),
+      place.signalbox('run', '--lock', 'b', '--permits', '2/2', '--wait', '0s', '--', 'true'),
+      place.signalbox('run', '--lock', 'b', '--permits', '1-2', '--', 'true'),
+      place.signalbox('run', '--lock', 'b', '--permits', '1/2', '--shared', '--', 'true'),
+    ])
+    expect(ends.map(({ status }) => status)).toEqual([0, 75, 0, 75, 2, 2])
+  })
+
+  test('keeps the lock for the least time, so that a clock that is late finds it busy', async () => {
+    await using place = new CommandPlace()
+    const job = [
+      '--lock',
+      'job',
+      '--skip-if-busy',
+      '--hold-at-least',
+      '1h',
+      '--',
+      'sh',
+      '-c',
+      'echo ran >> log',
+    ]
+    const first = place.start('run', '--json', ...job)
+    await vi.waitFor(() => expect(first.stderr).toContain('"ended"'), PATIENCE)
+    expect(await place.signalbox('run', ...job)).toMatchObject({ status: 0, stderr: '' })
+    expect(linesIn(place, 'log')).toEqual(['ran'])
+    first.kill('SIGTERM')
+    expect((await first.ended).status).toBe(0)
+    expect((await place.signalbox('ls', '--json')).stdout).toBe('')
+  })
+
+  test('does once for a slot what has gone well', async () => {
+    await using place = new CommandPlace()
+    const once = (slot: string, script: string): Promise<{ status: number | null }> =>
+      place.signalbox('run', '--lock', 'job', '--once-per', slot, '--', 'sh', '-c', script)
+    expect((await once('monday', 'echo failed >> log; exit 3')).status).toBe(3)
+    const crowd = await Promise.all([1, 2, 3].map(() => once('monday', 'echo monday >> log')))
+    expect(crowd.map(({ status }) => status)).toEqual([0, 0, 0])
+    expect((await once('tuesday', 'echo tuesday >> log')).status).toBe(0)
+    // A slot of a thousand days will not end before this test does.
+    await once('1000d', 'echo period >> log')
+    await once('1000d', 'echo period >> log')
+    expect(linesIn(place, 'log')).toEqual(['failed', 'monday', 'tuesday', 'period'])
+  })
+})
+
+describe.concurrent('lead', () => {
+  test('keeps one copy running, whoever ends', async () => {
+    await using place = new CommandPlace()
+    const script = 'echo "$SIGNALBOX_TOKEN $$ $PPID" >> log; exec sleep 1000 > /dev/null 2>&1'
+    const fleet = [1, 2, 3].map(() => place.start('lead', 'job', '--', 'sh', '-c', script))
+    const leaders: { token: bigint; command: number }[] = []
+    try {
+      for (const signal of ['SIGKILL', 'SIGTERM', 'SIGTERM'] as const) {
+        const lines = await linesCome(place, 'log', leaders.length + 1)
+        expect(lines).toHaveLength(leaders.length + 1)
+        const [token = '', command = '', parent = ''] = lines.at(-1)!.split(' ')
+        leaders.push({ token: BigInt(token), command: Number(command) })
+        const leader = fleet.find(({ pid }) => pid === Number(parent))!
+        leader.kill(signal)
+        const { status } = await leader.ended
+        expect(status).toBe(signal === 'SIGTERM' ? 143 : null)
+      }
+    } finally {
+      // The command of who was killed by force lives on.
+      if (leaders[0]) process.kill(leaders[0].command, 'SIGKILL')
+    }
+    expect(leaders[1]!.token).toBeGreaterThan(leaders[0]!.token)
+    expect(leaders[2]!.token).toBeGreaterThan(leaders[1]!.token)
+  })
+
+  test('starts the command anew after its end, and stands back while another leads', async () => {
+    await using place = new CommandPlace()
+    const box = await place.box('operator')
+    const running = place.start('lead', 'job', '--', 'sh', '-c', 'echo up >> log')
+    await linesCome(place, 'log', 2)
+    const grant = await box.election('job').campaign()
+    await queued(box, 'election:job', 1)
+    running.kill('SIGTERM')
+    expect(await running.ended).toMatchObject({ status: 143, stdout: '' })
+    await grant.release()
+  })
+})
+
+describe.concurrent('limit', () => {
+  test('runs a command no oftener than all processes together may', async () => {
+    await using place = new CommandPlace()
+    const ends = await Promise.all(
+      [1, 2, 3, 4].map(() =>
+        place.signalbox(
+          'limit',
+          'api',
+          '--rate',
+          '2/h',
+          '--wait',
+          '0s',
+          '--',
+          'sh',
+          '-c',
+          'echo ran; exit 4',
+        ),
+      ),
+    )
+    expect(ends.map(({ status }) => status).sort()).toEqual([4, 4, 75, 75])
+    expect(ends.map(({ stdout }) => stdout).join('')).toBe('ran\nran\n')
+    const usage = await Promise.all([
+      place.signalbox('limit', 'api', '--rate', '2/h'),
+      place.signalbox('limit', 'api', '--rate', '2/h', '--per-line', '--', 'true'),
+      place.signalbox('limit', 'api', '--rate', '2', '--', 'true'),
+    ])
+    expect(usage.map(({ status }) => status)).toEqual([2, 2, 2])
+  })
+
+  test('lets lines through at the rate, byte for byte', async () => {
+    await using place = new CommandPlace()
+    const filter = '"$NODE" "$SIGNALBOX" limit lines --per-line --rate'
+    const started = performance.now()
+    const [slow, exact, head] = await Promise.all([
+      place.bash(`printf '1\\n2\\n3\\n4\\n5\\n' | ${filter} 2/200ms`),
+      place.bash(`printf 'a\\n\\n\\377\\0b' | ${filter.replace('lines', 'exact')} 1000/s | od -An -to1`),
+      place.bash(`yes | ${filter.replace('lines', 'head')} 1000/s | head -n 2; echo "\${PIPESTATUS[1]}"`),
+    ])
+    // Two at once, the next two a window later, and the last one another.
+    expect(performance.now() - started).toBeGreaterThan(400)
+    expect(slow).toEqual({ status: 0, stdout: '1\n2\n3\n4\n5\n', stderr: '' })
+    expect(exact.stdout.trim()).toBe('141 012 012 377 000 142')
+    expect(head).toEqual({ status: 0, stdout: 'y\ny\n0\n', stderr: '' })
+  })
+})

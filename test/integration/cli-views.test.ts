@@ -1,0 +1,191 @@
+import { spawnSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test, vi } from 'vitest'
+import { queued } from '../contract/time.js'
+import { RedisPlace } from '../redis/place.js'
+import { CommandPlace } from './command-line.js'
+
+describe.concurrent('show, graph and top', () => {
+  test('tell who holds and who waits for whom', async () => {
+    await using place = new CommandPlace()
+    const [first, second] = [await place.box('first'), await place.box('second')]
+    const grant = await first.mutex('a').acquire()
+    await second.mutex('b').acquire()
+    await first.mutex('ab').acquire()
+    const stop = new AbortController()
+    const waiting = [
+      second.mutex('a').acquire({ signal: stop.signal }),
+      first.mutex('b').acquire({ signal: stop.signal }),
+    ].map(wait => wait.catch(() => undefined))
+    await queued(first, 'a', 1)
+    await queued(first, 'b', 1)
+
+    const [shown, json, nothing, graph, graphJson, top, topJson, twice] = await Promise.all([
+      place.signalbox('show', 'a'),
+      place.signalbox('show', 'a', '--json'),
+      place.signalbox('show', 'abc'),
+      place.signalbox('graph'),
+      place.signalbox('graph', '--json', 'a'),
+      place.signalbox('top'),
+      place.signalbox('top', '--json', 'ab'),
+      place.signalbox('top', '--every', '10ms', '--count', '2', 'ab'),
+    ])
+    expect(shown.stdout.trim().split('\n')).toHaveLength(3)
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      key: 'a',
+      holders: [{ session: first.session, token: String(grant.token) }],
+      waiters: [{ session: second.session }],
+    })
+    expect(nothing).toMatchObject({ status: 1, stderr: 'signalbox: nobody holds abc or waits for it\n' })
+
+    const lines = graph.stdout.trim().split('\n')
+    expect(lines.slice(1, 3).map(line => line.split(/ {2,}/)[0])).toEqual(['second', 'first'])
+    expect(lines[3]).toMatch(/^circle, perhaps a deadlock: /)
+    expect(lines).toHaveLength(4)
+    expect(JSON.parse(graphJson.stdout)).toMatchObject({
+      waits: [
+        { key: 'a', waiter: { session: second.session }, blocker: { session: first.session }, holds: true },
+      ],
+      circles: [],
+    })
+
+    expect(top.stdout).toMatch(/^3 keys in use, 3 hold, 2 wait\nKEY .*\na .*first.*second.*\nb .*\nab .*\n$/)
+    expect(top.stdout).not.toContain('\u001b')
+    expect(JSON.parse(topJson.stdout)).toMatchObject({ key: 'ab' })
+    expect(twice.stdout.match(/^1 keys in use/gm)).toHaveLength(2)
+    stop.abort()
+    await Promise.all(waiting)
+  })
+
+  test('top draws on a terminal until it is interrupted, without colour where that is not wanted', async () => {
+    await using place = new CommandPlace()
+    const box = await place.box('holder')
+    await using _grant = await box.mutex('a').acquire()
+    const draw = (environment: string): Promise<{ status: number | null; stdout: string }> =>
+      place.bash(
+        `TERM=xterm ${environment} timeout --preserve-status -s INT 5 script -qec '"$NODE" "$SIGNALBOX" top --every 50ms --count 3' /dev/null`,
+      )
+    const [coloured, plain] = await Promise.all([draw('env -u NO_COLOR'), draw('NO_COLOR=1')])
+    expect(coloured.stdout.split('\u001b[H\u001b[2J')).toHaveLength(4)
+    expect(coloured.stdout).toContain('\u001b[1m')
+    expect(plain.stdout).toContain('\u001b[H')
+    expect(plain.stdout).not.toContain('\u001b[1m')
+    const endless = place.start('top', '--every', '20ms', '--count', '1000000')
+    await vi.waitFor(() => expect(endless.stdout.match(/keys in use/g)!.length).toBeGreaterThan(2), 20_000)
+    endless.kill('SIGINT')
+    expect(await endless.ended).toMatchObject({ status: 0, stderr: '' })
+    const read = await place.bash(
+      '"$NODE" "$SIGNALBOX" top --every 10ms --count 1000000 | head -n 1; echo "${PIPESTATUS[0]}"',
+    )
+    expect(read).toEqual({ status: 0, stdout: '1 keys in use, 1 hold, 0 wait\n0\n', stderr: '' })
+  })
+})
+
+describe.concurrent('wait', () => {
+  test('waits until a key is free, or as long as it is told', async () => {
+    await using place = new CommandPlace()
+    const box = await place.box('holder')
+    const grant = await box.mutex('a').acquire()
+    expect((await place.signalbox('wait', 'a', '--wait', '50ms')).status).toBe(75)
+    const waiting = [place.start('wait', 'a'), place.start('wait', 'a')]
+    await queued(box, 'a', 2)
+    await grant.release()
+    const ends = await Promise.all(waiting.map(({ ended }) => ended))
+    expect(ends).toEqual([1, 2].map(() => ({ status: 0, stdout: '', stderr: '' })))
+    expect((await place.signalbox('wait', 'free')).status).toBe(0)
+  })
+})
+
+describe.concurrent('get, put and cas', () => {
+  test('read and write values by their versions', async () => {
+    await using place = new CommandPlace()
+    const put = await place.signalbox('put', 'prices', 'bread', '{"euros":2}')
+    const version = put.stdout.trim()
+    expect(put).toMatchObject({ status: 0, stderr: '' })
+    const [got, json, none, unfit] = await Promise.all([
+      place.signalbox('get', 'prices', 'bread'),
+      place.signalbox('get', 'prices', 'bread', '--json'),
+      place.signalbox('get', 'prices', 'milk'),
+      place.signalbox('put', 'prices', 'bread', 'dear'),
+    ])
+    expect(got.stdout).toBe('{"euros":2}\n')
+    expect(JSON.parse(json.stdout)).toEqual({
+      store: 'prices',
+      key: 'bread',
+      version: Number(version),
+      value: { euros: 2 },
+    })
+    expect(none).toMatchObject({ status: 1, stdout: '', stderr: 'signalbox: there is no milk in prices\n' })
+    expect(unfit).toMatchObject({ status: 2, stdout: '' })
+    const changed = await place.bash(`echo '[1, 2]' | "$NODE" "$SIGNALBOX" cas prices bread ${version} -`)
+    expect(Number(changed.stdout)).toBeGreaterThan(Number(version))
+    expect(await place.signalbox('cas', 'prices', 'bread', version, '3')).toMatchObject({
+      status: 1,
+      stderr: `signalbox: bread in prices has not version ${version}\n`,
+    })
+    expect((await place.signalbox('get', 'prices', 'bread')).stdout).toBe('[1,2]\n')
+  })
+})
+
+/** Whether a shell is installed. */
+function has(shell: string): boolean {
+  return spawnSync(shell, ['-c', 'true']).status === 0
+}
+
+describe.concurrent('completion', () => {
+  async function completed(shell: string, script: string): Promise<string[]> {
+    await using place = new CommandPlace()
+    const { stdout } = await place.signalbox('completion', shell)
+    writeFileSync(join(place.folder, 'completion'), stdout)
+    const end = await place.program(shell, '-c', script).ended
+    expect(end).toMatchObject({ status: 0, stderr: '' })
+    return end.stdout.split(/\s+/)
+  }
+
+  test('of bash knows commands and options', async () => {
+    const words = (line: string): Promise<string[]> =>
+      completed(
+        'bash',
+        `source ./completion; COMP_WORDS=(${line}); COMP_CWORD=$((\${#COMP_WORDS[@]} - 1)); _signalbox; echo "\${COMPREPLY[@]}"`,
+      )
+    expect(await words('signalbox re')).toEqual(['release', 'revoke', ''])
+    expect(await words('signalbox run --sk')).toEqual(['--skip-if-busy', ''])
+    expect(await words('signalbox run --lock a -- mkfif')).toContain('mkfifo')
+  })
+
+  test.runIf(has('fish'))('of fish knows commands and options', async () => {
+    const words = (line: string): Promise<string[]> =>
+      completed('fish', `source ./completion; complete -C '${line}'`)
+    expect(await words('signalbox re')).toEqual(expect.arrayContaining(['release', 'revoke']))
+    expect(await words('signalbox run --sk')).toContain('--skip-if-busy')
+  })
+
+  test.runIf(has('zsh'))('of zsh can be read', async () => {
+    const out = await completed(
+      'zsh',
+      'autoload -Uz compinit; compinit -u -D; source ./completion; whence -w _signalbox',
+    )
+    expect(out.join(' ')).toContain('_signalbox: function')
+  })
+
+  test('knows no other shell', async () => {
+    await using place = new CommandPlace()
+    expect(await place.signalbox('completion', 'csh')).toMatchObject({ status: 2, stdout: '' })
+  })
+})
+
+test('a server that stands still is given up in bounded time, with a status of its own', async () => {
+  await using here = await RedisPlace.start()
+  await using place = new CommandPlace(here.server.url)
+  here.server.pause()
+  const ends = await Promise.all([
+    place.signalbox('run', '--lock', 'a', '--', 'touch', 'ran'),
+    place.signalbox('ls'),
+    place.signalbox('get', 'store', 'key'),
+  ])
+  for (const { status, stdout, stderr } of ends) {
+    expect({ status, stdout }).toEqual({ status: 69, stdout: '' })
+    expect(stderr).toMatch(/^signalbox: .*can't be reached.*\n$/)
+  }
+})

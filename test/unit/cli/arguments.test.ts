@@ -1,0 +1,32 @@
+import { expect, test } from 'vitest'
+import { countOf, duration, permitsOf, rateOf, versionOf } from '../../../src/cli/arguments.js'
+import { slotOf } from '../../../src/cli/slot.js'
+
+test('durations, permits, rates, versions and counts are read, and what is none is refused', () => {
+  expect(duration('5s')).toBe(5000)
+  expect(permitsOf('1/4')).toEqual({ permits: 1, max: 4 })
+  expect(rateOf('20/s')).toEqual({ limit: 20, per: 1000 })
+  expect(rateOf('500/15m')).toEqual({ limit: 500, per: 900_000 })
+  expect(rateOf('3/0.5s')).toEqual({ limit: 3, per: 500 })
+  expect(versionOf('0')).toBe(0)
+  expect(countOf('12')).toBe(12)
+  const refused: [(text: string) => unknown, string[]][] = [
+    [duration, ['', '5', '-1s', '5 s', '5y']],
+    [permitsOf, ['', '1', '1/', '1/4/5', '-1/4']],
+    [rateOf, ['', '20', '20/', 's/20', '20/5', '20/1w']],
+    [versionOf, ['', '-1', '1.5', '9007199254740993']],
+    [countOf, ['', '0', '1.5', '-1']],
+  ]
+  for (const [read, texts] of refused) for (const text of texts) expect(() => read(text), text).toThrow()
+})
+
+test('a slot is a period of the wall clock in UTC, or a name', () => {
+  const now = Date.UTC(2026, 2, 4, 17, 59, 59, 999)
+  expect(slotOf('1h', now)).toEqual({
+    name: '1h from 2026-03-04T17:00:00.000Z',
+    begins: Date.UTC(2026, 2, 4, 17),
+  })
+  expect(slotOf('1d', now).begins).toBe(Date.UTC(2026, 2, 4))
+  expect(slotOf('1h', now + 1).begins).toBe(Date.UTC(2026, 2, 4, 18))
+  expect(slotOf('2026-03-04', now)).toEqual({ name: '2026-03-04', begins: undefined })
+})
