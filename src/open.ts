@@ -17,7 +17,7 @@ import { InvalidArgumentError, shown } from './errors.js'
  *   `rediss-quorum:` over TLS;
  * - `zookeeper://user:password@host:2181,host,host/path` for all that reach the same ensemble and name the same node, which
  *   is `/signalbox` if none is named. `?sessionTimeout=10s` is how long a session outlives silence, `?acl=creator` keeps
- *   others than the named user out.
+ *   others than the named user out; `zookeeper+tls:` over TLS.
  *
  * Or on Redis over clients that are there already: `open({ redis: client, prefix: 'app:' })`, or
  * `open({ redisQuorum: [client, client, client] })`.
@@ -62,6 +62,7 @@ async function engineFor(source: string | GivenRedis | GivenRedisQuorum): Promis
     case 'rediss-quorum':
       return (await import('./engines/redis-quorum/open.js')).openRedisQuorum(url)
     case 'zookeeper':
+    case 'zookeeper+tls':
       return (await import('./engines/zookeeper/open.js')).openZooKeeper(url)
     default:
       throw new InvalidArgumentError(

@@ -1,9 +1,9 @@
-import { connect as connectTcp, type Socket } from 'node:net'
+import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { connect as connectTls, type ConnectionOptions } from 'node:tls'
 import type { Clock } from '../clock.js'
 import { ProtocolError } from './errors.js'
 import { Frames } from './frames.js'
-import type { Host } from './hosts.js'
+import type { Address } from './hosts.js'
 import { JuteReader } from './jute-reader.js'
 import { JuteWriter } from './jute-writer.js'
 
@@ -59,14 +59,16 @@ export class Connection {
    * @throws Error that says why there is no connection; nothing is left of it then
    */
   static open(
-    { host, port }: Host,
+    { host, port, name }: Address,
     hello: Hello,
     patience: number,
     tls: ConnectionOptions | undefined,
     clock: Clock,
   ): Promise<Connection> {
     return new Promise((resolve, reject) => {
-      const socket = tls ? connectTls({ servername: '', ...tls, host, port }) : connectTcp(port, host)
+      const socket = tls
+        ? connectTls({ servername: isIP(name) === 0 ? name : '', ...tls, host, port })
+        : connectTcp(port, host)
       const frames = new Frames()
       let stage = 'connecting took too long'
       const fail = (error: Error): void => {

@@ -9,6 +9,12 @@ export interface Host {
   readonly port: number
 }
 
+/** Where one server can be reached. */
+export interface Address extends Host {
+  /** What the host was called, which is the name that its certificate has to be for. */
+  readonly name: string
+}
+
 /** Where an ensemble is, and below which node a client works there. */
 export interface Ensemble {
   readonly hosts: readonly Host[]
@@ -50,14 +56,15 @@ function unfit(value: unknown): InvalidArgumentError {
  * All addresses of the hosts as they are now, in an order of chance, so that clients spread and none is tried for ever.
  * @throws what the last failed look-up threw, when none succeeds
  */
-export async function addressesOf(hosts: readonly Host[]): Promise<Host[]> {
-  const found: Host[] = []
+export async function addressesOf(hosts: readonly Host[]): Promise<Address[]> {
+  const found: Address[] = []
   let failure: unknown
   await Promise.all(
     hosts.map(async ({ host, port }) => {
-      if (isIP(host) !== 0) return void found.push({ host, port })
+      if (isIP(host) !== 0) return void found.push({ host, port, name: host })
       try {
-        for (const { address } of await lookup(host, { all: true })) found.push({ host: address, port })
+        for (const { address } of await lookup(host, { all: true }))
+          found.push({ host: address, port, name: host })
       } catch (error) {
         failure = error
       }

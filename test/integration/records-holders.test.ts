@@ -89,15 +89,11 @@ describe.each(names(kinds))('a holder that is paused while another takes over, i
     await store.put('a', 1)
     const paused = new PausedRecords(records, writes)
     let early = 0n
-    const late = one.store(name, { records: paused }).transaction(
-      ['a', 'b'],
-      transaction => {
-        early = transaction.token
-        transaction.put('a', 'of the paused')
-        transaction.put('b', 'of the paused')
-      },
-      { lease: '300ms' },
-    )
+    const late = one.store(name, { records: paused }).transaction(['a', 'b'], transaction => {
+      early = transaction.token
+      transaction.put('a', 'of the paused')
+      transaction.put('b', 'of the paused')
+    })
     const refused = expect(late).rejects.toThrow(/lost|written round|later holder/)
     await paused.isPaused
     // As a supervisor that believes it dead, which does not wait for the lease.

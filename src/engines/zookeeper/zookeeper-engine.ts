@@ -73,13 +73,15 @@ export class ZooKeeperEngine implements Engine {
   #member: Member | undefined
   #listener: Listener | undefined
 
-  constructor({ name, ensemble, root, login, sessionTimeout, isPrivate }: ZooKeeperPlace, clock: Clock) {
+  constructor(place: ZooKeeperPlace, clock: Clock) {
+    const { name, ensemble, root, login, isSecure, sessionTimeout, isPrivate } = place
     this.name = name
     this.#clock = clock
     this.#places = new Places(root)
     this.#acl = isPrivate ? CREATOR_ACL : OPEN_ACL
     const auth = login === undefined ? [] : [{ scheme: 'digest', data: login }]
-    this.#connected = new Connected(ensemble, { sessionTimeout, timeout: PATIENCE, auth }, name, clock, {
+    const options = { sessionTimeout, timeout: PATIENCE, auth, ...(isSecure && { tls: {} }) }
+    this.#connected = new Connected(ensemble, options, name, clock, {
       begun: client => this.#begun(client),
       over: cause => this.#over(cause),
     })

@@ -13,13 +13,15 @@ export interface ZooKeeperPlace {
   readonly root: string
   /** `user:password`, for the scheme `digest`; undefined for nobody in particular. */
   readonly login: string | undefined
+  /** Whether the servers are spoken to over TLS. */
+  readonly isSecure: boolean
   /** Milliseconds. */
   readonly sessionTimeout: number
   /** Whether only who logs in as this box may touch what it creates. */
   readonly isPrivate: boolean
 }
 
-const FORM = /^zookeeper:\/\/(?:([^@/?#]*)@)?([^@/?#]+)(\/[^?#]*)?(?:\?([^#]*))?$/
+const FORM = /^(zookeeper(?:\+tls)?):\/\/(?:([^@/?#]*)@)?([^@/?#]+)(\/[^?#]*)?(?:\?([^#]*))?$/
 const DEFAULT_ROOT = '/signalbox'
 const DEFAULT_SESSION_TIMEOUT = 10_000
 const SESSION_TIMEOUT = { least: 1000, most: 3_600_000 }
@@ -33,7 +35,7 @@ export function parseZooKeeperUrl(url: string): ZooKeeperPlace {
   const match = FORM.exec(url)
   if (!match)
     throw new InvalidArgumentError('a ZooKeeper URL looks like zookeeper://user:password@host:2181,host/path')
-  const [, credentials, hosts = '', path = '', query = ''] = match
+  const [, scheme = '', credentials, hosts = '', path = '', query = ''] = match
   const root = path === '/' ? '' : path === '' ? DEFAULT_ROOT : path
   if (root !== '') checkPath(root)
   parseEnsemble(hosts)
@@ -49,10 +51,11 @@ export function parseZooKeeperUrl(url: string): ZooKeeperPlace {
   if (acl === 'creator' && login === undefined)
     throw new InvalidArgumentError("acl 'creator' takes a user and a password in the URL")
   return {
-    name: `zookeeper://${hosts}${root === '' ? '/' : root}`,
+    name: `${scheme}://${hosts}${root === '' ? '/' : root}`,
     ensemble: hosts,
     root,
     login,
+    isSecure: scheme === 'zookeeper+tls',
     sessionTimeout: milliseconds(
       'sessionTimeout',
       numeric(parameters.get('sessionTimeout')) ?? DEFAULT_SESSION_TIMEOUT,

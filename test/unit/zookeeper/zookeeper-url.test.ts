@@ -9,6 +9,7 @@ test('a URL of ZooKeeper names servers, a node, who logs in, and how', () => {
     ensemble: 'a,b:2182,[::1]:7',
     root: '/app/locks',
     login: undefined,
+    isSecure: false,
     sessionTimeout: 6000,
     isPrivate: false,
   })
@@ -20,11 +21,16 @@ test('a URL of ZooKeeper names servers, a node, who logs in, and how', () => {
     name: 'zookeeper://a/x',
     sessionTimeout: 5000,
   })
+  expect(parseZooKeeperUrl('zookeeper+tls://ann:secret@a:2281')).toMatchObject({
+    name: 'zookeeper+tls://a:2281/signalbox',
+    isSecure: true,
+  })
 })
 
 test('a URL that is unfit is refused without its password', () => {
   for (const url of [
     'zookeeper:a',
+    'zookeeper+ssl://a',
     'zookeeper://',
     'zookeeper://a,,b',
     'zookeeper://a/x/',
