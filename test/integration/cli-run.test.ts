@@ -110,23 +110,22 @@ describe.concurrent('run', () => {
     expect(existsSync(join(place.folder, 'ran'))).toBe(false)
   })
 
-  test('ends the command and all that it has started when the lock is lost', async () => {
+  test.each([
+    [
+      'although the command does not obey',
+      '300ms',
+      'trap "echo told" TERM; sleep 1000 2> /dev/null & echo $! > child',
+    ],
+    [
+      'also what outlives the command',
+      '1h',
+      'trap "echo told; exit" TERM; (trap "" TERM; echo "$BASHPID" > child; exec sleep 1000) &',
+    ],
+  ])('ends all that it has started when the lock is lost, %s', async (_, grace, begin) => {
     await using place = new CommandPlace()
     const box = await place.box('operator')
-    const script =
-      'trap "echo told" TERM; sleep 1000 2> /dev/null & echo $! > child; while :; do sleep 0.05; done'
-    const running = place.start(
-      'run',
-      '--json',
-      '--lock',
-      'a',
-      '--grace',
-      '300ms',
-      '--',
-      'bash',
-      '-c',
-      script,
-    )
+    const script = `${begin}\nwhile :; do sleep 0.05; done`
+    const running = place.start('run', '--json', '--lock', 'a', '--grace', grace, '--', 'bash', '-c', script)
     const [child] = await linesCome(place, 'child', 1)
     expect(lives(Number(child))).toBe(true)
     expect(await box.forceRelease('a', await tokenOf(box, 'a'))).toBe(true)
