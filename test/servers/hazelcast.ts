@@ -14,6 +14,8 @@ export interface HazelcastMemberOptions {
   readonly cluster?: string
   /** Ports of the members that run already. */
   readonly peers?: readonly number[]
+  /** The port of 127.0.0.1 that it tells clients, for a proxy in front of it; its own by default. */
+  readonly publicPort?: number
   /** Properties of the member, like `hazelcast.client.cleanup.period.millis`. */
   readonly properties?: Readonly<Record<string, string>>
 }
@@ -28,7 +30,10 @@ export class HazelcastServer {
   readonly address: string
   readonly #process: ServerProcess
 
-  constructor(port: number, { cluster = TEST_CLUSTER, peers = [], properties = {} }: HazelcastMemberOptions) {
+  constructor(
+    port: number,
+    { cluster = TEST_CLUSTER, peers = [], publicPort = port, properties = {} }: HazelcastMemberOptions,
+  ) {
     this.port = port
     this.address = `127.0.0.1:${port}`
     this.#process = new ServerProcess({
@@ -44,7 +49,7 @@ export class HazelcastServer {
         'com.hazelcast.core.server.HazelcastMemberStarter',
       ],
       folder: reapedFolder('hazelcast'),
-      files: { 'hazelcast.xml': configuration(cluster, port, peers, properties) },
+      files: { 'hazelcast.xml': configuration(cluster, port, publicPort, peers, properties) },
       debianPackage: 'default-jre-headless',
       answers: () => this.#ready(peers.length + 1),
     })
@@ -71,6 +76,12 @@ export class HazelcastServer {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.kill()
+  }
+
+  /** Kills it and starts it again, with nothing of what it had. */
+  async restart(): Promise<void> {
+    await this.kill()
+    await this.start()
   }
 
   /** Freezes it (SIGSTOP): connections stay open and nothing is answered, until {@link resume}. */
@@ -134,6 +145,7 @@ export async function startHazelcastCluster(
 function configuration(
   cluster: string,
   port: number,
+  publicPort: number,
   peers: readonly number[],
   properties: Readonly<Record<string, string>>,
 ): string {
@@ -151,6 +163,7 @@ function configuration(
   <properties>${lines.join('')}</properties>
   <network>
     <port auto-increment="false">${port}</port>
+    <public-address>127.0.0.1:${publicPort}</public-address>
     <join>
       <auto-detection enabled="false"/>
       <multicast enabled="false"/>
