@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { runProgram } from '../run-program.js'
 import { startRedis, type RedisServer } from '../servers/redis.js'
+import { startHazelcast, type HazelcastServer } from '../servers/hazelcast.js'
 import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
 import type { Block } from './blocks.js'
 import { readAllBlocks, root } from './pages.js'
@@ -12,7 +13,7 @@ import { compileBlocks, fileName, type CompiledBlock } from './typescript-blocks
 
 const timeLimit = 50_000
 /** Output, foreign languages and schemata: there is nothing here that could run them. */
-const onlyShown = new Set(['text', 'sql', 'java', 'python', 'go', 'lua', 'mermaid', 'http'])
+const onlyShown = new Set(['text', 'sql', 'java', 'python', 'go', 'lua', 'mermaid', 'http', 'xml'])
 
 const checks: Readonly<Record<string, (block: Block) => Promise<void> | void>> = {
   ts: runTypeScript,
@@ -25,6 +26,7 @@ const checks: Readonly<Record<string, (block: Block) => Promise<void> | void>> =
 /** Where a reader's server is; blocks run against one that is started here. */
 const readersRedis = 'redis://localhost:6379'
 const readersZooKeeper = 'localhost:2181'
+const readersHazelcast = 'localhost:5701'
 
 const blocks = readAllBlocks()
 const checkedBlocks = blocks.filter(({ language }) => language in checks)
@@ -33,9 +35,10 @@ let compiled: Map<Block, CompiledBlock>
 let clone: Clone
 let redis: RedisServer
 let zookeeper: ZooKeeperServer
+let hazelcast: HazelcastServer
 
 beforeAll(async () => {
-  ;[redis, zookeeper] = await Promise.all([startRedis(), startZooKeeper()])
+  ;[redis, zookeeper, hazelcast] = await Promise.all([startRedis(), startZooKeeper(), startHazelcast()])
   mkdirSync(output, { recursive: true })
   compiled = compileBlocks(
     blocks.filter(({ language }) => language === 'ts'),
@@ -45,7 +48,7 @@ beforeAll(async () => {
 })
 
 afterAll(async () => {
-  await Promise.all([redis.stop(), zookeeper.kill()])
+  await Promise.all([redis.stop(), zookeeper.kill(), hazelcast.kill()])
   clone[Symbol.dispose]()
   rmSync(output, { recursive: true, force: true })
 })
@@ -79,7 +82,10 @@ async function runShell(block: Block): Promise<void> {
 }
 
 function onOurServer(code: string): string {
-  return code.replaceAll(readersRedis, redis.url).replaceAll(readersZooKeeper, zookeeper.address)
+  return code
+    .replaceAll(readersRedis, redis.url)
+    .replaceAll(readersZooKeeper, zookeeper.address)
+    .replaceAll(readersHazelcast, hazelcast.address)
 }
 
 async function runInEmptyFolder(program: string): Promise<void> {
