@@ -1,7 +1,7 @@
 import { Box, type BoxOptions } from './box.js'
 import { systemClock } from './clock.js'
 import type { Engine } from './engines/engine.js'
-import type { GivenHazelcast } from './engines/hazelcast/hazelcast-url.js'
+import type { GivenHazelcast } from './engines/hazelcast/given-hazelcast.js'
 import type { GivenRedisQuorum } from './engines/redis-quorum/open.js'
 import type { GivenRedis } from './engines/redis/redis-options.js'
 import { InvalidArgumentError, shown } from './errors.js'

@@ -296,7 +296,7 @@ export class HazelcastEngine implements Engine {
 
   /** Decides the operations over the newest record. Tries again whenever somebody else was faster. */
   async #carryOut(operations: readonly Operation[], until: number): Promise<Decided> {
-    await this.#members.promise(longestLease(operations))
+    const lease = longestLease(operations)
     const keys = keysOf(operations)
     const showsMembers = operations.some(({ type }) => type === 'inspect')
     let found = this.#table.known ?? (await this.#table.read())
@@ -306,6 +306,9 @@ export class HazelcastEngine implements Engine {
     let floor = 0
     while (true) {
       this.#checkPatience(until)
+      // A record without the entry of its session would be taken for that of a dead one.
+      if (found.text === undefined) this.#members.isLost()
+      await this.#members.promise(lease)
       const { record } = found
       // Entries change only by what was committed.
       if (valuesOf !== record.version) values.clear()

@@ -1,5 +1,6 @@
 import type { ClientConfig } from 'hazelcast-client'
 import { InvalidArgumentError, shown } from '../../errors.js'
+import type { GivenHazelcast } from './given-hazelcast.js'
 
 /** A cluster, and the names of what is kept there. */
 export interface HazelcastPlace {
@@ -8,17 +9,6 @@ export interface HazelcastPlace {
   readonly config: ClientConfig
   /** The map whose keys are locked; what else is kept lies in maps whose names begin with it. */
   readonly map: string
-}
-
-/** Where a box is opened with a configuration of the client, for all that a URL can't say: TLS, authentication, discovery. */
-export interface GivenHazelcast {
-  /**
-   * The configuration of `hazelcast-client`. The box makes clients of it, because one that was cut off for long is dead
-   * for good.
-   */
-  readonly hazelcast: ClientConfig
-  /** The map whose keys are locked; default `signalbox`. */
-  readonly map?: string | undefined
 }
 
 const FORM = /^hazelcast:\/\/(?:([^@/?#]*)@)?([^@/?#]+)(?:\/([^/?#]*))?(?:\?([^#]*))?$/
@@ -59,13 +49,14 @@ export function givenPlace({ hazelcast, map, ...rest }: GivenHazelcast): Hazelca
   const [unknown] = Object.keys(rest)
   if (unknown !== undefined)
     throw new InvalidArgumentError(`Hazelcast has no option ${shown(unknown)}; known is map`)
-  if (typeof hazelcast !== 'object' || (hazelcast as unknown) === null)
+  if (typeof hazelcast !== 'object' || (hazelcast as object | null) === null)
     throw new InvalidArgumentError(
       `hazelcast takes a configuration of hazelcast-client, not ${shown(hazelcast)}`,
     )
-  const cluster = hazelcast.clusterName ?? DEFAULT_CLUSTER
-  const members = hazelcast.network?.clusterMembers ?? ['']
-  return { name: `hazelcast://${members.join(',')}/${cluster}`, config: hazelcast, map: checkMap(map) }
+  const config = hazelcast as ClientConfig
+  const { clusterName = DEFAULT_CLUSTER, network } = config
+  const name = `hazelcast://${network?.clusterMembers?.join(',') ?? ''}/${clusterName}`
+  return { name, config, map: checkMap(map) }
 }
 
 function checkMap(map: unknown): string {

@@ -1,7 +1,7 @@
 import type * as hazelcast from 'hazelcast-client'
 import type { Client, ClientConfig, HazelcastJsonValue, IMap } from 'hazelcast-client'
 import type { Clock, Timer } from '../../clock.js'
-import { ClosedError, UnavailableError } from '../../errors.js'
+import { ClosedError, InvalidArgumentError, UnavailableError } from '../../errors.js'
 import { answered } from './call.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
 import { quieten } from './quiet-client.js'
@@ -10,7 +10,11 @@ export type HazelcastClient = Client
 /** What is used of the client's package. */
 export type Package = Pick<
   typeof hazelcast,
-  'Client' | 'HazelcastJsonValue' | 'JsonStringDeserializationPolicy' | 'LifecycleState'
+  | 'Client'
+  | 'InvalidConfigurationError'
+  | 'HazelcastJsonValue'
+  | 'JsonStringDeserializationPolicy'
+  | 'LifecycleState'
 >
 
 /** How long connecting may take: milliseconds. */
@@ -112,6 +116,11 @@ export class Link {
       return this.#linked
     } catch (error) {
       if (client) void this.#end(client)
+      if (error instanceof this.#package.InvalidConfigurationError)
+        throw new InvalidArgumentError(`hazelcast-client refuses its configuration: ${error.message}`, {
+          engine: name,
+          cause: error,
+        })
       throw new UnavailableError(
         `no member of the cluster answers at ${name}: the address or the name of the cluster may be wrong, which the client can't tell apart`,
         { engine: name, cause: error },

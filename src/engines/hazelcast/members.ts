@@ -40,6 +40,11 @@ export class Members {
     this.#until = now + life
   }
 
+  /** The cluster has lost what it had, so the entry has to be written again. */
+  isLost(): void {
+    this.#until = -Infinity
+  }
+
   /** The requests of the record whose sessions are dead. @throws what the client throws */
   async deadIn(record: TableRecord): Promise<RequestRecord[]> {
     const sessions = new Set(record.requests.map(({ session }) => session))
@@ -58,7 +63,6 @@ export class Members {
 
   /** Drops the entry. Never throws: what is left goes by itself. */
   async leave(): Promise<void> {
-    if (this.#until === -Infinity) return
     try {
       const map = await this.#map()
       await answered(map.delete(entryOf(this.#member!.session)), this.#clock)

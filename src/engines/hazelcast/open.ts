@@ -2,7 +2,8 @@ import { systemClock } from '../../clock.js'
 import { UnavailableError } from '../../errors.js'
 import type { Engine } from '../engine.js'
 import { HazelcastEngine } from './hazelcast-engine.js'
-import { givenPlace, parseHazelcastUrl, type GivenHazelcast } from './hazelcast-url.js'
+import type { GivenHazelcast } from './given-hazelcast.js'
+import { givenPlace, parseHazelcastUrl } from './hazelcast-url.js'
 import type { Package } from './link.js'
 
 /**
