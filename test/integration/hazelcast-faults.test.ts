@@ -3,12 +3,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { open } from '../../src/open.js'
 import { pause, queued, timed, until } from '../contract/time.js'
 import { freePort } from '../servers/free-port.js'
-import {
-  startHazelcast,
-  startHazelcastCluster,
-  TEST_CLUSTER,
-  type HazelcastServer,
-} from '../servers/hazelcast.js'
+import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
 import { Proxy } from '../servers/proxy.js'
 
 /** What each fault has to be told or over by: milliseconds. Far more than it takes, far less than for ever. */
@@ -177,38 +172,4 @@ describe('one member', () => {
     await until('it is carried over', async () => (await map.get('trains/ICE 1')) !== null)
     expect(await map.get('trains/ICE 1')).toMatchObject({ version, value: { at: 'Bern' } })
   })
-})
-
-test('a member of three is killed: locks, waiters and values live on', { timeout: 120_000 }, async () => {
-  const members = await startHazelcastCluster(3)
-  try {
-    const url = `hazelcast://${members.map(({ address }) => address).join(',')}/${TEST_CLUSTER}`
-    await using one = await open(url)
-    await using other = await open(url)
-    const tokens: bigint[] = []
-    let sum = 0
-    const work = async (box: typeof one): Promise<void> => {
-      for (let round = 0; round < 150; round++)
-        await box.store('s').transaction(['sum', `of ${round % 7}`], transaction => {
-          tokens.push(transaction.token)
-          transaction.put('sum', (transaction.get<number>('sum') ?? 0) + 1)
-          transaction.put(`of ${round % 7}`, ++sum)
-        })
-    }
-    const held = await one.mutex('held').acquire()
-    const waiting = other.mutex('held').acquire()
-    await queued(one, 'held', 1)
-    const working = Promise.all([work(one), work(other)])
-    await until('half is done', () => sum > 100)
-    await members[0]!.kill()
-    await working
-    held.assertHeld()
-    await held.release()
-    await (await waiting).release()
-    expect((await other.store('s').get('sum'))!.value).toBe(300)
-    for (const [index, token] of tokens.entries())
-      if (index > 0) expect(token > tokens[index - 1]!).toBe(true)
-  } finally {
-    for (const member of members) await member.kill()
-  }
 })
