@@ -67,11 +67,14 @@ async function overNetwork() {
   const { quorumGuarantees } = await import(built('engines/redis-quorum/guarantees.js'))
   /** @type {{ ZOOKEEPER_GUARANTEES: Guarantees }} */
   const { ZOOKEEPER_GUARANTEES: zookeeperGuarantees } = await import(built('engines/zookeeper/guarantees.js'))
+  /** @type {{ HAZELCAST_GUARANTEES: Guarantees }} */
+  const { HAZELCAST_GUARANTEES: hazelcastGuarantees } = await import(built('engines/hazelcast/guarantees.js'))
   return [
     ['`redis://host`', redisGuarantees(false)],
     ['`redis+cluster://host,host`', redisGuarantees(true)],
     ['`redis-quorum://host,host,host`', quorumGuarantees],
     ['`zookeeper://host,host,host`', zookeeperGuarantees],
+    ['`hazelcast://host,host,host`', hazelcastGuarantees],
   ]
 }
 

@@ -10,11 +10,11 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { installPackages, missingPackages } from './debian.mjs'
 import { buildLanguages, staleLanguages } from './interop.mjs'
+import { getJavaServer, isJavaServerMissing, javaServers } from './java-servers.mjs'
 import { servers } from './servers.mjs'
 import { SetupError } from './setup-error.mjs'
 import { withLock } from './lock-file.mjs'
 import { isStale, root, target, targets } from './targets.mjs'
-import { getZooKeeper, isZooKeeperMissing } from './zookeeper.mjs'
 
 const oldestNode = { major: 20, minor: 19 }
 
@@ -75,11 +75,11 @@ const installedServers = {
   provide: () => installPackages(missingPackages(servers)),
 }
 
-/** @type {Step} */
-const zookeeper = {
-  missing: () => (isZooKeeperMissing() ? 'a ZooKeeper server for the tests' : undefined),
-  provide: getZooKeeper,
-}
+/** @type {Step[]} */
+const installedJavaServers = javaServers.map(name => ({
+  missing: () => (isJavaServerMissing(name) ? `the server ${name} for the tests` : undefined),
+  provide: () => getJavaServer(name),
+}))
 
 /** @type {Step} */
 const interop = {
@@ -92,7 +92,7 @@ const interop = {
 
 /** @type {ReadonlyMap<string, Step[]>} */
 const named = new Map([
-  ['servers', [installedServers, zookeeper]],
+  ['servers', [installedServers, ...installedJavaServers]],
   ['interop', [interop]],
   ...[...targets.keys()].map(name => /** @type {[string, Step[]]} */ ([name, [build(name)]])),
 ])

@@ -1,6 +1,7 @@
 import { Box, type BoxOptions } from './box.js'
 import { systemClock } from './clock.js'
 import type { Engine } from './engines/engine.js'
+import type { GivenHazelcast } from './engines/hazelcast/given-hazelcast.js'
 import type { GivenRedisQuorum } from './engines/redis-quorum/open.js'
 import type { GivenRedis } from './engines/redis/redis-options.js'
 import { InvalidArgumentError, shown } from './errors.js'
@@ -17,31 +18,34 @@ import { InvalidArgumentError, shown } from './errors.js'
  *   `rediss-quorum:` over TLS;
  * - `zookeeper://user:password@host:2181,host,host/path` for all that reach the same ensemble and name the same node, which
  *   is `/signalbox` if none is named. `?sessionTimeout=10s` is how long a session outlives silence, `?acl=creator` keeps
- *   others than the named user out; `zookeeper+tls:` over TLS.
+ *   others than the named user out; `zookeeper+tls:` over TLS;
+ * - `hazelcast://user:password@host:5701,host/cluster` for all that reach the same cluster, which is `dev` if none is
+ *   named, and name the same `?map=signalbox`, whose keys are locked.
  *
  * Or on Redis over clients that are there already: `open({ redis: client, prefix: 'app:' })`, or
- * `open({ redisQuorum: [client, client, client] })`.
+ * `open({ redisQuorum: [client, client, client] })`; on Hazelcast by a configuration of its client: `open({ hazelcast: config })`.
  *
  * An engine's code is loaded only when it is asked for.
  * @throws InvalidArgumentError when the URL or an option is unfit; UnavailableError when the engine can't be reached or
  * a package that it needs is missing.
  */
 export async function open(
-  source: string | GivenRedis | GivenRedisQuorum,
+  source: string | GivenRedis | GivenRedisQuorum | GivenHazelcast,
   options?: BoxOptions,
 ): Promise<Box> {
   return Box.join(await engineFor(source), systemClock, options)
 }
 
-async function engineFor(source: string | GivenRedis | GivenRedisQuorum): Promise<Engine> {
+async function engineFor(source: string | GivenRedis | GivenRedisQuorum | GivenHazelcast): Promise<Engine> {
   if (typeof source === 'object' && source !== null) {
     if ('redis' in source) return (await import('./engines/redis/open.js')).openRedis(source)
     if ('redisQuorum' in source)
       return (await import('./engines/redis-quorum/open.js')).openRedisQuorum(source)
+    if ('hazelcast' in source) return (await import('./engines/hazelcast/open.js')).openHazelcast(source)
   }
   if (typeof source !== 'string')
     throw new InvalidArgumentError(
-      `open takes a URL like 'memory:', { redis: client } or { redisQuorum: [client, …] }, not ${shown(source)}`,
+      `open takes a URL like 'memory:', { redis: client }, { redisQuorum: [client, …] } or { hazelcast: config }, not ${shown(source)}`,
     )
   const url = source
   const scheme = /^([a-z][a-z0-9+-]*):/.exec(url)?.[1]
@@ -64,9 +68,11 @@ async function engineFor(source: string | GivenRedis | GivenRedisQuorum): Promis
     case 'zookeeper':
     case 'zookeeper+tls':
       return (await import('./engines/zookeeper/open.js')).openZooKeeper(url)
+    case 'hazelcast':
+      return (await import('./engines/hazelcast/open.js')).openHazelcast(url)
     default:
       throw new InvalidArgumentError(
-        `open takes a URL with memory:, file:, redis:, redis-quorum: or zookeeper:, not ${shown(url)}`,
+        `open takes a URL with memory:, file:, redis:, redis-quorum:, zookeeper: or hazelcast:, not ${shown(url)}`,
       )
   }
 }

@@ -221,11 +221,13 @@ export function box(fixture: EngineFixture): void {
         await queued(other, 'waited', 1)
         let go = (): void => undefined
         const gate = new Promise<void>(resolve => (go = resolve))
+        let isIn = false
         const task = one.mutex('outer').run(async () => {
+          isIn = true
           await gate
           return one.mutex('inner').run(() => 'through')
         })
-        await until('the task is in', async () => (await locks(other, 'outer')).length === 1)
+        await until('the task is in', () => isIn)
         const closing = one.close({ drain: '1m' })
         await waiting
         await expect(one.mutex('free').acquire()).rejects.toThrow(ClosedError)

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { runProgram } from '../run-program.js'
 import { startPostgres, type PostgresServer } from '../servers/postgres.js'
 import { startRedis, type RedisServer } from '../servers/redis.js'
+import { startHazelcast, type HazelcastServer } from '../servers/hazelcast.js'
 import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
 import type { Block } from './blocks.js'
 import { readAllBlocks, root } from './pages.js'
@@ -13,7 +14,7 @@ import { compileBlocks, fileName, type CompiledBlock } from './typescript-blocks
 
 const timeLimit = 50_000
 /** Output, foreign languages and schemata: there is nothing here that could run them. */
-const onlyShown = new Set(['text', 'sql', 'java', 'python', 'go', 'lua', 'mermaid', 'http'])
+const onlyShown = new Set(['text', 'sql', 'java', 'python', 'go', 'lua', 'mermaid', 'http', 'xml'])
 
 const checks: Readonly<Record<string, (block: Block) => Promise<void> | void>> = {
   ts: runTypeScript,
@@ -27,6 +28,7 @@ const checks: Readonly<Record<string, (block: Block) => Promise<void> | void>> =
 const readersRedis = 'redis://localhost:6379'
 const readersZooKeeper = 'localhost:2181'
 const readersPostgres = 'postgres://localhost:5432/app'
+const readersHazelcast = 'localhost:5701'
 
 const blocks = readAllBlocks()
 const checkedBlocks = blocks.filter(({ language }) => language in checks)
@@ -36,9 +38,15 @@ let clone: Clone
 let redis: RedisServer
 let zookeeper: ZooKeeperServer
 let postgres: PostgresServer
+let hazelcast: HazelcastServer
 
 beforeAll(async () => {
-  ;[redis, zookeeper, postgres] = await Promise.all([startRedis(), startZooKeeper(), startPostgres()])
+  ;[redis, zookeeper, postgres, hazelcast] = await Promise.all([
+    startRedis(),
+    startZooKeeper(),
+    startPostgres(),
+    startHazelcast(),
+  ])
   mkdirSync(output, { recursive: true })
   compiled = compileBlocks(
     blocks.filter(({ language }) => language === 'ts'),
@@ -48,7 +56,7 @@ beforeAll(async () => {
 })
 
 afterAll(async () => {
-  await Promise.all([redis.stop(), zookeeper.kill(), postgres[Symbol.asyncDispose]()])
+  await Promise.all([redis.stop(), zookeeper.kill(), postgres.kill(), hazelcast.kill()])
   clone[Symbol.dispose]()
   rmSync(output, { recursive: true, force: true })
 })
@@ -86,6 +94,7 @@ function onOurServer(code: string): string {
     .replaceAll(readersRedis, redis.url)
     .replaceAll(readersZooKeeper, zookeeper.address)
     .replaceAll(readersPostgres, postgres.url)
+    .replaceAll(readersHazelcast, hazelcast.address)
 }
 
 async function runInEmptyFolder(program: string): Promise<void> {

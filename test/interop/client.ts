@@ -52,6 +52,11 @@ export const curator: Kind = {
   kind: 'Curator',
   argv: [...rLock.argv.slice(0, -1), 'CuratorRounds'],
 }
+export const javaMap: Kind = {
+  ...rLock,
+  kind: 'IMap',
+  argv: [...rLock.argv.slice(0, -1), 'HazelcastRounds'],
+}
 export const kazoo: Kind = {
   ...redisPy,
   kind: 'kazoo',

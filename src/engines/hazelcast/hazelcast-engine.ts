@@ -1,0 +1,497 @@
+import type { Clock, Timer } from '../../clock.js'
+import { ClosedError, IndeterminateError, SignalboxError, UnavailableError } from '../../errors.js'
+import type { Claim } from '../../locks/claim.js'
+import { Decisions, type AnyEffect } from '../decisions.js'
+import {
+  hearWithin,
+  type Awaitable,
+  type ClaimReserved,
+  type Engine,
+  type Enqueue,
+  type Listener,
+  type Member,
+  type Operation,
+  type OutcomeOf,
+  type Outcomes,
+  type Pass,
+  type Standing,
+} from '../engine.js'
+import { answered } from './call.js'
+import { HAZELCAST_GUARANTEES } from './guarantees.js'
+import type { HazelcastPlace } from './hazelcast-url.js'
+import { Link, type Package } from './link.js'
+import { MemberLocks } from './member-locks.js'
+import { Members } from './members.js'
+import { Table, UnclearError } from './table.js'
+import { OpenTable } from './table-state.js'
+import type { RequestRecord, TableRecord } from './table-record.js'
+import { decodeEntry } from './value-entry.js'
+import { newestStamp, Values } from './values.js'
+
+/** How long an operation is tried: milliseconds. */
+const PATIENCE = 10_000
+/** Changes that were carried over are taken out of the table's record with the next one, or after so many milliseconds. */
+const FORGET_WITHIN = 20
+/** What another box has not carried over after so long is carried over here: milliseconds. */
+const CARRY_OVER_AFTER = 2000
+
+type AnyOutcome = Outcomes[keyof Outcomes]
+
+/** An operation that waits for its turn. */
+interface Job {
+  readonly operation: Operation | undefined
+  readonly since: number
+  resolve(outcome: AnyOutcome): void
+  reject(error: unknown): void
+}
+
+/** What came of a batch. */
+interface Decided {
+  readonly outcomes: readonly AnyOutcome[]
+  readonly effects: readonly AnyEffect[]
+}
+
+/**
+ * Locks and values on Hazelcast, which has nothing but compare-and-set of one entry. So the lock table is one entry, with
+ * whatever was committed and is not yet carried over to the entries of values: one compare-and-set decides about the
+ * operations of a whole tick. Who has been given an exclusive claim there locks the key of an IMap on top, which is where
+ * programs in other languages meet us.
+ */
+export class HazelcastEngine implements Engine {
+  readonly name: string
+  readonly guarantees = HAZELCAST_GUARANTEES
+  readonly tellsWanted = false
+  readonly #clock: Clock
+  readonly #link: Link
+  readonly #table: Table
+  readonly #values: Values
+  readonly #members: Members
+  readonly #locks: MemberLocks
+  readonly #watched = new Set<string>()
+  readonly #carriedOver = new Map<string, number>()
+  #queue: Job[] = []
+  #isRunning = false
+  #own = new Map<string, RequestRecord>()
+  /** The version of the newest change that watchers were told of. */
+  #toldOf = 0
+  #forgetting: Timer | undefined
+  #member: Member | undefined
+  #listener: Listener | undefined
+  #isOver = false
+
+  constructor(place: HazelcastPlace, hazelcast: Package, clock: Clock) {
+    this.name = place.name
+    this.#clock = clock
+    this.#link = new Link(place, hazelcast, clock, {
+      changed: text => this.#table.heard(text),
+      back: () => this.#lookAgain(),
+    })
+    const link = () => this.#link.get()
+    this.#table = new Table(
+      async () => (await link()).table,
+      clock,
+      record => this.#changed(record),
+    )
+    this.#values = new Values(link, hazelcast, clock, () => this.#isOver)
+    this.#members = new Members(async () => (await link()).table, clock)
+    this.#locks = new MemberLocks(async () => (await link()).locks, clock)
+  }
+
+  async join(member: Member, listener: Listener): Promise<void> {
+    this.#listener = listener
+    try {
+      await this.#link.get()
+      const { text, record } = await this.#table.read()
+      this.#toldOf = text === undefined ? 0 : record.version
+      for (const request of await this.#members.deadIn(record)) this.#table.sightings.isOver(request)
+      this.#members.join(member)
+      this.#member = member
+    } catch (error) {
+      this.#isOver = true
+      await this.#link.close()
+      throw this.#failure(error, UnavailableError)
+    }
+  }
+
+  submit<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>>
+  submit(operation: Operation): Awaitable<AnyOutcome> {
+    if (!this.#member) return Promise.reject(new ClosedError('the box was closed', { engine: this.name }))
+    switch (operation.type) {
+      case 'watch':
+        this.#watched.add(operation.key)
+        return undefined
+      case 'unwatch':
+        this.#watched.delete(operation.key)
+        return undefined
+      default:
+        return this.#decideAndLock(operation)
+    }
+  }
+
+  withdraw(id: string): boolean {
+    const at = this.#queue.findIndex(({ operation }) => operation?.type === 'enqueue' && operation.id === id)
+    if (at < 0) return false
+    const [job] = this.#queue.splice(at, 1)
+    job!.resolve({ state: 'busy' })
+    return true
+  }
+
+  async leave(): Promise<void> {
+    const member = this.#member
+    if (!member) return
+    this.#member = undefined
+    this.#forgetting?.cancel()
+    if (this.#link.now) {
+      const left = [
+        this.#decide({ type: 'revoke', session: member.session }),
+        this.#locks.leaveAll(),
+        this.#members.leave(),
+      ]
+      // What can't be given back now ends with its lease.
+      await answered(Promise.allSettled(left), this.#clock).catch(() => undefined)
+    }
+    this.#isOver = true
+    await this.#link.close()
+  }
+
+  /** Has the table decide, and sees to the locks on the members, which follow from what it decided. */
+  async #decideAndLock(operation: Operation): Promise<AnyOutcome> {
+    switch (operation.type) {
+      case 'enqueue':
+      case 'claim': {
+        // On their way together, when the table is likely to agree.
+        const keys = this.#likelyToHold(operation)
+        const entering = keys && this.#locks.tryEnter(operation.id, keys, operation.lease)
+        entering?.catch(() => undefined)
+        const standing = await this.#decideOrLeave(operation)
+        return this.#enter(operation.id, operation, standing, entering)
+      }
+      case 'pass': {
+        const standing = (await this.#decide(operation)) as Standing
+        if (standing.state === 'held' && standing.id === operation.id)
+          return this.#enter(operation.id, operation, standing)
+        await this.#locks.leave(operation.id)
+        return this.#enter(operation.next, operation, standing)
+      }
+      case 'renew': {
+        if (!(await this.#decide(operation))) return false
+        if (await this.#relocked(operation.id, operation.lease)) return true
+        this.#giveUp(operation.id)
+        return false
+      }
+      case 'downgrade': {
+        const isDone = await this.#decide(operation)
+        // Readers are none of the members' business.
+        await this.#locks.leave(operation.id)
+        return isDone
+      }
+      case 'cancel':
+      case 'release': {
+        const [outcome] = await Promise.all([this.#decide(operation), this.#locks.leave(operation.id)])
+        return outcome
+      }
+      case 'commit': {
+        const outcome = await this.#decide(operation)
+        const { guard, release } = operation
+        if (guard && release && (outcome as Outcomes['commit']).state === 'committed')
+          await this.#locks.leave(guard.id)
+        return outcome
+      }
+      default:
+        return this.#decide(operation)
+    }
+  }
+
+  /** The exclusive keys of what will be granted, as far as is known here; undefined when it will not, or there are none. */
+  #likelyToHold(operation: Enqueue | ClaimReserved): readonly string[] | undefined {
+    if (operation.type === 'claim') {
+      const own = this.#own.get(operation.id)
+      return own?.phase === 'reserved' ? exclusiveKeys(own.claims) : undefined
+    }
+    const keys = exclusiveKeys(operation.claims)
+    const taken = this.#table.known?.record.requests.flatMap(({ claims }) => claims.map(({ key }) => key))
+    return keys?.some(key => taken?.includes(key)) ? undefined : keys
+  }
+
+  /** What was locked early is given back unless the table agrees. */
+  async #decideOrLeave(operation: Enqueue | ClaimReserved): Promise<Standing> {
+    try {
+      const standing = (await this.#decide(operation)) as Standing
+      if (standing.state !== 'held') void this.#locks.leave(operation.id)
+      return standing
+    } catch (error) {
+      void this.#locks.leave(operation.id)
+      throw error
+    }
+  }
+
+  /** Locks the exclusive keys of what was granted. */
+  async #enter(
+    id: string,
+    operation: Enqueue | ClaimReserved | Pass,
+    standing: Standing,
+    entering?: Promise<boolean>,
+  ): Promise<Standing> {
+    if (standing.state !== 'held') return standing
+    const keys = exclusiveKeys(this.#own.get(id)?.claims ?? [])
+    if (!keys) return standing
+    try {
+      if (await (entering ?? this.#locks.tryEnter(id, keys, operation.lease))) return standing
+    } catch (error) {
+      this.#giveUp(id)
+      throw this.#failure(error, IndeterminateError)
+    }
+    if (operation.type === 'pass' && standing.id === operation.id) {
+      this.#giveUp(id)
+      return { state: 'gone' }
+    }
+    if (operation.wait === 0) {
+      await this.#decide({ type: 'cancel', id })
+      await this.#locks.leave(id)
+      return { state: 'busy' }
+    }
+    this.#locks.wait(id, () => this.#listener!.wake(id))
+    return { state: 'queued', id, place: 0, lookAgain: hearWithin(operation), behind: [] }
+  }
+
+  async #relocked(id: string, lease: number): Promise<boolean> {
+    try {
+      return await this.#locks.renew(id, lease)
+    } catch (error) {
+      throw this.#failure(error, IndeterminateError)
+    }
+  }
+
+  #giveUp(id: string): void {
+    void this.#locks.leave(id)
+    this.#decide({ type: 'cancel', id }).catch(() => undefined)
+  }
+
+  #decide(operation: Operation | undefined): Promise<AnyOutcome> {
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ operation, since: this.#clock.now(), resolve, reject })
+      if (this.#isRunning) return
+      this.#isRunning = true
+      queueMicrotask(() => void this.#run())
+    })
+  }
+
+  async #run(): Promise<void> {
+    while (this.#queue.length > 0) {
+      const jobs = this.#queue
+      this.#queue = []
+      try {
+        const operations = jobs.flatMap(({ operation }) => operation ?? [])
+        const { outcomes, effects } = await this.#carryOut(operations, jobs[0]!.since + PATIENCE)
+        let index = 0
+        for (const job of jobs) job.resolve(job.operation ? outcomes[index++]! : undefined)
+        this.#tell(effects)
+      } catch (error) {
+        const failure = this.#failure(error, UnavailableError)
+        for (const job of jobs) job.reject(failure)
+      }
+    }
+    this.#isRunning = false
+  }
+
+  /** Decides the operations over the newest record. Tries again whenever somebody else was faster. */
+  async #carryOut(operations: readonly Operation[], until: number): Promise<Decided> {
+    const lease = longestLease(operations)
+    const keys = keysOf(operations)
+    const showsMembers = operations.some(({ type }) => type === 'inspect')
+    let found = this.#table.known ?? (await this.#table.read())
+    let isFresh = false
+    const values = new Map<string, string | undefined>()
+    let valuesOf = found.record.version
+    let floor = 0
+    while (true) {
+      this.#checkPatience(until)
+      // A record without the entry of its session would be taken for that of a dead one.
+      if (found.text === undefined) this.#members.isLost()
+      await this.#members.promise(lease)
+      const { record } = found
+      // Entries change only by what was committed.
+      if (valuesOf !== record.version) values.clear()
+      valuesOf = record.version
+      const missing = keys.filter(key => record.pending[key] === undefined && !values.has(key))
+      const read = await this.#values.read(missing)
+      for (const [key, text] of read) values.set(key, text)
+      const members = showsMembers ? await this.#members.of(record) : new Map<string, Member>()
+      if (newestStamp(read) > Math.max(record.version, floor)) {
+        const before = found
+        found = await this.#table.read()
+        isFresh = true
+        // Either somebody has committed since, and has carried it over already, or the cluster has lost the record.
+        if (found.text === before.text) floor = newestStamp(read)
+        else values.clear()
+        continue
+      }
+      if (this.#table.known !== found) {
+        // Meanwhile it was heard of a newer one.
+        found = this.#table.known!
+        isFresh = false
+        continue
+      }
+      const effects: AnyEffect[] = []
+      const now = this.#clock.now()
+      const open = new OpenTable(record, this.#table.sightings, now, floor, values, members)
+      const decisions = new Decisions(open, effect => effects.push(effect))
+      const outcomes = operations.map(operation => decisions.decide(operation, now))
+      // What only reads need not become a change for that.
+      if (open.isChanged || operations.length === 0) open.forget(this.#carriedOverIn(record))
+      if (open.isChanged) {
+        const made = await this.#table.change(found, mark => open.close(mark), until)
+        if (made) {
+          this.#made(found.record, made.record, values)
+          return { outcomes, effects }
+        }
+      } else if (isFresh) return { outcomes, effects }
+      const before = found
+      found = await this.#table.read()
+      isFresh = true
+      if (!open.isChanged && found.text === before.text) return { outcomes, effects }
+    }
+  }
+
+  /** @throws when the time is over */
+  #checkPatience(until: number): void {
+    if (this.#clock.now() >= until)
+      throw new UnavailableError(`${this.name} did not get to it in time; nothing was done`, {
+        engine: this.name,
+      })
+  }
+
+  /** What was carried over and is still in the record, by key and stamp. */
+  #carriedOverIn({ pending }: TableRecord): ReadonlyMap<string, number> {
+    for (const [key, stamp] of this.#carriedOver) {
+      const text = pending[key]
+      if (text === undefined || decodeEntry(text).stamp > stamp) this.#carriedOver.delete(key)
+    }
+    return this.#carriedOver
+  }
+
+  /** Our own change of the record is made: what it committed has to be carried over. */
+  #made(before: TableRecord, record: TableRecord, values: ReadonlyMap<string, string | undefined>): void {
+    this.#noteOwn(record)
+    this.#tellChanges(record)
+    const fresh = Object.entries(record.pending).filter(([key, text]) => before.pending[key] !== text)
+    this.#carryOver(Object.fromEntries(fresh), values)
+    this.#helpCarryOver(record)
+  }
+
+  #carryOver(
+    pending: Readonly<Record<string, string>>,
+    values: ReadonlyMap<string, string | undefined> = new Map(),
+  ): void {
+    this.#values.carryOver(pending, values, (key, stamp) => {
+      this.#carriedOver.set(key, stamp)
+      if (this.#forgetting || !this.#member) return
+      this.#forgetting = this.#clock.after(
+        FORGET_WITHIN,
+        () => {
+          this.#forgetting = undefined
+          if (this.#carriedOver.size > 0 && this.#member) this.#decide(undefined).catch(() => undefined)
+        },
+        false,
+      )
+    })
+  }
+
+  /** Somebody else has changed the record. */
+  #changed(record: TableRecord): void {
+    const before = this.#own
+    this.#noteOwn(record)
+    for (const [id, { phase }] of before) {
+      const now = this.#own.get(id)
+      if (!now) {
+        void this.#locks.leave(id)
+        this.#listener!.lost(id)
+      } else if (phase === 'waiting' && now.phase === 'reserved') this.#listener!.wake(id)
+    }
+    this.#tellChanges(record)
+    this.#helpCarryOver(record)
+  }
+
+  #noteOwn(record: TableRecord): void {
+    const session = this.#member?.session
+    this.#own = new Map(record.requests.filter(one => one.session === session).map(one => [one.id, one]))
+  }
+
+  #tellChanges(record: TableRecord): void {
+    if (record.version <= this.#toldOf) return
+    const since = this.#toldOf
+    this.#toldOf = record.version
+    if (this.#watched.size === 0) return
+    for (const [key, text] of Object.entries(record.pending))
+      if (this.#watched.has(key) && decodeEntry(text).stamp > since) this.#listener!.changed(key)
+  }
+
+  /** Whoever committed it may have died before it was carried over. */
+  #helpCarryOver(record: TableRecord): void {
+    const oldest = (Date.now() - CARRY_OVER_AFTER) * 1000
+    const left = Object.entries(record.pending).filter(([, text]) => decodeEntry(text).stamp < oldest)
+    if (left.length > 0) this.#carryOver(Object.fromEntries(left))
+  }
+
+  /** What others are to be told they hear of by the record itself. */
+  #tell(effects: readonly AnyEffect[]): void {
+    const own = this.#member?.session
+    if (own === undefined) return
+    for (const effect of effects) {
+      if (effect.type === 'changed') continue
+      if (effect.session !== own) {
+        if (effect.type === 'wake') this.#listener!.reserved(effect.key)
+      } else if (effect.type === 'wake') this.#listener!.wake(effect.id)
+      else {
+        void this.#locks.leave(effect.id)
+        this.#listener!.lost(effect.id)
+      }
+    }
+  }
+
+  /** The cluster was out of reach, and what happened meanwhile was not heard of. */
+  #lookAgain(): void {
+    if (!this.#member) return
+    this.#table.read().then(
+      () => {
+        for (const key of this.#watched) this.#listener!.changed(key)
+      },
+      () => undefined,
+    )
+  }
+
+  #failure(error: unknown, kind: typeof UnavailableError | typeof IndeterminateError): Error {
+    if (error instanceof SignalboxError) return error
+    const context = { engine: this.name, cause: error }
+    if (error instanceof UnclearError || kind === IndeterminateError)
+      return new IndeterminateError(`${this.name} did not answer; what was asked may have been done`, context)
+    return new UnavailableError(`${this.name} did not answer; nothing was done`, context)
+  }
+}
+
+/** The store keys that have to be read to decide about the operations. */
+function keysOf(operations: readonly Operation[]): string[] {
+  const keys = new Set<string>()
+  for (const operation of operations) {
+    const read = operation.type === 'read' ? operation : 'read' in operation ? operation.read : undefined
+    for (const key of read?.keys ?? []) keys.add(key)
+    for (const { key } of read?.ids ?? []) keys.add(key)
+    if (operation.type !== 'commit') continue
+    for (const { key } of operation.expect) keys.add(key)
+    for (const { key } of operation.writes) keys.add(key)
+    for (const { key } of operation.record) keys.add(key)
+  }
+  return [...keys]
+}
+
+/** Undefined when there are none. */
+function exclusiveKeys(claims: readonly Claim[]): readonly string[] | undefined {
+  const keys = claims.filter(({ mode }) => mode === 'exclusive').map(({ key }) => key)
+  return keys.length === 0 ? undefined : keys
+}
+
+function longestLease(operations: readonly Operation[]): number {
+  let longest = 0
+  for (const operation of operations) if ('lease' in operation) longest = Math.max(longest, operation.lease)
+  return longest
+}

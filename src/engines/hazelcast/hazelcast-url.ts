@@ -1,0 +1,92 @@
+import type { ClientConfig } from 'hazelcast-client'
+import { InvalidArgumentError, shown } from '../../errors.js'
+import type { GivenHazelcast } from './given-hazelcast.js'
+
+/** A cluster, and the names of what is kept there. */
+export interface HazelcastPlace {
+  /** For messages: the URL without user, password and query. */
+  readonly name: string
+  readonly config: ClientConfig
+  /** The map whose keys are locked; what else is kept lies in maps whose names begin with it. */
+  readonly map: string
+}
+
+const FORM = /^hazelcast:\/\/(?:([^@/?#]*)@)?([^@/?#]+)(?:\/([^/?#]*))?(?:\?([^#]*))?$/
+const DEFAULT_CLUSTER = 'dev'
+const DEFAULT_MAP = 'signalbox'
+const DEFAULT_PORT = 5701
+
+/**
+ * Reads a URL of Hazelcast. User, password and the name of the cluster are percent-encoded.
+ * @throws InvalidArgumentError that says what is wrong, and never contains the password
+ */
+export function parseHazelcastUrl(url: string): HazelcastPlace {
+  const match = FORM.exec(url)
+  if (!match)
+    throw new InvalidArgumentError(
+      'a Hazelcast URL looks like hazelcast://user:password@host:5701,host/cluster',
+    )
+  const [, login, hosts = '', path = '', query = ''] = match
+  const parameters = new Map(new URLSearchParams(query))
+  for (const name of parameters.keys()) {
+    if (name !== 'map') throw new InvalidArgumentError(`Hazelcast has no option ${shown(name)}; known is map`)
+  }
+  const clusterMembers = hosts.split(',').map(address)
+  const clusterName = path === '' ? DEFAULT_CLUSTER : decoded('cluster', path)
+  return {
+    name: `hazelcast://${hosts}${path === '' ? '' : `/${path}`}`,
+    config: {
+      clusterName,
+      network: { clusterMembers },
+      ...(login === undefined ? {} : { security: { usernamePassword: credentials(login) } }),
+    },
+    map: checkMap(parameters.get('map')),
+  }
+}
+
+/** @throws InvalidArgumentError when it is unfit */
+export function givenPlace({ hazelcast, map, ...rest }: GivenHazelcast): HazelcastPlace {
+  const [unknown] = Object.keys(rest)
+  if (unknown !== undefined)
+    throw new InvalidArgumentError(`Hazelcast has no option ${shown(unknown)}; known is map`)
+  if (typeof hazelcast !== 'object' || (hazelcast as object | null) === null)
+    throw new InvalidArgumentError(
+      `hazelcast takes a configuration of hazelcast-client, not ${shown(hazelcast)}`,
+    )
+  const config = hazelcast as ClientConfig
+  const { clusterName = DEFAULT_CLUSTER, network } = config
+  const name = `hazelcast://${network?.clusterMembers?.join(',') ?? ''}/${clusterName}`
+  return { name, config, map: checkMap(map) }
+}
+
+function checkMap(map: unknown): string {
+  if (map === undefined) return DEFAULT_MAP
+  if (typeof map !== 'string' || map === '')
+    throw new InvalidArgumentError(`map takes the name of a map, not ${shown(map)}`)
+  return map
+}
+
+function address(host: string): string {
+  const match = /^(\[[0-9a-fA-F:.]+\]|[^:[\]\s]+)(?::(\d{1,5}))?$/.exec(host)
+  const port = Number(match?.[2] ?? DEFAULT_PORT)
+  if (!match || port < 1 || port > 65535)
+    throw new InvalidArgumentError(`a Hazelcast URL takes addresses like host:5701, not ${shown(host)}`)
+  return `${match[1]!}:${port}`
+}
+
+function credentials(login: string): { username: string; password: string } {
+  const [username = '', password, ...rest] = login.split(':')
+  if (password === undefined || rest.length > 0)
+    throw new InvalidArgumentError(
+      'a Hazelcast URL names user and password as user:password, percent-encoded',
+    )
+  return { username: decoded('user', username), password: decoded('password', password) }
+}
+
+function decoded(what: string, text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    throw new InvalidArgumentError(`the ${what} in a Hazelcast URL is not percent-encoded as it should be`)
+  }
+}

@@ -1,0 +1,189 @@
+import type * as hazelcast from 'hazelcast-client'
+import type { Client, ClientConfig, HazelcastJsonValue, IMap } from 'hazelcast-client'
+import type { Clock, Timer } from '../../clock.js'
+import { ClosedError, InvalidArgumentError, UnavailableError } from '../../errors.js'
+import { answered } from './call.js'
+import type { HazelcastPlace } from './hazelcast-url.js'
+import { quieten } from './quiet-client.js'
+
+export type HazelcastClient = Client
+/** What is used of the client's package. */
+export type Package = Pick<
+  typeof hazelcast,
+  | 'Client'
+  | 'InvalidConfigurationError'
+  | 'HazelcastJsonValue'
+  | 'JsonStringDeserializationPolicy'
+  | 'LifecycleState'
+>
+
+/** How long connecting may take: milliseconds. */
+const PATIENCE = 10_000
+/** A client that finds no member for so long gives up for good: milliseconds. */
+const CLIENT_PATIENCE = 5000
+const RETRY_PAUSE = 200
+const QUIETEN_EVERY = 1000
+/** The key of the table's record, in the map of the table. */
+export const TABLE_KEY = 'table'
+
+/** A client that works, and its maps. */
+export interface Linked {
+  readonly client: HazelcastClient
+  /** The keys of this one are locked, by Java programs, too. */
+  readonly locks: IMap<string, unknown>
+  /** The table's record, and who the sessions belong to. Nothing of this one is ever locked: a parked write would run late. */
+  readonly table: IMap<string, string>
+  readonly values: IMap<string, HazelcastJsonValue>
+}
+
+/** Who is told of the link. */
+export interface LinkListener {
+  /** The table's record, after somebody has changed it. */
+  changed(record: string): void
+  /** The cluster was out of reach and is in reach again: changes may have been missed. */
+  back(): void
+}
+
+/**
+ * The client, and another one in its place when it has died: that of Hazelcast does not come back when the members were out
+ * of reach for too long.
+ */
+export class Link {
+  readonly #place: HazelcastPlace
+  readonly #package: Package
+  readonly #clock: Clock
+  readonly #listener: LinkListener
+  #linked: Linked | undefined
+  #coming: Promise<Linked> | undefined
+  #timer: Timer | undefined
+  #isClosed = false
+
+  constructor(place: HazelcastPlace, clientPackage: Package, clock: Clock, listener: LinkListener) {
+    this.#place = place
+    this.#package = clientPackage
+    this.#clock = clock
+    this.#listener = listener
+  }
+
+  /** The client that works now; undefined while none does. */
+  get now(): Linked | undefined {
+    const linked = this.#linked
+    if (linked && !linked.client.getLifecycleService().isRunning()) {
+      this.#linked = undefined
+      return undefined
+    }
+    return linked
+  }
+
+  /** The client, as soon as one is connected. @throws UnavailableError when none is in time; ClosedError */
+  async get(): Promise<Linked> {
+    return this.now ?? (this.#coming ??= this.#connect().finally(() => (this.#coming = undefined)))
+  }
+
+  /** Ends the client. Never throws. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#timer?.cancel()
+    const linked = this.#linked ?? (await this.#coming?.catch(() => undefined))
+    this.#linked = undefined
+    if (linked) await this.#end(linked.client)
+  }
+
+  async #connect(): Promise<Linked> {
+    const { name, map } = this.#place
+    if (this.#isClosed) throw new ClosedError('the box was closed', { engine: name })
+    let client: HazelcastClient | undefined
+    try {
+      client = await answered(
+        this.#package.Client.newHazelcastClient(this.#config()),
+        this.#clock,
+        PATIENCE,
+        late => void this.#end(late),
+      )
+      const maps = Promise.all([
+        client.getMap<string, unknown>(map),
+        client.getMap<string, string>(`${map}.table`),
+        client.getMap<string, HazelcastJsonValue>(`${map}.values`),
+      ])
+      const [locks, table, values] = await answered(maps, this.#clock)
+      const changed = ({ value }: { value: string | null }): void => {
+        if (value !== null) this.#listener.changed(value)
+      }
+      const listening = table.addEntryListener({ added: changed, updated: changed }, TABLE_KEY, true)
+      await answered(listening, this.#clock)
+      this.#linked = { client, locks, table, values }
+      this.#keepQuiet()
+      return this.#linked
+    } catch (error) {
+      if (client) void this.#end(client)
+      if (error instanceof this.#package.InvalidConfigurationError)
+        throw new InvalidArgumentError(`hazelcast-client refuses its configuration: ${error.message}`, {
+          engine: name,
+          cause: error,
+        })
+      throw new UnavailableError(
+        `no member of the cluster answers at ${name}: the address or the name of the cluster may be wrong, which the client can't tell apart`,
+        { engine: name, cause: error },
+      )
+    }
+  }
+
+  #config(): ClientConfig {
+    const given = this.#place.config
+    const retry = {
+      initialBackoffMillis: 50,
+      maxBackoffMillis: 500,
+      clusterConnectTimeoutMillis: CLIENT_PATIENCE,
+    }
+    const connectionRetry = { ...retry, ...given.connectionStrategy?.connectionRetry }
+    const { LifecycleState, JsonStringDeserializationPolicy } = this.#package
+    return {
+      ...given,
+      // Compared is the text, so it has to be seen as it is.
+      serialization: {
+        ...given.serialization,
+        jsonStringDeserializationPolicy: JsonStringDeserializationPolicy.NO_DESERIALIZATION,
+      },
+      // It would write to standard output whatever it meets; what matters comes as an error.
+      properties: { 'hazelcast.logging.level': 'OFF', ...given.properties },
+      connectionStrategy: { ...given.connectionStrategy, connectionRetry },
+      lifecycleListeners: [
+        ...(given.lifecycleListeners ?? []),
+        state => {
+          if (state === LifecycleState.CONNECTED && this.#linked) this.#listener.back()
+          if (state === LifecycleState.SHUTDOWN && !this.#isClosed) this.#replace()
+        },
+      ],
+    }
+  }
+
+  /** Again and again, as long as the box is open: somebody may wait for what only an event tells. */
+  #replace(): void {
+    if (this.#isClosed) return
+    this.#timer?.cancel()
+    this.#timer = this.#clock.after(
+      RETRY_PAUSE,
+      () =>
+        void this.get().then(
+          () => this.#listener.back(),
+          () => this.#replace(),
+        ),
+      false,
+    )
+  }
+
+  #keepQuiet(): void {
+    const linked = this.now
+    if (!linked || this.#isClosed) return
+    quieten(linked.client)
+    this.#timer = this.#clock.after(QUIETEN_EVERY, () => this.#keepQuiet(), false)
+  }
+
+  async #end(client: HazelcastClient): Promise<void> {
+    try {
+      await answered(client.shutdown(), this.#clock)
+    } catch {
+      // Nothing more can be done for it.
+    }
+  }
+}

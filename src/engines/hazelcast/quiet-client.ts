@@ -1,0 +1,43 @@
+import type { HazelcastClient } from './link.js'
+
+interface Handle {
+  unref?: () => unknown
+}
+
+/** What keeps a client's process alive, where it keeps it; no part of what the package documents, so all may be absent. */
+interface Inside {
+  readonly connectionRegistry?: {
+    getConnections?: () => readonly { readonly socket?: Handle }[]
+  }
+  readonly connectionManager?: {
+    readonly reconnectToMembersTask?: Task
+    readonly heartbeatManager?: { task?: Task }
+  }
+  readonly invocationService?: { readonly cleanResourcesTask?: Task }
+  readonly statistics?: { readonly statisticsSendTask?: Task }
+}
+
+/** One of the package's repeated tasks: it makes an interval when the first delay is over. */
+interface Task {
+  readonly timeoutId?: Handle
+  readonly intervalId?: Handle
+}
+
+/**
+ * Lets a finished process end although the client is connected, which the package has no way to say. Called now and then,
+ * because the client makes timers and sockets as it goes. A call that is under way has a timer of ours that keeps the
+ * process alive.
+ */
+export function quieten(client: HazelcastClient): void {
+  const { connectionRegistry, connectionManager, invocationService, statistics } = client as unknown as Inside
+  for (const { socket } of connectionRegistry?.getConnections?.() ?? []) socket?.unref?.()
+  for (const task of [
+    connectionManager?.reconnectToMembersTask,
+    connectionManager?.heartbeatManager?.task,
+    invocationService?.cleanResourcesTask,
+    statistics?.statisticsSendTask,
+  ]) {
+    task?.timeoutId?.unref?.()
+    task?.intervalId?.unref?.()
+  }
+}

@@ -1,0 +1,140 @@
+import { randomBytes } from 'node:crypto'
+import type { IMap } from 'hazelcast-client'
+import type { Clock } from '../../clock.js'
+import { answered } from './call.js'
+import { TABLE_KEY } from './link.js'
+import { Sightings } from './sightings.js'
+import { decodeTable, emptyTable, encodeTable, wasMade, type TableRecord } from './table-record.js'
+
+/** The record as it was found. */
+export interface Found {
+  /** Undefined when there is none yet. */
+  readonly text: string | undefined
+  readonly record: TableRecord
+}
+
+const RETRY_PAUSE = 100
+
+/** It is not known whether a change was made. */
+export class UnclearError extends Error {}
+
+/** The table's record as it is known here: read, changed by compare-and-set, and heard of. */
+export class Table {
+  readonly sightings = new Sightings()
+  readonly #map: () => Promise<IMap<string, string>>
+  readonly #clock: Clock
+  readonly #changed: (record: TableRecord) => void
+  #known: Found | undefined
+  /** News that came while a change of ours was on its way; undefined when none is. */
+  #late: string[] | undefined
+
+  /** @param changed is told of a newer record that somebody else made. */
+  constructor(
+    map: () => Promise<IMap<string, string>>,
+    clock: Clock,
+    changed: (record: TableRecord) => void,
+  ) {
+    this.#map = map
+    this.#clock = clock
+    this.#changed = changed
+  }
+
+  /** The newest record that is known here; undefined before one was read. */
+  get known(): Found | undefined {
+    return this.#known
+  }
+
+  /** A member told of this record; such news may be late. */
+  heard(text: string): void {
+    // It may be newer than our change, whose answer it has overtaken: what we ended ourselves would look lost.
+    if (this.#late) return void this.#late.push(text)
+    const record = decodeTable(text)
+    const known = this.#known
+    if (known && (known.text === undefined || record.turn > known.record.turn)) this.#adopt({ text, record })
+  }
+
+  /** Reads the record. @throws what the client throws */
+  async read(): Promise<Found> {
+    let found = await this.#get()
+    // Either news came while this was on its way, or the cluster has lost what it had.
+    if (this.#known?.text !== undefined && found.record.turn < this.#known.record.turn)
+      found = await this.#get()
+    if (this.#known === undefined || found.text !== this.#known.text) this.#adopt(found)
+    return this.#known!
+  }
+
+  /**
+   * Changes the record, if it is still as it was found, and gives the new one. Undefined: it is not.
+   * @param change makes the new record, with a mark in it.
+   * @param until when to give up: clock time.
+   * @throws UnclearError when it is not known whether that happened
+   */
+  async change(
+    found: Found,
+    change: (mark: string) => TableRecord,
+    until: number,
+  ): Promise<Found | undefined> {
+    const mark = randomBytes(6).toString('base64url')
+    const record = change(mark)
+    const text = encodeTable(record)
+    const sentAt = this.#clock.now()
+    this.#late = []
+    try {
+      const isMade = await this.#made(found, { text, record }, mark, until)
+      if (!isMade) return undefined
+      this.#known = { text, record }
+      // The others see it later, and what is ours has to end for us first.
+      this.sightings.see(record, sentAt)
+      return this.#known
+    } finally {
+      const late = this.#late
+      this.#late = undefined
+      // After whoever waits for this has dealt with it.
+      if (late.length > 0) setImmediate(() => late.forEach(each => this.heard(each)))
+    }
+  }
+
+  async #made(found: Found, next: { text: string; record: TableRecord }, mark: string, until: number) {
+    try {
+      return await this.#replace(found.text, next.text)
+    } catch (error) {
+      return this.#settle(found, next.text, mark, until, error)
+    }
+  }
+
+  /** Finds out what became of a change whose answer was lost. Sending it again is harmless: it is the same change. */
+  async #settle(found: Found, text: string, mark: string, until: number, cause: unknown): Promise<boolean> {
+    while (this.#clock.now() < until) {
+      try {
+        const now = await this.#get()
+        if (now.text !== found.text) {
+          const isMade = wasMade(now.record, mark, found.record)
+          if (isMade === undefined) break
+          return isMade
+        }
+        if (await this.#replace(found.text, text)) return true
+      } catch {
+        await new Promise<void>(resolve => void this.#clock.after(RETRY_PAUSE, resolve, true))
+      }
+    }
+    throw new UnclearError('the answer to a change was lost', { cause })
+  }
+
+  async #replace(before: string | undefined, after: string): Promise<boolean> {
+    const map = await this.#map()
+    if (before !== undefined) return answered(map.replaceIfSame(TABLE_KEY, before, after), this.#clock)
+    return (await answered(map.putIfAbsent(TABLE_KEY, after), this.#clock)) === null
+  }
+
+  async #get(): Promise<Found> {
+    const map = await this.#map()
+    const text = await answered(map.get(TABLE_KEY), this.#clock)
+    return text === null ? { text: undefined, record: emptyTable() } : { text, record: decodeTable(text) }
+  }
+
+  #adopt(found: Found): void {
+    this.#known = found
+    this.sightings.see(found.record, this.#clock.now())
+    this.#changed(found.record)
+  }
+}

@@ -1,0 +1,119 @@
+import { randomUUID } from 'node:crypto'
+import { Client } from 'hazelcast-client'
+import { expect, vi } from 'vitest'
+import { HAZELCAST_GUARANTEES } from '../../src/engines/hazelcast/guarantees.js'
+import { openHazelcast } from '../../src/engines/hazelcast/open.js'
+import { open } from '../../src/open.js'
+import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
+import { Proxy } from '../servers/proxy.js'
+import { startChild } from './child.js'
+import type { EngineFixture } from './fixture.js'
+import { locks, pause, queued, soFar } from './time.js'
+
+let shared: Promise<HazelcastServer> | undefined
+
+/** The member of this test file; each test has maps of its own on it. It ends with the test process. */
+function server(): Promise<HazelcastServer> {
+  return (shared ??= startHazelcast())
+}
+
+/** A client of the member alone, as a program in Java has it. */
+function javaLike({ address }: HazelcastServer): Promise<Client> {
+  return Client.newHazelcastClient({
+    clusterName: TEST_CLUSTER,
+    // Else it would go by the address of a proxy, too.
+    network: { clusterMembers: [address], smartRouting: false },
+    properties: { 'hazelcast.logging.level': 'OFF' },
+  })
+}
+
+/** The Hazelcast engine on one member. */
+export const hazelcast: EngineFixture = {
+  name: 'hazelcast',
+  guarantees: HAZELCAST_GUARANTEES,
+  hasClock: false,
+  weaknesses: {
+    async P1() {
+      await using proxy = await Proxy.start(0)
+      await using server = await startHazelcast({
+        publicPort: proxy.port,
+        properties: { 'hazelcast.client.cleanup.period.millis': '500' },
+      })
+      proxy.target = server.port
+      await using box = await open(`hazelcast://127.0.0.1:${proxy.port}/${TEST_CLUSTER}`)
+      const foreign = await javaLike(server)
+      const map = await foreign.getMap('signalbox')
+      const grant = await box.mutex('key').acquire({ lease: '1m' })
+      expect(await map.tryLock('key', 100)).toBe(false)
+      proxy.target = undefined
+      proxy.cut()
+      expect(await map.tryLock('key', 10_000)).toBe(true)
+      grant.assertHeld()
+      proxy.target = server.port
+      await foreign.shutdown()
+    },
+    async P2() {
+      await using server = await startHazelcast()
+      const url = `hazelcast://${server.address}/${TEST_CLUSTER}`
+      const token = async (): Promise<bigint> => {
+        await using box = await open(url)
+        return await box.mutex('key').run(grant => grant.token)
+      }
+      const before = await token()
+      await server.restart()
+      const after = await token()
+      expect(after).toBeGreaterThan(before)
+      await server.restart()
+      vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 3_600_000 })
+      try {
+        expect(await token()).toBeLessThan(after)
+      } finally {
+        vi.useRealTimers()
+      }
+    },
+    async P4() {
+      const url = `hazelcast://${(await server()).address}/${TEST_CLUSTER}?map=order`
+      const foreign = await javaLike(await server())
+      const map = await foreign.getMap('order')
+      await using one = await open(url)
+      await using other = await open(url)
+      const held = await one.mutex('key').acquire()
+      const waiting = other.mutex('key').acquire()
+      await queued(other, 'key', 1)
+      const later = map.tryLock('key', 10_000, 10_000)
+      await pause(50)
+      await held.release()
+      expect(await later).toBe(true)
+      expect(await soFar(waiting)).toBe('pending')
+      await map.unlock('key')
+      await (await waiting).release()
+      await foreign.shutdown()
+    },
+    async P9() {
+      const url = `hazelcast://${(await server()).address}/${TEST_CLUSTER}?map=revoked`
+      await using box = await open(url)
+      const child = startChild('holder', url, '20s')
+      await child.printed('holding')
+      const [report] = await locks(box, 'held')
+      child.kill('SIGSTOP')
+      expect(await box.revoke(report!.holders[0]!.session)).toBeGreaterThan(0)
+      await expect(box.mutex('held').acquire({ wait: 500 })).rejects.toMatchObject({ code: 'TIMED_OUT' })
+      child.kill('SIGKILL')
+    },
+    async P13() {
+      await using server = await startHazelcast()
+      const url = `hazelcast://${server.address}/${TEST_CLUSTER}`
+      const box = await open(url)
+      await box.store('s').put('key', 'value')
+      await box.close()
+      await server.restart()
+      await using later = await open(url)
+      expect(await later.store('s').get('key')).toBeUndefined()
+    },
+  },
+  async start() {
+    const { address } = await server()
+    const url = `hazelcast://${address}/${TEST_CLUSTER}?map=${randomUUID().slice(0, 8)}`
+    return { url, engine: () => openHazelcast(url), close: () => undefined }
+  },
+}

@@ -1,0 +1,175 @@
+import { Client, type HazelcastJsonValue } from 'hazelcast-client'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { open } from '../../src/open.js'
+import { pause, queued, timed, until } from '../contract/time.js'
+import { freePort } from '../servers/free-port.js'
+import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
+import { Proxy } from '../servers/proxy.js'
+
+/** What each fault has to be told or over by: milliseconds. Far more than it takes, far less than for ever. */
+const BOUND = 20_000
+
+/** A client as another program has it. */
+async function foreign(server: HazelcastServer) {
+  const client = await Client.newHazelcastClient({
+    clusterName: TEST_CLUSTER,
+    network: { clusterMembers: [server.address], smartRouting: false },
+    properties: { 'hazelcast.logging.level': 'OFF' },
+  })
+  onTestFinished(() => client.shutdown())
+  return client
+}
+
+/** What comes of it once the cluster is in use again; until then it is refused, which is right. */
+async function eventually<T>(task: () => Promise<T>): Promise<T> {
+  const end = performance.now() + 2 * BOUND
+  while (true) {
+    try {
+      return await task()
+    } catch (error) {
+      if (performance.now() > end) throw error
+      await pause(100)
+    }
+  }
+}
+
+describe.concurrent('a cluster that is not there', () => {
+  let server: HazelcastServer
+
+  beforeAll(async () => {
+    server = await startHazelcast()
+  })
+  afterAll(() => server.kill())
+
+  test('a wrong port is told', { timeout: 2 * BOUND }, async ({ expect }) => {
+    const opening = open(`hazelcast://127.0.0.1:${await freePort()}/${TEST_CLUSTER}`)
+    await expect(opening).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+  })
+
+  test('a wrong name of the cluster is told', { timeout: 2 * BOUND }, async ({ expect }) => {
+    const took = timed(async () => {
+      const opening = open(`hazelcast://${server.address}/another`)
+      await expect(opening).rejects.toThrow(/address or the name of the cluster/)
+    })
+    expect(await took).toBeLessThan(BOUND)
+  })
+})
+
+describe('one member', () => {
+  let server: HazelcastServer
+  let proxy: Proxy
+  let url: string
+
+  beforeAll(async () => {
+    proxy = await Proxy.start(0)
+    server = await startHazelcast({ publicPort: proxy.port })
+    proxy.target = server.port
+    url = `hazelcast://127.0.0.1:${proxy.port}/${TEST_CLUSTER}`
+  })
+  afterAll(async () => {
+    await server.kill()
+    await proxy[Symbol.asyncDispose]()
+  })
+
+  test('a lock of another program keeps a box waiting, and its unlock wakes it', async () => {
+    const map = await (await foreign(server)).getMap('signalbox')
+    await using box = await open(url)
+    expect(await map.tryLock('a', 0)).toBe(true)
+    expect(await box.mutex('a').tryAcquire()).toBeUndefined()
+    const asked = box.mutex('a', 'b').acquire()
+    await queued(box, 'a', 0)
+    await pause(100)
+    await map.unlock('a')
+    const grant = await asked
+    expect(await map.tryLock('a', 0)).toBe(false)
+    expect(await map.tryLock('b', 0)).toBe(false)
+    await grant.release()
+    expect(await map.tryLock('a', 0)).toBe(true)
+    await map.unlock('a')
+  })
+
+  test('who gives up waiting for another program leaves nothing on the member', async () => {
+    const map = await (await foreign(server)).getMap('signalbox')
+    const box = await open(url)
+    expect(await map.tryLock('left', 0)).toBe(true)
+    await expect(box.mutex('left').acquire({ wait: 200 })).rejects.toMatchObject({ code: 'TIMED_OUT' })
+    const waiting = box.mutex('left').acquire()
+    waiting.catch(() => undefined)
+    await pause(200)
+    await box.close()
+    await map.unlock('left')
+    expect(await map.tryLock('left', 0)).toBe(true)
+    await map.unlock('left')
+  })
+
+  test('a lock that is renewed is held against other programs all the time', async () => {
+    const map = await (await foreign(server)).getMap('signalbox')
+    await using box = await open(url)
+    const grant = await box.mutex('renewed').acquire({ lease: 900 })
+    for (const end = performance.now() + 4000; performance.now() < end;) {
+      expect(await map.isLocked('renewed')).toBe(true)
+      await pause(20)
+    }
+    await grant.release()
+    expect(await map.isLocked('renewed')).toBe(false)
+  })
+
+  test('a grant whose lock another program was given is told to be lost', async () => {
+    const map = await (await foreign(server)).getMap('signalbox')
+    await using box = await open(url)
+    const grant = await box.mutex('taken').acquire({ lease: 900 })
+    await map.forceUnlock('taken')
+    expect(await map.tryLock('taken', 100)).toBe(true)
+    await until('it is told', () => grant.signal.aborted)
+    expect(await map.isLocked('taken')).toBe(true)
+    await map.unlock('taken')
+  })
+
+  test('a client that was cut off for longer than it lives is replaced', { timeout: 120_000 }, async () => {
+    await using box = await open(url)
+    await using other = await open(url)
+    const store = box.store('s')
+    const before = await box.mutex('cut').acquire()
+    proxy.target = undefined
+    proxy.cut()
+    const failing = timed(() => expect(store.put('k', 1)).rejects.toMatchObject({ engine: url }))
+    expect(await failing).toBeLessThan(BOUND)
+    await pause(6000)
+    proxy.target = server.port
+    await eventually(() => store.put('k', 2))
+    expect((await eventually(() => other.store('s').get('k')))!.value).toBe(2)
+    const after = await eventually(() => other.mutex('cut').acquire({ wait: '40s' }))
+    expect(after.token).toBeGreaterThan(before.token)
+    expect(() => before.assertHeld()).toThrow()
+  })
+
+  test(
+    'a member that stops answering is told in bounded time, and used again after it',
+    { timeout: 120_000 },
+    async () => {
+      await using box = await open(url)
+      await box.mutex('before').run(() => undefined)
+      server.pause()
+      try {
+        const took = await timed(() =>
+          expect(box.mutex('key').acquire()).rejects.toMatchObject({
+            code: expect.stringMatching(/UNAVAILABLE|INDETERMINATE/) as string,
+          }),
+        )
+        expect(took).toBeLessThan(2 * BOUND)
+      } finally {
+        server.resume()
+      }
+      const grant = await eventually(() => box.mutex('key').acquire({ wait: '40s' }))
+      await grant.release()
+    },
+  )
+
+  test('values are JSON that other programs read', async () => {
+    const map = await (await foreign(server)).getMap<string, HazelcastJsonValue>('signalbox.values')
+    await using box = await open(url)
+    const version = await box.store('trains').put('ICE 1', { at: 'Bern' })
+    await until('it is carried over', async () => (await map.get('trains/ICE 1')) !== null)
+    expect(await map.get('trains/ICE 1')).toMatchObject({ version, value: { at: 'Bern' } })
+  })
+})

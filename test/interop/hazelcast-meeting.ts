@@ -1,0 +1,22 @@
+import { randomUUID } from 'node:crypto'
+import { TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
+import { javaMap, signalbox } from './client.js'
+import { contest, type ContestResult } from './contest.js'
+
+/**
+ * Lets two processes of each kind want the same key of the same IMap by turns until all hand-overs that are named have
+ * happened so often, or the limit is over.
+ */
+export function meetAtHazelcast(
+  { address }: HazelcastServer,
+  wanted: ReadonlyMap<string, number>,
+  limit: number,
+  excludes = true,
+): Promise<ContestResult> {
+  const name: string = randomUUID()
+  const place = `${address}/${TEST_CLUSTER}`
+  const part = { name, lease: 60_000, renew: true, retry: 5, hold: 1, pause: 10, excludes }
+  const ours = [signalbox, { ...part, url: `hazelcast://${place}?map=shared` }] as const
+  const theirs = [javaMap, { ...part, url: `${place}/shared` }] as const
+  return contest({ clients: [ours, ours, theirs, theirs], wanted, limit })
+}

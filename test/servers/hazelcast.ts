@@ -1,0 +1,139 @@
+import { connect } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { freePort } from './free-port.js'
+import { reapedFolder } from './reaper.js'
+import { ServerProcess } from './server-process.js'
+
+/** Where `scripts/setup.mjs servers` puts the member's jar; the compiled tests lie one folder deeper. */
+const jars = ['../../.interop/hazelcast/', '../../../.interop/hazelcast/'].map(path =>
+  fileURLToPath(new URL(path, import.meta.url)),
+)
+
+export interface HazelcastMemberOptions {
+  /** The name of the cluster; default `signalbox-test`. */
+  readonly cluster?: string
+  /** Ports of the members that run already. */
+  readonly peers?: readonly number[]
+  /** The port of 127.0.0.1 that it tells clients, for a proxy in front of it; its own by default. */
+  readonly publicPort?: number
+  /** Properties of the member, like `hazelcast.client.cleanup.period.millis`. */
+  readonly properties?: Readonly<Record<string, string>>
+}
+
+export const TEST_CLUSTER = 'signalbox-test'
+
+/** A real Hazelcast Community member on a port of 127.0.0.1, all its state in memory. */
+export class HazelcastServer extends ServerProcess {
+  readonly host = '127.0.0.1'
+  readonly port: number
+  /** `host:port`. */
+  readonly address: string
+  readonly #members: number
+
+  constructor(
+    port: number,
+    { cluster = TEST_CLUSTER, peers = [], publicPort = port, properties = {} }: HazelcastMemberOptions,
+  ) {
+    super({
+      program: 'java',
+      argv: [
+        '-Xms64m',
+        '-Xmx192m',
+        '-XX:+UseSerialGC',
+        '-XX:TieredStopAtLevel=1',
+        '-Dhazelcast.config=hazelcast.xml',
+        '-cp',
+        jars.map(path => `${path}*`).join(':'),
+        'com.hazelcast.core.server.HazelcastMemberStarter',
+      ],
+      folder: reapedFolder('hazelcast'),
+      files: { 'hazelcast.xml': configuration(cluster, port, publicPort, peers, properties) },
+      debianPackage: 'default-jre-headless',
+    })
+    this.port = port
+    this.address = `127.0.0.1:${port}`
+    this.#members = peers.length + 1
+  }
+
+  /** The member is up, in a cluster of as many as it was told of and itself. */
+  protected async answers(): Promise<void> {
+    if ((await this.#ask('/hazelcast/health/cluster-size')) !== String(this.#members))
+      throw new Error('members are missing')
+    if ((await this.#ask('/hazelcast/health/node-state')) !== '"ACTIVE"')
+      throw new Error('it does not serve yet')
+  }
+
+  /** By a socket of its own: an agent would keep the connection that is asked over. */
+  #ask(path: string): Promise<string> {
+    return new Promise((resolve, reject) => {
+      let answer = ''
+      const socket = connect(this.port, this.host, () =>
+        socket.write(`GET ${path} HTTP/1.1\r\nHost: ${this.address}\r\nConnection: close\r\n\r\n`),
+      )
+      socket.setEncoding('utf8').on('data', (text: string) => {
+        answer += text
+        const [head, body] = answer.split('\r\n\r\n')
+        if (body === undefined || body.length < Number(/content-length: (\d+)/i.exec(head!)?.[1])) return
+        socket.destroy()
+        resolve(body.trim())
+      })
+      socket.setTimeout(2000, () => socket.destroy(new Error('it says nothing')))
+      socket.on('error', reject)
+      socket.on('close', () => reject(new Error('it says nothing')))
+    })
+  }
+}
+
+/** Starts one member alone; it serves when the promise settles. */
+export async function startHazelcast(options: HazelcastMemberOptions = {}): Promise<HazelcastServer> {
+  const server = new HazelcastServer(await freePort(), options)
+  await server.start()
+  return server
+}
+
+/** Starts members one after the other, each knowing those before it: together they would take twice as long to meet. */
+export async function startHazelcastCluster(
+  size: number,
+  options: HazelcastMemberOptions = {},
+): Promise<HazelcastServer[]> {
+  const members: HazelcastServer[] = []
+  while (members.length < size) {
+    const peers = members.map(({ port }) => port)
+    members.push(await startHazelcast({ ...options, peers }))
+  }
+  return members
+}
+
+function configuration(
+  cluster: string,
+  port: number,
+  publicPort: number,
+  peers: readonly number[],
+  properties: Readonly<Record<string, string>>,
+): string {
+  const all = {
+    'hazelcast.phone.home.enabled': 'false',
+    'hazelcast.socket.bind.any': 'false',
+    'hazelcast.wait.seconds.before.join': '0',
+    'hazelcast.logging.type': 'none',
+    ...properties,
+  }
+  const lines = Object.entries(all).map(([name, value]) => `<property name="${name}">${value}</property>`)
+  const members = [...peers, port].map(each => `<member>127.0.0.1:${each}</member>`)
+  return `<hazelcast xmlns="http://www.hazelcast.com/schema/config">
+  <cluster-name>${cluster}</cluster-name>
+  <properties>${lines.join('')}</properties>
+  <network>
+    <port auto-increment="false">${port}</port>
+    <public-address>127.0.0.1:${publicPort}</public-address>
+    <join>
+      <auto-detection enabled="false"/>
+      <multicast enabled="false"/>
+      <tcp-ip enabled="true">${members.join('')}</tcp-ip>
+    </join>
+    <interfaces enabled="true"><interface>127.0.0.1</interface></interfaces>
+    <rest-api enabled="true"><endpoint-group name="HEALTH_CHECK" enabled="true"/></rest-api>
+  </network>
+</hazelcast>
+`
+}
