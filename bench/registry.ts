@@ -1,5 +1,6 @@
 import { costWorks } from './costs/part.js'
 import { fileWorks } from './file/part.js'
+import { hazelcastWorks } from './hazelcast/part.js'
 import { limitWorks } from './limits/part.js'
 import { memoryWorks } from './memory/part.js'
 import type { ForkedSubject } from './processes/forked.js'
@@ -18,6 +19,7 @@ export const works: readonly Work[] = [
   ...redisWorks,
   ...quorumWorks,
   ...zooKeeperWorks,
+  ...hazelcastWorks,
   ...storeWorks,
   ...trainWorks,
   ...limitWorks,

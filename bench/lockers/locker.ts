@@ -6,7 +6,7 @@ export interface Locker {
 }
 
 /** A lock that is held. */
-interface Held {
+export interface Held {
   unlock(): Promise<void>
   /** A number that rises from grant to grant, where the library gives one. */
   readonly token?: bigint

@@ -1,7 +1,7 @@
 import { distinctKeys, hotKey, sequential } from '../file/works.js'
 import { startRedis } from '../../test/servers/redis.js'
 import { rawIoredis, rawNodeRedis, redisSemaphore, redlock, verrou } from '../lockers/redis-peers.js'
-import { straightPort } from './straight-port.js'
+import { redisPort } from './straight-port.js'
 import { signalboxRedis } from '../lockers/signalbox-redis.js'
 import { tracker, type MakeState } from '../trains/tracker.js'
 import type { Comparison, Goal, Work } from '../work.js'
@@ -44,7 +44,7 @@ export const redisWorks: readonly Work[] = [
     name: 'messages of the train tracker with 4 processes',
     seconds: 2,
     mostRounds: 3,
-    subjects: [tracker(4, onServer, 'signalbox'), straightPort],
-    comparisons: [{ measure: 'opsPerSecond', of: 'signalbox', to: straightPort.name, goal: { atLeast: 10 } }],
+    subjects: [tracker(4, onServer, 'signalbox'), redisPort],
+    comparisons: [{ measure: 'opsPerSecond', of: 'signalbox', to: redisPort.name, goal: { atLeast: 10 } }],
   },
 ]

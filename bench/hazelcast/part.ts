@@ -1,0 +1,42 @@
+import { startHazelcast } from '../../test/servers/hazelcast.js'
+import { distinctKeys, hotKey, sequential } from '../file/works.js'
+import { byHand } from '../lockers/hazelcast-by-hand.js'
+import { hazelcastUrl } from '../lockers/hazelcast-server.js'
+import { signalboxHazelcast } from '../lockers/signalbox-hazelcast.js'
+import { tracker, type MakeState } from '../trains/tracker.js'
+import type { Comparison, Goal, Work } from '../work.js'
+import { hazelcastPort } from './straight-port.js'
+
+function field(goal: Goal): Parameters<typeof sequential>[0] {
+  const faster: Comparison = { measure: 'opsPerSecond', of: 'signalbox', to: byHand.name, goal }
+  return { part: 'hazelcast', libraries: [signalboxHazelcast, byHand], comparisons: [faster] }
+}
+
+/** A member for each run of the train tracker. */
+const onMember: MakeState = async () => {
+  const server = await startHazelcast()
+  return { engine: hazelcastUrl(server.address), clear: () => server.kill() }
+}
+
+function trains(processes: number): Work {
+  const ours = tracker(processes, onMember, 'signalbox')
+  const port = hazelcastPort(processes)
+  return {
+    part: 'hazelcast',
+    name: `messages of the train tracker with ${processes} ${processes === 1 ? 'process' : 'processes'}`,
+    seconds: 2,
+    mostRounds: 3,
+    subjects: [ours, port],
+    comparisons: [{ measure: 'opsPerSecond', of: 'signalbox', to: port.name, goal: { atLeast: 5 } }],
+  }
+}
+
+/** Locks and transactions on one Hazelcast member. */
+export const hazelcastWorks: readonly Work[] = [
+  sequential(field({ atLeast: 1 })),
+  distinctKeys(field({ atLeast: 1 }), 64),
+  hotKey(field({ atLeast: 1 }), { processes: 1, tasks: 16 }),
+  hotKey(field({ atLeast: 3 }), { processes: 4, tasks: 4 }),
+  trains(1),
+  trains(2),
+]

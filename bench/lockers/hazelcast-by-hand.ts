@@ -1,0 +1,60 @@
+import { Client, type IMap } from 'hazelcast-client'
+import { TEST_CLUSTER } from '../../test/servers/hazelcast.js'
+import { toldAddress } from './address-file.js'
+import { hazelcastSupport } from './hazelcast-server.js'
+import type { LockLibrary } from './locker.js'
+import { LocalQueues } from './local-queues.js'
+
+const LEASE = 30_000
+const WAIT = 60_000
+
+/** A client of its own for each process. */
+export async function hazelcastClient(folder: string): Promise<Client> {
+  return Client.newHazelcastClient({
+    clusterName: TEST_CLUSTER,
+    network: { clusterMembers: [await toldAddress(folder)] },
+    properties: { 'hazelcast.logging.level': 'OFF' },
+  })
+}
+
+/** A map's lock with a number of its own that rises: tryLock, get, compare-and-set, unlock. */
+export const byHand: LockLibrary = {
+  name: 'tryLock, get, compare-and-set and unlock, by hazelcast-client',
+  support: hazelcastSupport,
+  async open(folder) {
+    const client = await hazelcastClient(folder)
+    const [locks, fences] = await Promise.all([
+      client.getMap<string, number>('locks'),
+      client.getMap<string, number>('fences'),
+    ])
+    // All tasks of one client are the same owner to a member, so they have to queue here.
+    const queues = new LocalQueues()
+    return {
+      async lock(key) {
+        const leave = await queues.enter(key)
+        if (!(await locks.tryLock(key, WAIT, LEASE))) throw new Error(`${key} is still held`)
+        const token = await raised(fences, key)
+        return {
+          token: BigInt(token),
+          async unlock() {
+            await locks.unlock(key)
+            leave()
+          },
+        }
+      },
+      close: () => client.shutdown(),
+    }
+  },
+}
+
+async function raised(fences: IMap<string, number>, key: string): Promise<number> {
+  for (;;) {
+    const before = await fences.get(key)
+    const next = (before ?? 0) + 1
+    const isDone =
+      before === null
+        ? (await fences.putIfAbsent(key, next)) === null
+        : await fences.replaceIfSame(key, before, next)
+    if (isDone) return next
+  }
+}

@@ -1,0 +1,14 @@
+import { startHazelcast, TEST_CLUSTER } from '../../test/servers/hazelcast.js'
+import { tellAddress } from './address-file.js'
+
+/** Starts a member whose address the processes of one subject are told; gives what ends it. */
+export async function hazelcastSupport(folder: string): Promise<() => Promise<void>> {
+  const server = await startHazelcast()
+  await tellAddress(folder, server.address)
+  return () => server.kill()
+}
+
+/** What opens a box on the member at an address. */
+export function hazelcastUrl(address: string): string {
+  return `hazelcast://${address}/${TEST_CLUSTER}`
+}
