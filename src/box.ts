@@ -10,6 +10,7 @@ import type { BoxLimiterOptions } from './limits/box-limiter-options.js'
 import { checkKey, claimSet, type Claim } from './locks/claim.js'
 import { election, type Election } from './locks/election.js'
 import { numberOf, tokenOf } from './locks/grant.js'
+import { grantName } from './locks/lease.js'
 import { ClaimLock, type Lock } from './locks/lock.js'
 import { checkOptions, flag } from './locks/lock-options.js'
 import { mutex, type Mutex } from './locks/mutex.js'
@@ -36,7 +37,10 @@ export interface Party {
   readonly pid: number
   readonly label: string | undefined
   readonly claim: Claim
-  /** The fencing token, without the local turn in its lowest ten bits; undefined for a waiter. */
+  /**
+   * The fencing token; undefined for a waiter. Of a holder in another box without the local turn, which is in the lowest
+   * ten bits.
+   */
   readonly token: bigint | undefined
   /** Milliseconds since it asked. */
   readonly age: number
@@ -164,6 +168,8 @@ export class Box implements AsyncDisposable {
   async *inspect(prefix = ''): AsyncGenerator<LockReport, void, void> {
     if (typeof prefix !== 'string') throw new InvalidArgumentError(`prefix takes text, not ${shown(prefix)}`)
     const requests = await this.#session.submit({ type: 'inspect', prefix })
+    const own = this.#session.keeper.inUse()
+    const turnOf = ({ key, number }: RequestReport): number => own.get(grantName(key, number))?.turn ?? 0
     const byKey = new Map<string, RequestReport[]>()
     for (const request of requests) {
       const others = byKey.get(request.key)
@@ -173,21 +179,31 @@ export class Box implements AsyncDisposable {
     for (const [key, all] of byKey) {
       yield {
         key,
-        holders: all.filter(({ phase }) => phase === 'held').map(party),
-        waiters: all.filter(({ phase }) => phase !== 'held').map(party),
+        holders: all
+          .filter(({ phase }) => phase === 'held')
+          .map(request => party(request, tokenOf(request.number, turnOf(request)))),
+        waiters: all.filter(({ phase }) => phase !== 'held').map(request => party(request, undefined)),
       }
     }
   }
 
   /**
    * An operator's release: takes the grant with this token away from whoever holds the key with it. False when no such
-   * grant holds it, and then nobody's grant is touched.
+   * grant holds it, and then nobody's grant is touched. The tasks of a box hand their grants on among themselves, as
+   * turns that are told apart by the lowest ten bits of the token. In the box that holds the key all of the token counts.
+   * From another box these bits don't count: what is taken away is the hold of that box, whichever of its tasks has it.
    * @throws InvalidArgumentError, UnavailableError, IndeterminateError, ClosedError
    */
   async forceRelease(key: string, token: bigint): Promise<boolean> {
     checkKey('key', key)
     if (typeof token !== 'bigint') throw new InvalidArgumentError(`token takes a bigint, not ${shown(token)}`)
-    return this.#session.submit({ type: 'free', key, number: numberOf(token) })
+    const number = numberOf(token)
+    const hold = this.#session.keeper.inUse().get(grantName(key, number))
+    if (hold) {
+      if (tokenOf(number, hold.turn) !== token) return false
+      hold.lastTurn = true
+    }
+    return this.#session.submit({ type: 'free', key, number })
   }
 
   /**
@@ -241,7 +257,9 @@ export class Box implements AsyncDisposable {
   }
 }
 
-function party({ session, host, pid, label, claim, phase, number, age, expiresIn }: RequestReport): Party {
-  const token = phase === 'held' ? tokenOf(number, 0) : undefined
+function party(
+  { session, host, pid, label, claim, age, expiresIn }: RequestReport,
+  token: bigint | undefined,
+): Party {
   return { session, host, pid, label, claim, token, age, expiresIn }
 }

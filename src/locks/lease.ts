@@ -24,6 +24,10 @@ export class Hold {
   contested = false
   /** Set once a write grant was made a read grant: others may be beside it, so it is not handed on as a write grant. */
   downgraded = false
+  /** Which of its local users has it: the lowest bits of the token. */
+  turn = 0
+  /** Set once this turn is to be taken away: whoever came next on the same hold would lose it instead. */
+  lastTurn = false
   /** Set while nobody uses it: gives it back. */
   unused: (() => void) | undefined
 
@@ -51,6 +55,11 @@ export class Hold {
 export interface HoldOwner {
   /** It is lost, although its user may not have found out. */
   holdLost(hold: Hold): void
+}
+
+/** What tells a grant from all others: a number is given once for each key. */
+export function grantName(key: string, number: number): string {
+  return `${number} ${key}`
 }
 
 /** Renewals go out when this part of the lease is over, so that two may fail before the deadline. */
@@ -85,6 +94,16 @@ export class LeaseKeeper {
   add(hold: Hold): void {
     this.#holds.set(hold.id, hold)
     this.schedule(hold)
+  }
+
+  /** What somebody in this box has just now, by {@link grantName} with each of its keys. */
+  inUse(): ReadonlyMap<string, Hold> {
+    const inUse = new Map<string, Hold>()
+    for (const hold of this.#holds.values()) {
+      if (hold.unused) continue
+      for (const { key } of hold.set.claims) inUse.set(grantName(key, hold.number), hold)
+    }
+    return inUse
   }
 
   /** Sets anew when to look at a hold, after its deadline changed. */

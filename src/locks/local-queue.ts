@@ -219,7 +219,7 @@ export class Line implements Giver, HoldOwner {
     const { hold } = grant
     if (channels.released.hasSubscribers) this.#publishRelease(grant)
     if (this.keeper.isLost(hold)) return Promise.reject(hold.loss!)
-    if (hold.downgraded) return this.#giveUp(hold)
+    if (hold.downgraded || hold.lastTurn) return this.#giveUp(hold)
     if (this.#head && !this.#asking && this.#handsOn) return this.#handOn(grant)
     if (this.#alone && !this.#head && this.#uncontested(grant)) {
       this.#keep(grant)
@@ -518,6 +518,7 @@ export class Line implements Giver, HoldOwner {
     read: ReadOutcome | undefined,
     request?: LockEvent,
   ): TurnGrant {
+    hold.turn = turn
     const grant = new TurnGrant(this, hold, turn, read)
     if (channels.granted.hasSubscribers || channels.released.hasSubscribers) {
       grant.grantedAt = this.clock.now()

@@ -1,4 +1,5 @@
 import { onAbort } from '../abort-task.js'
+import type { Clock } from '../clock.js'
 import { milliseconds, type Duration } from '../duration.js'
 import { AbortedError, InvalidArgumentError, shown } from '../errors.js'
 import { checkKey, LONGEST_KEY } from '../locks/claim.js'
@@ -66,6 +67,7 @@ const MOST_TOGETHER = 1024
 export class Store {
   readonly #values: Values
   readonly #engine: string
+  readonly #clock: Clock
   readonly #prefix: string
   readonly #queue: TransactionQueue
 
@@ -78,6 +80,7 @@ export class Store {
     const { records } = options
     this.#values = records === undefined ? new EngineValues(session) : recordValues(session, records)
     this.#engine = session.engine.name
+    this.#clock = session.clock
     this.#prefix = `${name}/`
     this.#queue = new TransactionQueue(session, this.#values, this.#prefix, group)
   }
@@ -146,7 +149,7 @@ export class Store {
 
   /**
    * The entry of a key now and after each change, until the loop is left or the signal aborts. Changes that come
-   * together may be given as one.
+   * together may be given as one. The process stays alive while the next entry is awaited.
    * @throws InvalidArgumentError, UnavailableError, ClosedError
    */
   async *watch<T = unknown>(
@@ -165,7 +168,12 @@ export class Store {
     try {
       let last: number | undefined
       while (!signal?.aborted) {
-        if (!changed) await new Promise<void>(resolve => (notify = resolve))
+        if (!changed) {
+          // An engine that listens is no reason for a process to stay alive; somebody who waits is.
+          const alive = this.#clock.after(Infinity, () => undefined, true)
+          await new Promise<void>(resolve => (notify = resolve))
+          alive.cancel()
+        }
         changed = false
         if (signal?.aborted) return
         const entry = await this.get<T>(key)

@@ -33,7 +33,14 @@ switch (scene) {
   case 'watching': {
     const watch = box.store('s').watch('k')
     await watch.next()
-    void watch.next()
+    break
+  }
+  case 'awaiting-change': {
+    const watch = box.store('s').watch('k')
+    await watch.next()
+    void watch.next().then(({ value }) => console.log(value!.value))
+    // Comes only if something else keeps the process alive until then, as a change by another process would.
+    setTimeout(() => void box.store('s').put('k', 'changed'), 200).unref()
     break
   }
   case 'closed': {

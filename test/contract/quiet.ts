@@ -36,6 +36,11 @@ export function quiet(fixture: EngineFixture): void {
       expect(await child.end()).toEqual({ status: 0, stdout: 'done\ngranted\n', stderr: '' })
     })
 
+    test.runIf(keepsValues(fixture))('a process stays alive for those who wait for a change', async () => {
+      const child = startChild('quiet', boxes.place.url, 'awaiting-change')
+      expect(await child.end()).toEqual({ status: 0, stdout: 'done\nchanged\n', stderr: '' })
+    })
+
     test('an engine that fails in the background is nobody’s unhandled rejection', async () => {
       const other = await boxes.open()
       const [box, engine] = await boxes.meddled()

@@ -168,6 +168,37 @@ export function release(fixture: EngineFixture): void {
       expect(await other.mutex('key').tryAcquire()).toBeUndefined()
     })
 
+    test('a token of an earlier task takes nothing from its successor in the same box', async () => {
+      const box = await boxes.open()
+      const first = await box.mutex('key').acquire({ lease: TOLD_BY_RENEWAL })
+      const waiting = box.mutex('key').acquire({ lease: TOLD_BY_RENEWAL })
+      await first.release()
+      const second = await waiting
+      expect(await box.forceRelease('key', first.token)).toBe(false)
+      expect(await box.forceRelease('key', second.token + 7n)).toBe(false)
+      second.assertHeld()
+      const { token } = (await locks(box))[0]!.holders[0]!
+      expect(token).toBe(second.token)
+      expect(await box.forceRelease('key', token!)).toBe(true)
+      await until('the holder knows', () => second.signal.aborted)
+    })
+
+    test('a grant that is released while an operator takes it away is not taken from its successor', async () => {
+      const [box, engine] = await boxes.meddled()
+      const first = await box.mutex('key').acquire()
+      const waiting = box.mutex('key').acquire()
+      engine.meddle = async (operation, carryOut) => {
+        if (operation.type === 'free') await first.release()
+        return carryOut()
+      }
+      expect(await box.forceRelease('key', first.token)).toBe(false)
+      engine.meddle = (_, carryOut) => carryOut()
+      const second = await waiting
+      second.assertHeld()
+      expect((await locks(box))[0]!.holders).toHaveLength(1)
+      await second.release()
+    })
+
     test('one of several readers can be taken away', async () => {
       const [one, other] = await boxes.pair()
       const grants = [

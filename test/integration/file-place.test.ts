@@ -84,6 +84,34 @@ describe.runIf(process.platform === 'linux')(
       }
     })
 
+    test('files that only others may write, which those can open as before', async () => {
+      const url = `file:${folder}`
+      // Root may write everywhere, so it becomes somebody else.
+      const user = process.getuid!() === 0 ? 65_534 : undefined
+      const database = join(folder, 'signalbox.db')
+      chmodSync(folder, 0o777)
+      /** One file may be read only, all others of the folder be written by everybody. */
+      const expectRefused = async (file: string): Promise<void> => {
+        const before = readdirSync(folder)
+        for (const name of before) chmodSync(join(folder, name), 0o666)
+        chmodSync(file, 0o444)
+        expect(await refusal(url, { user })).toMatchObject({
+          code: 'UNAVAILABLE',
+          message: `${file} can not be opened for writing by this user`,
+        })
+        expect(readdirSync(folder)).toEqual(before)
+        chmodSync(file, 0o644)
+      }
+      const box = await open(url)
+      await expectRefused(`${database}-wal`)
+      await expectRefused(`${database}-shm`)
+      await box.close()
+      await expectRefused(`${database}-turns`)
+      await expectRefused(database)
+      await using again = await open(url)
+      await again.mutex('key').run(() => undefined)
+    })
+
     test('a folder of another user, with a database in it and without', async () => {
       const url = `file:${folder}`
       // Root may write everywhere, so it becomes somebody else.

@@ -1,4 +1,4 @@
-import { mkdir, realpath, stat } from 'node:fs/promises'
+import { access, constants, mkdir, realpath, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { UnavailableError } from '../../errors.js'
 import { refuseNetworkFolder } from './machine.js'
@@ -9,10 +9,13 @@ export const DATABASE = 'signalbox.db'
 /** SQLite takes no longer path for a database, bytes: its limit is 512 with the NUL, and it adds `-journal` itself. */
 const LONGEST_PATH = 503
 
+/** What the files of the database have after its name: the log, its index and the marks of those who wait. */
+const ENDINGS = ['', '-wal', '-shm', '-turns']
+
 /**
  * Makes a folder with those above it, unless it is there, and makes sure that the database can be in it.
- * @throws UnavailableError when its path is too long or it is on a network file system; what the system says when it
- * can't be made.
+ * @throws UnavailableError when its path is too long, it is on a network file system, or this user may not write a file
+ * of the database; what the system says when it can't be made.
  */
 export async function prepareFolder(folder: string): Promise<void> {
   refuseLongPath(folder)
@@ -20,6 +23,22 @@ export async function prepareFolder(folder: string): Promise<void> {
   // SQLite follows symbolic links before it looks how long the path is.
   refuseLongPath(await realpath(folder))
   await refuseNetworkFolder(folder)
+  for (const ending of ENDINGS) await refuseForeignFile(join(folder, DATABASE + ending))
+}
+
+/**
+ * SQLite would go on with reading alone where it may not write, and make a log and its index that belong to this user:
+ * those who may write the database could then not open it any more.
+ */
+async function refuseForeignFile(path: string): Promise<void> {
+  try {
+    await access(path, constants.R_OK | constants.W_OK)
+  } catch (cause) {
+    const { code } = cause as { code?: string }
+    if (code === 'ENOENT') return
+    if (code !== 'EACCES') throw cause
+    throw new UnavailableError(`${path} can not be opened for writing by this user`, { cause })
+  }
 }
 
 function refuseLongPath(folder: string): void {
