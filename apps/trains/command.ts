@@ -55,6 +55,11 @@ async function track(settings: Settings): Promise<number> {
   // Only what has been reached is waited for: an engine that isn't there at all may have been misspelt.
   const tracker = await openTracker(settings.engine, 'trains supervisor', settings.use, outages)
   try {
+    if (!(await tracker.claimRun())) {
+      throw new InputError(
+        `another run uses ${withoutPassword(settings.engine)}: wait for its end, or name another --engine`,
+      )
+    }
     const deadLetters = new DeadLetterFile(settings.deadLetters)
     const startWorker = forkWorkers(new URL('./worker.js', import.meta.url))
     const output = process.stdout
