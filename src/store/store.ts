@@ -4,7 +4,14 @@ import { AbortedError, InvalidArgumentError, shown } from '../errors.js'
 import { checkKey, LONGEST_KEY } from '../locks/claim.js'
 import { checkOptions, checkSignal, lockAsk, type LockOptions } from '../locks/lock-options.js'
 import type { Session } from '../session.js'
-import type { Member, Part, ReadValue, TransactionKeys, TransactionOutcome } from './batch.js'
+import {
+  titleOf,
+  type Member,
+  type Part,
+  type ReadValue,
+  type TransactionKeys,
+  type TransactionOutcome,
+} from './batch.js'
 import { EngineValues } from './engine-values.js'
 import { RecordValues } from './records/record-values.js'
 import type { Records } from './records/records.js'
@@ -138,7 +145,9 @@ export class Store {
       const member = this.#member(keys, task, options, resolve as Member['resolve'], reject)
       const { signal } = member.ask
       if (signal?.aborted) {
-        throw new AbortedError('the transaction was aborted', { engine: this.#engine, cause: signal.reason })
+        const key = titleOf(member, this.#prefix)
+        const context = { key, engine: this.#engine, cause: signal.reason }
+        throw new AbortedError('the transaction was aborted', context)
       }
       this.#queue.add(member)
     })
@@ -222,6 +231,7 @@ export class Store {
     }
     const member: Member = {
       name: naming(keys),
+      keys: typeof keys === 'function' ? undefined : keys,
       task,
       ask: lockAsk(lock),
       parts: id === undefined ? [] : partsOf(id),
