@@ -1,5 +1,6 @@
 import { systemClock, type Clock } from '../clock.js'
 import type { Duration } from '../duration.js'
+import { InvalidArgumentError, shown } from '../errors.js'
 import { drainOf, endGates, type LimiterCloseOptions } from './closing.js'
 import { GateLimiter } from './gate-limiter.js'
 import { Gate } from './gate.js'
@@ -84,6 +85,13 @@ export class LocalLimiter extends GateLimiter implements AsyncDisposable {
  */
 export function limiter(options: LimiterOptions): LocalLimiter {
   const rules = rulesOf(options)
-  const clock = options.clock ?? systemClock
+  const { clock = systemClock } = options
+  checkClock(clock)
   return new LocalLimiter(rules, clock, wallOf(clock))
+}
+
+function checkClock(clock: Partial<Clock> | null): void {
+  if (typeof clock?.now !== 'function' || typeof clock.after !== 'function') {
+    throw new InvalidArgumentError(`clock takes a clock such as a VirtualClock, not ${shown(clock)}`)
+  }
 }
