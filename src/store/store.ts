@@ -110,7 +110,8 @@ export class Store {
   }
 
   /**
-   * Deletes the key; with a version only if it still has that one. False when another version was found.
+   * Deletes the key; with a version only if it still has that one, where 0 stands for an absent key. False when another
+   * version was found, else true, also for a key that was absent.
    * @throws as `put`
    */
   async delete(key: string, version?: number): Promise<boolean> {
@@ -146,7 +147,7 @@ export class Store {
       const { signal } = member.ask
       if (signal?.aborted) {
         const key = titleOf(member, this.#prefix)
-        const context = { key, engine: this.#engine, cause: signal.reason }
+        const context = { key, engine: this.#engine, cause: signal.reason as unknown }
         throw new AbortedError('the transaction was aborted', context)
       }
       this.#queue.add(member)
