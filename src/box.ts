@@ -24,8 +24,9 @@ export interface BoxOptions {
   /** What `inspect()` calls this process, where a grant has no label of its own. */
   label?: string | undefined
   /**
-   * Whether tasks are followed through `run`, so that one that waits for itself gets a DeadlockError instead of waiting
-   * for ever; default true. It costs an AsyncLocalStorage, see `docs/guarantees.md`.
+   * Whether tasks are followed through `run`, so that one that waits for itself, directly or round a circle of exclusive
+   * and shared claims of this box, gets a DeadlockError instead of waiting for ever; default true. Circles over permits
+   * that several tasks hold, over other boxes and over grants from `acquire` are not found. It costs an AsyncLocalStorage, see `docs/guarantees.md`.
    */
   detectDeadlocks?: boolean | undefined
 }

@@ -1,4 +1,5 @@
 import { hrtime } from 'node:process'
+import { InvalidArgumentError, shown } from './errors.js'
 
 /** A timer that has been set and can be taken back. */
 export interface Timer {
@@ -75,8 +76,14 @@ export class VirtualClock implements Clock {
     return this.#next()?.at
   }
 
-  /** Goes on by `duration` milliseconds and runs what falls due meanwhile, in order of time, then of setting. */
+  /**
+   * Goes on by `duration` milliseconds and runs what falls due meanwhile, in order of time, then of setting.
+   * @throws InvalidArgumentError when that is no number of milliseconds, 0 or more.
+   */
   advance(duration: number): void {
+    if (!Number.isFinite(duration) || duration < 0) {
+      throw new InvalidArgumentError(`duration takes milliseconds from 0 on, not ${shown(duration)}`)
+    }
     const until = this.#now + duration
     for (let timer = this.#next(); timer && timer.at <= until; timer = this.#next()) {
       this.#timers.delete(timer)

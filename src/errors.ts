@@ -92,7 +92,10 @@ export class ClosedError extends SignalboxError {
   readonly code = 'CLOSED'
 }
 
-/** The caller waits, directly or round a circle of local tasks, for something that it holds itself. */
+/**
+ * The caller would wait for something that it holds itself by `run`: directly, or round a circle of exclusive and shared
+ * claims of tasks under `run` of the same box. Other circles are not found.
+ */
 export class DeadlockError extends SignalboxError {
   readonly code = 'DEADLOCK'
 }

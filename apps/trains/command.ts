@@ -1,5 +1,4 @@
-import { accessSync, constants, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { writeFileSync } from 'node:fs'
 import { CommanderError } from 'commander'
 import { InvalidArgumentError } from 'signalbox'
 import { systemClock } from './clock.js'
@@ -12,6 +11,7 @@ import { LogFile } from './log/log-file.js'
 import { MessageRegistry } from './messages/registry.js'
 import { readOptions, type Settings } from './options.js'
 import { Outages } from './outages.js'
+import { checkWritable } from './output-file.js'
 import { EXIT, exitStatus } from './report/report.js'
 import { textReport } from './report/text-report.js'
 import { Run, withoutPassword } from './run.js'
@@ -44,6 +44,8 @@ export async function trains(args: readonly string[]): Promise<number> {
 async function track(settings: Settings): Promise<number> {
   const { json } = settings
   if (json !== undefined) checkWritable(json)
+  const deadLetters = new DeadLetterFile(settings.deadLetters)
+  deadLetters.check()
   const sink = logSink(settings.logFile)
   const log = new Log(sink, settings.logLevel)
   const rejections = new Rejections()
@@ -55,7 +57,11 @@ async function track(settings: Settings): Promise<number> {
   // Only what has been reached is waited for: an engine that isn't there at all may have been misspelt.
   const tracker = await openTracker(settings.engine, 'trains supervisor', settings.use, outages)
   try {
-    const deadLetters = new DeadLetterFile(settings.deadLetters)
+    if (!(await tracker.claimRun())) {
+      throw new InputError(
+        `another run uses ${withoutPassword(settings.engine)}: wait for its end, or name another --engine`,
+      )
+    }
     const startWorker = forkWorkers(new URL('./worker.js', import.meta.url))
     const output = process.stdout
     const run = await Run.prepare({
@@ -109,16 +115,6 @@ function logSink(path: string | undefined): LineSink {
     return LogFile.open(path)
   } catch (error) {
     throw new InputError(`can't write the log: ${error instanceof Error ? error.message : path}`, {
-      cause: error,
-    })
-  }
-}
-
-function checkWritable(path: string): void {
-  try {
-    accessSync(dirname(path), constants.W_OK)
-  } catch (error) {
-    throw new InputError(`can't write ${path}: ${error instanceof Error ? error.message : ''}`, {
       cause: error,
     })
   }

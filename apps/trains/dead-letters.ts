@@ -1,5 +1,7 @@
 import { appendFileSync, mkdirSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { InputError } from './input/source.js'
+import { checkWritable } from './output-file.js'
 import type { DeadLetter } from './supervisor/supervisor.js'
 
 /** Keeps messages that were given up: one line of JSON each, with the message, the reason and the time. */
@@ -8,6 +10,17 @@ export class DeadLetterFile {
 
   constructor(path: string) {
     this.path = path
+  }
+
+  /** Makes its folder. @throws InputError when letters could not be written there. */
+  check(): void {
+    const folder = dirname(this.path)
+    try {
+      mkdirSync(folder, { recursive: true })
+    } catch (cause) {
+      throw new InputError(`can't make the folder ${folder} for dead letters`, { cause })
+    }
+    checkWritable(this.path)
   }
 
   /** Removes what an earlier run has left. @throws the system's error when that is not possible. */

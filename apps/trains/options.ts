@@ -69,7 +69,7 @@ const STATUSES = `
 Exit status:
   0    done, and every location is as the serial result says
   1    a location differs from the serial result
-  2    the command line or the input can't be used; nothing was done
+  2    the command line or the input can't be used, or another run uses the engine; nothing was done
   3    done and right, but messages were given up: see the dead-letter file
   4    broken off: the engine can't be used, or workers died again and again; --resume goes on
   130  ended by Ctrl-C; --resume goes on

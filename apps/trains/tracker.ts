@@ -1,4 +1,4 @@
-import { open, type Box } from 'signalbox'
+import { open, TimedOutError, type Box } from 'signalbox'
 import type { Outages } from './outages.js'
 import { patientStore } from './patient-store.js'
 import type { ChainLimits } from './worker/train-chains.js'
@@ -7,6 +7,13 @@ import { UnlockedStore, type PlainStore } from './unlocked-store.js'
 
 /** The name of the store that the tracker keeps trains and locations in. */
 const STORE = 'trains'
+
+/** Held over a run: two on one engine would overwrite each other's values, each taking those of the other for absent. */
+const RUN_LOCK = 'trains-run'
+/** How long a run that was killed keeps others away, where nothing proves it dead: milliseconds. */
+const RUN_LEASE = 10_000
+/** Another run is waited for as long as one that was killed may seem alive: milliseconds. */
+const RUN_WAIT = { 'at once': 1000, 'session timeout': 15_000, lease: 15_000 }
 
 /**
  * How a process of the tracker uses the store. `together`: messages that come at the same time share their locks and
@@ -27,6 +34,8 @@ export interface Tracker {
   /** What a supervisor revokes when this process has died. */
   readonly session: string
   readonly store: TrainStore
+  /** Keeps other runs away until `close`; false when one that is not known to be dead is there and stays. */
+  claimRun(): Promise<boolean>
   /** Frees at once what the session of a dead process held. */
   revoke(session: string): Promise<void>
   close(): Promise<void>
@@ -48,6 +57,17 @@ export async function openTracker(
   return {
     session: box.session,
     store: patientStore(use === 'unlocked' ? new UnlockedStore(plainStore(box)) : lockedStore(box), outages),
+    async claimRun() {
+      try {
+        await box
+          .mutex(RUN_LOCK)
+          .acquire({ wait: RUN_WAIT[box.guarantees.deadHolder], lease: RUN_LEASE, label })
+        return true
+      } catch (error) {
+        if (error instanceof TimedOutError) return false
+        throw error
+      }
+    },
     async revoke(session) {
       await outages.sitOut(() => box.revoke(session))
     },

@@ -1,12 +1,11 @@
 import type { Timer } from '../clock.js'
-import { milliseconds, type Duration } from '../duration.js'
+import type { Duration } from '../duration.js'
 import { ClosedError, InvalidArgumentError, shown } from '../errors.js'
 import { checkKey } from '../locks/claim.js'
-import { checkOptions } from '../locks/lock-options.js'
 import { boxTerms, withLimit, type BoxLimiterOptions, type BoxTerms } from './box-limiter-options.js'
+import { drainOf, type LimiterCloseOptions } from './closing.js'
 import type { AcquireOptions } from './limit-options.js'
 import type { Explanation } from './limiter.js'
-import type { LimiterCloseOptions } from './local-limiter.js'
 import type { Permit } from './permit.js'
 import { RemoteGate, type GateSource } from './remote-gate.js'
 
@@ -71,7 +70,6 @@ export interface BoxLimiter extends KeyedBoxLimiter, AsyncDisposable {
 
 /** What nobody has used for so many milliseconds is forgotten. */
 const FORGET = 10_000
-const DRAIN_BOUNDS = { least: 0, most: Infinity }
 /** No key is empty. */
 const WHOLE = ''
 
@@ -274,13 +272,10 @@ class LimiterOfBox extends OfKey implements BoxLimiter {
   }
 
   async close(options: LimiterCloseOptions = {}): Promise<void> {
-    checkOptions(options, ['drain'])
-    const { drain = false } = options
-    const patience =
-      typeof drain === 'boolean' ? (drain ? Infinity : 0) : milliseconds('drain', drain, DRAIN_BOUNDS)
+    const drain = drainOf(options)
     const { limiters, name } = this.#shared
     this.#shared.closed ??= new ClosedError('the limiter was closed', { key: name })
-    await limiters.end(name, patience)
+    await limiters.end(name, drain)
   }
 
   [Symbol.asyncDispose](): Promise<void> {

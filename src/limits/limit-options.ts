@@ -83,9 +83,10 @@ export function rulesOf(options: LimiterOptions): Rules {
 }
 
 function windowsOf(limits: readonly LimitOptions[], jitter: number): readonly Window[] {
-  if (!Array.isArray(limits) || limits.length === 0) {
+  if (!Array.isArray(limits)) {
     throw new InvalidArgumentError(`limits takes an array of limits, not ${shown(limits)}`)
   }
+  if (limits.length === 0) throw new InvalidArgumentError('limits takes at least one limit, not none')
   return limits.map((limit: LimitOptions) => {
     checkOptions(limit, LIMIT_NAMES)
     return windowOf(limit, jitter)

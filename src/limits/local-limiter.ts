@@ -1,6 +1,7 @@
 import { systemClock, type Clock } from '../clock.js'
-import { milliseconds, type Duration } from '../duration.js'
-import { checkOptions } from '../locks/lock-options.js'
+import type { Duration } from '../duration.js'
+import { InvalidArgumentError, shown } from '../errors.js'
+import { drainOf, endGates, type LimiterCloseOptions } from './closing.js'
 import { GateLimiter } from './gate-limiter.js'
 import { Gate } from './gate.js'
 import { Keys } from './keys.js'
@@ -8,14 +9,6 @@ import { checkLimit, indexOfLimit, rulesOf, type LimiterOptions } from './limit-
 import type { Limiter } from './limiter.js'
 import { Tally, type Rules } from './tally.js'
 import { Times, wallOf } from './times.js'
-
-/** How a limiter is closed. */
-export interface LimiterCloseOptions {
-  /** Let those who wait have their turn: true for as long as it takes, or how long at the most. Default: don't. */
-  drain?: boolean | Duration | undefined
-}
-
-const DRAIN_BOUNDS = { least: 0, most: Infinity }
 
 /** A limiter of this thread, and one for each key. */
 export class LocalLimiter extends GateLimiter implements AsyncDisposable {
@@ -71,18 +64,10 @@ export class LocalLimiter extends GateLimiter implements AsyncDisposable {
    * @throws InvalidArgumentError
    */
   async close(options: LimiterCloseOptions = {}): Promise<void> {
-    checkOptions(options, ['drain'])
-    const { drain = false } = options
-    const patience = typeof drain === 'boolean' ? Infinity : milliseconds('drain', drain, DRAIN_BOUNDS)
+    const drain = drainOf(options)
     this.#closed = true
     this.#keys.close()
-    const gates = [...this.#gates()]
-    for (const gate of gates) gate.shut()
-    const refuseAll = (): void => gates.forEach(gate => gate.refuseAll())
-    if (drain === false) refuseAll()
-    const timer = patience === Infinity ? undefined : this.#clock.after(patience, refuseAll, true)
-    await Promise.all(gates.map(gate => gate.end()))
-    timer?.cancel()
+    await endGates([...this.#gates()], drain, this.#clock)
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -100,6 +85,13 @@ export class LocalLimiter extends GateLimiter implements AsyncDisposable {
  */
 export function limiter(options: LimiterOptions): LocalLimiter {
   const rules = rulesOf(options)
-  const clock = options.clock ?? systemClock
+  const { clock = systemClock } = options
+  checkClock(clock)
   return new LocalLimiter(rules, clock, wallOf(clock))
+}
+
+function checkClock(clock: Partial<Clock> | null): void {
+  if (typeof clock?.now !== 'function' || typeof clock.after !== 'function') {
+    throw new InvalidArgumentError(`clock takes a clock such as a VirtualClock, not ${shown(clock)}`)
+  }
 }

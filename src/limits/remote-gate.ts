@@ -108,7 +108,7 @@ export class RemoteGate implements PermitGiver {
     this.#context = { key, engine: source.engine }
     this.#usedAt = source.clock.now()
     this.#aborts = new AbortWatch((waiter, { reason }) =>
-      this.#refuse(waiter, aborted({ key, cause: reason })),
+      this.#refuse(waiter, aborted({ ...this.#context, cause: reason })),
     )
     const { share } = terms
     if (share) {

@@ -2,6 +2,7 @@ import { systemClock } from '../clock.js'
 import { milliseconds, type Duration } from '../duration.js'
 import { InvalidArgumentError, shown } from '../errors.js'
 import { checkOptions } from '../locks/lock-options.js'
+import { drainOf, endGates, type LimiterCloseOptions } from './closing.js'
 import { Gate } from './gate.js'
 import { JITTER_BOUNDS, rulesOf, type AcquireOptions, type LimitOptions } from './limit-options.js'
 import type { Explanation, Limiter } from './limiter.js'
@@ -73,11 +74,13 @@ export class SharedLimiter implements Limiter, AsyncDisposable {
     this.#gate.pauseUntil(time)
   }
 
-  /** Ends the part of this thread: those who wait here are rejected with a ClosedError. Other threads go on. */
-  async close(): Promise<void> {
-    this.#gate.shut()
-    this.#gate.refuseAll()
-    await this.#gate.end()
+  /**
+   * Ends the part of this thread: those who wait here are rejected with a ClosedError, unless they are to have their turn
+   * before. Other threads go on.
+   * @throws InvalidArgumentError
+   */
+  async close(options: LimiterCloseOptions = {}): Promise<void> {
+    await endGates([this.#gate], drainOf(options), systemClock)
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -37,6 +37,7 @@ const DEFAULTS: LockAsk = {
   reentrant: false,
 }
 const NAMES = Object.keys(DEFAULTS)
+const TRY_NAMES = NAMES.filter(name => name !== 'wait' && name !== 'signal')
 
 /**
  * Checks the options of a caller.
@@ -60,6 +61,12 @@ export function lockAsk(options: LockOptions | undefined): LockAsk {
     signal,
     reentrant: flag('reentrant', reentrant, false),
   }
+}
+
+/** The same for a caller who never waits: it has neither `wait` nor `signal`. */
+export function tryAsk(options: LockOptions | undefined): LockAsk {
+  if (options !== undefined) checkOptions(options, TRY_NAMES)
+  return lockAsk(options)
 }
 
 /** @throws InvalidArgumentError when a signal is neither an AbortSignal nor absent. */

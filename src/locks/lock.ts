@@ -3,7 +3,7 @@ import type { Session } from '../session.js'
 import type { ClaimSet } from './claim.js'
 import type { Grant, TurnGrant, WriteGrant } from './grant.js'
 import type { Line } from './local-queue.js'
-import { lockAsk, type LockAsk, type LockOptions } from './lock-options.js'
+import { lockAsk, tryAsk, type LockAsk, type LockOptions } from './lock-options.js'
 
 /** What every lock can do: the same three verbs, whatever is claimed and wherever it lives. */
 export interface Lock<G extends Grant = Grant, O extends LockOptions = LockOptions> {
@@ -38,9 +38,9 @@ export class ClaimLock implements Lock<WriteGrant> {
     this.#noun = noun
   }
 
-  tryAcquire(options?: LockOptions): Promise<WriteGrant | undefined> {
+  tryAcquire(options?: Omit<LockOptions, 'wait' | 'signal'>): Promise<WriteGrant | undefined> {
     try {
-      const ask = lockAsk(options)
+      const ask = tryAsk(options)
       const nested = this.#nested(ask)
       if (nested) return Promise.resolve(nested)
       return Promise.resolve(this.#line().attempt(ask))

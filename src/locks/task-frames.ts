@@ -39,8 +39,9 @@ const storage = new AsyncLocalStorage<Frame>()
 
 /**
  * Knows which task holds what, as far as it was acquired by `run`, and so finds the task that waits for itself: directly
- * or round a circle of tasks of this process. A grant acquired by `acquire` belongs to no task, because it may be
- * released by another one.
+ * or round a circle of exclusive and shared claims of tasks of this box. A grant acquired by `acquire` belongs to no task,
+ * because it may be released by another one. Permits that several tasks hold are not followed: whichever of them is
+ * released first may end the wait.
  */
 export class TaskFrames {
   readonly #active = new TransientMap<Frame, true>()

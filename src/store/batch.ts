@@ -33,6 +33,8 @@ export interface Part {
 /** One transaction on its way. */
 export interface Member {
   readonly name: (read: ReadValue) => Promise<readonly string[]>
+  /** The keys that it named last; undefined before a function named them for the first time. */
+  keys: readonly string[] | undefined
   readonly task: (transaction: Transaction) => unknown
   readonly ask: Ask
   readonly parts: readonly Part[]
@@ -46,6 +48,11 @@ export interface Member {
   onSettled: (() => void) | undefined
   resolve(outcome: TransactionOutcome<unknown>): void
   reject(error: unknown): void
+}
+
+/** The store keys of a member for an error, as `ClaimSet.title` has them. */
+export function titleOf({ keys }: Member, prefix: string): string | undefined {
+  return keys && [...new Set(keys.map(key => prefix + key))].sort().join(', ')
 }
 
 /** A member with the keys that it named. */
@@ -176,7 +183,7 @@ export class Batch {
     member.attempts++
     try {
       const basis = new Map<string, number>()
-      const keys = await member.name(key => this.#readNow(key, basis))
+      const keys = (member.keys = await member.name(key => this.#readNow(key, basis)))
       checkParts(member.parts, keys)
       return { member, keys, basis }
     } catch (error) {

@@ -5,7 +5,14 @@ import { AbortedError, InvalidArgumentError, shown } from '../errors.js'
 import { checkKey, LONGEST_KEY } from '../locks/claim.js'
 import { checkOptions, checkSignal, lockAsk, type LockOptions } from '../locks/lock-options.js'
 import type { Session } from '../session.js'
-import type { Member, Part, ReadValue, TransactionKeys, TransactionOutcome } from './batch.js'
+import {
+  titleOf,
+  type Member,
+  type Part,
+  type ReadValue,
+  type TransactionKeys,
+  type TransactionOutcome,
+} from './batch.js'
 import { EngineValues } from './engine-values.js'
 import { RecordValues } from './records/record-values.js'
 import type { Records } from './records/records.js'
@@ -106,7 +113,8 @@ export class Store {
   }
 
   /**
-   * Deletes the key; with a version only if it still has that one. False when another version was found.
+   * Deletes the key; with a version only if it still has that one, where 0 stands for an absent key. False when another
+   * version was found, else true, also for a key that was absent.
    * @throws as `put`
    */
   async delete(key: string, version?: number): Promise<boolean> {
@@ -141,7 +149,9 @@ export class Store {
       const member = this.#member(keys, task, options, resolve as Member['resolve'], reject)
       const { signal } = member.ask
       if (signal?.aborted) {
-        throw new AbortedError('the transaction was aborted', { engine: this.#engine, cause: signal.reason })
+        const key = titleOf(member, this.#prefix)
+        const context = { key, engine: this.#engine, cause: signal.reason as unknown }
+        throw new AbortedError('the transaction was aborted', context)
       }
       this.#queue.add(member)
     })
@@ -230,6 +240,7 @@ export class Store {
     }
     const member: Member = {
       name: naming(keys),
+      keys: typeof keys === 'function' ? undefined : keys,
       task,
       ask: lockAsk(lock),
       parts: id === undefined ? [] : partsOf(id),

@@ -1,7 +1,7 @@
 import { onAbort } from '../abort-task.js'
 import { AbortedError, TimedOutError } from '../errors.js'
 import type { Session } from '../session.js'
-import { Batch, type Member, type Prepared, type Progress } from './batch.js'
+import { Batch, titleOf, type Member, type Prepared, type Progress } from './batch.js'
 import type { Values } from './values.js'
 
 /** How transactions of one process may share locks and a commit. */
@@ -28,6 +28,7 @@ const UNWATCHED: Progress = {
 export class TransactionQueue {
   readonly #session: Session
   readonly #batch: Batch
+  readonly #prefix: string
   readonly #group: GroupOptions | undefined
   readonly #waiting: Member[] = []
   /** Whether the newest batch has neither sent its commit nor waited for long. */
@@ -44,6 +45,7 @@ export class TransactionQueue {
   constructor(session: Session, values: Values, prefix: string, group: GroupOptions | undefined) {
     this.#session = session
     this.#batch = new Batch(session, values, prefix, group?.within ?? Infinity)
+    this.#prefix = prefix
     this.#group = group
   }
 
@@ -118,11 +120,11 @@ export class TransactionQueue {
   #limit(member: Member): void {
     if (member.settled || member.stopWaiting) return
     const { wait, signal } = member.ask
-    const engine = this.#session.engine.name
+    const context = () => ({ key: titleOf(member, this.#prefix), engine: this.#session.engine.name })
     const timedOut = (): void =>
-      member.reject(new TimedOutError(`the transaction got no locks within ${wait} ms`, { engine }))
+      member.reject(new TimedOutError(`the transaction got no locks within ${wait} ms`, context()))
     const aborted = (): void =>
-      member.reject(new AbortedError('the transaction was aborted', { engine, cause: signal?.reason }))
+      member.reject(new AbortedError('the transaction was aborted', { ...context(), cause: signal?.reason }))
     if (signal?.aborted) return aborted()
     const timer = wait < Infinity ? this.#session.clock.after(wait, timedOut, true) : undefined
     const letGo = signal && onAbort(signal, aborted)

@@ -70,7 +70,7 @@ const claims: Case[] = [
   [
     'a permits claim without max',
     box => box.lock({ key: 'a', mode: 'permits', permits: 1 }).acquire(),
-    'permits',
+    /^max, the permits/,
     'undefined',
   ],
   [
@@ -107,6 +107,13 @@ const options: Case[] = [
   ['null for options', box => box.mutex('a').acquire(null), 'options', 'null'],
   ['text for options', box => box.semaphore('a', { permits: 1 }).acquire('5s'), 'options', '"5s"'],
   ['an unknown option', box => box.mutex('a').acquire({ timeout: 5 }), '"timeout"', 'wait'],
+  ['a wait of a try', box => box.mutex('a').tryAcquire({ wait: 5 }), '"wait"', 'lease'],
+  [
+    'a signal of a try',
+    box => box.semaphore('a', { permits: 1 }).tryAcquire({ permits: 1, signal: AbortSignal.abort() }),
+    '"signal"',
+    'lease',
+  ],
   ['an unknown option of run', box => box.mutex('a').run(nothing, { leases: 5 }), '"leases"', 'lease'],
   ['a negative wait', box => box.mutex('a').acquire({ wait: -1 }), 'wait', '-1', '0 ms'],
   ['a wait that is no number', box => box.mutex('a').acquire({ wait: NaN }), 'wait', 'NaN'],
@@ -269,6 +276,7 @@ export function badArguments(fixture: EngineFixture): void {
       ['an object for a URL', { url: 'memory:' }, undefined, 'URL', 'an object'],
       ['a path for a URL', './folder', undefined, 'URL', '"./folder"', 'file:'],
       ['an unknown engine', 'mongodb://localhost', undefined, 'URL', 'mongodb', 'memory:'],
+      ['a parameter for memory', 'memory:?a=1', undefined, 'memory: URL', '"memory:?a=1"'],
       ['null for box options', 'memory:', null, 'options', 'null'],
       ['an unknown box option', 'memory:', { name: 'a' }, '"name"', 'label'],
       ['a number for the label', 'memory:', { label: 5 }, 'label', '5'],

@@ -168,6 +168,7 @@ export function limits(fixture: EngineFixture): void {
         const last = Math.max(...reserved)
         controller.abort()
         await expect(aborted).rejects.toThrow(AbortedError)
+        await expect(aborted).rejects.toMatchObject({ key: 'api', engine: engine.name })
         await until('one goes back', () => returned.includes(last))
         expect(await soFar(next)).toBe('pending')
         await limiter.close()

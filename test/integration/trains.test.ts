@@ -71,6 +71,16 @@ describe('the tracker on the file engine', { timeout: 2 * TIME_LIMIT }, () => {
     expect(status).toBe(0)
   })
 
+  test('refuses to run beside another run on its engine, and leaves that one alone', async () => {
+    const state = `file:${folder}/state`
+    await using box = await open(state)
+    await box.mutex('trains-run').run(async () => {
+      const ended = trains(['--processes', '1', '--days', '1'])
+      await expect(ended).rejects.toThrow(/status 2 [^]*another run uses file:/)
+    })
+    expect(await box.store('trains').get('RUN')).toBeUndefined()
+  })
+
   test('gives up what it gets no locks for, and says so', async () => {
     const letters = join(folder, 'letters.ndjson')
     const input = ['X', 'Y'].map((at, id) =>

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { systemClock, VirtualClock } from '../../src/clock.js'
+import { InvalidArgumentError } from '../../src/errors.js'
 
 describe('the system clock', () => {
   afterEach(() => void vi.useRealTimers())
@@ -112,6 +113,16 @@ describe('the virtual clock', () => {
     clock.advance(1)
     expect(ran).toHaveLength(4)
     expect(clock.nextAt()).toBeUndefined()
+  })
+
+  test('it goes on by a number of milliseconds, not back and not for ever', () => {
+    const clock = new VirtualClock(100)
+    for (const duration of [NaN, -1, Infinity, '5' as never]) {
+      expect(() => clock.advance(duration)).toThrow(InvalidArgumentError)
+      expect(() => clock.advance(duration)).toThrow('duration takes milliseconds')
+    }
+    clock.advance(0)
+    expect(clock.now()).toBe(100)
   })
 
   test('what is set meanwhile runs too, if it falls due', () => {

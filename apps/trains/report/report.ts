@@ -55,7 +55,7 @@ export const EXIT = {
   fine: 0,
   /** The result is not the serial one. */
   mismatch: 1,
-  /** The command line or the input can't be used; nothing was done. */
+  /** The command line or the input can't be used, or another run uses the engine; nothing was done. */
   badInput: 2,
   /** The result is right, but messages were given up. */
   deadLetters: 3,

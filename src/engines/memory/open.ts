@@ -1,12 +1,19 @@
 import { systemClock } from '../../clock.js'
+import { InvalidArgumentError, shown } from '../../errors.js'
 import { MemoryEngine, MemorySpace } from './memory-engine.js'
 
 /** The spaces with a name. One lives as long as its thread: its state may be asked for again. */
 const spaces = new Map<string, MemorySpace>()
 
-/** The engine of a `memory:` URL; what follows the colon names a space that several boxes share. */
+/**
+ * The engine of a `memory:` URL; what follows the colon names a space that several boxes share.
+ * @throws InvalidArgumentError when it has parameters.
+ */
 export function openMemory(url: string): MemoryEngine {
   const name = url.slice('memory:'.length)
+  if (name.includes('?')) {
+    throw new InvalidArgumentError(`a memory: URL has no parameters, and its name no "?": ${shown(url)}`)
+  }
   let space = spaces.get(name)
   if (!space) {
     space = new MemorySpace(systemClock)

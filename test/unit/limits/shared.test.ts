@@ -164,6 +164,21 @@ describe('a limiter that is shared', () => {
     expect(one.tryAcquire()).toBeUndefined()
   })
 
+  test('a close can let those who wait have their turn, and knows no other option', async () => {
+    const shared = sharedLimiter({ limit: 1, per: 60 })
+    const all = Array.from({ length: 3 }, () => shared.acquire())
+    await expect(shared.close({ force: true } as never)).rejects.toThrow('there is no option "force"')
+    await expect(shared.close({ drain: 'slowly' as never })).rejects.toThrow('drain takes')
+    await shared.close({ drain: true })
+    await Promise.all(all)
+    expect(() => shared.tryAcquire()).toThrow(ClosedError)
+    const impatient = sharedLimiter({ limit: 1, per: '1h' })
+    await impatient.acquire()
+    const refused = expect(impatient.acquire()).rejects.toThrow(ClosedError)
+    await impatient.close({ drain: 20 })
+    await refused
+  })
+
   test.each([
     [{ limit: 0, per: 1000 }, 'limit takes a whole number'],
     [{ limit: 2_000_000, per: 1000 }, 'limit takes 1000000 at the most'],

@@ -73,6 +73,7 @@ function prepare(source: MessageSource, ...args: string[]) {
     tracker: {
       session: 'supervisor',
       store: new FakeStore(state),
+      claimRun: async () => true,
       revoke: workers.revoke,
       close: async () => undefined,
     },

@@ -1,0 +1,33 @@
+import type { Clock } from '../clock.js'
+import { milliseconds, type Duration } from '../duration.js'
+import { checkOptions } from '../locks/lock-options.js'
+import type { Gate } from './gate.js'
+
+/** How a limiter is closed. */
+export interface LimiterCloseOptions {
+  /** Let those who wait have their turn: true for as long as it takes, or how long at the most. Default: don't. */
+  drain?: boolean | Duration | undefined
+}
+
+const DRAIN_BOUNDS = { least: 0, most: Infinity }
+
+/**
+ * How long those who wait are let have their turn: milliseconds.
+ * @throws InvalidArgumentError that names the option, what it got and what it takes.
+ */
+export function drainOf(options: LimiterCloseOptions): number {
+  checkOptions(options, ['drain'])
+  const { drain = false } = options
+  if (typeof drain === 'boolean') return drain ? Infinity : 0
+  return milliseconds('drain', drain, DRAIN_BOUNDS)
+}
+
+/** Lets nobody in any more, and resolves when nobody waits. @param drain milliseconds, after which all are refused. */
+export async function endGates(gates: readonly Gate[], drain: number, clock: Clock): Promise<void> {
+  for (const gate of gates) gate.shut()
+  const refuseAll = (): void => gates.forEach(gate => gate.refuseAll())
+  if (drain === 0) refuseAll()
+  const timer = drain === 0 || drain === Infinity ? undefined : clock.after(drain, refuseAll, true)
+  await Promise.all(gates.map(gate => gate.end()))
+  timer?.cancel()
+}
