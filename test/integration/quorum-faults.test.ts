@@ -90,6 +90,30 @@ describe('a quorum of five servers', () => {
     await (await other.mutex('key').acquire()).release()
   })
 
+  test('permits that majorities can not count need more servers, and get them', async () => {
+    await using one = await open(url)
+    await using other = await open(url)
+    const two = one.semaphore('two', { permits: 2 })
+    const five = one.semaphore('five', { permits: 5 })
+    const held = await five.acquire({ permits: 4 })
+    await servers[1]!.kill()
+    // Four of five can count to two, but not to five.
+    const grants = [await two.acquire(), await other.semaphore('two', { permits: 2 }).acquire()]
+    expect(await two.tryAcquire()).toBeUndefined()
+    await expect(five.acquire()).rejects.toThrow(UnavailableError)
+    held.assertHeld()
+    await servers[1]!.start()
+    await until('it takes part again', async () => {
+      const grant = await five.tryAcquire().catch(() => undefined)
+      await grant?.release()
+      return grant !== undefined
+    })
+    await expect(other.semaphore('five', { permits: 5 }).acquire({ permits: 2, wait: 0 })).rejects.toThrow(
+      BusyError,
+    )
+    for (const grant of [...grants, held]) await grant.release()
+  })
+
   test('three of five down: unavailable at once, for whichever verb, and back when one is', async () => {
     await using box = await open(url)
     const held = await box.mutex('held').acquire()

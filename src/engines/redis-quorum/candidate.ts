@@ -5,7 +5,7 @@ import type { Ballot } from '../redis/ballot.js'
 import type { Electorate } from './electorate.js'
 import { poll, type PollState } from './poll.js'
 import { Round } from './round.js'
-import { verdictOf } from './tally.js'
+import { verdictOf, votesNeeded } from './tally.js'
 import { Vote } from './vote.js'
 
 /** Servers count leases by clocks of their own, which may run faster than ours by this part, and two milliseconds. */
@@ -14,6 +14,8 @@ const LEAST_DRIFT = 2
 
 /** Who holds votes of a minority looks at least so often whether to give them up, should a hint be lost: milliseconds. */
 const MINORITY_LOOKS = 5000
+/** A server that could not be asked, and whose vote is all that is lacking, is tried again so soon: milliseconds. */
+const LACKING_LOOKS = 500
 /** Leases of one holder end on the servers within so many milliseconds; one look is enough for all of them. */
 const TOGETHER = 50
 
@@ -57,6 +59,8 @@ export class Candidate {
   #lease: number
   #wait: number
   readonly #votes: readonly Vote[]
+  /** So many votes make it a grant. */
+  readonly #needed: number
   #round: Round | undefined
   #isEnded = false
   /** Whether whoever asked has been told that it waits. */
@@ -74,6 +78,8 @@ export class Candidate {
     this.#lease = request.lease
     this.#wait = request.wait
     this.#votes = parts.electorate.voters.map(() => new Vote())
+    const permits = request.claims.map(claim => (claim.mode === 'permits' ? claim.max : 1))
+    this.#needed = votesNeeded(this.#votes.length, Math.max(...permits))
   }
 
   get claims(): readonly Claim[] {
@@ -84,10 +90,9 @@ export class Candidate {
     return this.#request.session
   }
 
-  /** Asks a majority for their votes, and the others when those do not suffice. */
+  /** Asks as many as are needed for their votes, and the others when those do not suffice. */
   enter(): Promise<Standing> {
-    const { majority } = this.#electorate
-    return this.#begin(this.order, this.#preference().slice(0, majority))
+    return this.#begin(this.order, this.#preference().slice(0, this.#needed))
   }
 
   /** Asks all servers anew that have anything of it, for what is reserved may have become a majority. */
@@ -97,9 +102,8 @@ export class Candidate {
     this.#wait = wait
     this.#round?.resolve({ state: 'gone' })
     const entered = this.#preference().filter(index => this.#votes[index]!.isEntered)
-    const { majority, numbers } = this.#electorate
-    const asked = entered.length > 0 ? entered : this.#preference().slice(0, majority)
-    return this.#begin(numbers.next(), asked)
+    const asked = entered.length > 0 ? entered : this.#preference().slice(0, this.#needed)
+    return this.#begin(this.#electorate.numbers.next(), asked)
   }
 
   /** True when a majority has renewed the lease. */
@@ -320,7 +324,7 @@ export class Candidate {
   }
 
   #weigh(round: Round): void {
-    switch (verdictOf(round.tally())) {
+    switch (verdictOf(round.tally(), this.#needed)) {
       case 'wait':
         return
       case 'ask more':
@@ -338,13 +342,13 @@ export class Candidate {
   }
 
   /**
-   * Gives the grant when a majority has voted with its very number: each of them has given lesser ones only before, and
+   * Gives the grant when as many as are needed have voted with its very number: each of them has given lesser ones only before, and
    * will give greater ones only. Where some were further on, the others are raised to the greatest first.
    */
   #elect(round: Round): void {
     const held = [...this.#votes.keys()].filter(index => round.answers[index] === 'held')
     const inStep = held.filter(index => this.#votes[index]!.number === round.least)
-    if (inStep.length >= this.#electorate.majority) {
+    if (inStep.length >= this.#needed) {
       this.#round = undefined
       this.number = round.least
       if (this.#votes.some(({ isEntered }) => !isEntered)) this.#parts.elected(this)
@@ -354,7 +358,7 @@ export class Candidate {
     round.least = greatest
     const lesser = held.filter(index => this.#votes[index]!.number < greatest)
     for (const index of lesser) this.#raise(index, greatest, round)
-    if (held.length - lesser.length >= this.#electorate.majority) this.#elect(round)
+    if (held.length - lesser.length >= this.#needed) this.#elect(round)
   }
 
   /** Raises the number of a vote that was given in this round. */
@@ -446,7 +450,7 @@ export class Candidate {
   /** Calls for a look when what is held and reserved may be a majority by now, and else a little later. */
   #hope(): void {
     const votes = this.#votes.filter(({ state, isWoken }) => state === 'held' || isWoken)
-    if (votes.length >= this.#electorate.majority) this.#parts.wake(this.id)
+    if (votes.length >= this.#needed) this.#parts.wake(this.id)
     else if (votes.some(({ isWoken }) => isWoken)) this.#stir()
   }
 
@@ -467,7 +471,10 @@ export class Candidate {
   #lookAgain(): number {
     const queued = this.#votes.filter(({ state }) => state === 'queued').map(({ lookAgain }) => lookAgain)
     const isMinority = queued.length < this.#votes.filter(({ isEntered }) => isEntered).length
-    const soonest = Math.min(...queued, isMinority ? MINORITY_LOOKS : Infinity)
+    const missed = this.#votes.filter(({ isEntered }) => !isEntered).length
+    const isLacking = missed > 0 && this.#held().length + missed >= this.#needed
+    const looks = isLacking ? LACKING_LOOKS : isMinority ? MINORITY_LOOKS : Infinity
+    const soonest = Math.min(...queued, looks)
     return Math.max(...queued.filter(lookAgain => lookAgain <= soonest + TOGETHER), soonest)
   }
 

@@ -32,6 +32,8 @@ export class Voter {
   readonly #engine: VotingEngine
   readonly #clock: Clock
   #isJoined = false
+  /** The first attempt to reach it, while that is under way: what is asked meanwhile waits for it. */
+  #joining: Promise<void> | undefined
   #hasLeft = false
   #listening: Promise<void> | undefined
   #retry: Timer | undefined
@@ -45,11 +47,17 @@ export class Voter {
 
   /** Settles as the first attempt does. Where that fails, others follow. */
   join(member: Member, listener: Listener): Promise<void> {
-    return this.#attempt(member, listener, SHORTEST_PAUSE)
+    const joining = this.#attempt(member, listener, SHORTEST_PAUSE)
+    const settled = (): void => {
+      this.#joining = undefined
+    }
+    this.#joining = joining.then(settled, settled)
+    return joining
   }
 
   /** Rejects as the engine of the server does. */
   submit<O extends Operation>(operation: O, ballot?: Ballot): Promise<OutcomeOf<O>> {
+    if (this.#joining) return this.#joining.then(() => this.submit(operation, ballot))
     return this.#isJoined ? this.#engine.submit(operation, ballot) : Promise.reject(this.#notJoined())
   }
 

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { majorityOf, verdictOf, type Tally } from '../../../src/engines/redis-quorum/tally.js'
+import { majorityOf, verdictOf, votesNeeded, type Tally } from '../../../src/engines/redis-quorum/tally.js'
 
 const SERVERS = [3, 4, 5, 6, 7]
+const PERMITS = [1, 2, 3, 4, 8]
 
 /** Every way in which so many servers can have answered. */
 function* tallies(servers: number): Generator<Tally> {
@@ -22,31 +23,47 @@ describe('the verdict on answers', () => {
     }
   })
 
-  test('it is final exactly when the answers that are missing can not change it', () => {
+  test('a grant needs so many votes that all servers together have none for one too many, and no more', () => {
     for (const servers of SERVERS) {
-      const majority = majorityOf(servers)
-      for (const tally of tallies(servers)) {
-        const { held, refused, pending, unasked } = tally
-        const open = pending + unasked
-        const endings = new Set<string>()
-        // Each of the missing answers can still be a vote, a refusal or a failure.
-        for (let votes = 0; votes <= open; votes++)
-          for (let refusals = 0; votes + refusals <= open; refusals++) {
-            const granted = held + votes >= majority
-            const answered = held + votes + refused + refusals >= majority
-            endings.add(granted ? 'granted' : answered ? 'refused' : 'unreachable')
-          }
-        const verdict = verdictOf(tally)
-        if (endings.size === 1) expect([verdict, tally]).toEqual([[...endings][0], tally])
-        else expect(['ask more', 'wait']).toContain(verdict)
+      expect(votesNeeded(servers, 1)).toBe(majorityOf(servers))
+      for (const permits of PERMITS) {
+        const needed = votesNeeded(servers, permits)
+        expect(needed).toBeLessThanOrEqual(servers)
+        expect((permits + 1) * needed).toBeGreaterThan(servers * permits)
+        expect((permits + 1) * (needed - 1)).toBeLessThanOrEqual(servers * permits)
       }
     }
   })
 
+  test.each(PERMITS)(
+    'it is final exactly when the answers that are missing can not change it, with %i permits',
+    permits => {
+      for (const servers of SERVERS) {
+        const majority = majorityOf(servers)
+        const needed = votesNeeded(servers, permits)
+        for (const tally of tallies(servers)) {
+          const { held, refused, pending, unasked } = tally
+          const open = pending + unasked
+          const endings = new Set<string>()
+          // Each of the missing answers can still be a vote, a refusal or a failure.
+          for (let votes = 0; votes <= open; votes++)
+            for (let refusals = 0; votes + refusals <= open; refusals++) {
+              const granted = held + votes >= needed
+              const isTold = refused + refusals > 0 && held + votes + refused + refusals >= majority
+              endings.add(granted ? 'granted' : isTold ? 'refused' : 'unreachable')
+            }
+          const verdict = verdictOf(tally, needed)
+          if (endings.size === 1) expect([verdict, tally]).toEqual([[...endings][0], tally])
+          else expect(['ask more', 'wait']).toContain(verdict)
+        }
+      }
+    },
+  )
+
   test('more are asked when nobody is waited for, or for too long, and only if there are more', () => {
     for (const servers of SERVERS) {
       for (const tally of tallies(servers)) {
-        const verdict = verdictOf(tally)
+        const verdict = verdictOf(tally, majorityOf(servers))
         if (verdict === 'ask more') {
           expect(tally.unasked).toBeGreaterThan(0)
           expect(tally.pending === 0 || tally.overdue).toBe(true)
