@@ -7,7 +7,7 @@ import { complaint, EndedWith } from './failure.js'
 import { Interrupt } from './interrupt.js'
 import { pause } from './pause.js'
 import type { Terminal } from './terminal.js'
-import { teller, work, type Tell } from './work.js'
+import { teller, work, type Surroundings } from './work.js'
 import { addWorkOptions, labelOf, type WorkFlags } from './work-options.js'
 
 /** Before it stands again: milliseconds. A command that ends at once must not be started without end. */
@@ -31,12 +31,14 @@ export function addLead(program: Command, { stderr }: Terminal): void {
       options.engine,
       async box => {
         for (;;) {
-          const ended = await term(box, name, command, options, { tell, signal }).catch((error: unknown) => {
-            signal.throwIfAborted()
-            if (!canPass(error)) throw error
-            stderr.write(complaint(error))
-            return undefined
-          })
+          const ended = await term(box, name, command, options, { tell, interrupt: signal }).catch(
+            (error: unknown) => {
+              signal.throwIfAborted()
+              if (!canPass(error)) throw error
+              stderr.write(complaint(error))
+              return undefined
+            },
+          )
           if (ended !== undefined && signal.aborted) return ended
           await pause(PAUSE, signal)
           signal.throwIfAborted()
@@ -48,30 +50,23 @@ export function addLead(program: Command, { stderr }: Terminal): void {
   })
 }
 
-/** What goes on around a term. */
-interface Surroundings {
-  readonly tell: Tell
-  /** Aborts when this process is told to end. While the command runs it is told, too. */
-  readonly signal: AbortSignal
-}
-
 /** Leads once: runs the command until it ends or the lead is lost, and gives its status. */
 async function term(
   box: Box,
   name: string,
   command: readonly string[],
   { lease, fenceEnv, grace }: WorkFlags,
-  { tell, signal }: Surroundings,
+  { tell, interrupt }: Surroundings,
 ): Promise<number> {
   let status: number | undefined
   try {
     await box.election(name).lead(
       async grant => {
-        signal.throwIfAborted()
+        interrupt.throwIfAborted()
         tell('granted', { name, token: String(grant.token) })
         status = await work(command, grant, { fenceEnv, grace }, tell)
       },
-      { lease, signal },
+      { lease, signal: interrupt },
     )
   } catch (error) {
     // A loss has been told, and the command has ended.

@@ -12,7 +12,7 @@ import { Interrupt } from './interrupt.js'
 import { pause } from './pause.js'
 import { LastRun, RUNS, slotOf } from './slot.js'
 import type { Terminal } from './terminal.js'
-import { teller, work, type Tell } from './work.js'
+import { teller, work, type Surroundings } from './work.js'
 import { addWorkOptions, labelOf, type WorkFlags } from './work-options.js'
 
 interface RunOptions extends WorkFlags {
@@ -67,13 +67,6 @@ export function addRun(program: Command, { stderr }: Terminal): void {
     )
     if (status !== EXIT.fine) throw new EndedWith(status)
   })
-}
-
-/** What goes on around a command. */
-interface Surroundings {
-  readonly tell: Tell
-  /** Aborts when this process is told to end. While the command runs it is told, too. */
-  readonly interrupt: AbortSignal
 }
 
 /** Runs the command under its locks and gives its status. */

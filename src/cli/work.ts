@@ -55,3 +55,10 @@ export function teller(stderr: Terminal['stderr'], json: boolean): Tell {
       stderr.write(`signalbox: ${String(details['message'])}; the command is ended\n`)
   }
 }
+
+/** What goes on around a command. */
+export interface Surroundings {
+  readonly tell: Tell
+  /** Aborts when this process is told to end. While the command runs it is told, too. */
+  readonly interrupt: AbortSignal
+}
