@@ -18,7 +18,13 @@ const tables = pages.flatMap(page =>
 
 describe('figures in the pages', () => {
   test('are there', () => {
-    expect(tables.map(({ name }) => name).sort()).toEqual(['file', 'memory', 'trains'])
+    expect(tables.map(({ name }) => name).sort()).toEqual([
+      'file',
+      'hazelcast',
+      'memory',
+      'trains',
+      'zookeeper',
+    ])
   })
 
   test.each(tables)('of $page are those of the committed report $name', ({ name, text }) => {
