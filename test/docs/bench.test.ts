@@ -22,6 +22,7 @@ describe('figures in the pages', () => {
       'file',
       'hazelcast',
       'memory',
+      'redis',
       'trains',
       'zookeeper',
     ])
