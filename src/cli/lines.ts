@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream'
+import { onAbort } from '../abort-task.js'
 
 const LINE_FEED = 10
 
@@ -7,9 +8,8 @@ const LINE_FEED = 10
  * @throws what the stream fails with, and the signal's reason.
  */
 export async function* linesOf(stream: Readable, signal: AbortSignal): AsyncGenerator<Buffer, void, void> {
-  const stop = (): void => void stream.destroy(signal.reason as Error)
   signal.throwIfAborted()
-  signal.addEventListener('abort', stop, { once: true })
+  const letGo = onAbort(signal, () => void stream.destroy(signal.reason as Error))
   const begun: Buffer[] = []
   try {
     for await (const chunk of stream as AsyncIterable<Buffer>) {
@@ -22,6 +22,6 @@ export async function* linesOf(stream: Readable, signal: AbortSignal): AsyncGene
     }
     if (begun.length > 0) yield Buffer.concat(begun)
   } finally {
-    signal.removeEventListener('abort', stop)
+    letGo()
   }
 }

@@ -3,7 +3,7 @@ import type { Duration } from '../duration.js'
 import { ClosedError, InvalidArgumentError, shown } from '../errors.js'
 import { checkKey } from '../locks/claim.js'
 import { boxTerms, withLimit, type BoxLimiterOptions, type BoxTerms } from './box-limiter-options.js'
-import { drainOf, type LimiterCloseOptions } from './closing.js'
+import { drainOf, endGates, type LimiterCloseOptions } from './closing.js'
 import type { AcquireOptions } from './limit-options.js'
 import type { Explanation } from './limiter.js'
 import type { Permit } from './permit.js'
@@ -137,11 +137,7 @@ export class BoxLimiters {
     const gates = [...family.gates.values()]
     const closed = new ClosedError('the limiter was closed', { key: name, engine: this.#source.engine })
     for (const gate of gates) gate.shut(closed)
-    const refuseAll = (): void => gates.forEach(gate => gate.refuseAll())
-    if (patience === 0) refuseAll()
-    const timer = Number.isFinite(patience) ? this.#source.clock.after(patience, refuseAll, true) : undefined
-    await Promise.all(gates.map(gate => gate.end()))
-    timer?.cancel()
+    await endGates(gates, patience, this.#source.clock)
   }
 
   /** Ends all: the box is closed. */
@@ -150,8 +146,7 @@ export class BoxLimiters {
     this.#sweeper?.cancel()
     const gates = [...this.#families.values()].flatMap(family => [...family.gates.values()])
     for (const gate of gates) gate.shut(this.#closed)
-    for (const gate of gates) gate.refuseAll()
-    await Promise.all(gates.map(gate => gate.end()))
+    await endGates(gates, 0, this.#source.clock)
   }
 
   #family(name: string, terms: BoxTerms): Family {

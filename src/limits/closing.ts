@@ -1,7 +1,6 @@
 import type { Clock } from '../clock.js'
 import { milliseconds, type Duration } from '../duration.js'
 import { checkOptions } from '../locks/lock-options.js'
-import type { Gate } from './gate.js'
 
 /** How a limiter is closed. */
 export interface LimiterCloseOptions {
@@ -22,9 +21,16 @@ export function drainOf(options: LimiterCloseOptions): number {
   return milliseconds('drain', drain, DRAIN_BOUNDS)
 }
 
-/** Lets nobody in any more, and resolves when nobody waits. @param drain milliseconds, after which all are refused. */
-export async function endGates(gates: readonly Gate[], drain: number, clock: Clock): Promise<void> {
-  for (const gate of gates) gate.shut()
+/** What lets nobody in any more, but those who wait still have. */
+interface Closing {
+  /** Rejects all who wait. */
+  refuseAll(): void
+  /** Resolves when nobody waits any more. */
+  end(): Promise<void>
+}
+
+/** Resolves when nobody waits any more at gates that are shut. @param drain milliseconds, after which all are refused. */
+export async function endGates(gates: readonly Closing[], drain: number, clock: Clock): Promise<void> {
   const refuseAll = (): void => gates.forEach(gate => gate.refuseAll())
   if (drain === 0) refuseAll()
   const timer = drain === 0 || drain === Infinity ? undefined : clock.after(drain, refuseAll, true)

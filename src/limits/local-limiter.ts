@@ -67,7 +67,9 @@ export class LocalLimiter extends GateLimiter implements AsyncDisposable {
     const drain = drainOf(options)
     this.#closed = true
     this.#keys.close()
-    await endGates([...this.#gates()], drain, this.#clock)
+    const gates = [...this.#gates()]
+    for (const gate of gates) gate.shut()
+    await endGates(gates, drain, this.#clock)
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -80,7 +80,9 @@ export class SharedLimiter implements Limiter, AsyncDisposable {
    * @throws InvalidArgumentError
    */
   async close(options: LimiterCloseOptions = {}): Promise<void> {
-    await endGates([this.#gate], drainOf(options), systemClock)
+    const drain = drainOf(options)
+    this.#gate.shut()
+    await endGates([this.#gate], drain, systemClock)
   }
 
   [Symbol.asyncDispose](): Promise<void> {
