@@ -1,3 +1,4 @@
+import { onAbort } from '../abort-task.js'
 import type { Grant } from '../locks/grant.js'
 import { Child } from './child.js'
 import { EXIT } from './exit-status.js'
@@ -31,13 +32,13 @@ export async function work(
     child.terminate()
   }
   if (signal.aborted) end()
-  else signal.addEventListener('abort', end, { once: true })
+  const letGo = onAbort(signal, end)
   try {
     const status = await child.ended
     tell('ended', { status })
     return lost ? EXIT.lost : status
   } finally {
-    signal.removeEventListener('abort', end)
+    letGo()
   }
 }
 
