@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import Redlock, { ExecutionError, type Lock } from 'redlock'
 import { answer, type Part } from './rounds.js'
@@ -5,17 +6,22 @@ import { answer, type Part } from './rounds.js'
 const part = JSON.parse(process.argv[2]!) as Part
 const servers = part.url.replace('redis-quorum:', 'redis:').split(',')
 const clients = servers.map(server => new Redis(server.startsWith('redis:') ? server : `redis://${server}`))
-let redlock: Redlock
+const redlock = new Redlock(clients, { retryCount: 0 })
 let held: Lock
 
 await answer(part, {
-  acquire(wait) {
-    const retryCount = Math.ceil(wait / part.retry)
-    redlock = new Redlock(clients, { retryCount, retryDelay: part.retry, retryJitter: part.retry })
-    return succeeds(async () => void (held = await redlock.acquire([part.name], part.lease)))
+  // Its own retries keep the votes of a try that failed, and then fail because of them until these have expired: it takes
+  // votes back only when it gives up.
+  async acquire(wait) {
+    const end = performance.now() + wait
+    for (;;) {
+      if (await succeeds(async () => void (held = await redlock.acquire([part.name], part.lease))))
+        return true
+      if (performance.now() >= end) return false
+      await sleep(2 * part.retry * Math.random())
+    }
   },
-  // What was lost would be tried again as what could not be reached.
-  release: () => succeeds(() => redlock.release(held, { retryCount: 0 })),
+  release: () => succeeds(() => redlock.release(held)),
 })
 
 async function succeeds(task: () => Promise<unknown>): Promise<boolean> {
