@@ -10,23 +10,28 @@ import { join } from 'node:path'
 import { markBuilt, root, target } from './targets.mjs'
 
 const compiler = createRequire(import.meta.url).resolve('typescript/lib/tsc.js')
-const compiled = /(\.d\.ts|\.js)$/
+const output = /(\.d\.ts|\.js)$/
 
 /** @param {string} name */
 function build(name) {
   const startedAt = new Date()
-  const { folder, project, copied } = target(name)
+  const { folder, projects, copied } = target(name)
   removeOrphans(folder, '')
+  const compiled = projects.every(compile)
+  for (const data of copied) {
+    if (existsSync(join(root, data))) cpSync(join(root, data), join(root, folder, data), { recursive: true })
+  }
+  if (compiled) markBuilt(name, startedAt)
+  return compiled
+}
+
+/** @param {string} project @returns {boolean} whether it had no errors */
+function compile(project) {
   const { status } = spawnSync(process.execPath, [compiler, '-p', project], {
     cwd: root,
     stdio: ['ignore', 2, 2],
   })
-  for (const data of copied) {
-    if (existsSync(join(root, data))) cpSync(join(root, data), join(root, folder, data), { recursive: true })
-  }
-  if (status !== 0) return false
-  markBuilt(name, startedAt)
-  return true
+  return status === 0
 }
 
 /**
@@ -49,7 +54,7 @@ function removeOrphans(folder, below) {
 
 /** @param {string} path of a built file or folder, relative to its target's folder */
 function hasSource(path) {
-  return existsSync(join(root, path)) || existsSync(join(root, path.replace(compiled, '.ts')))
+  return existsSync(join(root, path)) || existsSync(join(root, path.replace(output, '.ts')))
 }
 
 const failed = process.argv.slice(2).filter(name => !build(name))

@@ -7,22 +7,30 @@ import { fileURLToPath } from 'node:url'
 export const root = dirname(dirname(fileURLToPath(import.meta.url)))
 
 /**
- * `folder`: where the result goes. `project`: the TypeScript project that makes it. `sources`: folders and
- * files it is made from. `copied`: folders of data that go along unchanged.
- * @typedef {{ folder: string, project: string, sources: string[], copied: string[] }} Target
+ * `folder`: where the result goes. `projects`: the TypeScript projects that make it, one after the other.
+ * `sources`: folders and files it is made from. `copied`: folders of data that go along unchanged.
+ * @typedef {{ folder: string, projects: string[], sources: string[], copied: string[] }} Target
  */
 
 const shared = ['package.json', 'tsconfig.base.json', 'scripts', 'src', 'apps']
 
 /** @type {ReadonlyMap<string, Target>} */
 export const targets = new Map([
-  ['dist', { folder: 'dist', project: 'tsconfig.build.json', sources: shared, copied: ['apps/trains/data'] }],
+  [
+    'dist',
+    {
+      folder: 'dist',
+      projects: ['tsconfig.types.json', 'tsconfig.build.json'],
+      sources: shared,
+      copied: ['apps/trains/data'],
+    },
+  ],
   [
     'tools',
     {
       folder: 'build',
-      project: 'tsconfig.tools.json',
-      sources: [...shared, 'tsconfig.tools.json', 'bench', 'test'],
+      projects: ['tsconfig.tools.json'],
+      sources: [...shared, 'bench', 'test'],
       copied: [],
     },
   ],
@@ -41,9 +49,9 @@ export function target(name) {
  * @param {string} name
  */
 export function isStale(name) {
-  const { folder, project, sources } = target(name)
+  const { folder, projects, sources } = target(name)
   const built = modified(join(root, folder, '.built'))
-  return built === undefined || [project, ...sources].some(source => newest(join(root, source)) > built)
+  return built === undefined || [...projects, ...sources].some(source => newest(join(root, source)) > built)
 }
 
 /**
