@@ -30,11 +30,11 @@ export default defineConfig({
   test: {
     passWithNoTests: true,
     projects: [
-      project('unit', 0, { maxWorkers: 2 }),
-      project('contract', 0, { maxWorkers: 2, testTimeout: 20_000, globalSetup: built }),
-      project('simulation', 0, { maxWorkers: 2, testTimeout: 600_000 }),
+      project('unit', 0, { maxWorkers: 4 }),
+      project('contract', 0, { maxWorkers: 4, testTimeout: 20_000, globalSetup: built }),
+      project('simulation', 0, { maxWorkers: 4, testTimeout: 600_000 }),
       project('docs', 1, { fileParallelism: false, testTimeout: 60_000, globalSetup: built }),
-      project('integration', 2, { maxWorkers: 2, testTimeout: 60_000, globalSetup: built }),
+      project('integration', 2, { maxWorkers: 3, testTimeout: 60_000, globalSetup: built }),
       project('interop', 3, {
         fileParallelism: false,
         testTimeout: 120_000,

@@ -18,7 +18,7 @@ export const testDefaults = {
   test: {
     pool: 'forks' as const,
     environment: 'node' as const,
-    testTimeout: 10_000,
+    testTimeout: 30_000,
     hookTimeout: 30_000,
     restoreMocks: true,
     unstubEnvs: true,

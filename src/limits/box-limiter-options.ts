@@ -9,7 +9,7 @@ import {
   rulesOf,
   whole,
   type LimiterOptions,
-  type LimitOptions,
+  type Limits,
 } from './limit-options.js'
 import { FARTHEST } from './reserve.js'
 import type { Rules } from './tally.js'
@@ -33,7 +33,7 @@ export type BoxLimiterOptions = {
   onUnavailable?: 'error' | 'open' | 'closed' | 'share' | undefined
   /** Into how many parts `'share'` divides each limit: how many processes there are. */
   shares?: number | undefined
-} & (LimitOptions | { limits: readonly LimitOptions[] })
+} & Limits
 
 /** The options, checked. */
 export interface BoxTerms {
@@ -92,7 +92,7 @@ export function boxTerms(options: BoxLimiterOptions): BoxTerms {
   }
   const { batch: wantedBatch, onUnavailable = 'error', shares, ...local } = options
   const { windows: rules, queue } = rulesOf(local)
-  const limits = 'limits' in options ? options.limits : [options]
+  const limits = options.limits ?? [options]
   const jitter = options.jitter === undefined ? 0 : milliseconds('jitter', options.jitter, JITTER_BOUNDS)
   const shortest = Math.min(...rules.map(({ per }) => per))
   const hold = Math.max(Math.min(shortest * HOLD, MOST_HOLD), LEAST_HOLD)
@@ -130,10 +130,10 @@ export function boxTerms(options: BoxLimiterOptions): BoxTerms {
  * @throws InvalidArgumentError
  */
 export function withLimit({ options }: BoxTerms, limit: number, per: Duration | undefined): BoxTerms {
-  const limits = 'limits' in options ? options.limits : [options]
+  const limits = options.limits ?? [options]
   const lengths = limits.map(one => ({ limit: one.limit, per: milliseconds('per', one.per, PER_BOUNDS) }))
   const meant = indexOfLimit(lengths, per)
-  if (!('limits' in options)) return boxTerms({ ...options, limit })
+  if (options.limits === undefined) return boxTerms({ ...options, limit })
   return boxTerms({
     ...options,
     limits: options.limits.map((one, index) => (index === meant ? { ...one, limit } : one)),

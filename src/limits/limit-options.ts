@@ -36,8 +36,13 @@ interface CommonOptions {
   clock?: Clock | undefined
 }
 
+/** One limit, or several that hold together: never both ways of telling them. */
+export type Limits =
+  | (LimitOptions & { limits?: never })
+  | ({ limits: readonly LimitOptions[] } & { [name in keyof LimitOptions]?: never })
+
 /** One limit, or several that hold together. */
-export type LimiterOptions = CommonOptions & (LimitOptions | { limits: readonly LimitOptions[] })
+export type LimiterOptions = CommonOptions & Limits
 
 /** How a permit is waited for. */
 export interface AcquireOptions {
@@ -76,7 +81,7 @@ export function rulesOf(options: LimiterOptions): Rules {
   const { jitter, concurrency, queue } = options
   const guard = jitter === undefined ? 0 : milliseconds('jitter', jitter, JITTER_BOUNDS)
   return {
-    windows: several ? windowsOf(options.limits, guard) : [windowOf(options, guard)],
+    windows: several ? windowsOf(options.limits!, guard) : [windowOf(options, guard)],
     concurrency: concurrency === undefined ? Infinity : whole('concurrency', concurrency, 1, MOST_PERMITS),
     queue: queue === undefined ? Infinity : whole('queue', queue, 0, MOST_PERMITS),
   }

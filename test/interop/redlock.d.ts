@@ -11,9 +11,9 @@ declare module 'redlock' {
   export default class Redlock {
     constructor(
       clients: readonly Redis[],
-      settings: { retryCount: number; retryDelay: number; retryJitter: number },
+      settings: { retryCount: number; retryDelay?: number; retryJitter?: number },
     )
     acquire(resources: readonly string[], duration: number): Promise<Lock>
-    release(lock: Lock, settings: { retryCount: number }): Promise<unknown>
+    release(lock: Lock, settings?: { retryCount: number }): Promise<unknown>
   }
 }
