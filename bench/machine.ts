@@ -18,15 +18,16 @@ export interface Machine {
   readonly versions: Readonly<Record<string, string>>
 }
 
-/** Whoever appears beside us. */
-const peers: readonly string[] = [
-  'async-mutex',
-  'proper-lockfile',
-  'live-mutex',
-  'limiter',
-  'rate-limiter-flexible',
-  'bottleneck',
-]
+/** The packages that appear beside us in each part. */
+const PEERS: Readonly<Record<string, readonly string[]>> = {
+  memory: ['async-mutex'],
+  file: ['proper-lockfile', 'live-mutex'],
+  trains: ['proper-lockfile'],
+  redis: ['ioredis', 'redis', 'redlock', 'redis-semaphore', '@verrou/core'],
+  zookeeper: ['node-zookeeper-client'],
+  hazelcast: ['hazelcast-client'],
+  limits: ['limiter', 'rate-limiter-flexible', 'bottleneck', 'ioredis'],
+}
 
 /** The numbers by which Linux tells file systems apart. */
 const FILE_SYSTEMS: Readonly<Record<number, string>> = {
@@ -37,8 +38,9 @@ const FILE_SYSTEMS: Readonly<Record<number, string>> = {
   0x01021994: 'tmpfs',
 }
 
-/** @param folder that the file engine works in. */
-export async function thisMachine(folder: string): Promise<Machine> {
+/** @param folder that the file engine works in. @param parts that are measured. */
+export async function thisMachine(folder: string, parts: readonly string[]): Promise<Machine> {
+  const peers = new Set(parts.flatMap(part => PEERS[part] ?? []))
   const kind = (await statfs(folder)).type
   return {
     cpu: cpus()[0]?.model.trim() ?? 'unknown',

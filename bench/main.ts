@@ -2,9 +2,10 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { CommanderError } from 'commander'
+import { chart } from './chart.js'
 import { thisMachine } from './machine.js'
 import { readOptions, type Options } from './options.js'
-import { works } from './registry.js'
+import { parts, works } from './registry.js'
 import { workReport, type Report, type WorkReport } from './report.js'
 import { measured } from './rounds.js'
 import { markdown, workText } from './tables.js'
@@ -18,14 +19,20 @@ async function main(args: readonly string[]): Promise<void> {
     process.exitCode = error.exitCode
     return
   }
-  if (options.table === undefined) await bench(options, args)
-  else process.stdout.write(markdown(JSON.parse(await readFile(options.table, 'utf8')) as Report))
+  const { table, chart: drawn } = options
+  if (table !== undefined) process.stdout.write(markdown(await readReport(table)))
+  else if (drawn !== undefined) process.stdout.write(await chart(await readReport(drawn)))
+  else await bench(options, args)
+}
+
+async function readReport(file: string): Promise<Report> {
+  return JSON.parse(await readFile(file, 'utf8')) as Report
 }
 
 async function bench({ only, rounds, seconds, json }: Options, args: readonly string[]): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'signalbox-bench-'))
   try {
-    const machine = await thisMachine(folder)
+    const machine = await thisMachine(folder, only ?? parts)
     const results: WorkReport[] = []
     for (const [index, work] of works.entries()) {
       if (only && !only.includes(work.part)) continue

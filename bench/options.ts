@@ -11,6 +11,8 @@ export interface Options {
   readonly json: string | undefined
   /** A report to print as a table instead of measuring. */
   readonly table: string | undefined
+  /** A report to draw instead of measuring. */
+  readonly chart: string | undefined
 }
 
 interface Parsed {
@@ -19,6 +21,7 @@ interface Parsed {
   seconds?: number
   json?: string
   table?: string
+  chart?: string
 }
 
 /**
@@ -40,10 +43,11 @@ export function readOptions(args: readonly string[]): Options {
     )
     .option('--json <file>', 'write the report there')
     .option('--table <file>', 'measure nothing: print a report that was written before as markdown')
+    .option('--chart <file>', 'measure nothing: draw a report that was written before as SVG')
     .allowExcessArguments(false)
     .exitOverride()
-  const { only, rounds, seconds, json, table } = command.parse(args, { from: 'user' }).opts<Parsed>()
-  return { only, rounds, seconds, json, table }
+  const { only, rounds, seconds, json, table, chart } = command.parse(args, { from: 'user' }).opts<Parsed>()
+  return { only, rounds, seconds, json, table, chart }
 }
 
 function knownParts(text: string): readonly string[] {

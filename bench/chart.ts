@@ -1,0 +1,120 @@
+import { parse, View } from 'vega'
+import { compile, type TopLevelSpec } from 'vega-lite'
+import type { Report, Row } from './report.js'
+
+/** The least wait that the logarithmic scale shows: milliseconds. */
+const LEAST_WAIT = 0.001
+
+/**
+ * A report as a picture in SVG: for each work how much its subjects did, how long callers waited, and how fair it was as
+ * far as that was measured.
+ */
+export async function chart({ rows, machine, date }: Report): Promise<string> {
+  const works = [...new Set(rows.map(({ work }) => work))]
+  const specification = {
+    background: 'white',
+    title: {
+      text: `${date.slice(0, 10)}, ${machine.cpu}, ${machine.cores} cores, Node ${machine.node}`,
+      fontSize: 11,
+      anchor: 'start',
+    },
+    vconcat: works.map(work => {
+      const own = rows.filter(row => row.work === work)
+      return { title: { text: work, anchor: 'start' }, hconcat: [done(own), ...waits(own), ...order(own)] }
+    }),
+    resolve: { scale: { x: 'independent', y: 'independent' } },
+  } as TopLevelSpec
+  const view = new View(parse(compile(specification).spec), { renderer: 'none' })
+  return `${await view.toSVG()}\n`
+}
+
+/** Throughput: the median, and a line from the least to the most of all rounds. */
+function done(rows: readonly Row[]): object {
+  const values = rows.map(({ subject, opsPerSecond, broken }) => ({
+    subject: broken === undefined ? subject : `${subject} (broken)`,
+    ...opsPerSecond,
+  }))
+  const x = { type: 'quantitative', title: 'operations a second', axis: { format: '~s' } }
+  const y = { field: 'subject', type: 'nominal', sort: null, title: null, axis: { labelLimit: 400 } }
+  return {
+    ...panel(values),
+    layer: [
+      { mark: { type: 'bar', color: '#4c78a8' }, encoding: { x: { ...x, field: 'median' }, y } },
+      { mark: 'rule', encoding: { x: { ...x, field: 'min' }, x2: { field: 'max' }, y } },
+    ],
+  }
+}
+
+/** Waits: a line from the median to the worst, with a tick at 99 of 100. */
+function waits(rows: readonly Row[]): readonly object[] {
+  const values = rows.flatMap(({ subject, waitMs }) =>
+    waitMs
+      ? [
+          {
+            subject,
+            p50: Math.max(waitMs.p50, LEAST_WAIT),
+            p99: Math.max(waitMs.p99, LEAST_WAIT),
+            worst: Math.max(waitMs.worst, LEAST_WAIT),
+          },
+        ]
+      : [],
+  )
+  if (values.length === 0) return []
+  const x = {
+    type: 'quantitative',
+    scale: { type: 'log', nice: true },
+    title: 'wait in ms: p50, p99 and worst',
+    axis: { format: '~g', tickCount: 5, grid: false },
+  }
+  return [
+    {
+      ...panel(values),
+      layer: [
+        {
+          mark: { type: 'rule', color: '#888' },
+          encoding: { x: { ...x, field: 'p50' }, x2: { field: 'worst' }, y: BARE },
+        },
+        { mark: { type: 'point', filled: true }, encoding: { x: { ...x, field: 'p50' }, y: BARE } },
+        { mark: { type: 'tick', thickness: 2 }, encoding: { x: { ...x, field: 'p99' }, y: BARE } },
+        {
+          mark: { type: 'point', filled: true, color: '#d62728' },
+          encoding: { x: { ...x, field: 'worst' }, y: BARE },
+        },
+      ],
+    },
+  ]
+}
+
+/** Fairness: how many later callers overtook the unluckiest, or the share of the process that did least. */
+function order(rows: readonly Row[]): readonly object[] {
+  const overtaken = rows.flatMap(({ subject, overtakenBy }) =>
+    overtakenBy ? [{ subject, value: overtakenBy.worst }] : [],
+  )
+  // Where nobody ever was, there is nothing to see.
+  if (overtaken.some(({ value }) => value > 0)) return [bars(overtaken, 'overtaken by, worst', '~s')]
+  const shares = rows.flatMap(({ subject, leastShare }) =>
+    leastShare ? [{ subject, value: leastShare.median }] : [],
+  )
+  return shares.length > 0 ? [bars(shares, 'share of the process that did least', '%')] : []
+}
+
+function bars(values: readonly object[], title: string, format: string): object {
+  return {
+    ...panel(values),
+    mark: { type: 'bar', color: '#f58518' },
+    encoding: { x: { field: 'value', type: 'quantitative', title, axis: { format } }, y: BARE },
+  }
+}
+
+/** The subjects again, whose names stand at the left already. */
+const BARE = {
+  field: 'subject',
+  type: 'nominal',
+  sort: null,
+  title: null,
+  axis: { labels: false, ticks: false },
+}
+
+function panel(values: readonly object[]): object {
+  return { data: { values }, width: 220, height: { step: 16 } }
+}
