@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'vitest'
+import { describe, test } from './checks.js'
+import { expect } from './expect.js'
 import type { EngineFixture } from './fixture.js'
 
 /** Each promise that the engine weakens: a test shows that it does. */

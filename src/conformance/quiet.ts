@@ -1,7 +1,7 @@
-import { describe, expect, test } from 'vitest'
-import { IndeterminateError } from '../../src/errors.js'
+import { describe, test } from './checks.js'
+import { expect } from './expect.js'
+import { IndeterminateError } from '../errors.js'
 import { boxesOf } from './boxes.js'
-import { startChild } from './child.js'
 import { keepsValues, type EngineFixture } from './fixture.js'
 import { locks, pause, until } from './time.js'
 
@@ -24,7 +24,7 @@ export function quiet(fixture: EngineFixture): void {
     for (const [scene, what] of keepsValues(fixture) ? [...scenes, ...scenesWithValues] : scenes) {
       test(`${what} keeps no process alive`, async () => {
         const started = performance.now()
-        const child = startChild('quiet', boxes.place.url, scene)
+        const child = boxes.program('quiet', scene)
         const { status, stdout, stderr } = await child.end()
         expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: 'done\n', stderr: '' })
         expect(performance.now() - started).toBeLessThan(10_000)
@@ -32,12 +32,12 @@ export function quiet(fixture: EngineFixture): void {
     }
 
     test('a process stays alive for those who wait', async () => {
-      const child = startChild('quiet', boxes.place.url, 'waiting')
+      const child = boxes.program('quiet', 'waiting')
       expect(await child.end()).toEqual({ status: 0, stdout: 'done\ngranted\n', stderr: '' })
     })
 
     test.runIf(keepsValues(fixture))('a process stays alive for those who wait for a change', async () => {
-      const child = startChild('quiet', boxes.place.url, 'awaiting-change')
+      const child = boxes.program('quiet', 'awaiting-change')
       expect(await child.end()).toEqual({ status: 0, stdout: 'done\nchanged\n', stderr: '' })
     })
 

@@ -1,7 +1,7 @@
-import { describe, expect, test } from 'vitest'
-import { ClosedError, LostError } from '../../src/errors.js'
+import { describe, test } from './checks.js'
+import { expect } from './expect.js'
+import { ClosedError, LostError } from '../errors.js'
 import { boxesOf } from './boxes.js'
-import { startChild } from './child.js'
 import type { EngineFixture } from './fixture.js'
 import { locks, pause, queued, timed, until } from './time.js'
 
@@ -169,7 +169,7 @@ export function deadHolders(fixture: EngineFixture): void {
       async () => {
         const [one, other] = await boxes.pair()
         const held = await one.mutex('waited').acquire()
-        const child = startChild('holder', boxes.place.url, '3s')
+        const child = boxes.program('holder', '3s')
         await child.printed('holding')
         await queued(one, 'waited', 1)
         const freed = other.mutex('held').acquire()
@@ -188,7 +188,7 @@ export function deadHolders(fixture: EngineFixture): void {
 
     test.runIf(processes)('a stopped process is not dead before its lease is over', async () => {
       const one = await boxes.open()
-      const child = startChild('holder', boxes.place.url, '30s')
+      const child = boxes.program('holder', '30s')
       await child.printed('holding')
       // Not in the middle of a transaction, which engines may have to wait for.
       await pause(300)

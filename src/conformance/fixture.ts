@@ -1,8 +1,9 @@
-import type { Awaitable, Engine } from '../../src/engines/engine.js'
-import type { Guarantees } from '../../src/guarantees.js'
-import type { Records } from '../../src/store/records/records.js'
+import type { Box } from '../box.js'
+import type { Awaitable, Engine } from '../engines/engine.js'
+import type { Guarantees } from '../guarantees.js'
+import type { Records } from '../store/records/records.js'
 
-/** One kind of engine that the suite runs over. */
+/** An engine that is to be checked. */
 export interface EngineFixture {
   readonly name: string
   readonly guarantees: Guarantees
@@ -10,9 +11,14 @@ export interface EngineFixture {
   readonly hasClock?: boolean
   /** Whether its places keep values in records beside the engine. */
   readonly hasRecords?: boolean
-  /** A place that nobody has used before; each test has its own. */
+  /**
+   * The module of an {@link Opener}, as `import()` takes it, for processes that checks start. Default: signalbox itself, for
+   * URLs that it knows.
+   */
+  readonly opener?: string
+  /** A place that nobody has used before; each check has its own. */
   start(): Awaitable<Place>
-  /** A test for each promise that the engine weakens, which shows the weakness occur; by the promise. */
+  /** For each promise that the engine weakens something that shows the weakness occur, and rejects if it can't. */
   readonly weaknesses: Readonly<Partial<Record<string, () => Promise<void>>>>
 }
 
@@ -26,7 +32,12 @@ export function hasLimits(fixture: EngineFixture): boolean {
   return fixture.hasClock ?? keepsValues(fixture)
 }
 
-/** Where the boxes of one test meet. */
+/** What a module exports that opens boxes. */
+export interface Opener {
+  readonly open: (url: string) => Promise<Box>
+}
+
+/** Where the boxes of one check meet. */
 export interface Place {
   /** For processes of their own, which open it as a user would. */
   readonly url: string

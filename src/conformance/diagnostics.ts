@@ -1,13 +1,8 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import { describe, expect, onTestFinished, test } from 'vitest'
-import type {
-  GrantedEvent,
-  LockEvent,
-  LostEvent,
-  ReleasedEvent,
-  TimedOutEvent,
-} from '../../src/diagnostics.js'
-import { LostError } from '../../src/errors.js'
+import { describe, test } from './checks.js'
+import { expect } from './expect.js'
+import type { GrantedEvent, LockEvent, LostEvent, ReleasedEvent, TimedOutEvent } from '../diagnostics.js'
+import { LostError } from '../errors.js'
 import { boxesOf } from './boxes.js'
 import { keepsValues, type EngineFixture } from './fixture.js'
 import { locks, pause, queued } from './time.js'
@@ -24,7 +19,7 @@ export function diagnostics(fixture: EngineFixture): void {
         if ((message as E).session === session()) events.push(message as E)
       }
       subscribe(`signalbox:lock:${channel}`, listen)
-      onTestFinished(() => void unsubscribe(`signalbox:lock:${channel}`, listen))
+      boxes.atEnd(() => void unsubscribe(`signalbox:lock:${channel}`, listen))
       return events
     }
 

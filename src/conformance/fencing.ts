@@ -1,5 +1,6 @@
-import { describe, expect, test } from 'vitest'
-import type { Box } from '../../src/box.js'
+import { describe, test } from './checks.js'
+import { expect } from './expect.js'
+import type { Box } from '../box.js'
 import { boxesOf } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { Random } from './random.js'

@@ -1,5 +1,6 @@
-import { afterEach, describe, expect, test, vi } from 'vitest'
-import { LostError } from '../../src/errors.js'
+import { afterEach, describe, test } from './checks.js'
+import { expect } from './expect.js'
+import { LostError } from '../errors.js'
 import { boxesOf } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { pause, timed } from './time.js'
@@ -10,10 +11,18 @@ const DAY = 86_400_000
 export function clocks(fixture: EngineFixture): void {
   describe('P11 clocks may jump', () => {
     const boxes = boxesOf(fixture)
-    afterEach(() => void vi.useRealTimers())
+    const { Date: realDate } = globalThis
+    afterEach(() => (globalThis.Date = realDate))
 
     function setWallClock(by: number): void {
-      vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + by })
+      const now = (): number => realDate.now() + by
+      globalThis.Date = class extends realDate {
+        static override readonly now = now
+
+        constructor(...time: unknown[]) {
+          super(...((time.length === 0 ? [now()] : time) as [number]))
+        }
+      } as DateConstructor
     }
 
     for (const [way, jump] of [

@@ -1,5 +1,6 @@
-import { describe, expect, test } from 'vitest'
-import type { Box } from '../../src/box.js'
+import { describe, test } from './checks.js'
+import { expect } from './expect.js'
+import type { Box } from '../box.js'
 import {
   AbortedError,
   BusyError,
@@ -13,7 +14,7 @@ import {
   TimedOutError,
   UnavailableError,
   type ErrorCode,
-} from '../../src/errors.js'
+} from '../errors.js'
 import { boxesOf } from './boxes.js'
 import { keepsValues, type EngineFixture } from './fixture.js'
 import { locks, pause, queued, until } from './time.js'
@@ -173,7 +174,7 @@ export function errors(fixture: EngineFixture): void {
           [verb]()
           .catch((reason: unknown) => reason)
         expect(error).toBeInstanceOf(IndeterminateError)
-        expect(error).toMatchObject({ cause: expect.any(TypeError) as unknown })
+        expect(error).toMatchObject({ cause: expect.any(TypeError) })
       }
       engine.meddle = (_, carryOut) => carryOut()
     })

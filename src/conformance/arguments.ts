@@ -1,7 +1,8 @@
-import { describe, expect, test } from 'vitest'
-import type { Box } from '../../src/box.js'
-import { InvalidArgumentError } from '../../src/errors.js'
-import { open } from '../../src/open.js'
+import { describe, test } from './checks.js'
+import { expect } from './expect.js'
+import type { Box } from '../box.js'
+import { InvalidArgumentError } from '../errors.js'
+import { open } from '../open.js'
 import { boxesOf } from './boxes.js'
 import { keepsValues, type EngineFixture } from './fixture.js'
 import { locks } from './time.js'
@@ -271,7 +272,7 @@ export function badArguments(fixture: EngineFixture): void {
       })
     }
 
-    test.each([
+    for (const [what, url, options, ...told] of [
       ['no URL', undefined, undefined, 'URL', 'undefined'],
       ['an object for a URL', { url: 'memory:' }, undefined, 'URL', 'an object'],
       ['a path for a URL', './folder', undefined, 'URL', '"./folder"', 'file:'],
@@ -281,11 +282,13 @@ export function badArguments(fixture: EngineFixture): void {
       ['an unknown box option', 'memory:', { name: 'a' }, '"name"', 'label'],
       ['a number for the label', 'memory:', { label: 5 }, 'label', '5'],
       ['text for detectDeadlocks', 'memory:', { detectDeadlocks: 'no' }, 'detectDeadlocks', '"no"'],
-    ])('opening with %s', async (_, url, options, ...told) => {
-      const opening = open(url as string, options as never)
-      await expect(opening).rejects.toThrow(InvalidArgumentError)
-      for (const part of told) await expect(opening).rejects.toThrow(part)
-    })
+    ] as const) {
+      test(`opening with ${what}`, async () => {
+        const opening = open(url as string, options as never)
+        await expect(opening).rejects.toThrow(InvalidArgumentError)
+        for (const part of told) await expect(opening).rejects.toThrow(part)
+      })
+    }
 
     test('what stands for the default is taken for the default', async () => {
       const box = await boxes.open({ label: undefined, detectDeadlocks: undefined })

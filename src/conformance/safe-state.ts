@@ -1,6 +1,7 @@
 import { getEventListeners } from 'node:events'
-import { describe, expect, test } from 'vitest'
-import type { Box } from '../../src/box.js'
+import { describe, test } from './checks.js'
+import { expect } from './expect.js'
+import type { Box } from '../box.js'
 import {
   AbortedError,
   ConflictError,
@@ -9,7 +10,7 @@ import {
   InvalidArgumentError,
   LostError,
   TimedOutError,
-} from '../../src/errors.js'
+} from '../errors.js'
 import { boxesOf } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { locks, pause, queued, soFar, until } from './time.js'

@@ -1,6 +1,7 @@
 import { hostname } from 'node:os'
-import { describe, expect, test } from 'vitest'
-import { BusyError, LostError } from '../../src/errors.js'
+import { describe, test } from './checks.js'
+import { expect } from './expect.js'
+import { BusyError, LostError } from '../errors.js'
 import { boxesOf } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { rising } from './section.js'
@@ -104,8 +105,7 @@ export function election(fixture: EngineFixture): void {
     test('a lead that was lost is nobody’s, and its holder is told', async () => {
       const [one, other] = await boxes.pair()
       const lapsing = await one.election('e').campaign({ lease: 60, renew: false })
-      const told = new Promise(resolve => lapsing.signal.addEventListener('abort', resolve))
-      await told
+      await until('its holder is told', () => lapsing.signal.aborted)
       await pause(5)
       expect(await other.election('e').leader()).toBeUndefined()
       expect(() => lapsing.assertHeld()).toThrow(LostError)

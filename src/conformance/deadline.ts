@@ -1,5 +1,6 @@
-import { describe, expect, test } from 'vitest'
-import { LostError } from '../../src/errors.js'
+import { describe, test } from './checks.js'
+import { expect } from './expect.js'
+import { LostError } from '../errors.js'
 import { boxesOf } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { block, locks, pause, timed, until } from './time.js'

@@ -1,6 +1,7 @@
-import { describe, expect, test, type TestFunction } from 'vitest'
-import type { Box } from '../../src/box.js'
-import { systemClock } from '../../src/clock.js'
+import { describe, test } from './checks.js'
+import { expect } from './expect.js'
+import type { Box } from '../box.js'
+import { systemClock } from '../clock.js'
 import {
   AbortedError,
   BusyError,
@@ -8,8 +9,8 @@ import {
   InvalidArgumentError,
   TimedOutError,
   UnavailableError,
-} from '../../src/errors.js'
-import type { Permit } from '../../src/limits/permit.js'
+} from '../errors.js'
+import type { Permit } from '../limits/permit.js'
 import { Boxes } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { block, pause, soFar, until } from './time.js'
@@ -40,7 +41,7 @@ export function limits(fixture: EngineFixture): void {
   describe('limits', () => {
     /** A test with boxes of its own, so that it can run beside others. */
     const onBoxes =
-      (task: (boxes: Boxes) => Promise<void>): TestFunction =>
+      (task: (boxes: Boxes) => Promise<void>): (() => Promise<void>) =>
       async () => {
         const boxes = new Boxes(fixture)
         await boxes.start()

@@ -1,7 +1,8 @@
 /** A process that has done something with a box and is finished. It says `done` and must end by itself. */
-import { open } from 'signalbox'
+import type { Opener } from './fixture.js'
 
-const [url, scene] = process.argv.slice(2)
+const [opener, url, scene] = process.argv.slice(2)
+const { open } = (await import(opener!)) as Opener
 const box = await open(url!)
 
 switch (scene) {

@@ -1,5 +1,6 @@
-import { describe, expect, test } from 'vitest'
-import { IndeterminateError, LostError } from '../../src/errors.js'
+import { describe, test } from './checks.js'
+import { expect } from './expect.js'
+import { IndeterminateError, LostError } from '../errors.js'
 import { boxesOf } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { locks, pause, queued, until } from './time.js'
