@@ -92,7 +92,7 @@ export const hazelcast: EngineFixture = {
     async P9() {
       const url = `hazelcast://${(await server()).address}/${TEST_CLUSTER}?map=revoked`
       await using box = await open(url)
-      const child = startChild('src/conformance/holder', 'signalbox', url, '20s')
+      const child = startChild('dist/src/conformance/holder', 'signalbox', url, '20s')
       await child.printed('holding')
       const [report] = await locks(box, 'held')
       child.kill('SIGSTOP')

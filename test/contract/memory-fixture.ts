@@ -10,7 +10,7 @@ import { Random } from './random.js'
 /** What a process that opens the space of this name finds and does there. */
 async function life(shift: number): Promise<{ token: bigint; before: string | undefined }> {
   const { status, stdout, stderr } = await startChild(
-    'test/contract/life',
+    'build/test/contract/life',
     'memory:the same',
     String(shift),
   ).end()
