@@ -13,6 +13,14 @@ export const testDefaults = {
         find: /^signalbox\/limits$/,
         replacement: fileURLToPath(new URL('./src/limits/index.ts', import.meta.url)),
       },
+      {
+        find: /^signalbox\/engine$/,
+        replacement: fileURLToPath(new URL('./src/engines/index.ts', import.meta.url)),
+      },
+      {
+        find: /^signalbox\/conformance$/,
+        replacement: fileURLToPath(new URL('./src/conformance/index.ts', import.meta.url)),
+      },
     ],
   },
   test: {

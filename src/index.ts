@@ -1,6 +1,7 @@
 export { open } from './open.js'
 export type { Box, BoxOptions, CloseOptions, LockReport, Party } from './box.js'
 export type { Duration } from './duration.js'
+export type { GivenEngine } from './engines/given-engine.js'
 export type { GivenHazelcast } from './engines/hazelcast/given-hazelcast.js'
 export type { GivenRedisQuorum } from './engines/redis-quorum/open.js'
 export type { GivenRedis, RedisOptions } from './engines/redis/redis-options.js'

@@ -1,6 +1,7 @@
 import { Box, type BoxOptions } from './box.js'
 import { systemClock } from './clock.js'
 import type { Engine } from './engines/engine.js'
+import type { GivenEngine } from './engines/given-engine.js'
 import type { GivenHazelcast } from './engines/hazelcast/given-hazelcast.js'
 import type { GivenRedisQuorum } from './engines/redis-quorum/open.js'
 import type { GivenRedis } from './engines/redis/redis-options.js'
@@ -23,29 +24,31 @@ import { InvalidArgumentError, shown } from './errors.js'
  *   named, and name the same `?map=signalbox`, whose keys are locked.
  *
  * Or on Redis over clients that are there already: `open({ redis: client, prefix: 'app:' })`, or
- * `open({ redisQuorum: [client, client, client] })`; on Hazelcast by a configuration of its client: `open({ hazelcast: config })`.
+ * `open({ redisQuorum: [client, client, client] })`; on Hazelcast by a configuration of its client: `open({ hazelcast: config })`;
+ * on an engine of one's own, `open({ engine })`.
  *
  * An engine's code is loaded only when it is asked for.
  * @throws InvalidArgumentError when the URL or an option is unfit; UnavailableError when the engine can't be reached or
  * a package that it needs is missing.
  */
 export async function open(
-  source: string | GivenRedis | GivenRedisQuorum | GivenHazelcast,
+  source: string | GivenRedis | GivenRedisQuorum | GivenHazelcast | GivenEngine,
   options?: BoxOptions,
 ): Promise<Box> {
   return Box.join(await engineFor(source), systemClock, options)
 }
 
-async function engineFor(source: string | GivenRedis | GivenRedisQuorum | GivenHazelcast): Promise<Engine> {
+async function engineFor(source: Parameters<typeof open>[0]): Promise<Engine> {
   if (typeof source === 'object' && source !== null) {
     if ('redis' in source) return (await import('./engines/redis/open.js')).openRedis(source)
     if ('redisQuorum' in source)
       return (await import('./engines/redis-quorum/open.js')).openRedisQuorum(source)
+    if ('engine' in source) return source.engine
     if ('hazelcast' in source) return (await import('./engines/hazelcast/open.js')).openHazelcast(source)
   }
   if (typeof source !== 'string')
     throw new InvalidArgumentError(
-      `open takes a URL like 'memory:', { redis: client }, { redisQuorum: [client, …] } or { hazelcast: config }, not ${shown(source)}`,
+      `open takes a URL like 'memory:', { redis: client }, { redisQuorum: [client, …] }, { hazelcast: config } or { engine }, not ${shown(source)}`,
     )
   const url = source
   const scheme = /^([a-z][a-z0-9+-]*):/.exec(url)?.[1]

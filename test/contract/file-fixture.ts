@@ -7,7 +7,7 @@ import { fileGuarantees } from '../../src/engines/file/guarantees.js'
 import { openFile } from '../../src/engines/file/open.js'
 import { open as openBox } from '../../src/open.js'
 import { StoppedWriter } from '../file/stopped-writer.js'
-import type { EngineFixture } from './fixture.js'
+import type { EngineFixture } from '../../src/conformance/fixture.js'
 import { afterPowerCut } from './power-cut.js'
 import { pause, soFar } from './time.js'
 

@@ -1,12 +1,8 @@
-import { describe } from 'vitest'
 import { file, hastyFile } from './file-fixture.js'
-import { safeState } from './safe-state.js'
-import { contractSuite } from './suite.js'
-import { weaknesses } from './weaknesses.js'
+import { safeState } from '../../src/conformance/safe-state.js'
+import { contractParts, contractSuite } from './suite.js'
+import { weaknesses } from '../../src/conformance/weaknesses.js'
 
 contractSuite(file)
 
-describe(hastyFile.name, () => {
-  safeState(hastyFile)
-  weaknesses(hastyFile)
-})
+contractParts(hastyFile, safeState, weaknesses)

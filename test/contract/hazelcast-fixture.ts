@@ -7,7 +7,7 @@ import { open } from '../../src/open.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
 import { Proxy } from '../servers/proxy.js'
 import { startChild } from './child.js'
-import type { EngineFixture } from './fixture.js'
+import type { EngineFixture } from '../../src/conformance/fixture.js'
 import { locks, pause, queued, soFar } from './time.js'
 
 let shared: Promise<HazelcastServer> | undefined
@@ -92,7 +92,7 @@ export const hazelcast: EngineFixture = {
     async P9() {
       const url = `hazelcast://${(await server()).address}/${TEST_CLUSTER}?map=revoked`
       await using box = await open(url)
-      const child = startChild('holder', url, '20s')
+      const child = startChild('dist/src/conformance/holder', 'signalbox', url, '20s')
       await child.printed('holding')
       const [report] = await locks(box, 'held')
       child.kill('SIGSTOP')

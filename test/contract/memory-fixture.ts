@@ -4,12 +4,16 @@ import { memoryGuarantees } from '../../src/engines/memory/memory-engine.js'
 import { openMemory } from '../../src/engines/memory/open.js'
 import { startChild } from './child.js'
 import { DistantEngine } from './distant-engine.js'
-import type { EngineFixture } from './fixture.js'
+import type { EngineFixture } from '../../src/conformance/fixture.js'
 import { Random } from './random.js'
 
 /** What a process that opens the space of this name finds and does there. */
 async function life(shift: number): Promise<{ token: bigint; before: string | undefined }> {
-  const { status, stdout, stderr } = await startChild('life', 'memory:the same', String(shift)).end()
+  const { status, stdout, stderr } = await startChild(
+    'build/test/contract/life',
+    'memory:the same',
+    String(shift),
+  ).end()
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
   const { token, before } = JSON.parse(stdout) as { token: string; before?: string }
   return { token: BigInt(token), before }

@@ -11,7 +11,7 @@ import { FakeClock } from '../servers/fake-clock.js'
 import { freePort } from '../servers/free-port.js'
 import { quorumEngine, quorumUrl } from '../servers/quorum.js'
 import { startRedis, startRedisServers, type RedisServer } from '../servers/redis.js'
-import type { EngineFixture } from './fixture.js'
+import type { EngineFixture } from '../../src/conformance/fixture.js'
 import { pause, queued } from './time.js'
 
 const HOUR = 3_600_000

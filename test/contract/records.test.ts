@@ -5,9 +5,10 @@ import { afterAll, beforeAll, describe } from 'vitest'
 import { memoryRecords, postgresRecords, redisRecords, type Records } from '../../src/store/records/index.js'
 import { startPostgres, type PostgresServer } from '../servers/postgres.js'
 import { startRedis, type RedisServer } from '../servers/redis.js'
-import type { EngineFixture } from './fixture.js'
+import type { EngineFixture } from '../../src/conformance/fixture.js'
 import { distantMemory } from './memory-fixture.js'
-import { safeState } from './safe-state.js'
+import { contractParts } from './suite.js'
+import { safeState } from '../../src/conformance/safe-state.js'
 
 /** Values in records, with locks from an engine that knows nothing of them. */
 function recordsFixture(records: () => Records): EngineFixture {
@@ -18,7 +19,7 @@ function recordsFixture(records: () => Records): EngineFixture {
   }
 }
 
-describe('values in memory records', () => safeState(recordsFixture(memoryRecords)))
+describe('values in memory records', () => contractParts(recordsFixture(memoryRecords), safeState))
 
 describe('values in Redis records', () => {
   let server: RedisServer
@@ -31,7 +32,10 @@ describe('values in Redis records', () => {
     client.disconnect()
     await server.kill()
   })
-  safeState(recordsFixture(() => redisRecords(client, { prefix: `${randomUUID()}:` })))
+  contractParts(
+    recordsFixture(() => redisRecords(client, { prefix: `${randomUUID()}:` })),
+    safeState,
+  )
 })
 
 describe('values in PostgreSQL records', () => {
@@ -46,5 +50,8 @@ describe('values in PostgreSQL records', () => {
     await pool.end()
     await server[Symbol.asyncDispose]()
   })
-  safeState(recordsFixture(() => postgresRecords(pool, { table: `records_${++tables}` })))
+  contractParts(
+    recordsFixture(() => postgresRecords(pool, { table: `records_${++tables}` })),
+    safeState,
+  )
 })

@@ -4,7 +4,7 @@ import { redisGuarantees } from '../../src/engines/redis/guarantees.js'
 import { openRedis } from '../../src/engines/redis/open.js'
 import { open } from '../../src/open.js'
 import { startRedisCluster, type RedisCluster } from '../servers/redis-cluster.js'
-import type { EngineFixture } from './fixture.js'
+import type { EngineFixture } from '../../src/conformance/fixture.js'
 import { redis } from './redis-fixture.js'
 import { pause, soFar } from './time.js'
 

@@ -8,7 +8,7 @@ import { redisGuarantees } from '../../src/engines/redis/guarantees.js'
 import { openRedis } from '../../src/engines/redis/open.js'
 import { FakeClock } from '../servers/fake-clock.js'
 import { startRedis, type RedisServer } from '../servers/redis.js'
-import type { EngineFixture } from './fixture.js'
+import type { EngineFixture } from '../../src/conformance/fixture.js'
 import { MeddledEngine } from './meddled-engine.js'
 import { pause, queued } from './time.js'
 

@@ -1,19 +1,19 @@
-import { describe } from 'vitest'
 import { openRedis } from '../../src/engines/redis/open.js'
-import { box } from './box.js'
-import { deadHolders } from './dead-holders.js'
-import { deadline } from './deadline.js'
-import { exclusion } from './exclusion.js'
-import { fencing } from './fencing.js'
-import type { EngineFixture } from './fixture.js'
-import { givingUp } from './giving-up.js'
-import { order } from './order.js'
-import { quiet } from './quiet.js'
+import { box } from '../../src/conformance/box.js'
+import { deadHolders } from '../../src/conformance/dead-holders.js'
+import { deadline } from '../../src/conformance/deadline.js'
+import { exclusion } from '../../src/conformance/exclusion.js'
+import { fencing } from '../../src/conformance/fencing.js'
+import type { EngineFixture } from '../../src/conformance/fixture.js'
+import { givingUp } from '../../src/conformance/giving-up.js'
+import { order } from '../../src/conformance/order.js'
+import { quiet } from '../../src/conformance/quiet.js'
 import { redis } from './redis-fixture.js'
-import { release } from './release.js'
-import { safeState } from './safe-state.js'
-import { waking } from './waking.js'
-import { wholeness } from './wholeness.js'
+import { contractParts } from './suite.js'
+import { release } from '../../src/conformance/release.js'
+import { safeState } from '../../src/conformance/safe-state.js'
+import { waking } from '../../src/conformance/waking.js'
+import { wholeness } from '../../src/conformance/wholeness.js'
 
 /** The Redis engine with held keys as Redisson has them. */
 const redisson: EngineFixture = {
@@ -27,17 +27,18 @@ const redisson: EngineFixture = {
 }
 
 // Whatever depends on how a held key is read and written; the rest of the suite would be the same again.
-describe(redisson.name, () => {
-  exclusion(redisson)
-  fencing(redisson)
-  deadline(redisson)
-  order(redisson)
-  waking(redisson)
-  wholeness(redisson)
-  release(redisson)
-  givingUp(redisson)
-  deadHolders(redisson)
-  quiet(redisson)
-  safeState(redisson)
-  box(redisson)
-})
+contractParts(
+  redisson,
+  exclusion,
+  fencing,
+  deadline,
+  order,
+  waking,
+  wholeness,
+  release,
+  givingUp,
+  deadHolders,
+  quiet,
+  safeState,
+  box,
+)

@@ -1,47 +1,24 @@
-import { describe } from 'vitest'
-import { badArguments } from './arguments.js'
-import { box } from './box.js'
-import { clocks } from './clocks.js'
-import { deadHolders } from './dead-holders.js'
-import { deadline } from './deadline.js'
-import { diagnostics } from './diagnostics.js'
-import { election } from './election.js'
-import { errors } from './errors.js'
-import { exclusion } from './exclusion.js'
-import { fencing } from './fencing.js'
-import { hasLimits, keepsValues, type EngineFixture } from './fixture.js'
-import { givingUp } from './giving-up.js'
-import { limits, noLimits } from './limits.js'
-import { order } from './order.js'
-import { quiet } from './quiet.js'
-import { release } from './release.js'
-import { safeState } from './safe-state.js'
-import { waking } from './waking.js'
-import { weaknesses } from './weaknesses.js'
-import { wholeness } from './wholeness.js'
+import { describe, test } from 'vitest'
+import { checksOf, type Check } from '../../src/conformance/checks.js'
+import type { EngineFixture } from '../../src/conformance/fixture.js'
+import { conformance } from '../../src/conformance/index.js'
 
 /** What every engine does, promise by promise. */
 export function contractSuite(fixture: EngineFixture): void {
-  describe(fixture.name, () => {
-    exclusion(fixture)
-    fencing(fixture)
-    deadline(fixture)
-    order(fixture)
-    waking(fixture)
-    wholeness(fixture)
-    release(fixture)
-    givingUp(fixture)
-    deadHolders(fixture)
-    errors(fixture)
-    badArguments(fixture)
-    clocks(fixture)
-    quiet(fixture)
-    if (keepsValues(fixture)) safeState(fixture)
-    if (hasLimits(fixture)) limits(fixture)
-    else noLimits(fixture)
-    box(fixture)
-    if (keepsValues(fixture)) election(fixture)
-    diagnostics(fixture)
-    weaknesses(fixture)
+  describe(fixture.name, () => register(conformance(fixture)))
+}
+
+/** Some parts of what every engine does, for an engine that differs from another in these. */
+export function contractParts(
+  fixture: EngineFixture,
+  ...parts: readonly ((fixture: EngineFixture) => void)[]
+): void {
+  const checks = checksOf(() => {
+    for (const part of parts) part(fixture)
   })
+  describe(fixture.name, () => register(checks))
+}
+
+function register(checks: readonly Check[]): void {
+  for (const check of checks) (check.concurrent ? test.concurrent : test)(check.name, () => check.run())
 }

@@ -4,7 +4,7 @@ import { open } from '../../src/open.js'
 import { ZOOKEEPER_GUARANTEES } from '../../src/engines/zookeeper/guarantees.js'
 import { openZooKeeper } from '../../src/engines/zookeeper/open.js'
 import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
-import type { EngineFixture } from './fixture.js'
+import type { EngineFixture } from '../../src/conformance/fixture.js'
 
 let shared: Promise<ZooKeeperServer> | undefined
 

@@ -1,0 +1,96 @@
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { Box, type BoxOptions } from '../box.js'
+import { systemClock } from '../clock.js'
+import { afterEach, beforeEach } from './checks.js'
+import { startChild, type Child } from './child.js'
+import type { EngineFixture, Place } from './fixture.js'
+import { MeddledEngine } from './meddled-engine.js'
+
+/** Where the programs are that checks run in processes of their own: as the package has them, also where this runs as TypeScript. */
+const programs = join(
+  dirname(createRequire(import.meta.url).resolve('signalbox/package.json')),
+  'dist/src/conformance',
+)
+
+/** The boxes of one check, all on one place; they are closed when it ends. */
+export class Boxes {
+  readonly #fixture: EngineFixture
+  #place: Place | undefined
+  readonly #boxes: Box[] = []
+  readonly #cleanups: (() => void)[] = []
+
+  constructor(fixture: EngineFixture) {
+    this.#fixture = fixture
+  }
+
+  get place(): Place {
+    return this.#place!
+  }
+
+  /** A box as of a process of its own. */
+  async open(options?: BoxOptions): Promise<Box> {
+    const box = await Box.join(await this.place.engine(), systemClock, options)
+    this.#boxes.push(box)
+    const { records } = this.place
+    if (records) {
+      const store = box.store.bind(box)
+      box.store = (name, storeOptions) => store(name, { records, ...storeOptions })
+    }
+    return box
+  }
+
+  async several(count: number): Promise<Box[]> {
+    return Promise.all(Array.from({ length: count }, () => this.open()))
+  }
+
+  /** Two boxes, which most checks need. */
+  async pair(): Promise<[Box, Box]> {
+    return [await this.open(), await this.open()]
+  }
+
+  /** A box whose conversation with the engine can be seen and disturbed. */
+  async meddled(options?: BoxOptions): Promise<[Box, MeddledEngine]> {
+    const engine = new MeddledEngine(await this.place.engine())
+    const box = await Box.join(engine, systemClock, options)
+    this.#boxes.push(box)
+    return [box, engine]
+  }
+
+  async start(): Promise<void> {
+    this.#place = await this.#fixture.start()
+  }
+
+  /** A program in a process of its own, which opens the place of the check. */
+  program(name: 'holder' | 'quiet', argument: string): Child {
+    const { opener = 'signalbox' } = this.#fixture
+    const child = startChild(join(programs, `${name}.process.js`), [opener, this.place.url, argument])
+    this.atEnd(() => child.kill('SIGKILL'))
+    return child
+  }
+
+  /** Is called when the check ends, before the boxes are closed. */
+  atEnd(cleanup: () => void): void {
+    this.#cleanups.push(cleanup)
+  }
+
+  /** Closes the boxes that are still open. */
+  async closeAll(): Promise<void> {
+    for (const box of this.#boxes.splice(0)) await box.close()
+  }
+
+  async end(): Promise<void> {
+    for (const cleanup of this.#cleanups.splice(0)) cleanup()
+    await this.closeAll()
+    await this.#place?.close()
+    this.#place = undefined
+  }
+}
+
+/** Boxes for each check of the group that this is called in. */
+export function boxesOf(fixture: EngineFixture): Boxes {
+  const boxes = new Boxes(fixture)
+  beforeEach(() => boxes.start())
+  afterEach(() => boxes.end())
+  return boxes
+}

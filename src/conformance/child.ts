@@ -1,0 +1,34 @@
+import { spawn } from 'node:child_process'
+import { until } from './time.js'
+
+/** A process of its own. */
+export interface Child {
+  /** Waits until it has printed a line. */
+  printed(line: string): Promise<void>
+  /** Waits for its end: its exit status, and all that it printed. */
+  end(): Promise<{ status: number | null; stdout: string; stderr: string }>
+  kill(signal: NodeJS.Signals): void
+}
+
+/** Runs a program of JavaScript in a process of its own. Whoever starts it has to kill it. */
+export function startChild(path: string, argv: readonly string[]): Child {
+  const child = spawn(process.execPath, [path, ...argv], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const output = { stdout: '', stderr: '' }
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (output.stdout += text))
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (output.stderr += text))
+  let status: number | null | undefined
+  child.on('close', code => (status = code))
+  return {
+    kill: signal => void child.kill(signal),
+    async printed(line) {
+      await until(`${path} prints ${line}`, () => {
+        if (status !== undefined) throw new Error(`${path} ended early: ${output.stderr}`)
+        return output.stdout.split('\n').includes(line)
+      })
+    },
+    async end() {
+      await until(`${path} ends`, () => status !== undefined)
+      return { status: status!, ...output }
+    },
+  }
+}

@@ -1,0 +1,61 @@
+import { afterEach, describe, test } from './checks.js'
+import { expect } from './expect.js'
+import { LostError } from '../errors.js'
+import { boxesOf } from './boxes.js'
+import type { EngineFixture } from './fixture.js'
+import { pause, timed } from './time.js'
+
+const DAY = 86_400_000
+
+/** P11: wall-clock changes on a client never shorten or lengthen a grant. */
+export function clocks(fixture: EngineFixture): void {
+  describe('P11 clocks may jump', () => {
+    const boxes = boxesOf(fixture)
+    const { Date: realDate } = globalThis
+    afterEach(() => (globalThis.Date = realDate))
+
+    function setWallClock(by: number): void {
+      const now = (): number => realDate.now() + by
+      globalThis.Date = class extends realDate {
+        static override readonly now = now
+
+        constructor(...time: unknown[]) {
+          super(...((time.length === 0 ? [now()] : time) as [number]))
+        }
+      } as DateConstructor
+    }
+
+    for (const [way, jump] of [
+      ['ahead', DAY],
+      ['back', -DAY],
+    ] as const) {
+      test(`a wall clock that jumps ${way} neither ends nor prolongs a grant`, async () => {
+        const [one, other] = await boxes.pair()
+        const renewed = await one.mutex('renewed').acquire({ lease: 500 })
+        const lapsing = await one.mutex('lapsing').acquire({ lease: 400, renew: false })
+        setWallClock(jump)
+        expect(lapsing.expiresIn()).toBeGreaterThan(0)
+        expect(lapsing.expiresIn()).toBeLessThanOrEqual(400)
+        lapsing.assertHeld()
+        expect(await other.mutex('lapsing').tryAcquire()).toBeUndefined()
+        await pause(700)
+        expect(() => lapsing.assertHeld()).toThrow(LostError)
+        renewed.assertHeld()
+        expect(await other.mutex('renewed').tryAcquire()).toBeUndefined()
+        expect((await other.mutex('lapsing').acquire({ wait: 5000 })).token).toBeGreaterThan(lapsing.token)
+        await renewed.release()
+      })
+
+      test(`a wait is as long as it is when the wall clock jumps ${way}`, async () => {
+        const [one, other] = await boxes.pair()
+        await one.mutex('key').acquire()
+        const asked = other.mutex('key').acquire({ wait: 150 })
+        const outcome = expect(asked).rejects.toThrow()
+        setWallClock(jump)
+        const took = await timed(() => outcome)
+        expect(took).toBeLessThan(5000)
+        expect(took).toBeGreaterThan(50)
+      })
+    }
+  })
+}

@@ -1,0 +1,201 @@
+import { describe, test } from './checks.js'
+import { expect } from './expect.js'
+import { ClosedError, LostError } from '../errors.js'
+import { boxesOf } from './boxes.js'
+import type { EngineFixture } from './fixture.js'
+import { locks, pause, queued, timed, until } from './time.js'
+
+/** P9: a crashed process frees what it held; a dead or deaf waiter never stalls those behind it. */
+export function deadHolders(fixture: EngineFixture): void {
+  describe('P9 dead holders and waiters', () => {
+    const boxes = boxesOf(fixture)
+    const processes = fixture.guarantees.scope !== 'thread'
+
+    test('a box that closes frees what it held and leaves the queues', async () => {
+      const [one, other, third] = await boxes.several(3)
+      await one!.mutex('a', 'b').acquire()
+      await other!.mutex('c').acquire()
+      const waiting = expect(one!.mutex('c').acquire()).rejects.toThrow(ClosedError)
+      await queued(other!, 'c', 1)
+      const behind = third!.mutex('b').acquire()
+      await queued(third!, 'b', 1)
+      await one!.close()
+      await waiting
+      await behind
+      const left = await locks(other!)
+      expect(left.map(({ key }) => key).sort()).toEqual(['b', 'c'])
+      expect(left.flatMap(({ waiters }) => waiters)).toEqual([])
+    })
+
+    test('what a holder that went silent had is free after its lease', async () => {
+      const other = await boxes.open()
+      const [silent, engine] = await boxes.meddled()
+      const grants = [
+        await silent.mutex('key').acquire({ lease: 400 }),
+        await silent.semaphore('permits', { permits: 2 }).acquire({ lease: 400, permits: 2 }),
+        await silent.readWriteLock('shared').read.acquire({ lease: 400 }),
+      ]
+      engine.freeze()
+      const took = await timed(async () => {
+        const asked = [
+          other.mutex('key').acquire(),
+          other.semaphore('permits', { permits: 2 }).acquire(),
+          other.readWriteLock('shared').write.acquire(),
+        ]
+        for (const one of asked) await one
+      })
+      expect(took).toBeLessThan(6000)
+      for (const grant of grants) expect(() => grant.assertHeld()).toThrow(LostError)
+    })
+
+    test('a lease that lapses is noticed although an older holder lives on', async () => {
+      const [one, other] = await boxes.pair()
+      const [silent, engine] = await boxes.meddled()
+      const { permits } = { permits: 3 }
+      const living = await one.semaphore('key', { permits }).acquire({ permits: 2 })
+      await silent.semaphore('key', { permits }).acquire({ lease: 400 })
+      engine.freeze()
+      const took = await timed(() => other.semaphore('key', { permits }).acquire())
+      expect(took).toBeLessThan(6000)
+      living.assertHeld()
+    })
+
+    // In one thread nobody is silent: who is woken claims within the call.
+    test.runIf(processes)(
+      'a waiter that went silent holds up those behind it for no longer than a window',
+      async () => {
+        const [one, other] = await boxes.pair()
+        const held = await one.mutex('key').acquire()
+        const [silent, engine] = await boxes.meddled()
+        silent
+          .mutex('key')
+          .acquire()
+          .catch(() => undefined)
+        await queued(one, 'key', 1)
+        const asked = other.mutex('key').acquire()
+        await queued(one, 'key', 2)
+        engine.freeze()
+        const took = await timed(async () => {
+          await held.release()
+          await asked
+        })
+        expect(took).toBeLessThan(6000)
+      },
+    )
+
+    test('a waiter that hears nothing is served by its own look, and those behind it are served', async () => {
+      const [one, other] = await boxes.pair()
+      const held = await one.mutex('key').acquire({ lease: 600 })
+      const [deaf, engine] = await boxes.meddled()
+      engine.hears = () => false
+      const served: string[] = []
+      const first = deaf.mutex('key').run(() => void served.push('deaf'))
+      await queued(one, 'key', 1)
+      const second = other.mutex('key').run(() => void served.push('behind'))
+      await queued(one, 'key', 2)
+      await pause(20)
+      await held.release()
+      const took = await timed(() => Promise.all([first, second]))
+      expect(took).toBeLessThan(8000)
+      expect(served.sort()).toEqual(['behind', 'deaf'])
+    })
+
+    test('a waiter that was away longer than its lease comes back and is served', async () => {
+      const one = await boxes.open()
+      const held = await one.mutex('key').acquire()
+      const [away, engine] = await boxes.meddled()
+      const asked = away
+        .mutex('key')
+        .acquire({ lease: 200 })
+        .catch(() => undefined)
+      await queued(one, 'key', 1)
+      const carryOn = engine.meddle
+      engine.meddle = () => Promise.reject(new Error('the line is cut'))
+      await pause(150)
+      engine.meddle = carryOn
+      await held.release()
+      const grant = await asked
+      // It was either served or told; in both cases nothing of it blocks the key.
+      await grant?.release()
+      const next = await one.mutex('key').acquire({ wait: 5000 })
+      next.assertHeld()
+    })
+
+    test('a supervisor can revoke a session without waiting for its lease', async () => {
+      const [one, other] = await boxes.pair()
+      const [dead, engine] = await boxes.meddled()
+      await dead.mutex('a', 'b').acquire()
+      await dead.semaphore('c', { permits: 1 }).acquire()
+      const held = await one.mutex('d').acquire()
+      dead
+        .mutex('d')
+        .acquire()
+        .catch(() => undefined)
+      await queued(one, 'd', 1)
+      engine.freeze()
+      const waiting = other.mutex('b').acquire()
+      await queued(one, 'b', 1)
+      expect(await one.revoke(dead.session)).toBe(3)
+      expect(await timed(() => waiting)).toBeLessThan(2000)
+      expect((await locks(one)).map(({ key }) => key).sort()).toEqual(['b', 'd'])
+      expect(await one.revoke(dead.session)).toBe(0)
+      held.assertHeld()
+    })
+
+    test('a session that lives although it was revoked finds its grants lost and its waiters waiting', async () => {
+      const [one, other] = await boxes.pair()
+      const grant = await one.mutex('a').acquire()
+      const held = await other.mutex('b').acquire()
+      const waiting = one.mutex('b').acquire()
+      await queued(other, 'b', 1)
+      expect(await other.revoke(one.session)).toBe(2)
+      await until('it knows', () => grant.signal.aborted)
+      await expect(grant.release()).rejects.toThrow(LostError)
+      held.assertHeld()
+      await held.release()
+      await (await waiting).release()
+    })
+
+    test('revoking nobody does nothing', async () => {
+      const [one, other] = await boxes.pair()
+      const grant = await one.mutex('key').acquire()
+      expect(await other.revoke('nobody')).toBe(0)
+      expect(await other.revoke(other.session)).toBe(0)
+      grant.assertHeld()
+    })
+
+    test.runIf(processes)(
+      'a killed process frees what it held and leaves the queues, as its engine promises',
+      async () => {
+        const [one, other] = await boxes.pair()
+        const held = await one.mutex('waited').acquire()
+        const child = boxes.program('holder', '3s')
+        await child.printed('holding')
+        await queued(one, 'waited', 1)
+        const freed = other.mutex('held').acquire()
+        const behind = other.mutex('waited').acquire()
+        await queued(one, 'waited', 2)
+        const killed = performance.now()
+        child.kill('SIGKILL')
+        await freed
+        if (fixture.guarantees.deadHolder === 'at once') {
+          expect(performance.now() - killed).toBeLessThan(2000)
+        }
+        await held.release()
+        await behind
+      },
+    )
+
+    test.runIf(processes)('a stopped process is not dead before its lease is over', async () => {
+      const one = await boxes.open()
+      const child = boxes.program('holder', '30s')
+      await child.printed('holding')
+      // Not in the middle of a transaction, which engines may have to wait for.
+      await pause(300)
+      child.kill('SIGSTOP')
+      await pause(1000)
+      expect(await one.mutex('held').tryAcquire()).toBeUndefined()
+      child.kill('SIGKILL')
+    })
+  })
+}

@@ -1,0 +1,178 @@
+import { describe, test } from './checks.js'
+import { expect } from './expect.js'
+import { LostError } from '../errors.js'
+import { boxesOf } from './boxes.js'
+import type { EngineFixture } from './fixture.js'
+import { block, locks, pause, timed, until } from './time.js'
+
+/** P3: a grant's deadline is counted from before the request that set the lease was sent. */
+export function deadline(fixture: EngineFixture): void {
+  describe('P3 honest deadline', () => {
+    const boxes = boxesOf(fixture)
+
+    test('a grant that is not renewed is held for its lease and no longer', async () => {
+      const box = await boxes.open()
+      const start = performance.now()
+      const grant = await box.mutex('key').acquire({ lease: 200, renew: false })
+      expect(grant.expiresIn()).toBeGreaterThan(0)
+      expect(grant.expiresIn()).toBeLessThanOrEqual(200 - (performance.now() - start) + 200)
+      expect(() => grant.assertHeld()).not.toThrow()
+      await until('the grant is lost', () => grant.expiresIn() === 0)
+      expect(performance.now() - start).toBeLessThan(5000)
+      expect(() => grant.assertHeld()).toThrow(LostError)
+    })
+
+    test('the signal of a lost grant aborts with the reason', async () => {
+      const box = await boxes.open()
+      const grant = await box.mutex('key').acquire({ lease: 60, renew: false })
+      const { signal } = grant
+      expect(signal.aborted).toBe(false)
+      const heard = new Promise(resolve => {
+        signal.addEventListener('abort', () => resolve(signal.reason))
+      })
+      expect(await heard).toBeInstanceOf(LostError)
+      expect(() => grant.assertHeld()).toThrow(LostError)
+    })
+
+    test('a signal that is asked for after the loss is aborted', async () => {
+      const box = await boxes.open()
+      const grant = await box.mutex('key').acquire({ lease: 30, renew: false })
+      await until('the grant is lost', () => grant.expiresIn() === 0)
+      expect(grant.signal.aborted).toBe(true)
+      expect(grant.signal.reason).toBeInstanceOf(LostError)
+    })
+
+    test('a thread that was stopped past the deadline knows it before any timer runs', async () => {
+      const box = await boxes.open()
+      const grant = await box.mutex('key').acquire({ lease: 80 })
+      const { signal } = grant
+      block(120)
+      expect(grant.expiresIn()).toBe(0)
+      expect(() => grant.assertHeld()).toThrow(LostError)
+      expect(signal.aborted).toBe(true)
+    })
+
+    test('releasing past the deadline tells of the loss, although nobody else came', async () => {
+      const box = await boxes.open()
+      for (const key of ['mutex', 'again']) {
+        const grant = await box.mutex(key).acquire({ lease: 60, renew: false })
+        block(90)
+        await expect(grant.release()).rejects.toThrow(LostError)
+      }
+      await expect(box.mutex('run').run(() => block(90), { lease: 60, renew: false })).rejects.toThrow(
+        LostError,
+      )
+    })
+
+    test('a grant is renewed until its release', async () => {
+      const [one, other] = await boxes.pair()
+      const grant = await one.mutex('key').acquire({ lease: 600 })
+      const end = performance.now() + 1500
+      while (performance.now() < end) {
+        await pause(50)
+        grant.assertHeld()
+        expect(grant.expiresIn()).toBeLessThanOrEqual(600)
+        expect(await other.mutex('key').tryAcquire()).toBeUndefined()
+      }
+      expect(grant.signal.aborted).toBe(false)
+      await grant.release()
+    })
+
+    test('a grant is renewed three times a lease, not more often', async () => {
+      const [box, engine] = await boxes.meddled()
+      const grant = await box.mutex('key').acquire({ lease: 600 })
+      await pause(1300)
+      grant.assertHeld()
+      expect(engine.count('renew')).toBeGreaterThanOrEqual(2)
+      expect(engine.count('renew')).toBeLessThanOrEqual(8)
+    })
+
+    test('the deadline counts from before the request, however slow question and answer are', async () => {
+      const [box, engine] = await boxes.meddled()
+      engine.meddle = async (_, carryOut) => {
+        await pause(100)
+        const outcome = await carryOut()
+        await pause(100)
+        return outcome
+      }
+      const grant = await box.mutex('key').acquire({ lease: 1000, renew: false })
+      expect(grant.expiresIn()).toBeLessThanOrEqual(805)
+      grant.assertHeld()
+    })
+
+    test('the deadline of one who waited counts from before its claim', async () => {
+      const other = await boxes.open()
+      const [box, engine] = await boxes.meddled()
+      const held = await other.mutex('key').acquire()
+      let isQueued = false
+      engine.meddle = async (operation, carryOut) => {
+        const outcome = await carryOut()
+        if (operation.type === 'enqueue') isQueued = true
+        if (operation.type === 'claim') await pause(200)
+        return outcome
+      }
+      const asked = box.mutex('key').acquire({ lease: 1000, renew: false })
+      await until('it is told that it waits', () => isQueued)
+      await held.release()
+      const grant = await asked
+      expect(grant.expiresIn()).toBeLessThanOrEqual(805)
+      grant.assertHeld()
+    })
+
+    test('a reply that comes after its own deadline gives no grant and is given back', async () => {
+      const other = await boxes.open()
+      const [box, engine] = await boxes.meddled()
+      engine.meddle = async (operation, carryOut) => {
+        const outcome = await carryOut()
+        if (operation.type === 'enqueue') await pause(150)
+        return outcome
+      }
+      expect(await box.mutex('tried').tryAcquire({ lease: 50 })).toBeUndefined()
+      const asked = box.mutex('key').acquire({ lease: 50, wait: 400 })
+      await expect(asked).rejects.toThrow()
+      await until('nothing is left', async () => (await locks(other)).length === 0)
+    })
+
+    test('after a late reply the caller goes on waiting and is served by a timely one', async () => {
+      const [box, engine] = await boxes.meddled()
+      let late = true
+      engine.meddle = async (_, carryOut) => {
+        const outcome = await carryOut()
+        if (late) await pause(150)
+        late = false
+        return outcome
+      }
+      const grant = await box.mutex('key').acquire({ lease: 100 })
+      grant.assertHeld()
+      await grant.release()
+    })
+
+    test('a renewal that gets no clear answer keeps the old deadline', async () => {
+      const other = await boxes.open()
+      const [box, engine] = await boxes.meddled()
+      const grant = await box.mutex('key').acquire({ lease: 300 })
+      engine.meddle = (operation, carryOut) =>
+        operation.type === 'renew' ? new Promise(() => undefined) : carryOut()
+      const took = await timed(() => until('the grant is lost', () => grant.expiresIn() === 0))
+      expect(took).toBeLessThan(2000)
+      expect(() => grant.assertHeld()).toThrow(LostError)
+      const next = await other.mutex('key').acquire()
+      await expect(grant.release()).rejects.toThrow(LostError)
+      next.assertHeld()
+    })
+
+    test('a grant lives through a renewal that fails, when the next one gets through', async () => {
+      const [box, engine] = await boxes.meddled()
+      const grant = await box.mutex('key').acquire({ lease: 600 })
+      let failures = 1
+      engine.meddle = async (operation, carryOut) => {
+        if (operation.type === 'renew' && failures-- > 0) throw new Error('the line is cut')
+        return carryOut()
+      }
+      await pause(1200)
+      expect(failures).toBeLessThan(0)
+      grant.assertHeld()
+      await grant.release()
+    })
+  })
+}

@@ -1,0 +1,124 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { describe, test } from './checks.js'
+import { expect } from './expect.js'
+import type { GrantedEvent, LockEvent, LostEvent, ReleasedEvent, TimedOutEvent } from '../diagnostics.js'
+import { LostError } from '../errors.js'
+import { boxesOf } from './boxes.js'
+import { keepsValues, type EngineFixture } from './fixture.js'
+import { locks, pause, queued } from './time.js'
+
+/** The channels of `node:diagnostics_channel`. */
+export function diagnostics(fixture: EngineFixture): void {
+  describe('diagnostics channels', () => {
+    const boxes = boxesOf(fixture)
+
+    /** What a channel tells from now on, of one session. */
+    function heard<E extends LockEvent>(channel: string, session: () => string): E[] {
+      const events: E[] = []
+      const listen = (message: unknown): void => {
+        if ((message as E).session === session()) events.push(message as E)
+      }
+      subscribe(`signalbox:lock:${channel}`, listen)
+      boxes.atEnd(() => void unsubscribe(`signalbox:lock:${channel}`, listen))
+      return events
+    }
+
+    test('requested, granted and released tell of a lock that was waited for', async () => {
+      const [one, other] = await boxes.pair()
+      const session = (): string => other.session
+      const requested = heard('requested', session)
+      const granted = heard<GrantedEvent>('granted', session)
+      const released = heard<ReleasedEvent>('released', session)
+      const held = await one.mutex('b', 'a').acquire()
+      const asked = other.mutex('a', 'b').acquire()
+      await queued(one, 'a', 1)
+      await pause(40)
+      expect(requested).toHaveLength(1)
+      expect(granted).toHaveLength(0)
+      await held.release()
+      const grant = await asked
+      await pause(40)
+      await grant.release()
+      const about = { session: other.session, keys: ['a', 'b'], engine: requested[0]!.engine }
+      expect(requested).toEqual([about])
+      expect(granted).toEqual([
+        { ...about, token: grant.token, waited: expect.any(Number) as number, request: about },
+      ])
+      expect(granted[0]!.request).toBe(requested[0])
+      expect(released).toEqual([{ ...about, token: grant.token, held: expect.any(Number) as number }])
+      expect(granted[0]!.waited).toBeGreaterThanOrEqual(39)
+      expect(granted[0]!.waited).toBeLessThan(10_000)
+      expect(released[0]!.held).toBeGreaterThanOrEqual(39)
+      expect(released[0]!.held).toBeLessThan(10_000)
+      expect(about.engine.length).toBeGreaterThan(3)
+    })
+
+    test('every grant is told and every release, once, also of turns and by whichever verb', async () => {
+      const box = await boxes.open()
+      const granted = heard<GrantedEvent>('granted', () => box.session)
+      const released = heard<ReleasedEvent>('released', () => box.session)
+      const tokens: bigint[] = []
+      await Promise.all(
+        Array.from({ length: 20 }, () => box.mutex('key').run(grant => void tokens.push(grant.token))),
+      )
+      const tried = await box.mutex('key').tryAcquire()
+      tokens.push(tried!.token)
+      await tried!.release()
+      await tried!.release()
+      if (keepsValues(fixture)) {
+        await box.store('s').transaction(['k'], transaction => void tokens.push(transaction.token))
+      }
+      expect(granted.map(({ token }) => token)).toEqual(tokens)
+      expect(released.map(({ token }) => token)).toEqual(tokens)
+    })
+
+    test('timed out tells how long was waited', async () => {
+      const [one, other] = await boxes.pair()
+      const timedOut = heard<TimedOutEvent>('timed-out', () => other.session)
+      const granted = heard('granted', () => other.session)
+      await one.mutex('key').acquire()
+      await expect(other.mutex('key').acquire({ wait: 60 })).rejects.toThrow()
+      expect(timedOut).toEqual([
+        {
+          session: other.session,
+          keys: ['key'],
+          engine: timedOut[0]!.engine,
+          waited: expect.any(Number) as number,
+        },
+      ])
+      expect(timedOut[0]!.waited).toBeGreaterThanOrEqual(59)
+      expect(granted).toEqual([])
+    })
+
+    test('lost tells of every way to lose a grant, once', async () => {
+      const [one, other] = await boxes.pair()
+      const lost = heard<LostEvent>('lost', () => one.session)
+      const lapsing = await one.mutex('lapsing').acquire({ lease: 40, renew: false })
+      await pause(80)
+      await lapsing.release().catch(() => undefined)
+      expect(lost.map(({ keys }) => keys)).toEqual([['lapsing']])
+      const taken = await one.mutex('taken').acquire()
+      const told = new Promise(resolve => taken.signal.addEventListener('abort', resolve))
+      await other.forceRelease('taken', (await locks(other, 'taken'))[0]!.holders[0]!.token!)
+      await told
+      await taken.release().catch(() => undefined)
+      expect(lost.map(({ keys }) => keys)).toEqual([['lapsing'], ['taken']])
+      await one.mutex('open').acquire()
+      await one.close()
+      expect(lost.map(({ keys }) => keys)).toEqual([['lapsing'], ['taken'], ['open']])
+      for (const { error } of lost) expect(error).toBeInstanceOf(LostError)
+    })
+
+    test('a release that finds the grant gone tells of the loss', async () => {
+      const other = await boxes.open()
+      const [box, engine] = await boxes.meddled()
+      const lost = heard<LostEvent>('lost', () => box.session)
+      // Nobody tells the box that its grant was taken away.
+      engine.hears = () => false
+      const grant = await box.mutex('key').acquire()
+      await other.forceRelease('key', grant.token)
+      await expect(grant.release()).rejects.toThrow(LostError)
+      expect(lost.map(({ keys }) => keys)).toEqual([['key']])
+    })
+  })
+}

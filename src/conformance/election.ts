@@ -1,0 +1,172 @@
+import { hostname } from 'node:os'
+import { describe, test } from './checks.js'
+import { expect } from './expect.js'
+import { BusyError, LostError } from '../errors.js'
+import { boxesOf } from './boxes.js'
+import type { EngineFixture } from './fixture.js'
+import { rising } from './section.js'
+import { pause, queued, soFar, until } from './time.js'
+
+/** One leader among many. */
+export function election(fixture: EngineFixture): void {
+  describe('an election', () => {
+    const boxes = boxesOf(fixture)
+
+    test('one leads, and everybody knows who', async () => {
+      const one = await boxes.open({ label: 'the box' })
+      const other = await boxes.open()
+      expect(await one.election('e').leader()).toBeUndefined()
+      const term = await one.election('e').campaign({ label: 'scheduler' })
+      const leader = {
+        session: one.session,
+        host: hostname(),
+        pid: process.pid,
+        label: 'scheduler',
+        token: term.token,
+      }
+      for (const box of [one, other]) expect(await box.election('e').leader()).toEqual(leader)
+      expect(await other.election('another').leader()).toBeUndefined()
+      await expect(other.election('e').campaign({ wait: 0 })).rejects.toThrow(BusyError)
+      await term.release()
+      for (const box of [one, other]) expect(await box.election('e').leader()).toBeUndefined()
+    })
+
+    test('a leader without a label of its own goes by that of its box', async () => {
+      const one = await boxes.open({ label: 'worker 7' })
+      await one.election('e').campaign()
+      expect((await one.election('e').leader())!.label).toBe('worker 7')
+    })
+
+    test('who resigns makes room for the next in line, with a greater token', async () => {
+      const all = await boxes.several(3)
+      const tokens: bigint[] = []
+      const leaders: string[] = []
+      const first = await all[0]!.election('e').campaign()
+      const terms = []
+      for (const [index, box] of all.slice(1).entries()) {
+        terms.push(box.election('e').campaign())
+        await queued(box, 'election:e', index + 1)
+      }
+      tokens.push(first.token)
+      await first.release()
+      for (const coming of terms) {
+        const term = await coming
+        tokens.push(term.token)
+        leaders.push((await all[0]!.election('e').leader())!.session)
+        await term.release()
+      }
+      expect(leaders).toEqual([all[1]!.session, all[2]!.session])
+      expect(rising(tokens)).toBe(true)
+    })
+
+    test('lead calls its task as long as it leads, gives what it gave, and resigns', async () => {
+      const [one, other] = await boxes.pair()
+      const given = await one.election('e').lead(async grant => {
+        grant.assertHeld()
+        expect((await other.election('e').leader())!.token).toBe(grant.token)
+        return 'given'
+      })
+      expect(given).toBe('given')
+      expect(await other.election('e').leader()).toBeUndefined()
+      const failing = one.election('e').lead(() => Promise.reject(new Error('of the task')))
+      await expect(failing).rejects.toThrow('of the task')
+      expect(await other.election('e').leader()).toBeUndefined()
+      expect(await other.election('e').lead(() => 'next')).toBe('next')
+    })
+
+    test('a task that fails while its box closes tells its own error', async () => {
+      const one = await boxes.open()
+      const leading = one.election('e').lead(async () => {
+        await one.close()
+        throw new Error('of the task')
+      })
+      await expect(leading).rejects.toThrow('of the task')
+    })
+
+    test('all candidates lead once, one at a time', async () => {
+      const all = await boxes.several(4)
+      let leading = 0
+      const terms: bigint[] = []
+      await Promise.all(
+        [...all, ...all].map(box =>
+          box.election('e').lead(async grant => {
+            expect(++leading).toBe(1)
+            terms.push(grant.token)
+            await pause(2)
+            grant.assertHeld()
+            leading--
+          }),
+        ),
+      )
+      expect(terms).toHaveLength(8)
+      expect(rising(terms)).toBe(true)
+    })
+
+    test('a lead that was lost is nobody’s, and its holder is told', async () => {
+      const [one, other] = await boxes.pair()
+      const lapsing = await one.election('e').campaign({ lease: 60, renew: false })
+      await until('its holder is told', () => lapsing.signal.aborted)
+      await pause(5)
+      expect(await other.election('e').leader()).toBeUndefined()
+      expect(() => lapsing.assertHeld()).toThrow(LostError)
+      const next = await other.election('e').campaign()
+      expect(next.token).toBeGreaterThan(lapsing.token)
+      await expect(lapsing.release()).rejects.toThrow(LostError)
+      expect((await one.election('e').leader())!.session).toBe(other.session)
+      next.assertHeld()
+    })
+
+    test('a leader whose box closed or went silent is nobody’s leader', async () => {
+      const other = await boxes.open()
+      const closing = await boxes.open()
+      await closing.election('e').campaign()
+      await closing.close()
+      expect(await other.election('e').leader()).toBeUndefined()
+      const [silent, engine] = await boxes.meddled()
+      await silent.election('e').campaign({ lease: 300 })
+      engine.freeze()
+      const next = await other.election('e').campaign()
+      expect((await other.election('e').leader())!.token).toBe(next.token)
+    })
+
+    test('observers see each leader come and go', async () => {
+      const [one, other] = await boxes.pair()
+      const controller = new AbortController()
+      const seen: (string | undefined)[] = []
+      const observing = (async () => {
+        for await (const leader of other.election('e').observe(controller.signal)) seen.push(leader?.label)
+      })()
+      await until('nobody leads', () => seen.length === 1)
+      for (const label of ['first', 'second']) {
+        const term = await one.election('e').campaign({ label })
+        await until(`${label} is seen`, () => seen.at(-1) === label)
+        await term.release()
+        await until('nobody is seen', () => seen.at(-1) === undefined)
+      }
+      expect(seen).toEqual([undefined, 'first', undefined, 'second', undefined])
+      controller.abort()
+      await observing
+    })
+
+    test('a term can be left to `await using`, and ended twice', async () => {
+      const [one, other] = await boxes.pair()
+      {
+        await using term = await one.election('e').campaign()
+        expect(term.keys).toHaveLength(1)
+        expect(term.expiresIn()).toBeGreaterThan(0)
+        await term.release()
+      }
+      expect(await other.election('e').leader()).toBeUndefined()
+      const term = await other.election('e').campaign()
+      expect(
+        await soFar(
+          one
+            .election('e')
+            .campaign()
+            .catch(() => undefined),
+        ),
+      ).toBe('pending')
+      term.assertHeld()
+    })
+  })
+}

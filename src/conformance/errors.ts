@@ -1,0 +1,293 @@
+import { describe, test } from './checks.js'
+import { expect } from './expect.js'
+import type { Box } from '../box.js'
+import {
+  AbortedError,
+  BusyError,
+  ClosedError,
+  ConflictError,
+  DeadlockError,
+  IndeterminateError,
+  InvalidArgumentError,
+  LostError,
+  SignalboxError,
+  TimedOutError,
+  UnavailableError,
+  type ErrorCode,
+} from '../errors.js'
+import { boxesOf } from './boxes.js'
+import { keepsValues, type EngineFixture } from './fixture.js'
+import { locks, pause, queued, until } from './time.js'
+
+type ErrorClass = abstract new (...args: never[]) => SignalboxError
+
+/** P10: one class of errors each, with code, key, engine and cause. */
+export function errors(fixture: EngineFixture): void {
+  describe('P10 errors that tell', () => {
+    const boxes = boxesOf(fixture)
+
+    /** Checks all that an error has to tell. */
+    async function expectError(
+      failing: Promise<unknown>,
+      type: ErrorClass,
+      code: ErrorCode,
+      key: string | undefined,
+      box: Box,
+    ): Promise<SignalboxError> {
+      const error: unknown = await failing.then(
+        value => {
+          throw new Error(`no error, but ${String(value)}`)
+        },
+        (reason: unknown) => reason,
+      )
+      expect(error).toBeInstanceOf(type)
+      expect(error).toBeInstanceOf(SignalboxError)
+      const told = error as SignalboxError
+      expect(told.name).toBe((type as unknown as { name: string }).name)
+      expect(told.code).toBe(code)
+      expect(told.message.length).toBeGreaterThan(10)
+      expect(told.engine).toBe(await engineOf(box))
+      if (key !== undefined) {
+        expect(told.key).toBe(key)
+        expect(told.message).toContain(key)
+      }
+      return told
+    }
+
+    /** The engine's name, as errors tell it. */
+    async function engineOf(box: Box): Promise<string> {
+      const held = await box.mutex('name of the engine').acquire()
+      const error: unknown = await box
+        .mutex('name of the engine')
+        .acquire({ wait: 0 })
+        .catch((reason: unknown) => reason)
+      await held.release()
+      return (error as BusyError).engine!
+    }
+
+    test('busy', async () => {
+      const [one, other] = await boxes.pair()
+      await one.mutex('a', 'b').acquire()
+      await expectError(other.mutex('b', 'a').acquire({ wait: 0 }), BusyError, 'BUSY', 'a, b', other)
+      if (!keepsValues(fixture)) return
+      const commit = other.store('s').transaction(['k'], () => 1, { wait: 0 })
+      await commit
+      await one.mutex('s/k').acquire()
+      const busy = other.store('s').transaction(['k'], () => 1, { wait: 0 })
+      await expectError(busy, BusyError, 'BUSY', 's/k', other)
+    })
+
+    test('timed out', async () => {
+      const [one, other] = await boxes.pair()
+      await one.mutex('key').acquire()
+      await expectError(other.mutex('key').acquire({ wait: 20 }), TimedOutError, 'TIMED_OUT', 'key', other)
+      if (!keepsValues(fixture)) return
+      await one.mutex('s/k').acquire()
+      for (const options of [{}, { group: { most: 4, within: 5 } }]) {
+        const waiting = other.store('s', options).transaction(['k'], () => 1, { wait: 20 })
+        await expectError(waiting, TimedOutError, 'TIMED_OUT', undefined, other)
+      }
+    })
+
+    test('aborted, with the reason as its cause', async () => {
+      const [one, other] = await boxes.pair()
+      await one.mutex('key').acquire()
+      await one.mutex('s/k').acquire()
+      const reason = new Error('changed my mind')
+      const signal = AbortSignal.abort(reason)
+      const told = await expectError(
+        other.mutex('key').acquire({ signal }),
+        AbortedError,
+        'ABORTED',
+        'key',
+        other,
+      )
+      expect(told.cause).toBe(reason)
+      if (!keepsValues(fixture)) return
+      for (const options of [{}, { group: { most: 4, within: 5 } }]) {
+        const controller = new AbortController()
+        const waiting = other.store('s', options).transaction(['k'], () => 1, { signal: controller.signal })
+        setTimeout(() => controller.abort(reason), 20)
+        const late = await expectError(waiting, AbortedError, 'ABORTED', undefined, other)
+        expect(late.cause).toBe(reason)
+      }
+    })
+
+    test('unavailable and indeterminate, as the engine told', async () => {
+      const [box, engine] = await boxes.meddled()
+      const name = engine.name
+      for (const [type, code] of [
+        [UnavailableError, 'UNAVAILABLE'],
+        [IndeterminateError, 'INDETERMINATE'],
+      ] as const) {
+        const cause = new Error('the line is cut')
+        const context = { key: 'key', engine: name, cause }
+        const failure = new type('the engine is out of reach: key', context)
+        engine.meddle = operation =>
+          operation.type === 'cancel' ? Promise.resolve(undefined) : Promise.reject(failure)
+        const failing = [
+          () => box.mutex('key').acquire(),
+          () => box.mutex('key').tryAcquire(),
+          () => box.mutex('key').run(() => 1),
+          () => box.store('s').get('k'),
+          () => box.store('s').put('k', 1),
+          () => box.store('s').transaction(['k'], () => 1),
+          () => locks(box),
+          () => box.forceRelease('key', 1n),
+          () => box.revoke('somebody'),
+          () => box.election('e').leader(),
+        ]
+        for (const fail of failing) {
+          const error: unknown = await fail().then(
+            () => undefined,
+            (reason: unknown) => reason,
+          )
+          expect(error).toBeInstanceOf(type)
+          expect(error).toMatchObject({ code, key: 'key', engine: name, cause })
+        }
+        engine.meddle = (_, carryOut) => carryOut()
+      }
+      expect(await box.mutex('key').tryAcquire()).toBeDefined()
+    })
+
+    test('what was granted although the answer was lost is given back', async () => {
+      const other = await boxes.open()
+      const [box, engine] = await boxes.meddled()
+      engine.meddle = async (operation, carryOut) => {
+        const outcome = await carryOut()
+        if (operation.type === 'enqueue') throw new IndeterminateError('the answer was lost')
+        return outcome
+      }
+      for (const verb of ['acquire', 'tryAcquire'] as const) {
+        await expect(box.mutex('key')[verb]()).rejects.toThrow(IndeterminateError)
+        await until('nothing is left', async () => (await locks(other)).length === 0)
+      }
+    })
+
+    test('an error that no engine should throw is told as one of ours, too', async () => {
+      const [box, engine] = await boxes.meddled()
+      engine.meddle = operation =>
+        operation.type === 'cancel' ? Promise.resolve(undefined) : Promise.reject(new TypeError('a slip'))
+      for (const verb of ['acquire', 'tryAcquire'] as const) {
+        const error: unknown = await box
+          .mutex('key')
+          [verb]()
+          .catch((reason: unknown) => reason)
+        expect(error).toBeInstanceOf(IndeterminateError)
+        expect(error).toMatchObject({ cause: expect.any(TypeError) })
+      }
+      engine.meddle = (_, carryOut) => carryOut()
+    })
+
+    test('lost', async () => {
+      const [one, other] = await boxes.pair()
+      const lapsing = await one.mutex('a', 'b').acquire({ lease: 30, renew: false })
+      await pause(60)
+      await expectError(lapsing.release(), LostError, 'LOST', 'a, b', one)
+      await expectError(
+        asPromise(() => lapsing.assertHeld()),
+        LostError,
+        'LOST',
+        undefined,
+        one,
+      )
+      const released = await one.mutex('key').acquire()
+      await released.release()
+      await expectError(
+        asPromise(() => released.assertHeld()),
+        LostError,
+        'LOST',
+        'key',
+        one,
+      )
+      const taken = await one.mutex('key').acquire()
+      const told = new Promise(resolve => {
+        taken.signal.addEventListener('abort', () => resolve(taken.signal.reason))
+      })
+      await other.forceRelease('key', taken.token)
+      await expectError(Promise.reject(await told), LostError, 'LOST', 'key', one)
+    })
+
+    test.runIf(keepsValues(fixture))('conflict', async () => {
+      const [one, other] = await boxes.pair()
+      const store = one.store('s')
+      await store.put('k', 'before')
+      const failing = store.transaction(['k'], async transaction => {
+        await other.store('s').put('k', 'between')
+        transaction.put('k', 'after')
+      })
+      const told = await expectError(failing, ConflictError, 'CONFLICT', 'k', one)
+      expect(told).toMatchObject({ expected: { value: 'before' }, found: { value: 'between' } })
+    })
+
+    test('closed', async () => {
+      const [one, other] = await boxes.pair()
+      await other.mutex('key').acquire()
+      const waiting = one.mutex('key').acquire()
+      waiting.catch(() => undefined)
+      await queued(other, 'key', 1)
+      const name = await engineOf(one)
+      await one.close()
+      for (const failing of [
+        waiting,
+        one.mutex('key').acquire(),
+        one.mutex('key').tryAcquire(),
+        one.mutex('key').acquire({ wait: 0 }),
+        one.mutex('key').run(() => 1),
+        one.semaphore('key', { permits: 1 }).acquire(),
+        one.readWriteLock('key').read.acquire(),
+        one.election('key').campaign(),
+        one.election('key').leader(),
+        one.store('s').get('k'),
+        one.store('s').put('k', 1),
+        one.store('s').delete('k'),
+        one.store('s').compareAndSet('k', 0, 1),
+        one.store('s').transaction(['k'], () => 1),
+        one.store('s', { group: { most: 4, within: 5 } }).transaction(['k'], () => 1),
+        one.store('s').watch('k').next(),
+        locks(one),
+        one.forceRelease('key', 1n),
+        one.revoke('somebody'),
+      ]) {
+        const error: unknown = await failing.then(
+          () => undefined,
+          (reason: unknown) => reason,
+        )
+        expect(error).toBeInstanceOf(ClosedError)
+        expect(error).toMatchObject({ code: 'CLOSED', name: 'ClosedError', engine: name })
+      }
+    })
+
+    test('deadlock', async () => {
+      const box = await boxes.open()
+      await box.mutex('a', 'b').run(async () => {
+        await expectError(box.mutex('a').acquire(), DeadlockError, 'DEADLOCK', 'a', box)
+      })
+    })
+
+    test('a semaphore that is live with another number of permits is an error that says so', async () => {
+      const [one, other] = await boxes.pair()
+      const grant = await one.semaphore('key', { permits: 3 }).acquire()
+      for (const box of [one, other]) {
+        const wrong = box.semaphore('key', { permits: 5 })
+        for (const fail of [
+          () => wrong.acquire(),
+          () => wrong.tryAcquire(),
+          () => wrong.run(() => 1),
+          () => wrong.acquire({ wait: 0 }),
+        ]) {
+          const told = await expectError(fail(), InvalidArgumentError, 'INVALID_ARGUMENT', 'key', box)
+          expect(told.message).toContain('3')
+        }
+      }
+      await grant.release()
+      // Nobody uses it any more, so the number may change.
+      const changed = await other.semaphore('key', { permits: 5 }).acquire({ permits: 5 })
+      await changed.release()
+    })
+  })
+}
+
+async function asPromise(task: () => void): Promise<void> {
+  task()
+}

@@ -1,0 +1,130 @@
+import { describe, test } from './checks.js'
+import { expect } from './expect.js'
+import type { Box } from '../box.js'
+import { boxesOf } from './boxes.js'
+import type { EngineFixture } from './fixture.js'
+import { Random } from './random.js'
+import { rising } from './section.js'
+import { locks, queued } from './time.js'
+
+/** P2: tokens of one key strictly increase in grant order. */
+export function fencing(fixture: EngineFixture): void {
+  describe('P2 fencing', () => {
+    const boxes = boxesOf(fixture)
+
+    test('tokens rise from turn to turn of callers who wait in one box', async () => {
+      const box = await boxes.open()
+      const tokens: bigint[] = []
+      await Promise.all(
+        Array.from({ length: 60 }, () => box.mutex('key').run(grant => void tokens.push(grant.token))),
+      )
+      expect(tokens).toHaveLength(60)
+      expect(rising(tokens)).toBe(true)
+    })
+
+    test('tokens rise over release and acquire again, more often than a grant has turns', async () => {
+      const box = await boxes.open()
+      const tokens: bigint[] = []
+      for (let round = 0; round < 1100; round++) {
+        await box.mutex('key').run(grant => void tokens.push(grant.token))
+      }
+      expect(rising(tokens)).toBe(true)
+    })
+
+    test('tokens rise from box to box', async () => {
+      const all = await boxes.several(3)
+      const tokens: bigint[] = []
+      for (let round = 0; round < 12; round++) {
+        const grant = await all[round % 3]!.mutex('key').acquire()
+        tokens.push(grant.token)
+        await grant.release()
+      }
+      expect(rising(tokens)).toBe(true)
+    })
+
+    test('tokens of each key rise, whatever sets of keys it is taken in', async () => {
+      const all = await boxes.several(3)
+      const random = new Random(5)
+      const byKey = new Map(['a', 'b', 'c', 'd'].map(key => [key, [] as bigint[]]))
+      const task = async (box: Box): Promise<void> => {
+        for (let round = 0; round < 8; round++) {
+          const keys = random.some([...byKey.keys()], 1 + random.below(3))
+          await box.mutex(...keys).run(grant => {
+            for (const key of keys) byKey.get(key)!.push(grant.token)
+          })
+        }
+      }
+      await Promise.all([...all, ...all].map(task))
+      for (const tokens of byKey.values()) expect(rising(tokens)).toBe(true)
+    })
+
+    test('tokens of write grants rise over readers and downgrades', async () => {
+      const [one, other] = await boxes.pair()
+      const tokens: bigint[] = []
+      for (const box of [one, other, one, one]) {
+        const { read, write } = box.readWriteLock('key')
+        await write.run(async grant => {
+          tokens.push(grant.token)
+          await grant.downgrade()
+        })
+        await read.run(() => undefined)
+      }
+      expect(rising(tokens)).toBe(true)
+    })
+
+    test('tokens rise after every way in which a grant can end', async () => {
+      const [one, other] = await boxes.pair()
+      const tokens: bigint[] = []
+      const take = async (box: Box): Promise<bigint> => {
+        const grant = await box.mutex('key').acquire()
+        tokens.push(grant.token)
+        return grant.token
+      }
+      const lapsing = await one.mutex('key').acquire({ lease: 30, renew: false })
+      tokens.push(lapsing.token)
+      const token = await take(other)
+      expect(await one.forceRelease('key', token)).toBe(true)
+      await take(one)
+      expect(await other.revoke(one.session)).toBe(1)
+      await take(other)
+      await other.close()
+      await take(await boxes.open())
+      expect(tokens).toHaveLength(5)
+      expect(rising(tokens)).toBe(true)
+    })
+
+    test('tokens rise after all boxes were closed and others opened', async () => {
+      const tokens: bigint[] = []
+      for (let life = 0; life < 4; life++) {
+        const [one, other] = await boxes.pair()
+        for (const box of [one, other]) {
+          const grant = await box.mutex('key').acquire()
+          tokens.push(grant.token)
+          await grant.release()
+        }
+        await boxes.closeAll()
+      }
+      expect(rising(tokens)).toBe(true)
+    })
+
+    test('a token is a bigint that fits a signed 64-bit column', async () => {
+      const box = await boxes.open()
+      const grant = await box.mutex('key').acquire()
+      expect(typeof grant.token).toBe('bigint')
+      expect(BigInt.asIntN(64, grant.token)).toBe(grant.token)
+      expect(grant.token).toBeGreaterThan(0n)
+    })
+
+    test('inspect shows the token of a holder without its turn', async () => {
+      const [one, other] = await boxes.pair()
+      const held = await one.mutex('key').acquire()
+      const waiting = other.mutex('key').acquire()
+      await queued(one, 'key', 1)
+      const [report] = await locks(one, 'key')
+      expect(report!.holders[0]!.token! >> 10n).toBe(held.token >> 10n)
+      expect(report!.waiters[0]!.token).toBeUndefined()
+      await held.release()
+      await (await waiting).release()
+    })
+  })
+}

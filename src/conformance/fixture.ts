@@ -1,0 +1,50 @@
+import type { Box } from '../box.js'
+import type { Awaitable, Engine } from '../engines/engine.js'
+import type { Guarantees } from '../guarantees.js'
+import type { Records } from '../store/records/records.js'
+
+/** An engine that is to be checked. */
+export interface EngineFixture {
+  readonly name: string
+  readonly guarantees: Guarantees
+  /** Whether it has a clock that can be read in the step that reserves, and so limits. Default: as it keeps values. */
+  readonly hasClock?: boolean
+  /** Whether its places keep values in records beside the engine. */
+  readonly hasRecords?: boolean
+  /**
+   * The module of an {@link Opener}, as `import()` takes it, for processes that checks start. Default: signalbox itself, for
+   * URLs that it knows.
+   */
+  readonly opener?: string
+  /** A place that nobody has used before; each check has its own. */
+  start(): Awaitable<Place>
+  /** For each promise that the engine weakens something that shows the weakness occur, and rejects if it can't. */
+  readonly weaknesses: Readonly<Partial<Record<string, () => Promise<void>>>>
+}
+
+/** Whether the engine keeps values; one that does not has no stores, no transactions and no elections. */
+export function keepsValues({ guarantees }: EngineFixture): boolean {
+  return guarantees.durability !== 'none'
+}
+
+/** Whether it has limits: what keeps values has one place that decides, and mostly one clock. */
+export function hasLimits(fixture: EngineFixture): boolean {
+  return fixture.hasClock ?? keepsValues(fixture)
+}
+
+/** What a module exports that opens boxes. */
+export interface Opener {
+  readonly open: (url: string) => Promise<Box>
+}
+
+/** Where the boxes of one check meet. */
+export interface Place {
+  /** For processes of their own, which open it as a user would. */
+  readonly url: string
+  /** An engine for one further box, not joined yet: to the others it is as one in another process. */
+  engine(): Awaitable<Engine>
+  /** Where all stores of the place keep their values, if not in the engine. */
+  readonly records?: Records
+  /** Removes the place, after all its boxes were closed. */
+  close(): Awaitable<void>
+}

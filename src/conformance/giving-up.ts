@@ -1,0 +1,181 @@
+import { getEventListeners } from 'node:events'
+import { describe, test } from './checks.js'
+import { expect } from './expect.js'
+import { AbortedError, TimedOutError, UnavailableError } from '../errors.js'
+import { boxesOf } from './boxes.js'
+import type { EngineFixture } from './fixture.js'
+import { Random } from './random.js'
+import { locks, pause, queued, soFar, timed, until } from './time.js'
+
+/** P8: a timeout or an abort settles at once and leaves nothing behind. */
+export function givingUp(fixture: EngineFixture): void {
+  describe('P8 clean give-up', () => {
+    const boxes = boxesOf(fixture)
+
+    test('a wait ends when its time is over, not before, and leaves no request', async () => {
+      const [one, other] = await boxes.pair()
+      const held = await one.mutex('key').acquire()
+      for (const box of [one, other]) {
+        const took = await timed(() =>
+          expect(box.mutex('key').acquire({ wait: 80 })).rejects.toThrow(TimedOutError),
+        )
+        expect(took).toBeGreaterThanOrEqual(79)
+        expect(took).toBeLessThan(3000)
+        await queued(box, 'key', 0)
+      }
+      held.assertHeld()
+      await held.release()
+      expect(await locks(one)).toEqual([])
+    })
+
+    test('an abort ends the wait at once, with its reason', async () => {
+      const [one, other] = await boxes.pair()
+      const held = await one.mutex('key').acquire()
+      for (const box of [one, other]) {
+        const controller = new AbortController()
+        const { signal } = controller
+        const asked = box.mutex('key').acquire({ signal })
+        asked.catch(() => undefined)
+        await pause(10)
+        expect(getEventListeners(signal, 'abort')).toHaveLength(1)
+        controller.abort(new Error('changed my mind'))
+        await expect(asked).rejects.toThrow(AbortedError)
+        await expect(asked).rejects.toMatchObject({ cause: { message: 'changed my mind' } })
+        expect(getEventListeners(signal, 'abort')).toHaveLength(0)
+        await queued(box, 'key', 0)
+      }
+      await held.release()
+    })
+
+    test('a signal that has aborted keeps anything from being asked, by whichever verb', async () => {
+      const [box, engine] = await boxes.meddled()
+      const signal = AbortSignal.abort(new Error('too late'))
+      const before = engine.operations.length
+      await expect(box.mutex('key').acquire({ signal })).rejects.toThrow(AbortedError)
+      await expect(box.mutex('key').acquire({ signal, wait: 0 })).rejects.toThrow(AbortedError)
+      await expect(box.mutex('key').run(() => 'inside', { signal })).rejects.toThrow(AbortedError)
+      await expect(box.semaphore('key', { permits: 1 }).acquire({ signal })).rejects.toThrow(AbortedError)
+      await expect(box.election('key').campaign({ signal })).rejects.toThrow(AbortedError)
+      await expect(box.store('store').transaction(['key'], () => 1, { signal })).rejects.toThrow(AbortedError)
+      expect(engine.operations.length).toBe(before)
+    })
+
+    test('an abort after the grant does not touch it', async () => {
+      const box = await boxes.open()
+      const controller = new AbortController()
+      const { signal } = controller
+      const grant = await box.mutex('key').acquire({ signal })
+      expect(getEventListeners(signal, 'abort')).toHaveLength(0)
+      controller.abort()
+      grant.assertHeld()
+      expect(grant.signal.aborted).toBe(false)
+      await grant.release()
+    })
+
+    test('a wait that was granted leaves no listener, and its time passes without effect', async () => {
+      const [one, other] = await boxes.pair()
+      const held = await one.mutex('key').acquire()
+      const { signal } = new AbortController()
+      const asked = other.mutex('key').acquire({ wait: 300, signal })
+      await queued(other, 'key', 1)
+      await held.release()
+      const grant = await asked
+      expect(getEventListeners(signal, 'abort')).toHaveLength(0)
+      await pause(400)
+      grant.assertHeld()
+      await grant.release()
+    })
+
+    test('who stands behind one that gave up is served in its place', async () => {
+      const [one, other, third] = await boxes.several(3)
+      const held = await one!.mutex('key').acquire()
+      const leaving = other!.mutex('key').acquire({ wait: 600 })
+      leaving.catch(() => undefined)
+      await queued(other!, 'key', 1)
+      const staying = third!.mutex('key').acquire()
+      await queued(third!, 'key', 2)
+      await expect(leaving).rejects.toThrow(TimedOutError)
+      await held.release()
+      expect(await timed(() => staying)).toBeLessThan(2000)
+    })
+
+    test('one of several callers in a box can give up without the others', async () => {
+      const [one, other] = await boxes.pair()
+      const held = await one.mutex('key').acquire()
+      const controller = new AbortController()
+      const first = other.mutex('key').acquire({ signal: controller.signal })
+      const second = other.mutex('key').acquire({ wait: 60 })
+      const third = other.mutex('key').acquire()
+      await queued(other, 'key', 1)
+      controller.abort()
+      await expect(first).rejects.toThrow(AbortedError)
+      await expect(second).rejects.toThrow(TimedOutError)
+      expect(await soFar(third)).toBe('pending')
+      await queued(other, 'key', 1)
+      await held.release()
+      await (await third).release()
+      await until('nothing is left', async () => (await locks(one)).length === 0)
+    })
+
+    test('giving up at the very moment of the grant leaves nothing, whichever comes first', async () => {
+      const [one, other] = await boxes.pair()
+      const random = new Random(29)
+      let granted = 0
+      for (let round = 0; round < 40; round++) {
+        const held = await one.mutex('key', 'more').acquire()
+        const controller = new AbortController()
+        const asked = other.mutex('more', 'key').acquire({ signal: controller.signal })
+        const outcome = asked.then(
+          grant => grant.release(),
+          (error: unknown) => error,
+        )
+        if (random.below(4) > 0) await queued(one, 'key', 1)
+        const releasing = held.release()
+        for (let turns = random.below(6); turns > 0; turns--) await new Promise(setImmediate)
+        controller.abort()
+        await releasing
+        if ((await outcome) === undefined) granted++
+        else expect(await outcome).toBeInstanceOf(AbortedError)
+        const next = await one.mutex('key').acquire({ wait: 5000 })
+        await next.release()
+      }
+      expect(granted).toBeLessThanOrEqual(40)
+      await until('nothing is left', async () => (await locks(one)).length === 0)
+    })
+
+    test('many who give up at once leave nothing', async () => {
+      const [one, other] = await boxes.pair()
+      const held = await one.mutex('a').acquire()
+      const asked = Array.from({ length: 40 }, (_, index) =>
+        (index % 2 === 0 ? one : other).mutex('a', `b${index}`).acquire({ wait: 30 + (index % 7) }),
+      )
+      const outcomes = await Promise.allSettled(asked)
+      for (const outcome of outcomes) expect(outcome.status).toBe('rejected')
+      await until('only the holder is left', async () => (await locks(one)).length === 1)
+      await held.release()
+    })
+
+    test('what can not be taken back just then vanishes within a lease', async () => {
+      const other = await boxes.open()
+      const [box, engine] = await boxes.meddled()
+      const held = await other.mutex('key').acquire()
+      const asked = box.mutex('key').acquire({ wait: 100, lease: 500 })
+      asked.catch(() => undefined)
+      await queued(other, 'key', 1)
+      engine.meddle = () => Promise.reject(new UnavailableError('the line is cut'))
+      await expect(asked).rejects.toThrow(TimedOutError)
+      await held.release()
+      const grant = await other.mutex('key').acquire({ wait: 5000 })
+      await grant.release()
+    })
+
+    test('a grant that was taken back can not be found by those who look for waiters', async () => {
+      const [one, other] = await boxes.pair()
+      const held = await one.readWriteLock('key').read.acquire()
+      const writing = other.readWriteLock('key').write.acquire({ wait: 50 })
+      await expect(writing).rejects.toThrow(TimedOutError)
+      expect(await timed(() => one.readWriteLock('key').read.acquire())).toBeLessThan(2000)
+      held.assertHeld()
+    })
+  })
+}

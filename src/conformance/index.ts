@@ -1,0 +1,53 @@
+import { badArguments } from './arguments.js'
+import { box } from './box.js'
+import { checksOf, type Check } from './checks.js'
+import { clocks } from './clocks.js'
+import { deadHolders } from './dead-holders.js'
+import { deadline } from './deadline.js'
+import { diagnostics } from './diagnostics.js'
+import { election } from './election.js'
+import { errors } from './errors.js'
+import { exclusion } from './exclusion.js'
+import { fencing } from './fencing.js'
+import { hasLimits, keepsValues, type EngineFixture } from './fixture.js'
+import { givingUp } from './giving-up.js'
+import { limits, noLimits } from './limits.js'
+import { order } from './order.js'
+import { quiet } from './quiet.js'
+import { release } from './release.js'
+import { safeState } from './safe-state.js'
+import { waking } from './waking.js'
+import { weaknesses } from './weaknesses.js'
+import { wholeness } from './wholeness.js'
+
+export type { Check } from './checks.js'
+export type { EngineFixture, Opener, Place } from './fixture.js'
+
+/**
+ * What every engine does, promise by promise: run each check as a test of whichever runner. One takes 20 seconds at the
+ * most, a few processes, and a place of its own; all together take about a minute where the engine answers at once.
+ */
+export function conformance(fixture: EngineFixture): Check[] {
+  return checksOf(() => {
+    exclusion(fixture)
+    fencing(fixture)
+    deadline(fixture)
+    order(fixture)
+    waking(fixture)
+    wholeness(fixture)
+    release(fixture)
+    givingUp(fixture)
+    deadHolders(fixture)
+    errors(fixture)
+    badArguments(fixture)
+    clocks(fixture)
+    quiet(fixture)
+    if (keepsValues(fixture)) safeState(fixture)
+    if (hasLimits(fixture)) limits(fixture)
+    else noLimits(fixture)
+    box(fixture)
+    if (keepsValues(fixture)) election(fixture)
+    diagnostics(fixture)
+    weaknesses(fixture)
+  })
+}

@@ -1,0 +1,398 @@
+import { describe, test } from './checks.js'
+import { expect } from './expect.js'
+import type { Box } from '../box.js'
+import { systemClock } from '../clock.js'
+import {
+  AbortedError,
+  BusyError,
+  ClosedError,
+  InvalidArgumentError,
+  TimedOutError,
+  UnavailableError,
+} from '../errors.js'
+import type { Permit } from '../limits/permit.js'
+import { Boxes } from './boxes.js'
+import type { EngineFixture } from './fixture.js'
+import { block, pause, soFar, until } from './time.js'
+
+/** When permits were given: clock times, which every box of the test reads alike. */
+class Arrivals {
+  readonly times: number[] = []
+
+  readonly note = (): void => void this.times.push(systemClock.now())
+
+  /** The most in any interval of this length. */
+  worst(length: number): number {
+    let worst = 0
+    let first = 0
+    for (const [index, time] of this.times.entries()) {
+      while (time - this.times[first]! >= length) first++
+      worst = Math.max(worst, index - first + 1)
+    }
+    return worst
+  }
+}
+
+/** Covers that the thread can lose its processor between a permit and the note of it: milliseconds. */
+const JITTER = 100
+
+/** Rate limits across boxes, where the engine has them. */
+export function limits(fixture: EngineFixture): void {
+  describe('limits', () => {
+    /** A test with boxes of its own, so that it can run beside others. */
+    const onBoxes =
+      (task: (boxes: Boxes) => Promise<void>): (() => Promise<void>) =>
+      async () => {
+        const boxes = new Boxes(fixture)
+        await boxes.start()
+        try {
+          await task(boxes)
+        } finally {
+          await boxes.end()
+        }
+      }
+
+    test.concurrent(
+      'the bound holds in any window over several boxes, and all have their turn in order',
+      onBoxes(async boxes => {
+        const all = await boxes.several(3)
+        const arrivals = new Arrivals()
+        const served = all.map((): number[] => [])
+        await Promise.all(
+          all.flatMap((box, which) =>
+            Array.from({ length: 6 }, (_, turn) =>
+              box.limiter('api', { limit: 4, per: 300, jitter: JITTER }).run(() => {
+                arrivals.note()
+                served[which]!.push(turn)
+              }),
+            ),
+          ),
+        )
+        expect(arrivals.times).toHaveLength(18)
+        expect(arrivals.worst(300)).toBeLessThanOrEqual(4)
+        for (const turns of served) expect(turns).toEqual([0, 1, 2, 3, 4, 5])
+      }),
+    )
+
+    test.concurrent(
+      'what one box has used is not there for another, and comes back',
+      onBoxes(async boxes => {
+        const [one, other] = await boxes.pair()
+        const options = { limit: 3, per: 500 }
+        const start = systemClock.now()
+        await one.limiter('api', options).acquire(3)
+        expect(await other.limiter('api', options).tryAcquire()).toBeUndefined()
+        const { waitsFor, readyIn, limits: reports } = await other.limiter('api', options).explain(2)
+        expect(waitsFor).toBe('limit')
+        expect(readyIn).toBeGreaterThan(0)
+        expect(reports).toMatchObject([{ limit: 3, per: 500, window: 'sliding', remaining: 0 }])
+        await other.limiter('api', options).acquire()
+        expect(systemClock.now() - start).toBeGreaterThanOrEqual(500)
+      }),
+    )
+
+    test.concurrent(
+      'several limits hold together, keys count apart',
+      onBoxes(async boxes => {
+        const [one, other] = await boxes.pair()
+        const options = {
+          limits: [
+            { limit: 2, per: 300 },
+            { limit: 3, per: '1m' },
+          ],
+        } as const
+        expect(await one.limiter('api', options).tryAcquire(2)).toBeDefined()
+        expect(await other.limiter('api', options).tryAcquire()).toBeUndefined()
+        await other.limiter('api', options).acquire()
+        await expect(one.limiter('api', options).acquire(1, { wait: '2s' })).rejects.toThrow(TimedOutError)
+        const { binding, waitsFor } = await one.limiter('api', options).explain()
+        expect([binding?.per, waitsFor]).toEqual([60_000, 'limit'])
+        expect(await one.limiter('api', options).key('amy').tryAcquire()).toBeDefined()
+        expect(await one.limiter('api', options).key('ben').tryAcquire()).toBeDefined()
+      }),
+    )
+
+    test.concurrent(
+      'a permit that was not used can be had by another box',
+      onBoxes(async boxes => {
+        const [one, other] = await boxes.pair()
+        const options = { limit: 2, per: '1m' } as const
+        const permit = await one.limiter('api', options).acquire(2)
+        expect(await other.limiter('api', options).tryAcquire()).toBeUndefined()
+        permit.refund()
+        permit.refund()
+        let again: Permit | undefined
+        await until('it is there', async () => {
+          again = await other.limiter('api', options).tryAcquire(2)
+          return again !== undefined
+        })
+        expect(await one.limiter('api', options).tryAcquire()).toBeUndefined()
+      }),
+    )
+
+    test(
+      'a process that was stopped does not use what it had reserved',
+      onBoxes(async boxes => {
+        const [one, other] = await boxes.pair()
+        const options = { limit: 2, per: 500, jitter: JITTER }
+        const arrivals = new Arrivals()
+        await one.limiter('api', options).acquire(2)
+        const waiting = [1, 2, 3].map(() => one.limiter('api', options).run(arrivals.note))
+        await pause(100)
+        const others = [1, 2].map(() => other.limiter('api', options).run(arrivals.note))
+        await pause(50)
+        block(700)
+        await Promise.all([...waiting, ...others])
+        expect(arrivals.times).toHaveLength(5)
+        expect(arrivals.worst(500)).toBeLessThanOrEqual(2)
+      }),
+    )
+
+    test.concurrent(
+      'who gives up leaves its place to the next, and what nobody wants goes back',
+      onBoxes(async boxes => {
+        const [box, engine] = await boxes.meddled()
+        const reserved: number[] = []
+        const returned: number[] = []
+        engine.meddleReserve = async (request, carryOut) => {
+          const answer = await carryOut()
+          reserved.push(...answer.reserved.units.filter(({ n }) => n > 0).map(({ at }) => at))
+          returned.push(...request.returns.map(({ at }) => at))
+          return answer
+        }
+        const limiter = box.limiter('api', { limit: 1, per: '4s' })
+        await limiter.acquire()
+        const controller = new AbortController()
+        const aborted = limiter.acquire(1, { signal: controller.signal })
+        const next = limiter.acquire()
+        await until('both have their instants', () => reserved.length - returned.length >= 3)
+        const last = Math.max(...reserved)
+        controller.abort()
+        await expect(aborted).rejects.toThrow(AbortedError)
+        await expect(aborted).rejects.toMatchObject({ key: 'api', engine: engine.name })
+        await until('one goes back', () => returned.includes(last))
+        expect(await soFar(next)).toBe('pending')
+        await limiter.close()
+        await expect(next).rejects.toThrow(ClosedError)
+      }),
+    )
+
+    test.concurrent(
+      'a wait that can not be met is refused at once, a long line with a busy error',
+      onBoxes(async boxes => {
+        const box = await boxes.open()
+        const limiter = box.limiter('api', { limit: 1, per: '1m', queue: 1 })
+        await limiter.acquire()
+        await expect(limiter.acquire(1, { wait: '20s' })).rejects.toThrow(/its turn would be in \d+ ms/)
+        await expect(limiter.acquire(1, { wait: 0 })).rejects.toThrow(BusyError)
+        const waiting = limiter.acquire()
+        expect(await soFar(waiting)).toBe('pending')
+        await expect(limiter.acquire()).rejects.toThrow(BusyError)
+        await limiter.close()
+        await expect(waiting).rejects.toThrow(ClosedError)
+        await expect(limiter.tryAcquire()).rejects.toThrow(ClosedError)
+      }),
+    )
+
+    test.concurrent(
+      'a pause is felt by all, also by those who wait for what they have reserved',
+      onBoxes(async boxes => {
+        const [one, other] = await boxes.pair()
+        const options = { limit: 1, per: 800 }
+        await one.limiter('api', options).acquire()
+        const waiting = other.limiter('api', options).acquire()
+        await pause(20)
+        const end = Date.now() + 1500
+        await one.limiter('api', options).pauseUntil(end)
+        expect(await one.limiter('api', options).tryAcquire()).toBeUndefined()
+        expect((await one.limiter('api', options).explain()).waitsFor).toBe('pause')
+        await waiting
+        expect(Date.now()).toBeGreaterThanOrEqual(end - 2)
+      }),
+    )
+
+    test.concurrent(
+      'while some go by another definition, both hold, and nobody is locked out',
+      onBoxes(async boxes => {
+        const [old, next] = await boxes.pair()
+        const before = { limit: 6, per: 400, jitter: JITTER }
+        const after = { limit: 2, per: 400, jitter: JITTER }
+        const arrivals = new Arrivals()
+        const run = (box: Box, options: typeof before): Promise<void>[] =>
+          Array.from({ length: 4 }, () => box.limiter('api', options).run(arrivals.note))
+        await old.limiter('api', before).acquire(2)
+        await next.limiter('api', after).explain()
+        const start = systemClock.now()
+        await Promise.all([...run(next, after), ...run(old, before)])
+        expect(arrivals.times).toHaveLength(8)
+        // What was given under the old definition counts for the new one.
+        expect(arrivals.times[0]! - start).toBeGreaterThan(300)
+        expect(arrivals.worst(400)).toBeLessThanOrEqual(2)
+      }),
+    )
+
+    test.concurrent(
+      'another definition of a name in use in the same box is refused, until it is closed',
+      onBoxes(async boxes => {
+        const box = await boxes.open()
+        const limiter = box.limiter('api', { limit: 2, per: '1s' })
+        await limiter.acquire()
+        expect(() => box.limiter('api', { limit: 3, per: '1s' })).toThrow(InvalidArgumentError)
+        expect(await box.limiter('api', { limit: 2, per: 1000 }).tryAcquire()).toBeDefined()
+        await limiter.close()
+        expect(await box.limiter('api', { limit: 3, per: '1s' }).tryAcquire()).toBeUndefined()
+      }),
+    )
+
+    test.concurrent(
+      'a limit is set while callers wait: lowered at once, raised when all go by it',
+      onBoxes(async boxes => {
+        const [one, other] = await boxes.pair()
+        const options = { limit: 4, per: 400, jitter: JITTER }
+        const limiters = [one.limiter('api', options), other.limiter('api', options)]
+        const arrivals = new Arrivals()
+        const waiting = limiters.flatMap(limiter =>
+          Array.from({ length: 5 }, () => limiter.run(arrivals.note)),
+        )
+        const tooMuch = limiters[0]!.acquire(3)
+        await until('the first are through', () => arrivals.times.length >= 3)
+        const before = arrivals.times.length
+        limiters[0]!.setLimit(2)
+        await expect(tooMuch).rejects.toThrow(InvalidArgumentError)
+        await Promise.all(waiting)
+        const after = new Arrivals()
+        after.times.push(...arrivals.times.slice(before + 4))
+        expect(after.worst(400)).toBeLessThanOrEqual(2)
+        expect((await other.limiter('api', options).explain()).limits[0]!.limit).toBe(4)
+        expect((await one.limiter('api', options).explain()).limits[0]!.limit).toBe(2)
+        limiters[0]!.setLimit(8)
+        limiters[1]!.setLimit(8, 400)
+        expect(() => limiters[1]!.setLimit(8, 500)).toThrow(InvalidArgumentError)
+        await until('both go by the new one', async () => {
+          const permit = await one.limiter('api', options).tryAcquire(8)
+          permit?.refund()
+          return permit !== undefined
+        })
+        await limiters[0]!.close()
+        expect(() => limiters[0]!.setLimit(1)).toThrow(ClosedError)
+      }),
+    )
+
+    test.concurrent(
+      'permits that are fetched together keep the bound, and what is left over goes back',
+      onBoxes(async boxes => {
+        const [one, other] = await boxes.pair()
+        const options = { limit: 50, per: 400, jitter: JITTER, batch: 20 }
+        const arrivals = new Arrivals()
+        const work = async (box: Box): Promise<void> => {
+          for (let turn = 0; turn < 40; turn++) await box.limiter('api', options).run(arrivals.note)
+        }
+        await Promise.all([one, other].flatMap(box => [work(box), work(box)]))
+        expect(arrivals.times).toHaveLength(160)
+        expect(arrivals.worst(400)).toBeLessThanOrEqual(50)
+        await until(
+          'all are there',
+          async () => (await other.limiter('api', options).tryAcquire(50)) !== undefined,
+        )
+      }),
+    )
+
+    test.concurrent(
+      'calendar and smooth windows hold over several boxes',
+      onBoxes(async boxes => {
+        const [one, other] = await boxes.pair()
+        const smooth = { limit: 10, per: 500, window: 'smooth' } as const
+        const arrivals = new Arrivals()
+        const run = (box: Box) => box.limiter('even', smooth).run(arrivals.note)
+        await Promise.all([run(one), run(one), run(other), run(one), run(other)])
+        // Four intervals of 51 ms, of which the first and the last permit may take some.
+        expect(arrivals.times[4]! - arrivals.times[0]!).toBeGreaterThan(204 - JITTER)
+        const calendar = { limit: 2, per: '1d', window: 'calendar', timeZone: 'Europe/Berlin' } as const
+        // At midnight there, this would be another day.
+        expect(await one.limiter('daily', calendar).tryAcquire(2)).toBeDefined()
+        expect(await other.limiter('daily', calendar).tryAcquire()).toBeUndefined()
+      }),
+    )
+
+    test.concurrent(
+      'an engine that can not be asked is told apart from a limit',
+      onBoxes(async boxes => {
+        const [box, engine] = await boxes.meddled()
+        const failure = new UnavailableError('it is away')
+        const options = { limit: 2, per: '1m' } as const
+        const of = (onUnavailable: 'error' | 'open' | 'closed' | 'share') =>
+          box.limiter(onUnavailable, {
+            ...options,
+            onUnavailable,
+            ...(onUnavailable === 'share' ? { shares: 2 } : {}),
+          })
+        engine.meddleReserve = () => Promise.reject(failure)
+        await expect(of('error').tryAcquire()).rejects.toBe(failure)
+        await expect(of('error').acquire()).rejects.toBe(failure)
+        expect(of('error').outage).toBe(failure)
+        for (let turn = 0; turn < 5; turn++) expect(await of('open').tryAcquire()).toBeDefined()
+        expect(await of('share').tryAcquire()).toBeDefined()
+        expect(await of('share').tryAcquire()).toBeUndefined()
+        await expect(of('closed').tryAcquire()).rejects.toBe(failure)
+        await expect(of('closed').acquire(1, { wait: 50 })).rejects.toThrow(UnavailableError)
+        const waiting = of('closed').acquire()
+        engine.meddleReserve = (_, carryOut) => carryOut()
+        await waiting
+        expect(of('closed').outage).toBeUndefined()
+        // Each engine was asked again, and by now counts itself.
+        await until('it is asked again', async () => {
+          await of('open').tryAcquire()
+          return of('open').outage === undefined
+        })
+      }),
+    )
+
+    test.concurrent(
+      'bad input is refused before anything is sent',
+      onBoxes(async boxes => {
+        const [box, engine] = await boxes.meddled()
+        let asked = 0
+        engine.meddleReserve = (_, carryOut) => {
+          asked++
+          return carryOut()
+        }
+        const wrong: readonly object[] = [
+          { limit: 0, per: 1000 },
+          { limit: 1.5, per: 1000 },
+          { limit: NaN, per: 1000 },
+          { limit: 2, per: 0 },
+          { limit: 2, per: 1000, window: 'round' },
+          { limit: 2, per: 1000, concurrency: 3 },
+          { limit: 2, per: 1000, onUnavailable: 'perhaps' },
+          { limit: 2, per: 1000, onUnavailable: 'share', shares: 3 },
+          { limit: 2, per: 1000, batch: 3 },
+          { limits: [] },
+        ]
+        for (const options of wrong)
+          expect(() => box.limiter('api', options as never), JSON.stringify(options)).toThrow(
+            InvalidArgumentError,
+          )
+        expect(() => box.limiter('', { limit: 2, per: 1000 })).toThrow(InvalidArgumentError)
+        const limiter = box.limiter('api', { limit: 2, per: 1000 })
+        await expect(limiter.acquire(3)).rejects.toThrow(InvalidArgumentError)
+        await expect(limiter.tryAcquire(0)).rejects.toThrow(InvalidArgumentError)
+        await expect(limiter.pauseUntil(NaN)).rejects.toThrow(InvalidArgumentError)
+        expect(asked).toBe(0)
+      }),
+    )
+  })
+}
+
+/** An engine without a clock of its own says so, and what to do. */
+export function noLimits(fixture: EngineFixture): void {
+  test('limits are refused with the way out', async () => {
+    const boxes = new Boxes(fixture)
+    await boxes.start()
+    try {
+      const box = await boxes.open()
+      expect(() => box.limiter('api', { limit: 2, per: 1000 })).toThrow(/no clock of its own.*limiter\(\)/)
+    } finally {
+      await boxes.end()
+    }
+  })
+}

@@ -1,0 +1,90 @@
+import type {
+  Awaitable,
+  Engine,
+  Listener,
+  Member,
+  Operation,
+  OutcomeOf,
+  Outcomes,
+  Reservation,
+} from '../engines/engine.js'
+import type { Guarantees } from '../guarantees.js'
+import type { Reserve } from '../limits/reserve.js'
+
+/** An outcome of whichever operation it was. */
+export type AnyOutcome = Outcomes[keyof Outcomes]
+
+/** Decides what becomes of an operation; `carryOut` has the engine do it, as often as it is called. */
+export type Meddle = (operation: Operation, carryOut: () => Promise<AnyOutcome>) => Promise<AnyOutcome>
+
+/** A hint on its way to the box. */
+export interface Hint {
+  readonly type: Exclude<keyof Listener, 'ended'>
+  readonly id: string
+}
+
+/** An engine whose conversation with one box is written down and can be disturbed. Its answers always come later. */
+export class MeddledEngine implements Engine {
+  /** All that the box has asked for, in order. */
+  readonly operations: Operation[] = []
+  /** Disturbs operations; by default nothing does. */
+  meddle: Meddle = (_, carryOut) => carryOut()
+  /** Whether a hint reaches the box. */
+  hears: (hint: Hint) => boolean = () => true
+  readonly guarantees: Guarantees
+  readonly name: string
+  /** As for any engine that is not in the same thread. */
+  readonly tellsWanted = false
+  /** Disturbs reservations; by default nothing does. */
+  meddleReserve: (request: Reserve, carryOut: () => Promise<Reservation>) => Promise<Reservation> = (
+    _,
+    carryOut,
+  ) => carryOut()
+  readonly reserve?: (request: Reserve) => Promise<Reservation>
+  readonly #engine: Engine
+
+  constructor(engine: Engine) {
+    this.#engine = engine
+    if (engine.reserve) {
+      this.reserve = request => this.meddleReserve(request, async () => engine.reserve!(request))
+    }
+    this.guarantees = engine.guarantees
+    this.name = engine.name
+  }
+
+  join(member: Member, listener: Listener): Awaitable<void> {
+    return this.#engine.join(member, {
+      wake: id => this.hears({ type: 'wake', id }) && listener.wake(id),
+      lost: id => this.hears({ type: 'lost', id }) && listener.lost(id),
+      wanted: id => this.hears({ type: 'wanted', id }) && listener.wanted(id),
+      reserved: key => this.hears({ type: 'reserved', id: key }) && listener.reserved(key),
+      changed: key => this.hears({ type: 'changed', id: key }) && listener.changed(key),
+      ended: cause => listener.ended(cause),
+    })
+  }
+
+  async submit<O extends Operation>(operation: O): Promise<OutcomeOf<O>> {
+    this.operations.push(operation)
+    const carryOut = async (): Promise<AnyOutcome> => this.#engine.submit(operation)
+    return (await this.meddle(operation, carryOut)) as OutcomeOf<O>
+  }
+
+  certainUntil(): number {
+    return this.#engine.certainUntil?.() ?? Infinity
+  }
+
+  leave(): Awaitable<void> {
+    return this.#engine.leave()
+  }
+
+  /** How many operations of a type there were. */
+  count(type: Operation['type']): number {
+    return this.operations.filter(operation => operation.type === type).length
+  }
+
+  /** From now on nothing reaches the engine or comes back from it, as if the process had been stopped. */
+  freeze(): void {
+    this.meddle = () => new Promise(() => undefined)
+    this.hears = () => false
+  }
+}

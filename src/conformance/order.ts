@@ -1,0 +1,199 @@
+import { describe, test } from './checks.js'
+import { expect } from './expect.js'
+import type { Box } from '../box.js'
+import type { Grant } from '../locks/grant.js'
+import type { Lock } from '../locks/lock.js'
+import { AbortedError } from '../errors.js'
+import { boxesOf } from './boxes.js'
+import type { EngineFixture } from './fixture.js'
+import { locks, pause, queued, soFar } from './time.js'
+
+/** P4: remote waiters are served in arrival order; callers inside a process in call order. */
+export function order(fixture: EngineFixture): void {
+  describe('P4 first come, first served', () => {
+    const boxes = boxesOf(fixture)
+
+    /** Acquires, notes the name, releases; settles when the request stands in the engine's queue. */
+    async function arrive(box: Box, lock: Lock, name: string, served: string[], place: number) {
+      const done = lock.run(() => void served.push(name))
+      await queued(box, 'key', place)
+      return { done }
+    }
+
+    test('boxes are served in the order in which they came', async () => {
+      const first = await boxes.open()
+      const held = await first.mutex('key').acquire()
+      const served: string[] = []
+      const waiting = []
+      for (let place = 1; place <= 6; place++) {
+        const box = await boxes.open()
+        waiting.push(await arrive(box, box.mutex('key'), `${place}`, served, place))
+      }
+      await held.release()
+      await Promise.all(waiting.map(({ done }) => done))
+      expect(served).toEqual(['1', '2', '3', '4', '5', '6'])
+    })
+
+    test('callers of one box are served in call order, also when some give up', async () => {
+      const box = await boxes.open()
+      const held = await box.mutex('key').acquire()
+      const served: number[] = []
+      const controller = new AbortController()
+      const { signal } = controller
+      const waiting = Array.from({ length: 60 }, (_, index) =>
+        box.mutex('key').run(() => void served.push(index), index % 3 === 1 ? { signal } : {}),
+      )
+      const settled = Promise.allSettled(waiting)
+      controller.abort()
+      await held.release()
+      const outcomes = await settled
+      const expected = Array.from({ length: 60 }, (_, index) => index).filter(index => index % 3 !== 1)
+      expect(served).toEqual(expected)
+      expect(outcomes.filter(({ status }) => status === 'rejected')).toHaveLength(20)
+      await expect(waiting[1]).rejects.toThrow(AbortedError)
+    })
+
+    test('callers of one box with different waits, leases and labels keep their order', async () => {
+      const box = await boxes.open()
+      const held = await box.mutex('key').acquire()
+      const served: number[] = []
+      const waiting = Array.from({ length: 24 }, (_, index) =>
+        box.mutex('key').run(() => void served.push(index), {
+          wait: 10_000 + index,
+          lease: 1000 + 1000 * (index % 3),
+          label: `caller ${index % 4}`,
+          renew: index % 2 === 0,
+        }),
+      )
+      await pause(10)
+      await held.release()
+      await Promise.all(waiting)
+      expect(served).toEqual(Array.from({ length: 24 }, (_, index) => index))
+    })
+
+    test('nobody overtakes those who wait, not even for a moment', async () => {
+      const all = await boxes.several(3)
+      const held = await all[0]!.mutex('key').acquire()
+      const waiting = all[1]!.mutex('key').acquire()
+      await queued(all[1]!, 'key', 1)
+      const taking = held.release()
+      expect(await all[0]!.mutex('key').tryAcquire()).toBeUndefined()
+      expect(await all[2]!.mutex('key').tryAcquire()).toBeUndefined()
+      await taking
+      const grant = await waiting
+      expect(await all[2]!.mutex('key').tryAcquire()).toBeUndefined()
+      await grant.release()
+    })
+
+    test('a box that always has callers hands over to another after a bounded number of turns', async () => {
+      const [busy, other] = await boxes.pair()
+      let turns = 0
+      const stop = new AbortController()
+      const endless = async (): Promise<void> => {
+        // Every now and then the thread has to do other things, or nobody else could ask at all.
+        while (!stop.signal.aborted)
+          await busy.mutex('key').run(() => (++turns % 8 === 0 ? pause(0) : undefined))
+      }
+      const loops = Promise.all([endless(), endless(), endless(), endless()])
+      await pause(5)
+      for (let round = 0; round < 5; round++) {
+        const asked = other.mutex('key').acquire()
+        let before = turns
+        if ((await soFar(asked)) === 'pending') {
+          await queued(other, 'key', 1).catch(() => undefined)
+          before = turns
+        }
+        const grant = await asked
+        // At most the rest of the turns of the grant that was out, and one more.
+        expect(turns - before).toBeLessThanOrEqual(40)
+        await grant.release()
+      }
+      stop.abort()
+      await loops
+    })
+
+    test('a writer who waits keeps later readers out, and readers who came before it in', async () => {
+      const all = await boxes.several(5)
+      const served: string[] = []
+      const lock = (place: number) => all[place]!.readWriteLock('key')
+      const held = await lock(0).read.acquire()
+      const waiting = [
+        await arrive(all[1]!, lock(1).write, 'writer', served, 1),
+        await arrive(all[2]!, lock(2).read, 'reader', served, 2),
+        await arrive(all[3]!, lock(3).read, 'reader', served, 3),
+        await arrive(all[4]!, lock(4).write, 'last writer', served, 4),
+      ]
+      expect(await lock(0).read.tryAcquire()).toBeUndefined()
+      held.assertHeld()
+      expect(served).toEqual([])
+      await held.release()
+      await Promise.all(waiting.map(({ done }) => done))
+      expect(served).toEqual(['writer', 'reader', 'reader', 'last writer'])
+    })
+
+    test('writers come in although readers never stop coming', async () => {
+      const [one, other] = await boxes.pair()
+      const stop = new AbortController()
+      const endless = async (box: Box): Promise<void> => {
+        while (!stop.signal.aborted) await box.readWriteLock('key').read.run(() => pause(1))
+      }
+      const loops = Promise.all([one, other, one, other].map(endless))
+      await pause(5)
+      for (const box of [one, other, one]) {
+        const grant = await box.readWriteLock('key').write.acquire({ wait: 10_000 })
+        await grant.release()
+      }
+      stop.abort()
+      await loops
+    })
+
+    test('who asks for many permits is not passed by those who ask for few', async () => {
+      const all = await boxes.several(4)
+      const permits = (place: number) => all[place]!.semaphore('key', { permits: 4 })
+      const held = await permits(0).acquire({ permits: 2 })
+      const served: string[] = []
+      const many = permits(1).run(() => void served.push('many'), { permits: 4 })
+      await queued(all[1]!, 'key', 1)
+      const few = permits(2).run(() => void served.push('few'))
+      await queued(all[2]!, 'key', 2)
+      expect(await permits(3).tryAcquire()).toBeUndefined()
+      await pause(10)
+      expect(served).toEqual([])
+      await held.release()
+      await Promise.all([many, few])
+      expect(served).toEqual(['many', 'few'])
+    })
+
+    test('a set of keys that waits for one of them is not overtaken on the others', async () => {
+      const all = await boxes.several(4)
+      const held = await all[0]!.mutex('a').acquire()
+      const served: string[] = []
+      const both = all[1]!.mutex('a', 'key').run(() => void served.push('both'))
+      await queued(all[1]!, 'key', 1)
+      const later = await arrive(all[2]!, all[2]!.mutex('key'), 'later', served, 2)
+      expect(await all[3]!.mutex('key').tryAcquire()).toBeUndefined()
+      await pause(10)
+      expect(served).toEqual([])
+      await held.release()
+      await Promise.all([both, later.done])
+      expect(served).toEqual(['both', 'later'])
+    })
+
+    test('inspect lists the waiters in the order in which they will be served', async () => {
+      const first = await boxes.open()
+      const held = await first.mutex('key').acquire()
+      const waiting: Promise<Grant>[] = []
+      const sessions: string[] = []
+      for (let place = 1; place <= 4; place++) {
+        const box = await boxes.open()
+        sessions.push(box.session)
+        waiting.push(box.mutex('key').acquire())
+        await queued(box, 'key', place)
+      }
+      const [report] = await locks(first, 'key')
+      expect(report!.waiters.map(({ session }) => session)).toEqual(sessions)
+      await held.release()
+      for (const asked of waiting) await (await asked).release()
+    })
+  })
+}

@@ -1,0 +1,82 @@
+/** A process that has done something with a box and is finished. It says `done` and must end by itself. */
+import type { Opener } from './fixture.js'
+
+const [opener, url, scene] = process.argv.slice(2)
+const { open } = (await import(opener!)) as Opener
+const box = await open(url!)
+
+switch (scene) {
+  case 'idle':
+    break
+  case 'holding':
+    await box.mutex('a', 'b').acquire()
+    await box.semaphore('c', { permits: 2 }).acquire({ lease: '1h' })
+    break
+  case 'leading':
+    await box.election('d').campaign()
+    break
+  case 'given-up': {
+    const other = await open(url!)
+    const held = await box.mutex('a').acquire()
+    for (const waiting of [box, other]) {
+      await waiting
+        .mutex('a')
+        .acquire({ wait: 20 })
+        .catch(() => undefined)
+      const controller = new AbortController()
+      const asked = waiting.mutex('a').acquire({ wait: '1h', signal: controller.signal })
+      setTimeout(() => controller.abort(), 20)
+      await asked.catch(() => undefined)
+    }
+    await held.release()
+    break
+  }
+  case 'watching': {
+    const watch = box.store('s').watch('k')
+    await watch.next()
+    break
+  }
+  case 'awaiting-change': {
+    const watch = box.store('s').watch('k')
+    await watch.next()
+    void watch.next().then(({ value }) => console.log(value!.value))
+    // Comes only if something else keeps the process alive until then, as a change by another process would.
+    setTimeout(() => void box.store('s').put('k', 'changed'), 200).unref()
+    break
+  }
+  case 'closed': {
+    const held = await box.mutex('a').acquire()
+    const waiting = box
+      .mutex('a')
+      .acquire({ wait: '1h' })
+      .catch(() => undefined)
+    await box.close()
+    await waiting
+    await held.release().catch(() => undefined)
+    break
+  }
+  case 'transactions': {
+    const store = box.store('s', { group: { most: 8, within: 20 } })
+    await Promise.all(
+      Array.from({ length: 20 }, (_, index) =>
+        store.transaction(['k', `k${index}`], transaction => transaction.put('k', index), {
+          id: `${index}`,
+          wait: '1h',
+        }),
+      ),
+    )
+    break
+  }
+  case 'waiting': {
+    const other = await open(url!)
+    await box.mutex('a').acquire({ lease: 300, renew: false })
+    void other
+      .mutex('a')
+      .acquire()
+      .then(() => console.log('granted'))
+    break
+  }
+  default:
+    throw new Error(`there is no scene ${String(scene)}`)
+}
+console.log('done')

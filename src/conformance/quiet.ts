@@ -1,0 +1,80 @@
+import { describe, test } from './checks.js'
+import { expect } from './expect.js'
+import { IndeterminateError } from '../errors.js'
+import { boxesOf } from './boxes.js'
+import { keepsValues, type EngineFixture } from './fixture.js'
+import { locks, pause, until } from './time.js'
+
+/** P12: nothing of it keeps a finished process alive, nothing escapes, nothing grows. */
+export function quiet(fixture: EngineFixture): void {
+  describe('P12 quiet', () => {
+    const boxes = boxesOf(fixture)
+
+    const scenes = [
+      ['idle', 'an open box'],
+      ['holding', 'grants that were never released'],
+      ['given-up', 'waits that timed out or were aborted'],
+      ['closed', 'a box that was closed'],
+    ] as const
+    const scenesWithValues = [
+      ['leading', 'a lead that was never resigned'],
+      ['watching', 'a watch that nobody reads'],
+      ['transactions', 'transactions that are done'],
+    ] as const
+    for (const [scene, what] of keepsValues(fixture) ? [...scenes, ...scenesWithValues] : scenes) {
+      test(`${what} keeps no process alive`, async () => {
+        const started = performance.now()
+        const child = boxes.program('quiet', scene)
+        const { status, stdout, stderr } = await child.end()
+        expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: 'done\n', stderr: '' })
+        expect(performance.now() - started).toBeLessThan(10_000)
+      })
+    }
+
+    test('a process stays alive for those who wait', async () => {
+      const child = boxes.program('quiet', 'waiting')
+      expect(await child.end()).toEqual({ status: 0, stdout: 'done\ngranted\n', stderr: '' })
+    })
+
+    test.runIf(keepsValues(fixture))('a process stays alive for those who wait for a change', async () => {
+      const child = boxes.program('quiet', 'awaiting-change')
+      expect(await child.end()).toEqual({ status: 0, stdout: 'done\nchanged\n', stderr: '' })
+    })
+
+    test('an engine that fails in the background is nobody’s unhandled rejection', async () => {
+      const other = await boxes.open()
+      const [box, engine] = await boxes.meddled()
+      const held = await other.mutex('key').acquire()
+      const grant = await box.mutex('mine').acquire({ lease: 300 })
+      engine.meddle = () => Promise.reject(new IndeterminateError('the line is cut'))
+      await expect(box.mutex('key').acquire({ wait: 20 })).rejects.toThrow()
+      await pause(500)
+      await expect(grant.release()).rejects.toThrow()
+      await held.release()
+      engine.meddle = (_, carryOut) => carryOut()
+    })
+
+    test('a grant whose loss nobody looks at stays quiet', async () => {
+      const box = await boxes.open()
+      await box.mutex('key').acquire({ lease: 20, renew: false })
+      await pause(60)
+    })
+
+    test('keys that were used leave nothing behind', async () => {
+      const box = await boxes.open()
+      for (let index = 0; index < 300; index++) {
+        await box.mutex(`key ${index}`).run(() => undefined)
+        await (await box.semaphore(`permits ${index}`, { permits: 2 }).tryAcquire())!.release()
+      }
+      expect(await locks(box)).toEqual([])
+    })
+
+    test('grants that were lost and never released leave nothing behind', async () => {
+      const [box, other] = await boxes.pair()
+      for (let index = 0; index < 20; index++) {
+        await box.mutex(`key ${index}`).acquire({ lease: 30, renew: false })
+      }
+      await until('all are gone', async () => (await locks(other)).length === 0)
+    })
+  })
+}

@@ -1,0 +1,885 @@
+import { getEventListeners } from 'node:events'
+import { describe, test } from './checks.js'
+import { expect } from './expect.js'
+import type { Box } from '../box.js'
+import {
+  AbortedError,
+  ConflictError,
+  DeadlockError,
+  IndeterminateError,
+  InvalidArgumentError,
+  LostError,
+  TimedOutError,
+} from '../errors.js'
+import { boxesOf } from './boxes.js'
+import type { EngineFixture } from './fixture.js'
+import { locks, pause, queued, soFar, until } from './time.js'
+
+/** P13: a committed change is there, and a change whose grant was lost is rejected by the store. */
+export function safeState(fixture: EngineFixture): void {
+  describe('P13 nothing is lost', () => {
+    const boxes = boxesOf(fixture)
+    // What is shown by disturbing the conversation with the engine.
+    const testOfEngine = test.skipIf(fixture.hasRecords)
+
+    describe('values', () => {
+      test('a value is read as it was written, by any box, and every write has a new version', async () => {
+        const [one, other] = await boxes.pair()
+        const values = [
+          0,
+          -1.5,
+          '',
+          'text with \u{1F682} and \0',
+          true,
+          null,
+          [],
+          {},
+          { a: [1, { b: null }] },
+        ]
+        const versions = new Set<number>()
+        for (const value of values) {
+          const version = await one.store('s').put('key', value)
+          const entry = await other.store('s').get('key')
+          expect(entry).toEqual({ value, version })
+          versions.add(version)
+        }
+        expect(versions.size).toBe(values.length)
+        expect([...versions]).toEqual([...versions].sort((a, b) => a - b))
+      })
+
+      test('an absent key has no entry, and stores of different names share nothing', async () => {
+        const box = await boxes.open()
+        expect(await box.store('s').get('key')).toBeUndefined()
+        await box.store('s').put('key', 1)
+        expect(await box.store('t').get('key')).toBeUndefined()
+        expect(await box.store('s').get('other')).toBeUndefined()
+      })
+
+      test('what is read is a copy', async () => {
+        const box = await boxes.open()
+        const written = { list: [1] }
+        await box.store('s').put('key', written)
+        written.list.push(2)
+        const read = (await box.store('s').get<{ list: number[] }>('key'))!.value
+        read.list.push(3)
+        expect((await box.store('s').get('key'))!.value).toEqual({ list: [1] })
+      })
+
+      test('deleting, and writing again: no version is ever used twice', async () => {
+        const [one, other] = await boxes.pair()
+        const store = one.store('s')
+        const versions: number[] = []
+        for (let round = 0; round < 4; round++) {
+          versions.push(await store.put('key', round))
+          expect(await other.store('s').delete('key')).toBe(true)
+          expect(await store.get('key')).toBeUndefined()
+        }
+        await boxes.closeAll()
+        versions.push(await (await boxes.open()).store('s').put('key', 'after all were closed'))
+        expect(new Set(versions).size).toBe(5)
+        expect(versions).toEqual([...versions].sort((a, b) => a - b))
+      })
+
+      test('a version that was read before a deletion is never met again', async () => {
+        const box = await boxes.open()
+        const store = box.store('s')
+        const version = await store.put('key', 'first')
+        await store.delete('key')
+        await store.put('key', 'first')
+        expect(await store.compareAndSet('key', version, 'late')).toBeUndefined()
+        expect(await store.delete('key', version)).toBe(false)
+        expect((await store.get('key'))!.value).toBe('first')
+      })
+
+      test('compare-and-set writes only over the version it names, 0 for an absent key', async () => {
+        const box = await boxes.open()
+        const store = box.store('s')
+        expect(await store.compareAndSet('key', 7, 'wrong')).toBeUndefined()
+        const first = await store.compareAndSet('key', 0, 'first')
+        expect(first).toBeGreaterThan(0)
+        expect(await store.compareAndSet('key', 0, 'again')).toBeUndefined()
+        const second = await store.compareAndSet('key', first!, 'second')
+        expect(second).toBeGreaterThan(first!)
+        expect(await store.compareAndSet('key', first!, 'third')).toBeUndefined()
+        expect(await store.get('key')).toEqual({ value: 'second', version: second })
+        expect(await store.delete('key', first)).toBe(false)
+        expect(await store.delete('key', second)).toBe(true)
+        expect(await store.delete('key')).toBe(true)
+        expect(await store.compareAndSet('key', 0, 'new')).toBeGreaterThan(second!)
+      })
+
+      test('compare-and-set loses no update', async () => {
+        const add = async (box: Box): Promise<void> => {
+          const store = box.store('s')
+          for (let round = 0; round < 6;) {
+            const entry = await store.get<number>('sum')
+            if (
+              (await store.compareAndSet('sum', entry?.version ?? 0, (entry?.value ?? 0) + 1)) !== undefined
+            ) {
+              round++
+            }
+          }
+        }
+        const all = await boxes.several(3)
+        await Promise.all([...all, ...all].map(add))
+        expect((await all[0]!.store('s').get('sum'))!.value).toBe(36)
+      })
+
+      test('what was committed is there after all boxes were closed', async () => {
+        const box = await boxes.open()
+        await box.store('s').put('put', 1)
+        await box.store('s').transaction(['a', 'b'], transaction => {
+          transaction.put('a', 'A')
+          transaction.put('b', 'B')
+        })
+        await boxes.closeAll()
+        const store = (await boxes.open()).store('s')
+        expect((await store.get('put'))!.value).toBe(1)
+        expect((await store.get('a'))!.value).toBe('A')
+        expect((await store.get('b'))!.value).toBe('B')
+      })
+    })
+
+    for (const [manner, options] of [
+      ['each on its own', {}],
+      ['in groups', { group: { most: 8, within: 20 } }],
+    ] as const) {
+      describe(`transactions, ${manner}`, () => {
+        test('a transaction reads, writes and deletes, and gives what its function gave', async () => {
+          const [one, other] = await boxes.pair()
+          const store = one.store('s', options)
+          await store.put('a', 1)
+          const outcome = await store.transaction(['a', 'b', 'c'], async transaction => {
+            expect(transaction.get('a')).toBe(1)
+            expect(transaction.get('b')).toBeUndefined()
+            transaction.put('b', { of: transaction.get('a') })
+            expect(transaction.get('b')).toEqual({ of: 1 })
+            transaction.delete('a')
+            expect(transaction.get('a')).toBeUndefined()
+            transaction.delete('c')
+            transaction.assertHeld()
+            expect(transaction.signal.aborted).toBe(false)
+            expect(transaction.token).toBeGreaterThan(0n)
+            await pause(1)
+            return 'given'
+          })
+          expect(outcome).toMatchObject({ applied: true, result: 'given', attempts: 1 })
+          expect(await other.store('s').get('a')).toBeUndefined()
+          expect((await other.store('s').get('b'))!.value).toEqual({ of: 1 })
+          expect(await locks(other)).toEqual([])
+        })
+
+        test('transactions of all boxes lose no update and see no half of another', async () => {
+          const all = await boxes.several(3)
+          const task = async (box: Box, index: number): Promise<void> => {
+            const store = box.store('s', options)
+            for (let round = 0; round < 5; round++) {
+              const keys = index % 2 === 0 ? ['left', 'right'] : ['right', 'left']
+              await store.transaction(keys, async transaction => {
+                const left = transaction.get<number>('left') ?? 0
+                expect(left + (transaction.get<number>('right') ?? 0)).toBe(0)
+                await pause(0)
+                transaction.put('left', left + 1)
+                transaction.put('right', -left - 1)
+              })
+            }
+          }
+          await Promise.all([...all, ...all, ...all].map(task))
+          expect((await all[0]!.store('s').get('left'))!.value).toBe(45)
+          expect((await all[0]!.store('s').get('right'))!.value).toBe(-45)
+          expect(await locks(all[0]!)).toEqual([])
+        })
+
+        test('tokens of transactions rise', async () => {
+          const all = await boxes.several(2)
+          const tokens: bigint[] = []
+          for (let round = 0; round < 8; round++) {
+            const store = all[round % 2]!.store('s', options)
+            await store.transaction(['key'], transaction => void tokens.push(transaction.token))
+          }
+          for (const [index, token] of tokens.entries())
+            if (index > 0) expect(token).toBeGreaterThan(tokens[index - 1]!)
+        })
+
+        test('the lock of a key is the mutex of its store and name', async () => {
+          const [one, other] = await boxes.pair()
+          const held = await other.mutex('s/key').acquire()
+          const waiting = one.store('s', options).transaction(['key'], () => 'done')
+          expect(await soFar(waiting)).toBe('pending')
+          await queued(other, 's/key', 1)
+          await held.release()
+          expect(await waiting).toMatchObject({ applied: true, result: 'done' })
+        })
+
+        test('a function that fails writes nothing and tells why', async () => {
+          const box = await boxes.open()
+          const store = box.store('s', options)
+          await store.put('a', 'before')
+          const failing = [
+            store.transaction(['a', 'b'], transaction => {
+              transaction.put('a', 'half')
+              throw new Error('of the function')
+            }),
+            store.transaction(['a', 'b'], async transaction => {
+              transaction.delete('a')
+              await pause(1)
+              throw new Error('of the function')
+            }),
+          ]
+          for (const one of failing) await expect(one).rejects.toThrow('of the function')
+          expect((await store.get('a'))!.value).toBe('before')
+          expect(await store.get('b')).toBeUndefined()
+          await until('nothing is left', async () => (await locks(box)).length === 0)
+        })
+
+        test('a key that was not named can not be touched', async () => {
+          const box = await boxes.open()
+          const store = box.store('s', options)
+          for (const touch of ['get', 'put', 'delete'] as const) {
+            const touching = store.transaction(['a'], transaction => {
+              transaction.put('a', 1)
+              transaction[touch]('b', 1)
+            })
+            await expect(touching).rejects.toThrow(InvalidArgumentError)
+            await expect(touching).rejects.toMatchObject({ key: 'b' })
+            await expect(touching).rejects.toThrow(/b.*named a/)
+          }
+          expect(await store.get('a')).toBeUndefined()
+        })
+
+        test('a function names further keys from values that it reads', async () => {
+          const box = await boxes.open()
+          const store = box.store('s', options)
+          await store.put('train', { at: 'A' })
+          const outcome = await store.transaction(
+            async read => ['train', `at ${(await read<{ at: string }>('train'))!.at}`, 'at B'],
+            transaction => {
+              transaction.put('train', { at: 'B' })
+              transaction.put('at A', 'left')
+              transaction.put('at B', 'arrived')
+            },
+          )
+          expect(outcome).toMatchObject({ applied: true, attempts: 1 })
+          expect((await store.get('at A'))!.value).toBe('left')
+        })
+
+        test('keys that were found by reading are found again under the lock', async () => {
+          const [one, other] = await boxes.pair()
+          const store = one.store('s', options)
+          await store.put('train', 'A')
+          let calls = 0
+          const named: string[][] = []
+          const outcome = await store.transaction(
+            async read => {
+              const at = await read<string>('train')
+              // The train moves between the reading and the lock.
+              if (++calls === 1) await other.store('s').put('train', 'B')
+              named.push(['train', `at ${at!}`])
+              return ['train', `at ${at!}`]
+            },
+            transaction => transaction.put('at B', transaction.get('train')),
+          )
+          expect(outcome).toMatchObject({ applied: true, attempts: 2 })
+          expect(named[0]).toEqual(['train', 'at A'])
+          expect((await store.get('at B'))!.value).toBe('B')
+          expect(await store.get('at A')).toBeUndefined()
+          await until('nothing is left', async () => (await locks(other)).length === 0)
+        })
+
+        test('keys that never hold still end in a conflict after so many attempts', async () => {
+          const [box, other] = await boxes.pair()
+          const store = box.store('s', options)
+          const moving = store.transaction(
+            async read => {
+              const place = (await read<number>('train')) ?? 0
+              await other.store('s').put('train', place + 1)
+              return ['train', `place ${place}`]
+            },
+            () => 'never',
+            { attempts: 3 },
+          )
+          await expect(moving).rejects.toThrow(ConflictError)
+          await expect(moving).rejects.toThrow('3 times')
+          await until('nothing is left', async () => (await locks(box)).length === 0)
+        })
+
+        test('an id makes it happen once', async () => {
+          const [one, other] = await boxes.pair()
+          let runs = 0
+          const commit = (box: Box, id: string) =>
+            box.store('s', options).transaction(
+              ['count'],
+              transaction => {
+                runs++
+                transaction.put('count', (transaction.get<number>('count') ?? 0) + 1)
+              },
+              { id },
+            )
+          expect(await commit(one, 'x')).toMatchObject({ applied: true })
+          expect(await commit(one, 'x')).toEqual({ applied: false })
+          expect(await commit(other, 'x')).toEqual({ applied: false })
+          expect(await commit(other, 'y')).toMatchObject({ applied: true })
+          const outcomes = await Promise.all([one, other, one, other].map(box => commit(box, 'z')))
+          expect(outcomes.filter(({ applied }) => applied)).toHaveLength(1)
+          expect((await one.store('s').get('count'))!.value).toBe(3)
+          expect(runs).toBe(3)
+        })
+
+        test('an id is remembered when its key was deleted', async () => {
+          const [one, other] = await boxes.pair()
+          const move = (box: Box) =>
+            box.store('s', options).transaction(
+              ['train', 'sum'],
+              transaction => {
+                transaction.delete('train')
+                transaction.put('sum', (transaction.get<number>('sum') ?? 0) + 1)
+              },
+              { id: 'delete the train' },
+            )
+          await one.store('s').put('train', 'here')
+          expect(await move(one)).toMatchObject({ applied: true })
+          expect(await one.store('s').get('train')).toBeUndefined()
+          expect(await move(other)).toEqual({ applied: false })
+          await one.store('s').put('train', 'made again')
+          expect(await move(one)).toEqual({ applied: false })
+          expect((await one.store('s').get('sum'))!.value).toBe(1)
+        })
+
+        test('an id belongs to the first key that was named, not to all', async () => {
+          const box = await boxes.open()
+          const store = box.store('s', options)
+          const run = (...keys: string[]) => store.transaction(keys, () => 'done', { id: 'same' })
+          expect(await run('b', 'a')).toMatchObject({ applied: true })
+          expect(await run('a', 'b')).toMatchObject({ applied: true })
+          expect(await run('b')).toEqual({ applied: false })
+        })
+
+        test('each part of a transaction happens once, whoever tries it again with others', async () => {
+          const [one, other] = await boxes.pair()
+          const count = async (box: Box, ...ids: string[]) => {
+            const outcome = await box.store('s', options).transaction(
+              ['sum'],
+              transaction => {
+                const fresh = ids.filter(id => !transaction.committed(id))
+                transaction.put('sum', (transaction.get<number>('sum') ?? 0) + fresh.length)
+                return fresh
+              },
+              { id: ids },
+            )
+            return outcome.applied ? outcome.result : undefined
+          }
+          expect(await count(one, 'a', 'b')).toEqual(['a', 'b'])
+          expect(await count(other, 'b', 'c')).toEqual(['c'])
+          expect(await count(one, 'c', 'a')).toBeUndefined()
+          expect((await one.store('s').get('sum'))!.value).toBe(3)
+        })
+
+        test('the id of a part is recorded with the key that it names', async () => {
+          const [one, other] = await boxes.pair()
+          const move = (box: Box, ...trains: string[]) =>
+            box
+              .store('s', options)
+              .transaction(
+                ['place', ...trains],
+                transaction => trains.map(train => transaction.committed(`move ${train}`)),
+                { id: trains.map(train => ({ id: `move ${train}`, key: train })) },
+              )
+          expect(await move(one, 'a', 'b')).toMatchObject({ result: [false, false] })
+          expect(await move(other, 'c', 'b')).toMatchObject({ result: [false, true] })
+          expect(await move(other, 'c')).toEqual({ applied: false })
+          const elsewhere = await other.store('s', options).transaction(['place'], () => 1, { id: 'move a' })
+          expect(elsewhere).toMatchObject({ applied: true })
+        })
+
+        test('a part that is left out can be tried again', async () => {
+          const [one, other] = await boxes.pair()
+          const attempt = (box: Box, leftOut: string[]) =>
+            box.store('s', options).transaction(
+              ['a'],
+              transaction => {
+                for (const id of leftOut) transaction.leaveOut(id)
+                return ['x', 'y'].map(id => transaction.committed(id))
+              },
+              { id: ['x', 'y'] },
+            )
+          expect(await attempt(one, ['y'])).toMatchObject({ result: [false, false] })
+          expect(await attempt(other, ['y'])).toMatchObject({ result: [true, false] })
+          expect(await attempt(other, [])).toMatchObject({ result: [true, false] })
+          expect(await attempt(one, [])).toEqual({ applied: false })
+          await expect(
+            one
+              .store('s', options)
+              .transaction(['a'], transaction => transaction.leaveOut('z'), { id: 'x y' }),
+          ).rejects.toThrow(/no part.*z/)
+        })
+
+        test('an id can not be recorded with a key that was not named', async () => {
+          const box = await boxes.open()
+          const store = box.store('s', options)
+          const wrong = store.transaction(['a'], () => 1, { id: [{ id: 'x', key: 'b' }] })
+          await expect(wrong).rejects.toThrow(InvalidArgumentError)
+          await expect(wrong).rejects.toThrow(/x.*with b.*named a/)
+        })
+
+        test('a transaction that failed does not use up its id', async () => {
+          const box = await boxes.open()
+          const store = box.store('s', options)
+          const failing = store.transaction(['a'], () => Promise.reject(new Error('failed')), { id: 'x' })
+          await expect(failing).rejects.toThrow('failed')
+          expect(await store.transaction(['a'], () => 1, { id: 'x' })).toMatchObject({ applied: true })
+        })
+
+        test('a write round the lock is found, with what was expected and what is there', async () => {
+          const [one, other] = await boxes.pair()
+          const store = one.store('s', options)
+          const version = await store.put('a', { sum: 1 })
+          let between = 0
+          const writing = store.transaction(['a', 'b'], async transaction => {
+            between = await other.store('s').put('a', { sum: 5 })
+            transaction.put('a', { sum: 2 })
+            transaction.put('b', 'written')
+          })
+          await expect(writing).rejects.toThrow(ConflictError)
+          await expect(writing).rejects.toMatchObject({
+            code: 'CONFLICT',
+            key: 'a',
+            expected: { value: { sum: 1 }, version },
+            found: { value: { sum: 5 }, version: between },
+          })
+          await expect(writing).rejects.toThrow(/a.*"sum":1.*"sum":5/s)
+          expect((await store.get('a'))!.value).toEqual({ sum: 5 })
+          expect(await store.get('b')).toBeUndefined()
+          await until('nothing is left', async () => (await locks(one)).length === 0)
+        })
+
+        test('a write round the lock is found also for a key that was only read, or absent, or deleted', async () => {
+          const [one, other] = await boxes.pair()
+          const store = one.store('s', options)
+          await store.put('read', 1)
+          const cases: [() => Promise<unknown>, unknown, unknown][] = [
+            [() => other.store('s').put('read', 2), 1, 2],
+            [() => other.store('s').put('absent', 'made'), undefined, 'made'],
+            [() => other.store('s').delete('read'), 2, undefined],
+          ]
+          for (const [meddle, expected, found] of cases) {
+            const writing = store.transaction(['read', 'absent', 'written'], async transaction => {
+              transaction.get('read')
+              transaction.get('absent')
+              await meddle()
+              transaction.put('written', 1)
+            })
+            await expect(writing).rejects.toMatchObject({
+              code: 'CONFLICT',
+              expected: { value: expected },
+              found: { value: found },
+            })
+          }
+          expect(await store.get('written')).toBeUndefined()
+        })
+
+        test('a commit whose locks were lost writes nothing, whatever a later holder did', async () => {
+          const [one, other] = await boxes.pair()
+          const store = one.store('s', options)
+          const taken = store.transaction(['key', 'more'], async transaction => {
+            transaction.put('key', 'late')
+            const report = (await locks(other, 's/key'))[0]!
+            await other.forceRelease('s/key', report.holders[0]!.token!)
+            await other.store('s').transaction(['key'], later => later.put('key', 'of the later holder'))
+          })
+          await expect(taken).rejects.toThrow(LostError)
+          expect((await store.get('key'))!.value).toBe('of the later holder')
+        })
+
+        testOfEngine(
+          'the engine refuses a commit whose locks are lost, although its box does not know of the loss',
+          async () => {
+            const other = await boxes.open()
+            const [box, engine] = await boxes.meddled()
+            const store = box.store('s', options)
+            engine.hears = () => false
+            for (const later of [true, false]) {
+              const taken = store.transaction(['key'], async transaction => {
+                const report = (await locks(other, 's/key'))[0]!
+                await other.forceRelease('s/key', report.holders[0]!.token!)
+                // Whoever read and wrote nothing else would not be found by its version.
+                if (later) await other.store('s').transaction(['key'], () => undefined)
+                transaction.put('key', 'late')
+              })
+              await expect(taken).rejects.toThrow(LostError)
+            }
+            expect(engine.count('commit')).toBe(2)
+            expect(await store.get('key')).toBeUndefined()
+          },
+        )
+
+        test('a commit whose locks were lost writes nothing, also when nobody came since', async () => {
+          const [one, other] = await boxes.pair()
+          const store = one.store('s', options)
+          const taken = store.transaction(['key'], async transaction => {
+            transaction.put('key', 'late')
+            await other.revoke(one.session)
+          })
+          await expect(taken).rejects.toThrow(LostError)
+          expect(await store.get('key')).toBeUndefined()
+        })
+
+        test('a wait bounds a transaction, an abort ends its wait; neither leaves anything', async () => {
+          const [one, other] = await boxes.pair()
+          const store = one.store('s', options)
+          const held = await other.mutex('s/key').acquire()
+          const controller = new AbortController()
+          const { signal } = controller
+          let runs = 0
+          const task = (): number => runs++
+          const late = expect(store.transaction(['key'], task, { wait: 60 })).rejects.toThrow(TimedOutError)
+          const aborted = expect(store.transaction(['key'], task, { signal })).rejects.toThrow(AbortedError)
+          await queued(other, 's/key', 'group' in options ? 1 : 2)
+          controller.abort()
+          await aborted
+          await late
+          expect(getEventListeners(signal, 'abort')).toHaveLength(0)
+          await queued(other, 's/key', 0)
+          await held.release()
+          expect(runs).toBe(0)
+        })
+
+        test('no listener stays at a signal that serves many transactions', async () => {
+          const box = await boxes.open()
+          const { signal } = new AbortController()
+          const store = box.store('s', options)
+          await Promise.all(
+            Array.from({ length: 9 }, () => store.transaction(['key'], () => 1, { signal, wait: 10_000 })),
+          )
+          expect(getEventListeners(signal, 'abort')).toHaveLength(0)
+        })
+
+        test('a transaction within another is told where it would wait for itself', async () => {
+          const box = await boxes.open()
+          const store = box.store('s', options)
+          const outcome = await store.transaction(['a'], async transaction => {
+            await expect(store.transaction(['a', 'b'], () => 1)).rejects.toThrow(DeadlockError)
+            await expect(box.mutex('s/a').acquire()).rejects.toThrow(DeadlockError)
+            await store.transaction(['b'], inner => inner.put('b', 'inner'))
+            transaction.put('a', 'outer')
+          })
+          expect(outcome.applied).toBe(true)
+          expect((await store.get('b'))!.value).toBe('inner')
+        })
+
+        test('a transaction works while its box drains, new ones are refused', async () => {
+          const [one, other] = await boxes.pair()
+          const store = one.store('s', options)
+          let begun = false
+          const working = store.transaction(['key'], async transaction => {
+            begun = true
+            await pause(60)
+            transaction.put('key', 'drained')
+          })
+          await until('it has begun', () => begun)
+          const closing = one.close({ drain: true })
+          await expect(store.transaction(['other'], () => 1)).rejects.toMatchObject({ code: 'CLOSED' })
+          expect(await working).toMatchObject({ applied: true })
+          await closing
+          expect((await other.store('s').get('key'))!.value).toBe('drained')
+        })
+
+        testOfEngine(
+          'a commit whose answer was lost is told as indeterminate, or settled by its id',
+          async () => {
+            const other = await boxes.open()
+            const [box, engine] = await boxes.meddled()
+            const store = box.store('s', options)
+            let losses = 0
+            engine.meddle = async (operation, carryOut) => {
+              const outcome = await carryOut()
+              if (operation.type === 'commit' && losses-- > 0)
+                throw new IndeterminateError('the answer was lost')
+              return outcome
+            }
+            const add = (lost: number, id?: string) => {
+              losses = lost
+              return store.transaction(
+                ['sum'],
+                transaction => {
+                  transaction.put('sum', (transaction.get<number>('sum') ?? 0) + 1)
+                },
+                { id },
+              )
+            }
+            await expect(add(1)).rejects.toThrow(IndeterminateError)
+            expect(await add(1, 'x')).toMatchObject({ applied: true })
+            expect((await other.store('s').get('sum'))!.value).toBe(2)
+            expect(await add(0, 'x')).toEqual({ applied: false })
+            await until('nothing is left', async () => (await locks(other)).length === 0)
+          },
+        )
+      })
+    }
+
+    describe('transactions that share a commit', () => {
+      const group = { most: 4, within: 50 }
+
+      test('they run in call order, each sees what those before it wrote', async () => {
+        const box = await boxes.open()
+        const store = box.store('s', { group })
+        const seen: number[] = []
+        await Promise.all(
+          Array.from({ length: 30 }, () =>
+            store.transaction(['sum'], async transaction => {
+              const sum = transaction.get<number>('sum') ?? 0
+              seen.push(sum)
+              await pause(0)
+              transaction.put('sum', sum + 1)
+            }),
+          ),
+        )
+        expect(seen).toEqual(Array.from({ length: 30 }, (_, index) => index))
+        expect((await store.get('sum'))!.value).toBe(30)
+      })
+
+      test('many share a commit, never more than the group has', async () => {
+        const [box, engine] = await boxes.meddled()
+        const store = box.store('s', { group })
+        await Promise.all(
+          Array.from({ length: 40 }, (_, index) =>
+            store.transaction([`key ${index}`], transaction => transaction.put(`key ${index}`, index)),
+          ),
+        )
+        const commits = engine.operations.filter(operation => operation.type === 'commit')
+        expect(commits.length).toBeGreaterThanOrEqual(10)
+        expect(commits.length).toBeLessThan(30)
+        for (const commit of commits) expect(commit.writes.length).toBeLessThanOrEqual(4)
+      })
+
+      test('one that fails leaves no trace in those that share its commit', async () => {
+        const box = await boxes.open()
+        const store = box.store('s', { group })
+        const outcomes = await Promise.allSettled(
+          Array.from({ length: 4 }, (_, index) =>
+            store.transaction(['list', `own ${index}`], transaction => {
+              transaction.put('list', [...(transaction.get<number[]>('list') ?? []), index])
+              transaction.put(`own ${index}`, index)
+              if (index === 1) throw new Error('failed')
+            }),
+          ),
+        )
+        expect(outcomes.map(({ status }) => status)).toEqual([
+          'fulfilled',
+          'rejected',
+          'fulfilled',
+          'fulfilled',
+        ])
+        expect((await store.get('list'))!.value).toEqual([0, 2, 3])
+        expect(await store.get('own 1')).toBeUndefined()
+      })
+
+      test('a conflict of one is its own; the others of its group commit', async () => {
+        const [one, other] = await boxes.pair()
+        const store = one.store('s', { group })
+        await store.put('key 2', 'before')
+        const outcomes = await Promise.allSettled(
+          Array.from({ length: 4 }, (_, index) =>
+            store.transaction([`key ${index}`], async transaction => {
+              if (index === 2) await other.store('s').put('key 2', { between: Math.random() })
+              transaction.put(`key ${index}`, 'committed')
+            }),
+          ),
+        )
+        expect(outcomes.map(({ status }) => status)).toEqual([
+          'fulfilled',
+          'fulfilled',
+          'rejected',
+          'fulfilled',
+        ])
+        expect(outcomes[2]).toMatchObject({ reason: { code: 'CONFLICT', key: 'key 2' } })
+        for (const index of [0, 1, 3]) expect((await store.get(`key ${index}`))!.value).toBe('committed')
+      })
+
+      test('the same id twice in a group happens once', async () => {
+        const box = await boxes.open()
+        const store = box.store('s', { group })
+        const outcomes = await Promise.all(
+          Array.from({ length: 4 }, () =>
+            store.transaction(
+              ['sum'],
+              transaction => {
+                transaction.put('sum', (transaction.get<number>('sum') ?? 0) + 1)
+              },
+              { id: 'once' },
+            ),
+          ),
+        )
+        expect(outcomes.filter(({ applied }) => applied)).toHaveLength(1)
+        expect((await store.get('sum'))!.value).toBe(1)
+      })
+
+      test('an id whose first try fails in the group is tried by the next', async () => {
+        const box = await boxes.open()
+        const store = box.store('s', { group })
+        let tries = 0
+        const outcomes = await Promise.allSettled(
+          Array.from({ length: 3 }, () =>
+            store.transaction(
+              ['sum'],
+              transaction => {
+                if (++tries === 1) throw new Error('the first fails')
+                transaction.put('sum', (transaction.get<number>('sum') ?? 0) + 1)
+              },
+              { id: 'once' },
+            ),
+          ),
+        )
+        expect(outcomes[0]!.status).toBe('rejected')
+        const applied = outcomes.slice(1).map(one => one.status === 'fulfilled' && one.value.applied)
+        expect(applied.sort()).toEqual([false, true])
+        expect((await store.get('sum'))!.value).toBe(1)
+      })
+
+      test('a wait counts from the call, also behind groups that take their time', async () => {
+        const box = await boxes.open()
+        const store = box.store('s', { group: { most: 2, within: 1 } })
+        const slow = Array.from({ length: 12 }, () => store.transaction(['key'], () => pause(60)))
+        const hasty = store.transaction(['key'], () => 'in time', { wait: 100 })
+        const controller = new AbortController()
+        const aborted = store.transaction(['key'], () => 'done', { signal: controller.signal })
+        const patient = store.transaction(['key'], () => 'done')
+        setTimeout(() => controller.abort(), 50)
+        const start = performance.now()
+        await expect(aborted).rejects.toThrow(AbortedError)
+        expect(performance.now() - start).toBeLessThan(500)
+        await expect(aborted).rejects.toMatchObject({ key: 's/key' })
+        await expect(hasty).rejects.toThrow(TimedOutError)
+        await expect(hasty).rejects.toMatchObject({ key: 's/key' })
+        expect(performance.now() - start).toBeLessThan(600)
+        expect(await patient).toMatchObject({ result: 'done' })
+        await Promise.all(slow)
+      })
+
+      test('a group that takes long leaves the rest to the next, in order', async () => {
+        const box = await boxes.open()
+        const store = box.store('s', { group: { most: 4, within: 10 } })
+        const order: number[] = []
+        await Promise.all(
+          Array.from({ length: 16 }, (_, index) =>
+            store.transaction(['key'], async () => {
+              order.push(index)
+              await pause(6)
+            }),
+          ),
+        )
+        expect(order).toEqual(Array.from({ length: 16 }, (_, index) => index))
+      })
+
+      test('groups of several boxes go on together, each key in order', async () => {
+        const all = await boxes.several(3)
+        const task = async (box: Box, index: number): Promise<void> => {
+          const store = box.store('s', { group: { most: 8, within: 20 } })
+          await Promise.all(
+            Array.from({ length: 30 }, (_, round) =>
+              store.transaction(
+                [`own ${index}`, `key ${round % 5}`],
+                transaction => {
+                  const key = `key ${round % 5}`
+                  transaction.put(key, (transaction.get<number>(key) ?? 0) + 1)
+                  const own = transaction.get<number[]>(`own ${index}`) ?? []
+                  transaction.put(`own ${index}`, [...own, round])
+                },
+                { id: `${round}` },
+              ),
+            ),
+          )
+        }
+        await Promise.all(all.map(task))
+        const store = all[0]!.store('s')
+        for (let key = 0; key < 5; key++) expect((await store.get(`key ${key}`))!.value).toBe(18)
+        for (let index = 0; index < 3; index++) {
+          expect((await store.get(`own ${index}`))!.value).toEqual(
+            Array.from({ length: 30 }, (_, round) => round),
+          )
+        }
+        expect(await locks(all[0]!)).toEqual([])
+      })
+    })
+
+    describe.skipIf(fixture.hasRecords)('watching', () => {
+      test('a watch gives the entry now and after each change', async () => {
+        const [one, other] = await boxes.pair()
+        const watch = one.store('s').watch<number>('key')
+        expect((await watch.next()).value).toBeUndefined()
+        for (let round = 0; round < 4; round++) {
+          const next = watch.next()
+          const version = await other.store('s').put('key', round)
+          expect((await next).value).toEqual({ value: round, version })
+        }
+        const gone = watch.next()
+        await other.store('s').delete('key')
+        expect((await gone).value).toBeUndefined()
+        await watch.return()
+      })
+
+      test('a watch sees what transactions and compare-and-set write, the last of them for certain', async () => {
+        const [one, other] = await boxes.pair()
+        const seen: unknown[] = []
+        const controller = new AbortController()
+        const watching = (async () => {
+          for await (const entry of one.store('s').watch('key', controller.signal)) seen.push(entry?.value)
+        })()
+        await until('it watches', () => seen.length === 1)
+        const store = other.store('s')
+        for (let round = 0; round < 5; round++) {
+          await store.transaction(['key', 'other'], transaction => transaction.put('key', `t${round}`))
+        }
+        const entry = await store.get('key')
+        await store.compareAndSet('key', entry!.version, 'last')
+        await until('the last is seen', () => seen.at(-1) === 'last')
+        expect(new Set(seen).size).toBe(seen.length)
+        controller.abort()
+        await watching
+        expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0)
+      })
+
+      test('a watch does not speak of other keys, nor twice of nothing', async () => {
+        const [one, other] = await boxes.pair()
+        const watch = one.store('s').watch('key')
+        await watch.next()
+        const next = watch.next()
+        await other.store('s').put('other', 1)
+        await other.store('t').put('key', 1)
+        await other.store('s').delete('key')
+        await pause(50)
+        expect(await soFar(next)).toBe('pending')
+        await other.store('s').put('key', 2)
+        expect((await next).value!.value).toBe(2)
+        await watch.return()
+      })
+
+      test('a watch ends with its signal, and with its box', async () => {
+        const box = await boxes.open()
+        const controller = new AbortController()
+        const watch = box.store('s').watch('key', controller.signal)
+        await watch.next()
+        const next = watch.next()
+        controller.abort()
+        expect((await next).done).toBe(true)
+        const aborted = box.store('s').watch('key', AbortSignal.abort())
+        expect((await aborted.next()).done).toBe(true)
+        const other = box.store('s').watch('key')
+        await other.next()
+        const ending = expect(other.next()).rejects.toMatchObject({ code: 'CLOSED' })
+        await box.close()
+        await ending
+      })
+
+      test('several watches of one key are told each', async () => {
+        const [one, other] = await boxes.pair()
+        const watches = [one, one, other].map(box => box.store('s').watch('key'))
+        for (const watch of watches) await watch.next()
+        await watches[0]!.return()
+        const nexts = watches.slice(1).map(watch => watch.next())
+        await one.store('s').put('key', 'changed')
+        for (const next of nexts) expect((await next).value!.value).toBe('changed')
+        for (const watch of watches) await watch.return()
+      })
+    })
+  })
+}

@@ -1,0 +1,172 @@
+import { describe, test } from './checks.js'
+import { expect } from './expect.js'
+import type { Box } from '../box.js'
+import { boxesOf } from './boxes.js'
+import type { EngineFixture } from './fixture.js'
+import type { MeddledEngine } from './meddled-engine.js'
+import { pause, queued, soFar, timed } from './time.js'
+
+/** P5: a release wakes exactly the waiters that can now run; otherwise waiting costs one re-check a lease. */
+export function waking(fixture: EngineFixture): void {
+  describe('P5 woken, not polling', () => {
+    const boxes = boxesOf(fixture)
+
+    /** Has a box wait once, because the first wait may make connections and look again when those are there. */
+    async function practise(box: Box): Promise<void> {
+      const other = await boxes.open()
+      const held = await other.mutex('practice').acquire()
+      const asked = box.mutex('practice').acquire()
+      await queued(other, 'practice', 1)
+      await held.release()
+      await (await asked).release()
+    }
+
+    /** Boxes that wait for a key, in this order, each with the conversation it has with the engine. */
+    async function waiters(count: number, ask: (box: Box) => Promise<unknown>) {
+      const all: { box: Box; engine: MeddledEngine; asked: Promise<unknown> }[] = []
+      for (let place = 1; place <= count; place++) {
+        const [box, engine] = await boxes.meddled()
+        await practise(box)
+        engine.operations.length = 0
+        const asked = ask(box)
+        // Some are left waiting until their box is closed.
+        asked.catch(() => undefined)
+        await queued(box, 'key', place)
+        all.push({ box, engine, asked })
+      }
+      return all
+    }
+
+    test('who waits asks once and then keeps quiet', async () => {
+      const holder = await boxes.open()
+      const held = await holder.mutex('key').acquire()
+      const [waiter] = await waiters(1, box => box.mutex('key').acquire())
+      const before = waiter!.engine.count('claim')
+      await pause(700)
+      expect(await soFar(waiter!.asked)).toBe('pending')
+      expect(waiter!.engine.count('enqueue')).toBe(1)
+      expect(waiter!.engine.count('claim')).toBe(before)
+      await held.release()
+      await waiter!.asked
+      expect(waiter!.engine.count('enqueue')).toBe(1)
+      expect(waiter!.engine.count('claim')).toBe(before + 1)
+    })
+
+    test('who waits for a short lease that is renewed looks about once for each', async () => {
+      const holder = await boxes.open()
+      const held = await holder.mutex('key').acquire({ lease: 300 })
+      const [waiter] = await waiters(1, box => box.mutex('key').acquire())
+      await pause(1200)
+      expect(waiter!.engine.count('claim')).toBeLessThanOrEqual(10)
+      held.assertHeld()
+      await held.release()
+      await waiter!.asked
+    })
+
+    test('a release wakes the first waiter and nobody else', async () => {
+      const holder = await boxes.open()
+      const held = await holder.mutex('key').acquire()
+      const all = await waiters(4, box => box.mutex('key').acquire())
+      await held.release()
+      await all[0]!.asked
+      await pause(100)
+      expect(all.map(({ engine }) => engine.count('claim'))).toEqual([1, 0, 0, 0])
+      for (const { asked } of all.slice(1)) expect(await soFar(asked)).toBe('pending')
+    })
+
+    test('a release wakes all who can run now, and not the one behind them', async () => {
+      const holder = await boxes.open()
+      const held = await holder.readWriteLock('key').write.acquire()
+      const readers = await waiters(3, box => box.readWriteLock('key').read.acquire())
+      const [writer, engine] = await boxes.meddled()
+      await practise(writer)
+      engine.operations.length = 0
+      const writing = writer.readWriteLock('key').write.acquire()
+      writing.catch(() => undefined)
+      await queued(writer, 'key', 4)
+      await held.release()
+      for (const { asked } of readers) await asked
+      await pause(100)
+      for (const reader of readers) expect(reader.engine.count('claim')).toBe(1)
+      expect(engine.count('claim')).toBe(0)
+      expect(await soFar(writing)).toBe('pending')
+    })
+
+    test('permits that come free wake as many as they suffice for', async () => {
+      const holder = await boxes.open()
+      const held = await holder.semaphore('key', { permits: 3 }).acquire({ permits: 3 })
+      const all = await waiters(4, box => box.semaphore('key', { permits: 3 }).acquire())
+      await held.release()
+      for (const { asked } of all.slice(0, 3)) await asked
+      await pause(100)
+      expect(all.map(({ engine }) => engine.count('claim'))).toEqual([1, 1, 1, 0])
+    })
+
+    test('a key that comes free wakes nobody who waits for another one, too', async () => {
+      const holder = await boxes.open()
+      const held = await holder.mutex('key').acquire()
+      const other = await holder.mutex('other').acquire()
+      const [waiter] = await waiters(1, box => box.mutex('key', 'other').acquire())
+      await held.release()
+      await pause(100)
+      expect(waiter!.engine.count('claim')).toBe(0)
+      await other.release()
+      await waiter!.asked
+      expect(waiter!.engine.count('claim')).toBe(1)
+    })
+
+    test('a woken waiter runs long before it would have looked by itself', async () => {
+      const holder = await boxes.open()
+      for (let round = 0; round < 5; round++) {
+        const held = await holder.mutex('key').acquire()
+        const [waiter] = await waiters(1, box => box.mutex('key').run(() => undefined))
+        const took = await timed(async () => {
+          await held.release()
+          await waiter!.asked
+        })
+        expect(took).toBeLessThan(2000)
+      }
+    })
+
+    test('giving up wakes those whom the one who left had kept waiting', async () => {
+      const holder = await boxes.open()
+      const held = await holder.readWriteLock('key').read.acquire()
+      const leaving = holder.readWriteLock('key').write.acquire({ wait: 300 })
+      const left = expect(leaving).rejects.toThrow()
+      await queued(holder, 'key', 1)
+      const [box, engine] = await boxes.meddled()
+      await practise(box)
+      engine.operations.length = 0
+      const reading = box.readWriteLock('key').read.acquire()
+      await queued(box, 'key', 2)
+      await left
+      await reading
+      expect(engine.count('claim')).toBe(1)
+      held.assertHeld()
+    })
+
+    test('a wake-up that comes while the answer is on its way is not forgotten', async () => {
+      const holder = await boxes.open()
+      const held = await holder.mutex('key').acquire()
+      const [box, engine] = await boxes.meddled()
+      engine.meddle = async (operation, carryOut) => {
+        const outcome = await carryOut()
+        if (operation.type === 'enqueue') await pause(150)
+        return outcome
+      }
+      const asked = box.mutex('key').acquire()
+      await queued(holder, 'key', 1)
+      await held.release()
+      expect(await timed(() => asked)).toBeLessThan(2000)
+    })
+
+    test('a waiter that hears nothing gets the key all the same, when the lease before it is over', async () => {
+      const holder = await boxes.open()
+      await holder.mutex('key').acquire({ lease: 300, renew: false })
+      const [box, engine] = await boxes.meddled()
+      engine.hears = () => false
+      const took = await timed(() => box.mutex('key').acquire())
+      expect(took).toBeLessThan(5000)
+    })
+  })
+}

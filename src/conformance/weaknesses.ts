@@ -1,0 +1,21 @@
+import { describe, test } from './checks.js'
+import { expect } from './expect.js'
+import type { EngineFixture } from './fixture.js'
+
+/** Each promise that the engine weakens: a test shows that it does. */
+export function weaknesses(fixture: EngineFixture): void {
+  describe('declared weaknesses', () => {
+    for (const { promise, how } of fixture.guarantees.weaknesses) {
+      test(`${promise}: ${how}`, async () => {
+        const show = fixture.weaknesses[promise]
+        expect(show, `a test that shows how ${promise} is weakened`).toBeDefined()
+        await show!()
+      })
+    }
+
+    test('nothing is shown that is not declared', () => {
+      const declared = new Set<string>(fixture.guarantees.weaknesses.map(({ promise }) => promise))
+      expect(Object.keys(fixture.weaknesses).filter(promise => !declared.has(promise))).toEqual([])
+    })
+  })
+}

@@ -1,0 +1,32 @@
+/** Somebody else holds one of the resources. */
+export class ResourceLockedError extends Error {
+  override readonly name = 'ResourceLockedError'
+}
+
+/** An operation came to nothing; `cause` says why. */
+export class ExecutionError extends Error {
+  override readonly name = 'ExecutionError'
+
+  constructor(
+    message: string,
+    /** Always empty: there are no attempts, because whoever waits stands in a queue. */
+    readonly attempts: readonly Promise<ExecutionStats>[],
+    options?: ErrorOptions,
+  ) {
+    super(message, options)
+  }
+}
+
+/** How the servers voted in one attempt of redlock. */
+export interface ExecutionStats {
+  readonly membershipSize: number
+  readonly quorumSize: number
+  readonly votesFor: Set<object>
+  readonly votesAgainst: Map<object, Error>
+}
+
+/** What a release came to. */
+export interface ExecutionResult {
+  /** Always empty. */
+  readonly attempts: readonly Promise<ExecutionStats>[]
+}

@@ -1,0 +1,9 @@
+export { ExecutionError, ResourceLockedError, type ExecutionResult, type ExecutionStats } from './errors.js'
+export { Lock } from './lock.js'
+export {
+  Redlock,
+  Redlock as default,
+  type RedlockAbortSignal,
+  type RedlockClient,
+  type Settings,
+} from './redlock.js'

@@ -1,0 +1,187 @@
+import { EventEmitter } from 'node:events'
+import type { Box } from '../box.js'
+import { systemClock, type Timer } from '../clock.js'
+import { BusyError, InvalidArgumentError, TimedOutError } from '../errors.js'
+import type { Grant } from '../locks/grant.js'
+import { open } from '../open.js'
+import { ExecutionError, ResourceLockedError, type ExecutionResult } from './errors.js'
+import { Lock } from './lock.js'
+
+/** How long is waited. What redlock needs beside that, and this does not, is taken and means nothing. */
+export interface Settings {
+  /** With `retryDelay`: how long `acquire` waits in the queue is the one times the other; -1 for as long as it takes. */
+  readonly retryCount: number
+  /** Milliseconds. */
+  readonly retryDelay: number
+  readonly retryJitter: number
+  readonly driftFactor: number
+  readonly automaticExtensionThreshold: number
+}
+
+/** A client of one server, of `ioredis` or `redis`. */
+export interface RedlockClient {
+  quit(): Promise<unknown>
+}
+
+/** Aborts when the lock is lost, and has the error. */
+export type RedlockAbortSignal = AbortSignal & { error?: Error }
+
+const DEFAULTS: Settings = {
+  driftFactor: 0.01,
+  retryCount: 10,
+  retryDelay: 200,
+  retryJitter: 100,
+  automaticExtensionThreshold: 500,
+}
+
+const SHORTEST_LEASE = 20
+const LONGEST_LEASE = 86_400_000
+
+/**
+ * The class of the package redlock, version 5, over a box: with one client on its server, with three or more on a quorum
+ * of theirs. Excludes processes that use redlock on the same servers, and is excluded by them.
+ *
+ * Whoever waits stands in a queue instead of trying again and again, so `retryCount` and `retryDelay` say how long. A box
+ * renews the lease of a lock while the process lives and gives the lock back at its `expiration`.
+ */
+export class Redlock extends EventEmitter {
+  readonly clients: ReadonlySet<RedlockClient>
+  readonly settings: Settings
+  readonly #ends = new WeakMap<Grant, Timer>()
+  #box: Promise<Box> | undefined
+
+  /** @throws Error when there is no client */
+  constructor(clients: Iterable<RedlockClient>, settings: Partial<Settings> = {}) {
+    super()
+    // As with redlock, nobody has to listen.
+    this.on('error', () => undefined)
+    this.clients = new Set(clients)
+    if (this.clients.size === 0)
+      throw new Error('Redlock must be instantiated with at least one redis client.')
+    this.settings = { ...DEFAULTS, ...settings }
+  }
+
+  /**
+   * Locks all resources together for `duration` milliseconds.
+   * @throws ExecutionError when they were not to be had in the time that the settings give; InvalidArgumentError for unfit
+   * clients or resources
+   */
+  async acquire(resources: string[], duration: number, settings?: Partial<Settings>): Promise<Lock> {
+    checkDuration(duration)
+    const start = Date.now()
+    const grant = await this.#acquire(resources, duration, settings)
+    return this.#lockUntil(resources, grant, start + duration, duration)
+  }
+
+  /**
+   * Unlocks the resources.
+   * @throws ExecutionError when the lock had expired or was released before
+   */
+  async release(lock: Lock, _settings?: Partial<Settings>): Promise<ExecutionResult> {
+    const { grant } = lock
+    lock.expiration = 0
+    this.#ends.get(grant)?.cancel()
+    try {
+      grant.assertHeld()
+      await grant.release()
+    } catch (error) {
+      throw this.#failed(error)
+    }
+    return { attempts: [] }
+  }
+
+  /**
+   * Has the lock last for `duration` milliseconds from now on. The one that is given is good for nothing afterwards.
+   * @throws ExecutionError when it had expired or was released before
+   */
+  async extend(existing: Lock, duration: number, _settings?: Partial<Settings>): Promise<Lock> {
+    checkDuration(duration)
+    if (existing.expiration < Date.now())
+      throw new ExecutionError('Cannot extend an already-expired lock.', [])
+    const { grant, resources } = existing
+    try {
+      grant.assertHeld()
+    } catch (error) {
+      throw this.#failed(error)
+    }
+    existing.expiration = 0
+    return this.#lockUntil(resources, grant, Date.now() + duration, duration)
+  }
+
+  /**
+   * Calls the routine with the resources locked for as long as it takes, and releases them.
+   * @throws ExecutionError when they were not to be had in time, or were lost before the end
+   */
+  async using<T>(
+    resources: string[],
+    duration: number,
+    settings: Partial<Settings> | ((signal: RedlockAbortSignal) => Promise<T>),
+    routine?: (signal: RedlockAbortSignal) => Promise<T>,
+  ): Promise<T> {
+    checkDuration(duration)
+    const [task, given] = typeof settings === 'function' ? [settings, undefined] : [routine, settings]
+    if (typeof task !== 'function') throw new Error('INVARIANT: routine is not a function.')
+    const grant = await this.#acquire(resources, duration, given)
+    const controller = new AbortController()
+    const signal: RedlockAbortSignal = controller.signal
+    const lost = (): void => {
+      signal.error = grant.signal.reason as Error
+      controller.abort(signal.error)
+    }
+    grant.signal.addEventListener('abort', lost)
+    try {
+      return await task(signal)
+    } finally {
+      await this.release(new Lock(this, resources, grant, 0))
+    }
+  }
+
+  /** Closes the box and quits the clients. */
+  async quit(): Promise<void> {
+    await (await this.#box)?.close()
+    await Promise.all([...this.clients].map(client => client.quit()))
+  }
+
+  async #acquire(resources: string[], duration: number, settings?: Partial<Settings>): Promise<Grant> {
+    const { retryCount, retryDelay } = { ...this.settings, ...settings }
+    try {
+      const box = await (this.#box ??= this.#open())
+      return await box.mutex(...resources).acquire({
+        lease: Math.min(Math.max(duration, SHORTEST_LEASE), LONGEST_LEASE),
+        ...(retryCount === -1 ? {} : { wait: retryCount * retryDelay }),
+      })
+    } catch (error) {
+      throw this.#failed(error)
+    }
+  }
+
+  #open(): Promise<Box> {
+    const [first, ...others] = this.clients
+    const opening = open(others.length === 0 ? { redis: first! } : { redisQuorum: [...this.clients] })
+    // Whoever asks next tries again.
+    opening.catch(() => (this.#box = undefined))
+    return opening
+  }
+
+  #lockUntil(resources: string[], grant: Grant, expiration: number, duration: number): Lock {
+    const lock = new Lock(this, resources, grant, expiration)
+    grant.signal.addEventListener('abort', () => (lock.expiration = 0))
+    this.#ends.get(grant)?.cancel()
+    const end = systemClock.after(duration, () => void grant.release().catch(() => undefined), false)
+    this.#ends.set(grant, end)
+    return lock
+  }
+
+  #failed(error: unknown): Error {
+    if (error instanceof InvalidArgumentError) return error
+    const busy = error instanceof BusyError || error instanceof TimedOutError
+    const cause = busy ? new ResourceLockedError(error.message, { cause: error }) : error
+    this.emit('error', cause)
+    const message = 'The operation was unable to achieve a quorum during its retry window.'
+    return new ExecutionError(message, [], { cause })
+  }
+}
+
+function checkDuration(duration: number): void {
+  if (!Number.isInteger(duration)) throw new Error('Duration must be an integer value in milliseconds.')
+}

@@ -1,0 +1,85 @@
+import { describe, expect, test } from 'vitest'
+import { conformance } from '../../src/conformance/index.js'
+import { MeddledEngine, type Meddle } from '../../src/conformance/meddled-engine.js'
+import type { Standing } from '../../src/engines/engine.js'
+import { distantMemory } from './memory-fixture.js'
+
+/** The memory engine with a mistake in it. */
+function mistaken(meddle: Meddle): typeof distantMemory {
+  return {
+    ...distantMemory,
+    async start() {
+      const place = await distantMemory.start()
+      return {
+        ...place,
+        async engine() {
+          const engine = new MeddledEngine(await place.engine())
+          engine.meddle = meddle
+          return engine
+        },
+      }
+    },
+  }
+}
+
+const honest: Meddle = (_, carryOut) => carryOut()
+
+/** Each a mistake, and a check that is about what it breaks. */
+const mistakes: readonly (readonly [what: string, check: string, meddle: Meddle])[] = [
+  [
+    'grants what somebody else holds',
+    'P1 exclusion > a mutex has one holder at a time, and each later one has a greater token',
+    async (operation, carryOut) => {
+      const outcome = await carryOut()
+      if (operation.type !== 'enqueue' || (outcome as Standing).state !== 'queued') return outcome
+      return { state: 'held', id: operation.id, number: Date.now() }
+    },
+  ],
+  [
+    'lets two sets of keys overlap',
+    'P1 exclusion > sets of keys exclude each other where they overlap, and nowhere else',
+    async (operation, carryOut) => {
+      const outcome = await carryOut()
+      if (operation.type !== 'enqueue' || (outcome as Standing).state !== 'busy') return outcome
+      return { state: 'held', id: operation.id, number: Date.now() }
+    },
+  ],
+  [
+    'gives all grants the same number',
+    'P2 fencing > tokens rise from box to box',
+    async (operation, carryOut) => {
+      const outcome = await carryOut()
+      const held = operation.type === 'enqueue' && (outcome as Standing).state === 'held'
+      return held ? { ...(outcome as Standing & { state: 'held' }), number: 1 } : outcome
+    },
+  ],
+  [
+    'keeps nothing',
+    'P13 nothing is lost > values > a value is read as it was written, by any box, and every write has a new version',
+    async (operation, carryOut) =>
+      operation.type === 'commit'
+        ? { state: 'committed', versions: operation.writes.map((_, index) => index + 1) }
+        : carryOut(),
+  ],
+  [
+    'says that it released what was gone',
+    'diagnostics channels > a release that finds the grant gone tells of the loss',
+    async (operation, carryOut) => {
+      const outcome = await carryOut()
+      return operation.type === 'release' ? true : outcome
+    },
+  ],
+]
+
+describe.concurrent('the conformance kit rejects an engine that', () => {
+  const check = async (name: string, meddle: Meddle): Promise<void> => {
+    const found = conformance(mistaken(meddle)).find(one => one.name === name)
+    if (!found) throw new Error(`there is no check ${name}`)
+    await found.run()
+  }
+
+  test.each(mistakes)('%s', async (_, name, meddle) => {
+    await check(name, honest)
+    await expect(check(name, meddle)).rejects.toThrow()
+  })
+})

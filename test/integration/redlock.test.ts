@@ -1,0 +1,139 @@
+import { Redis } from 'ioredis'
+import TheirRedlock from 'redlock'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { Redlock } from '../../src/redlock/index.js'
+import { startRedisServers, type RedisServer } from '../servers/redis.js'
+
+let servers: RedisServer[]
+const lockers: Redlock[] = []
+
+beforeAll(async () => {
+  servers = await startRedisServers(3)
+})
+afterAll(async () => {
+  await Promise.all(lockers.map(locker => locker.quit()))
+  await Promise.all(servers.map(server => server.kill()))
+})
+
+const theirs = TheirRedlock as unknown as typeof Redlock
+const oneTry = { retryCount: 0 }
+
+/** Another one, on the first so many servers. */
+function locker(Kind: typeof Redlock, count: number): Redlock {
+  const redlock = new Kind(servers.slice(0, count).map(({ url }) => new Redis(url)))
+  lockers.push(redlock)
+  return redlock
+}
+
+let keys = 0
+const resource = (): string => `{redlock}:${++keys}`
+
+describe.concurrent.each([
+  ['redlock itself', theirs, 1],
+  ['ours', Redlock, 1],
+  ['redlock itself over three servers', theirs, 3],
+  ['ours over three servers', Redlock, 3],
+] as const)('%s', (_, Kind, count) => {
+  test('acquire, extend and release', async () => {
+    const [one, other] = [locker(Kind, count), locker(Kind, count)]
+    const [a, b] = [resource(), resource()]
+    let lock = await one.acquire([a, b], 5000)
+    expect(lock.resources).toEqual([a, b])
+    expect(lock.expiration - Date.now()).toBeGreaterThan(1000)
+    expect(lock.expiration - Date.now()).toBeLessThanOrEqual(5000)
+    await expect(other.acquire([b], 5000, oneTry)).rejects.toMatchObject({ name: 'ExecutionError' })
+    const before = lock
+    lock = await lock.extend(8000)
+    expect(before.expiration).toBe(0)
+    expect(lock.expiration - Date.now()).toBeGreaterThan(5000)
+    expect(lock.value).toBe(before.value)
+    await expect(before.extend(1000)).rejects.toThrow('already-expired')
+    await lock.release()
+    expect(lock.expiration).toBe(0)
+    await (await other.acquire([b, a], 5000, oneTry)).release()
+    await expect(one.release(lock, oneTry)).rejects.toMatchObject({ name: 'ExecutionError' })
+  })
+
+  test('who waits gets it when it is released', async () => {
+    const [one, other] = [locker(Kind, count), locker(Kind, count)]
+    const key = resource()
+    const held = await one.acquire([key], 10_000)
+    const waiting = other.acquire([key], 10_000, { retryCount: -1 })
+    await sleep(50)
+    await held.release()
+    await (await waiting).release()
+  })
+
+  test('a lock that nobody extends ends, and then is nobody’s', async () => {
+    const [one, other] = [locker(Kind, count), locker(Kind, count)]
+    const key = resource()
+    const held = await one.acquire([key], 300)
+    const { expiration } = held
+    const next = await other.acquire([key], 10_000, { retryCount: 50 })
+    // A timer may end a little early.
+    expect(Date.now()).toBeGreaterThanOrEqual(expiration - 5)
+    await expect(held.extend(1000)).rejects.toMatchObject({ name: 'ExecutionError' })
+    await expect(one.release(held, oneTry)).rejects.toMatchObject({ name: 'ExecutionError' })
+    await next.release()
+  })
+
+  test('using holds for as long as the routine takes, and gives what it gives', async () => {
+    const [one, other] = [locker(Kind, count), locker(Kind, count)]
+    const key = resource()
+    const result = await one.using([key], 3000, { automaticExtensionThreshold: 1500 }, async signal => {
+      await sleep(3500)
+      await expect(other.acquire([key], 1000, oneTry)).rejects.toMatchObject({ name: 'ExecutionError' })
+      expect(signal.aborted).toBe(false)
+      return 'done'
+    })
+    expect(result).toBe('done')
+    const failing = one.using([key], 5000, () => Promise.reject(new Error('of the routine')))
+    await expect(failing).rejects.toThrow('of the routine')
+    await (await other.acquire([key], 1000, oneTry)).release()
+  })
+
+  test('errors are told to who listens, bad durations are refused', async () => {
+    const [one, other] = [locker(Kind, count), locker(Kind, count)]
+    const key = resource()
+    const heard: Error[] = []
+    other.on('error', error => heard.push(error as Error))
+    const held = await one.acquire([key], 5000)
+    await expect(other.acquire([key], 5000, oneTry)).rejects.toThrow('unable to achieve a quorum')
+    expect(heard[0]!.name).toBe('ResourceLockedError')
+    await held.release()
+    await expect(one.acquire([key], 0.5)).rejects.toThrow('integer')
+    await expect(one.using([key], 5000, undefined as never)).rejects.toThrow('routine is not a function')
+    expect(() => new Kind([])).toThrow('at least one redis client')
+  })
+})
+
+test.concurrent.each([1, 3])('ours and redlock itself exclude each other over %i servers', async count => {
+  const [our, their] = [locker(Redlock, count), locker(theirs, count)]
+  const key = resource()
+  for (const [holder, asking] of [
+    [our, their],
+    [their, our],
+  ] as const) {
+    const held = await holder.acquire([key], 5000)
+    await expect(asking.acquire([key], 5000, oneTry)).rejects.toMatchObject({ name: 'ExecutionError' })
+    await held.release()
+  }
+  const before = await their.acquire([key], 5000)
+  const waiting = our.acquire([key], 5000, { retryCount: -1 })
+  await sleep(50)
+  await before.release()
+  await (await waiting).release()
+})
+
+test('using tells of a lock that was taken away', async () => {
+  const redlock = locker(Redlock, 1)
+  const key = resource()
+  const routine = redlock.using([key], 600, async signal => {
+    await servers[0]!.command('DEL', key)
+    await new Promise(resolve => signal.addEventListener('abort', resolve))
+    expect(signal.error).toMatchObject({ code: 'LOST' })
+    throw signal.error!
+  })
+  await expect(routine).rejects.toMatchObject({ name: 'ExecutionError', cause: { code: 'LOST' } })
+})
