@@ -226,7 +226,9 @@ export class Session {
 
   /** Forgets a listener; gives whether anybody else listens at that path still. */
   unwatch(watch: NewWatch): boolean {
-    return this.#watches.remove(watch)
+    if (this.#watches.remove(watch)) return true
+    // Whose request is under way is going to listen, and the server would take that away, too.
+    return [...this.#watching].some(({ call }) => call.watch!(false).path === watch.path)
   }
 
   /** Counts those who wait for something other than an operation: they keep the process alive. */
