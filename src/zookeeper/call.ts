@@ -21,6 +21,7 @@ export const OPCODE = {
   createContainer: 19,
   createTtl: 21,
   auth: 100,
+  sasl: 102,
   getEphemerals: 103,
   setWatches2: 105,
   addWatch: 106,

@@ -1,7 +1,10 @@
+import { randomBytes } from 'node:crypto'
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
-import { connect as connectTls, type ConnectionOptions } from 'node:tls'
+import { connect as connectTls, type ConnectionOptions as TlsOptions } from 'node:tls'
 import type { Clock } from '../clock.js'
-import { ProtocolError } from './errors.js'
+import { OPCODE } from './call.js'
+import { DigestMd5, type SaslUser } from './digest-md5.js'
+import { ProtocolError, refusal } from './errors.js'
 import { Frames } from './frames.js'
 import type { Address } from './hosts.js'
 import { JuteReader } from './jute-reader.js'
@@ -16,6 +19,13 @@ export interface Hello {
   /** 0 for a new one. */
   readonly session: bigint
   readonly password: Uint8Array
+}
+
+/** How a connection is made. */
+export interface ConnectionOptions {
+  readonly tls: TlsOptions | undefined
+  /** Who the client is, before anything else is asked. */
+  readonly sasl: SaslUser | undefined
 }
 
 /** What a server answers. */
@@ -54,7 +64,7 @@ export class Connection {
   }
 
   /**
-   * Connects and introduces the client.
+   * Connects, introduces the client, and shows who it is.
    * @param patience how long that may take in all: milliseconds.
    * @throws Error that says why there is no connection; nothing is left of it then
    */
@@ -62,7 +72,7 @@ export class Connection {
     { host, port, name }: Address,
     hello: Hello,
     patience: number,
-    tls: ConnectionOptions | undefined,
+    { tls, sasl }: ConnectionOptions,
     clock: Clock,
   ): Promise<Connection> {
     return new Promise((resolve, reject) => {
@@ -70,6 +80,8 @@ export class Connection {
         ? connectTls({ servername: isIP(name) === 0 ? name : '', ...tls, host, port })
         : connectTcp(port, host)
       const frames = new Frames()
+      const login = sasl && new Login(sasl)
+      let welcome: Welcome | undefined
       let stage = 'connecting took too long'
       const fail = (error: Error): void => {
         timer.cancel()
@@ -94,11 +106,26 @@ export class Connection {
       })
       socket.on('data', (chunk: Buffer) => {
         try {
-          const [first, ...early] = frames.push(chunk)
-          if (!first) return
-          const welcome = readWelcome(first)
-          timer.cancel()
-          resolve(new Connection(socket, frames, welcome, early))
+          const early = frames.push(chunk)
+          for (let frame = early.shift(); frame; frame = early.shift()) {
+            if (!welcome) {
+              welcome = readWelcome(frame)
+              if (login && welcome.timeout > 0) {
+                stage = 'the server says nothing about who the client is'
+                socket.write(login.begin())
+                continue
+              }
+            } else {
+              const more = login!.next(frame)
+              if (more) {
+                socket.write(more)
+                continue
+              }
+            }
+            timer.cancel()
+            resolve(new Connection(socket, frames, welcome, early))
+            return
+          }
         } catch (error) {
           fail(error as Error)
         }
@@ -150,6 +177,46 @@ export class Connection {
       this.end(error as Error)
     }
   }
+}
+
+/** Shows a server who the client is, in two steps. */
+class Login {
+  readonly #exchange: DigestMd5
+  #hasAnswered = false
+
+  constructor(who: SaslUser) {
+    this.#exchange = new DigestMd5(who, randomBytes(16).toString('hex'))
+  }
+
+  begin(): Buffer {
+    return saslFrame(new Uint8Array(0))
+  }
+
+  /**
+   * What is to be sent next; undefined when both know who the other is.
+   * @throws AuthFailedError when the server does not accept it; ProtocolError
+   */
+  next(reply: Buffer): Buffer | undefined {
+    const reader = new JuteReader(reply)
+    reader.int()
+    reader.long()
+    const number = reader.int()
+    if (number !== 0) throw refusal('sasl', '/', AUTH_FAILED)
+    const token = reader.bytes()
+    if (token.length === 0) throw refusal('sasl', '/', AUTH_FAILED)
+    if (this.#hasAnswered) {
+      this.#exchange.verify(token)
+      return undefined
+    }
+    this.#hasAnswered = true
+    return saslFrame(this.#exchange.answer(token))
+  }
+}
+
+const AUTH_FAILED = -115
+
+function saslFrame(token: Uint8Array): Buffer {
+  return new JuteWriter().int(1).int(OPCODE.sasl).bytes(token).frame()
 }
 
 function helloFrame({ zxid, timeout, session, password }: Hello): Buffer {

@@ -20,6 +20,12 @@ export function checkPath(path: unknown, sequential = false): asserts path is st
   }
 }
 
+/** Checks a path below which children are to be. @throws InvalidArgumentError */
+export function checkFolder(path: unknown): void {
+  checkPath(path)
+  if (path === '/') throw unfit(path, 'which is the root of all')
+}
+
 /** The path with what a client's chroot puts before it. */
 export function below(chroot: string, path: string): string {
   if (chroot === '') return path

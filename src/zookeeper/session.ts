@@ -1,8 +1,7 @@
-import type { ConnectionOptions } from 'node:tls'
 import type { Clock, Timer } from '../clock.js'
 import { ClosedError, InvalidArgumentError, UnavailableError, type SignalboxError } from '../errors.js'
 import { OPCODE, type Call, type NewWatch } from './call.js'
-import { Connection } from './connection.js'
+import { Connection, type ConnectionOptions } from './connection.js'
 import {
   AuthFailedError,
   ConnectionLossError,
@@ -24,13 +23,12 @@ import { Watches, type Told } from './watches.js'
 export type SessionState = 'connecting' | 'connected' | 'suspended' | 'expired' | 'closed'
 
 /** What a session is made of, checked. */
-export interface SessionOptions {
+export interface SessionOptions extends ConnectionOptions {
   /** For messages. */
   readonly name: string
   readonly hosts: readonly Host[]
   /** What is asked for: milliseconds. */
   readonly sessionTimeout: number
-  readonly tls: ConnectionOptions | undefined
   readonly clock: Clock
 }
 
@@ -226,7 +224,9 @@ export class Session {
 
   /** Forgets a listener; gives whether anybody else listens at that path still. */
   unwatch(watch: NewWatch): boolean {
-    return this.#watches.remove(watch)
+    if (this.#watches.remove(watch)) return true
+    // Whose request is under way is going to listen, and the server would take that away, too.
+    return [...this.#watching].some(({ call }) => call.watch!(false).path === watch.path)
   }
 
   /** Counts those who wait for something other than an operation: they keep the process alive. */
@@ -350,11 +350,16 @@ export class Session {
       'the server does not accept who this is',
     )
     waiting?.reject(error)
+    this.#unaccepted(error)
+  }
+
+  /** Another server would not accept it either. */
+  #unaccepted(cause: AuthFailedError): void {
     this.#end(
       'closed',
       new UnavailableError('the ZooKeeper server does not accept who this client is', {
         engine: this.#options.name,
-        cause: error,
+        cause,
       }),
     )
   }
@@ -379,12 +384,13 @@ export class Session {
         }
         const askedAt = this.#clock.now()
         try {
-          const { tls } = this.#options
-          const connection = await Connection.open(address, hello, patience, tls, this.#clock)
+          const connection = await Connection.open(address, hello, patience, this.#options, this.#clock)
           this.#welcomed(connection, askedAt)
           return
         } catch (error) {
           this.#failure = error
+          const { cause } = error as Error
+          if (cause instanceof AuthFailedError) this.#unaccepted(cause)
         }
       }
       if (this.#ending) return

@@ -8,6 +8,7 @@ import { Calls, type ChildrenAndStat, type Created, type DataAndStat } from './c
 import { parseEnsemble } from './hosts.js'
 import { multi, type MultiOutcome } from './multi.js'
 import type { CreateOptions } from './node-kind.js'
+import type { SaslUser } from './digest-md5.js'
 import { below, checkPath, without } from './paths.js'
 import { Session, type Sending, type SessionState } from './session.js'
 import type { Stat } from './stat.js'
@@ -23,6 +24,11 @@ export interface ConnectOptions {
   readonly timeout?: Duration
   /** Who this client is, for ACLs: `{ scheme: 'digest', data: 'user:password' }`. */
   readonly auth?: readonly { readonly scheme: string; readonly data: string | Uint8Array }[]
+  /**
+   * Who this client is, by SASL's DIGEST-MD5: shown to each server before anything else is asked, as servers want it that
+   * are configured with `java.security.auth.login.config`.
+   */
+  readonly sasl?: SaslUser
   /** Speaks TLS, with these options of `node:tls`. */
   readonly tls?: ConnectionOptions
 }
@@ -76,16 +82,20 @@ export class ZooKeeper implements AsyncDisposable {
 
   /**
    * Connects to `host:port,host:port/chroot`. The chroot need not be there.
-   * @throws InvalidArgumentError; UnavailableError with the last cause when no server welcomes the client in time
+   * @throws InvalidArgumentError; UnavailableError with the last cause when no server welcomes the client in time, or at
+   * once with an AuthFailedError as its cause when one does not accept who the client is
    */
   static async connect(ensemble: string, options: ConnectOptions = {}): Promise<ZooKeeper> {
     const { hosts, chroot } = parseEnsemble(ensemble)
-    const { auth = [], tls } = options
+    const { auth = [], tls, sasl } = options
+    if (sasl && !(isWord(sasl.user) && isWord(sasl.password)))
+      throw new InvalidArgumentError('sasl takes { user, password }, two texts that are not empty')
     const session = new Session({
       name: `zookeeper://${ensemble}`,
       hosts,
       sessionTimeout: milliseconds('sessionTimeout', options.sessionTimeout ?? 10_000, SESSION_TIMEOUT),
       tls,
+      sasl,
       clock: systemClock,
     })
     for (const { scheme, data } of auth) await session.authenticate(scheme, toBytes('auth data', data))
@@ -282,6 +292,10 @@ const CONNECT_TIMEOUT = { least: 1, most: 2 ** 31 - 1 }
 function checked(path: string): string {
   checkPath(path)
   return path
+}
+
+function isWord(value: unknown): boolean {
+  return typeof value === 'string' && value !== ''
 }
 
 function toBytes(option: string, data: unknown): Uint8Array {

@@ -1,11 +1,13 @@
 import { readFileSync, rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import { UnavailableError } from '../../src/errors.js'
-import { ZooKeeper } from '../../src/zookeeper/index.js'
+import { InvalidArgumentError, UnavailableError } from '../../src/errors.js'
+import { AuthFailedError, CREATOR_ACL, NoAuthError, ZooKeeper } from '../../src/zookeeper/index.js'
 import { makeCertificate } from '../redis/certificate.js'
 import { runProgram } from '../run-program.js'
 import { freePort } from '../servers/free-port.js'
+import { Proxy } from '../servers/proxy.js'
+import { until } from '../servers/until.js'
 import { startZooKeeper } from '../servers/zookeeper.js'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
@@ -53,4 +55,55 @@ test('the client speaks TLS, and believes only whom it is told to', async () => 
   } finally {
     rmSync(folder, { recursive: true })
   }
+})
+
+test('the client shows by SASL who it is, to each server that it meets', async () => {
+  const users = String.raw`user_ann="it's \"secret\"" user_bob="geheim-ä"`
+  await using server = await startZooKeeper({
+    properties: {
+      'java.security.auth.login.config': 'jaas.conf',
+      'zookeeper.authProvider.1': 'org.apache.zookeeper.server.auth.SASLAuthenticationProvider',
+      'zookeeper.enforce.auth.enabled': 'true',
+      'zookeeper.enforce.auth.schemes': 'sasl',
+      'file.encoding': 'UTF-8',
+    },
+    files: {
+      'jaas.conf': `Server { org.apache.zookeeper.server.auth.DigestLoginModule required ${users}; };\n`,
+    },
+  })
+  const ann = { user: 'ann', password: 'it\'s "secret"' }
+  await using proxy = await Proxy.start(server.port)
+  await using zk = await ZooKeeper.connect(`127.0.0.1:${proxy.port}`, { sasl: ann })
+  await zk.create('/mine', 'data', { acl: CREATOR_ACL })
+  expect((await zk.getAcl('/mine')).acl).toEqual([{ permissions: 31, scheme: 'sasl', id: 'ann' }])
+  const states: string[] = []
+  zk.onState(state => states.push(state))
+  proxy.cut()
+  await until(() => states.includes('connected'))
+  expect((await zk.getData('/mine')).data.toString()).toBe('data')
+  await using bob = await ZooKeeper.connect(server.address, { sasl: { user: 'bob', password: 'geheim-ä' } })
+  await expect(bob.getData('/mine')).rejects.toThrow(NoAuthError)
+  for (const sasl of [
+    { user: 'ann', password: 'wrong' },
+    { user: 'nobody', password: 'secret' },
+  ]) {
+    const refused = ZooKeeper.connect(server.address, { sasl, timeout: '30s' })
+    await expect(refused).rejects.toMatchObject({
+      code: 'UNAVAILABLE',
+      cause: expect.any(AuthFailedError) as unknown,
+    })
+  }
+  await expect(ZooKeeper.connect(server.address, { sasl: { user: '', password: 'x' } })).rejects.toThrow(
+    InvalidArgumentError,
+  )
+  // A server that wants it ends the session of whoever asks for something before.
+  await using stranger = await ZooKeeper.connect(server.address, { sessionTimeout: 2000 })
+  await expect(stranger.create('/other')).rejects.toThrow()
+})
+
+test('a server that knows no SASL is left at once', async () => {
+  await using server = await startZooKeeper()
+  const sasl = { user: 'ann', password: 'secret' }
+  const refused = ZooKeeper.connect(server.address, { sasl, timeout: '30s' })
+  await expect(refused).rejects.toMatchObject({ cause: expect.any(AuthFailedError) as unknown })
 })

@@ -1,0 +1,185 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { systemClock } from '../../src/clock.js'
+import { UnavailableError } from '../../src/errors.js'
+import { ConnectionLossError, SessionExpiredError, ZooKeeper } from '../../src/zookeeper/index.js'
+import { soFar } from '../contract/time.js'
+import { Proxy } from '../servers/proxy.js'
+import { until } from '../servers/until.js'
+import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
+import { startZooKeeperEnsemble } from '../servers/zookeeper-ensemble.js'
+
+// One after the other: each does something to the server.
+describe('the client, when something happens to its server', () => {
+  let server: ZooKeeperServer
+  let places = 0
+
+  beforeAll(async () => {
+    server = await startZooKeeper()
+  })
+  afterAll(() => server.kill())
+
+  /** A client, and a node of its own. */
+  async function client(sessionTimeout: number): Promise<[ZooKeeper, string]> {
+    const zk = await ZooKeeper.connect(server.address, { sessionTimeout })
+    const path = `/place-${++places}`
+    await zk.create(path)
+    return [zk, path]
+  }
+
+  test('300 creates in flight at a kill: each is known or indeterminate, and looking settles those', async () => {
+    let lost = 0
+    for (let round = 0; round < 10; round++) {
+      const [zk, path] = await client(30_000)
+      await using open = zk
+      const names = Array.from({ length: 300 }, (_, index) => `${path}/n${index}-`)
+      let answered = 0
+      const creating = names.map(async name => {
+        const { path } = await open.create(name, '', { sequential: true })
+        answered++
+        return path
+      })
+      const settled = Promise.allSettled(creating)
+      // Some rounds kill it before the first answer, others in the middle of them.
+      if (round > 0) await until(() => answered >= round * 10)
+      await server.kill()
+      await server.start()
+      const outcomes = await settled
+      const there = (await open.getChildren(path, { linearizable: true })).children
+      const made = names.map(name => there.filter(child => `${path}/${child}`.startsWith(name)))
+      for (const [index, outcome] of outcomes.entries()) {
+        expect(made[index]!.length).toBeLessThanOrEqual(1)
+        if (outcome.status === 'fulfilled') expect(`${path}/${made[index]!.join()}`).toBe(outcome.value)
+        else {
+          lost++
+          expect(outcome.reason).toBeInstanceOf(ConnectionLossError)
+        }
+      }
+      const again = names.filter((_, index) => made[index]!.length === 0)
+      await Promise.all(again.map(name => open.create(name, '', { sequential: true })))
+      expect((await open.getChildren(path)).children).toHaveLength(300)
+    }
+    expect(lost).toBeGreaterThan(0)
+  })
+
+  test('a server that is frozen for less than the session costs nothing', async () => {
+    const [zk, path] = await client(30_000)
+    await using open = zk
+    await open.create(`${path}/mine`, '', { ephemeral: true })
+    const session = open.sessionId
+    server.pause()
+    const reading = open.getData(path)
+    expect(await soFar(reading)).toBe('pending')
+    server.resume()
+    await reading
+    expect(open.sessionId).toBe(session)
+    expect(await open.exists(`${path}/mine`)).toBeDefined()
+  })
+
+  test('while a server is frozen for longer, the session ends in time', async () => {
+    const [zk, path] = await client(2000)
+    await zk.create(`${path}/mine`, '', { ephemeral: true })
+    server.pause()
+    const { certainUntil } = zk
+    await expect(zk.setData(path, 'new')).rejects.toThrow(ConnectionLossError)
+    await until(() => zk.state === 'expired')
+    expect(systemClock.now()).toBeGreaterThanOrEqual(certainUntil)
+    await expect(zk.getData(path)).rejects.toThrow(SessionExpiredError)
+    server.resume()
+    await using other = await ZooKeeper.connect(server.address)
+    await until(async () => (await other.exists(`${path}/mine`)) === undefined)
+  })
+
+  test('a watch whose callback throws delays nobody else', async () => {
+    const [zk, path] = await client(30_000)
+    await using open = zk
+    const others = process.listeners('uncaughtException')
+    const thrown: unknown[] = []
+    process.removeAllListeners('uncaughtException').on('uncaughtException', error => thrown.push(error))
+    try {
+      const told: string[] = []
+      const failing = new Error('of the callback')
+      const watch = (): void => {
+        throw failing
+      }
+      await open.getData(path, { watch })
+      await open.getData(path, { watch: ({ type }) => void told.push(type) })
+      await open.setData(path, 'new')
+      expect(told).toEqual(['changed'])
+      expect((await open.getData(path)).data.toString()).toBe('new')
+      await until(() => thrown.length > 0)
+      expect(thrown).toEqual([failing])
+    } finally {
+      process.removeAllListeners('uncaughtException')
+      for (const listener of others) process.on('uncaughtException', listener)
+    }
+  })
+
+  test('replies of more than a megabyte arrive', async () => {
+    const [zk, path] = await client(30_000)
+    await using open = zk
+    const names = Array.from({ length: 6000 }, (_, index) => `${'x'.repeat(200)}${index}`)
+    await Promise.all(names.map(name => open.create(`${path}/${name}`)))
+    const { children } = await open.getChildren(path)
+    expect(children.sort()).toEqual(names.sort())
+  })
+
+  test('after its data was wiped, nobody goes on with a session that it never knew', async () => {
+    const [zk, path] = await client(4000)
+    let ended: unknown
+    await zk.onChange(path, event => {
+      if (event.type === 'ended') ended = event.cause
+    })
+    await server.kill()
+    server.wipe()
+    await server.start()
+    const writing = zk.setData(path, 'new')
+    await expect(writing).rejects.toMatchObject({ name: expect.stringMatching(/Expired|NotSent/) as unknown })
+    await until(() => zk.state === 'expired')
+    expect(ended).toBeInstanceOf(SessionExpiredError)
+    await using fresh = await ZooKeeper.connect(server.address)
+    expect(await fresh.exists(path)).toBeUndefined()
+  })
+})
+
+test('who comes when all connections are taken is told in time, and those who are there go on', async () => {
+  await using server = await startZooKeeper({ config: ['maxClientCnxns=2'] })
+  await using first = await ZooKeeper.connect(server.address)
+  const second = await ZooKeeper.connect(server.address)
+  const refused = ZooKeeper.connect(server.address, { timeout: 1000 })
+  await expect(refused).rejects.toThrow(UnavailableError)
+  await expect(refused).rejects.toThrow(/closed the connection|ECONNRESET/)
+  await first.create('/a')
+  const waiting = ZooKeeper.connect(server.address, { timeout: '30s' })
+  await second.close()
+  await using third = await waiting
+  expect(await third.exists('/a')).toBeDefined()
+})
+
+test('who moves to a server that is behind never reads older than it has read and written', async () => {
+  const links = new Map<string, Proxy>()
+  await using ensemble = await startZooKeeperEnsemble({}, async (from, to, port) => {
+    const proxy = await Proxy.start(port)
+    links.set(`${from}-${to}`, proxy)
+    return proxy.port
+  })
+  const leader = await ensemble.leader()
+  const follower = await ensemble.follower()
+  const [from, to] = [follower, leader].map(server => ensemble.servers.indexOf(server))
+  const link = links.get(`${from!}-${to!}`)!
+  await using way = await Proxy.start(leader.port)
+  await using mover = await ZooKeeper.connect(`127.0.0.1:${way.port}`, { sessionTimeout: '30s' })
+  await mover.create('/value', 'old')
+  await mover.sync()
+  await using stale = await ZooKeeper.connect(follower.address)
+  await stale.sync()
+  link.replies = 'hold'
+  await mover.setData('/value', 'new')
+  expect((await stale.getData('/value')).data.toString()).toBe('old')
+  way.target = follower.port
+  way.cut()
+  const reading = mover.getData('/value')
+  await new Promise(resolve => setTimeout(resolve, 1000))
+  expect(await soFar(reading)).toBe('pending')
+  link.replies = 'pass'
+  expect((await reading).data.toString()).toBe('new')
+})

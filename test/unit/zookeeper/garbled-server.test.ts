@@ -1,0 +1,156 @@
+import { createServer, type Server, type Socket } from 'node:net'
+import { expect, test } from 'vitest'
+import { OPCODE } from '../../../src/zookeeper/call.js'
+import { ProtocolError } from '../../../src/zookeeper/errors.js'
+import { Frames, LONGEST_REPLY } from '../../../src/zookeeper/frames.js'
+import { ConnectionLossError, SessionExpiredError, ZooKeeper } from '../../../src/zookeeper/index.js'
+import { JuteReader } from '../../../src/zookeeper/jute-reader.js'
+import { JuteWriter } from '../../../src/zookeeper/jute-writer.js'
+import { Random } from '../../contract/random.js'
+import { memoryInUse } from '../../heap.js'
+
+const SESSION_TIMEOUT = 600
+const ROUNDS = 15
+const CLIENTS = 16
+
+/** A server that knows one node, and garbles, cuts or blows up what it answers when it is told to. */
+class GarblingServer {
+  readonly #random: Random
+  readonly #server: Server
+  readonly #sockets = new Set<Socket>()
+  /** How many answers from now on are bad ones. */
+  bad = 0
+  /** How many were. */
+  count = 0
+
+  constructor(seed: number) {
+    this.#random = new Random(seed)
+    this.#server = createServer(socket => this.#accept(socket))
+  }
+
+  async listen(): Promise<string> {
+    await new Promise<void>(resolve => this.#server.listen(0, '127.0.0.1', resolve))
+    const address = this.#server.address()
+    return `127.0.0.1:${(address as { port: number }).port}`
+  }
+
+  close(): void {
+    for (const socket of this.#sockets) socket.destroy()
+    this.#server.close()
+  }
+
+  #accept(socket: Socket): void {
+    this.#sockets.add(socket)
+    socket.on('error', () => undefined).on('close', () => this.#sockets.delete(socket))
+    const frames = new Frames()
+    let isWelcome = false
+    socket.on('data', (chunk: Buffer) => {
+      for (const frame of frames.push(chunk)) {
+        if (isWelcome) this.#answer(socket, new JuteReader(frame))
+        else
+          socket.write(new JuteWriter().int(0).int(SESSION_TIMEOUT).long(7n).bytes(Buffer.alloc(16)).frame())
+        isWelcome = true
+      }
+    })
+  }
+
+  #answer(socket: Socket, request: JuteReader): void {
+    const xid = request.int()
+    const opcode = request.int()
+    const writer = new JuteWriter().int(xid).long(9n).int(0)
+    if (opcode === OPCODE.getData) stat(writer.bytes(Buffer.from('data')))
+    if (opcode === OPCODE.getChildren2) stat(writer.list(['a', 'b'], name => writer.text(name)))
+    if (opcode === OPCODE.create2) stat(writer.text('/created'))
+    const frame = Buffer.from(writer.frame())
+    if (this.bad === 0 || opcode < 0 || opcode === OPCODE.ping) return void socket.write(frame)
+    this.bad--
+    this.count++
+    this.#spoil(socket, frame)
+  }
+
+  #spoil(socket: Socket, frame: Buffer): void {
+    const at = this.#random.below(frame.length)
+    switch (this.#random.below(8)) {
+      case 0:
+        return void socket.end(frame.subarray(0, at))
+      // Whose length says too much waits for the rest; the silence ends the connection.
+      case 1:
+        return void socket.write(frame.subarray(0, at))
+      case 2:
+        frame.writeInt32BE([-1, LONGEST_REPLY + 1, 2 ** 31 - 1, LONGEST_REPLY][this.#random.below(4)]!, 0)
+        return void socket.write(frame)
+      case 3:
+        return void socket.write(Buffer.concat([frame, frame]))
+      default:
+        for (let count = 1 + this.#random.below(5); count > 0; count--)
+          frame[4 + this.#random.below(frame.length - 4)] = this.#random.below(256)
+        socket.write(frame)
+    }
+  }
+}
+
+function stat(writer: JuteWriter): void {
+  writer.long(1n).long(2n).long(3n).long(4n).int(5).int(6).int(7).long(8n).int(9).int(10).long(11n)
+}
+
+test('a server that garbles its answers costs a connection, and nothing waits for ever or grows', async () => {
+  const before = await memoryInUse()
+  let spoilt = 0
+  let lost = 0
+  await Promise.all(
+    Array.from({ length: CLIENTS }, async (_, seed) => {
+      const server = new GarblingServer(seed)
+      const address = await server.listen()
+      let zk = await ZooKeeper.connect(address)
+      for (let round = 0; round < ROUNDS; round++) {
+        server.bad = 1
+        try {
+          if (round % 3 === 0) expect((await zk.create('/created')).path).toBeTypeOf('string')
+          else if (round % 3 === 1) expect((await zk.getData('/a')).data).toBeInstanceOf(Buffer)
+          else expect((await zk.getChildren('/a')).children).toBeInstanceOf(Array)
+        } catch (error) {
+          // What was garbled can also be a number that stands for a refusal.
+          expect((error as Error).name).toMatch(/Error$/)
+          expect(error).not.toBeInstanceOf(TypeError)
+          expect(error).not.toBeInstanceOf(RangeError)
+          if (error instanceof ConnectionLossError) lost++
+        }
+        server.bad = 0
+        // It may have heard of an end of its session, and then says so; else it goes on as if nothing had been.
+        const next = await zk.getData('/a').catch((error: unknown) => error)
+        if (next instanceof SessionExpiredError) zk = await ZooKeeper.connect(address)
+        else expect(next).toMatchObject({ data: Buffer.from('data') })
+      }
+      spoilt += server.count
+      await zk.close()
+      server.close()
+    }),
+  )
+  expect(spoilt).toBe(CLIENTS * ROUNDS)
+  expect(lost).toBeGreaterThan(CLIENTS)
+  const after = await memoryInUse()
+  expect(after.heapUsed - before.heapUsed).toBeLessThan(8_000_000)
+  expect(after.arrayBuffers - before.arrayBuffers).toBeLessThan(8_000_000)
+}, 60_000)
+
+test('a stream of anything is cut into frames or refused, and no more is kept than came', () => {
+  const random = new Random(99)
+  let refused = 0
+  for (let round = 0; round < 1000; round++) {
+    const frames = new Frames()
+    let given = 0
+    let found = 0
+    try {
+      for (let chunk = 0; chunk < 20; chunk++) {
+        const bytes = Buffer.alloc(random.below(64)).map(() => (random.below(3) ? 0 : random.below(256)))
+        given += bytes.length
+        for (const frame of frames.push(bytes)) found += 4 + frame.length
+      }
+    } catch (error) {
+      expect(error).toBeInstanceOf(ProtocolError)
+      refused++
+    }
+    expect(found).toBeLessThanOrEqual(given)
+  }
+  expect(refused).toBeGreaterThan(100)
+})
