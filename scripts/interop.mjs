@@ -49,7 +49,13 @@ const languages = [
     sources: /\.java$|^pom\.xml$/,
     make(target) {
       const libraries = join(target, 'lib')
-      const programs = ['Rounds.java', 'RedissonRounds.java', 'CuratorRounds.java', 'HazelcastRounds.java']
+      const programs = [
+        'Rounds.java',
+        'RedissonRounds.java',
+        'CuratorRounds.java',
+        'CuratorCycles.java',
+        'HazelcastRounds.java',
+      ]
       const copy = [
         'dependency:copy-dependencies',
         `-DoutputDirectory=${libraries}`,

@@ -1,3 +1,5 @@
+import type { Performer, Setting } from '../processes/performer.js'
+
 /** A lock library, open in one process. */
 export interface Locker {
   /** Waits for the lock of a key for as long as it takes. */
@@ -19,4 +21,20 @@ export interface LockLibrary {
   readonly open: (folder: string, keys: readonly string[]) => Promise<Locker>
   /** Starts the server that it needs; gives what ends it. */
   readonly support?: (folder: string) => Promise<() => Promise<void>>
+}
+
+/** Which locks the tasks of one process want. */
+export interface Tasks extends Setting {
+  /** One for each task, or one for all. */
+  readonly keys: readonly string[]
+  readonly tasks: number
+  /** Whether it is checked that nobody else is inside. */
+  readonly isGuarded: boolean
+}
+
+/** A lock library of another language, whose tasks run in a program beside each process. */
+export interface ForeignLibrary {
+  readonly name: string
+  readonly start: (tasks: Tasks) => Promise<Performer>
+  readonly support: (folder: string) => Promise<() => Promise<void>>
 }

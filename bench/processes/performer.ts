@@ -16,7 +16,7 @@ export interface Performance {
 }
 
 /** A subject's part in one process, ready to work. */
-interface Performer {
+export interface Performer {
   perform(window: Window): Promise<Performance>
   stop(): Promise<void>
 }

@@ -1,7 +1,9 @@
 import { readAcl, writeAcl, OPEN_ACL, type Acl } from './acl.js'
 import { OPCODE, type Call, type NewWatch, type WatchKind } from './call.js'
+import { refusal, type RefusedError } from './errors.js'
 import type { JuteReader } from './jute-reader.js'
 import type { JuteWriter } from './jute-writer.js'
+import { NO_PART } from './multi.js'
 import { nodeKind, type CreateOptions } from './node-kind.js'
 import { below, without } from './paths.js'
 import { readStat, type Stat } from './stat.js'
@@ -97,6 +99,29 @@ export class Calls {
       read: reader => ({ children: reader.list(4, () => reader.text()), stat: readStat(reader) }),
     })
     return { ...call, watch: listener && (() => this.#watch('children', path, listener)) }
+  }
+
+  /** Of several nodes, each read for itself. */
+  childrenOf(paths: readonly string[]): Call<(string[] | RefusedError)[]> {
+    return {
+      name: 'getChildren',
+      opcode: OPCODE.multiRead,
+      path: paths[0] ?? '/',
+      repeatable: true,
+      write: writer => {
+        for (const path of paths)
+          writer.int(OPCODE.getChildren).bool(false).int(-1).text(this.#full(path)).bool(false)
+        writer.int(NO_PART).bool(true).int(-1)
+      },
+      read: reader =>
+        paths.map(path => {
+          const type = reader.int()
+          reader.bool()
+          reader.int()
+          if (type === NO_PART) return refusal('getChildren', path, reader.int())
+          return reader.list(4, () => reader.text())
+        }),
+    }
   }
 
   getAcl(path: string): Call<{ acl: Acl[]; stat: Stat }> {

@@ -9,14 +9,17 @@ export type MultiOutcome =
   /** None was carried out, because of one. */
   | { readonly done: false; readonly index: number; readonly error: RefusedError }
 
-const ERROR = -1
+/** The type that stands before the error of a part, and after the last part. */
+export const NO_PART = -1
+/** The parts of a longer one are not named in messages. */
+const MOST_NAMED = 8
 /** The number of parts that were all right, and of those that come after the one at fault. */
 const NOT_AT_FAULT = new Set([0, -2])
 
 /** Several changes and checks that are carried out together or not at all. */
 export function multi(parts: readonly Call<unknown>[]): Call<MultiOutcome> {
   return {
-    name: `multi of ${parts.map(({ name }) => name).join(', ')}`,
+    name: `multi of ${parts.length > MOST_NAMED ? `${parts.length} parts` : parts.map(({ name }) => name).join(', ')}`,
     opcode: OPCODE.multi,
     path: parts[0]?.path ?? '/',
     repeatable: false,
@@ -25,7 +28,7 @@ export function multi(parts: readonly Call<unknown>[]): Call<MultiOutcome> {
         writer.int(part.opcode).bool(false).int(-1)
         part.write(writer)
       }
-      writer.int(-1).bool(true).int(-1)
+      writer.int(NO_PART).bool(true).int(-1)
     },
     read: reader => readOutcome(reader, parts),
   }
@@ -38,7 +41,7 @@ function readOutcome(reader: JuteReader, parts: readonly Call<unknown>[]): Multi
     const type = reader.int()
     reader.bool()
     reader.int()
-    if (type !== ERROR) {
+    if (type !== NO_PART) {
       answers.push(part.read(reader))
       continue
     }

@@ -5,6 +5,7 @@ import { InvalidArgumentError, shown } from '../errors.js'
 import type { Acl } from './acl.js'
 import type { Call } from './call.js'
 import { Calls, type ChildrenAndStat, type Created, type DataAndStat } from './calls.js'
+import { NoNodeError, RefusedError } from './errors.js'
 import { parseEnsemble } from './hosts.js'
 import { multi, type MultiOutcome } from './multi.js'
 import type { CreateOptions } from './node-kind.js'
@@ -180,6 +181,22 @@ export class ZooKeeper implements AsyncDisposable {
   /** The names of a node's children, in no order. */
   getChildren(path: string, options: ReadOptions = {}): Promise<ChildrenAndStat> {
     return this.#read(path, options, watch => this.#calls.getChildren(path, watch))
+  }
+
+  /**
+   * The names of the children of several nodes, in one request, in the order of the paths; undefined for a node that is
+   * not there.
+   */
+  async childrenOf(
+    paths: readonly string[],
+    options: OperationOptions = {},
+  ): Promise<(readonly string[] | undefined)[]> {
+    const answers = await this.#submit(options, () => this.#calls.childrenOf(paths.map(checked)))
+    return answers.map(answer => {
+      if (!(answer instanceof RefusedError)) return answer
+      if (answer instanceof NoNodeError) return undefined
+      throw answer
+    })
   }
 
   getAcl(path: string, options: OperationOptions = {}): Promise<{ acl: Acl[]; stat: Stat }> {

@@ -73,6 +73,63 @@ describe.concurrent('the ZooKeeper engine', () => {
     expect(await locks(one)).toEqual([])
   })
 
+  test('what one tick asks for goes in one transaction, and each part settles for itself', async () => {
+    const place = nextPlace()
+    await using one = await box(place)
+    await using zk = await ZooKeeper.connect(server.address)
+    const lock = (...keys: string[]) => one.mutex(...keys).acquire()
+    // Parents that the server does not reap.
+    for (const key of ['a', 'b', 'c', 'd', 'e']) await zk.create(`${place}/locks/${key}`)
+    const [a, b, c, d] = await Promise.all([lock('a'), lock('b'), lock('c'), lock('d', 'e')])
+    expect(new Set([a, b, c, d].map(({ token }) => token)).size).toBe(1)
+
+    const [node] = (await tree(zk, `${place}/locks/a`)).filter(path => path.includes('_c_'))
+    await zk.delete(node!)
+    // A node and a parent that are not there: what is refused for one is refused for all that go with it.
+    const settled = await Promise.allSettled([
+      a.release(),
+      b.release(),
+      c.release(),
+      d.release(),
+      lock('new'),
+    ])
+    expect(settled.map(({ status }) => status)).toEqual(['rejected', ...Array<string>(4).fill('fulfilled')])
+    expect((settled[0] as PromiseRejectedResult).reason).toBeInstanceOf(LostError)
+
+    // Those that want the same key do not share its number.
+    const [first, second] = [lock('a', 'b'), lock('a', 'c')]
+    await (await first).release()
+    expect((await second).token).toBeGreaterThan((await first).token)
+  })
+
+  test('when the answer to all of one tick is lost, each finds out what became of its own', async () => {
+    const place = nextPlace()
+    await using proxy = await Proxy.start(server.port)
+    await using one = await box(place, proxy.port)
+    await using other = await box(place)
+    const lock = (...keys: string[]) => one.mutex(...keys).acquire()
+    for (const key of ['a', 'b', 'c', 'd']) await one.mutex(key).run(() => undefined)
+    for (const isCarriedOut of [true, false]) {
+      const [a, b] = await Promise.all([lock('a'), lock('b')])
+      proxy[isCarriedOut ? 'replies' : 'requests'] = 'lose'
+      const lost = Promise.all([a.release(), lock('c'), lock('a', 'd'), b.release()])
+      await until(() => (isCarriedOut ? proxy.withheldReplies : proxy.withheldRequests) > 0)
+      proxy.replies = proxy.requests = 'pass'
+      proxy.cut()
+      const [, c, ad] = await lost
+      c.assertHeld()
+      ad.assertHeld()
+      const reports = await locks(other)
+      expect(reports.map(({ key, holders, waiters }) => [key, holders.length, waiters.length])).toEqual([
+        ['a', 1, 0],
+        ['c', 1, 0],
+        ['d', 1, 0],
+      ])
+      await Promise.all([c.release(), ad.release()])
+      expect(await locks(other)).toEqual([])
+    }
+  })
+
   test('a commit whose answer was lost is found by its stamp', async () => {
     const place = nextPlace()
     await using proxy = await Proxy.start(server.port)

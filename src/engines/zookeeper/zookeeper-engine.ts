@@ -10,7 +10,6 @@ import {
   OPEN_ACL,
   SessionExpiredError,
   type Acl,
-  type Created,
   type ZooKeeper,
 } from '../../zookeeper/index.js'
 import {
@@ -33,6 +32,7 @@ import {
   type ReadSet,
   type Standing,
 } from '../engine.js'
+import { Changes, type Changed } from './changes.js'
 import { Connected } from './connected.js'
 import { contendersOf, hasFollower, placeOf, type Place } from './contenders.js'
 import { ZOOKEEPER_GUARANTEES } from './guarantees.js'
@@ -50,9 +50,11 @@ const LOOK_PAUSE = 200
 /** How long connecting may take: milliseconds. */
 const PATIENCE = 10_000
 
-/** What became of the creation of a request's nodes: undefined when all are there. */
+/** Why a request could not be entered. */
 type EntryProblem =
-  { readonly state: 'mismatch'; readonly key: string; readonly max: number } | 'gone' | undefined
+  { readonly state: 'gone' } | { readonly state: 'mismatch'; readonly key: string; readonly max: number }
+
+const GONE: EntryProblem = { state: 'gone' }
 
 /**
  * Locks and values as nodes of ZooKeeper. A request is an ephemeral sequential node for each of its keys, all created in
@@ -67,6 +69,7 @@ export class ZooKeeperEngine implements Engine {
   readonly #acl: readonly Acl[]
   readonly #connected: Connected
   readonly #values: Values
+  readonly #changes: Changes
   readonly #requests = new Map<string, OwnRequest>()
   /** The store keys that are watched, each with what ends it in the session of now. */
   readonly #watched = new Map<string, { end: () => void }>()
@@ -85,6 +88,7 @@ export class ZooKeeperEngine implements Engine {
       begun: client => this.#begun(client),
       over: cause => this.#over(cause),
     })
+    this.#changes = new Changes(this.#acl)
     this.#values = new Values(this.#places, this.#acl, clock, name)
   }
 
@@ -120,7 +124,8 @@ export class ZooKeeperEngine implements Engine {
     this.#member = undefined
     for (const { timer } of this.#requests.values()) timer?.cancel()
     this.#requests.clear()
-    // The server deletes what the session had.
+    // What was released is answered before the session ends. The server deletes what is left.
+    await this.#changes.sent()
     await this.#connected.close()
   }
 
@@ -181,20 +186,16 @@ export class ZooKeeperEngine implements Engine {
     this.#requests.set(request.id, request)
     const entered = this.#create(request, instead)
     request.entered = entered.catch(() => undefined)
-    let problem: EntryProblem
+    let problem: EntryProblem | undefined
     try {
       problem = await entered
     } catch (error) {
-      this.#requests.delete(request.id)
-      request.phase = 'gone'
+      // Its nodes may be there, and only their place unknown.
+      void this.#remove(request)
       throw error
     }
     // Cancelled or ended with its session meanwhile; whoever did that sees to its nodes.
     if (this.#requests.get(request.id) !== request) return { state: 'gone' }
-    if (problem === 'gone') {
-      this.#forget(request)
-      return { state: 'gone' }
-    }
     if (problem) {
       await this.#remove(request)
       return problem
@@ -211,62 +212,55 @@ export class ZooKeeperEngine implements Engine {
   }
 
   /** Settles when the nodes are there and it is known how they stand. */
-  async #create(request: OwnRequest, instead: OwnRequest | undefined): Promise<EntryProblem> {
+  async #create(request: OwnRequest, instead: OwnRequest | undefined): Promise<EntryProblem | undefined> {
     while (true) {
       const client = this.#connected.now ?? (await this.#connected.get())
       request.client = client
-      const isEntered = await this.#tryCreate(client, request, instead)
-      if (isEntered === 'gone') return 'gone'
-      if (!isEntered) continue
-      for (const { claim, max } of isEntered)
-        if (max !== undefined) return { state: 'mismatch', key: claim.key, max }
-      return undefined
+      const outcome = await this.#tryCreate(client, request, instead)
+      if (outcome !== 'again') return outcome
     }
   }
 
-  /** Undefined: it has to be tried again. */
-  async #tryCreate(client: ZooKeeper, request: OwnRequest, instead: OwnRequest | undefined) {
+  async #tryCreate(
+    client: ZooKeeper,
+    request: OwnRequest,
+    instead: OwnRequest | undefined,
+  ): Promise<EntryProblem | 'again' | undefined> {
     const text = nodeText(this.#member!, request)
     const { nodes, guid } = request
-    const transaction = client.transaction()
-    for (const node of instead?.nodes ?? []) transaction.delete(pathOf(node))
-    const leaving = transaction.size
-    const options = { ephemeral: true, sequential: true, acl: this.#acl }
-    const prefixes = nodes.map(({ parent, claim }) => `${parent}/${nodePrefix(guid, claim)}`)
-    for (const prefix of prefixes) transaction.create(prefix, text, options)
-    const creating =
-      transaction.size === 1
-        ? client.create(prefixes[0]!, text, options).then(created => [created])
-        : transaction.commit().then(answers => answers.slice(leaving) as Created[])
-    const listing = Promise.all(nodes.map(node => client.getChildren(node.parent)))
-    listing.catch(() => undefined)
+    const leaving = instead?.nodes.map(node => ({ type: 'delete' as const, path: pathOf(node) })) ?? []
+    const entering = nodes.map(({ parent, claim }) => ({
+      type: 'create' as const,
+      prefix: `${parent}/${nodePrefix(guid, claim)}`,
+      text,
+    }))
+    const parents = nodes.map(({ parent }) => parent)
+    let listing: Changed['lists']
     try {
-      const created = await creating
-      for (const [index, { path, stat }] of created.entries()) {
+      const changed = await this.#changes.carryOut(client, [...leaving, ...entering], parents)
+      listing = changed.lists
+      for (const [index, { path, stat }] of changed.created.entries()) {
         nodes[index]!.name = path.slice(path.lastIndexOf('/') + 1)
         request.number = Number(stat.czxid)
       }
     } catch (error) {
       if (error instanceof ConnectionLossError) {
-        if (!(await this.#find(client, request))) return undefined
+        if (!(await this.#find(client, request))) return 'again'
+        listing = client.childrenOf(parents)
       } else if (error instanceof NoNodeError) {
-        if (instead?.nodes.some(node => pathOf(node) === error.path) === true) return 'gone'
+        if (instead?.nodes.some(node => pathOf(node) === error.path) === true) return GONE
         await this.#makeParents(client, nodes)
-        return undefined
+        return 'again'
       } else throw error
     }
-    let lists
-    try {
-      lists = await listing
-    } catch (error) {
-      // Nobody deletes a parent that has children, but the list may have been asked for before there was one.
-      if (!(error instanceof NoNodeError)) throw error
-      lists = await Promise.all(nodes.map(node => client.getChildren(node.parent)))
+    const lists = await listing
+    for (const [index, node] of nodes.entries()) {
+      const place = this.#place(node, lists[index] ?? [])
+      // Somebody deleted it at once.
+      if (!place) return GONE
+      if (place.state === 'mismatch') return { state: 'mismatch', key: node.claim.key, max: place.max }
     }
-    return nodes.map((node, index) => {
-      const place = this.#place(node, lists[index]!.children)
-      return { claim: node.claim, max: place?.state === 'mismatch' ? place.max : undefined }
-    })
+    return undefined
   }
 
   /** Parents are containers: the server deletes them some time after they are empty, so they are made whenever missed. */
@@ -288,6 +282,17 @@ export class ZooKeeperEngine implements Engine {
    * the session has moved, and what an old server still says for it is refused.
    */
   async #find(client: ZooKeeper, request: OwnRequest): Promise<boolean> {
+    while (true) {
+      try {
+        return await this.#findOnce(client, request)
+      } catch (error) {
+        // As long as the session lives, its nodes may be in the way of others.
+        if (!(error instanceof NotSentError)) throw error
+      }
+    }
+  }
+
+  async #findOnce(client: ZooKeeper, request: OwnRequest): Promise<boolean> {
     for (const node of request.nodes) {
       const prefix = nodePrefix(request.guid, node.claim)
       let children: readonly string[]
@@ -616,16 +621,13 @@ export class ZooKeeperEngine implements Engine {
     const { client } = request
     const paths = request.nodes.filter(({ name }) => name !== undefined).map(pathOf)
     if (!client || paths.length === 0) return false
-    const [first] = paths
     let isAgain = false
     while (true) {
       try {
-        if (paths.length === 1) await client.delete(first!)
-        else {
-          const transaction = client.transaction()
-          for (const path of paths) transaction.delete(path)
-          await transaction.commit()
-        }
+        await this.#changes.carryOut(
+          client,
+          paths.map(path => ({ type: 'delete', path })),
+        )
         return true
       } catch (error) {
         if (error instanceof NoNodeError) {
