@@ -106,20 +106,10 @@ export class BoxLimiters {
 
   /** @throws InvalidArgumentError */
   gate(name: string, terms: BoxTerms, key: string): RemoteGate {
-    const { gates, terms: current } = this.#family(name, terms)
-    let gate = gates.get(key)
-    if (!gate) {
-      // The length keeps names apart whatever characters they have.
-      gate = new RemoteGate(
-        this.#source,
-        current,
-        `${name.length}:${name}${key === WHOLE ? '' : `:${key}`}`,
-        key || name,
-      )
-      gates.set(key, gate)
-      if (this.#closed) gate.shut(this.#closed)
-    }
-    return gate
+    const known = this.#families.get(name)
+    // Nothing to check where they are the very terms.
+    const gate = known?.made === terms ? known.gates.get(key) : undefined
+    return gate ?? this.#checkedGate(name, terms, key)
   }
 
   /** @throws InvalidArgumentError */
@@ -163,6 +153,19 @@ export class BoxLimiters {
     }
     family.usedAt = this.#source.clock.now()
     return family
+  }
+
+  #checkedGate(name: string, terms: BoxTerms, key: string): RemoteGate {
+    const { gates, terms: current } = this.#family(name, terms)
+    let gate = gates.get(key)
+    if (!gate) {
+      // The length keeps names apart whatever characters they have.
+      const id = `${name.length}:${name}${key === WHOLE ? '' : `:${key}`}`
+      gate = new RemoteGate(this.#source, current, id, key || name)
+      gates.set(key, gate)
+      if (this.#closed) gate.shut(this.#closed)
+    }
+    return gate
   }
 
   #sweepLater(): void {

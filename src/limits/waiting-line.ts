@@ -97,6 +97,8 @@ export class WaitingLine {
   }
 
   #rank(priority: number): Rank {
+    const first = this.#ranks[0]
+    if (first?.priority === priority) return first
     const index = this.#ranks.findIndex(rank => rank.priority <= priority)
     const found = this.#ranks[index]
     if (found?.priority === priority) return found

@@ -41,10 +41,11 @@ describe('the script in Redis', () => {
       const session = SESSIONS[random.below(SESSIONS.length)]!
       const batch = Array.from({ length: 1 + random.below(5) }, (_, index) => {
         const id = ids.at(-1 - random.below(Math.min(6, ids.length))) ?? 'amy.none'
-        const kind = random.below(5)
-        if (kind > 1) return { kind, id }
+        const kind = random.below(6)
+        if (kind > 1 && kind < 5) return { kind, id }
         const fresh = `${session}.${call}.${index}`
         ids.push(fresh)
+        if (kind === 5) return { kind, id, next: fresh }
         return { kind, id: fresh, key: LOCKS[random.below(LOCKS.length)]!, shared: random.below(6) === 0 }
       })
       const history = JSON.stringify(batch)
@@ -76,10 +77,11 @@ test('nobody is let in beside a foreign holder in the millisecond in which its k
   expect(await server.command('GET', names.held('key'))).toBe('foreign')
 })
 
-/** An operation by its kind, an enqueue with its key. */
+/** An operation by its kind, an enqueue with its key, a pass with the id that comes after. */
 interface Brief {
   readonly kind: number
   readonly id: string
+  readonly next?: string
   readonly key?: string
   readonly shared?: boolean
 }
@@ -131,7 +133,7 @@ class Calls {
     )
   }
 
-  #operation(session: Session, { kind, id, key, shared }: Brief): Operation {
+  #operation(session: Session, { kind, id, next, key, shared }: Brief): Operation {
     const number = this.#numbers.get(id) ?? 1
     const lease = 1_000_000
     if (key !== undefined) {
@@ -146,6 +148,11 @@ class Calls {
         wait: kind === 0 ? 0 : Infinity,
         label: undefined,
       }
+    }
+    if (next !== undefined) {
+      const claims = this.#claims.get(id)
+      if (claims) this.#claims.set(next, claims)
+      return { type: 'pass', id, number, next, lease, wait: Infinity, label: undefined }
     }
     switch (kind) {
       case 2:

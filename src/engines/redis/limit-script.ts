@@ -16,7 +16,7 @@ import { COARSE_GRAINS } from '../../limits/definition.js'
  * take back (number, instant), of units (how many equal ones, number, more, within).
  */
 export function limitScript({ clock, expiry }: LimitScriptParts = SERVER): string {
-  return BEGIN.replace('CLOCK', clock) + RULES + DECISION.replace('EXPIRY', expiry)
+  return (BEGIN.replace('CLOCK', clock) + LIGHT + RULES + DECISION).replaceAll('EXPIRY', expiry)
 }
 
 /** What of a script a test replaces. */
@@ -42,15 +42,52 @@ local MOST_EXACT, PARTS = ${COARSE_GRAINS.mostExact}, ${COARSE_GRAINS.parts}
 local FARTHEST, UNEASE, LEAST_STEP, MOST_ROUNDS = 10000, 1000, 0.0005, 8
 local LEAST_SEEN, MOST_SEEN = 1000, 10000
 CLOCK
+local text = call('GET', KEYS[1])
+local state = text and cmsgpack.unpack(text)
+`
+
+/**
+ * The short way: one sliding limit that is known already, and so few of its permits are out that all that are wanted can
+ * be had now. Redis makes the functions of a script anew for every call, which costs more than such a decision; so there
+ * are none up to here, and all else is left to the rules.
+ */
+const LIGHT = String.raw`
+local record = state and #ARGV == 21 and ARGV[4] == '0' and ARGV[5] == '0' and ARGV[9] == 'sliding' and ARGV[16] == '0'
+  and state.records[1]
+if record and not state.records[2] and record.id == ARGV[8] and state.askedAt - now <= UNEASE then
+  local log, memory, each, together = record.log, record.per + record.guard, ARGV[19] + ARGV[20], tonumber(ARGV[18])
+  local total = log.total + each * together
+  if now >= state.pausedUntil and now >= log.lastAt and total - record.limit <= log.dropped then
+    local grain = record.limit > MOST_EXACT and memory / PARTS or 0
+    local entries = log.entries
+    if now - log.begunAt <= grain or entries ~= '' and now == unpack('<d', entries, #entries - 15) then
+      log.entries = entries:sub(1, -17) .. pack('<dd', now, total)
+    else
+      local gone = 0
+      while gone < #entries and now - unpack('<d', entries, gone + 1) > memory do gone = gone + 16 end
+      if gone > 0 then log.droppedAt, log.dropped = unpack('<dd', entries, gone - 15) end
+      log.begunAt, log.entries = now, entries:sub(gone + 1) .. pack('<dd', now, total)
+    end
+    log.total, log.lastAt, record.seen, state.askedAt, state.lastAt = total, now, now, now, max(state.lastAt, now)
+    local at, rest = format('%.17g', now), memory + 1
+    call('SET', KEYS[1], cmsgpack.pack(state), 'PX', format('%.0f', max(ceil(EXPIRY), 1)))
+    local units = { together, each, at }
+    if ARGV[20] ~= '0' then
+      for i = 1, together do units[3 * i - 2], units[3 * i - 1], units[3 * i] = 1, each, at end
+    end
+    return { at, format('%.17g', record.hold), format('%.17g', state.pausedUntil), units, {} }
+  end
+end
+`
+
+const RULES = String.raw`
 local position = 0
 local function word()
   position = position + 1
   return ARGV[position]
 end
 local function amount() return tonumber(word()) end
-`
 
-const RULES = String.raw`
 -- Never rounded down.
 local function later(time, duration)
   local sum = time + duration
@@ -245,8 +282,7 @@ end
 
 const DECISION = String.raw`
 local session, number, horizon, pause, asked, before = word(), amount(), amount(), amount(), amount(), amount()
-local text = call('GET', KEYS[1])
-local state = text and cmsgpack.unpack(text) or { records = {}, pausedUntil = NEVER, lastAt = NEVER, askedAt = NEVER, calls = {} }
+state = state or { records = {}, pausedUntil = NEVER, lastAt = NEVER, askedAt = NEVER, calls = {} }
 
 -- From whose record that of a new limit can begin.
 local function sourceFor(record)

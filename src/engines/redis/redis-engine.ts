@@ -329,10 +329,11 @@ export class RedisEngine implements Engine {
     lane.inFlight++
     try {
       const answers = (await this.#evaluate(lane.group, call)) as readonly Reply[]
-      await this.#replicated(lane.group, batch, answers)
+      if (this.#options.minReplicas > 0) await this.#replicated(lane.group, batch, answers)
       // A client package may send a call again over a new connection; what it then finds gone, it may have done itself.
       const twice = this.#link.epoch !== epoch
-      for (const [index, { operation, resolve, reject }] of batch.entries()) {
+      for (let index = 0; index < batch.length; index++) {
+        const { operation, resolve, reject } = batch[index]!
         const outcome = outcomeOf(operation, answers[index]!)
         if (outcome instanceof OperationFailure)
           reject(this.#refused(operation.type, this.#titleOf(operation), outcome.message))
@@ -376,7 +377,7 @@ export class RedisEngine implements Engine {
   async #evaluate(group: Group, { keys, args }: CallArguments): Promise<Reply> {
     const rest = [String(keys.length), ...keys, ...args]
     try {
-      return await this.#link.command(group.numbers, ['EVALSHA', this.#layout.sha, ...rest])
+      return await this.#link.command(group.numbers, ['EVALSHA', this.#layout.sha].concat(rest))
     } catch (error) {
       if (!(error instanceof RedisReplyError) || error.code !== 'NOSCRIPT') throw error
     }
@@ -396,8 +397,7 @@ export class RedisEngine implements Engine {
   /** Waits until enough replicas have what was granted or committed; throws IndeterminateError when they have not. */
   async #replicated(group: Group, batch: readonly Pending[], answers: readonly Reply[]): Promise<void> {
     const { minReplicas } = this.#options
-    if (minReplicas === 0 || !batch.some(({ operation }, index) => matters(operation, answers[index]!)))
-      return
+    if (!batch.some(({ operation }, index) => matters(operation, answers[index]!))) return
     const reached = await this.#link.command(group.numbers, [
       'WAIT',
       String(minReplicas),

@@ -16,7 +16,11 @@ import { heldStrings } from './held-strings.js'
  * server several times what it takes to write and to read that one. The answer is one item an operation, and last the hints for this session.
  */
 export function tableScript({ heldKeys, clock, light }: ScriptParts = STRINGS): string {
-  return [BEGIN, light, 'if not micros then', clock, 'end', COMMON, heldKeys, TABLE].join('\n')
+  const begin = [BEGIN, light, 'if not micros then', clock, 'end'].join('\n')
+  const levels = [begin, `${COMMON}\n${heldKeys}`, RECORDS, DECISIONS, OPERATIONS]
+  // A function that is made looks for each local that it uses through all those of the level that it is made in, and finds
+  // those of outer levels at once: in one level most of a call's time would go into that.
+  return levels.join('\nreturn (function()\n') + '\nend)()'.repeat(levels.length - 1)
 }
 
 /** What a script is made of beside the table itself. */
@@ -53,24 +57,35 @@ micros = time[1] * 1000000 + time[2]`
 const LIGHT = String.raw`
 local since
 while position <= LAST do
-  local from, least = position, nil
+  local start, from, least = position, position, nil
   local kind = WORDS[from]
   if kind == 'ballot' then
     least = tonumber(WORDS[from + 2])
     from = from + 3
     kind = WORDS[from]
   end
-  local at = kind == 'enqueue' and from + 6 or kind == 'release' and from + 3 or kind == 'renew' and not least and from + 4
+  local at = kind == 'enqueue' and from + 6 or kind == 'release' and from + 3
+    or not least and (kind == 'renew' and from + 4 or kind == 'pass' and from + 8)
   if not at or WORDS[at] ~= 1 or WORDS[at + 3] ~= 'exclusive' then break end
-  local id, held = WORDS[from + 1], KEYS[WORDS[at + 1]]
+  local id, held, text = WORDS[from + 1], KEYS[WORDS[at + 1]], nil
   if idle == nil then idle = call('EXISTS', QUEUES) == 0 end
   if not idle then
     local front = #WORDS[at + 2] .. ':' .. WORDS[at + 2]
     if call('ZLEXCOUNT', QUEUES, '[' .. front .. ':', '(' .. front .. ';') > 0 then break end
   end
-  if kind == 'enqueue' then
-    -- What is to be read with the grant is read by the table.
-    if WORDS[at + 4] ~= -1 then break end
+  if kind ~= 'enqueue' then
+    text = try('GET', held)
+    if type(text) ~= 'string' or find(text, 'signalbox/1 ' .. id .. ' ' .. WORDS[from + 2] .. ' ', 1, true) ~= 1 then break end
+  -- What is to be read with the grant is read by the table.
+  elseif WORDS[at + 4] ~= -1 then break end
+  position = at + 4
+  if kind == 'release' then
+    call('DEL', held)
+    answers[#answers + 1] = 1
+  elseif kind == 'renew' then
+    call('PEXPIRE', held, WORDS[from + 3])
+    answers[#answers + 1] = 1
+  else
     if not micros then
 ${serverClock}
     end
@@ -78,23 +93,21 @@ ${serverClock}
     if number then number = math.max(number + 1, least)
     else
       local counted = try('SET', NUMBERS, format('%.0f', least), 'GET')
-      if type(counted) == 'table' then break end
+      if type(counted) == 'table' then position = start break end
       written = least
       number = math.max(least, counted and counted + 1 or 0)
     end
     since = since or format('%.0f', micros / 1000 - 0.5)
-    local details = WORDS[from + 5]
-    local text = format('signalbox/1 %s %.0f %s %s', id, number, since, details == '' and MEMBER or details)
-    local done = try('SET', held, text, 'NX', 'PX', WORDS[from + 2])
-    if not done or done.err then break end
-    answers[#answers + 1] = number
-    position = at + 5
-  else
-    local text = try('GET', held)
-    if type(text) ~= 'string' or find(text, 'signalbox/1 ' .. id .. ' ' .. WORDS[from + 2] .. ' ', 1, true) ~= 1 then break end
-    if kind == 'release' then call('DEL', held) else call('PEXPIRE', held, WORDS[from + 3]) end
-    answers[#answers + 1] = 1
-    position = at + 4
+    local kept = kind == 'pass'
+    local details = WORDS[at - 1]
+    text = format('signalbox/1 %s %.0f %s %s', id, number, since, details == '' and MEMBER or details)
+    local done = try('SET', held, text, kept and 'XX' or 'NX', 'PX', WORDS[kept and from + 4 or from + 2])
+    if not done or done.err then position = start break end
+    if kept then answers[#answers + 1] = { 'kept', number }
+    else
+      answers[#answers + 1] = number
+      position = at + 5
+    end
   end
 end
 if position > LAST then
@@ -159,8 +172,8 @@ local function begins(text, start) return text and text:sub(1, #start) == start 
 -- What such a text tells: id, number, since when, details. Nothing for that of a foreign client.
 local function told(text) return text:match('^signalbox/1 (%S+) (%d+) (%d+) (.*)$') end`
 
-/** The lock table and the store. */
-const TABLE = String.raw`
+/** What is kept of requests. */
+const RECORDS = String.raw`
 local function tell(kind, id)
   local session = id:sub(1, 1) ~= FOREIGN and id:match('^(.*)%.')
   if session == SESSION then hints[#hints + 1] = kind .. ' ' .. id
@@ -170,6 +183,8 @@ end
 -- Records and queues ------------------------------------------------------------------------------------------------
 
 local loaded = {}
+-- The first entries of queues, until they change: a decision looks at them several times.
+local fronts = {}
 
 local function load(id)
   if idle then return nil end
@@ -199,7 +214,8 @@ local function queue(key)
       at = at + 1
       if at > #chunk then
         if last then return nil end
-        chunk = call('ZRANGEBYLEX', QUEUES, low, high, 'LIMIT', from, size)
+        chunk = size == 4 and fronts[key] or call('ZRANGEBYLEX', QUEUES, low, high, 'LIMIT', from, size)
+        if size == 4 then fronts[key] = chunk end
         last = #chunk < size
         if #chunk == 0 then return nil end
         from, at, size = from + size, 1, 32
@@ -213,6 +229,7 @@ local function queue(key)
       end
       -- A record that was lost by other hands than ours leaves an entry that nobody could take out.
       call('ZREM', QUEUES, chunk[at])
+      fronts[key] = nil
       from = from - 1
     end
   end
@@ -220,13 +237,19 @@ end
 
 local function append(request)
   save(request)
-  for _, claim in ipairs(request.claims) do must(try('ZADD', QUEUES, 0, entry(claim.key, request))) end
+  for _, claim in ipairs(request.claims) do
+    fronts[claim.key] = nil
+    must(try('ZADD', QUEUES, 0, entry(claim.key, request)))
+  end
   idle = false
 end
 
 local function forget(request)
   call('HDEL', REQUESTS, request.id)
-  for _, claim in ipairs(request.claims) do call('ZREM', QUEUES, entry(claim.key, request)) end
+  for _, claim in ipairs(request.claims) do
+    fronts[claim.key] = nil
+    call('ZREM', QUEUES, entry(claim.key, request))
+  end
   loaded[request.id] = false
 end
 
@@ -277,6 +300,7 @@ local function meet(claim, text)
     end
     request.claims[#request.claims + 1] = met
     save(request)
+    fronts[claim.key] = nil
     must(try('ZADD', QUEUES, 0, entry(claim.key, request)))
     return
   end
@@ -286,8 +310,10 @@ local function meet(claim, text)
   })
 end
 
--- Decisions ---------------------------------------------------------------------------------------------------------
+`
 
+/** The lock table, and reading. */
+const DECISIONS = String.raw`
 local function admits(ahead, claim)
   local first = ahead.first
   if not first then return true end
@@ -499,8 +525,10 @@ local function remove(id, granted, claims)
   if recorded or freed then serveAll(claims) end
 end
 
--- Operations --------------------------------------------------------------------------------------------------------
+`
 
+/** What callers ask for. */
+const OPERATIONS = String.raw`
 local function word()
   position = position + 1
   return WORDS[position - 1]
@@ -656,7 +684,8 @@ function operations.claim()
       extend(claims, lease)
     end
     request.lease, request.expires = lease, now + (request.phase == 'held' and lease or patience.life)
-    save(request)
+    -- What is reserved is saved with what becomes of it.
+    if request.phase ~= 'reserved' then save(request) end
     if request.phase == 'held' then return held(request.number, what) end
     -- Served before the keys are looked at: who is dropped as expired may hold its key for a moment yet.
     if request.phase == 'waiting' then serveAll(claims) end

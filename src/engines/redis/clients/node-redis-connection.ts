@@ -118,12 +118,10 @@ class NodeRedisConnection implements Connection {
     this.#message = (text, channel) => listener.message(channel, text)
   }
 
-  async send(args: readonly string[]): Promise<Reply> {
-    try {
-      return plainReply(await this.#client.sendCommand(args, SEND_OPTIONS))
-    } catch (error) {
+  send(args: readonly string[]): Promise<Reply> {
+    return this.#client.sendCommand(args, SEND_OPTIONS).then(plainReply, (error: unknown) => {
       throw plainError(error)
-    }
+    })
   }
 
   async subscribe(channel: string, sharded: boolean): Promise<void> {
