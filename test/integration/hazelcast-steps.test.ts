@@ -53,14 +53,20 @@ function cutOff(cut: Cut) {
       })
     },
   }
-  const { HazelcastJsonValue, InvalidConfigurationError, JsonStringDeserializationPolicy, LifecycleState } =
-    hazelcast
+  const {
+    HazelcastJsonValue,
+    InvalidConfigurationError,
+    JsonStringDeserializationPolicy,
+    LifecycleState,
+    Predicates,
+  } = hazelcast
   return {
     Client: Client as unknown as typeof hazelcast.Client,
     HazelcastJsonValue,
     InvalidConfigurationError,
     JsonStringDeserializationPolicy,
     LifecycleState,
+    Predicates,
   }
 }
 

@@ -1,6 +1,8 @@
+import { randomBytes } from 'node:crypto'
 import type { Clock, Timer } from '../../clock.js'
 import { ClosedError, IndeterminateError, SignalboxError, UnavailableError } from '../../errors.js'
 import type { Claim } from '../../locks/claim.js'
+import { readAll } from '../../store/commit.js'
 import { Decisions, type AnyEffect } from '../decisions.js'
 import {
   hearWithin,
@@ -14,6 +16,8 @@ import {
   type OutcomeOf,
   type Outcomes,
   type Pass,
+  type ReadOutcome,
+  type ReadSet,
   type Standing,
 } from '../engine.js'
 import { answered } from './call.js'
@@ -22,10 +26,10 @@ import type { HazelcastPlace } from './hazelcast-url.js'
 import { Link, type Package } from './link.js'
 import { MemberLocks } from './member-locks.js'
 import { Members } from './members.js'
-import { Table, UnclearError } from './table.js'
+import { Table, UnclearError, type Found } from './table.js'
 import { OpenTable } from './table-state.js'
 import type { RequestRecord, TableRecord } from './table-record.js'
-import { decodeEntry } from './value-entry.js'
+import { stampOf } from './value-entry.js'
 import { newestStamp, Values } from './values.js'
 
 /** How long an operation is tried: milliseconds. */
@@ -41,13 +45,13 @@ type AnyOutcome = Outcomes[keyof Outcomes]
 interface Job {
   readonly operation: Operation | undefined
   readonly since: number
-  resolve(outcome: AnyOutcome): void
+  resolve(outcome: Awaitable<AnyOutcome>): void
   reject(error: unknown): void
 }
 
 /** What came of a batch. */
 interface Decided {
-  readonly outcomes: readonly AnyOutcome[]
+  readonly outcomes: readonly Awaitable<AnyOutcome>[]
   readonly effects: readonly AnyEffect[]
 }
 
@@ -72,6 +76,11 @@ export class HazelcastEngine implements Engine {
   #queue: Job[] = []
   #isRunning = false
   #own = new Map<string, RequestRecord>()
+  /** The keys that somebody has or wants in a record. */
+  #taken: { readonly record: TableRecord | undefined; readonly keys: ReadonlySet<string> } = {
+    record: undefined,
+    keys: new Set(),
+  }
   /** The version of the newest change that watchers were told of. */
   #toldOf = 0
   #forgetting: Timer | undefined
@@ -82,12 +91,14 @@ export class HazelcastEngine implements Engine {
   constructor(place: HazelcastPlace, hazelcast: Package, clock: Clock) {
     this.name = place.name
     this.#clock = clock
-    this.#link = new Link(place, hazelcast, clock, {
+    const by = randomBytes(6).toString('hex')
+    this.#link = new Link(place, by, hazelcast, clock, {
       changed: text => this.#table.heard(text),
       back: () => this.#lookAgain(),
     })
     const link = () => this.#link.get()
     this.#table = new Table(
+      by,
       async () => (await link()).table,
       clock,
       record => this.#changed(record),
@@ -193,8 +204,9 @@ export class HazelcastEngine implements Engine {
       case 'commit': {
         const outcome = await this.#decide(operation)
         const { guard, release } = operation
+        // What follows here on the same keys reaches the member after it.
         if (guard && release && (outcome as Outcomes['commit']).state === 'committed')
-          await this.#locks.leave(guard.id)
+          void this.#locks.leave(guard.id)
         return outcome
       }
       default:
@@ -209,8 +221,13 @@ export class HazelcastEngine implements Engine {
       return own?.phase === 'reserved' ? exclusiveKeys(own.claims) : undefined
     }
     const keys = exclusiveKeys(operation.claims)
-    const taken = this.#table.known?.record.requests.flatMap(({ claims }) => claims.map(({ key }) => key))
-    return keys?.some(key => taken?.includes(key)) ? undefined : keys
+    const record = this.#table.known?.record
+    if (record !== this.#taken.record)
+      this.#taken = {
+        record,
+        keys: new Set(record?.requests.flatMap(({ claims }) => claims.map(({ key }) => key))),
+      }
+    return keys?.some(key => this.#taken.keys.has(key)) ? undefined : keys
   }
 
   /** What was locked early is given back unless the table agrees. */
@@ -289,6 +306,8 @@ export class HazelcastEngine implements Engine {
       } catch (error) {
         const failure = this.#failure(error, UnavailableError)
         for (const job of jobs) job.reject(failure)
+        // It may have been done, and what it did is told by nobody.
+        if (error instanceof UnclearError) this.#lookAgain()
       }
     }
     this.#isRunning = false
@@ -298,11 +317,11 @@ export class HazelcastEngine implements Engine {
   async #carryOut(operations: readonly Operation[], until: number): Promise<Decided> {
     const lease = longestLease(operations)
     const keys = keysOf(operations)
+    const onlyReads = operations.length > 0 && operations.every(({ type }) => type === 'read')
     const showsMembers = operations.some(({ type }) => type === 'inspect')
     let found = this.#table.known ?? (await this.#table.read())
+    // Once the record was read after all of this was asked, whatever is known is new enough.
     let isFresh = false
-    const values = new Map<string, string | undefined>()
-    let valuesOf = found.record.version
     let floor = 0
     while (true) {
       this.#checkPatience(until)
@@ -310,11 +329,16 @@ export class HazelcastEngine implements Engine {
       if (found.text === undefined) this.#members.isLost()
       await this.#members.promise(lease)
       const { record } = found
-      // Entries change only by what was committed.
-      if (valuesOf !== record.version) values.clear()
-      valuesOf = record.version
-      const missing = keys.filter(key => record.pending[key] === undefined && !values.has(key))
-      const read = await this.#values.read(missing)
+      const { values, missing } = this.#valuesFor(keys, record)
+      const { epoch } = this.#table.entries
+      const reading = this.#values.read(missing)
+      // Together: if the record stayed the same, it does not matter which of them was first.
+      if (onlyReads && !isFresh) {
+        reading.catch(() => undefined)
+        await this.#table.read()
+        isFresh = true
+      }
+      const read = await reading
       for (const [key, text] of read) values.set(key, text)
       const members = showsMembers ? await this.#members.of(record) : new Map<string, Member>()
       if (newestStamp(read) > Math.max(record.version, floor)) {
@@ -323,34 +347,96 @@ export class HazelcastEngine implements Engine {
         isFresh = true
         // Either somebody has committed since, and has carried it over already, or the cluster has lost the record.
         if (found.text === before.text) floor = newestStamp(read)
-        else values.clear()
         continue
       }
+      if (floor === 0) this.#table.entries.add(read, epoch)
       if (this.#table.known !== found) {
         // Meanwhile it was heard of a newer one.
         found = this.#table.known!
-        isFresh = false
         continue
       }
       const effects: AnyEffect[] = []
       const now = this.#clock.now()
       const open = new OpenTable(record, this.#table.sightings, now, floor, values, members)
       const decisions = new Decisions(open, effect => effects.push(effect))
-      const outcomes = operations.map(operation => decisions.decide(operation, now))
+      const decided = operations.map(operation => decisions.decide(withoutRead(operation), now))
       // What only reads need not become a change for that.
       if (open.isChanged || operations.length === 0) open.forget(this.#carriedOverIn(record))
       if (open.isChanged) {
+        const outcomes = this.#withReads(operations, decided, found, open, values)
         const made = await this.#table.change(found, mark => open.close(mark), until)
         if (made) {
           this.#made(found.record, made.record, values)
           return { outcomes, effects }
         }
-      } else if (isFresh) return { outcomes, effects }
+        if (this.#table.known !== found) {
+          found = this.#table.known!
+          continue
+        }
+      } else if (isFresh)
+        return { outcomes: this.#withReads(operations, decided, found, open, values), effects }
       const before = found
       found = await this.#table.read()
       isFresh = true
-      if (!open.isChanged && found.text === before.text) return { outcomes, effects }
+      if (!open.isChanged && found.text === before.text)
+        return { outcomes: this.#withReads(operations, decided, found, open, values), effects }
     }
+  }
+
+  /** The entries of these keys that are known, and which have to be read, apart from what is pending in the record. */
+  #valuesFor(keys: readonly string[], record: TableRecord) {
+    const { entries } = this.#table
+    const values = new Map<string, string | undefined>()
+    const missing: string[] = []
+    for (const key of keys) {
+      if (record.pending[key] !== undefined) continue
+      if (entries.has(key)) values.set(key, entries.get(key))
+      else missing.push(key)
+    }
+    return { values, missing }
+  }
+
+  /**
+   * Adds what was to be read with a grant. What is not known is read on the way of the change that grants it: if that goes
+   * through, nothing was committed since the record that it was decided over.
+   */
+  #withReads(
+    operations: readonly Operation[],
+    outcomes: readonly AnyOutcome[],
+    { record }: Found,
+    open: OpenTable,
+    values: Map<string, string | undefined>,
+  ): readonly Awaitable<AnyOutcome>[] {
+    const isGranted = (index: number): boolean => (outcomes[index] as Standing | undefined)?.state === 'held'
+    const wanted = operations.flatMap((operation, index) => readOf(operation, isGranted(index)) ?? [])
+    if (wanted.length === 0) return outcomes
+    const known = this.#valuesFor([...new Set(wanted.flatMap(keysOfRead))], record)
+    for (const [key, text] of known.values) if (!values.has(key)) values.set(key, text)
+    const missing = known.missing.filter(key => !values.has(key))
+    const { epoch } = this.#table.entries
+    const reading = missing.length === 0 ? undefined : this.#values.read(missing)
+    const fill = async (what: ReadSet): Promise<ReadOutcome> => {
+      try {
+        const read = await reading!
+        if (newestStamp(read) > record.version)
+          return (await this.#decide({ type: 'read', ...what })) as ReadOutcome
+        this.#table.entries.add(read, epoch)
+        for (const [key, text] of read) values.set(key, text)
+        return readAll(open, what)
+      } catch (error) {
+        throw this.#failure(error, IndeterminateError)
+      }
+    }
+    return operations.map((operation, index) => {
+      const standing = outcomes[index]!
+      const what = readOf(operation, isGranted(index))
+      if (!what) return standing
+      if (!reading) return { ...(standing as Standing), read: readAll(open, what) }
+      const filled = fill(what).then(read => ({ ...(standing as Standing), read }))
+      // When the change does not go through nobody waits for it.
+      filled.catch(() => undefined)
+      return filled
+    })
   }
 
   /** @throws when the time is over */
@@ -365,7 +451,7 @@ export class HazelcastEngine implements Engine {
   #carriedOverIn({ pending }: TableRecord): ReadonlyMap<string, number> {
     for (const [key, stamp] of this.#carriedOver) {
       const text = pending[key]
-      if (text === undefined || decodeEntry(text).stamp > stamp) this.#carriedOver.delete(key)
+      if (text === undefined || stampOf(text) > stamp) this.#carriedOver.delete(key)
     }
     return this.#carriedOver
   }
@@ -375,15 +461,16 @@ export class HazelcastEngine implements Engine {
     this.#noteOwn(record)
     this.#tellChanges(record)
     const fresh = Object.entries(record.pending).filter(([key, text]) => before.pending[key] !== text)
-    this.#carryOver(Object.fromEntries(fresh), values)
+    this.#carryOver(fresh, key => before.pending[key] ?? values.get(key))
     this.#helpCarryOver(record)
   }
 
   #carryOver(
-    pending: Readonly<Record<string, string>>,
-    values: ReadonlyMap<string, string | undefined> = new Map(),
+    changes: readonly (readonly [key: string, text: string])[],
+    before: (key: string) => string | undefined,
   ): void {
-    this.#values.carryOver(pending, values, (key, stamp) => {
+    if (changes.length === 0) return
+    this.#values.carryOver(changes, before, (key, stamp) => {
       this.#carriedOver.set(key, stamp)
       if (this.#forgetting || !this.#member) return
       this.#forgetting = this.#clock.after(
@@ -423,14 +510,14 @@ export class HazelcastEngine implements Engine {
     this.#toldOf = record.version
     if (this.#watched.size === 0) return
     for (const [key, text] of Object.entries(record.pending))
-      if (this.#watched.has(key) && decodeEntry(text).stamp > since) this.#listener!.changed(key)
+      if (this.#watched.has(key) && stampOf(text) > since) this.#listener!.changed(key)
   }
 
   /** Whoever committed it may have died before it was carried over. */
   #helpCarryOver(record: TableRecord): void {
     const oldest = (Date.now() - CARRY_OVER_AFTER) * 1000
-    const left = Object.entries(record.pending).filter(([, text]) => decodeEntry(text).stamp < oldest)
-    if (left.length > 0) this.#carryOver(Object.fromEntries(left))
+    const left = Object.entries(record.pending).filter(([, text]) => stampOf(text) < oldest)
+    this.#carryOver(left, () => undefined)
   }
 
   /** What others are to be told they hear of by the record itself. */
@@ -473,15 +560,29 @@ export class HazelcastEngine implements Engine {
 function keysOf(operations: readonly Operation[]): string[] {
   const keys = new Set<string>()
   for (const operation of operations) {
-    const read = operation.type === 'read' ? operation : 'read' in operation ? operation.read : undefined
-    for (const key of read?.keys ?? []) keys.add(key)
-    for (const { key } of read?.ids ?? []) keys.add(key)
+    if (operation.type === 'read') for (const key of keysOfRead(operation)) keys.add(key)
     if (operation.type !== 'commit') continue
     for (const { key } of operation.expect) keys.add(key)
     for (const { key } of operation.writes) keys.add(key)
     for (const { key } of operation.record) keys.add(key)
   }
   return [...keys]
+}
+
+function keysOfRead({ keys, ids }: ReadSet): string[] {
+  return [...keys, ...ids.map(({ key }) => key)]
+}
+
+/** What is to be read with a grant, if there is one. */
+function readOf(operation: Operation, isGranted: boolean): ReadSet | undefined {
+  const canGrant = operation.type === 'enqueue' || operation.type === 'claim'
+  return canGrant && isGranted ? operation.read : undefined
+}
+
+function withoutRead(operation: Operation): Operation {
+  return operation.type === 'enqueue' || operation.type === 'claim'
+    ? { ...operation, read: undefined }
+    : operation
 }
 
 /** Undefined when there are none. */

@@ -5,6 +5,7 @@ import { ClosedError, InvalidArgumentError, UnavailableError } from '../../error
 import { answered } from './call.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
 import { quieten } from './quiet-client.js'
+import { madeBy } from './table-record.js'
 
 export type HazelcastClient = Client
 /** What is used of the client's package. */
@@ -15,6 +16,7 @@ export type Package = Pick<
   | 'HazelcastJsonValue'
   | 'JsonStringDeserializationPolicy'
   | 'LifecycleState'
+  | 'Predicates'
 >
 
 /** How long connecting may take: milliseconds. */
@@ -38,7 +40,7 @@ export interface Linked {
 
 /** Who is told of the link. */
 export interface LinkListener {
-  /** The table's record, after somebody has changed it. */
+  /** The table's record, after another box has changed it. */
   changed(record: string): void
   /** The cluster was out of reach and is in reach again: changes may have been missed. */
   back(): void
@@ -50,6 +52,7 @@ export interface LinkListener {
  */
 export class Link {
   readonly #place: HazelcastPlace
+  readonly #by: string
   readonly #package: Package
   readonly #clock: Clock
   readonly #listener: LinkListener
@@ -58,8 +61,16 @@ export class Link {
   #timer: Timer | undefined
   #isClosed = false
 
-  constructor(place: HazelcastPlace, clientPackage: Package, clock: Clock, listener: LinkListener) {
+  /** @param by what tells the changes of this box from those of others. */
+  constructor(
+    place: HazelcastPlace,
+    by: string,
+    clientPackage: Package,
+    clock: Clock,
+    listener: LinkListener,
+  ) {
     this.#place = place
+    this.#by = by
     this.#package = clientPackage
     this.#clock = clock
     this.#listener = listener
@@ -109,7 +120,14 @@ export class Link {
       const changed = ({ value }: { value: string | null }): void => {
         if (value !== null) this.#listener.changed(value)
       }
-      const listening = table.addEntryListener({ added: changed, updated: changed }, TABLE_KEY, true)
+      const { Predicates } = this.#package
+      // What this box has changed would be sent back to it, too, the old record and the new one.
+      const listening = table.addEntryListenerWithPredicate(
+        { added: changed, updated: changed },
+        Predicates.not(Predicates.between('this', ...madeBy(this.#by))),
+        TABLE_KEY,
+        true,
+      )
       await answered(listening, this.#clock)
       this.#linked = { client, locks, table, values }
       this.#keepQuiet()

@@ -30,7 +30,7 @@ export class MemberLocks {
   readonly #map: () => Promise<IMap<string, unknown>>
   readonly #clock: Clock
   readonly #holdings = new Map<string, Holding>()
-  /** Calls that are parked on a member. */
+  /** Calls that are parked on a member, and what is being given back. */
   readonly #parked = new Set<Promise<unknown>>()
 
   constructor(map: () => Promise<IMap<string, unknown>>, clock: Clock) {
@@ -90,7 +90,14 @@ export class MemberLocks {
   }
 
   /** Unlocks what the grant has and takes back what it waits for. Never throws: what is left ends with its lease. */
-  async leave(id: string): Promise<void> {
+  leave(id: string): Promise<void> {
+    const leaving = this.#leave(id)
+    this.#parked.add(leaving)
+    void leaving.then(() => this.#parked.delete(leaving))
+    return leaving
+  }
+
+  async #leave(id: string): Promise<void> {
     const holding = this.#holdings.get(id)
     if (!holding) return
     this.#holdings.delete(id)

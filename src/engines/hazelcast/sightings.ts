@@ -1,7 +1,7 @@
 import type { RequestRecord, TableRecord } from './table-record.js'
 
 interface Sighting {
-  readonly beat: number
+  readonly beat: string
   /** Clock time. */
   readonly at: number
 }

@@ -1,5 +1,11 @@
 import type { Claim } from '../../locks/claim.js'
 
+/** Tells a change of the record from all others: who made it, and how many they had made by then. */
+export interface Mark {
+  readonly by: string
+  readonly count: number
+}
+
 /** A request as the table's record has it. */
 export interface RequestRecord {
   readonly id: string
@@ -8,8 +14,8 @@ export interface RequestRecord {
   readonly phase: 'waiting' | 'reserved' | 'held'
   /** How long it lives after it was heard of: milliseconds. */
   readonly life: number
-  /** The record's `turn` in which it was heard of last: as long as that stays the same, its life runs down. */
-  readonly beat: number
+  /** The change in which it was heard of last: as long as that stays the same, its life runs down. */
+  readonly beat: string
   /** The lease that it asked for: milliseconds. */
   readonly lease: number
   readonly number: number
@@ -23,52 +29,182 @@ export interface RequestRecord {
  * so that one compare-and-set decides about all of them.
  */
 export interface TableRecord {
-  /** Counts the changes of the record. Begins at the wall clock in microseconds, so that no record ever comes twice. */
+  /** Counts the changes of the record. Begins at the wall clock in microseconds. */
   readonly turn: number
   /** The number of the newest grant. */
   readonly number: number
   /** The version of the newest change of a value. */
   readonly version: number
-  /** The marks of the latest changes, oldest first: how one whose answer was lost finds itself. */
-  readonly recent: readonly string[]
+  /** The change that made the record which this one took the place of; undefined when there was none. */
+  readonly follows: Mark | undefined
+  /**
+   * The latest change of each box, oldest first, so that the last one made this record: how one whose answer was lost finds
+   * itself.
+   */
+  readonly latest: readonly Mark[]
   /** In order of arrival. */
   readonly requests: readonly RequestRecord[]
   /** By store key: what its entry will be, as text. */
   readonly pending: Readonly<Record<string, string>>
 }
 
-/** So many changes are remembered by their marks. */
+/** The latest changes of so many boxes are remembered. */
 const MARKS = 32
+const PHASES = ['waiting', 'reserved', 'held'] as const
 
 /** The record of a place where nobody was before. */
 export function emptyTable(): TableRecord {
   const turn = microseconds()
-  return { turn, number: turn, version: turn, recent: [], requests: [], pending: {} }
+  return { turn, number: turn, version: turn, follows: undefined, latest: [], requests: [], pending: {} }
 }
 
+/** What each change writes, and every box reads: so it is short. */
+type Head = [
+  by: string,
+  turn: number,
+  number: number,
+  version: number,
+  follows: MarkText | null,
+  latest: MarkText[],
+  sessions: string[],
+  requests: RequestText[],
+  pending: [key: string, length: number][],
+]
+type MarkText = [by: string, count: number]
+type RequestText = [
+  id: string,
+  session: number,
+  claims: ClaimText[],
+  phase: number,
+  life: number,
+  beat: string,
+  lease: number,
+  number: number,
+  since: number,
+  label?: string,
+]
+/** Of an exclusive claim the key alone; of a shared one in an array; of permits with these. */
+type ClaimText = string | [key: string] | [key: string, permits: number, max: number]
+
+/** A line of JSON, which begins with who made the record, and the pending entries after it as they are. */
 export function encodeTable(record: TableRecord): string {
-  return JSON.stringify(record)
+  const { turn, number, version, follows, latest, requests, pending } = record
+  const sessions = new Map<string, number>()
+  for (const { session } of requests) if (!sessions.has(session)) sessions.set(session, sessions.size)
+  const entries = Object.entries(pending)
+  const head: Head = [
+    latest.at(-1)?.by ?? '',
+    turn,
+    number,
+    version,
+    follows ? [follows.by, follows.count] : null,
+    latest.map(({ by, count }) => [by, count]),
+    [...sessions.keys()],
+    requests.map(request => encodeRequest(request, sessions.get(request.session)!)),
+    entries.map(([key, text]) => [key, text.length]),
+  ]
+  return `${JSON.stringify(head)}\n${entries.map(([, text]) => text).join('')}`
 }
 
 /** What {@link encodeTable} made. @throws Error when it was not that */
 export function decodeTable(text: string): TableRecord {
-  return JSON.parse(text) as TableRecord
+  const end = text.indexOf('\n')
+  const head = JSON.parse(text.slice(0, end)) as Head
+  const [, turn, number, version, follows, latest, sessions, requests, lengths] = head
+  const pending: Record<string, string> = {}
+  let at = end + 1
+  for (const [key, length] of lengths) pending[key] = text.slice(at, (at += length))
+  return {
+    turn,
+    number,
+    version,
+    follows: follows ? markOf(follows) : undefined,
+    latest: latest.map(markOf),
+    requests: requests.map(request => decodeRequest(request, sessions)),
+    pending,
+  }
 }
 
-/** The marks with one more. */
-export function marked(recent: readonly string[], mark: string): string[] {
-  return [...recent, mark].slice(-MARKS)
+/** Between these two are, as texts, the records that this box made, and no others. */
+export function madeBy(by: string): readonly [from: string, to: string] {
+  // The character after a comma. A pattern would be matched against the whole of each record, by every member that has it.
+  return [`["${by}",`, `["${by}"-`]
+}
+
+function markOf([by, count]: MarkText): Mark {
+  return { by, count }
+}
+
+function encodeRequest(request: RequestRecord, session: number): RequestText {
+  const { id, claims, phase, life, beat, lease, number, since, label } = request
+  const text: RequestText = [
+    id,
+    session,
+    claims.map(encodeClaim),
+    PHASES.indexOf(phase),
+    life,
+    beat,
+    lease,
+    number,
+    since,
+  ]
+  if (label !== undefined) text.push(label)
+  return text
+}
+
+function decodeRequest(text: RequestText, sessions: readonly string[]): RequestRecord {
+  const [id, session, claims, phase, life, beat, lease, number, since, label] = text
+  return {
+    id,
+    session: sessions[session]!,
+    claims: claims.map(decodeClaim),
+    phase: PHASES[phase]!,
+    life,
+    beat,
+    lease,
+    number,
+    label,
+    since,
+  }
+}
+
+function encodeClaim(claim: Claim): ClaimText {
+  switch (claim.mode) {
+    case 'exclusive':
+      return claim.key
+    case 'shared':
+      return [claim.key]
+    case 'permits':
+      return [claim.key, claim.permits, claim.max]
+  }
+}
+
+function decodeClaim(text: ClaimText): Claim {
+  if (typeof text === 'string') return { key: text, mode: 'exclusive' }
+  const [key, permits, max] = text
+  return permits === undefined ? { key, mode: 'shared' } : { key, mode: 'permits', permits, max: max! }
+}
+
+/** A mark as text. */
+export function textOfMark({ by, count }: Mark): string {
+  return `${by}.${count}`
+}
+
+/** The marks with one more, and without an older one of the same box. */
+export function marked(latest: readonly Mark[], mark: Mark): Mark[] {
+  return [...latest.filter(({ by }) => by !== mark.by), mark].slice(-MARKS)
 }
 
 /**
  * Whether the change with this mark was made to the record `before`, by what is there now; undefined when that can't be
- * told any more.
+ * told any more. The change is the latest that its box has tried.
  */
-export function wasMade(now: TableRecord, mark: string, before: TableRecord): boolean | undefined {
-  if (now.recent.includes(mark)) return true
+export function wasMade(now: TableRecord, mark: Mark, before: TableRecord): boolean | undefined {
+  const own = now.latest.find(({ by }) => by === mark.by)
+  if (own) return own.count >= mark.count
   const since = now.turn - before.turn
-  // All marks that ever were are there still, or all since.
-  const isWhole = now.recent.length > 0 && (now.recent.length < MARKS || (since >= 0 && since <= MARKS))
+  // All boxes that ever were are there still, or all since.
+  const isWhole = now.latest.length > 0 && (now.latest.length < MARKS || (since >= 0 && since <= MARKS))
   return isWhole ? false : undefined
 }
 

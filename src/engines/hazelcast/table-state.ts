@@ -3,8 +3,15 @@ import type { StoreState } from '../../store/commit.js'
 import type { WatchState } from '../decisions.js'
 import type { Member, RecordedId, Versioned } from '../engine.js'
 import type { Sightings } from './sightings.js'
-import { marked, microseconds, type RequestRecord, type TableRecord } from './table-record.js'
-import { decodeEntry, encodeEntry, type ValueEntry } from './value-entry.js'
+import {
+  marked,
+  microseconds,
+  textOfMark,
+  type Mark,
+  type RequestRecord,
+  type TableRecord,
+} from './table-record.js'
+import { decodeEntry, encodeEntry, stampOf, type ValueEntry } from './value-entry.js'
 
 const ABSENT: ValueEntry = { stamp: 0, version: 0, ids: [], value: undefined }
 
@@ -25,7 +32,7 @@ export class OpenTable implements TableState, StoreState, WatchState {
   isChanged = false
   readonly #record: TableRecord
   readonly #now: number
-  readonly #values: ReadonlyMap<string, string | undefined>
+  readonly #values: Map<string, string | undefined>
   readonly #members: ReadonlyMap<string, Member>
   readonly #requests = new Map<string, Known>()
   readonly #queues = new Map<string, Entry[]>()
@@ -35,7 +42,7 @@ export class OpenTable implements TableState, StoreState, WatchState {
 
   /**
    * @param floor a version that was used already.
-   * @param values the entries of all store keys that the operations name, as they are apart from what is pending.
+   * @param values the entries of store keys as they are apart from what is pending: of those that operations are to find.
    * @param members who the sessions belong to, as far as anybody wants to know.
    */
   constructor(
@@ -43,7 +50,7 @@ export class OpenTable implements TableState, StoreState, WatchState {
     sightings: Sightings,
     now: number,
     floor: number,
-    values: ReadonlyMap<string, string | undefined>,
+    values: Map<string, string | undefined>,
     members: ReadonlyMap<string, Member>,
   ) {
     this.#record = record
@@ -153,21 +160,24 @@ export class OpenTable implements TableState, StoreState, WatchState {
   forget(carriedOver: ReadonlyMap<string, number>): void {
     for (const [key, stamp] of carriedOver) {
       const text = this.#pending.get(key)
-      if (text === undefined || decodeEntry(text).stamp > stamp) continue
+      if (text === undefined || stampOf(text) > stamp) continue
       this.#pending.delete(key)
+      this.#values.set(key, text)
       this.isChanged = true
     }
   }
 
   /** The record as it is now, with this mark. */
-  close(mark: string): TableRecord {
-    const turn = this.#record.turn + 1
+  close(mark: Mark): TableRecord {
+    const { turn, latest } = this.#record
+    const beat = textOfMark(mark)
     const wall = Date.now()
     return {
-      turn,
+      turn: turn + 1,
       number: this.#number,
       version: this.#version,
-      recent: marked(this.#record.recent, mark),
+      follows: latest.at(-1),
+      latest: marked(latest, mark),
       requests: [...this.#requests.values()].map(({ request, before, expired }) => {
         const { id, session, claims, phase, expires, lease, number, label, since } = request
         const isHeard = before === undefined || expires !== expired
@@ -177,7 +187,7 @@ export class OpenTable implements TableState, StoreState, WatchState {
           claims,
           phase,
           life: isHeard ? expires - this.#now : before.life,
-          beat: isHeard ? turn : before.beat,
+          beat: isHeard ? beat : before.beat,
           lease,
           number,
           label,

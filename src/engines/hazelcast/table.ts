@@ -1,10 +1,10 @@
-import { randomBytes } from 'node:crypto'
 import type { IMap } from 'hazelcast-client'
 import type { Clock } from '../../clock.js'
 import { answered } from './call.js'
 import { TABLE_KEY } from './link.js'
+import { KnownEntries } from './known-entries.js'
 import { Sightings } from './sightings.js'
-import { decodeTable, emptyTable, encodeTable, wasMade, type TableRecord } from './table-record.js'
+import { decodeTable, emptyTable, encodeTable, wasMade, type Mark, type TableRecord } from './table-record.js'
 
 /** The record as it was found. */
 export interface Found {
@@ -21,19 +21,28 @@ export class UnclearError extends Error {}
 /** The table's record as it is known here: read, changed by compare-and-set, and heard of. */
 export class Table {
   readonly sightings = new Sightings()
+  readonly entries = new KnownEntries()
+  readonly #by: string
   readonly #map: () => Promise<IMap<string, string>>
   readonly #clock: Clock
   readonly #changed: (record: TableRecord) => void
   #known: Found | undefined
+  /** How many changes of ours were tried. */
+  #count = 0
   /** News that came while a change of ours was on its way; undefined when none is. */
   #late: string[] | undefined
 
-  /** @param changed is told of a newer record that somebody else made. */
+  /**
+   * @param by tells our changes from those of others.
+   * @param changed is told of a newer record that somebody else made.
+   */
   constructor(
+    by: string,
     map: () => Promise<IMap<string, string>>,
     clock: Clock,
     changed: (record: TableRecord) => void,
   ) {
+    this.#by = by
     this.#map = map
     this.#clock = clock
     this.#changed = changed
@@ -69,32 +78,35 @@ export class Table {
    * @param until when to give up: clock time.
    * @throws UnclearError when it is not known whether that happened
    */
-  async change(
-    found: Found,
-    change: (mark: string) => TableRecord,
-    until: number,
-  ): Promise<Found | undefined> {
-    const mark = randomBytes(6).toString('base64url')
+  async change(found: Found, change: (mark: Mark) => TableRecord, until: number): Promise<Found | undefined> {
+    const mark = { by: this.#by, count: ++this.#count }
     const record = change(mark)
     const text = encodeTable(record)
     const sentAt = this.#clock.now()
     this.#late = []
     try {
       const isMade = await this.#made(found, { text, record }, mark, until)
-      if (!isMade) return undefined
+      if (!isMade) {
+        // It tells who was faster, and record after record what they did.
+        const late = this.#late
+        this.#late = undefined
+        for (const each of late) this.heard(each)
+        return undefined
+      }
       this.#known = { text, record }
       // The others see it later, and what is ours has to end for us first.
       this.sightings.see(record, sentAt)
+      this.entries.follow(record)
       return this.#known
     } finally {
       const late = this.#late
       this.#late = undefined
       // After whoever waits for this has dealt with it.
-      if (late.length > 0) setImmediate(() => late.forEach(each => this.heard(each)))
+      if (late && late.length > 0) setImmediate(() => late.forEach(each => this.heard(each)))
     }
   }
 
-  async #made(found: Found, next: { text: string; record: TableRecord }, mark: string, until: number) {
+  async #made(found: Found, next: { text: string; record: TableRecord }, mark: Mark, until: number) {
     try {
       return await this.#replace(found.text, next.text)
     } catch (error) {
@@ -103,7 +115,7 @@ export class Table {
   }
 
   /** Finds out what became of a change whose answer was lost. Sending it again is harmless: it is the same change. */
-  async #settle(found: Found, text: string, mark: string, until: number, cause: unknown): Promise<boolean> {
+  async #settle(found: Found, text: string, mark: Mark, until: number, cause: unknown): Promise<boolean> {
     while (this.#clock.now() < until) {
       try {
         const now = await this.#get()
@@ -135,6 +147,7 @@ export class Table {
   #adopt(found: Found): void {
     this.#known = found
     this.sightings.see(found.record, this.#clock.now())
+    this.entries.follow(found.record)
     this.#changed(found.record)
   }
 }

@@ -12,11 +12,18 @@ export interface ValueEntry {
 
 /** No text within JSON has this in it, so the first one there is belongs to the entry itself. */
 const VALUE = ',"value":'
+/** What an entry begins with. */
+const STAMP = '{"stamp":'
 
 /** An object of JSON, for readers in other languages. */
 export function encodeEntry({ stamp, version, ids, value }: ValueEntry): string {
-  const about = JSON.stringify({ stamp, version, ids })
+  const about = `${STAMP}${stamp},"version":${version},"ids":${JSON.stringify(ids)}}`
   return value === undefined ? about : `${about.slice(0, -1)}${VALUE}${value}}`
+}
+
+/** The stamp of what {@link encodeEntry} made, which is all that is wanted most of the time. */
+export function stampOf(text: string): number {
+  return Number(text.slice(STAMP.length, text.indexOf(',')))
 }
 
 /** What {@link encodeEntry} made. @throws Error when it was not that */

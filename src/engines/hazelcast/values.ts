@@ -2,11 +2,18 @@ import type { HazelcastJsonValue, IMap } from 'hazelcast-client'
 import type { Clock } from '../../clock.js'
 import { answered } from './call.js'
 import type { Linked, Package } from './link.js'
-import { decodeEntry } from './value-entry.js'
+import { decodeEntry, stampOf } from './value-entry.js'
 
 /** How long a deleted entry stays: longer than any change is on its way. Milliseconds. */
 const DELETED_FOR = 3_600_000
 const RETRY_PAUSE = 500
+
+/** A change that is being carried over. */
+interface UnderWay {
+  text: string
+  /** A newer one that came meanwhile. */
+  next: string | undefined
+}
 
 /** The entries of store keys: what was committed to the table's record is carried over to them. */
 export class Values {
@@ -14,8 +21,7 @@ export class Values {
   readonly #package: Package
   readonly #clock: Clock
   readonly #isOver: () => boolean
-  /** By key: the stamp of what is being carried over. */
-  readonly #underWay = new Map<string, number>()
+  readonly #underWay = new Map<string, UnderWay>()
 
   constructor(link: () => Promise<Linked>, hazelcast: Package, clock: Clock, isOver: () => boolean) {
     this.#link = link
@@ -40,29 +46,45 @@ export class Values {
   /**
    * Carries changes over to the entries, each only over an older one, and tells of each that is there. What fails is tried
    * again as long as the box is open: until then whoever reads finds it in the table's record.
+   * @param before what the entry of a key is likely to be until then.
    */
   carryOver(
-    pending: Readonly<Record<string, string>>,
-    before: ReadonlyMap<string, string | undefined>,
+    changes: readonly (readonly [key: string, text: string])[],
+    before: (key: string) => string | undefined,
     done: (key: string, stamp: number) => void,
   ): void {
-    for (const [key, text] of Object.entries(pending)) {
-      const { stamp } = decodeEntry(text)
-      if ((this.#underWay.get(key) ?? 0) >= stamp) continue
-      this.#underWay.set(key, stamp)
-      void this.#carryOne(key, text, stamp, before.get(key)).then(isDone => {
-        if (this.#underWay.get(key) === stamp) this.#underWay.delete(key)
-        if (isDone) done(key, stamp)
-      })
+    for (const [key, text] of changes) {
+      const underWay = this.#underWay.get(key)
+      if (!underWay) void this.#carry(key, text, before(key), done)
+      else if (stampOf(text) > stampOf(underWay.next ?? underWay.text)) underWay.next = text
     }
   }
 
-  async #carryOne(key: string, text: string, stamp: number, before: string | undefined): Promise<boolean> {
+  async #carry(
+    key: string,
+    text: string,
+    before: string | undefined,
+    done: (key: string, stamp: number) => void,
+  ): Promise<void> {
+    const underWay: UnderWay = { text, next: undefined }
+    this.#underWay.set(key, underWay)
+    for (let found = before; await this.#carryOne(key, underWay.text, found);) {
+      done(key, stampOf(underWay.text))
+      if (underWay.next === undefined) break
+      found = underWay.text
+      underWay.text = underWay.next
+      underWay.next = undefined
+    }
+    this.#underWay.delete(key)
+  }
+
+  async #carryOne(key: string, text: string, before: string | undefined): Promise<boolean> {
+    const stamp = stampOf(text)
     let found = before
     while (!this.#isOver()) {
       try {
         const { values } = await this.#link()
-        if (found !== undefined && decodeEntry(found).stamp >= stamp) return true
+        if (found !== undefined && stampOf(found) >= stamp) return true
         if (await this.#replace(values, key, found, text)) return true
         found = (await answered(values.get(key), this.#clock))?.toString()
       } catch {
@@ -97,7 +119,6 @@ export class Values {
 /** The version of the newest of these entries. */
 export function newestStamp(entries: ReadonlyMap<string, string | undefined>): number {
   let newest = 0
-  for (const text of entries.values())
-    if (text !== undefined) newest = Math.max(newest, decodeEntry(text).stamp)
+  for (const text of entries.values()) if (text !== undefined) newest = Math.max(newest, stampOf(text))
   return newest
 }
