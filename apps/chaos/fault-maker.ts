@@ -150,14 +150,18 @@ export class FaultMaker {
     })
     /** How long the first one had to wait; undefined when none comes within `limit` from now. */
     const first = async ({ isIt, since }: Wait, limit: number): Promise<number | undefined> => {
-      const deadline = AbortSignal.timeout(limit)
-      while (!deadline.aborted) {
+      let late = false
+      const timer = setTimeout(() => {
+        late = true
+        onGrant()
+      }, limit)
+      while (!late) {
         const found = seen.find(request => isIt(request) && request.granted! >= since())
-        if (found) return found.granted! - Math.max(since(), found.asked)
-        await new Promise<void>(resolve => {
-          onGrant = resolve
-          deadline.addEventListener('abort', () => resolve(), { once: true })
-        })
+        if (found) {
+          clearTimeout(timer)
+          return found.granted! - Math.max(since(), found.asked)
+        }
+        await new Promise<void>(resolve => (onGrant = resolve))
       }
       return undefined
     }

@@ -36,7 +36,7 @@ export async function chaos(settings: Settings, interrupted: AbortSignal): Promi
   await server?.start()
   const guarantees = await guaranteesOf(settings.engine)
   await using ways = await Ways.start(settings.engine, settings.processes, settings.proxyPort)
-  return new Run(settings, ways, server, guarantees).play(interrupted)
+  return await new Run(settings, ways, server, guarantees).play(interrupted)
 }
 
 async function guaranteesOf(url: string): Promise<Guarantees> {

@@ -144,15 +144,20 @@ class Way {
   readonly #to: Socket
   readonly #fate: () => Fate
   readonly #held: Buffer[] = []
+  readonly #delayed: Buffer[] = []
+  /** When the last of those may pass. */
+  #due = 0
   #isBroken = false
 
   constructor(from: Socket, to: Socket, fate: () => Fate, proxy: Proxy) {
     this.#to = to
     this.#fate = fate
     from.on('data', (bytes: Buffer) => {
-      // Of equal delays, timers run in the order in which they were set.
-      if (proxy.delay > 0) setTimeout(() => this.#pass(bytes), proxy.delay)
-      else this.#pass(bytes)
+      if (proxy.delay === 0 && this.#delayed.length === 0) return this.#pass(bytes)
+      // A stream keeps its order, also when the delay becomes shorter: what comes is behind what is on the way.
+      this.#delayed.push(bytes)
+      this.#due = Math.max(this.#due, performance.now() + proxy.delay)
+      setTimeout(() => this.#pass(this.#delayed.shift()!), this.#due - performance.now())
     })
   }
 
