@@ -31,9 +31,15 @@ export interface PlannedFault {
   readonly length: number
 }
 
-/** The kinds that are possible here. */
-export function possibleKinds(network: boolean, server: boolean): readonly FaultKind[] {
-  return [...CLIENT_FAULTS, ...(network ? NETWORK_FAULTS : []), ...(server ? SERVER_FAULTS : [])]
+/** The kinds that are possible here. A Hazelcast member keeps nothing that outlives it, so it is stopped and never killed. */
+export function possibleKinds(engine: string, network: boolean, server: boolean): readonly FaultKind[] {
+  return [
+    ...CLIENT_FAULTS,
+    ...(network ? NETWORK_FAULTS : []),
+    ...(server ? SERVER_FAULTS : []).filter(
+      kind => !(kind === 'kill server' && engine.startsWith('hazelcast:')),
+    ),
+  ]
 }
 
 /** Draws the next fault; the same ones come in the same order from the same seed. */

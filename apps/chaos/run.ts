@@ -33,9 +33,10 @@ export interface Outcome {
 export async function chaos(settings: Settings, interrupted: AbortSignal): Promise<Outcome> {
   await using server =
     settings.server === undefined ? undefined : new CommandServer(settings.server, settings.engine)
+  // Before anybody is told of the port.
+  await using ways = await Ways.start(settings.engine, settings.processes, settings.proxyPort)
   await server?.start()
   const guarantees = await guaranteesOf(settings.engine)
-  await using ways = await Ways.start(settings.engine, settings.processes, settings.proxyPort)
   return await new Run(settings, ways, server, guarantees).play(interrupted)
 }
 
@@ -66,7 +67,7 @@ class Run {
 
   async play(interrupted: AbortSignal): Promise<Outcome> {
     const { engine, lease, processes, faults, seconds, seed } = this.#settings
-    const kinds = possibleKinds(this.#ways.exist, this.#server !== undefined)
+    const kinds = possibleKinds(engine, this.#ways.exist, this.#server !== undefined)
     const limits = recoveryLimits(engine, lease, kinds, this.#guarantees.deadHolder)
     const recorder = this.#recorder
     try {
