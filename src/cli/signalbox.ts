@@ -3,6 +3,7 @@ import { Command, CommanderError } from 'commander'
 import { EXIT, EXIT_TEXT } from './exit-status.js'
 import { complaint, EndedWith, statusOf } from './failure.js'
 import { addCas } from './cas.js'
+import { addChaos } from './chaos.js'
 import { addCompletion } from './completion.js'
 import { addDoctor } from './doctor.js'
 import { addGet } from './get.js'
@@ -70,6 +71,7 @@ function program(terminal: Terminal): Command {
   addCas(command, terminal)
   addTrains(command)
   addMutex(command)
+  addChaos(command)
   addCompletion(command, stdout)
   return command
 }

@@ -8,12 +8,22 @@ declare module 'redlock' {
     readonly value: string
   }
 
+  interface Settings {
+    readonly retryCount: number
+    readonly retryDelay?: number
+    readonly retryJitter?: number
+    readonly automaticExtensionThreshold?: number
+  }
+
   export default class Redlock {
-    constructor(
-      clients: readonly Redis[],
-      settings: { retryCount: number; retryDelay?: number; retryJitter?: number },
-    )
+    constructor(clients: readonly Redis[], settings: Settings)
+    on(event: 'error', listener: (error: unknown) => void): this
     acquire(resources: readonly string[], duration: number): Promise<Lock>
     release(lock: Lock, settings?: { retryCount: number }): Promise<unknown>
+    using<T>(
+      resources: readonly string[],
+      duration: number,
+      routine: (signal: AbortSignal) => Promise<T>,
+    ): Promise<T>
   }
 }

@@ -1,0 +1,45 @@
+import type { History } from '../history.js'
+import type { Finding } from './finding.js'
+import { checkLocks } from './locks.js'
+import { checkMoney, transferFigures, type TransferFigures } from './money.js'
+import { checkRecovery, recoveries, type Recovery } from './recovery.js'
+import { checkStore } from './store.js'
+import { checkUpdates, updateFigures, type UpdateFigures } from './updates.js'
+
+/** What a history shows. */
+export interface Verdict {
+  /** Empty when every promise was kept. */
+  readonly findings: readonly Finding[]
+  readonly grants: number
+  readonly fenced: UpdateFigures
+  readonly unfenced: UpdateFigures
+  readonly transfers: TransferFigures
+  readonly storeCalls: number
+  readonly recoveries: readonly Recovery[]
+  /** Histories of keys for which the search for an order was given up. */
+  readonly undecided: number
+}
+
+/** Holds a history against the promises. */
+export function check(history: History): Verdict {
+  const { requests, updates, transfers, calls, accounts, escapes } = history
+  const locks = checkLocks(history)
+  const store = checkStore(calls)
+  return {
+    findings: [
+      ...locks.findings,
+      ...checkUpdates(updates),
+      ...(accounts ? checkMoney(transfers, accounts) : []),
+      ...store.findings,
+      ...checkRecovery(history),
+      ...escapes.map(message => ({ promise: 'P10' as const, message })),
+    ],
+    grants: requests.filter(({ granted }) => granted !== undefined).length,
+    fenced: updateFigures(updates.filter(({ fenced }) => fenced)),
+    unfenced: updateFigures(updates.filter(({ fenced }) => !fenced)),
+    transfers: transferFigures(transfers),
+    storeCalls: calls.length,
+    recoveries: recoveries(history),
+    undecided: locks.undecided + store.undecided,
+  }
+}

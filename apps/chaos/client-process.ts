@@ -1,0 +1,66 @@
+import { fork, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import type { ClientSettings, FromClient, ToClient } from './protocol.js'
+import { reapLater } from './servers/reaper.js'
+
+/** How long a client may take to begin: milliseconds. */
+const START_LIMIT = 30_000
+
+/** One life of a client process. */
+export class Client {
+  readonly who: string
+  readonly #child: ChildProcess
+  readonly #ready: Promise<void>
+  readonly #ended: Promise<void>
+  #end: string | undefined
+
+  /** @param hear gets all that it says. */
+  constructor(settings: ClientSettings, hear: (client: Client, message: FromClient) => void) {
+    this.who = settings.who
+    const module = new URL('./worker.js', import.meta.url)
+    this.#child = fork(module, [JSON.stringify(settings)], { execArgv: [], serialization: 'json' })
+    reapLater(this.#child)
+    // What can't be sent any more is heard of by the exit.
+    this.#child.on('error', () => undefined)
+    this.#ready = new Promise((resolve, reject) => {
+      const limit = setTimeout(() => reject(new Error(`client ${this.who} does not begin`)), START_LIMIT)
+      this.#child.on('message', (message: FromClient) => {
+        if (message.say === 'ready' || message.say === 'failed') clearTimeout(limit)
+        if (message.say === 'ready') resolve()
+        else if (message.say === 'failed') reject(new Error(message.message))
+        hear(this, message)
+      })
+      this.#child.once('exit', () => {
+        clearTimeout(limit)
+        reject(new Error(`client ${this.who} ended before it began`))
+      })
+    })
+    // Whoever waits for it hears of it.
+    this.#ready.catch(() => undefined)
+    this.#ended = once(this.#child, 'exit').then(([status, signal]: unknown[]) => {
+      this.#end = signal === null ? `status ${String(status)}` : String(signal)
+    })
+  }
+
+  /** Settles when it works. @throws Error when it can't. */
+  get ready(): Promise<void> {
+    return this.#ready
+  }
+
+  get ended(): Promise<void> {
+    return this.#ended
+  }
+
+  /** How it ended: `status 0`, or the signal; undefined as long as it lives. */
+  get end(): string | undefined {
+    return this.#end
+  }
+
+  send(message: ToClient): void {
+    if (this.#child.connected) this.#child.send(message, () => undefined)
+  }
+
+  signal(signal: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT'): void {
+    this.#child.kill(signal)
+  }
+}

@@ -1,0 +1,56 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { monotonic } from '../monotonic.js'
+import type { Counts, FromClient, ToClient } from '../protocol.js'
+
+/** A client's line to the harness. */
+export class Link {
+  isStopped = false
+  #calls = 0
+  readonly #answers = new Map<number, (counts: Counts) => void>()
+
+  constructor() {
+    process.on('message', (message: ToClient) => {
+      if (message.tell === 'stop') this.isStopped = true
+      else this.#answers.get(message.call)?.(message.counts)
+    })
+    // Nobody would write down what it does.
+    process.once('disconnect', () => process.exit(1))
+  }
+
+  /** A number for the next thing that is done. */
+  nextCall(): number {
+    return ++this.#calls
+  }
+
+  tell(message: FromClient): void {
+    process.send!(message)
+  }
+
+  /** Tells what happens just now. */
+  tellNow(say: 'queued' | 'held' | 'leaving', call: number, at = monotonic()): void {
+    this.tell({ say, call, at })
+  }
+
+  /** Asks the resource; what a write is answered with are the counts after it. */
+  ask(message: Extract<FromClient, { say: 'read' | 'write' }>): Promise<Counts> {
+    return new Promise(resolve => {
+      this.#answers.set(message.call, counts => {
+        this.#answers.delete(message.call)
+        resolve(counts)
+      })
+      this.tell(message)
+    })
+  }
+
+  /** Repeats a task, `pause` milliseconds apart, until the harness says stop. What it throws is told as an escape. */
+  async repeat(pause: () => number, task: () => Promise<void>): Promise<void> {
+    while (!this.isStopped) {
+      try {
+        await task()
+      } catch (error) {
+        this.tell({ say: 'escaped', message: error instanceof Error ? String(error.stack) : String(error) })
+      }
+      await sleep(pause())
+    }
+  }
+}

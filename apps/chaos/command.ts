@@ -1,0 +1,126 @@
+import { writeFileSync } from 'node:fs'
+import { Command, CommanderError, InvalidArgumentError as Refusal, Option } from 'commander'
+import { InvalidArgumentError } from 'signalbox'
+import { check } from './check/check.js'
+import { picture } from './picture.js'
+import type { PeerName } from './protocol.js'
+import { reportOf } from './report.js'
+import { chaos } from './run.js'
+import type { Settings } from './settings.js'
+import { textReport } from './text-report.js'
+
+/** How a run ends. */
+const EXIT = { fine: 0, broken: 1, usage: 2, failed: 69 } as const
+
+const EXIT_TEXT = `
+Exit status:
+  0   every promise was kept
+  1   one was broken
+  2   the command line can't be used; nothing was done
+  69  the engine can't be reached, or a client or its server does not start`
+
+/** What each peer needs beside this package. */
+const PACKAGES: Readonly<Record<PeerName, readonly string[]>> = {
+  redlock: ['redlock', 'ioredis'],
+  'redis-semaphore': ['redis-semaphore', 'ioredis'],
+}
+
+interface Parsed extends Settings {
+  readonly json?: string
+  readonly picture?: string
+}
+
+/** Carries out the command line of the fault harness and gives its exit status. */
+export async function runChaos(args: readonly string[]): Promise<number> {
+  const command = new Command('signalbox chaos')
+    .description(
+      'Client processes count under locks and move money in transactions, while they are killed and stopped, their ' +
+        'network is disturbed, and the server is restarted. Then what happened is held against the promises.',
+    )
+    .option(
+      '--engine <url>',
+      'where locks and values are',
+      process.env.SIGNALBOX_URL ?? 'file:./.signalbox/chaos',
+    )
+    .addOption(
+      new Option('--peer <name>', 'whose locks are used instead, on Redis').choices(Object.keys(PACKAGES)),
+    )
+    .option(
+      '--seed <number>',
+      'draws the faults; the same ones come again from the same seed',
+      wholeNumber(0, 2 ** 31),
+      1,
+    )
+    .option('--faults <number>', 'ends after so many', wholeNumber(0, 100_000), 20)
+    .option('--seconds <number>', 'ends after so long', wholeNumber(1, 86_400), 60)
+    .option('--processes <number>', 'how many clients', wholeNumber(2, 64), 4)
+    .option('--lease <ms>', 'how long a lock outlives silence', wholeNumber(500, 60_000), 1000)
+    .option('--server <command>', 'starts the server, in the foreground; it is killed and stopped, too')
+    .option(
+      '--proxy-port <port>',
+      'the port that a Hazelcast member tells its clients',
+      wholeNumber(1, 65_535),
+    )
+    .option('--json <file>', 'write the figures there')
+    .option(
+      '--picture <file>',
+      'draw grants and faults over time, in SVG; takes the packages vega and vega-lite',
+    )
+    .addHelpText('after', EXIT_TEXT)
+    .allowExcessArguments(false)
+    .exitOverride()
+  try {
+    return await run(command.parse(args, { from: 'user' }).opts<Parsed>())
+  } catch (error) {
+    // Commander has said already what is wrong, or has printed the help that was asked for.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.fine : EXIT.usage
+    process.stderr.write(`error: ${error instanceof Error ? error.message : String(error)}\n`)
+    return error instanceof InvalidArgumentError ? EXIT.usage : EXIT.failed
+  }
+}
+
+async function run({ json, picture: drawing, ...settings }: Parsed): Promise<number> {
+  await refuseWhatCannotBe(settings, drawing !== undefined)
+  const interrupt = new AbortController()
+  const stop = (): void => interrupt.abort()
+  process.once('SIGINT', stop).once('SIGTERM', stop)
+  const outcome = await chaos(settings, interrupt.signal)
+  const report = reportOf(settings, outcome, check(outcome.history))
+  process.stdout.write(textReport(report))
+  if (json !== undefined) writeFileSync(json, `${JSON.stringify(report, undefined, 2)}\n`)
+  if (drawing !== undefined) writeFileSync(drawing, await picture(outcome.history))
+  return report.findings.length === 0 ? EXIT.fine : EXIT.broken
+}
+
+/** @throws InvalidArgumentError when the engine is none for processes, or a package is missing. */
+async function refuseWhatCannotBe({ engine, peer, server }: Settings, draws: boolean): Promise<void> {
+  if (engine.startsWith('memory:'))
+    throw new InvalidArgumentError(
+      'memory: lives inside one process, which has no others to be killed; it is tested by simulation instead',
+    )
+  if (peer !== undefined && !engine.startsWith('redis://'))
+    throw new InvalidArgumentError(`--peer ${peer} takes an --engine redis://HOST:PORT, not ${engine}`)
+  if (server !== undefined && engine.startsWith('file:'))
+    throw new InvalidArgumentError('--server: files have no server')
+  if (peer !== undefined) await needs(`--peer ${peer}`, PACKAGES[peer])
+  if (draws) await needs('--picture', ['vega', 'vega-lite'])
+}
+
+async function needs(option: string, packages: readonly string[]): Promise<void> {
+  try {
+    for (const name of packages) await import(name)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error
+    throw new InvalidArgumentError(`${option} takes packages: npm install ${packages.join(' ')}`, {
+      cause: error,
+    })
+  }
+}
+
+function wholeNumber(least: number, most: number): (text: string) => number {
+  return text => {
+    const number = /^\d{1,10}$/.test(text) ? Number(text) : NaN
+    if (number >= least && number <= most) return number
+    throw new Refusal(`It must be a whole number from ${least} to ${most}.`)
+  }
+}

@@ -1,0 +1,170 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Client } from './client-process.js'
+import type { Fault, LockRequest } from './history.js'
+import { silenceOf } from './limits.js'
+import type { FaultKind, PlannedFault } from './plan.js'
+import type { Recorder } from './recorder.js'
+import type { CommandServer } from './servers/command-server.js'
+import type { Fate } from './servers/proxy.js'
+import type { Settings } from './settings.js'
+import type { Ways } from './ways.js'
+
+/** So long is waited for somebody who is about to write: milliseconds. */
+const PATIENCE = 1000
+/** So much longer than what is allowed somebody is waited for who goes on: milliseconds. */
+const BEYOND = 10_000
+const LONGEST_DELAY = 200
+
+/** What is done faults to. */
+interface World {
+  readonly settings: Settings
+  readonly ways: Ways
+  readonly server: CommandServer | undefined
+  /** By place; the living ones. */
+  readonly clients: readonly Client[]
+  readonly recorder: Recorder
+  readonly limits: Readonly<Record<string, number>>
+  /** Starts a client at a place, in the stead of the one that was there. */
+  readonly begin: (place: number) => Client
+}
+
+/** Who has to be granted something for everything to go on, and how long that took. */
+interface Wait {
+  readonly isIt: (request: LockRequest) => boolean
+  /** From when on a wait is the fault's. */
+  readonly since: () => number
+}
+
+/** Makes one fault after the other, and waits until everything goes on. */
+export class FaultMaker {
+  readonly #world: World
+
+  constructor(world: World) {
+    this.#world = world
+  }
+
+  /** Makes a fault, makes it good, and sees how long it took until somebody came in who had to wait for it. */
+  async make({ kind, client: planned, inside, pause, length }: PlannedFault): Promise<Fault> {
+    const { clients, recorder, ways } = this.#world
+    await sleep(pause)
+    const needsHolder = inside && (kind === 'kill' || kind === 'stop')
+    const place = (needsHolder ? await this.#whoIsInside() : undefined) ?? planned
+    const { who } = clients[place]!
+    const at = recorder.now
+    const key = kind === 'kill' || kind === 'stop' ? recorder.heldBy(who)[0] : undefined
+    const good = { at: undefined as number | undefined }
+    const grants = this.#collectGrants()
+    await this.#inflict(kind, place, length)
+    good.at = recorder.now
+    const others: Wait = {
+      isIt: request => request.who !== who && (key === undefined || request.key === key),
+      since: () => at,
+    }
+    const itself: Wait = {
+      isIt: request => ways.areOne || request.who === who,
+      since: () => good.at!,
+    }
+    const anybody: Wait = { isIt: () => true, since: () => good.at! }
+    const wait = kind === 'kill' || kind === 'stop' ? others : kind.endsWith('server') ? anybody : itself
+    const recovery = await grants.first(wait, this.#world.limits[kind]! + BEYOND)
+    grants.end()
+    const concerned = kind.endsWith('server') || (wait === itself && ways.areOne) ? {} : { client: place + 1 }
+    return {
+      kind,
+      ...concerned,
+      at,
+      until: good.at,
+      ...(key !== undefined && { key }),
+      ...(recovery !== undefined && { recovery }),
+    }
+  }
+
+  async #inflict(kind: FaultKind, place: number, length: number): Promise<void> {
+    const { clients, ways, server, begin, settings } = this.#world
+    // Longer than anybody is given.
+    const long = silenceOf(settings.engine, settings.lease) * (1.2 + 0.6 * length)
+    const client = clients[place]!
+    switch (kind) {
+      case 'kill': {
+        client.signal('SIGKILL')
+        await client.ended
+        await begin(place).ready
+        return
+      }
+      case 'stop':
+        client.signal('SIGSTOP')
+        await sleep(long)
+        client.signal('SIGCONT')
+        return
+      case 'cut':
+        return ways.proxy(place).cut()
+      case 'hold requests':
+        return this.#during(long, fate => (ways.proxy(place).requests = fate), 'hold')
+      case 'hold replies':
+        return this.#during(long, fate => (ways.proxy(place).replies = fate), 'hold')
+      case 'lose replies':
+        await this.#during(long * length, fate => (ways.proxy(place).replies = fate), 'lose')
+        // A stream that lacks something is of no use any more.
+        return ways.proxy(place).cut()
+      case 'delay':
+        ways.proxy(place).delay = LONGEST_DELAY * (0.1 + 0.9 * length)
+        await sleep(long)
+        ways.proxy(place).delay = 0
+        return
+      case 'kill server':
+        return server!.restart()
+      case 'stop server':
+        server!.pause()
+        await sleep(long)
+        server!.resume()
+    }
+  }
+
+  async #during(time: number, set: (fate: Fate) => void, fate: Fate): Promise<void> {
+    set(fate)
+    await sleep(time)
+    set('pass')
+  }
+
+  /** The place of the next client that gets a grant, if one does soon. */
+  async #whoIsInside(): Promise<number | undefined> {
+    const { recorder, clients } = this.#world
+    const late = new AbortController()
+    let stop = (): void => undefined
+    const came = new Promise<number>(resolve => {
+      stop = recorder.onGrant(({ who }) => resolve(clients.findIndex(client => client.who === who)))
+    })
+    const place = await Promise.race([came, sleep(PATIENCE, -1, { signal: late.signal })])
+    late.abort()
+    stop()
+    return place < 0 ? undefined : place
+  }
+
+  /** Collects grants from now on. */
+  #collectGrants() {
+    const seen: LockRequest[] = []
+    let onGrant = (): void => undefined
+    const end = this.#world.recorder.onGrant(request => {
+      seen.push(request)
+      onGrant()
+    })
+    /** How long the first one had to wait; undefined when none comes within `limit` from now. */
+    const first = async ({ isIt, since }: Wait, limit: number): Promise<number | undefined> => {
+      let late = false
+      const timer = setTimeout(() => {
+        late = true
+        onGrant()
+      }, limit)
+      while (!late) {
+        const found = seen.find(request => isIt(request) && request.granted! >= since())
+        if (found) {
+          clearTimeout(timer)
+          return found.granted! - Math.max(since(), found.asked)
+        }
+        await new Promise<void>(resolve => (onGrant = resolve))
+      }
+      return undefined
+    }
+    return { first, end }
+  }
+}

@@ -1,0 +1,104 @@
+/** All that clients, resource and harness saw in one run. Times are milliseconds since its start. */
+export interface History {
+  /** How long after a fault everything has to go on again, by kind of fault: milliseconds. */
+  readonly limits: Readonly<Record<string, number>>
+  readonly requests: readonly LockRequest[]
+  readonly updates: readonly Update[]
+  readonly transfers: readonly Transfer[]
+  readonly calls: readonly StoreCall[]
+  readonly faults: readonly Fault[]
+  /** What was in the accounts when all was over; absent where nobody could look, or nothing was kept. */
+  readonly accounts?: Readonly<Record<string, Account>>
+  /** What escaped from the library although no promise allows it. */
+  readonly escapes: readonly string[]
+}
+
+/** A client wanted a lock. */
+export interface LockRequest {
+  /** The life of the client, like `2.1` for what came after the first crash of client 2. */
+  readonly who: string
+  readonly key: string
+  readonly asked: number
+  /** When it was seen in the queue. */
+  queued?: number
+  granted?: number
+  /** Absent for locks that have none. */
+  token?: string
+  /** The last moment at which the lock said that it is held. */
+  heldUntil?: number
+  /** When the release was asked for. */
+  leaving?: number
+  /** When the request, or the grant, was over. */
+  left?: number
+  end?: LockEnd
+}
+
+/** How it was over: without a grant, or with a grant that was given back, was lost, or may be either. */
+export type LockEnd = 'refused' | 'released' | 'lost' | 'unknown'
+
+/** A client wrote to a counter of the resource one more than it had read. */
+export interface Update {
+  /** Whether the resource refused tokens that are smaller than the greatest it has seen. */
+  readonly fenced: boolean
+  readonly who: string
+  readonly key: string
+  readonly at: number
+  readonly token?: string
+  readonly read: number
+  /** What was there when it was written. */
+  readonly found: number
+  readonly accepted: boolean
+}
+
+/** Money went from one account to another, in a transaction with an id. */
+export interface Transfer {
+  readonly who: string
+  readonly id: string
+  readonly from: string
+  readonly to: string
+  readonly amount: number
+  readonly asked: number
+  settled?: number
+  /** `repeated`: it was done before under this id; `unknown`: it may have been done. Absent: nobody lives who knows. */
+  end?: 'applied' | 'repeated' | 'refused' | 'unknown'
+  /** The number that this change has in each of the two accounts. */
+  changes?: Readonly<Record<string, number>>
+}
+
+/** An account as the store has it. */
+export interface Account {
+  readonly balance: number
+  /** How often it was changed. */
+  readonly changes: number
+}
+
+/** A client used one key of the store. */
+export interface StoreCall {
+  readonly who: string
+  readonly key: string
+  readonly kind: 'get' | 'put' | 'compareAndSet'
+  readonly from: number
+  /** What is written, each value once; of a `get` what was found, '' when nothing. */
+  value?: string
+  /** What a compare-and-set expects to find, '' for nothing. */
+  readonly expected?: string
+  until?: number
+  /** `conflict`: another value was there; `refused`: certainly not done; `unknown` or absent: perhaps done. */
+  end?: 'done' | 'conflict' | 'refused' | 'unknown'
+  /** The version of what was found or written. */
+  version?: number
+}
+
+/** Something that the harness did to a client, its network, or the server. */
+export interface Fault {
+  readonly kind: string
+  /** The client; absent when it concerned all. */
+  readonly client?: number
+  readonly at: number
+  /** When the harness had made good what it did. */
+  readonly until: number
+  /** The key that the client held. */
+  readonly key?: string
+  /** How long somebody still had to wait for it; absent: longer than the harness looked. */
+  readonly recovery?: number
+}

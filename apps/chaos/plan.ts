@@ -1,0 +1,56 @@
+import type { Random } from './random.js'
+
+/** What a client, a network or a server can suffer, and how often beside the others. */
+const WEIGHTS = {
+  kill: 3,
+  stop: 3,
+  cut: 2,
+  'hold requests': 1,
+  'hold replies': 1,
+  'lose replies': 1,
+  delay: 1,
+  'kill server': 1,
+  'stop server': 1,
+} as const
+
+export type FaultKind = keyof typeof WEIGHTS
+
+const CLIENT_FAULTS: readonly FaultKind[] = ['kill', 'stop']
+const NETWORK_FAULTS: readonly FaultKind[] = ['cut', 'hold requests', 'hold replies', 'lose replies', 'delay']
+const SERVER_FAULTS: readonly FaultKind[] = ['kill server', 'stop server']
+
+/** A fault that is going to happen. */
+export interface PlannedFault {
+  readonly kind: FaultKind
+  /** Which client, counted from 0; for `inside` whichever is about to write under a lock. */
+  readonly client: number
+  readonly inside: boolean
+  /** How long after everything goes on again since the last one: milliseconds. */
+  readonly pause: number
+  /** How long what lasts lasts: from 0 for shortest to 1. */
+  readonly length: number
+}
+
+/** The kinds that are possible here. A Hazelcast member keeps nothing that outlives it, so it is stopped and never killed. */
+export function possibleKinds(engine: string, network: boolean, server: boolean): readonly FaultKind[] {
+  return [
+    ...CLIENT_FAULTS,
+    ...(network ? NETWORK_FAULTS : []),
+    ...(server ? SERVER_FAULTS : []).filter(
+      kind => !(kind === 'kill server' && engine.startsWith('hazelcast:')),
+    ),
+  ]
+}
+
+/** Draws the next fault; the same ones come in the same order from the same seed. */
+export function drawFault(random: Random, kinds: readonly FaultKind[], clients: number): PlannedFault {
+  const urn = kinds.flatMap(kind => Array.from({ length: WEIGHTS[kind] }, () => kind))
+  return {
+    kind: urn[random.below(urn.length)]!,
+    client: random.below(clients),
+    // The best moment for a loss is between the reading and the writing.
+    inside: random.below(3) > 0,
+    pause: 50 + random.below(300),
+    length: random.fraction(),
+  }
+}

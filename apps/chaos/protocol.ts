@@ -1,0 +1,65 @@
+import type { LockEnd, StoreCall, Transfer } from './history.js'
+
+/** What a client process is told, as JSON in its only argument. */
+export interface ClientSettings {
+  /** Its life, like `2.1`. */
+  readonly who: string
+  readonly url: string
+  /** Whose locks it uses; absent: Signalbox's. */
+  readonly peer?: PeerName
+  readonly seed: number
+  /** What the names of locks and stores of this run begin with. */
+  readonly run: string
+  /** How long a lock outlives silence: milliseconds. */
+  readonly lease: number
+}
+
+export type PeerName = 'redlock' | 'redis-semaphore'
+
+/** What was read of a counter, in both registers of the resource. */
+export interface Counts {
+  readonly fenced: number
+  readonly unfenced: number
+}
+
+/** What a client says. Times are of the machine's monotonic clock; `call` numbers what the client does. */
+export type FromClient =
+  | { readonly say: 'ready' }
+  /** It can't begin. */
+  | { readonly say: 'failed'; readonly message: string }
+  /** Something was thrown that should never be. */
+  | { readonly say: 'escaped'; readonly message: string }
+  | { readonly say: 'asked'; readonly call: number; readonly key: string; readonly at: number }
+  | { readonly say: 'queued' | 'held' | 'leaving'; readonly call: number; readonly at: number }
+  | { readonly say: 'granted'; readonly call: number; readonly at: number; readonly token?: string }
+  | { readonly say: 'left'; readonly call: number; readonly at: number; readonly end: LockEnd }
+  | { readonly say: 'read'; readonly call: number; readonly key: string; readonly token?: string }
+  | {
+      readonly say: 'write'
+      readonly call: number
+      readonly key: string
+      readonly token?: string
+      readonly read: Counts
+    }
+  | { readonly say: 'transfer'; readonly call: number; readonly transfer: Transfer }
+  | ({ readonly say: 'transferred'; readonly call: number; readonly at: number } & Pick<
+      Transfer,
+      'end' | 'changes'
+    >)
+  | { readonly say: 'storeCall'; readonly call: number; readonly storeCall: StoreCall }
+  | ({ readonly say: 'storeCalled'; readonly call: number; readonly at: number } & Pick<
+      StoreCall,
+      'end' | 'value' | 'version'
+    >)
+
+/** What a client is told: to come to an end, or the answer of the resource to its call. */
+export type ToClient =
+  { readonly tell: 'stop' } | { readonly tell: 'answer'; readonly call: number; readonly counts: Counts }
+
+/** The accounts that money moves between, and the counters. */
+export const ACCOUNTS = ['anna', 'ben', 'cleo', 'dora'] as const
+export const COUNTERS = ['one', 'two', 'three'] as const
+
+/** The store of the accounts and the one of single values, below what a run's names begin with. */
+export const accountsOf = (run: string): string => `${run}-accounts`
+export const valuesOf = (run: string): string => `${run}-values`

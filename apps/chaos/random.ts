@@ -1,0 +1,27 @@
+/** Random numbers that a seed repeats: the generator mulberry32. */
+export class Random {
+  #state: number
+
+  constructor(seed: number) {
+    this.#state = seed
+  }
+
+  /** From 0 up to and without 1. */
+  fraction(): number {
+    this.#state = (this.#state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+
+  /** A whole number from 0 up to and without `end`. */
+  below(end: number): number {
+    return Math.floor(this.fraction() * end)
+  }
+
+  /** `count` different ones of the items, in any order. */
+  some<T>(items: readonly T[], count: number): T[] {
+    const left = [...items]
+    return Array.from({ length: count }, () => left.splice(this.below(left.length), 1)[0]!)
+  }
+}

@@ -1,0 +1,124 @@
+import type { Fault, History, LockRequest, StoreCall, Transfer, Update } from './history.js'
+import { monotonic } from './monotonic.js'
+import type { FromClient } from './protocol.js'
+
+/** Writes down what clients say. */
+export class Recorder {
+  readonly faults: Fault[] = []
+  readonly #origin = monotonic()
+  readonly #requests: LockRequest[] = []
+  readonly #updates: Update[] = []
+  readonly #transfers: Transfer[] = []
+  readonly #calls: StoreCall[] = []
+  readonly #escapes: string[] = []
+  readonly #open = new Map<string, LockRequest | Transfer | StoreCall>()
+  readonly #onGrant = new Set<(request: LockRequest) => void>()
+
+  /** Milliseconds since the start. */
+  get now(): number {
+    return this.since(monotonic())
+  }
+
+  /** A moment of the monotonic clock as one of this run, to the microsecond. */
+  since(at: number): number {
+    return Math.round((at - this.#origin) * 1000) / 1000
+  }
+
+  /** @returns false for what is no event of the history. */
+  hear(who: string, message: FromClient): void {
+    switch (message.say) {
+      case 'asked':
+        this.#requests.push(
+          this.#opened(who, message.call, { who, key: message.key, asked: this.since(message.at) }),
+        )
+        return
+      case 'transfer': {
+        const { transfer } = message
+        this.#transfers.push(
+          this.#opened(who, message.call, { ...transfer, asked: this.since(transfer.asked) }),
+        )
+        return
+      }
+      case 'storeCall': {
+        const { storeCall } = message
+        this.#calls.push(this.#opened(who, message.call, { ...storeCall, from: this.since(storeCall.from) }))
+        return
+      }
+      case 'queued':
+        this.#request(who, message.call).queued = this.since(message.at)
+        return
+      case 'granted':
+        return this.#granted(this.#request(who, message.call), this.since(message.at), message.token)
+      case 'held':
+        this.#request(who, message.call).heldUntil = this.since(message.at)
+        return
+      case 'leaving':
+        this.#request(who, message.call).leaving = this.since(message.at)
+        return
+      case 'left':
+        Object.assign(this.#request(who, message.call), { left: this.since(message.at), end: message.end })
+        return
+      case 'transferred': {
+        const { say: _say, call, at, ...rest } = message
+        Object.assign(this.#open.get(`${who} ${call}`)!, { settled: this.since(at), ...rest })
+        return
+      }
+      case 'storeCalled': {
+        const { say: _say, call, at, ...rest } = message
+        Object.assign(this.#open.get(`${who} ${call}`)!, { until: this.since(at), ...rest })
+        return
+      }
+      case 'escaped':
+        this.escaped(`${who}: ${message.message}`)
+    }
+  }
+
+  updated(updates: readonly Update[]): void {
+    this.#updates.push(...updates)
+  }
+
+  escaped(message: string): void {
+    this.#escapes.push(message)
+  }
+
+  /** The keys that a client has a grant of and has not begun to give back. */
+  heldBy(who: string): string[] {
+    return this.#requests
+      .filter(one => one.who === who && one.granted !== undefined && one.leaving === undefined && !one.end)
+      .map(({ key }) => key)
+  }
+
+  /** Calls `listener` with every grant until the result is called. */
+  onGrant(listener: (request: LockRequest) => void): () => void {
+    this.#onGrant.add(listener)
+    return () => this.#onGrant.delete(listener)
+  }
+
+  history(rest: Pick<History, 'limits' | 'accounts'>): History {
+    return {
+      ...rest,
+      requests: this.#requests,
+      updates: this.#updates,
+      transfers: this.#transfers,
+      calls: this.#calls,
+      faults: this.faults,
+      escapes: this.#escapes,
+    }
+  }
+
+  #granted(request: LockRequest, at: number, token: string | undefined): void {
+    request.granted = at
+    request.heldUntil = at
+    if (token !== undefined) request.token = token
+    for (const listener of this.#onGrant) listener(request)
+  }
+
+  #opened<T extends LockRequest | Transfer | StoreCall>(who: string, call: number, record: T): T {
+    this.#open.set(`${who} ${call}`, record)
+    return record
+  }
+
+  #request(who: string, call: number): LockRequest {
+    return this.#open.get(`${who} ${call}`) as LockRequest
+  }
+}

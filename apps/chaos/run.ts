@@ -1,0 +1,172 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { open, type Box, type Guarantees } from 'signalbox'
+import { START_BALANCE } from './check/money.js'
+import { Client } from './client-process.js'
+import { FaultMaker } from './fault-maker.js'
+import type { Account, History } from './history.js'
+import { recoveryLimits } from './limits.js'
+import { drawFault, possibleKinds } from './plan.js'
+import { ACCOUNTS, accountsOf, valuesOf, type FromClient } from './protocol.js'
+import { Random } from './random.js'
+import { Recorder } from './recorder.js'
+import { Resource } from './resource.js'
+import { CommandServer } from './servers/command-server.js'
+import type { Settings } from './settings.js'
+import { Ways } from './ways.js'
+
+/** A client that is told to stop and does not is ended after so many leases: milliseconds. */
+const ENDING = 15_000
+const LEASES_TO_END = 8
+
+/** What came of a run. */
+export interface Outcome {
+  readonly history: History
+  readonly guarantees: Guarantees
+  readonly seconds: number
+}
+
+/**
+ * Runs clients and faults until there were enough of them.
+ * @param interrupted ends it early when it aborts.
+ * @throws what opening the engine throws, and Error when clients can't begin.
+ */
+export async function chaos(settings: Settings, interrupted: AbortSignal): Promise<Outcome> {
+  await using server =
+    settings.server === undefined ? undefined : new CommandServer(settings.server, settings.engine)
+  // Before anybody is told of the port.
+  await using ways = await Ways.start(settings.engine, settings.processes, settings.proxyPort)
+  await server?.start()
+  const guarantees = await guaranteesOf(settings.engine)
+  return await new Run(settings, ways, server, guarantees).play(interrupted)
+}
+
+async function guaranteesOf(url: string): Promise<Guarantees> {
+  const box = await open(url)
+  await box.close()
+  return box.guarantees
+}
+
+class Run {
+  readonly #settings: Settings
+  readonly #ways: Ways
+  readonly #server: CommandServer | undefined
+  readonly #guarantees: Guarantees
+  readonly #recorder = new Recorder()
+  readonly #resource = new Resource()
+  readonly #clients: Client[] = []
+  /** What the names in the engine begin with: runs leave each other alone. */
+  readonly #name = `chaos-${Date.now().toString(36)}-${process.pid}`
+  #lives = 0
+
+  constructor(settings: Settings, ways: Ways, server: CommandServer | undefined, guarantees: Guarantees) {
+    this.#settings = settings
+    this.#ways = ways
+    this.#server = server
+    this.#guarantees = guarantees
+  }
+
+  async play(interrupted: AbortSignal): Promise<Outcome> {
+    const { engine, lease, processes, faults, seconds, seed } = this.#settings
+    const kinds = possibleKinds(engine, this.#ways.exist, this.#server !== undefined)
+    const limits = recoveryLimits(engine, lease, kinds, this.#guarantees.deadHolder)
+    const recorder = this.#recorder
+    try {
+      for (let place = 0; place < processes; place++) this.#begin(place)
+      await Promise.all(this.#clients.map(({ ready }) => ready))
+      const started = recorder.now
+      const random = new Random(seed)
+      const maker = new FaultMaker({
+        settings: this.#settings,
+        ways: this.#ways,
+        server: this.#server,
+        clients: this.#clients,
+        recorder,
+        limits,
+        begin: place => this.#begin(place),
+      })
+      while (recorder.faults.length < faults && recorder.now - started < seconds * 1000) {
+        if (interrupted.aborted) break
+        recorder.faults.push(await maker.make(drawFault(random, kinds, processes)))
+      }
+      await sleep(lease / 2)
+      const took = (recorder.now - started) / 1000
+      await this.#finish()
+      const accounts = await this.#accounts()
+      return {
+        history: recorder.history({ limits, ...(accounts && { accounts }) }),
+        guarantees: this.#guarantees,
+        seconds: took,
+      }
+    } finally {
+      for (const client of this.#clients) if (client.end === undefined) client.signal('SIGKILL')
+    }
+  }
+
+  /** Starts a client at a place, in the stead of the one that was there. */
+  #begin(place: number): Client {
+    const { peer, lease, seed } = this.#settings
+    const life = ++this.#lives
+    const client = new Client(
+      {
+        who: `${place + 1}.${life}`,
+        url: this.#ways.url(place),
+        ...(peer !== undefined && { peer }),
+        seed: seed + life,
+        run: this.#name,
+        lease,
+      },
+      (from, message) => this.#hear(from, message),
+    )
+    this.#clients[place] = client
+    return client
+  }
+
+  #hear(client: Client, message: FromClient): void {
+    const { who } = client
+    if (message.say === 'read') {
+      const { call, key, token } = message
+      client.send({ tell: 'answer', call, counts: this.#resource.read(key, token) })
+    } else if (message.say === 'write') {
+      const { call, key, token, read } = message
+      this.#recorder.updated(this.#resource.write(who, key, token, read, this.#recorder.now))
+      client.send({ tell: 'answer', call, counts: read })
+    } else this.#recorder.hear(who, message)
+  }
+
+  async #finish(): Promise<void> {
+    for (const client of this.#clients) client.send({ tell: 'stop' })
+    const limit = ENDING + LEASES_TO_END * this.#settings.lease
+    const late = new AbortController()
+    await Promise.race([
+      Promise.all(this.#clients.map(({ ended }) => ended)),
+      sleep(limit, undefined, { signal: late.signal }).catch(() => undefined),
+    ])
+    late.abort()
+    for (const { who, end } of this.#clients) {
+      if (end === undefined) this.#recorder.escaped(`client ${who} did not end within ${limit} ms`)
+      else if (end !== 'status 0') this.#recorder.escaped(`client ${who} ended with ${end}`)
+    }
+  }
+
+  /** Reads what is in the accounts, and removes all that the run kept in the engine. */
+  async #accounts(): Promise<Record<string, Account> | undefined> {
+    if (this.#settings.peer !== undefined || this.#guarantees.durability === 'none') return undefined
+    await using box = await open(this.#settings.engine)
+    const store = box.store(accountsOf(this.#name))
+    const found: Record<string, Account> = {}
+    for (const name of ACCOUNTS)
+      found[name] = (await store.get<Account>(name))?.value ?? { balance: START_BALANCE, changes: 0 }
+    await Promise.all(ACCOUNTS.map(name => store.delete(name)))
+    await this.#forgetValues(box)
+    return found
+  }
+
+  async #forgetValues(box: Box): Promise<void> {
+    const store = box.store(valuesOf(this.#name))
+    const { calls } = this.#recorder.history({ limits: {} })
+    const keys = [...new Set(calls.map(({ key }) => key))]
+    // Some at a time: a request has its bounds.
+    for (let from = 0; from < keys.length; from += 100)
+      await Promise.all(keys.slice(from, from + 100).map(key => store.delete(key)))
+  }
+}

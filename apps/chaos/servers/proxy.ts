@@ -1,0 +1,179 @@
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import { freePort } from './free-port.js'
+
+/**
+ * What becomes of what passes through: it goes on after {@link Proxy.delay}; it is held until it may pass again; or it
+ * is lost, and with it all that comes after on the same connection, because a stream has no holes.
+ */
+export type Fate = 'pass' | 'hold' | 'lose'
+
+/** Where a proxy leads to and listens, unless that is told otherwise. */
+interface Ends {
+  /** The host that it leads to; default: this machine. */
+  readonly targetHost?: string
+  /** The port of this machine that it listens on; default: one that is free. */
+  readonly port?: number
+}
+
+/** A network between clients and a server, which can be slow, lose one direction, or break. */
+export class Proxy {
+  readonly host = '127.0.0.1'
+  readonly port: number
+  readonly targetHost: string
+  /** Where new connections lead to; undefined: they are refused. */
+  target: number | undefined
+  /** How long each way takes: milliseconds. */
+  delay = 0
+  readonly #server: Server
+  readonly #pipes = new Set<Pipe>()
+  #requests: Fate = 'pass'
+  #replies: Fate = 'pass'
+
+  private constructor(port: number, target: number, targetHost: string) {
+    this.port = port
+    this.target = target
+    this.targetHost = targetHost
+    this.#server = createServer(socket => this.#accept(socket))
+  }
+
+  /** Starts one in front of another port. */
+  static async start(target: number, { targetHost = '127.0.0.1', port }: Ends = {}): Promise<Proxy> {
+    const proxy = new Proxy(port ?? (await freePort()), target, targetHost)
+    await new Promise<void>((resolve, reject) => {
+      proxy.#server.once('error', reject).listen(proxy.port, proxy.host, resolve)
+    })
+    // Clients that are left open keep no test process alive.
+    proxy.#server.unref()
+    return proxy
+  }
+
+  /** What becomes of what clients say. */
+  set requests(fate: Fate) {
+    this.#requests = fate
+    for (const pipe of this.#pipes) pipe.release()
+  }
+
+  get requests(): Fate {
+    return this.#requests
+  }
+
+  /** What becomes of what the server says. */
+  set replies(fate: Fate) {
+    this.#replies = fate
+    for (const pipe of this.#pipes) pipe.release()
+  }
+
+  get replies(): Fate {
+    return this.#replies
+  }
+
+  /** How many bytes of the server are held or were lost on the connections that are open. */
+  get withheldReplies(): number {
+    return [...this.#pipes].reduce((sum, pipe) => sum + pipe.withheldReplies, 0)
+  }
+
+  /** How many bytes of clients are held or were lost on the connections that are open. */
+  get withheldRequests(): number {
+    return [...this.#pipes].reduce((sum, pipe) => sum + pipe.withheldRequests, 0)
+  }
+
+  /** Breaks all connections, and what was under way is lost; new ones can be made. */
+  cut(): void {
+    for (const pipe of this.#pipes) pipe.cut()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.cut()
+    await new Promise(resolve => this.#server.close(resolve))
+  }
+
+  #accept(client: Socket): void {
+    if (this.target === undefined) return void client.resetAndDestroy()
+    const pipe = new Pipe(this, client, connect(this.target, this.targetHost), () => this.#pipes.delete(pipe))
+    this.#pipes.add(pipe)
+  }
+}
+
+/** One connection through the proxy. */
+class Pipe {
+  readonly #client: Socket
+  readonly #server: Socket
+  readonly #requests: Way
+  readonly #replies: Way
+
+  constructor(proxy: Proxy, client: Socket, server: Socket, ended: () => void) {
+    this.#client = client
+    this.#server = server
+    this.#requests = new Way(client, server, () => proxy.requests, proxy)
+    this.#replies = new Way(server, client, () => proxy.replies, proxy)
+    for (const socket of [client, server]) {
+      socket.setNoDelay()
+      socket.unref()
+      socket.on('error', () => undefined)
+      socket.on('close', () => {
+        ended()
+        this.cut()
+      })
+    }
+  }
+
+  get withheldReplies(): number {
+    return this.#replies.withheld
+  }
+
+  get withheldRequests(): number {
+    return this.#requests.withheld
+  }
+
+  /** Lets go what is held and may pass now. */
+  release(): void {
+    this.#requests.release()
+    this.#replies.release()
+  }
+
+  cut(): void {
+    this.#client.destroy()
+    this.#server.destroy()
+  }
+}
+
+/** One direction of a connection. */
+class Way {
+  /** How many bytes were kept back. */
+  withheld = 0
+  readonly #to: Socket
+  readonly #fate: () => Fate
+  readonly #held: Buffer[] = []
+  readonly #delayed: Buffer[] = []
+  /** When the last of those may pass. */
+  #due = 0
+  #isBroken = false
+
+  constructor(from: Socket, to: Socket, fate: () => Fate, proxy: Proxy) {
+    this.#to = to
+    this.#fate = fate
+    from.on('data', (bytes: Buffer) => {
+      if (proxy.delay === 0 && this.#delayed.length === 0) return this.#pass(bytes)
+      // A stream keeps its order, also when the delay becomes shorter: what comes is behind what is on the way.
+      this.#delayed.push(bytes)
+      this.#due = Math.max(this.#due, performance.now() + proxy.delay)
+      setTimeout(() => this.#pass(this.#delayed.shift()!), this.#due - performance.now())
+    })
+  }
+
+  release(): void {
+    if (this.#fate() === 'hold') return
+    for (const bytes of this.#held.splice(0)) {
+      this.withheld -= bytes.length
+      this.#pass(bytes)
+    }
+  }
+
+  #pass(bytes: Buffer): void {
+    const fate = this.#isBroken ? 'lose' : this.#held.length > 0 ? 'hold' : this.#fate()
+    if (fate === 'pass') return void this.#to.write(bytes)
+    this.withheld += bytes.length
+    if (fate === 'hold') this.#held.push(bytes)
+    else this.#isBroken = true
+  }
+}

@@ -1,0 +1,69 @@
+import type { UpdateFigures } from './check/updates.js'
+import type { Report } from './report.js'
+
+const MOST_FINDINGS = 10
+
+/** A report for a terminal. */
+export function textReport(report: Report): string {
+  const { engine, locks, processes, lease, seed, faults, seconds, findings, undecided } = report
+  const parts = [
+    `${locks} on ${engine}: ${processes} processes, lease ${lease} ms, seed ${seed}, ${faults} faults in ${seconds} s\n`,
+    table([
+      ['fault', 'times', 'went on after ms', 'worst', 'allowed'],
+      ...report.recoveries.map(({ kind, faults: times, median, worst, limit }) => [
+        kind,
+        number(times),
+        number(median),
+        number(worst),
+        number(limit),
+      ]),
+    ]),
+    table([['increments', 'done', 'refused', 'lost', ''], ...updates(report)]),
+    sentence(report),
+  ]
+  if (undecided > 0) parts.push(`The search for an order was given up for ${undecided} keys.\n`)
+  const shown = findings.slice(0, MOST_FINDINGS).map(({ promise, message }) => `${promise} ${message}\n`)
+  const more = findings.length > shown.length ? `and ${findings.length - shown.length} more\n` : ''
+  const verdict = findings.length === 0 ? 'Every promise was kept.\n' : `Broken:\n${shown.join('')}${more}`
+  return `${parts.join('\n')}\n${verdict}`
+}
+
+/** Increments that were lost, of all that were accepted: per cent. */
+export function lossRate({ accepted, lost }: UpdateFigures): string {
+  return `${((100 * lost) / Math.max(accepted, 1)).toFixed(2)} %`
+}
+
+function updates({ fenced, unfenced, locks }: Report): string[][] {
+  const line = (name: string, figures: UpdateFigures): string[] => [
+    name,
+    number(figures.accepted),
+    number(figures.refused),
+    number(figures.lost),
+    lossRate(figures),
+  ]
+  const free = line('without fencing', unfenced)
+  return locks === 'signalbox' ? [line('with fencing tokens', fenced), free] : [free]
+}
+
+function sentence({ grants, transfers, storeCalls, locks }: Report): string {
+  if (locks !== 'signalbox') return `${number(grants)} grants.\n`
+  const { applied, repeated, refused, unknown } = transfers
+  return (
+    `${number(grants)} grants; ${number(storeCalls)} single reads and writes; ${number(applied)} transfers done, ` +
+    `${number(repeated)} deliveries found theirs done, ${number(refused)} refused, ${number(unknown)} unknown.\n`
+  )
+}
+
+function table(lines: readonly (readonly string[])[]): string {
+  const widths = lines[0]!.map((_, column) => Math.max(...lines.map(line => line[column]!.length)))
+  const text = (line: readonly string[]): string =>
+    line
+      .map((cell, column) => (column === 0 ? cell.padEnd(widths[column]!) : cell.padStart(widths[column]!)))
+      .join('  ')
+      .trimEnd()
+  return lines.map(line => `${text(line)}\n`).join('')
+}
+
+function number(value: number): string {
+  return value === Infinity ? 'never' : Math.round(value).toLocaleString('en')
+}

@@ -1,0 +1,69 @@
+import { InvalidArgumentError } from 'signalbox'
+import { Proxy } from './servers/proxy.js'
+
+/** Engines on one server that can stand behind a proxy, with the port of a URL that names none. */
+const PORTS: Readonly<Record<string, number>> = { redis: 6379, zookeeper: 2181, hazelcast: 5701 }
+
+const ONE_SERVER = /^(redis|zookeeper|hazelcast):\/\/([^/?#@]*@)?([\w.-]+)(?::(\d+))?(?=[/?#]|$)/
+
+/** The ways from the clients to the server: each goes through a proxy of its own, where that is possible. */
+export class Ways implements AsyncDisposable {
+  readonly #url: string
+  readonly #proxies: readonly Proxy[]
+
+  private constructor(url: string, proxies: readonly Proxy[]) {
+    this.#url = url
+    this.#proxies = proxies
+  }
+
+  /**
+   * Starts the proxies. A Hazelcast member tells its clients where it is, so they can't be led through proxies of their
+   * own: there is one for all, on the port that the member was told to name, and without that port none.
+   */
+  static async start(url: string, clients: number, proxyPort: number | undefined): Promise<Ways> {
+    const server = serverOf(url)
+    if (proxyPort !== undefined) {
+      if (!server) throw new InvalidArgumentError(`${url} names no single server that a proxy could lead to`)
+      return new Ways(url, [await Proxy.start(server.port, { targetHost: server.host, port: proxyPort })])
+    }
+    if (!server || server.kind === 'hazelcast') return new Ways(url, [])
+    const { host: targetHost, port } = server
+    const starts = Array.from({ length: clients }, () => Proxy.start(port, { targetHost }))
+    return new Ways(url, await Promise.all(starts))
+  }
+
+  /** Whether the network can be disturbed. */
+  get exist(): boolean {
+    return this.#proxies.length > 0
+  }
+
+  /** Whether all clients have the same way. */
+  get areOne(): boolean {
+    return this.#proxies.length === 1
+  }
+
+  /** The proxy of a client, counted from 0. */
+  proxy(client: number): Proxy {
+    return this.#proxies[client % this.#proxies.length]!
+  }
+
+  /** The URL that a client uses. */
+  url(client: number): string {
+    if (!this.exist) return this.#url
+    return this.#url.replace(
+      ONE_SERVER,
+      (_, kind: string, login = '') => `${kind}://${login}127.0.0.1:${this.proxy(client).port}`,
+    )
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#proxies.map(proxy => proxy[Symbol.asyncDispose]()))
+  }
+}
+
+/** The one server that a URL names, if it does. */
+export function serverOf(url: string): { kind: string; host: string; port: number } | undefined {
+  const [, kind, , host, port] = ONE_SERVER.exec(url) ?? []
+  if (kind === undefined) return undefined
+  return { kind, host: host!, port: port === undefined ? PORTS[kind]! : Number(port) }
+}

@@ -1,0 +1,52 @@
+import { open } from 'signalbox'
+import { Counting } from './client/counting.js'
+import { Link } from './client/link.js'
+import { Storing } from './client/storing.js'
+import { Transferring } from './client/transferring.js'
+import type { Locks } from './locks/locks.js'
+import { SignalboxLocks } from './locks/signalbox.js'
+import { accountsOf, valuesOf, type ClientSettings } from './protocol.js'
+import { Random } from './random.js'
+
+/** One client: two tasks count, one moves money, one uses single values, until the harness says stop. */
+const settings = JSON.parse(process.argv[2]!) as ClientSettings
+const { who, url, peer, seed, run, lease } = settings
+const random = new Random(seed)
+const link = new Link()
+
+const pause = () => random.below(20)
+
+async function peersLocks(): Promise<Locks> {
+  if (peer === 'redlock') return new (await import('./locks/redlock.js')).RedlockLocks(url, lease)
+  return new (await import('./locks/redis-semaphore.js')).RedisSemaphoreLocks(url, lease)
+}
+
+function count(locks: Locks): Promise<unknown> {
+  const counting = new Counting(who, run, locks, link, random)
+  link.tell({ say: 'ready' })
+  return Promise.all([1, 2].map(() => link.repeat(pause, () => counting.once())))
+}
+
+async function work(): Promise<void> {
+  if (peer !== undefined) return void (await count(await peersLocks()))
+  const box = await open(url, { label: `chaos ${who}` })
+  const counted = count(new SignalboxLocks(box, lease))
+  if (box.guarantees.durability !== 'none') {
+    const transferring = new Transferring(who, lease, box.store(accountsOf(run)), link, random)
+    const storing = new Storing(who, box.store(valuesOf(run)), link, random)
+    await Promise.all([
+      link.repeat(pause, () => transferring.once()),
+      link.repeat(pause, () => storing.once()),
+    ])
+  }
+  await counted
+  await box.close()
+}
+
+try {
+  await work()
+  process.exit(0)
+} catch (error) {
+  const message = error instanceof Error ? error.message : String(error)
+  process.send!({ say: 'failed', message }, () => process.exit(1))
+}

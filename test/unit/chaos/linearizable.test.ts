@@ -1,0 +1,73 @@
+import { expect, test } from 'vitest'
+import { linearizable, type Operation } from '../../../apps/chaos/check/linearizable.js'
+import { Random } from '../../../apps/chaos/random.js'
+
+/** Operations on a register that begins with 0. */
+function write(from: number, until: number | undefined, value: number): Operation<number> {
+  return { from, ...(until !== undefined && { until }), apply: () => value }
+}
+
+function read(from: number, until: number, value: number): Operation<number> {
+  return { from, until, apply: state => (state === value ? state : undefined) }
+}
+
+test('a read sees the write before it, and either of those that it overlaps', () => {
+  const writes = [write(0, 10, 1), write(20, 30, 2)]
+  expect(linearizable(0, [...writes, read(12, 18, 1)])).toBe('yes')
+  expect(linearizable(0, [...writes, read(12, 18, 2)])).toBe('no')
+  expect(linearizable(0, [...writes, read(12, 25, 1), read(12, 25, 2)])).toBe('yes')
+  expect(linearizable(0, [...writes, read(12, 21, 2), read(22, 25, 1)])).toBe('no')
+})
+
+test('an operation whose end nobody heard of may happen late, or never, but not before it began', () => {
+  expect(linearizable(0, [write(10, undefined, 1), read(90, 95, 0), read(96, 99, 1)])).toBe('yes')
+  expect(linearizable(0, [write(10, undefined, 1), read(90, 95, 0)])).toBe('yes')
+  expect(linearizable(0, [write(10, undefined, 1), read(1, 5, 1)])).toBe('no')
+  expect(linearizable(0, [write(10, undefined, 1), read(90, 95, 1), read(96, 99, 0)])).toBe('no')
+})
+
+test('says what trying all orders says', () => {
+  const random = new Random(7)
+  const answers = { yes: 0, no: 0 }
+  for (let round = 0; round < 3000; round++) {
+    const operations = Array.from({ length: 2 + random.below(5) }, () => {
+      const from = random.below(12)
+      const until = from + random.below(8)
+      const value = random.below(3)
+      const dice = random.below(5)
+      if (dice < 2) return write(from, until, value)
+      return dice === 2 ? write(from, undefined, value) : read(from, until, value)
+    })
+    const expected = someOrder(0, operations) ? 'yes' : 'no'
+    expect(linearizable(0, operations), `round ${round}`).toBe(expected)
+    answers[expected]++
+  }
+  expect(Math.min(answers.yes, answers.no)).toBeGreaterThan(300)
+})
+
+test('a long history of many at once is decided', () => {
+  const random = new Random(3)
+  const operations: Operation<number>[] = []
+  for (let at = 0; at < 4000; at++) {
+    // Eight overlap at any time; each does what it says at its own moment.
+    operations.push({
+      from: at - random.below(4) - 0.5,
+      until: at + random.below(4) + 0.5,
+      apply: state => (state === at ? at + 1 : undefined),
+    })
+  }
+  expect(linearizable(0, operations)).toBe('yes')
+  expect(linearizable(1, operations)).toBe('no')
+})
+
+/** Tries all orders, one after the other. */
+function someOrder(state: number, left: readonly Operation<number>[]): boolean {
+  const must = left.filter(({ until }) => until !== undefined)
+  if (must.length === 0) return true
+  const firstEnd = Math.min(...must.map(({ until }) => until!))
+  return left.some((operation, index) => {
+    if (operation.from > firstEnd) return false
+    const next = operation.apply(state)
+    return next !== undefined && someOrder(next, left.toSpliced(index, 1))
+  })
+}
