@@ -27,6 +27,7 @@ export async function callers(order: Order, part: Part): Promise<void> {
   const turnstile = strategy(order.strategy).join(part.shared, {
     limit: setting.limit,
     engine: order.engine,
+    name: order.name,
     jitter: order.jitter,
     clock: realClock,
     virtual: undefined,

@@ -1,11 +1,12 @@
 import { writeFile } from 'node:fs/promises'
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
-import { compare, type Outcome } from './comparison.js'
+import { compare, isAble, type Outcome } from './comparison.js'
 import { picture } from './picture.js'
 import { scenarios, type Scenario } from './scenarios.js'
 import { startService } from './service.js'
 import type { Mode, Setting } from './setting.js'
 import { strategies } from './strategies/registry.js'
+import type { Strategy } from './strategies/strategy.js'
 import { table } from './table.js'
 
 /** How the comparison ends. */
@@ -14,6 +15,7 @@ const EXIT = { fine: 0, failed: 1, usage: 2 } as const
 interface Parsed extends Setting {
   readonly only?: string
   readonly scenario?: string
+  readonly redis?: string
   readonly json?: string
   readonly picture?: string
 }
@@ -34,6 +36,7 @@ export async function limits(args: readonly string[]): Promise<number> {
     .addOption(
       new Option('--scenario <name>', 'one scenario only').choices(scenarios.map(({ name }) => name)),
     )
+    .option('--redis <url>', 'a Redis server, for the strategies by which processes count there')
     .option('--json <file>', 'write the figures there')
     .option('--picture <file>', 'draw the calls of the first scenario over time, in SVG')
     .allowExcessArguments(false)
@@ -49,15 +52,22 @@ export async function limits(args: readonly string[]): Promise<number> {
   }
 }
 
-async function run({ only, scenario, json, picture: file, ...setting }: Parsed): Promise<void> {
+async function run({ only, scenario, redis, json, picture: file, ...setting }: Parsed): Promise<void> {
   const chosen = strategies.filter(({ name }) => only === undefined || name === only)
+  const able = chosen.filter(one => isAble(one, setting.mode, redis))
+  if (able.length === 0 && !chosen.some(({ simulated }) => simulated))
+    throw new Error(leftOut(chosen, setting.mode))
   const played: { readonly scenario: Scenario; readonly outcomes: readonly Outcome[] }[] = []
   await using service = await startService()
   for (const one of scenarios) {
     if (scenario !== undefined && one.name !== scenario) continue
-    const outcomes = await compare(chosen, setting, one, service)
+    const outcomes = await compare(chosen, setting, one, service, redis)
     process.stdout.write(`${table(one.title, setting, figuresOf(outcomes))}\n`)
     played.push({ scenario: one, outcomes })
+  }
+  if (able.length < chosen.length && setting.mode !== 'tasks') {
+    const others = chosen.filter(one => !able.includes(one))
+    process.stdout.write(`${leftOut(others, setting.mode)}\n`)
   }
   const first = played[0]!
   if (file !== undefined) await writeFile(file, await picture(first.outcomes, setting))
@@ -73,6 +83,19 @@ async function run({ only, scenario, json, picture: file, ...setting }: Parsed):
     })),
   }
   await writeFile(json, `${JSON.stringify(report, undefined, 2)}\n`)
+}
+
+/** Why strategies were not run. */
+function leftOut(others: readonly Strategy[], mode: Mode): string {
+  const names = (some: readonly Strategy[]): string => some.map(({ name }) => name).join(', ')
+  const unable = others.filter(({ modes }) => !modes.includes(mode))
+  const unserved = others.filter(({ modes }) => modes.includes(mode))
+  return [
+    ...(unable.length > 0
+      ? [`left out, because they do not count for several ${mode}: ${names(unable)}`]
+      : []),
+    ...(unserved.length > 0 ? [`left out without --redis: ${names(unserved)}`] : []),
+  ].join('\n')
 }
 
 function figuresOf(outcomes: readonly Outcome[]): readonly Outcome['figures'][] {

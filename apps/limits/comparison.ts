@@ -3,7 +3,7 @@ import { figures, type Figures, type Run } from './figures.js'
 import { realRuns } from './real-run.js'
 import type { Scenario } from './scenarios.js'
 import type { Service } from './service.js'
-import type { Setting } from './setting.js'
+import type { Mode, Setting } from './setting.js'
 import { simulate } from './simulation.js'
 import { starve } from './starvation.js'
 import type { Strategy } from './strategies/strategy.js'
@@ -17,12 +17,21 @@ export interface Outcome {
 /** So many strategies run beside each other: few enough not to disturb each other. */
 const TOGETHER = { tasks: 4, threads: 1, processes: 1 } as const
 
-/** Runs all strategies through a scenario; those that can't be simulated are left out where it is. */
+/** Whether a strategy can be run for workers that live there. @param redis the URL of a server, if there is one. */
+export function isAble({ modes, onRedis }: Strategy, mode: Mode, redis: string | undefined): boolean {
+  return modes.includes(mode) && (!onRedis || redis !== undefined)
+}
+
+/**
+ * Runs all strategies through a scenario; those that can't be simulated are left out where it is.
+ * @param redis the URL of a server for those that count there; without it they are left out.
+ */
 export async function compare(
   strategies: readonly Strategy[],
   setting: Setting,
   scenario: Scenario,
   service: Service,
+  redis?: string,
 ): Promise<readonly Outcome[]> {
   const { simulated, spinners = 0 } = scenario
   const outcomes: Outcome[] = []
@@ -35,11 +44,11 @@ export async function compare(
     }
     return outcomes
   }
-  const able = strategies.filter(({ modes }) => modes.includes(setting.mode))
+  const able = strategies.filter(one => isAble(one, setting.mode, redis))
   for (let first = 0; first < able.length; first += TOGETHER[setting.mode]) {
     const batch = able.slice(first, first + TOGETHER[setting.mode])
     await using _ = starve(spinners * availableParallelism())
-    const runs = await realRuns(batch, setting, scenario, service)
+    const runs = await realRuns(batch, setting, scenario, service, redis)
     runs.forEach((run, index) => outcomes.push({ figures: figures(batch[index]!.name, setting, run), run }))
   }
   return outcomes

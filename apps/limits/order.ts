@@ -12,6 +12,8 @@ export interface Order {
   readonly path: string
   /** Where processes share what they count. */
   readonly engine: string
+  /** Of what they count there. */
+  readonly name: string
   /** By how much the way from a permit to the service may vary: milliseconds. */
   readonly jitter: number
   /** Whether the callers have to leave the processor to everybody else. */

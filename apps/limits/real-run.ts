@@ -2,7 +2,7 @@ import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Run } from './figures.js'
 import type { Order, Times } from './order.js'
@@ -20,12 +20,16 @@ const LAST = 500
 /** Over so many processes the workers are spread where they live in processes. */
 const PROCESSES = 8
 
-/** Runs strategies beside each other for the time of the setting, each in processes of its own. */
+/**
+ * Runs strategies beside each other for the time of the setting, each in processes of its own.
+ * @param redis the URL of the server for those that count there.
+ */
 export async function realRuns(
   strategies: readonly Strategy[],
   setting: Setting,
   scenario: Scenario,
   service: Service,
+  redis: string | undefined,
 ): Promise<readonly Run[]> {
   const folder = await mkdtemp(join(tmpdir(), 'signalbox-limits-'))
   const pathOf = ({ name }: Strategy): string => encodeURI(`/${scenario.name}/${setting.mode}/${name}`)
@@ -37,7 +41,8 @@ export async function realRuns(
       workers,
       port: service.port,
       path: pathOf(one),
-      engine: `file:${join(folder, String(index))}`,
+      engine: one.onRedis ? redis! : `file:${join(folder, String(index))}`,
+      name: `${basename(folder)}-${index}`,
       jitter,
       nice: spinners !== undefined,
       stall,

@@ -26,6 +26,7 @@ export async function simulate(strategy: Strategy, setting: Setting, trouble: Tr
   const turnstile = strategy.join(strategy.prepare(limit, 'tasks', 0), {
     limit,
     engine: 'memory:',
+    name: 'service',
     // Calls arrive when they are sent.
     jitter: 0,
     clock,

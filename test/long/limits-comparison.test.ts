@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Figures } from '../../apps/limits/figures.js'
 import { runProgram } from '../run-program.js'
+import { startRedis } from '../servers/redis.js'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 let folder: string
@@ -40,4 +41,23 @@ test.each(['threads', 'processes'])('workers in %s', async mode => {
   const { strategies } = await compared('--mode', mode, '--scenario', 'calm', '--seconds', '4')
   const ours = strategies.filter(({ name }) => name.startsWith('signalbox'))
   expect(ours.map(({ calls }) => calls <= 80 && calls > 20)).toEqual([true])
+})
+
+test('workers in processes that count in Redis', async () => {
+  const server = await startRedis()
+  try {
+    const options = ['--mode', 'processes', '--scenario', 'calm', '--seconds', '4', '--redis', server.url]
+    const { strategies, stdout } = await compared(...options)
+    expect(strategies.map(({ name }) => name)).toEqual([
+      'signalbox file',
+      'signalbox redis',
+      'bottleneck redis',
+      'rate-limiter-flexible redis',
+    ])
+    for (const { calls } of strategies) expect(calls).toBeGreaterThan(0)
+    expect(strategies[1]!.calls).toBeLessThanOrEqual(80)
+    expect(stdout).toMatch(/left out, because they do not count for several processes: .*, p-throttle/)
+  } finally {
+    await server.stop()
+  }
 })

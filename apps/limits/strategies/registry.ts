@@ -1,3 +1,4 @@
+import { bottleneckRedis } from './bottleneck-redis.js'
 import { bottleneck } from './bottleneck.js'
 import { counterRing } from './counter-ring.js'
 import { eitherRefill, firstCallerRefill } from './first-caller-refill.js'
@@ -5,11 +6,13 @@ import { limiterPackage } from './limiter.js'
 import { packedCounter } from './packed-counter.js'
 import { pThrottleStrict } from './p-throttle-strict.js'
 import { pThrottleWindow } from './p-throttle.js'
+import { rateLimiterFlexibleRedis } from './rate-limiter-flexible-redis.js'
 import { rateLimiterFlexible } from './rate-limiter-flexible.js'
 import { scheduledRefill } from './scheduled-refill.js'
 import { semaphoreRing } from './semaphore-ring.js'
 import { signalboxCalendar } from './signalbox-calendar.js'
 import { signalboxFile } from './signalbox-file.js'
+import { signalboxRedis } from './signalbox-redis.js'
 import { signalboxSliding } from './signalbox-sliding.js'
 import { signalboxSmooth } from './signalbox-smooth.js'
 import type { Strategy } from './strategy.js'
@@ -23,6 +26,7 @@ export const strategies: readonly Strategy[] = [
   signalboxCalendar,
   signalboxSmooth,
   signalboxFile,
+  signalboxRedis,
   scheduledRefill,
   firstCallerRefill,
   eitherRefill,
@@ -33,9 +37,11 @@ export const strategies: readonly Strategy[] = [
   tokenBucket,
   timedSemaphore,
   bottleneck,
+  bottleneckRedis,
   pThrottleWindow,
   pThrottleStrict,
   rateLimiterFlexible,
+  rateLimiterFlexibleRedis,
   limiterPackage,
 ]
 

@@ -9,6 +9,8 @@ export interface Strategy {
   readonly modes: readonly Mode[]
   /** Whether it lives by the clock that it is given, so that it can be simulated. */
   readonly simulated: boolean
+  /** Whether it counts in a Redis server. */
+  readonly onRedis?: boolean
   /** What all threads share; it goes through `workerData`. */
   prepare(limit: number, mode: Mode, jitter: number): unknown
   /** The part of one thread. */
@@ -19,8 +21,10 @@ export interface Strategy {
 export interface World {
   /** Calls a second. */
   readonly limit: number
-  /** The URL of an engine that processes share. */
+  /** The URL of an engine that processes share, or of the Redis server. */
   readonly engine: string
+  /** Of what is counted there: no other run has the same. */
+  readonly name: string
   /** By how much the way from a permit to the service may vary: milliseconds. */
   readonly jitter: number
   readonly clock: Clock
