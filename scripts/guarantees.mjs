@@ -1,6 +1,6 @@
 /**
- * Writes what each engine guarantees, as its boxes say it, into docs/guarantees.md: `node scripts/guarantees.mjs`, after
- * `npm run build`.
+ * Writes what each engine guarantees, as its boxes say it, into docs/guarantees.md and docs/choosing.md:
+ * `node scripts/guarantees.mjs`, after `npm run build`.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,39 +11,48 @@ import { open } from 'signalbox'
 const begin = '<!-- guarantees -->\n'
 const end = '<!-- /guarantees -->\n'
 
-/** The page that the block stands in. */
-export const page = fileURLToPath(new URL('../docs/guarantees.md', import.meta.url))
+/** The pages that a block stands in, with what writes it. */
+export const pages = [
+  { path: below('docs/guarantees.md'), block: whole },
+  { path: below('docs/choosing.md'), block: beside },
+]
+
+/** @param {string} path */
+function below(path) {
+  return fileURLToPath(new URL(`../${path}`, import.meta.url))
+}
 
 /**
- * The page with a fresh block in place of the one that it has.
+ * A page with a fresh block in place of the one that it has.
  * @param {string} text of the page
+ * @param {(boxes: readonly Kind[]) => string} block
+ * @param {readonly Kind[]} boxes
  */
-export async function withGuarantees(text) {
+export function withGuarantees(text, block, boxes) {
   const [before, rest] = text.split(begin)
   const after = rest?.split(end)[1]
   if (before === undefined || after === undefined)
     throw new Error(`the page lacks ${begin.trim()} ... ${end.trim()}`)
-  return `${before}${begin}${await block()}${end}${after}`
+  return `${before}${begin}${block(boxes)}${end}${after}`
 }
 
-async function block() {
+/**
+ * What each kind of box says.
+ * @returns {Promise<Kind[]>}
+ */
+export async function kinds() {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-guarantees-'))
   try {
-    /** @type {[url: string, guarantees: Guarantees][]} */
-    const boxes = [
-      ['`memory:`', await guaranteesOf('memory:')],
-      ['`file:./dir`', await guaranteesOf(`file:${folder}`)],
-      ['`file:./dir?durable=false`', await guaranteesOf(`file:${folder}?durable=false`)],
+    return [
+      { url: 'memory:', guarantees: await guaranteesOf('memory:'), shownIn: 'memory' },
+      { url: 'file:./dir', guarantees: await guaranteesOf(`file:${folder}`), shownIn: 'file' },
+      {
+        url: 'file:./dir?durable=false',
+        guarantees: await guaranteesOf(`file:${folder}?durable=false`),
+        shownIn: 'file',
+      },
       ...(await overNetwork()),
     ]
-    return [
-      '| box | excludes within one | frees what a dead process held | keeps committed state | weakened |',
-      '|-|-|-|-|-|',
-      ...boxes.map(row),
-      '',
-      ...boxes.flatMap(listed),
-      '',
-    ].join('\n')
   } finally {
     rmSync(folder, { recursive: true })
   }
@@ -58,7 +67,7 @@ async function guaranteesOf(url) {
 
 /**
  * What the boxes of engines over servers say; none can be opened here, because that would need those servers.
- * @returns {Promise<[url: string, guarantees: Guarantees][]>}
+ * @returns {Promise<Kind[]>}
  */
 async function overNetwork() {
   /** @type {{ redisGuarantees: (cluster: boolean) => Guarantees }} */
@@ -70,11 +79,11 @@ async function overNetwork() {
   /** @type {{ HAZELCAST_GUARANTEES: Guarantees }} */
   const { HAZELCAST_GUARANTEES: hazelcastGuarantees } = await import(built('engines/hazelcast/guarantees.js'))
   return [
-    ['`redis://host`', redisGuarantees(false)],
-    ['`redis+cluster://host,host`', redisGuarantees(true)],
-    ['`redis-quorum://host,host,host`', quorumGuarantees],
-    ['`zookeeper://host,host,host`', zookeeperGuarantees],
-    ['`hazelcast://host,host,host`', hazelcastGuarantees],
+    { url: 'redis://host', guarantees: redisGuarantees(false), shownIn: 'redis' },
+    { url: 'redis+cluster://host,host', guarantees: redisGuarantees(true), shownIn: 'redis-cluster' },
+    { url: 'redis-quorum://host,host,host', guarantees: quorumGuarantees, shownIn: 'quorum' },
+    { url: 'zookeeper://host,host,host', guarantees: zookeeperGuarantees, shownIn: 'zookeeper' },
+    { url: 'hazelcast://host,host,host', guarantees: hazelcastGuarantees, shownIn: 'hazelcast' },
   ]
 }
 
@@ -84,6 +93,10 @@ function built(module) {
 }
 
 /** @typedef {import('signalbox').Guarantees} Guarantees */
+/**
+ * `shownIn`: which fixture of the contract tests shows its weaknesses.
+ * @typedef {{ url: string, guarantees: Guarantees, shownIn: string }} Kind
+ */
 
 /** @satisfies {Record<Guarantees['durability'], string>} */
 const kept = {
@@ -94,17 +107,87 @@ const kept = {
   replication: 'as far as it was replicated',
 }
 
-/** @param {[url: string, guarantees: Guarantees]} box */
-function row([url, { scope, deadHolder, durability, weaknesses }]) {
-  const weakened = weaknesses.map(({ promise }) => promise).join(', ') || 'nothing'
-  return `| ${url} | ${scope} | ${deadHolder} | ${kept[durability]} | ${weakened} |`
+/** @satisfies {Record<import('signalbox').PromiseId, string>} */
+const promises = {
+  P1: 'one at a time',
+  P2: 'tokens rise',
+  P3: 'an honest deadline',
+  P4: 'first come, first served',
+  P5: 'woken, not polling',
+  P6: 'all or nothing',
+  P7: 'a release touches nobody else',
+  P8: 'giving up leaves nothing behind',
+  P9: 'the dead hold nothing',
+  P10: 'errors that tell',
+  P11: 'clocks may jump',
+  P12: 'quiet',
+  P13: 'nothing is lost',
 }
 
-/** @param {[url: string, guarantees: Guarantees]} box */
-function listed([url, { weaknesses }]) {
-  return weaknesses.map(({ promise, how }) => `- ${url}, **${promise}**: ${how}`)
+/**
+ * All kinds of box, and each weakness in words.
+ * @param {readonly Kind[]} boxes
+ */
+function whole(boxes) {
+  return [
+    '| box | excludes within one | frees what a dead process held | keeps committed state | weakened |',
+    '|-|-|-|-|-|',
+    ...boxes.map(row),
+    '',
+    ...boxes.flatMap(listed),
+    '',
+  ].join('\n')
+}
+
+/** @param {Kind} box */
+function row({ url, guarantees: { scope, deadHolder, durability, weaknesses } }) {
+  const weakened = weaknesses.map(({ promise }) => promise).join(', ') || 'nothing'
+  return `| \`${url}\` | ${scope} | ${deadHolder} | ${kept[durability]} | ${weakened} |`
+}
+
+/** @param {Kind} box */
+function listed({ url, guarantees: { weaknesses }, shownIn }) {
+  return weaknesses.map(
+    ({ promise, how }) =>
+      `- \`${url}\`, **${promise}**: ${how} ([shown](../test/contract/${shownIn}-fixture.ts))`,
+  )
+}
+
+/**
+ * The kinds of box side by side, promise by promise.
+ * @param {readonly Kind[]} boxes
+ */
+function beside(boxes) {
+  /** @param {readonly string[]} cells */
+  const line = cells => `| ${cells.join(' | ')} |`
+  return [
+    line(['', ...boxes.map(({ url }) => `\`${url}\``)]),
+    '|-'.repeat(boxes.length + 1) + '|',
+    line(['excludes within one', ...boxes.map(({ guarantees }) => guarantees.scope)]),
+    line(['frees what the dead held', ...boxes.map(({ guarantees }) => guarantees.deadHolder)]),
+    line(['keeps committed state', ...boxes.map(({ guarantees }) => kept[guarantees.durability])]),
+    ...Object.entries(promises).map(([promise, title]) =>
+      line([
+        `[${promise}](guarantees.md#${anchor(`${promise} ${title}`)}) ${title}`,
+        ...boxes.map(({ guarantees }) =>
+          guarantees.weaknesses.some(weakness => weakness.promise === promise) ? '**in part**' : 'yes',
+        ),
+      ]),
+    ),
+    '',
+  ].join('\n')
+}
+
+/**
+ * The anchor of a heading.
+ * @param {string} heading
+ */
+function anchor(heading) {
+  return heading.toLowerCase().replaceAll(',', '').replaceAll(' ', '-')
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  writeFileSync(page, await withGuarantees(readFileSync(page, 'utf8')))
+  const boxes = await kinds()
+  for (const { path, block } of pages)
+    writeFileSync(path, withGuarantees(readFileSync(path, 'utf8'), block, boxes))
 }

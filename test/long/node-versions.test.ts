@@ -1,0 +1,43 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { root } from '../docs/pages.js'
+import { runProgram } from '../run-program.js'
+
+const minute = 60_000
+let folder: string
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'signalbox-node-'))
+  writeFileSync(join(folder, 'package.json'), '{ "private": true }')
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+/** The program of a major version: the one that runs this, or one from the registry. */
+async function nodeOf(major: string): Promise<string> {
+  if (process.versions.node.startsWith(`${major}.`)) return process.execPath
+  const options = ['--no-audit', '--no-fund', '--prefer-offline', '--no-save']
+  await runProgram('npm', ['install', ...options, `node@${major}`], { cwd: folder, timeLimit: 5 * minute })
+  return join(folder, 'node_modules/node/bin/node')
+}
+
+/** What depends on Node itself, and the versions 5 and 6 of both packages for Redis. */
+const files = [
+  'test/contract/memory.test.ts',
+  'test/contract/file.test.ts',
+  'test/contract/redis.test.ts',
+  'test/integration/redis-clients.test.ts',
+]
+
+test.each(['20', '24'])('engines and clients keep their promises on Node %s', async major => {
+  const node = await nodeOf(major)
+  const { stdout: version } = await runProgram(node, ['--version'], { cwd: root, timeLimit: minute })
+  expect(version).toMatch(`v${major}.`)
+  const vitest = join(root, 'node_modules/vitest/vitest.mjs')
+  const { stdout } = await runProgram(node, [vitest, 'run', ...files], {
+    cwd: root,
+    timeLimit: 15 * minute,
+  })
+  expect(stdout).toMatch(/Test Files.*4 passed/)
+})
