@@ -38,7 +38,7 @@ export class Client {
     // Whoever waits for it hears of it.
     this.#ready.catch(() => undefined)
     this.#ended = once(this.#child, 'exit').then(([status, signal]: unknown[]) => {
-      this.#end = signal === null ? `status ${String(status)}` : String(signal)
+      this.#end = signal === null ? `status ${status as number}` : (signal as string)
     })
   }
 

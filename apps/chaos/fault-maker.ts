@@ -97,15 +97,17 @@ export class FaultMaker {
         client.signal('SIGCONT')
         return
       case 'cut':
-        return ways.proxy(place).cut()
+        ways.proxy(place).cut()
+        return
       case 'hold requests':
-        return this.#during(long, fate => (ways.proxy(place).requests = fate), 'hold')
+        return this.#during(long, fate => void (ways.proxy(place).requests = fate), 'hold')
       case 'hold replies':
-        return this.#during(long, fate => (ways.proxy(place).replies = fate), 'hold')
+        return this.#during(long, fate => void (ways.proxy(place).replies = fate), 'hold')
       case 'lose replies':
-        await this.#during(long * length, fate => (ways.proxy(place).replies = fate), 'lose')
+        await this.#during(long * length, fate => void (ways.proxy(place).replies = fate), 'lose')
         // A stream that lacks something is of no use any more.
-        return ways.proxy(place).cut()
+        ways.proxy(place).cut()
+        return
       case 'delay':
         ways.proxy(place).delay = LONGEST_DELAY * (0.1 + 0.9 * length)
         await sleep(long)
@@ -150,12 +152,12 @@ export class FaultMaker {
     })
     /** How long the first one had to wait; undefined when none comes within `limit` from now. */
     const first = async ({ isIt, since }: Wait, limit: number): Promise<number | undefined> => {
-      let late = false
+      const late = new AbortController()
       const timer = setTimeout(() => {
-        late = true
+        late.abort()
         onGrant()
       }, limit)
-      while (!late) {
+      while (!late.signal.aborted) {
         const found = seen.find(request => isIt(request) && request.granted! >= since())
         if (found) {
           clearTimeout(timer)

@@ -24,7 +24,7 @@ export class Recorder {
     return Math.round((at - this.#origin) * 1000) / 1000
   }
 
-  /** @returns false for what is no event of the history. */
+  /** What the resource is asked is told by {@link updated}. */
   hear(who: string, message: FromClient): void {
     switch (message.say) {
       case 'asked':
@@ -69,7 +69,12 @@ export class Recorder {
         return
       }
       case 'escaped':
+      case 'failed':
         this.escaped(`${who}: ${message.message}`)
+        return
+      case 'ready':
+      case 'read':
+      case 'write':
     }
   }
 

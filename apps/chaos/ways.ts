@@ -52,7 +52,8 @@ export class Ways implements AsyncDisposable {
     if (!this.exist) return this.#url
     return this.#url.replace(
       ONE_SERVER,
-      (_, kind: string, login = '') => `${kind}://${login}127.0.0.1:${this.proxy(client).port}`,
+      (_, kind: string, login: string | undefined) =>
+        `${kind}://${login ?? ''}127.0.0.1:${this.proxy(client).port}`,
     )
   }
 

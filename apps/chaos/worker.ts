@@ -28,7 +28,10 @@ function count(locks: Locks): Promise<unknown> {
 }
 
 async function work(): Promise<void> {
-  if (peer !== undefined) return void (await count(await peersLocks()))
+  if (peer !== undefined) {
+    await count(await peersLocks())
+    return
+  }
   const box = await open(url, { label: `chaos ${who}` })
   const counted = count(new SignalboxLocks(box, lease))
   if (box.guarantees.durability !== 'none') {

@@ -18,7 +18,7 @@ export function lockOperations(requests: readonly LockRequest[]): Operation<stri
     }
     const release = (state: string): string | undefined => {
       const [holder, last] = state.split(' ')
-      return holder === token ? ` ${last}` : undefined
+      return holder === token ? ` ${last!}` : undefined
     }
     if (end === 'released') return [acquire, { from: leaving!, until: left!, apply: release }]
     // It was lost, or its holder died: that happens by itself, at any time after it was last held.

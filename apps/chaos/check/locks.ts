@@ -75,7 +75,7 @@ function checkOrder(key: string, requests: readonly LockRequest[], faults: Histo
         continue
       findings.push({
         promise: 'P4',
-        message: `${later.who}, asking at ${later.asked}, came to ${key} before ${earlier.who}, in the queue at ${earlier.queued}`,
+        message: `${later.who}, asking at ${later.asked}, came to ${key} before ${earlier.who}, in the queue at ${earlier.queued!}`,
       })
     }
   }

@@ -24,6 +24,6 @@ export function checkUpdates(updates: readonly Update[]): Finding[] {
     .filter(({ fenced, accepted, read, found }) => fenced && accepted && read !== found)
     .map(({ who, key, token, read, found }) => ({
       promise: 'P2',
-      message: `${who} with token ${token} wrote over what it had not read: ${key} was ${found}, not ${read}`,
+      message: `${who} with token ${token!} wrote over what it had not read: ${key} was ${found}, not ${read}`,
     }))
 }

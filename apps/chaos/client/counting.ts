@@ -71,7 +71,10 @@ export class Counting {
   async #look(call: number, key: string, label: string, state: { isOver: boolean }): Promise<void> {
     while (!state.isOver) {
       try {
-        if (await this.#locks.isQueued!(key, label)) return this.#link.tellNow('queued', call)
+        if (await this.#locks.isQueued!(key, label)) {
+          this.#link.tellNow('queued', call)
+          return
+        }
       } catch {
         // A network that is down shows nothing.
       }

@@ -1,0 +1,75 @@
+/**
+ * Writes the committed reports of the fault harness as tables into docs/chaos.md: `node scripts/chaos-tables.mjs`.
+ */
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+const begin = '<!-- chaos -->\n'
+const end = '<!-- /chaos -->\n'
+const reports = fileURLToPath(new URL('../apps/chaos/reports/', import.meta.url))
+
+/** The page that the tables stand in. */
+export const page = fileURLToPath(new URL('../docs/chaos.md', import.meta.url))
+
+/**
+ * The page with fresh tables in place of those that it has.
+ * @param {string} text of the page
+ */
+export function withTables(text) {
+  const [before, rest] = text.split(begin)
+  const after = rest?.split(end)[1]
+  if (before === undefined || after === undefined)
+    throw new Error(`the page lacks ${begin.trim()} ... ${end.trim()}`)
+  return `${before}${begin}\n${tables()}\n${end}${after}`
+}
+
+function tables() {
+  const all = readdirSync(reports)
+    .sort()
+    .map(name => /** @type {Report} */ (JSON.parse(readFileSync(`${reports}${name}`, 'utf8'))))
+  const ours = all.filter(({ locks }) => locks === 'signalbox')
+  const heading =
+    '| locks | engine | faults | grants | held twice | lost with fencing | lost without | transfers | other promises broken |'
+  const rows = [...ours, ...all.filter(report => !ours.includes(report))].map(row)
+  return [heading, '|-|-|-:|-:|-:|-:|-:|-:|-:|', ...rows, '', ...ours.flatMap(recovery)].join('\n')
+}
+
+/** @param {Report} report */
+function row({ locks, engine, faults, grants, fenced, unfenced, transfers, findings }) {
+  const twice = findings.filter(({ promise }) => promise === 'P1').length
+  const isOurs = locks === 'signalbox'
+  const cells = [
+    locks,
+    engine,
+    faults,
+    grants,
+    twice,
+    isOurs ? `${fenced.lost} of ${fenced.accepted}` : 'no tokens',
+    `${unfenced.lost} of ${unfenced.accepted}`,
+    isOurs ? transfers.applied : 'none',
+    findings.length - twice,
+  ]
+  return `| ${cells.join(' | ')} |`
+}
+
+/** @param {Report} report */
+function recovery({ engine, recoveries, lease, processes, seed, seconds, date, machine }) {
+  const rows = recoveries.map(({ kind, faults, median, worst, limit }) => {
+    const times = [median, worst, limit].map(time => (time === null ? 'never' : Math.round(time)))
+    return `| ${kind} | ${faults} | ${times.join(' | ')} |`
+  })
+  return [
+    `**${engine}**, seed ${seed}, ${processes} clients, lease ${lease} ms, ${seconds} s on ${date.slice(0, 10)} ` +
+      `(${machine.cpu}, ${machine.cores} cores, Node ${machine.node}):`,
+    '',
+    '| fault | times | median ms until all went on | worst | allowed |',
+    '|-|-:|-:|-:|-:|',
+    ...rows,
+    '',
+  ]
+}
+
+/** @typedef {import('../apps/chaos/report.js').Report} Report */
+
+if (process.argv[1] === fileURLToPath(import.meta.url))
+  writeFileSync(page, withTables(readFileSync(page, 'utf8')))

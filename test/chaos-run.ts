@@ -1,0 +1,22 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Report } from '../apps/chaos/report.js'
+import { CommandPlace } from './integration/command-line.js'
+
+/** How a run of the fault harness ended, and what it wrote. */
+interface ChaosEnd {
+  readonly status: number | null
+  readonly stderr: string
+  readonly report: Report
+  /** Broken promises other than that everything goes on in time, which a busy machine breaks by itself. */
+  readonly findings: readonly string[]
+}
+
+/** Runs `signalbox chaos` in a folder of its own, and gives what it reported. */
+export async function chaosRun(...args: readonly string[]): Promise<ChaosEnd> {
+  await using place = new CommandPlace()
+  const { status, stderr } = await place.signalbox('chaos', '--json', 'report.json', ...args)
+  const report = JSON.parse(readFileSync(join(place.folder, 'report.json'), 'utf8')) as Report
+  const findings = report.findings.filter(({ promise }) => promise !== 'P9').map(({ message }) => message)
+  return { status, stderr, report, findings }
+}

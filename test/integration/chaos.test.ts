@@ -1,0 +1,50 @@
+import { describe, test } from 'vitest'
+import { chaosRun } from '../chaos-run.js'
+import { CommandPlace } from './command-line.js'
+import { freePort } from '../servers/free-port.js'
+import { reapedFolder } from '../servers/reaper.js'
+
+/** The shortest lease that is taken, and few clients: each fault takes a second. */
+const SHORT = ['--lease', '500', '--processes', '3', '--faults', '4']
+
+describe.concurrent('signalbox chaos', () => {
+  test('keeps the promises over files while clients are killed and stopped', async ({ expect }) => {
+    const { report, findings, stderr } = await chaosRun('--engine', 'file:./locks', '--seed', '2', ...SHORT)
+    expect({ findings, stderr }).toEqual({ findings: [], stderr: '' })
+    expect(report).toMatchObject({ engine: 'file', faults: 4, seed: 2, undecided: 0 })
+    expect(report.fenced).toMatchObject({ lost: 0 })
+    expect(report.recoveries.map(({ kind }) => kind).sort()).toEqual(['kill', 'stop'])
+    expect(Math.min(report.grants, report.transfers.applied, report.storeCalls)).toBeGreaterThan(10)
+  })
+
+  test('keeps them over Redis while the network is disturbed and the server killed', async ({ expect }) => {
+    const port = await freePort()
+    const folder = reapedFolder('chaos')
+    const server = `redis-server --port ${port} --bind 127.0.0.1 --appendonly yes --appendfsync always --dir ${folder}`
+    const engine = ['--engine', `redis://127.0.0.1:${port}`, '--server', server]
+    const { report, findings, stderr } = await chaosRun(...engine, '--seed', '6', ...SHORT)
+    expect({ findings, stderr }).toEqual({ findings: [], stderr: '' })
+    expect(report).toMatchObject({ engine: 'redis', faults: 4, undecided: 0 })
+    expect(report.recoveries.length).toBeGreaterThan(1)
+    expect(Math.min(report.grants, report.transfers.applied, report.storeCalls)).toBeGreaterThan(10)
+  })
+
+  test.for([
+    [['--engine', 'memory:'], /memory: lives inside one process/],
+    [['--engine', 'file:./locks', '--peer', 'redlock'], /takes an --engine redis:/],
+    [['--engine', 'file:./locks', '--server', 'true'], /files have no server/],
+    [['--faults', 'many'], /whole number/],
+  ] as const)('refuses %s', async ([args, reason], { expect }) => {
+    await using place = new CommandPlace()
+    const { status, stderr } = await place.signalbox('chaos', ...args)
+    expect(status).toBe(2)
+    expect(stderr).toMatch(reason)
+  })
+
+  test('says so when the engine is not there', async ({ expect }) => {
+    await using place = new CommandPlace()
+    const engine = `redis://127.0.0.1:${await freePort()}`
+    const { status, stderr } = await place.signalbox('chaos', '--engine', engine)
+    expect({ status, told: /can't be reached/.test(stderr) }).toEqual({ status: 69, told: true })
+  })
+})
