@@ -2,6 +2,7 @@ import { distinctKeys, hotKey, sequential } from '../file/works.js'
 import { signalboxZooKeeper } from '../lockers/signalbox-zookeeper.js'
 import { recipe } from '../lockers/zookeeper-recipe.js'
 import type { Comparison, Goal, Work } from '../work.js'
+import { createsWork } from './creates.js'
 
 function field(goal: Goal): Parameters<typeof sequential>[0] {
   const faster: Comparison = { measure: 'opsPerSecond', of: 'signalbox', to: recipe.name, goal }
@@ -14,4 +15,5 @@ export const zooKeeperWorks: readonly Work[] = [
   distinctKeys(field({ atLeast: 2 }), 64),
   hotKey(field({ atLeast: 50 }), { processes: 1, tasks: 16 }),
   hotKey(field({ atLeast: 8 }), { processes: 4, tasks: 4 }),
+  createsWork,
 ]
