@@ -3,6 +3,7 @@ import { curator } from '../lockers/curator.js'
 import { signalboxZooKeeper } from '../lockers/signalbox-zookeeper.js'
 import { recipe } from '../lockers/zookeeper-recipe.js'
 import type { Comparison, Goal, Work } from '../work.js'
+import { createsWork } from './creates.js'
 
 function field(goals: { toCurator: Goal; toRecipe?: Goal }): Parameters<typeof sequential>[0] {
   const to = (name: string, goal: Goal | undefined): Comparison => ({
@@ -24,4 +25,5 @@ export const zooKeeperWorks: readonly Work[] = [
   distinctKeys(field({ toCurator: { atLeast: 2 }, toRecipe: { atLeast: 2 } }), 64),
   hotKey(field({ toCurator: { atLeast: 50 } }), { processes: 1, tasks: 16 }),
   hotKey(field({ toCurator: { atLeast: 8 } }), { processes: 4, tasks: 4 }),
+  createsWork,
 ]

@@ -168,6 +168,18 @@ describe.concurrent('the ZooKeeper client', () => {
     await until(() => zk.watched === 0)
   })
 
+  test('who begins to listen while somebody else stops hears all', async () => {
+    await using zk = await client()
+    const stop = await zk.onChange('/a', () => undefined)
+    const heard: string[] = []
+    const listening = zk.onChange('/a', ({ type }) => void heard.push(type))
+    stop()
+    await listening
+    await zk.create('/a')
+    await until(() => heard.length > 0)
+    expect(heard).toEqual(['created'])
+  })
+
   test('payloads of 0 bytes to the limit arrive whole, and larger ones are not sent', async () => {
     await using zk = await client()
     const bytes = Buffer.alloc(1_048_575, 0).map((_, index) => index % 251)

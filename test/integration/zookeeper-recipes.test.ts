@@ -206,8 +206,10 @@ describe.concurrent('barriers', () => {
     expect(await soFar(Promise.race([third, fourth]))).toBe('pending')
     await Promise.all(rounds.map(round => round.leave()))
     await Promise.all([third, fourth].map(async round => (await round).leave()))
-    await other.setData(path, 'something else')
-    await expect(barrier.enter()).rejects.toMatchObject({ code: 'CONFLICT' })
+    const foreign = `/foreign-${++places}`
+    await other.create(foreign, 'something else')
+    await expect(new DoubleBarrier(one, foreign, 2).enter()).rejects.toMatchObject({ code: 'CONFLICT' })
+    expect((await one.getChildren(foreign)).children).toEqual([])
   })
 })
 

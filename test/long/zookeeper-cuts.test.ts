@@ -1,5 +1,12 @@
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type * as library from '../../src/zookeeper/index.js'
 import { Barrier, DoubleBarrier, Group, NodeQueue, ZooKeeper } from '../../src/zookeeper/index.js'
+import { readAllBlocks, root } from '../docs/pages.js'
+import { compileBlocks } from '../docs/typescript-blocks.js'
+import { Proxy } from '../servers/proxy.js'
 import { until } from '../servers/until.js'
 import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
 import { RequestCutter, type CutMoment } from '../servers/zookeeper-cutter.js'
@@ -74,5 +81,72 @@ describe.concurrent('recipes whose connection is cut at each single request', ()
     expect(requests).toBeGreaterThan(5)
     expect(zk.sessionId).toBe(session)
     await until(() => zk.watched === 0)
+  })
+})
+
+describe('the lock recipe of the documentation, cut at each single request', () => {
+  type Library = typeof library
+  type Recipe = <T>(zk: ZooKeeper, folder: string, patience: number, task: () => Promise<T>) => Promise<T>
+
+  const output = join(root, 'build-docs', `recipe-${process.pid}`)
+  let built: Library
+  let withLock: Recipe
+
+  beforeAll(async () => {
+    const blocks = readAllBlocks().filter(({ code }) => code.includes('export async function withLock'))
+    const [compiled] = compileBlocks(blocks, output).values()
+    expect(compiled!.problems).toEqual([])
+    const { program } = compiled!
+    writeFileSync(program, readFileSync(program, 'utf8').replaceAll('localhost:2181', server.address))
+    ;({ withLock } = (await import(pathToFileURL(program).href)) as { withLock: Recipe })
+    // The program's errors are those of the built package.
+    const path = pathToFileURL(join(root, 'dist/src/zookeeper/index.js')).href
+    built = (await import(path)) as Library
+  })
+  afterAll(() => rmSync(output, { recursive: true, force: true }))
+
+  test.for(['before', 'after'] as const)('cut %s', async moment => {
+    await using cutter = await RequestCutter.start(server.port)
+    await using zk = await built.ZooKeeper.connect(`127.0.0.1:${cutter.port}`)
+    await using other = await built.ZooKeeper.connect(server.address)
+    let requests = 1
+    for (; ; requests++) {
+      const folder = `/recipe-${++places}`
+      let inside = 0
+      let most = 0
+      const task = async (): Promise<void> => {
+        most = Math.max(most, ++inside)
+        await new Promise(resolve => setTimeout(resolve, 5))
+        inside--
+      }
+      cutter.cutAt(requests, moment)
+      await Promise.all([zk, other, zk].map(client => withLock(client, folder, 30_000, task)))
+      const wasCut = !cutter.isPending
+      cutter.cutAt(Infinity, moment)
+      expect(most).toBe(1)
+      expect((await other.getChildren(folder, { linearizable: true })).children).toEqual([])
+      if (!wasCut) break
+    }
+    expect(requests).toBeGreaterThan(10)
+  })
+
+  test('who gives up leaves nothing behind, also while no server is connected', async () => {
+    await using proxy = await Proxy.start(server.port)
+    await using zk = await built.ZooKeeper.connect(`127.0.0.1:${proxy.port}`)
+    const folder = `/recipe-${++places}`
+    await withLock(zk, folder, 30_000, async () => {
+      await expect(withLock(zk, folder, 50, () => Promise.resolve())).rejects.toThrow(/timed out/i)
+      expect((await zk.getChildren(folder)).children).toHaveLength(1)
+      proxy.target = undefined
+      proxy.cut()
+      await until(() => zk.state === 'suspended')
+      const second = withLock(zk, folder, 50, () => Promise.resolve())
+      const outcome = expect(second).rejects.toThrow(/timed out/i)
+      await new Promise(resolve => setTimeout(resolve, 100))
+      proxy.target = server.port
+      await outcome
+      expect((await zk.getChildren(folder)).children).toHaveLength(1)
+    })
+    expect((await zk.getChildren(folder)).children).toEqual([])
   })
 })

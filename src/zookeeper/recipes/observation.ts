@@ -100,9 +100,10 @@ export class Observation<T> implements AsyncDisposable {
     void this.#refresh()
   }
 
-  /** Never throws. */
-  #refresh(): Promise<void> {
-    return (this.#refreshing ??= this.#readAgain().finally(() => (this.#refreshing = undefined)))
+  /** Settles when it has been read since the last change, or has ended. Never throws. */
+  async #refresh(): Promise<void> {
+    if (this.#isStale && !this.#ended) this.#refreshing ??= this.#readAgain()
+    await this.#refreshing
   }
 
   async #readAgain(): Promise<void> {
@@ -114,6 +115,7 @@ export class Observation<T> implements AsyncDisposable {
         this.#end(error as Error)
       }
     }
+    this.#refreshing = undefined
   }
 
   #take(value: T): void {

@@ -1,0 +1,70 @@
+import { expect, test } from 'vitest'
+import { ZooKeeper } from '../../src/zookeeper/index.js'
+import { memoryInUse } from '../heap.js'
+import { Proxy } from '../servers/proxy.js'
+import { until } from '../servers/until.js'
+import { startZooKeeper } from '../servers/zookeeper.js'
+
+const OPERATIONS = 1_000_000
+const OUTSTANDING = 1000
+const WATCHES = 100_000
+/** A slow machine does fewer operations, and at least a tenth of them. */
+const LIMIT = 75_000
+const MB = 1024 * 1024
+
+test('memory is flat over a million operations', async () => {
+  await using server = await startZooKeeper()
+  await using zk = await ZooKeeper.connect(server.address, { sessionTimeout: '30s' })
+  await zk.create('/a', 'x'.repeat(100))
+  let done = 0
+  const started = performance.now()
+  /** Each task asks for one thing after the other; every tenth is a change. */
+  const work = (count: number): Promise<unknown> =>
+    Promise.all(
+      Array.from({ length: OUTSTANDING }, async () => {
+        while (done < count && performance.now() - started < LIMIT) {
+          const turn = done++
+          if (turn % 20 === 0) await zk.create(`/n${turn}`, '', { ephemeral: true })
+          else if (turn % 20 === 10) await zk.delete(`/n${turn - 10}`).catch(() => undefined)
+          else if (turn % 7 === 0) await zk.exists('/none')
+          else await zk.getData('/a')
+        }
+      }),
+    )
+  await work(OPERATIONS / 20)
+  const before = await memoryInUse()
+  await work(OPERATIONS)
+  const after = await memoryInUse()
+  expect(done).toBeGreaterThan(OPERATIONS / 10)
+  expect(after.heapUsed - before.heapUsed).toBeLessThan(4 * MB)
+  expect(after.arrayBuffers - before.arrayBuffers).toBeLessThan(4 * MB)
+})
+
+test('100,000 watches take little, live through a lost connection, and leave nothing', async () => {
+  await using server = await startZooKeeper()
+  await using proxy = await Proxy.start(server.port)
+  const before = await memoryInUse()
+  {
+    await using zk = await ZooKeeper.connect(`127.0.0.1:${proxy.port}`, { sessionTimeout: '30s' })
+    const heard: string[] = []
+    const watch = ({ type, path }: { type: string; path: string }): void => void heard.push(`${type} ${path}`)
+    for (let first = 0; first < WATCHES; first += OUTSTANDING)
+      await Promise.all(
+        Array.from({ length: OUTSTANDING }, (_, index) => zk.exists(`/watched-${first + index}`, { watch })),
+      )
+    expect(zk.watched).toBe(WATCHES)
+    const watching = await memoryInUse()
+    expect((watching.heapUsed - before.heapUsed) / WATCHES).toBeLessThan(800)
+    const states: string[] = []
+    zk.onState(state => states.push(state))
+    proxy.cut()
+    await until(() => states.includes('connected'))
+    const some = [0, 1, WATCHES / 2, WATCHES - 1].map(index => `/watched-${index}`)
+    await Promise.all(some.map(path => zk.create(path)))
+    await until(() => heard.length === some.length)
+    expect(heard.sort()).toEqual(some.map(path => `created ${path}`).sort())
+    expect(zk.watched).toBe(WATCHES - some.length)
+  }
+  const after = await memoryInUse()
+  expect(after.heapUsed - before.heapUsed).toBeLessThan(6 * MB)
+})
