@@ -17,7 +17,7 @@ export interface ZooKeeperServerOptions {
   /** Properties of the virtual machine. */
   readonly properties?: Readonly<Record<string, string>>
   /** The zxid epoch or anything else that has to be there before the first start, by path below the data folder. */
-  readonly files?: Readonly<Record<string, string>>
+  readonly files?: Readonly<Record<string, string | Uint8Array>>
 }
 
 /** A real ZooKeeper on a free port of 127.0.0.1, with its data in a folder of its own; it waits for the disk. */

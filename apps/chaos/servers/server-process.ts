@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { reapLater } from './reaper.js'
 
 /** What a server is started with. */
@@ -13,7 +13,7 @@ export interface ServerCommand {
   /** Added to the environment of this process. */
   readonly environment?: Readonly<Record<string, string>>
   /** Written into the folder when the server is made, by name. */
-  readonly files: Readonly<Record<string, string>>
+  readonly files: Readonly<Record<string, string | Uint8Array>>
   /** What to install when the program is missing. */
   readonly debianPackage: string
 }
@@ -29,8 +29,11 @@ export abstract class ServerProcess {
 
   constructor(command: ServerCommand) {
     this.#command = command
-    for (const [name, content] of Object.entries(command.files))
-      writeFileSync(join(command.folder, name), content)
+    for (const [name, content] of Object.entries(command.files)) {
+      const path = join(command.folder, name)
+      mkdirSync(dirname(path), { recursive: true })
+      writeFileSync(path, content)
+    }
   }
 
   /** Of the process that runs, or of the last one that ran. */

@@ -1,7 +1,8 @@
 import { NoNodeError, type ZooKeeper } from '../../zookeeper/index.js'
 import type { RequestReport } from '../engine.js'
-import { contendersOf, placeOf } from './contenders.js'
+import { placeOf } from './contenders.js'
 import { decodeKey, type Places } from './names.js'
+import { queueOf } from './queue.js'
 import { parseNode, type NodeText } from './node-text.js'
 
 /** A node in the queue of a key, as somebody who looks from outside sees it. */
@@ -93,7 +94,7 @@ async function nodesOfKey(client: ZooKeeper, places: Places, key: string): Promi
   const parent = places.lock(key)
   let contenders
   try {
-    contenders = contendersOf((await client.getChildren(parent)).children)
+    contenders = await queueOf(client, parent, (await client.getChildren(parent)).children)
   } catch (error) {
     if (error instanceof NoNodeError) return []
     throw error

@@ -34,11 +34,12 @@ import {
 } from '../engine.js'
 import { Changes, type Changed } from './changes.js'
 import { Connected } from './connected.js'
-import { contendersOf, hasFollower, placeOf, type Place } from './contenders.js'
+import { hasFollower, placeOf, type Contender, type Place } from './contenders.js'
 import { ZOOKEEPER_GUARANTEES } from './guarantees.js'
 import { byRequest, isGranted, keysOf, nodesOf, reports } from './inspection.js'
 import { nodePrefix, Places } from './names.js'
 import { nodeText } from './node-text.js'
+import { queueOf } from './queue.js'
 import { newRequest, pathOf, type OwnNode, type OwnRequest } from './request.js'
 import { Values } from './values.js'
 import type { ZooKeeperPlace } from './zookeeper-url.js'
@@ -255,7 +256,7 @@ export class ZooKeeperEngine implements Engine {
     }
     const lists = await listing
     for (const [index, node] of nodes.entries()) {
-      const place = this.#place(node, lists[index] ?? [])
+      const place = this.#place(node, await queueOf(client, node.parent, lists[index] ?? []))
       // Somebody deleted it at once.
       if (!place) return GONE
       if (place.state === 'mismatch') return { state: 'mismatch', key: node.claim.key, max: place.max }
@@ -312,9 +313,8 @@ export class ZooKeeperEngine implements Engine {
     return true
   }
 
-  /** Notes how a node stands among its parent's children; undefined when it is not there. */
-  #place(node: OwnNode, children: readonly string[]): Place | undefined {
-    const contenders = contendersOf(children)
+  /** Notes how a node stands in its queue; undefined when it is not there. */
+  #place(node: OwnNode, contenders: readonly Contender[]): Place | undefined {
     const index = contenders.findIndex(({ name }) => name === node.name)
     if (index < 0) return undefined
     const place = placeOf(contenders, index)
@@ -380,10 +380,12 @@ export class ZooKeeperEngine implements Engine {
   async #lookOnce(request: OwnRequest): Promise<void> {
     const client = request.client!
     const blocked = request.nodes.filter(node => !node.isFree)
-    const lists = await Promise.all(blocked.map(node => client.getChildren(node.parent)))
+    const queues = await Promise.all(
+      blocked.map(async ({ parent }) => queueOf(client, parent, (await client.getChildren(parent)).children)),
+    )
     if (request.phase !== 'waiting') return
     for (const [index, node] of blocked.entries()) {
-      const place = this.#place(node, lists[index]!.children)
+      const place = this.#place(node, queues[index]!)
       // Somebody deleted it.
       if (!place) {
         this.#taken(request)
