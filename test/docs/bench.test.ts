@@ -22,6 +22,7 @@ describe('figures in the pages', () => {
     expect(tables.map(({ name }) => name).sort()).toEqual([
       'file',
       'hazelcast',
+      'limits',
       'memory',
       'redis',
       'trains',
