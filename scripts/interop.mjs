@@ -49,14 +49,20 @@ const languages = [
     sources: /\.java$|^pom\.xml$/,
     make(target) {
       const libraries = join(target, 'lib')
-      const programs = ['Rounds.java', 'RedissonRounds.java', 'CuratorRounds.java', 'HazelcastRounds.java']
+      const programs = ['Rounds', 'RedissonRounds', 'CuratorRounds', 'HazelcastRounds', 'HazelcastReader']
       const copy = [
         'dependency:copy-dependencies',
         `-DoutputDirectory=${libraries}`,
         '-DincludeScope=runtime',
       ]
       run('java', 'mvn', ['-q', '-B', ...copy])
-      run('java', 'javac', ['-d', join(target, 'classes'), '-cp', `${libraries}/*`, ...programs])
+      run('java', 'javac', [
+        '-d',
+        join(target, 'classes'),
+        '-cp',
+        `${libraries}/*`,
+        ...programs.map(name => `${name}.java`),
+      ])
     },
   },
 ]
