@@ -9,8 +9,9 @@ import { systemClock } from '../../src/clock.js'
 import { HazelcastEngine } from '../../src/engines/hazelcast/hazelcast-engine.js'
 import { parseHazelcastUrl } from '../../src/engines/hazelcast/hazelcast-url.js'
 import type { Package } from '../../src/engines/hazelcast/link.js'
+import { dropClosed } from '../../src/engines/hazelcast/quiet-client.js'
 import { open } from '../../src/open.js'
-import { pause } from '../contract/time.js'
+import { pause, soFar, until } from '../contract/time.js'
 import { makeCertificate } from '../redis/certificate.js'
 import { freePort } from '../servers/free-port.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
@@ -84,6 +85,44 @@ describe.each<[Version, Version]>([
     await box.mutex('foreign').run(async () => expect(await locks.tryLock('foreign', 0)).toBe(false))
   })
 })
+
+test.each<Version>(['5.6', '5.7'])(
+  'a closed connection that client %s takes for open is dropped, and a new one is made',
+  async version => {
+    const client = await PACKAGES[version].Client.newHazelcastClient({
+      clusterName: TEST_CLUSTER,
+      network: { clusterMembers: [server.address] },
+      properties: { 'hazelcast.logging.level': 'OFF' },
+    })
+    onTestFinished(() => client.shutdown())
+    const map = await client.getMap<string, string>(`closed-${version}`)
+    const { connectionRegistry } = client as unknown as { connectionRegistry: Registry }
+    const [connection] = connectionRegistry.getConnections()
+    const member = connection!.getRemoteUuid()
+    // As it comes when a member ends a connection while the client is being let in.
+    connectionRegistry.deleteConnection(member)
+    connection!.close('by the test')
+    connectionRegistry.setConnection(member, connection)
+    const lost = map.get('key')
+    lost.catch(() => undefined)
+    await pause(1500)
+    expect(connectionRegistry.getConnections()).toEqual([connection])
+    expect(await soFar(lost)).not.toBe('fulfilled')
+    dropClosed(client)
+    await until('the member answers', async () => {
+      const answer = map.set('key', 'value').then(() => map.get('key'))
+      answer.catch(() => undefined)
+      return (await Promise.race([answer, pause(1000)])) === 'value'
+    })
+  },
+)
+
+/** The books of a client, as they are inside. */
+interface Registry {
+  getConnections(): readonly { close(reason: string): void; getRemoteUuid(): unknown }[]
+  deleteConnection(member: unknown): void
+  setConnection(member: unknown, connection: unknown): void
+}
 
 test('TLS and whatever else the client takes passes through', { timeout: 60_000 }, async () => {
   const { folder, certificate, key } = makeCertificate()
