@@ -50,11 +50,12 @@ const languages = [
     make(target) {
       const libraries = join(target, 'lib')
       const programs = [
-        'Rounds.java',
-        'RedissonRounds.java',
-        'CuratorRounds.java',
-        'CuratorCycles.java',
-        'HazelcastRounds.java',
+        'Rounds',
+        'RedissonRounds',
+        'CuratorRounds',
+        'CuratorCycles',
+        'HazelcastRounds',
+        'HazelcastReader',
       ]
       const copy = [
         'dependency:copy-dependencies',
@@ -62,7 +63,13 @@ const languages = [
         '-DincludeScope=runtime',
       ]
       run('java', 'mvn', ['-q', '-B', ...copy])
-      run('java', 'javac', ['-d', join(target, 'classes'), '-cp', `${libraries}/*`, ...programs])
+      run('java', 'javac', [
+        '-d',
+        join(target, 'classes'),
+        '-cp',
+        `${libraries}/*`,
+        ...programs.map(name => `${name}.java`),
+      ])
     },
   },
 ]

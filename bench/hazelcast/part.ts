@@ -1,6 +1,7 @@
 import { startHazelcast } from '../../test/servers/hazelcast.js'
 import { distinctKeys, hotKey, sequential } from '../file/works.js'
 import { byHand } from '../lockers/hazelcast-by-hand.js'
+import { lockContext } from '../lockers/hazelcast-lock-context.js'
 import { hazelcastUrl } from '../lockers/hazelcast-server.js'
 import { signalboxHazelcast } from '../lockers/signalbox-hazelcast.js'
 import { tracker, type MakeState } from '../trains/tracker.js'
@@ -10,6 +11,21 @@ import { hazelcastPort } from './straight-port.js'
 function field(goal: Goal): Parameters<typeof sequential>[0] {
   const faster: Comparison = { measure: 'opsPerSecond', of: 'signalbox', to: byHand.name, goal }
   return { part: 'hazelcast', libraries: [signalboxHazelcast, byHand], comparisons: [faster] }
+}
+
+/** One key that many tasks of a process want: what the client's own way of it makes of that, too. */
+function oneProcess(): Work {
+  const { libraries, comparisons, ...rest } = field({ atLeast: 1 })
+  const toContext: Comparison = {
+    measure: 'opsPerSecond',
+    of: 'signalbox',
+    to: lockContext.name,
+    goal: { atLeast: 20 },
+  }
+  return hotKey(
+    { ...rest, libraries: [...libraries, lockContext], comparisons: [...comparisons, toContext] },
+    { processes: 1, tasks: 16 },
+  )
 }
 
 /** A member for each run of the train tracker. */
@@ -35,7 +51,7 @@ function trains(processes: number): Work {
 export const hazelcastWorks: readonly Work[] = [
   sequential(field({ atLeast: 1 })),
   distinctKeys(field({ atLeast: 1 }), 64),
-  hotKey(field({ atLeast: 1 }), { processes: 1, tasks: 16 }),
+  oneProcess(),
   hotKey(field({ atLeast: 3 }), { processes: 4, tasks: 4 }),
   trains(1),
   trains(2),

@@ -1,6 +1,7 @@
 import { Client, type HazelcastJsonValue } from 'hazelcast-client'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { open } from '../../src/open.js'
+import { startChild } from '../contract/child.js'
 import { pause, queued, timed, until } from '../contract/time.js'
 import { freePort } from '../servers/free-port.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
@@ -54,6 +55,23 @@ describe.concurrent('a cluster that is not there', () => {
     expect(await took).toBeLessThan(BOUND)
   })
 })
+
+test(
+  'all members restarted: a grant of before is told to be lost, and tokens rise',
+  { timeout: 120_000 },
+  async () => {
+    await using server = await startHazelcast()
+    await using box = await open(`hazelcast://${server.address}/${TEST_CLUSTER}`)
+    const before = await box.mutex('key').acquire({ lease: '10m' })
+    await server.restart()
+    // Long before its lease is over, and before anybody else wants it.
+    const end = performance.now() + 2 * BOUND
+    while (!before.signal.aborted && performance.now() < end) await pause(20)
+    expect(() => before.assertHeld()).toThrow()
+    const after = await eventually(() => box.mutex('key').acquire())
+    expect(after.token).toBeGreaterThan(before.token)
+  },
+)
 
 describe('one member', () => {
   let server: HazelcastServer
@@ -123,6 +141,22 @@ describe('one member', () => {
     await until('it is told', () => grant.signal.aborted)
     expect(await map.isLocked('taken')).toBe(true)
     await map.unlock('taken')
+  })
+
+  test('a process that was stopped past its lease knows when it goes on, and takes nothing from the next', async () => {
+    const map = await (await foreign(server)).getMap('signalbox')
+    await using box = await open(url)
+    const holder = startChild('stopped-holder', url, '1s')
+    await holder.printed('holding')
+    holder.kill('SIGSTOP')
+    const grant = await box.mutex('held').acquire({ wait: BOUND })
+    holder.kill('SIGCONT')
+    await holder.printed('lost')
+    grant.assertHeld()
+    expect(await map.tryLock('held', 0)).toBe(false)
+    await grant.release()
+    expect(await map.tryLock('held', 1000)).toBe(true)
+    await map.unlock('held')
   })
 
   test('a client that was cut off for longer than it lives is replaced', { timeout: 120_000 }, async () => {

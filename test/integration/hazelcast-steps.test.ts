@@ -5,6 +5,7 @@ import { systemClock } from '../../src/clock.js'
 import { HazelcastEngine } from '../../src/engines/hazelcast/hazelcast-engine.js'
 import { parseHazelcastUrl } from '../../src/engines/hazelcast/hazelcast-url.js'
 import { open } from '../../src/open.js'
+import { pause, until } from '../contract/time.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
 
 /** More remote calls than a transaction of two keys and its carrying over take. */
@@ -17,6 +18,8 @@ interface Cut {
   /** How many calls have gone out since the cut was armed. */
   calls: number
   isArmed: boolean
+  /** Whether anything was kept from going out or coming back. */
+  isCut: boolean
   readonly after: number
   readonly isAnswered: boolean
 }
@@ -26,10 +29,13 @@ function cutOff(cut: Cut) {
   const call = (send: () => Promise<unknown>): Promise<unknown> => {
     if (!cut.isArmed) return send()
     const number = ++cut.calls
-    if (number > cut.after) return new Promise(() => undefined)
-    const answer = send()
-    if (number < cut.after || cut.isAnswered) return answer
-    answer.catch(() => undefined)
+    if (number < cut.after) return send()
+    if (number === cut.after) {
+      const answer = send()
+      if (cut.isAnswered) return answer
+      answer.catch(() => undefined)
+    }
+    cut.isCut = true
     return new Promise(() => undefined)
   }
   const remote = /^(get|getAll|set|delete|replaceIfSame|putIfAbsent|tryLock|unlock|isLocked)$/
@@ -92,7 +98,7 @@ function move(box: Box) {
 /** Cuts a client off at one call of a transaction, and lets another one go on. @returns whether it got so far. */
 async function cutAt(after: number, isAnswered: boolean): Promise<boolean> {
   const url = `hazelcast://${server.address}/${TEST_CLUSTER}?map=steps-${after}-${isAnswered}`
-  const cut: Cut = { calls: 0, isArmed: false, after, isAnswered }
+  const cut: Cut = { calls: 0, isArmed: false, isCut: false, after, isAnswered }
   await using other = await open(url)
   await other.store('s').put('from', 10)
   await other.store('s').put('to', 0)
@@ -101,9 +107,15 @@ async function cutAt(after: number, isAnswered: boolean): Promise<boolean> {
     systemClock,
   )
   cut.isArmed = true
-  const moving = move(box).catch(() => undefined)
-  // Long enough for all that goes out.
-  await Promise.race([moving, new Promise(resolve => setTimeout(resolve, 500))])
+  let isOver = false
+  const moving = move(box).then(
+    () => (isOver = true),
+    () => (isOver = true),
+  )
+  // Then long enough for all that still goes out.
+  await until('it is cut off or done', () => cut.isCut || isOver)
+  await Promise.race([moving, pause(500)])
+  const wasCut = cut.isCut
   const store = other.store('s')
   const sum = await store.transaction(
     ['from', 'to'],
@@ -115,7 +127,7 @@ async function cutAt(after: number, isAnswered: boolean): Promise<boolean> {
   // Nothing that comes late changes anything.
   await box.close()
   expect([(await store.get('from'))!.value, (await store.get('to'))!.value]).toEqual([9, 1])
-  return cut.calls > after
+  return wasCut
 }
 
 test(

@@ -1,4 +1,6 @@
+import { writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { freePort } from './free-port.js'
 import { reapedFolder } from './reaper.js'
@@ -22,18 +24,25 @@ export interface HazelcastMemberOptions {
 
 export const TEST_CLUSTER = 'signalbox-test'
 
+const CONFIGURATION = 'hazelcast.xml'
+
 /** A real Hazelcast Community member on a port of 127.0.0.1, all its state in memory. */
 export class HazelcastServer extends ServerProcess {
   readonly host = '127.0.0.1'
   readonly port: number
   /** `host:port`. */
   readonly address: string
-  readonly #members: number
+  readonly #folder: string
+  readonly #configure: (peers: readonly number[]) => string
+  #members: number
 
   constructor(
     port: number,
     { cluster = TEST_CLUSTER, peers = [], publicPort = port, properties = {} }: HazelcastMemberOptions,
   ) {
+    const folder = reapedFolder('hazelcast')
+    const configure = (known: readonly number[]) =>
+      configuration(cluster, port, publicPort, known, properties)
     super({
       program: 'java',
       argv: [
@@ -41,18 +50,32 @@ export class HazelcastServer extends ServerProcess {
         '-Xmx192m',
         '-XX:+UseSerialGC',
         '-XX:TieredStopAtLevel=1',
-        '-Dhazelcast.config=hazelcast.xml',
+        `-Dhazelcast.config=${CONFIGURATION}`,
         '-cp',
         jars.map(path => `${path}*`).join(':'),
         'com.hazelcast.core.server.HazelcastMemberStarter',
       ],
-      folder: reapedFolder('hazelcast'),
-      files: { 'hazelcast.xml': configuration(cluster, port, publicPort, peers, properties) },
+      folder,
+      files: { [CONFIGURATION]: configure(peers) },
       debianPackage: 'default-jre-headless',
     })
     this.port = port
     this.address = `127.0.0.1:${port}`
+    this.#folder = folder
+    this.#configure = configure
     this.#members = peers.length + 1
+  }
+
+  /** Starts it again, empty, as one of the cluster of these, which run. */
+  async rejoin(others: readonly HazelcastServer[]): Promise<void> {
+    writeFileSync(join(this.#folder, CONFIGURATION), this.#configure(others.map(({ port }) => port)))
+    this.#members = others.length + 1
+    await this.start()
+  }
+
+  /** Whether all that it knows of has as many copies as it should have: then any one member may end. */
+  async isSafe(): Promise<boolean> {
+    return (await this.#status('/hazelcast/health/cluster-safe')) === 200
   }
 
   /** The member is up, in a cluster of as many as it was told of and itself. */
@@ -63,8 +86,16 @@ export class HazelcastServer extends ServerProcess {
       throw new Error('it does not serve yet')
   }
 
+  async #ask(path: string): Promise<string> {
+    return (await this.#answer(path)).body
+  }
+
+  async #status(path: string): Promise<number> {
+    return (await this.#answer(path)).status
+  }
+
   /** By a socket of its own: an agent would keep the connection that is asked over. */
-  #ask(path: string): Promise<string> {
+  #answer(path: string): Promise<{ status: number; body: string }> {
     return new Promise((resolve, reject) => {
       let answer = ''
       const socket = connect(this.port, this.host, () =>
@@ -75,7 +106,7 @@ export class HazelcastServer extends ServerProcess {
         const [head, body] = answer.split('\r\n\r\n')
         if (body === undefined || body.length < Number(/content-length: (\d+)/i.exec(head!)?.[1])) return
         socket.destroy()
-        resolve(body.trim())
+        resolve({ status: Number(head!.split(' ')[1]), body: body.trim() })
       })
       socket.setTimeout(2000, () => socket.destroy(new Error('it says nothing')))
       socket.on('error', reject)

@@ -157,6 +157,7 @@ export class HazelcastEngine implements Engine {
         this.#decide({ type: 'revoke', session: member.session }),
         this.#locks.leaveAll(),
         this.#members.leave(),
+        this.#values.allCarriedOver(),
       ]
       // What can't be given back now ends with its lease.
       await answered(Promise.allSettled(left), this.#clock).catch(() => undefined)

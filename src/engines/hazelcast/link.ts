@@ -4,7 +4,7 @@ import type { Clock, Timer } from '../../clock.js'
 import { ClosedError, InvalidArgumentError, UnavailableError } from '../../errors.js'
 import { answered } from './call.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
-import { quieten } from './quiet-client.js'
+import { dropClosed, quieten } from './quiet-client.js'
 import { madeBy } from './table-record.js'
 
 export type HazelcastClient = Client
@@ -193,6 +193,7 @@ export class Link {
   #keepQuiet(): void {
     const linked = this.now
     if (!linked || this.#isClosed) return
+    dropClosed(linked.client)
     quieten(linked.client)
     this.#timer = this.#clock.after(QUIETEN_EVERY, () => this.#keepQuiet(), false)
   }

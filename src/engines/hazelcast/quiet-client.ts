@@ -4,12 +4,18 @@ interface Handle {
   unref?: () => unknown
 }
 
+interface Connection {
+  readonly socket?: Handle
+  isAlive?: () => boolean
+}
+
 /** What keeps a client's process alive, where it keeps it; no part of what the package documents, so all may be absent. */
 interface Inside {
   readonly connectionRegistry?: {
-    getConnections?: () => readonly { readonly socket?: Handle }[]
+    getConnections?: () => readonly Connection[]
   }
   readonly connectionManager?: {
+    onConnectionClose?: (connection: Connection) => void
     readonly reconnectToMembersTask?: Task
     readonly heartbeatManager?: { task?: Task }
   }
@@ -21,6 +27,16 @@ interface Inside {
 interface Task {
   readonly timeoutId?: Handle
   readonly intervalId?: Handle
+}
+
+/**
+ * Takes out the connections that the package takes for open although they are closed: one that a member ends while it is
+ * being let in stays in its books for ever, so that nothing asks that member any more and no new connection to it is made.
+ */
+export function dropClosed(client: HazelcastClient): void {
+  const { connectionRegistry, connectionManager } = client as unknown as Inside
+  for (const connection of [...(connectionRegistry?.getConnections?.() ?? [])])
+    if (connection.isAlive?.() === false) connectionManager?.onConnectionClose?.(connection)
 }
 
 /**

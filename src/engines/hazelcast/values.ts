@@ -22,6 +22,7 @@ export class Values {
   readonly #clock: Clock
   readonly #isOver: () => boolean
   readonly #underWay = new Map<string, UnderWay>()
+  readonly #carrying = new Set<Promise<void>>()
 
   constructor(link: () => Promise<Linked>, hazelcast: Package, clock: Clock, isOver: () => boolean) {
     this.#link = link
@@ -55,9 +56,17 @@ export class Values {
   ): void {
     for (const [key, text] of changes) {
       const underWay = this.#underWay.get(key)
-      if (!underWay) void this.#carry(key, text, before(key), done)
-      else if (stampOf(text) > stampOf(underWay.next ?? underWay.text)) underWay.next = text
+      if (!underWay) {
+        const carrying = this.#carry(key, text, before(key), done)
+        this.#carrying.add(carrying)
+        void carrying.then(() => this.#carrying.delete(carrying))
+      } else if (stampOf(text) > stampOf(underWay.next ?? underWay.text)) underWay.next = text
     }
+  }
+
+  /** Settles when all is carried over: programs that read the entries alone would else miss it until a box sees to it. */
+  async allCarriedOver(): Promise<void> {
+    await Promise.all(this.#carrying)
   }
 
   async #carry(

@@ -1,0 +1,17 @@
+/** Holds a key for a lease that it renews; says so when it finds the grant lost, and gives it back all the same. */
+import { open, type Duration } from 'signalbox'
+
+const box = await open(process.argv[2]!)
+const grant = await box.mutex('held').acquire({ lease: process.argv[3] as Duration })
+console.log('holding')
+const timer = setInterval(() => {
+  try {
+    grant.assertHeld()
+  } catch {
+    clearInterval(timer)
+    grant.release().then(
+      () => console.log('released'),
+      () => console.log('lost'),
+    )
+  }
+}, 1)

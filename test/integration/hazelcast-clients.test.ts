@@ -1,0 +1,168 @@
+import { readFileSync, rmSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { createServer } from 'node:tls'
+import * as client56 from 'hazelcast-client'
+import * as client57 from 'hazelcast-client57'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { Box } from '../../src/box.js'
+import { systemClock } from '../../src/clock.js'
+import { HazelcastEngine } from '../../src/engines/hazelcast/hazelcast-engine.js'
+import { parseHazelcastUrl } from '../../src/engines/hazelcast/hazelcast-url.js'
+import type { Package } from '../../src/engines/hazelcast/link.js'
+import { dropClosed } from '../../src/engines/hazelcast/quiet-client.js'
+import { open } from '../../src/open.js'
+import { pause, soFar, until } from '../contract/time.js'
+import { makeCertificate } from '../redis/certificate.js'
+import { freePort } from '../servers/free-port.js'
+import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
+
+/** Its types are others than those of 5.6, as far as they have private members. */
+const PACKAGES = { '5.6': client56, '5.7': client57 as unknown as Package } as const
+type Version = keyof typeof PACKAGES
+
+let server: HazelcastServer
+
+beforeAll(async () => {
+  server = await startHazelcast()
+})
+afterAll(() => server.kill())
+
+async function boxWith(version: Version, map: string): Promise<Box> {
+  const place = parseHazelcastUrl(`hazelcast://${server.address}/${TEST_CLUSTER}?map=${map}`)
+  const box = await Box.join(new HazelcastEngine(place, PACKAGES[version], systemClock), systemClock)
+  onTestFinished(() => box.close())
+  return box
+}
+
+describe.each<[Version, Version]>([
+  ['5.6', '5.6'],
+  ['5.7', '5.7'],
+  ['5.6', '5.7'],
+])('hazelcast-client %s beside %s', (one, other) => {
+  const map = `clients-${one}-${other}`
+
+  test('tasks of a process, and of another client, are never inside at once', async () => {
+    const boxes = [await boxWith(one, map), await boxWith(other, map)]
+    let inside = 0
+    let last = 0n
+    const task = async (box: Box): Promise<void> => {
+      for (let turn = 0; turn < 10; turn++) {
+        await box.mutex('key').run(async grant => {
+          expect(++inside).toBe(1)
+          expect(grant.token).toBeGreaterThan(last)
+          last = grant.token
+          await pause(0)
+          inside--
+        })
+      }
+    }
+    await Promise.all(boxes.flatMap(box => Array.from({ length: 4 }, () => task(box))))
+  })
+
+  test('transactions lose no update', async () => {
+    const stores = [(await boxWith(one, map)).store('s'), (await boxWith(other, map)).store('s')]
+    const increments = Array.from({ length: 20 }, (_, index) =>
+      stores[index % 2]!.transaction(['a', 'b'], transaction => {
+        for (const key of ['a', 'b']) transaction.put(key, (transaction.get<number>(key) ?? 0) + 1)
+      }),
+    )
+    await Promise.all(increments)
+    for (const store of stores) for (const key of ['a', 'b']) expect((await store.get(key))!.value).toBe(20)
+  })
+
+  test('a lock of another program excludes, and is excluded', async () => {
+    const box = await boxWith(one, map)
+    const client = await PACKAGES[other].Client.newHazelcastClient({
+      clusterName: TEST_CLUSTER,
+      network: { clusterMembers: [server.address] },
+      properties: { 'hazelcast.logging.level': 'OFF' },
+    })
+    onTestFinished(() => client.shutdown())
+    const locks = await client.getMap(map)
+    expect(await locks.tryLock('foreign', 0)).toBe(true)
+    expect(await box.mutex('foreign').tryAcquire()).toBeUndefined()
+    await locks.unlock('foreign')
+    await box.mutex('foreign').run(async () => expect(await locks.tryLock('foreign', 0)).toBe(false))
+  })
+})
+
+test.each<Version>(['5.6', '5.7'])(
+  'a closed connection that client %s takes for open is dropped, and a new one is made',
+  async version => {
+    const client = await PACKAGES[version].Client.newHazelcastClient({
+      clusterName: TEST_CLUSTER,
+      network: { clusterMembers: [server.address] },
+      properties: { 'hazelcast.logging.level': 'OFF' },
+    })
+    onTestFinished(() => client.shutdown())
+    const map = await client.getMap<string, string>(`closed-${version}`)
+    const { connectionRegistry } = client as unknown as { connectionRegistry: Registry }
+    const [connection] = connectionRegistry.getConnections()
+    const member = connection!.getRemoteUuid()
+    // As it comes when a member ends a connection while the client is being let in.
+    connectionRegistry.deleteConnection(member)
+    connection!.close('by the test')
+    connectionRegistry.setConnection(member, connection)
+    const lost = map.get('key')
+    lost.catch(() => undefined)
+    await pause(1500)
+    expect(connectionRegistry.getConnections()).toEqual([connection])
+    expect(await soFar(lost)).not.toBe('fulfilled')
+    dropClosed(client)
+    await until('the member answers', async () => {
+      const answer = map.set('key', 'value').then(() => map.get('key'))
+      answer.catch(() => undefined)
+      return (await Promise.race([answer, pause(1000)])) === 'value'
+    })
+  },
+)
+
+/** The books of a client, as they are inside. */
+interface Registry {
+  getConnections(): readonly { close(reason: string): void; getRemoteUuid(): unknown }[]
+  deleteConnection(member: unknown): void
+  setConnection(member: unknown, connection: unknown): void
+}
+
+test('TLS and whatever else the client takes passes through', { timeout: 60_000 }, async () => {
+  const { folder, certificate, key } = makeCertificate()
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  // A member takes TLS itself only in the Enterprise edition, so it is taken off on the way here.
+  const port = await freePort()
+  await using behind = await startHazelcast({ publicPort: port })
+  const sockets = new Set<Socket>()
+  const ca = readFileSync(certificate)
+  const proxy = createServer({ cert: ca, key: readFileSync(key) }, client => {
+    const member = connect(behind.port, behind.host)
+    for (const [socket, to] of [
+      [client, member],
+      [member, client],
+    ] as const) {
+      sockets.add(socket)
+      socket.on('error', () => undefined)
+      socket.on('close', () => to.destroy())
+      socket.pipe(to)
+    }
+  })
+  proxy.on('tlsClientError', () => undefined)
+  await new Promise<void>(resolve => void proxy.listen(port, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+    proxy.close()
+  })
+  const hazelcast = (sslOptions: object | undefined) => ({
+    clusterName: TEST_CLUSTER,
+    network: {
+      clusterMembers: [`127.0.0.1:${port}`],
+      ...(sslOptions && { ssl: { enabled: true, sslOptions } }),
+    },
+    connectionStrategy: { connectionRetry: { clusterConnectTimeoutMillis: 1000 } },
+  })
+  const trusting = { ca: [ca], servername: 'localhost' }
+  {
+    await using box = await open({ hazelcast: hazelcast(trusting) })
+    expect(await box.mutex('key').run(grant => typeof grant.token)).toBe('bigint')
+  }
+  await expect(open({ hazelcast: hazelcast({}) })).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+  await expect(open({ hazelcast: hazelcast(undefined) })).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+})
