@@ -68,9 +68,7 @@ export class Redlock extends EventEmitter {
    */
   async acquire(resources: string[], duration: number, settings?: Partial<Settings>): Promise<Lock> {
     checkDuration(duration)
-    const start = Date.now()
-    const grant = await this.#acquire(resources, duration, settings)
-    return this.#lockUntil(resources, grant, start + duration, duration)
+    return this.#lockFor(resources, await this.#acquire(resources, duration, settings), duration)
   }
 
   /**
@@ -105,7 +103,7 @@ export class Redlock extends EventEmitter {
       throw this.#failed(error)
     }
     existing.expiration = 0
-    return this.#lockUntil(resources, grant, Date.now() + duration, duration)
+    return this.#lockFor(resources, grant, duration)
   }
 
   /**
@@ -163,8 +161,8 @@ export class Redlock extends EventEmitter {
     return opening
   }
 
-  #lockUntil(resources: string[], grant: Grant, expiration: number, duration: number): Lock {
-    const lock = new Lock(this, resources, grant, expiration)
+  #lockFor(resources: string[], grant: Grant, duration: number): Lock {
+    const lock = new Lock(this, resources, grant, Date.now() + duration)
     grant.signal.addEventListener('abort', () => (lock.expiration = 0))
     this.#ends.get(grant)?.cancel()
     const end = systemClock.after(duration, () => void grant.release().catch(() => undefined), false)

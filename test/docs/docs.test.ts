@@ -53,7 +53,7 @@ beforeAll(async () => {
     output,
   )
   clone = new Clone()
-})
+}, 120_000)
 
 afterAll(async () => {
   await Promise.all([redis.stop(), zookeeper.kill(), postgres.kill(), hazelcast.kill()])

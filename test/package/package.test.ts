@@ -127,6 +127,20 @@ describe('installed into an empty project', () => {
     expect((await node('common.cjs')).stdout).toBe('bigint\n')
   })
 
+  test('has a conformance kit that starts processes of its own', async () => {
+    write('kit.mjs', [
+      `import { open } from 'signalbox'`,
+      `import { conformance } from 'signalbox/conformance'`,
+      `const box = await open('memory:')`,
+      `const start = () => ({ url: 'memory:', close() {} })`,
+      `const checks = conformance({ name: 'kit', guarantees: box.guarantees, weaknesses: {}, start })`,
+      `await checks.find(({ name }) => name === 'P12 quiet > an open box keeps no process alive').run()`,
+      `await box.close()`,
+      `console.log(checks.length > 300)`,
+    ])
+    expect((await node('kit.mjs')).stdout).toBe('true\n')
+  })
+
   test('works from strict TypeScript, its own declarations checked', async () => {
     for (const name of ['typescript', '@types/node']) link(name)
     write('strict.mts', [
