@@ -23,6 +23,9 @@ interface Task {
   readonly intervalId?: Handle
 }
 
+/** Sockets that were told: one that is closed, or not open yet, would note every further time for later. */
+const quiet = new WeakSet<Handle>()
+
 /**
  * Lets a finished process end although the client is connected, which the package has no way to say. Called now and then,
  * because the client makes timers and sockets as it goes. A call that is under way has a timer of ours that keeps the
@@ -30,7 +33,11 @@ interface Task {
  */
 export function quieten(client: HazelcastClient): void {
   const { connectionRegistry, connectionManager, invocationService, statistics } = client as unknown as Inside
-  for (const { socket } of connectionRegistry?.getConnections?.() ?? []) socket?.unref?.()
+  for (const { socket } of connectionRegistry?.getConnections?.() ?? []) {
+    if (!socket || quiet.has(socket)) continue
+    quiet.add(socket)
+    socket.unref?.()
+  }
   for (const task of [
     connectionManager?.reconnectToMembersTask,
     connectionManager?.heartbeatManager?.task,
