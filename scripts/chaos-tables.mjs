@@ -24,14 +24,20 @@ export function withTables(text) {
 }
 
 function tables() {
-  const all = readdirSync(reports)
-    .sort()
-    .map(name => /** @type {Report} */ (JSON.parse(readFileSync(`${reports}${name}`, 'utf8'))))
+  const all = readdirSync(reports).sort().map(read)
   const ours = all.filter(({ locks }) => locks === 'signalbox')
   const heading =
     '| locks | engine | faults | grants | held twice | lost with fencing | lost without | transfers | other promises broken |'
   const rows = [...ours, ...all.filter(report => !ours.includes(report))].map(row)
   return [heading, '|-|-|-:|-:|-:|-:|-:|-:|-:|', ...rows, '', ...ours.flatMap(recovery)].join('\n')
+}
+
+/**
+ * @param {string} name
+ * @returns {Report}
+ */
+function read(name) {
+  return JSON.parse(readFileSync(`${reports}${name}`, 'utf8'))
 }
 
 /** @param {Report} report */

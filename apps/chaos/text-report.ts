@@ -29,7 +29,7 @@ export function textReport(report: Report): string {
 }
 
 /** Increments that were lost, of all that were accepted: per cent. */
-export function lossRate({ accepted, lost }: UpdateFigures): string {
+function lossRate({ accepted, lost }: UpdateFigures): string {
   return `${((100 * lost) / Math.max(accepted, 1)).toFixed(2)} %`
 }
 

@@ -63,7 +63,7 @@ export class Ways implements AsyncDisposable {
 }
 
 /** The one server that a URL names, if it does. */
-export function serverOf(url: string): { kind: string; host: string; port: number } | undefined {
+function serverOf(url: string): { kind: string; host: string; port: number } | undefined {
   const [, kind, , host, port] = ONE_SERVER.exec(url) ?? []
   if (kind === undefined) return undefined
   return { kind, host: host!, port: port === undefined ? PORTS[kind]! : Number(port) }

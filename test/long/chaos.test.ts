@@ -5,7 +5,9 @@ import { startHazelcast, TEST_CLUSTER } from '../servers/hazelcast.js'
 import { startRedis, type RedisServer } from '../servers/redis.js'
 import { startZooKeeper } from '../servers/zookeeper.js'
 
-const FAULTS = ['--faults', '12', '--processes', '3', '--lease', '1000', '--seconds', '60']
+const FAULTS = ['--faults', '12', '--processes', '3', '--lease', '1000', '--seconds', '120']
+/** Enough for some that meet a client between its reading and its writing. */
+const MORE_FAULTS = [...FAULTS, '--faults', '20']
 
 /** No promise was broken, and enough was done for that to mean something. */
 async function keeps(...args: readonly string[]): Promise<void> {
@@ -42,7 +44,13 @@ describe('the same faults', () => {
   test.each(['redlock', 'redis-semaphore'])(
     'make %s hold a lock twice, and the harness says so',
     async peer => {
-      const { status, report, findings } = await chaosRun('--engine', server.url, '--peer', peer, ...FAULTS)
+      const { status, report, findings } = await chaosRun(
+        '--engine',
+        server.url,
+        '--peer',
+        peer,
+        ...MORE_FAULTS,
+      )
       console.log(report.unfenced)
       expect(status).toBe(1)
       expect(findings.filter(message => /both held/.test(message))).not.toEqual([])

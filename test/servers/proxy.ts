@@ -1,1 +1,1 @@
-export { Proxy, type Fate } from '../../apps/chaos/servers/proxy.js'
+export { Proxy } from '../../apps/chaos/servers/proxy.js'

@@ -29,6 +29,9 @@ interface Task {
   readonly intervalId?: Handle
 }
 
+/** Sockets that were told: one that is closed, or not open yet, would note every further time for later. */
+const quiet = new WeakSet<Handle>()
+
 /**
  * Takes out the connections that the package takes for open although they are closed: one that a member ends while it is
  * being let in stays in its books for ever, so that nothing asks that member any more and no new connection to it is made.
@@ -46,7 +49,11 @@ export function dropClosed(client: HazelcastClient): void {
  */
 export function quieten(client: HazelcastClient): void {
   const { connectionRegistry, connectionManager, invocationService, statistics } = client as unknown as Inside
-  for (const { socket } of connectionRegistry?.getConnections?.() ?? []) socket?.unref?.()
+  for (const { socket } of connectionRegistry?.getConnections?.() ?? []) {
+    if (!socket || quiet.has(socket)) continue
+    quiet.add(socket)
+    socket.unref?.()
+  }
   for (const task of [
     connectionManager?.reconnectToMembersTask,
     connectionManager?.heartbeatManager?.task,
