@@ -79,6 +79,8 @@ const LEAST_PATIENCE = 100
 const PATIENT_FOR = 0.9
 /** How long a server may take to confirm the end of a session: milliseconds. */
 const CLOSE_PATIENCE = 1000
+/** The number of a reply to who has no session any more. */
+const SESSION_EXPIRED = -112
 const PING = new JuteWriter(8).int(XID.ping).int(OPCODE.ping).frame()
 
 /**
@@ -112,6 +114,9 @@ export class Session {
   #pingedAt: number | undefined
   #beat: Timer | undefined
   #ending: Error | undefined
+  /** What is asked for after the end of the session was asked for gets this. */
+  #closing: Error | undefined
+  #closed: Promise<void> | undefined
   #failure: unknown
   #unsettled = 0
   #alive: Timer | undefined
@@ -180,7 +185,8 @@ export class Session {
 
   /** Carries out an operation. Rejects with RefusedError, ConnectionLossError, NotSentError, or what ended the session. */
   submit<T>(call: Call<T>, { timeout = this.#timeout, suspended = 'wait' }: Sending = {}): Promise<T> {
-    if (this.#ending) return Promise.reject(this.#ending)
+    const over = this.#ending ?? this.#closing
+    if (over) return Promise.reject(over)
     if (suspended === 'fail' && this.#state !== 'connected')
       return Promise.reject(this.#notSent(call, 'no server is connected'))
     const writer = new JuteWriter().int(0).int(call.opcode)
@@ -235,7 +241,11 @@ export class Session {
   }
 
   /** Ends the session: its ephemeral nodes go at once if a server is connected, else after its timeout. Never throws. */
-  async close(): Promise<void> {
+  close(): Promise<void> {
+    return (this.#closed ??= this.#close())
+  }
+
+  async #close(): Promise<void> {
     if (this.#ending) return
     const connection = this.#connection
     const closed = new ClosedError('the ZooKeeper client was closed', { engine: this.#options.name })
@@ -252,6 +262,7 @@ export class Session {
       })
       // The server closes the connection as its answer.
       void this.submit({ ...CLOSE, refused: () => undefined }).then(resolve, () => resolve())
+      this.#closing = closed
     })
     timer?.cancel()
     this.#end('closed', closed)
@@ -294,6 +305,7 @@ export class Session {
     const entry = this.#sent[this.#firstSent]
     if (entry?.xid !== xid)
       throw new ProtocolError(`the server answers request ${xid}, and ${entry?.xid ?? 'none'} is the next`)
+    if (number === SESSION_EXPIRED) return this.#expire('the server says that it is gone')
     const { call } = entry
     // Decoded before it counts as answered: whose answer can't be read, is not to wait for ever.
     let answer: unknown

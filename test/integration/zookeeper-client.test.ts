@@ -1,7 +1,7 @@
 import { createServer } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.js'
-import { InvalidArgumentError, UnavailableError } from '../../src/errors.js'
+import { ClosedError, InvalidArgumentError, UnavailableError } from '../../src/errors.js'
 import {
   BadVersionError,
   ConnectionLossError,
@@ -166,6 +166,21 @@ describe.concurrent('the ZooKeeper client', () => {
     expect((await next).done).toBe(true)
     await recursive.return()
     await until(() => zk.watched === 0)
+  })
+
+  test('what is asked for after a close was asked for is not sent, and what was before is done', async () => {
+    await using other = await ZooKeeper.connect(server.address)
+    await other.create('/closing')
+    const zk = await ZooKeeper.connect(`${server.address}/closing`)
+    const creating = zk.create('/before')
+    const closing = [zk.close(), zk.close()]
+    const late = [zk.create('/after'), zk.exists('/before')].map(each =>
+      expect(each).rejects.toThrow(ClosedError),
+    )
+    await Promise.all([...late, ...closing])
+    await creating
+    expect(zk.state).toBe('closed')
+    expect((await other.getChildren('/closing')).children).toEqual(['before'])
   })
 
   test('who begins to listen while somebody else stops hears all', async () => {
@@ -335,6 +350,8 @@ describe.concurrent('a connection that fails', () => {
         await other.exists(each, { watch })
       }
     }
+    // Right after an answer it is connected for certain, and what it asks for is sent.
+    await zk.sync()
     const seen: string[] = []
     zk.onState(state => seen.push(state))
     proxy.requests = 'hold'
