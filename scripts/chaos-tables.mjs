@@ -37,7 +37,9 @@ function tables() {
  * @returns {Report}
  */
 function read(name) {
-  return JSON.parse(readFileSync(`${reports}${name}`, 'utf8'))
+  /** @type {Report} */
+  const report = JSON.parse(readFileSync(`${reports}${name}`, 'utf8'))
+  return report
 }
 
 /** @param {Report} report */

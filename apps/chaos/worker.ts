@@ -6,7 +6,7 @@ import { Transferring } from './client/transferring.js'
 import type { Locks } from './locks/locks.js'
 import { SignalboxLocks } from './locks/signalbox.js'
 import { accountsOf, valuesOf, type ClientSettings } from './protocol.js'
-import { Random } from './random.js'
+import { Random } from '../../src/conformance/random.js'
 
 /** One client: two tasks count, one moves money, one uses single values, until the harness says stop. */
 const settings = JSON.parse(process.argv[2]!) as ClientSettings

@@ -9,7 +9,7 @@ import type {
 } from '../../src/engines/engine.js'
 import type { Guarantees } from '../../src/guarantees.js'
 import type { Reserve } from '../../src/limits/reserve.js'
-import type { Random } from './random.js'
+import type { Random } from '../../src/conformance/random.js'
 
 /** Puts an engine at a distance: questions, answers and hints take their time, each kind in its order. */
 export class DistantEngine implements Engine {

@@ -9,7 +9,7 @@ import { open as openBox } from '../../src/open.js'
 import { StoppedWriter } from '../file/stopped-writer.js'
 import type { EngineFixture } from '../../src/conformance/fixture.js'
 import { afterPowerCut } from './power-cut.js'
-import { pause, soFar } from './time.js'
+import { pause, soFar } from '../../src/conformance/time.js'
 
 function fixture(durable: boolean): EngineFixture {
   return {

@@ -5,10 +5,10 @@ import { HAZELCAST_GUARANTEES } from '../../src/engines/hazelcast/guarantees.js'
 import { openHazelcast } from '../../src/engines/hazelcast/open.js'
 import { open } from '../../src/open.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
-import { Proxy } from '../servers/proxy.js'
+import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { startChild } from './child.js'
 import type { EngineFixture } from '../../src/conformance/fixture.js'
-import { locks, pause, queued, soFar } from './time.js'
+import { locks, pause, queued, soFar } from '../../src/conformance/time.js'
 
 let shared: Promise<HazelcastServer> | undefined
 

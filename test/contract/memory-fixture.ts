@@ -5,7 +5,7 @@ import { openMemory } from '../../src/engines/memory/open.js'
 import { startChild } from './child.js'
 import { DistantEngine } from './distant-engine.js'
 import type { EngineFixture } from '../../src/conformance/fixture.js'
-import { Random } from './random.js'
+import { Random } from '../../src/conformance/random.js'
 
 /** What a process that opens the space of this name finds and does there. */
 async function life(shift: number): Promise<{ token: bigint; before: string | undefined }> {

@@ -8,11 +8,11 @@ import { openRedisQuorum } from '../../src/engines/redis-quorum/open.js'
 import { InvalidArgumentError, LostError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
 import { FakeClock } from '../servers/fake-clock.js'
-import { freePort } from '../servers/free-port.js'
+import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { quorumEngine, quorumUrl } from '../servers/quorum.js'
 import { startRedis, startRedisServers, type RedisServer } from '../servers/redis.js'
 import type { EngineFixture } from '../../src/conformance/fixture.js'
-import { pause, queued } from './time.js'
+import { pause, queued } from '../../src/conformance/time.js'
 
 const HOUR = 3_600_000
 

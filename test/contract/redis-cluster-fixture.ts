@@ -6,7 +6,7 @@ import { open } from '../../src/open.js'
 import { startRedisCluster, type RedisCluster } from '../servers/redis-cluster.js'
 import type { EngineFixture } from '../../src/conformance/fixture.js'
 import { redis } from './redis-fixture.js'
-import { pause, soFar } from './time.js'
+import { pause, soFar } from '../../src/conformance/time.js'
 
 let shared: Promise<RedisCluster> | undefined
 

@@ -9,8 +9,8 @@ import { openRedis } from '../../src/engines/redis/open.js'
 import { FakeClock } from '../servers/fake-clock.js'
 import { startRedis, type RedisServer } from '../servers/redis.js'
 import type { EngineFixture } from '../../src/conformance/fixture.js'
-import { MeddledEngine } from './meddled-engine.js'
-import { pause, queued } from './time.js'
+import { MeddledEngine } from '../../src/conformance/meddled-engine.js'
+import { pause, queued } from '../../src/conformance/time.js'
 
 let shared: Promise<RedisServer> | undefined
 

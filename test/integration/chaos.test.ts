@@ -1,8 +1,8 @@
 import { describe, test } from 'vitest'
 import { chaosRun } from '../chaos-run.js'
 import { CommandPlace } from './command-line.js'
-import { freePort } from '../servers/free-port.js'
-import { reapedFolder } from '../servers/reaper.js'
+import { freePort } from '../../apps/chaos/servers/free-port.js'
+import { reapedFolder } from '../../apps/chaos/servers/reaper.js'
 
 /** The shortest lease that is taken, and few clients: each fault takes a second. */
 const SHORT = ['--lease', '500', '--processes', '3', '--faults', '3']

@@ -2,7 +2,7 @@ import { appendFileSync, existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import type { Box } from '../../src/index.js'
-import { queued } from '../contract/time.js'
+import { queued } from '../../src/conformance/time.js'
 import { CommandPlace } from './command-line.js'
 
 /** Patient, because other tests run meanwhile. */

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
-import { queued } from '../contract/time.js'
+import { queued } from '../../src/conformance/time.js'
 import { RedisPlace } from '../redis/place.js'
 import { CommandPlace } from './command-line.js'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { locks, queued } from '../contract/time.js'
+import { locks, queued } from '../../src/conformance/time.js'
 import { place } from '../file/places.js'
 import type { RemoteBox } from '../file/remote-box.js'
 import { storm } from '../file/storm.js'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.js'
-import { pause, queued, until } from '../contract/time.js'
+import { pause, queued, until } from '../../src/conformance/time.js'
 import { place } from '../file/places.js'
 import type { RemoteBox } from '../file/remote-box.js'
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { loadSqlite } from '../../src/engines/file/driver.js'
-import { pause, until } from '../contract/time.js'
+import { pause, until } from '../../src/conformance/time.js'
 import { place } from '../file/places.js'
 import type { RemoteBox } from '../file/remote-box.js'
 import { smallDisk, type SmallDisk } from '../file/small-disk.js'

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
-import { pause, soFar } from '../contract/time.js'
+import { pause, soFar } from '../../src/conformance/time.js'
 import { sizeOf } from '../file/growth.js'
 import { place } from '../file/places.js'
 

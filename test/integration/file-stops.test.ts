@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.js'
-import { locks, pause, queued, soFar } from '../contract/time.js'
+import { locks, pause, queued, soFar } from '../../src/conformance/time.js'
 import { place } from '../file/places.js'
 import type { RemoteBox } from '../file/remote-box.js'
 

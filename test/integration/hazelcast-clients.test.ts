@@ -11,9 +11,9 @@ import { parseHazelcastUrl } from '../../src/engines/hazelcast/hazelcast-url.js'
 import type { Package } from '../../src/engines/hazelcast/link.js'
 import { dropClosed } from '../../src/engines/hazelcast/quiet-client.js'
 import { open } from '../../src/open.js'
-import { pause, soFar, until } from '../contract/time.js'
+import { pause, soFar, until } from '../../src/conformance/time.js'
 import { makeCertificate } from '../redis/certificate.js'
-import { freePort } from '../servers/free-port.js'
+import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
 
 /** Its types are others than those of 5.6, as far as they have private members. */

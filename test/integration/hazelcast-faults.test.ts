@@ -2,10 +2,10 @@ import { Client, type HazelcastJsonValue } from 'hazelcast-client'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { open } from '../../src/open.js'
 import { startChild } from '../contract/child.js'
-import { pause, queued, timed, until } from '../contract/time.js'
-import { freePort } from '../servers/free-port.js'
+import { pause, queued, timed, until } from '../../src/conformance/time.js'
+import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
-import { Proxy } from '../servers/proxy.js'
+import { Proxy } from '../../apps/chaos/servers/proxy.js'
 
 /** What each fault has to be told or over by: milliseconds. Far more than it takes, far less than for ever. */
 const BOUND = 20_000

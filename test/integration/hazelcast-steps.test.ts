@@ -5,7 +5,7 @@ import { systemClock } from '../../src/clock.js'
 import { HazelcastEngine } from '../../src/engines/hazelcast/hazelcast-engine.js'
 import { parseHazelcastUrl } from '../../src/engines/hazelcast/hazelcast-url.js'
 import { open } from '../../src/open.js'
-import { pause, until } from '../contract/time.js'
+import { pause, until } from '../../src/conformance/time.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
 
 /** More remote calls than a transaction of two keys and its carrying over take. */

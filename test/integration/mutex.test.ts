@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { mutexService, MutexTimeoutError, type MutexService } from '../../apps/mutex/mutex-service.js'
 import { ClosedError, LostError, open, UnavailableError } from '../../src/index.js'
 import { builtProgram } from '../file/built-program.js'
-import { overlaps, type Interval } from '../intervals.js'
+import { overlaps, type Interval } from '../../apps/chaos/check/intervals.js'
 import { runProgram } from '../run-program.js'
 import { startRedis, type RedisServer } from '../servers/redis.js'
 import type { MutexOrder, MutexStep } from './mutex.process.js'

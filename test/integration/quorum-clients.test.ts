@@ -3,7 +3,7 @@ import { createClient } from 'redis'
 import { expect, test } from 'vitest'
 import { InvalidArgumentError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
-import { queued } from '../contract/time.js'
+import { queued } from '../../src/conformance/time.js'
 import { quorumUrl } from '../servers/quorum.js'
 import { startRedisServers, type RedisServer } from '../servers/redis.js'
 

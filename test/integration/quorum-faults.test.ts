@@ -9,13 +9,13 @@ import {
   UnavailableError,
 } from '../../src/errors.js'
 import { open } from '../../src/open.js'
-import { rising, Section } from '../contract/section.js'
-import { locks, pause, queued, timed, until } from '../contract/time.js'
+import { rising, Section } from '../../src/conformance/section.js'
+import { locks, pause, queued, timed, until } from '../../src/conformance/time.js'
 import { DistantVoter } from '../servers/distant-voter.js'
-import { Proxy } from '../servers/proxy.js'
+import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { quorumEngine, quorumUrl } from '../servers/quorum.js'
 import { startRedisServers, type RedisServer } from '../servers/redis.js'
-import { Random } from '../contract/random.js'
+import { Random } from '../../src/conformance/random.js'
 
 /** A server that does not answer is given up after a second; whoever waits for it does not get done before. */
 const NOT_WAITED_FOR = 900

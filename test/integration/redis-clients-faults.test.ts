@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { RedisLink } from '../../src/engines/redis/clients/redis-link.js'
 import { linkWays, PATIENCE } from '../redis/link-ways.js'
-import { Proxy } from '../servers/proxy.js'
+import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { startRedis } from '../servers/redis.js'
 import { until } from '../servers/until.js'
 

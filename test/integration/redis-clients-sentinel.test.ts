@@ -5,7 +5,7 @@ import { linkTo } from '../../src/engines/redis/open.js'
 import { parseRedisUrl } from '../../src/engines/redis/redis-url.js'
 import { clientPackages } from '../redis/client-packages.js'
 import { Heard } from '../redis/heard.js'
-import { freePort } from '../servers/free-port.js'
+import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { startRedisWithSentinel, type RedisWithSentinel } from '../servers/redis-sentinel.js'
 import { until } from '../servers/until.js'
 

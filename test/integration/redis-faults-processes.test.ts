@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.js'
-import { locks, pause, queued, soFar, until } from '../contract/time.js'
+import { locks, pause, queued, soFar, until } from '../../src/conformance/time.js'
 import { fight } from '../file/fight.js'
 import { RedisPlace } from '../redis/place.js'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { open } from '../../src/index.js'
-import { pause, until } from '../contract/time.js'
+import { pause, until } from '../../src/conformance/time.js'
 import { compareLimits } from '../redis/limit-histories.js'
 import { codeOf } from '../redis/outcome.js'
 import { RedisPlace } from '../redis/place.js'

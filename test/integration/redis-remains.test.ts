@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Box } from '../../src/index.js'
-import { pause, queued, until } from '../contract/time.js'
+import { pause, queued, until } from '../../src/conformance/time.js'
 import { codeOf } from '../redis/outcome.js'
 import { RedisPlace } from '../redis/place.js'
 

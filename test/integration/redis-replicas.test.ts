@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { IndeterminateError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
-import { pause, until } from '../contract/time.js'
+import { pause, until } from '../../src/conformance/time.js'
 import { startRedis, type RedisServer } from '../servers/redis.js'
 
 let master: RedisServer

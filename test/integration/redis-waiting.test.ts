@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.js'
-import { queued, pause } from '../contract/time.js'
+import { queued, pause } from '../../src/conformance/time.js'
 import { RedisPlace } from '../redis/place.js'
 
 const PROCESSES = 4

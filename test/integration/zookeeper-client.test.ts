@@ -18,8 +18,8 @@ import {
   type ConnectOptions,
   type WatchEvent,
 } from '../../src/zookeeper/index.js'
-import { freePort } from '../servers/free-port.js'
-import { Proxy } from '../servers/proxy.js'
+import { freePort } from '../../apps/chaos/servers/free-port.js'
+import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../servers/until.js'
 import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
 

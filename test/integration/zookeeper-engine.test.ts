@@ -4,12 +4,12 @@ import type { Box } from '../../src/box.js'
 import { LostError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
 import { ZooKeeper } from '../../src/zookeeper/index.js'
-import { Proxy } from '../servers/proxy.js'
+import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../servers/until.js'
 import { runProgram } from '../run-program.js'
 import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
-import { locks, pause, queued, soFar } from '../contract/time.js'
-import { Random } from '../contract/random.js'
+import { locks, pause, queued, soFar } from '../../src/conformance/time.js'
+import { Random } from '../../src/conformance/random.js'
 
 const command = fileURLToPath(new URL('../../dist/src/cli/main.js', import.meta.url))
 

@@ -3,7 +3,7 @@ import { open } from '../../src/open.js'
 import { ZooKeeper } from '../../src/zookeeper/index.js'
 import { until } from '../servers/until.js'
 import { startZooKeeperEnsemble, type ZooKeeperEnsemble } from '../servers/zookeeper-ensemble.js'
-import { queued, soFar } from '../contract/time.js'
+import { queued, soFar } from '../../src/conformance/time.js'
 
 // One after the other: each does something to the servers.
 describe('an ensemble of three', () => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Box } from '../../src/box.js'
 import { open } from '../../src/open.js'
-import { pause, queued, soFar } from '../contract/time.js'
+import { pause, queued, soFar } from '../../src/conformance/time.js'
 import { snapshotOf } from '../servers/zookeeper-snapshot.js'
 import { startZooKeeper } from '../servers/zookeeper.js'
 

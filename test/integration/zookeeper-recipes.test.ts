@@ -10,8 +10,8 @@ import {
   ZooKeeper,
   type GroupChange,
 } from '../../src/zookeeper/index.js'
-import { soFar } from '../contract/time.js'
-import { Proxy } from '../servers/proxy.js'
+import { soFar } from '../../src/conformance/time.js'
+import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../servers/until.js'
 import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
 

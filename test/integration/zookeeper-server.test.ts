@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { LostError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
 import { ZooKeeper } from '../../src/zookeeper/index.js'
-import { locks } from '../contract/time.js'
+import { locks } from '../../src/conformance/time.js'
 import { until } from '../servers/until.js'
 import { startZooKeeper } from '../servers/zookeeper.js'
 

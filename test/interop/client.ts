@@ -3,8 +3,8 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { builtFolder } from '../../scripts/interop.mjs'
 import { builtProgram } from '../file/built-program.js'
-import type { Interval } from '../intervals.js'
-import { reapLater } from '../servers/reaper.js'
+import type { Interval } from '../../apps/chaos/check/intervals.js'
+import { reapLater } from '../../apps/chaos/servers/reaper.js'
 import type { Part } from './rounds.js'
 
 /** A time inside, with the kind of client that had it. */

@@ -1,5 +1,5 @@
-import { pause } from '../contract/time.js'
-import { overlaps } from '../intervals.js'
+import { pause } from '../../src/conformance/time.js'
+import { overlaps } from '../../apps/chaos/check/intervals.js'
 import { Client, type Kind, type Stay } from './client.js'
 import { handOvers } from './hand-overs.js'
 import type { Part } from './rounds.js'

@@ -1,4 +1,4 @@
-import { inOrder } from '../intervals.js'
+import { inOrder } from '../../apps/chaos/check/intervals.js'
 import type { Stay } from './client.js'
 
 /** How often somebody of one kind came right after somebody of another: by `one > other`. */

@@ -3,7 +3,7 @@ import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { systemClock } from '../../src/clock.js'
 import type { BoxLimiterOptions } from '../../src/index.js'
-import { pause } from '../contract/time.js'
+import { pause } from '../../src/conformance/time.js'
 import { builtProgram } from '../file/built-program.js'
 import type { CallerTask } from './caller.process.js'
 

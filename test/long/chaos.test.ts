@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { chaosRun } from '../chaos-run.js'
-import { freePort } from '../servers/free-port.js'
+import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { startHazelcast, TEST_CLUSTER } from '../servers/hazelcast.js'
 import { startRedis, type RedisServer } from '../servers/redis.js'
 import { startZooKeeper } from '../servers/zookeeper.js'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { UnavailableError } from '../../src/errors.js'
-import { pause, soFar, timed } from '../contract/time.js'
+import { pause, soFar, timed } from '../../src/conformance/time.js'
 import { place } from '../file/places.js'
 import { StoppedWriter } from '../file/stopped-writer.js'
 

@@ -7,7 +7,7 @@ import type { Box } from '../../src/box.js'
 import { SignalboxError } from '../../src/errors.js'
 import type { Grant } from '../../src/locks/grant.js'
 import { open } from '../../src/open.js'
-import { pause } from '../contract/time.js'
+import { pause } from '../../src/conformance/time.js'
 import { startHazelcastCluster, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
 import { faultless, runTracker } from '../trains/run-tracker.js'
 

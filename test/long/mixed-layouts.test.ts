@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { root } from '../docs/pages.js'
-import { inOrder, overlaps, type Interval } from '../intervals.js'
+import { inOrder, overlaps, type Interval } from '../../apps/chaos/check/intervals.js'
 import { runProgram } from '../run-program.js'
 import { startRedis, type RedisServer } from '../servers/redis.js'
 

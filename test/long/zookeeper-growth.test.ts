@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { ZooKeeper } from '../../src/zookeeper/index.js'
 import { memoryInUse } from '../heap.js'
-import { Proxy } from '../servers/proxy.js'
+import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../servers/until.js'
 import { startZooKeeper } from '../servers/zookeeper.js'
 

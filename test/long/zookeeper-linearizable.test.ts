@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { ZooKeeper } from '../../src/zookeeper/index.js'
-import { soFar } from '../contract/time.js'
-import { Proxy } from '../servers/proxy.js'
+import { soFar } from '../../src/conformance/time.js'
+import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../servers/until.js'
 import { startZooKeeperEnsemble } from '../servers/zookeeper-ensemble.js'
 

@@ -4,7 +4,7 @@ import { limitArguments, reservedOf } from '../../src/engines/redis/limits.js'
 import type { WindowDefinition } from '../../src/limits/definition.js'
 import { reserve, type LimiterState, type Reserve, type ReturnedPermits } from '../../src/limits/reserve.js'
 import type { Reply } from '../../src/engines/redis/clients/redis-link.js'
-import { Random } from '../contract/random.js'
+import { Random } from '../../src/conformance/random.js'
 import type { RedisServer } from '../servers/redis.js'
 import { inLanes } from './lanes.js'
 
@@ -99,8 +99,9 @@ function randomRequest(
     Array.from({ length: random.below(2) === 0 ? 1 : 1 + random.below(2 * most) }, () => unit),
   )
   const returns = []
-  while (!plain && given.length > 0 && random.below(4) === 0) {
-    const [{ n, at }] = given.splice(random.below(given.length), 1) as [ReturnedPermits]
+  const returnable = plain ? [] : given
+  while (returnable.length > 0 && random.below(4) === 0) {
+    const [{ n, at }] = returnable.splice(random.below(returnable.length), 1) as [ReturnedPermits]
     // Now and then only a part was not used.
     returns.push({ n: random.below(3) === 0 ? 1 : n, at })
   }

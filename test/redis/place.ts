@@ -1,6 +1,6 @@
 import { open, type Box, type BoxOptions } from '../../src/index.js'
 import { RemoteBox } from '../file/remote-box.js'
-import { Proxy } from '../servers/proxy.js'
+import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { startRedis, type RedisServer, type RedisServerOptions } from '../servers/redis.js'
 
 /** A server of one test, with boxes on it in this process and in others, and networks before it. All end together. */

@@ -1,6 +1,6 @@
 import type { Operation } from '../../src/engines/engine.js'
 import { claimSet, type Claim } from '../../src/locks/claim.js'
-import type { Random } from '../contract/random.js'
+import type { Random } from '../../src/conformance/random.js'
 import { LOCKS, type Session, type World } from './table-world.js'
 
 const VALUES = ['s/x', 's/y', 's/z']

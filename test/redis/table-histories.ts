@@ -1,5 +1,5 @@
 import type { RedisServer } from '../servers/redis.js'
-import { Random } from '../contract/random.js'
+import { Random } from '../../src/conformance/random.js'
 import { inLanes } from './lanes.js'
 import { LoadedScript } from './loaded-script.js'
 import { randomOperation } from './random-operation.js'

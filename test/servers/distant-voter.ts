@@ -2,7 +2,7 @@ import type { Listener, Member, Operation, OutcomeOf } from '../../src/engines/e
 import type { VotingEngine } from '../../src/engines/redis-quorum/voter.js'
 import type { Ballot } from '../../src/engines/redis/ballot.js'
 import type { IdentifiedReport } from '../../src/engines/redis/redis-engine.js'
-import type { Random } from '../contract/random.js'
+import type { Random } from '../../src/conformance/random.js'
 
 /** Puts the engine of one server at a distance that changes all the time; what goes one way stays in order. */
 export class DistantVoter implements VotingEngine {

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { reapedFolder } from './reaper.js'
+import { reapedFolder } from '../../apps/chaos/servers/reaper.js'
 
 let library: string | undefined
 

@@ -2,9 +2,9 @@ import { writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { freePort } from './free-port.js'
-import { reapedFolder } from './reaper.js'
-import { ServerProcess } from './server-process.js'
+import { freePort } from '../../apps/chaos/servers/free-port.js'
+import { reapedFolder } from '../../apps/chaos/servers/reaper.js'
+import { ServerProcess } from '../../apps/chaos/servers/server-process.js'
 
 /** Where `scripts/setup.mjs servers` puts the member's jar; the compiled tests lie one folder deeper. */
 const jars = ['../../.interop/hazelcast/', '../../../.interop/hazelcast/'].map(path =>

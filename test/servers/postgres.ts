@@ -3,9 +3,9 @@ import { chmodSync, chownSync, existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import pg from 'pg'
 import { postgresqlFolders } from '../../scripts/postgresql.mjs'
-import { freePort } from './free-port.js'
-import { reapedFolder } from './reaper.js'
-import { ServerProcess } from './server-process.js'
+import { freePort } from '../../apps/chaos/servers/free-port.js'
+import { reapedFolder } from '../../apps/chaos/servers/reaper.js'
+import { ServerProcess } from '../../apps/chaos/servers/server-process.js'
 
 /** It refuses to run as root. */
 const nobody = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : undefined

@@ -1,4 +1,4 @@
-import { freePort } from './free-port.js'
+import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { startRedis, type RedisServer } from './redis.js'
 import { until } from './until.js'
 

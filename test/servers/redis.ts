@@ -1,9 +1,9 @@
 import { setTimeout } from 'node:timers/promises'
 import type { FakeClock } from './fake-clock.js'
-import { freePort } from './free-port.js'
-import { reapedFolder } from './reaper.js'
+import { freePort } from '../../apps/chaos/servers/free-port.js'
+import { reapedFolder } from '../../apps/chaos/servers/reaper.js'
 import { RedisConnection, type RedisAddress, type RedisAnswer } from './redis-connection.js'
-import { ServerProcess } from './server-process.js'
+import { ServerProcess } from '../../apps/chaos/servers/server-process.js'
 
 export interface RedisServerOptions {
   /** Lines of redis.conf, like `maxmemory 3mb`; they come after ours and win. */

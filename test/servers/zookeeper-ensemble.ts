@@ -1,5 +1,5 @@
-import { freePort } from './free-port.js'
-import { reapedFolder } from './reaper.js'
+import { freePort } from '../../apps/chaos/servers/free-port.js'
+import { reapedFolder } from '../../apps/chaos/servers/reaper.js'
 import { until } from './until.js'
 import { ZooKeeperServer, type ZooKeeperServerOptions } from './zookeeper.js'
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { HeldLock, Locks } from '../locks/locks.js'
 import { monotonic } from '../monotonic.js'
 import { COUNTERS } from '../protocol.js'
-import type { Random } from '../random.js'
+import type { Random } from '../../../src/conformance/random.js'
 import type { Link } from './link.js'
 
 const LONGEST_WORK = 15

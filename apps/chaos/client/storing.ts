@@ -1,7 +1,7 @@
 import { SignalboxError, type Store } from 'signalbox'
 import type { StoreCall } from '../history.js'
 import { monotonic } from '../monotonic.js'
-import type { Random } from '../random.js'
+import type { Random } from '../../../src/conformance/random.js'
 import type { Link } from './link.js'
 
 /** A key is used for so long by all, so that the history of each key stays short: milliseconds. */

@@ -4,7 +4,7 @@ import type { Account, Transfer } from '../history.js'
 import { PATIENCE } from '../locks/locks.js'
 import { monotonic } from '../monotonic.js'
 import { ACCOUNTS } from '../protocol.js'
-import type { Random } from '../random.js'
+import type { Random } from '../../../src/conformance/random.js'
 import type { Link } from './link.js'
 
 const MOST_MONEY = 20

@@ -7,7 +7,7 @@ import type { BoxLimiterOptions } from '../../../src/limits/box-limiter-options.
 import { ClockOffset } from '../../../src/limits/clock-offset.js'
 import type { Permit } from '../../../src/limits/permit.js'
 import { reserve, type LimiterState, type Reserve } from '../../../src/limits/reserve.js'
-import { Random } from '../../contract/random.js'
+import { Random } from '../../../src/conformance/random.js'
 import { NaiveCount } from './naive-count.js'
 import { pass } from './passing.js'
 

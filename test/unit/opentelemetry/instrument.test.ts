@@ -14,7 +14,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { channels } from '../../../src/diagnostics.js'
 import { open } from '../../../src/index.js'
 import { instrument } from '../../../src/opentelemetry/index.js'
-import { freePort } from '../../servers/free-port.js'
+import { freePort } from '../../../apps/chaos/servers/free-port.js'
 
 /** The active context follows the asynchronous calls, as with the SDK for Node. */
 class Followed implements ContextManager {

@@ -5,7 +5,7 @@ import { Frames, LONGEST_REPLY } from '../../../src/zookeeper/frames.js'
 import { JuteReader } from '../../../src/zookeeper/jute-reader.js'
 import { JuteWriter } from '../../../src/zookeeper/jute-writer.js'
 import { multi } from '../../../src/zookeeper/multi.js'
-import { Random } from '../../contract/random.js'
+import { Random } from '../../../src/conformance/random.js'
 
 const calls = new Calls('')
 

@@ -3,7 +3,7 @@ import type { Claim } from '../../../src/locks/claim.js'
 import { contendersOf, hasFollower, placeOf } from '../../../src/engines/zookeeper/contenders.js'
 import { decodeKey, encodeKey, nodePrefix } from '../../../src/engines/zookeeper/names.js'
 import { checkPath } from '../../../src/zookeeper/paths.js'
-import { Random } from '../../contract/random.js'
+import { Random } from '../../../src/conformance/random.js'
 
 const GUID = '01234567-89ab-cdef-0123-456789abcdef'
 const HEX = GUID.replaceAll('-', '')

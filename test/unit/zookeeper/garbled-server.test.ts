@@ -6,7 +6,7 @@ import { Frames, LONGEST_REPLY } from '../../../src/zookeeper/frames.js'
 import { ConnectionLossError, SessionExpiredError, ZooKeeper } from '../../../src/zookeeper/index.js'
 import { JuteReader } from '../../../src/zookeeper/jute-reader.js'
 import { JuteWriter } from '../../../src/zookeeper/jute-writer.js'
-import { Random } from '../../contract/random.js'
+import { Random } from '../../../src/conformance/random.js'
 import { memoryInUse } from '../../heap.js'
 
 const SESSION_TIMEOUT = 600

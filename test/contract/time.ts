@@ -1,1 +1,0 @@
-export * from '../../src/conformance/time.js'

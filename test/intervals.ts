@@ -1,1 +1,0 @@
-export { inOrder, overlaps, type Interval } from '../apps/chaos/check/intervals.js'

@@ -1,1 +1,0 @@
-export { freePort } from '../../apps/chaos/servers/free-port.js'

@@ -1,1 +1,0 @@
-export { Proxy } from '../../apps/chaos/servers/proxy.js'

@@ -1,1 +1,0 @@
-export { reapedFolder, reapLater } from '../../apps/chaos/servers/reaper.js'

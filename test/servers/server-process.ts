@@ -1,1 +1,0 @@
-export { ServerProcess } from '../../apps/chaos/servers/server-process.js'
