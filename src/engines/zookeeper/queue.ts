@@ -8,8 +8,8 @@ const LAST = 2 ** 31 - 1
 /**
  * The contenders among a node's children, the first one first.
  *
- * A server that has given the last number gives it again and again, and numbers below 0 in between (seen with 3.9). From
- * there on the transactions tell who came first. What vanishes meanwhile is left out; what comes meanwhile comes later.
+ * A server that has given the last number gives it again and again (seen with 3.9), and numbers below 0 to creations that
+ * are under way together (by its source; not seen). From there on the transactions tell who came first. What vanishes meanwhile is left out; what comes meanwhile comes later.
  */
 export async function queueOf(
   client: ZooKeeper,
