@@ -24,7 +24,7 @@ export {
 export type { Guarantees, PromiseId, Weakness } from './guarantees.js'
 export type { BoxLimiter, KeyedBoxLimiter } from './limits/box-limiter.js'
 export type { BoxLimiterOptions } from './limits/box-limiter-options.js'
-export type { AcquireOptions, LimitOptions } from './limits/limit-options.js'
+export type { AcquireOptions, LimitOptions, Limits } from './limits/limit-options.js'
 export type { Explanation } from './limits/limiter.js'
 export type { LimiterCloseOptions } from './limits/closing.js'
 export type { Permit } from './limits/permit.js'

@@ -58,7 +58,8 @@ export class Redlock extends EventEmitter {
     this.clients = new Set(clients)
     if (this.clients.size === 0)
       throw new Error('Redlock must be instantiated with at least one redis client.')
-    this.settings = { ...DEFAULTS, ...settings }
+    const given = Object.entries(settings).filter(([, value]) => value !== undefined)
+    this.settings = { ...DEFAULTS, ...Object.fromEntries(given) }
   }
 
   /**
@@ -89,7 +90,8 @@ export class Redlock extends EventEmitter {
   }
 
   /**
-   * Has the lock last for `duration` milliseconds from now on. The one that is given is good for nothing afterwards.
+   * Has the lock last for `duration` milliseconds from now on. The one that is given is good for nothing afterwards. The
+   * lease on the server stays as long as `acquire` made it, and is renewed until then while the process runs.
    * @throws ExecutionError when it had expired or was released before
    */
   async extend(existing: Lock, duration: number, _settings?: Partial<Settings>): Promise<Lock> {
@@ -141,7 +143,7 @@ export class Redlock extends EventEmitter {
   }
 
   async #acquire(resources: string[], duration: number, settings?: Partial<Settings>): Promise<Grant> {
-    const { retryCount, retryDelay } = { ...this.settings, ...settings }
+    const { retryCount = this.settings.retryCount, retryDelay = this.settings.retryDelay } = settings ?? {}
     try {
       const box = await (this.#box ??= this.#open())
       return await box.mutex(...resources).acquire({

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { AbortedError, ClosedError, InvalidArgumentError } from '../../src/errors.js'
+import { AbortedError, ClosedError, InvalidArgumentError, LostError } from '../../src/errors.js'
 import {
   Barrier,
   DoubleBarrier,
@@ -9,6 +9,7 @@ import {
   WatchedValue,
   ZooKeeper,
   type GroupChange,
+  type Round,
 } from '../../src/zookeeper/index.js'
 import { soFar } from '../../src/conformance/time.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
@@ -210,6 +211,49 @@ describe.concurrent('barriers', () => {
     await other.create(foreign, 'something else')
     await expect(new DoubleBarrier(one, foreign, 2).enter()).rejects.toMatchObject({ code: 'CONFLICT' })
     expect((await one.getChildren(foreign)).children).toEqual([])
+  })
+})
+
+describe.concurrent('a double barrier', () => {
+  test('counts a party once, however often it gave up before', async () => {
+    const path = place()
+    const patient = new AbortController()
+    const waiting = new DoubleBarrier(other, path, 3).enter({ signal: patient.signal })
+    for (let time = 0; time < 30; time++) {
+      const signal = AbortSignal.timeout(1 + (time % 10))
+      await expect(new DoubleBarrier(one, path, 3).enter({ signal })).rejects.toThrow(AbortedError)
+    }
+    expect(await soFar(waiting)).toBe('pending')
+    patient.abort()
+    await expect(waiting).rejects.toThrow(AbortedError)
+    await until(async () => (await one.exists(path))?.numChildren === 0)
+  })
+
+  test('is left by who does not wait for the others', async () => {
+    const path = place()
+    const entering = [one, other].map(zk => new DoubleBarrier(zk, path, 2).enter())
+    const [first, second] = (await Promise.all(entering)) as [Round, Round]
+    await expect(first.leave({ signal: AbortSignal.abort() })).rejects.toThrow(AbortedError)
+    await second.leave()
+  })
+
+  test('tells who was deleted with its parent', async () => {
+    const path = place()
+    const entering = expect(new DoubleBarrier(one, path, 2).enter()).rejects.toThrow(LostError)
+    await until(async () => (await one.exists(path))?.numChildren === 1)
+    const [child] = (await other.getChildren(path)).children
+    await other.transaction().delete(`${path}/${child!}`).delete(path).commit()
+    await entering
+  })
+
+  test.each([5, 'x', null])('takes no signal %j', async signal => {
+    const options = { signal } as never
+    const refused = expect.objectContaining({ code: 'INVALID_ARGUMENT' }) as unknown
+    const barrier = new DoubleBarrier(one, place(), 2)
+    await expect(barrier.enter(options)).rejects.toEqual(refused)
+    await expect(new Barrier(one, place()).wait(options)).rejects.toEqual(refused)
+    await expect(new NodeQueue(one, place()).take(options)).rejects.toEqual(refused)
+    await expect(barrier.enter(signal as never)).rejects.toEqual(refused)
   })
 })
 

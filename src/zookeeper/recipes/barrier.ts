@@ -6,6 +6,7 @@ import {
   createBelow,
   deleteOwn,
   insist,
+  signalOf,
   untilAborted,
   type RecipeOptions,
   type WaitOptions,
@@ -48,7 +49,8 @@ export class Barrier {
    * Waits until the barrier is not there. A barrier that was created before the call is never overlooked.
    * @throws AbortedError; SessionExpiredError, ClosedError
    */
-  async wait({ signal }: WaitOptions = {}): Promise<void> {
+  async wait(options: WaitOptions = {}): Promise<void> {
+    const signal = signalOf(options)
     const nothing = (): Promise<void> => Promise.resolve()
     await untilAborted(signal, this.#path, () => this.#wait(signal), nothing)
   }

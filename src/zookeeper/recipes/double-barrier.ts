@@ -1,15 +1,18 @@
 import { randomUUID } from 'node:crypto'
+import { onAbort } from '../../abort-task.js'
 import { ConflictError, InvalidArgumentError, LostError, shown } from '../../errors.js'
-import { BadVersionError, ConnectionLossError } from '../errors.js'
+import { BadVersionError, ConnectionLossError, NoNodeError } from '../errors.js'
 import { checkFolder } from '../paths.js'
 import type { ZooKeeper } from '../zookeeper.js'
 import { Observation } from './observation.js'
 import { bySequence } from './sequence.js'
 import {
+  abortedAt,
   childrenOf,
   createChild,
   deleteOwn,
   insist,
+  signalOf,
   untilAborted,
   type RecipeOptions,
   type WaitOptions,
@@ -49,12 +52,29 @@ export class DoubleBarrier {
 
   /**
    * Waits until all have come. A party that dies or gives up before that does not count; after that, it has left.
-   * @throws AbortedError, and nothing is left behind then; SessionExpiredError, ClosedError; LostError when somebody
-   * deleted its node; ConflictError when the node holds something else
+   * @throws AbortedError, and nothing stays behind: its node goes before the same client enters again;
+   * SessionExpiredError, ClosedError; LostError when somebody deleted its node; ConflictError when the node holds something
+   * else
    */
-  async enter({ signal }: WaitOptions = {}): Promise<Round> {
+  async enter(options: WaitOptions = {}): Promise<Round> {
+    const signal = signalOf(options)
     const leave = (round: Round): Promise<void> => deleteOwn(this.#zk, `${this.#path}/${round.party}`)
-    return untilAborted(signal, this.#path, () => this.#enter(signal), leave)
+    return untilAborted(signal, this.#path, () => this.#enterOnce(signal, leave), leave)
+  }
+
+  /** Enters when what was given up before at this client is gone: two nodes of one party would count as two parties. */
+  async #enterOnce(signal: AbortSignal | undefined, leave: (round: Round) => Promise<void>): Promise<Round> {
+    await leavings.get(this.#zk)?.get(this.#path)
+    if (signal?.aborted) throw abortedAt(this.#path, signal)
+    const entering = this.#enter(signal)
+    if (signal) {
+      const over = entering
+        .then(round => (signal.aborted ? leave(round) : undefined))
+        .catch(() => undefined)
+        .finally(() => forget())
+      const forget = onAbort(signal, () => leavesUntil(over, this.#zk, this.#path))
+    }
+    return entering
   }
 
   async #enter(signal: AbortSignal | undefined): Promise<Round> {
@@ -95,10 +115,14 @@ export class DoubleBarrier {
 
   /** The round comes first: who is present is then at least as new. */
   async #read(): Promise<Standing> {
-    const [{ data, stat }, present] = await Promise.all([
-      this.#zk.getData(this.#path),
-      childrenOf(this.#zk, this.#path),
-    ])
+    const reading = Promise.all([this.#zk.getData(this.#path), childrenOf(this.#zk, this.#path)])
+    const found = await reading.catch((error: unknown) => {
+      if (error instanceof NoNodeError) return undefined
+      throw error
+    })
+    // Then the own node is gone, too.
+    if (!found) return { present: [], round: [], version: -1 }
+    const [{ data, stat }, present] = found
     return { present: present.sort(bySequence), round: this.#roundOf(data.toString()), version: stat.version }
   }
 
@@ -111,6 +135,18 @@ export class DoubleBarrier {
     }
     throw new ConflictError(`${this.#path} holds something else than a double barrier`, { key: this.#path })
   }
+}
+
+/** Settle when what parties have given up at a path is gone. */
+const leavings = new WeakMap<ZooKeeper, Map<string, Promise<unknown>>>()
+
+function leavesUntil(over: Promise<unknown>, zk: ZooKeeper, path: string): void {
+  const byPath = leavings.get(zk) ?? new Map<string, Promise<unknown>>()
+  leavings.set(zk, byPath)
+  const all = Promise.all([byPath.get(path), over]).then(() => {
+    if (byPath.get(path) === all) byPath.delete(path)
+  })
+  byPath.set(path, all)
 }
 
 /** What the parties of a double barrier do between its two sides. */
@@ -131,15 +167,19 @@ export class Round {
 
   /**
    * Says that this party has finished, and waits until all have, or have died.
-   * @throws AbortedError; SessionExpiredError, ClosedError; it has left then
+   * @throws AbortedError; SessionExpiredError, ClosedError; it has left then, or does as soon as a server is there
    */
-  async leave({ signal }: WaitOptions = {}): Promise<void> {
+  async leave(options: WaitOptions = {}): Promise<void> {
+    const signal = signalOf(options)
     const nothing = (): Promise<void> => Promise.resolve()
-    await untilAborted(signal, this.#path, () => this.#leave(signal), nothing)
+    const left = deleteOwn(this.#zk, `${this.#path}/${this.party}`)
+    // Whoever does not wait for the others does not hear of it.
+    left.catch(() => undefined)
+    await untilAborted(signal, this.#path, () => this.#othersLeft(left, signal), nothing)
   }
 
-  async #leave(signal: AbortSignal | undefined): Promise<void> {
-    await deleteOwn(this.#zk, `${this.#path}/${this.party}`)
+  async #othersLeft(left: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
+    await left
     await using observation = await Observation.start(this.#zk, {
       path: this.#path,
       read: async () => {

@@ -11,6 +11,7 @@ import {
   deleteOwn,
   haveSameNames,
   insist,
+  signalOf,
   untilAborted,
   type RecipeOptions,
   type WaitOptions,
@@ -57,7 +58,8 @@ export class NodeQueue {
   }
 
   /** Takes the first message that nobody has, and waits for one. @throws AbortedError; SessionExpiredError, ClosedError */
-  async take({ signal }: WaitOptions = {}): Promise<TakenMessage> {
+  async take(options: WaitOptions = {}): Promise<TakenMessage> {
+    const signal = signalOf(options)
     return untilAborted(
       signal,
       this.#path,

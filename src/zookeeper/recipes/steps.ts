@@ -1,5 +1,6 @@
 import { onAbort } from '../../abort-task.js'
 import { AbortedError, ClosedError, LostError } from '../../errors.js'
+import { checkOptions, checkSignal } from '../../locks/lock-options.js'
 import type { Acl } from '../acl.js'
 import type { Created } from '../calls.js'
 import { ConnectionLossError, NodeExistsError, NoNodeError, NotSentError } from '../errors.js'
@@ -16,6 +17,13 @@ export interface RecipeOptions {
 export interface WaitOptions {
   /** Ends the wait, which then leaves nothing behind. */
   readonly signal?: AbortSignal
+}
+
+/** @throws InvalidArgumentError when the options or the signal are none */
+export function signalOf(options: WaitOptions): AbortSignal | undefined {
+  checkOptions(options, ['signal'])
+  checkSignal(options.signal)
+  return options.signal
 }
 
 /** Carries out a step as often as it was certainly not carried out: a suspension only takes time. */
