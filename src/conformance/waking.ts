@@ -131,12 +131,12 @@ export function waking(fixture: EngineFixture): void {
     test('giving up wakes those whom the one who left had kept waiting', async () => {
       const holder = await boxes.open()
       const held = await holder.readWriteLock('key').read.acquire()
-      const leaving = holder.readWriteLock('key').write.acquire({ wait: 300 })
-      const left = expect(leaving).rejects.toThrow()
-      await queued(holder, 'key', 1)
       const [box, engine] = await boxes.meddled()
       await practise(box)
       engine.operations.length = 0
+      const leaving = holder.readWriteLock('key').write.acquire({ wait: 500 })
+      const left = expect(leaving).rejects.toThrow()
+      await queued(holder, 'key', 1)
       const reading = box.readWriteLock('key').read.acquire()
       await queued(box, 'key', 2)
       await left
