@@ -18,7 +18,12 @@ export class Client {
   constructor(settings: ClientSettings, hear: (client: Client, message: FromClient) => void) {
     this.who = settings.who
     const module = new URL('./worker.js', import.meta.url)
-    this.#child = fork(module, [JSON.stringify(settings)], { execArgv: [], serialization: 'json' })
+    this.#child = fork(module, [JSON.stringify(settings)], {
+      execArgv: [],
+      serialization: 'json',
+      // A group of its own: an interrupt at the terminal ends the run, and this then ends its clients in order.
+      detached: true,
+    })
     reapLater(this.#child)
     // What can't be sent any more is heard of by the exit.
     this.#child.on('error', () => undefined)

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { Command, CommanderError, InvalidArgumentError as Refusal, Option } from 'commander'
 import { InvalidArgumentError } from 'signalbox'
+import { checkWritable } from '../output-file.js'
 import { check } from './check/check.js'
 import { picture } from './picture.js'
 import type { PeerName } from './protocol.js'
@@ -81,6 +82,7 @@ export async function runChaos(args: readonly string[]): Promise<number> {
 
 async function run({ json, picture: drawing, ...settings }: Parsed): Promise<number> {
   await refuseWhatCannotBe(settings, drawing !== undefined)
+  for (const file of [json, drawing]) if (file !== undefined) checkWritable(file)
   const interrupt = new AbortController()
   const stop = (): void => interrupt.abort()
   process.once('SIGINT', stop).once('SIGTERM', stop)

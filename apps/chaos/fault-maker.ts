@@ -26,6 +26,8 @@ interface World {
   readonly limits: Readonly<Record<string, number>>
   /** Starts a client at a place, in the stead of the one that was there. */
   readonly begin: (place: number) => Client
+  /** Ends what a fault waits for when it aborts. */
+  readonly interrupted: AbortSignal
 }
 
 /** Who has to be granted something for everything to go on, and how long that took. */
@@ -43,12 +45,16 @@ export class FaultMaker {
     this.#world = world
   }
 
-  /** Makes a fault, makes it good, and sees how long it took until somebody came in who had to wait for it. */
-  async make({ kind, client: planned, inside, pause, length }: PlannedFault): Promise<Fault> {
+  /**
+   * Makes a fault, makes it good, and sees how long it took until somebody came in who had to wait for it; gives nothing
+   * when the run was interrupted before.
+   */
+  async make({ kind, client: planned, inside, pause, length }: PlannedFault): Promise<Fault | undefined> {
     const { clients, recorder, ways } = this.#world
-    await sleep(pause)
+    await this.#sleep(pause)
     const needsHolder = inside && (kind === 'kill' || kind === 'stop')
     const place = (needsHolder ? await this.#whoIsInside() : undefined) ?? planned
+    if (this.#isInterrupted()) return undefined
     const { who } = clients[place]!
     const at = recorder.now
     const key = kind === 'kill' || kind === 'stop' ? recorder.heldBy(who)[0] : undefined
@@ -66,8 +72,12 @@ export class FaultMaker {
     }
     const anybody: Wait = { isIt: () => true, since: () => good.at! }
     const wait = kind === 'kill' || kind === 'stop' ? others : kind.endsWith('server') ? anybody : itself
-    const recovery = await grants.first(wait, this.#world.limits[kind]! + BEYOND)
+    const limit = this.#world.limits[kind]!
+    const recovery = await grants.first(wait, limit + BEYOND)
     grants.end()
+    // What took too long already is broken all the same.
+    const isBrokenOff =
+      this.#isInterrupted() && recovery === undefined && recorder.now - wait.since() <= limit
     const concerned = kind.endsWith('server') || (wait === itself && ways.areOne) ? {} : { client: place + 1 }
     return {
       kind,
@@ -76,6 +86,7 @@ export class FaultMaker {
       until: good.at,
       ...(key !== undefined && { key }),
       ...(recovery !== undefined && { recovery }),
+      ...(isBrokenOff && { interrupted: true }),
     }
   }
 
@@ -93,7 +104,7 @@ export class FaultMaker {
       }
       case 'stop':
         client.signal('SIGSTOP')
-        await sleep(long)
+        await this.#sleep(long)
         client.signal('SIGCONT')
         return
       case 'cut':
@@ -110,21 +121,30 @@ export class FaultMaker {
         return
       case 'delay':
         ways.proxy(place).delay = LONGEST_DELAY * (0.1 + 0.9 * length)
-        await sleep(long)
+        await this.#sleep(long)
         ways.proxy(place).delay = 0
         return
       case 'kill server':
         return server!.restart()
       case 'stop server':
         server!.pause()
-        await sleep(long)
+        await this.#sleep(long)
         server!.resume()
     }
   }
 
+  #isInterrupted(): boolean {
+    return this.#world.interrupted.aborted
+  }
+
+  /** Waits, but no longer than until the run is interrupted: what was done is then made good at once. */
+  async #sleep(time: number): Promise<void> {
+    await sleep(time, undefined, { signal: this.#world.interrupted }).catch(() => undefined)
+  }
+
   async #during(time: number, set: (fate: Fate) => void, fate: Fate): Promise<void> {
     set(fate)
-    await sleep(time)
+    await this.#sleep(time)
     set('pass')
   }
 
@@ -150,22 +170,27 @@ export class FaultMaker {
       seen.push(request)
       onGrant()
     })
-    /** How long the first one had to wait; undefined when none comes within `limit` from now. */
+    /** How long the first one had to wait; undefined when none comes within `limit` from now, or before an interrupt. */
     const first = async ({ isIt, since }: Wait, limit: number): Promise<number | undefined> => {
-      const late = new AbortController()
-      const timer = setTimeout(() => {
-        late.abort()
+      const { interrupted } = this.#world
+      let isLate = false
+      const giveUp = (): void => {
+        isLate = true
         onGrant()
-      }, limit)
-      while (!late.signal.aborted) {
-        const found = seen.find(request => isIt(request) && request.granted! >= since())
-        if (found) {
-          clearTimeout(timer)
-          return found.granted! - Math.max(since(), found.asked)
-        }
-        await new Promise<void>(resolve => (onGrant = resolve))
       }
-      return undefined
+      const timer = setTimeout(giveUp, limit)
+      interrupted.addEventListener('abort', giveUp)
+      try {
+        while (!isLate && !this.#isInterrupted()) {
+          const found = seen.find(request => isIt(request) && request.granted! >= since())
+          if (found) return found.granted! - Math.max(since(), found.asked)
+          await new Promise<void>(resolve => (onGrant = resolve))
+        }
+        return undefined
+      } finally {
+        clearTimeout(timer)
+        interrupted.removeEventListener('abort', giveUp)
+      }
     }
     return { first, end }
   }

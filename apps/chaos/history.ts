@@ -101,4 +101,6 @@ export interface Fault {
   readonly key?: string
   /** How long somebody still had to wait for it; absent: longer than the harness looked. */
   readonly recovery?: number
+  /** The run was interrupted before it was seen who goes on: what it cost isn't known. */
+  readonly interrupted?: true
 }

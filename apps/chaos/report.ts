@@ -1,5 +1,6 @@
 import { cpus, availableParallelism } from 'node:os'
 import type { Verdict } from './check/check.js'
+import { seenThrough } from './check/recovery.js'
 import type { Outcome } from './run.js'
 import type { Settings } from './settings.js'
 
@@ -36,7 +37,7 @@ export function reportOf(
     processes,
     lease,
     seconds: Math.round(outcome.seconds),
-    faults: outcome.history.faults.length,
+    faults: seenThrough(outcome.history.faults).length,
     ...verdict,
   }
 }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { open, type Box, type Guarantees } from 'signalbox'
+import { InvalidArgumentError, open, type Box, type Guarantees } from 'signalbox'
 import { START_BALANCE } from './check/money.js'
 import { Client } from './client-process.js'
 import { FaultMaker } from './fault-maker.js'
@@ -12,7 +12,7 @@ import { Recorder } from './recorder.js'
 import { Resource } from './resource.js'
 import { CommandServer } from './servers/command-server.js'
 import type { Settings } from './settings.js'
-import { Ways } from './ways.js'
+import { isServed, Ways } from './ways.js'
 
 /** A client that is told to stop and does not is ended after so many leases: milliseconds. */
 const ENDING = 15_000
@@ -28,9 +28,13 @@ export interface Outcome {
 /**
  * Runs clients and faults until there were enough of them.
  * @param interrupted ends it early when it aborts.
- * @throws what opening the engine throws, and Error when clients can't begin.
+ * @throws what opening the engine throws, InvalidArgumentError when a port is taken, and Error when clients can't begin.
  */
 export async function chaos(settings: Settings, interrupted: AbortSignal): Promise<Outcome> {
+  if (settings.server !== undefined && (await isServed(settings.engine)))
+    throw new InvalidArgumentError(
+      '--server: another one listens there already, and faults would miss it; end that one first',
+    )
   await using server =
     settings.server === undefined ? undefined : new CommandServer(settings.server, settings.engine)
   // Before anybody is told of the port.
@@ -83,12 +87,14 @@ class Run {
         recorder,
         limits,
         begin: place => this.#begin(place),
+        interrupted,
       })
       while (recorder.faults.length < faults && recorder.now - started < seconds * 1000) {
         if (interrupted.aborted) break
-        recorder.faults.push(await maker.make(drawFault(random, kinds, processes)))
+        const fault = await maker.make(drawFault(random, kinds, processes))
+        if (fault) recorder.faults.push(fault)
       }
-      await sleep(lease / 2)
+      await sleep(lease / 2, undefined, { signal: interrupted }).catch(() => undefined)
       const took = (recorder.now - started) / 1000
       await this.#finish()
       const accounts = await this.#accounts()

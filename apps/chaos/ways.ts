@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { InvalidArgumentError } from 'signalbox'
 import { Proxy } from './servers/proxy.js'
 
@@ -24,7 +26,7 @@ export class Ways implements AsyncDisposable {
     const server = serverOf(url)
     if (proxyPort !== undefined) {
       if (!server) throw new InvalidArgumentError(`${url} names no single server that a proxy could lead to`)
-      return new Ways(url, [await Proxy.start(server.port, { targetHost: server.host, port: proxyPort })])
+      return new Ways(url, [await proxyOn(proxyPort, server)])
     }
     if (!server || server.kind === 'hazelcast') return new Ways(url, [])
     const { host: targetHost, port } = server
@@ -59,6 +61,31 @@ export class Ways implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.#proxies.map(proxy => proxy[Symbol.asyncDispose]()))
+  }
+}
+
+/** @throws InvalidArgumentError when the port can't be listened on. */
+async function proxyOn(port: number, server: { host: string; port: number }): Promise<Proxy> {
+  try {
+    return await Proxy.start(server.port, { targetHost: server.host, port })
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new InvalidArgumentError(`--proxy-port ${port} can't be used: ${reason}`, { cause: error })
+  }
+}
+
+/** Whether somebody listens where the one server is that a URL names; false when it names no single one. */
+export async function isServed(url: string): Promise<boolean> {
+  const server = serverOf(url)
+  if (!server) return false
+  const socket = connect(server.port, server.host)
+  try {
+    await once(socket, 'connect')
+    return true
+  } catch {
+    return false
+  } finally {
+    socket.destroy()
   }
 }
 

@@ -1,7 +1,7 @@
 import { appendFileSync, mkdirSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { InputError } from './input/source.js'
-import { checkWritable } from './output-file.js'
+import { checkWritable } from '../output-file.js'
 import type { DeadLetter } from './supervisor/supervisor.js'
 
 /** Keeps messages that were given up: one line of JSON each, with the message, the reason and the time. */
@@ -12,7 +12,7 @@ export class DeadLetterFile {
     this.path = path
   }
 
-  /** Makes its folder. @throws InputError when letters could not be written there. */
+  /** Makes its folder. @throws InputError or InvalidArgumentError when letters could not be written there. */
   check(): void {
     const folder = dirname(this.path)
     try {

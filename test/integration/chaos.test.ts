@@ -1,6 +1,10 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, test } from 'vitest'
 import { chaosRun } from '../chaos-run.js'
-import { CommandPlace } from './command-line.js'
+import { CommandPlace, program } from './command-line.js'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { reapedFolder } from '../../apps/chaos/servers/reaper.js'
 
@@ -38,11 +42,34 @@ describe.concurrent('signalbox chaos', () => {
     },
   )
 
+  test(
+    'ends in order when a terminal interrupts all of its process group',
+    { timeout: TIME_LIMIT },
+    async ({ expect }) => {
+      const folder = reapedFolder('interrupted')
+      const args = ['chaos', '--engine', `file:${folder}/locks`, '--lease', '20000', '--seconds', '600']
+      const run = spawn(process.execPath, [program, ...args], {
+        detached: true,
+        stdio: ['ignore', 'pipe', 'pipe'],
+      })
+      const ended = once(run, 'close')
+      let printed = ''
+      for (const stream of [run.stdout, run.stderr])
+        stream.setEncoding('utf8').on('data', (text: string) => (printed += text))
+      // From then on it knows what to do when it is interrupted. A client is soon stopped for longer than a lease.
+      while (!existsSync(`${folder}/locks`) && run.exitCode === null) await sleep(20)
+      await sleep(2000)
+      process.kill(-run.pid!, 'SIGINT')
+      expect([...(await ended), printed]).toEqual([0, null, expect.stringMatching(/Every promise was kept/)])
+    },
+  )
+
   test.for([
     [['--engine', 'memory:'], /memory: lives inside one process/],
     [['--engine', 'file:./locks', '--peer', 'redlock'], /takes an --engine redis:/],
     [['--engine', 'file:./locks', '--server', 'true'], /files have no server/],
     [['--faults', 'many'], /whole number/],
+    [['--engine', 'file:./locks', '--json', '/dev/null/report.json'], /can't write .*ENOTDIR/],
   ] as const)('refuses %s', async ([args, reason], { expect }) => {
     await using place = new CommandPlace()
     const { status, stderr } = await place.signalbox('chaos', ...args)

@@ -13,7 +13,7 @@ export interface End {
 }
 
 /** The built command, as a shell would start it. */
-const program = fileURLToPath(new URL('../../dist/src/cli/main.js', import.meta.url))
+export const program = fileURLToPath(new URL('../../dist/src/cli/main.js', import.meta.url))
 
 /** A command that runs. */
 export class Running {

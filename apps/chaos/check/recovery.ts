@@ -1,4 +1,4 @@
-import type { History } from '../history.js'
+import type { Fault, History } from '../history.js'
 import type { Finding } from './finding.js'
 import { grouped } from './grouped.js'
 
@@ -12,7 +12,7 @@ export interface Recovery {
 }
 
 export function recoveries({ faults, limits }: History): Recovery[] {
-  return [...grouped(faults, ({ kind }) => kind)].map(([kind, all]) => {
+  return [...grouped(seenThrough(faults), ({ kind }) => kind)].map(([kind, all]) => {
     const times = all.map(({ recovery }) => recovery ?? Infinity).sort((one, other) => one - other)
     return {
       kind,
@@ -24,9 +24,14 @@ export function recoveries({ faults, limits }: History): Recovery[] {
   })
 }
 
+/** The faults that were not broken off by an interrupt. */
+export function seenThrough(faults: readonly Fault[]): Fault[] {
+  return faults.filter(({ interrupted }) => !interrupted)
+}
+
 /** Whether everything went on in time after each fault (P9). */
 export function checkRecovery({ faults, limits }: History): Finding[] {
-  return faults
+  return seenThrough(faults)
     .filter(({ kind, recovery = Infinity }) => recovery > limits[kind]!)
     .map(({ kind, at, recovery }) => ({
       promise: 'P9',

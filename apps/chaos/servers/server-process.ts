@@ -91,7 +91,9 @@ export abstract class ServerProcess {
     while (true) {
       try {
         await this.answers()
-        return
+        // Its port may belong to another server, which answers in its stead.
+        if (this.isRunning) return
+        throw new Error('it was another server that answered')
       } catch (error) {
         if (!this.isRunning)
           throw new Error(`${this.#command.program} ended:\n${this.#printed}`, { cause: error })

@@ -54,6 +54,15 @@ test('without fencing a lost update is a figure and no finding', () => {
   expect(unfenced).toEqual({ accepted: plain.length, refused: 0, lost: 1 })
 })
 
+test('a fault that an interrupt broke off is no finding and no figure', () => {
+  const { faults, ...rest } = history('bad-recovery')
+  const { findings, recoveries } = check({
+    ...rest,
+    faults: faults.map(({ recovery: _unknown, ...fault }) => ({ ...fault, interrupted: true as const })),
+  })
+  expect({ findings, recoveries }).toEqual({ findings: [], recoveries: [] })
+})
+
 test('what escapes from the library is a finding', () => {
   const { findings } = check({ ...history('good-calm'), escapes: ['TypeError'] })
   expect(findings).toEqual([{ promise: 'P10', message: 'TypeError' }])

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { trains } from '../../../apps/trains/command.js'
-import { checkWritable } from '../../../apps/trains/output-file.js'
+import { checkWritable } from '../../../apps/output-file.js'
 
 let folder: string
 beforeEach(() => {

@@ -1,10 +1,10 @@
 import { accessSync, closeSync, constants, openSync, rmSync, statSync } from 'node:fs'
-import { InputError } from './input/source.js'
+import { InvalidArgumentError } from 'signalbox'
 
 /**
  * Finds out before a run whether a file can be written after it. What is in the file stays; where there is none, there is
  * none afterwards.
- * @throws InputError when it can't be opened for writing, such as a folder.
+ * @throws InvalidArgumentError when it can't be opened for writing, such as a folder.
  */
 export function checkWritable(path: string): void {
   try {
@@ -14,7 +14,7 @@ export function checkWritable(path: string): void {
     closeSync(openSync(path, 'a'))
     if (!there) rmSync(path)
   } catch (error) {
-    throw new InputError(`can't write ${path}: ${error instanceof Error ? error.message : ''}`, {
+    throw new InvalidArgumentError(`can't write ${path}: ${error instanceof Error ? error.message : ''}`, {
       cause: error,
     })
   }
