@@ -40,8 +40,7 @@ export default defineConfig({
         testTimeout: 120_000,
         globalSetup: [...built, './test/interop/built.ts'],
       }),
-      project('timing', 4, { fileParallelism: false, testTimeout: 60_000, globalSetup: built }),
-      project('package', 5, { fileParallelism: false, testTimeout: 180_000, globalSetup: built }),
+      project('package', 4, { fileParallelism: false, testTimeout: 180_000, globalSetup: built }),
     ],
   },
 })

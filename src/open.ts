@@ -1,7 +1,7 @@
 import { Box, type BoxOptions } from './box.js'
 import { systemClock } from './clock.js'
 import type { Engine } from './engines/engine.js'
-import type { GivenEngine } from './engines/given-engine.js'
+import { givenEngine, type GivenEngine } from './engines/given-engine.js'
 import type { GivenHazelcast } from './engines/hazelcast/given-hazelcast.js'
 import type { GivenRedisQuorum } from './engines/redis-quorum/open.js'
 import type { GivenRedis } from './engines/redis/redis-options.js'
@@ -43,7 +43,7 @@ async function engineFor(source: Parameters<typeof open>[0]): Promise<Engine> {
     if ('redis' in source) return (await import('./engines/redis/open.js')).openRedis(source)
     if ('redisQuorum' in source)
       return (await import('./engines/redis-quorum/open.js')).openRedisQuorum(source)
-    if ('engine' in source) return source.engine
+    if ('engine' in source) return givenEngine(source)
     if ('hazelcast' in source) return (await import('./engines/hazelcast/open.js')).openHazelcast(source)
   }
   if (typeof source !== 'string')

@@ -1,11 +1,21 @@
+import { AssertionError } from 'node:assert'
+
+/** How long a check takes at the most: milliseconds. */
+const PATIENCE = 20_000
+/** The longest that a timer of Node takes. */
+const LONGEST = 2 ** 31 - 1
+
 /** Something that an engine has to do. */
 export interface Check {
   /** What it belongs to, from the promise on, and what is so; joined by ` > `. */
   readonly name: string
   /** Whether it may run beside others that say so. All others run alone, one after the other. */
   readonly concurrent: boolean
-  /** Rejects with an AssertionError, or with whatever went wrong, unless the engine does it. */
-  run(): Promise<void>
+  /**
+   * Rejects with an AssertionError, or with whatever went wrong, unless the engine does it.
+   * @param patience how long that may take, in milliseconds; Infinity where the runner limits it. Default: 20 seconds
+   */
+  run(patience?: number): Promise<void>
 }
 
 type Step = () => unknown
@@ -71,18 +81,39 @@ function add(name: string, body: Step, concurrent: boolean): void {
   told.push({
     name: [...names, name].join(' > '),
     concurrent,
-    async run() {
-      // What a check waits for need not keep a process alive, and not every test runner does.
-      const alive = setInterval(() => undefined, 60_000)
-      try {
-        for (const step of before) await step()
-        await body()
-      } finally {
-        clearInterval(alive)
-        for (const step of after) await step()
-      }
-    },
+    run: (patience = PATIENCE) =>
+      within(patience, async inTime => {
+        try {
+          for (const step of before) await inTime(step())
+          await inTime(body())
+        } finally {
+          for (const step of after) await step()
+        }
+      }),
   })
+}
+
+/**
+ * Rejects when something takes longer than that. What is told to be done `inTime` is given up then, so that what comes
+ * after it can begin; nobody waits for that any more.
+ */
+async function within(
+  patience: number,
+  work: (inTime: (step: unknown) => Promise<unknown>) => Promise<void>,
+): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    // It also keeps the process alive: what a check waits for need not, and not every test runner does.
+    timer = setTimeout(
+      () => reject(new AssertionError({ message: `still waiting after ${patience / 1000} s` })),
+      Math.min(patience, LONGEST),
+    )
+  })
+  try {
+    await Promise.race([work(step => Promise.race([step, late])), late])
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 function here(): Group {

@@ -1,3 +1,4 @@
+import { InvalidArgumentError, shown } from '../errors.js'
 import { badArguments } from './arguments.js'
 import { box } from './box.js'
 import { checksOf, type Check } from './checks.js'
@@ -25,9 +26,11 @@ export type { EngineFixture, Opener, Place } from './fixture.js'
 
 /**
  * What every engine does, promise by promise: run each check as a test of whichever runner. One takes 20 seconds at the
- * most, a few processes, and a place of its own; all together take about a minute where the engine answers at once.
+ * most, a few processes, and a place of its own; all together take about half a minute where the engine answers at once.
+ * @throws InvalidArgumentError when the fixture has not what every fixture has
  */
 export function conformance(fixture: EngineFixture): Check[] {
+  checkFixture(fixture)
   return checksOf(() => {
     exclusion(fixture)
     fencing(fixture)
@@ -50,4 +53,18 @@ export function conformance(fixture: EngineFixture): Check[] {
     diagnostics(fixture)
     weaknesses(fixture)
   })
+}
+
+function checkFixture(fixture: unknown): void {
+  const { name, guarantees, start, weaknesses } = (fixture ?? {}) as Partial<
+    Record<keyof EngineFixture, unknown>
+  >
+  const isFit =
+    typeof name === 'string' &&
+    typeof start === 'function' &&
+    [guarantees, weaknesses].every(part => typeof part === 'object' && part !== null)
+  if (isFit) return
+  throw new InvalidArgumentError(
+    `conformance takes a fixture with name, guarantees, start and weaknesses, not ${shown(fixture)}`,
+  )
 }

@@ -1,7 +1,33 @@
+import { InvalidArgumentError, shown } from '../errors.js'
 import type { Engine } from './engine.js'
 
 /** An engine of one's own for `open`. */
 export interface GivenEngine {
   /** Not joined yet: one engine for each box. */
   readonly engine: Engine
+}
+
+/** What `open` calls, whatever else an engine has. */
+const METHODS = ['join', 'submit', 'leave'] as const
+
+/**
+ * The engine that is given.
+ * @throws InvalidArgumentError when it has not what every engine has
+ */
+export function givenEngine({ engine }: { readonly engine: unknown }): Engine {
+  if (typeof engine !== 'object' || engine === null || Array.isArray(engine)) throw unfit(shown(engine))
+  const parts = engine as Partial<Record<keyof Engine, unknown>>
+  if (typeof parts.name !== 'string') throw unfit(`one whose name is ${shown(parts.name)}`)
+  const { guarantees } = parts
+  if (typeof guarantees !== 'object' || guarantees === null)
+    throw unfit(`one whose guarantees are ${shown(guarantees)}`)
+  for (const method of METHODS)
+    if (typeof parts[method] !== 'function') throw unfit(`one whose ${method} is ${shown(parts[method])}`)
+  return engine as Engine
+}
+
+function unfit(found: string): InvalidArgumentError {
+  return new InvalidArgumentError(
+    `engine takes an object with name, guarantees, join, submit and leave, not ${found}`,
+  )
 }

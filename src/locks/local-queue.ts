@@ -23,6 +23,7 @@ import {
   SignalboxError,
   TimedOutError,
   UnavailableError,
+  shown,
   type ErrorContext,
 } from '../errors.js'
 import type { Session } from '../session.js'
@@ -55,6 +56,9 @@ const LOOK_PAUSE = 200
 const SHORTEST_LOOK = 5
 /** What the engine is told when a wait is over whose timer is late: 0 would mean not to wait at all. */
 const SHORTEST_WAIT = 1
+
+/** What an engine answers; nothing, if it is somebody else's and has a mistake. */
+type Answer = Standing | null | undefined
 
 /** A caller in the local queue. */
 class Waiter {
@@ -159,9 +163,14 @@ export class Line implements Giver, HoldOwner {
     if (this.#head || this.#taken()) return undefined
     const id = this.#session.nextRequest()
     const sentAt = this.clock.now()
-    const taken = (standing: Standing): TurnGrant | undefined => {
-      if (standing.state === 'mismatch') throw this.#mismatch(standing.key, standing.max)
-      if (standing.state !== 'held') return undefined
+    const taken = (standing: Answer): TurnGrant | undefined => {
+      if (standing?.state !== 'held') {
+        if (standing?.state === 'mismatch') throw this.#mismatch(standing.key, standing.max)
+        if (isStanding(standing)) return undefined
+        const error = this.#noStanding(standing)
+        this.#forget(id, ask.lease, error)
+        throw error
+      }
       // Whatever was granted meanwhile ends with the session.
       if (this.#session.ending) throw this.#session.ending
       const hold = this.#hold(standing.number, id, sentAt, ask)
@@ -188,7 +197,7 @@ export class Line implements Giver, HoldOwner {
     const sentAt = this.clock.now()
     const answer = this.#enqueue(id, ask, ask.wait)
     // The short way of a free lock in an engine of this process: no waiter, no request to follow.
-    if (!(answer instanceof Promise) && answer.state === 'held') {
+    if (!(answer instanceof Promise) && answer?.state === 'held') {
       const hold = this.#begin(answer.number, id, sentAt, ask)
       return Promise.resolve(this.#give(hold, 0, sentAt, answer.read))
     }
@@ -370,7 +379,7 @@ export class Line implements Giver, HoldOwner {
     if (this.#asking === asking) this.#asking = undefined
   }
 
-  #enqueue(id: string, ask: Ask, wait: number): Awaitable<Standing> {
+  #enqueue(id: string, ask: Ask, wait: number): Awaitable<Answer> {
     const { claims } = this.set
     const { lease, label, read } = ask
     const session = this.#session.id
@@ -391,7 +400,7 @@ export class Line implements Giver, HoldOwner {
   }
 
   /** Goes on with the answer to something that was sent about the line's request. */
-  #follow(asking: Asking, answer: Awaitable<Standing>): void {
+  #follow(asking: Asking, answer: Awaitable<Answer>): void {
     if (!(answer instanceof Promise)) return this.#arrived(asking, answer)
     answer.then(
       standing => this.#arrived(asking, standing),
@@ -399,7 +408,8 @@ export class Line implements Giver, HoldOwner {
     )
   }
 
-  #arrived(asking: Asking, standing: Standing): void {
+  #arrived(asking: Asking, standing: Answer): void {
+    if (!isStanding(standing)) return this.#failed(asking, this.#noStanding(standing))
     if (this.#asking !== asking) {
       // All callers gave up meanwhile, or the box was closed.
       if (standing.state === 'held' || standing.state === 'queued') {
@@ -557,8 +567,9 @@ export class Line implements Giver, HoldOwner {
     const { lease, label } = ask
     // Nobody uses it meanwhile, and the answer sets its deadline anew.
     this.keeper.remove(hold)
-    const settle = (standing: Standing): void => {
-      if (standing.state === 'held' && standing.id === id) this.#kept(hold, standing.number, asking, ask)
+    const settle = (standing: Answer): void => {
+      if (standing?.state === 'held' && standing.id === id) this.#kept(hold, standing.number, asking, ask)
+      else if (!isStanding(standing)) fail(this.#noStanding(standing))
       else {
         this.#finish(hold)
         this.#arrived(asking, standing)
@@ -726,6 +737,14 @@ export class Line implements Giver, HoldOwner {
     return hold.loss
   }
 
+  #noStanding(answer: unknown): IndeterminateError {
+    const state = typeof answer === 'object' && answer && 'state' in answer
+    return new IndeterminateError(
+      `the engine answered ${state ? `the state ${shown(answer.state)}` : shown(answer)}, which is no standing`,
+      this.context(),
+    )
+  }
+
   #mismatch(key: string, max: number): InvalidArgumentError {
     return new InvalidArgumentError(
       `the semaphore ${key} is live with ${max} permits, and this caller names another number`,
@@ -735,6 +754,20 @@ export class Line implements Giver, HoldOwner {
 }
 
 const RELEASED = Promise.resolve()
+
+/** Whether an answer has a state that is known: one without would be waited for for ever. */
+function isStanding(answer: Answer): answer is Standing {
+  switch (answer?.state) {
+    case 'held':
+    case 'queued':
+    case 'busy':
+    case 'gone':
+    case 'mismatch':
+      return true
+    default:
+      return false
+  }
+}
 
 /** Does what follows from an answer, at once when it is there, and settles when that is done. */
 function settled<T>(

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { InvalidArgumentError, shown } from '../errors.js'
 import type { JuteReader } from './jute-reader.js'
 import type { JuteWriter } from './jute-writer.js'
 
@@ -22,6 +23,28 @@ export const CREATOR_ACL: readonly Acl[] = [{ permissions: PERMISSIONS.all, sche
 /** The id of a user in an ACL of the scheme `digest`. */
 export function digestId(user: string, password: string): string {
   return `${user}:${createHash('sha1').update(`${user}:${password}`).digest('base64')}`
+}
+
+/**
+ * An ACL that can be sent.
+ * @throws InvalidArgumentError
+ */
+export function checkedAcl(acl: readonly Acl[]): readonly Acl[] {
+  const entries: unknown = acl
+  if (!Array.isArray(entries)) throw new InvalidArgumentError(`acl takes an array, not ${shown(entries)}`)
+  for (const entry of entries as unknown[]) {
+    if (typeof entry !== 'object' || entry === null)
+      throw new InvalidArgumentError(`acl takes entries with permissions, scheme and id, not ${shown(entry)}`)
+    const { permissions, scheme, id } = entry as Partial<Record<keyof Acl, unknown>>
+    if (!Number.isInteger(permissions) || Number(permissions) < 1 || Number(permissions) > PERMISSIONS.all)
+      throw new InvalidArgumentError(
+        `permissions of an acl take a sum of PERMISSIONS, 1 to ${PERMISSIONS.all}, not ${shown(permissions)}`,
+      )
+    if (typeof scheme !== 'string')
+      throw new InvalidArgumentError(`scheme of an acl takes a text, not ${shown(scheme)}`)
+    if (typeof id !== 'string') throw new InvalidArgumentError(`id of an acl takes a text, not ${shown(id)}`)
+  }
+  return acl
 }
 
 export function writeAcl(writer: JuteWriter, acl: readonly Acl[]): void {

@@ -1,4 +1,4 @@
-import { readAcl, writeAcl, OPEN_ACL, type Acl } from './acl.js'
+import { checkedAcl, readAcl, writeAcl, OPEN_ACL, type Acl } from './acl.js'
 import { OPCODE, type Call, type NewWatch, type WatchKind } from './call.js'
 import { refusal, type RefusedError } from './errors.js'
 import type { JuteReader } from './jute-reader.js'
@@ -39,6 +39,7 @@ export class Calls {
   create(path: string, data: Uint8Array, options: CreateOptions): Call<Created> {
     const { opcode, flags, ttl } = nodeKind(options)
     const { acl = OPEN_ACL } = options
+    const checked = checkedAcl(acl)
     return {
       name: 'create',
       opcode,
@@ -46,7 +47,7 @@ export class Calls {
       repeatable: false,
       write: writer => {
         writer.text(this.#full(path)).bytes(data)
-        writeAcl(writer, acl)
+        writeAcl(writer, checked)
         writer.int(flags)
         if (ttl !== undefined) writer.long(ttl)
       },
@@ -132,9 +133,10 @@ export class Calls {
   }
 
   setAcl(path: string, acl: readonly Acl[], version: number): Call<Stat> {
+    const checked = checkedAcl(acl)
     return this.#call('setAcl', OPCODE.setAcl, path, false, {
       write: writer => {
-        writeAcl(writer, acl)
+        writeAcl(writer, checked)
         writer.int(version)
       },
       read: readStat,

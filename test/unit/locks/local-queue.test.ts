@@ -1034,3 +1034,45 @@ describe('reservations made for others', () => {
     expect(engine.asked.length).toBeLessThanOrEqual(2)
   })
 })
+
+describe('an engine with a mistake', () => {
+  const answers: readonly unknown[] = [undefined, null, 5, {}, { state: 'granted', id: 'a', number: 1 }]
+  const refused = { code: 'INDETERMINATE', message: expect.stringContaining('is no standing') as string }
+
+  test.each(answers)('what asks is told when the answer is %j, at once or later', async answer => {
+    for (const given of [answer, Promise.resolve(answer)]) {
+      const { engine, acquire } = await start()
+      engine.submit = () => given as never
+      const asked = acquire()
+      await settle()
+      expect(asked.error).toMatchObject(refused)
+      const attempted = acquire({ wait: 0 })
+      await settle()
+      expect(attempted.error).toMatchObject(refused)
+    }
+  })
+
+  test('an answer that is no standing to a look or a pass ends the wait, and takes the request back', async () => {
+    const { clock, engine, acquire, holder } = await start()
+    const waiting = acquire({ lease: 250 })
+    const question = engine.take('enqueue')
+    question.answer(queued(question.operation.id, 100))
+    await settle()
+    for (let look = 0; look < 2; look++) {
+      clock.advance(200)
+      engine.take('claim').answer(undefined as never)
+      await settle()
+    }
+    expect(waiting.error).toMatchObject(refused)
+    engine.take('cancel').answer(undefined)
+
+    const grant = await holder(7)
+    const next = acquire()
+    clock.advance(100)
+    const released = new Outcome(grant.release())
+    engine.take('pass').answer({ state: 'granted' } as never)
+    await settle()
+    expect(next.error).toMatchObject(refused)
+    expect(released.error).toMatchObject(refused)
+  })
+})

@@ -1,0 +1,50 @@
+import { AssertionError } from 'node:assert'
+import { expect, test } from 'vitest'
+import * as checks from '../../../src/conformance/checks.js'
+import { conformance } from '../../../src/conformance/index.js'
+
+const never = new Promise(() => undefined)
+
+test('a check that never ends is rejected in its time, what comes after it is done, and no timer stays', async () => {
+  const done: string[] = []
+  const [inBody, inStep, inEnd, quick] = checks.checksOf(() => {
+    checks.describe('a group', () => {
+      checks.afterEach(() => void done.push('after'))
+      checks.test('waits in its body', () => never)
+      checks.describe('waits before', () => {
+        checks.beforeEach(() => never)
+        checks.test('a', () => void done.push('a'))
+      })
+      checks.describe('waits after', () => {
+        checks.afterEach(() => never)
+        checks.test('b', () => void done.push('b'))
+      })
+      checks.test('is quick', () => void done.push('c'))
+    })
+  })
+  const late = new AssertionError({ message: 'still waiting after 0.02 s' })
+  await expect(inBody!.run(20)).rejects.toThrow(late)
+  await expect(inStep!.run(20)).rejects.toThrow(late)
+  expect(done).toEqual(['after', 'after'])
+  await expect(inEnd!.run(20)).rejects.toThrow(late)
+  expect(done).toEqual(['after', 'after', 'b'])
+  const timers = (): number => process.getActiveResourcesInfo().filter(name => name === 'Timeout').length
+  const before = timers()
+  const running = [quick!.run(), quick!.run(Infinity)]
+  await Promise.all(running)
+  expect(done.slice(3)).toEqual(['c', 'c', 'after', 'after'])
+  expect(timers()).toBeLessThanOrEqual(before)
+})
+
+test.each(
+  [undefined, null, 5, 'x', {}, [], { name: 'a', guarantees: {}, start: () => undefined }].map(fixture => ({
+    fixture,
+  })),
+)('a fixture $fixture is refused', ({ fixture }) => {
+  expect(() => conformance(fixture as never)).toThrow(
+    expect.objectContaining({
+      code: 'INVALID_ARGUMENT',
+      message: expect.stringContaining('fixture') as string,
+    }),
+  )
+})
