@@ -61,13 +61,13 @@ function row({ locks, engine, faults, grants, fenced, unfenced, transfers, findi
 }
 
 /** @param {Report} report */
-function recovery({ engine, recoveries, lease, processes, seed, seconds, date, machine }) {
+function recovery({ engine, recoveries, lease, session, processes, seed, seconds, date, machine }) {
   const rows = recoveries.map(({ kind, faults, median, worst, limit }) => {
     const times = [median, worst, limit].map(time => (time === null ? 'never' : Math.round(time)))
     return `| ${kind} | ${faults} | ${times.join(' | ')} |`
   })
   return [
-    `**${engine}**, seed ${seed}, ${processes} clients, lease ${lease} ms, ${seconds} s on ${date.slice(0, 10)} ` +
+    `**${engine}**, seed ${seed}, ${processes} clients, lease ${lease} ms${session === undefined ? '' : `, session ${session} ms`}, ${seconds} s on ${date.slice(0, 10)} ` +
       `(${machine.cpu}, ${machine.cores} cores, Node ${machine.node}):`,
     '',
     '| fault | times | median ms until all went on | worst | allowed |',

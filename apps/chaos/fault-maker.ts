@@ -173,15 +173,15 @@ export class FaultMaker {
     /** How long the first one had to wait; undefined when none comes within `limit` from now, or before an interrupt. */
     const first = async ({ isIt, since }: Wait, limit: number): Promise<number | undefined> => {
       const { interrupted } = this.#world
-      let isLate = false
+      const late = new AbortController()
       const giveUp = (): void => {
-        isLate = true
+        late.abort()
         onGrant()
       }
       const timer = setTimeout(giveUp, limit)
       interrupted.addEventListener('abort', giveUp)
       try {
-        while (!isLate && !this.#isInterrupted()) {
+        while (!late.signal.aborted && !this.#isInterrupted()) {
           const found = seen.find(request => isIt(request) && request.granted! >= since())
           if (found) return found.granted! - Math.max(since(), found.asked)
           await new Promise<void>(resolve => (onGrant = resolve))

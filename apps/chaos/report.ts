@@ -1,6 +1,7 @@
 import { cpus, availableParallelism } from 'node:os'
 import type { Verdict } from './check/check.js'
 import { seenThrough } from './check/recovery.js'
+import { sessionOf } from './limits.js'
 import type { Outcome } from './run.js'
 import type { Settings } from './settings.js'
 
@@ -15,15 +16,18 @@ export interface Report extends Verdict {
   readonly processes: number
   /** Milliseconds. */
   readonly lease: number
+  /** The session time-out that was asked of ZooKeeper: milliseconds; absent elsewhere. */
+  readonly session?: number
   readonly seconds: number
   readonly faults: number
 }
 
 export function reportOf(
-  { seed, processes, lease, peer }: Settings,
+  { engine, seed, processes, lease, peer }: Settings,
   outcome: Outcome,
   verdict: Verdict,
 ): Report {
+  const session = sessionOf(engine)
   return {
     date: new Date().toISOString(),
     engine: outcome.guarantees.engine,
@@ -36,6 +40,7 @@ export function reportOf(
     seed,
     processes,
     lease,
+    ...(session !== undefined && { session }),
     seconds: Math.round(outcome.seconds),
     faults: seenThrough(outcome.history.faults).length,
     ...verdict,

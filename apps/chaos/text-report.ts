@@ -5,9 +5,10 @@ const MOST_FINDINGS = 10
 
 /** A report for a terminal. */
 export function textReport(report: Report): string {
-  const { engine, locks, processes, lease, seed, faults, seconds, findings, undecided } = report
+  const { engine, locks, processes, lease, session, seed, faults, seconds, findings, undecided } = report
+  const silent = session === undefined ? '' : `, session ${session} ms`
   const parts = [
-    `${locks} on ${engine}: ${processes} processes, lease ${lease} ms, seed ${seed}, ${faults} faults in ${seconds} s\n`,
+    `${locks} on ${engine}: ${processes} processes, lease ${lease} ms${silent}, seed ${seed}, ${faults} faults in ${seconds} s\n`,
     table([
       ['fault', 'times', 'went on after ms', 'worst', 'allowed'],
       ...report.recoveries.map(({ kind, faults: times, median, worst, limit }) => [
