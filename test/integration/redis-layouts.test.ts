@@ -54,6 +54,13 @@ async function make(type: string, key: string): Promise<void> {
   await server.command(command!, key, ...rest)
 }
 
+/** Puts a key of a type in the place of what is there; nobody finds the key free in between. */
+async function replace(type: string, key: string): Promise<void> {
+  const [command, ...rest] = MAKING[type]!
+  const script = "redis.call('DEL', KEYS[1]) return redis.call(ARGV[1], KEYS[1], unpack(ARGV, 2))"
+  await server.command('EVAL', script, 1, key, command!, ...rest)
+}
+
 describe.each<[Layout, readonly string[], string]>([
   ['string', ['hash', 'list', 'set', 'zset', 'stream'], 'something else than a string'],
   ['redisson', ['string', 'list', 'set', 'zset', 'stream'], 'something else than a hash'],
@@ -85,8 +92,7 @@ describe.each<[Layout, readonly string[], string]>([
       const box = await boxOf(layout)
       const key = randomUUID()
       const grant = await box.mutex(key).acquire({ lease: 600 })
-      await server.command('DEL', key)
-      await make(type, key)
+      await replace(type, key)
       // The renewals fail, and nobody can say any more that it is held.
       await until(() => grant.signal.aborted)
       await expect(grant.release()).rejects.toThrow(LostError)
@@ -106,8 +112,7 @@ describe.each<[Layout, readonly string[], string]>([
         for await (const { waiters } of box.inspect(key)) return waiters.length === 1
         return false
       })
-      await server.command('DEL', key)
-      await make(type, key)
+      await replace(type, key)
       await expect(asked).rejects.toMatchObject(expected)
       await grant.release().catch(() => undefined)
       expect(await server.command('TYPE', key)).toBe(type)
