@@ -65,6 +65,22 @@ describe.concurrent('the adapters do what is asked of records', () => {
     const { rows } = await pool.value.query('select key from kept')
     expect(rows).toEqual([{ key: 'long' }])
   })
+
+  test('PostgreSQL: a table that many make at the same moment is made once, and all go on', async () => {
+    await using server = await startPostgres()
+    await using pool = closing(server.pool())
+    await using strict = closing(server.pool({ options: '-c default_transaction_isolation=serializable' }))
+    for (let round = 0; round < 60; round++) {
+      const options = { table: `made_${round}` }
+      const makers = [pool, strict].flatMap(({ value }) =>
+        Array.from({ length: 8 }, () => postgresRecords(value, options)),
+      )
+      const versions = await Promise.all(
+        makers.map(maker => maker.compareAndSet('key', undefined, '{}', undefined)),
+      )
+      expect(versions.filter(version => version !== undefined)).toHaveLength(1)
+    }
+  })
 })
 
 describe('a check finds what is wrong', () => {

@@ -17,8 +17,8 @@ export interface PostgresRecordsOptions {
 const SERIALIZATION_FAILURE = '40001'
 const DEADLOCK = '40P01'
 const NO_TABLE = '42P01'
-/** What comes of making the same table twice at once. */
-const MADE_ALREADY = ['42P07', '23505']
+/** Sets its advisory locks apart from those of other programs. */
+const MAKING = 7_162_518
 
 /**
  * Records as rows of a table in PostgreSQL 12 or later, over a `Pool` (or a `Client`, outside of transactions) of `pg` that
@@ -99,21 +99,20 @@ class PostgresRecords implements Records<string> {
 
   async #makeTable(): Promise<void> {
     const name = this.#table.replace('.', '_')
-    try {
-      // An identity counts on when a row is deleted, so no version comes twice.
-      await this.#client.query(
-        `create table if not exists ${this.#table} (
-           key text collate "C" primary key,
-           record text not null,
-           version bigint generated always as identity,
-           keep_until timestamptz
-         );
-         create index if not exists ${name}_keep_until on ${this.#table} (keep_until)
-           where keep_until is not null`,
-      )
-    } catch (error) {
-      if (!MADE_ALREADY.includes(codeOf(error) ?? '')) throw error
-    }
+    // "If not exists" alone fails in several ways when two make the same table at once, so they do it one after another:
+    // all of this is one transaction, and the lock ends with it. An identity counts on when a row is deleted, so no version
+    // comes twice.
+    await this.#client.query(
+      `select pg_advisory_xact_lock(hashtextextended('${name}', ${MAKING}));
+       create table if not exists ${this.#table} (
+         key text collate "C" primary key,
+         record text not null,
+         version bigint generated always as identity,
+         keep_until timestamptz
+       );
+       create index if not exists ${name}_keep_until on ${this.#table} (keep_until)
+         where keep_until is not null`,
+    )
   }
 }
 
