@@ -1,5 +1,5 @@
-import { parse, View } from 'vega'
-import { compile, type TopLevelSpec } from 'vega-lite'
+import type { TopLevelSpec } from 'vega-lite'
+import { drawn } from '../apps/drawing.js'
 import type { Report, Row } from './report.js'
 
 /** The least wait that the logarithmic scale shows: milliseconds. */
@@ -9,7 +9,7 @@ const LEAST_WAIT = 0.001
  * A report as a picture in SVG: for each work how much its subjects did, how long callers waited, and how fair it was as
  * far as that was measured.
  */
-export async function chart({ rows, machine, date }: Report): Promise<string> {
+export function chart({ rows, machine, date }: Report): Promise<string> {
   const works = [...new Set(rows.map(({ work }) => work))]
   const specification = {
     background: 'white',
@@ -24,8 +24,7 @@ export async function chart({ rows, machine, date }: Report): Promise<string> {
     }),
     resolve: { scale: { x: 'independent', y: 'independent' } },
   } as TopLevelSpec
-  const view = new View(parse(compile(specification).spec), { renderer: 'none' })
-  return `${await view.toSVG()}\n`
+  return drawn(specification)
 }
 
 /** Throughput: the median, and a line from the least to the most of all rounds. */

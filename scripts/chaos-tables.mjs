@@ -3,9 +3,8 @@
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { withBlock } from './block.mjs'
 
-const begin = '<!-- chaos -->\n'
-const end = '<!-- /chaos -->\n'
 const reports = fileURLToPath(new URL('../apps/chaos/reports/', import.meta.url))
 
 /** The page that the tables stand in. */
@@ -16,11 +15,7 @@ export const page = fileURLToPath(new URL('../docs/chaos.md', import.meta.url))
  * @param {string} text of the page
  */
 export function withTables(text) {
-  const [before, rest] = text.split(begin)
-  const after = rest?.split(end)[1]
-  if (before === undefined || after === undefined)
-    throw new Error(`the page lacks ${begin.trim()} ... ${end.trim()}`)
-  return `${before}${begin}\n${tables()}\n${end}${after}`
+  return withBlock(text, 'chaos', `\n${tables()}\n`)
 }
 
 function tables() {

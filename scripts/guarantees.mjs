@@ -7,9 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { open } from 'signalbox'
-
-const begin = '<!-- guarantees -->\n'
-const end = '<!-- /guarantees -->\n'
+import { withBlock } from './block.mjs'
 
 /** The pages that a block stands in, with what writes it. */
 export const pages = [
@@ -29,11 +27,7 @@ function below(path) {
  * @param {readonly Kind[]} boxes
  */
 export function withGuarantees(text, block, boxes) {
-  const [before, rest] = text.split(begin)
-  const after = rest?.split(end)[1]
-  if (before === undefined || after === undefined)
-    throw new Error(`the page lacks ${begin.trim()} ... ${end.trim()}`)
-  return `${before}${begin}${block(boxes)}${end}${after}`
+  return withBlock(text, 'guarantees', block(boxes))
 }
 
 /**
@@ -107,22 +101,8 @@ const kept = {
   replication: 'as far as it was replicated',
 }
 
-/** @satisfies {Record<import('signalbox').PromiseId, string>} */
-const promises = {
-  P1: 'one at a time',
-  P2: 'tokens rise',
-  P3: 'an honest deadline',
-  P4: 'first come, first served',
-  P5: 'woken, not polling',
-  P6: 'all or nothing',
-  P7: 'a release touches nobody else',
-  P8: 'giving up leaves nothing behind',
-  P9: 'the dead hold nothing',
-  P10: 'errors that tell',
-  P11: 'clocks may jump',
-  P12: 'quiet',
-  P13: 'nothing is lost',
-}
+/** @type {{ PROMISES: Readonly<Record<import('signalbox').PromiseId, string>> }} */
+const { PROMISES: promises } = await import(built('cli/doctor/finding.js'))
 
 /**
  * All kinds of box, and each weakness in words.

@@ -1,13 +1,12 @@
 import type { TopLevelSpec } from 'vega-lite'
+import { drawn } from '../drawing.js'
 import type { History } from './history.js'
 
 /** More than that nobody can read: milliseconds. */
 const SHOWN = 30_000
 
 /** The first half minute of a run: who held which lock, and what was done to whom. In SVG. */
-export async function picture({ requests, faults }: History): Promise<string> {
-  const { parse, View } = await import('vega')
-  const { compile } = await import('vega-lite')
+export function picture({ requests, faults }: History): Promise<string> {
   const clientOf = (who: string): string => `client ${who.split('.')[0]!}`
   const grants = requests.flatMap(({ who, key, granted, heldUntil, left, end }) =>
     granted === undefined || granted > SHOWN
@@ -62,6 +61,5 @@ export async function picture({ requests, faults }: History): Promise<string> {
       },
     ],
   }
-  const view = new View(parse(compile(specification).spec), { renderer: 'none' })
-  return `${await view.toSVG()}\n`
+  return drawn(specification)
 }

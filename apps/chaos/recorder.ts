@@ -1,11 +1,11 @@
 import type { Fault, History, LockRequest, StoreCall, Transfer, Update } from './history.js'
-import { monotonic } from './monotonic.js'
+import { systemClock } from '../../src/clock.js'
 import type { FromClient } from './protocol.js'
 
 /** Writes down what clients say. */
 export class Recorder {
   readonly faults: Fault[] = []
-  readonly #origin = monotonic()
+  readonly #origin = systemClock.now()
   readonly #requests: LockRequest[] = []
   readonly #updates: Update[] = []
   readonly #transfers: Transfer[] = []
@@ -16,7 +16,7 @@ export class Recorder {
 
   /** Milliseconds since the start. */
   get now(): number {
-    return this.since(monotonic())
+    return this.since(systemClock.now())
   }
 
   /** A moment of the monotonic clock as one of this run, to the microsecond. */

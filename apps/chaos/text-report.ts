@@ -1,7 +1,10 @@
+import { columns } from '../../src/cli/columns.js'
 import type { UpdateFigures } from './check/updates.js'
 import type { Report } from './report.js'
 
 const MOST_FINDINGS = 10
+/** The columns of figures, after the one that names them. */
+const FIGURES = [1, 2, 3, 4]
 
 /** A report for a terminal. */
 export function textReport(report: Report): string {
@@ -9,17 +12,20 @@ export function textReport(report: Report): string {
   const silent = session === undefined ? '' : `, session ${session} ms`
   const parts = [
     `${locks} on ${engine}: ${processes} processes, lease ${lease} ms${silent}, seed ${seed}, ${faults} faults in ${seconds} s\n`,
-    table([
-      ['fault', 'times', 'went on after ms', 'worst', 'allowed'],
-      ...report.recoveries.map(({ kind, faults: times, median, worst, limit }) => [
-        kind,
-        number(times),
-        number(median),
-        number(worst),
-        number(limit),
-      ]),
-    ]),
-    table([['increments', 'done', 'refused', 'lost', ''], ...updates(report)]),
+    columns(
+      [
+        ['fault', 'times', 'went on after ms', 'worst', 'allowed'],
+        ...report.recoveries.map(({ kind, faults: times, median, worst, limit }) => [
+          kind,
+          number(times),
+          number(median),
+          number(worst),
+          number(limit),
+        ]),
+      ],
+      FIGURES,
+    ),
+    columns([['increments', 'done', 'refused', 'lost', ''], ...updates(report)], FIGURES),
     sentence(report),
   ]
   if (undecided > 0) parts.push(`The search for an order was given up for ${undecided} keys.\n`)
@@ -53,16 +59,6 @@ function sentence({ grants, transfers, storeCalls, locks }: Report): string {
     `${number(grants)} grants; ${number(storeCalls)} single reads and writes; ${number(applied)} transfers done, ` +
     `${number(repeated)} deliveries found theirs done, ${number(refused)} refused, ${number(unknown)} unknown.\n`
   )
-}
-
-function table(lines: readonly (readonly string[])[]): string {
-  const widths = lines[0]!.map((_, column) => Math.max(...lines.map(line => line[column]!.length)))
-  const text = (line: readonly string[]): string =>
-    line
-      .map((cell, column) => (column === 0 ? cell.padEnd(widths[column]!) : cell.padStart(widths[column]!)))
-      .join('  ')
-      .trimEnd()
-  return lines.map(line => `${text(line)}\n`).join('')
 }
 
 function number(value: number): string {

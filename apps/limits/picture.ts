@@ -1,5 +1,5 @@
-import { parse, View } from 'vega'
-import { compile, type TopLevelSpec } from 'vega-lite'
+import type { TopLevelSpec } from 'vega-lite'
+import { drawn } from '../drawing.js'
 import type { Outcome } from './comparison.js'
 import { SECOND, type Setting } from './setting.js'
 
@@ -7,7 +7,7 @@ import { SECOND, type Setting } from './setting.js'
 const STEP = 100
 
 /** For each strategy, how many calls the second before brought, over time: a picture in SVG. */
-export async function picture(outcomes: readonly Outcome[], setting: Setting): Promise<string> {
+export function picture(outcomes: readonly Outcome[], setting: Setting): Promise<string> {
   const { limit, seconds } = setting
   const values = outcomes.flatMap(({ figures: { name }, run }) => {
     const arrivals = run.calls.map(({ arrived }) => arrived - run.startedAt).sort((a, b) => a - b)
@@ -39,8 +39,7 @@ export async function picture(outcomes: readonly Outcome[], setting: Setting): P
       ],
     },
   }
-  const view = new View(parse(compile(specification).spec), { renderer: 'none' })
-  return `${await view.toSVG()}\n`
+  return drawn(specification)
 }
 
 /** At each step, and whenever a call arrives, how many arrived in the second before. */

@@ -1,7 +1,10 @@
+import { columns } from '../../src/cli/columns.js'
 import type { Figures } from './figures.js'
 import type { Setting } from './setting.js'
 
 const HEADING = ['strategy', 'calls', 'of ideal', 'worst window', 'worst second', 'idle seconds', 'order']
+/** The columns after the one with the names. */
+const FIGURES = [...HEADING.keys()].slice(1)
 
 /** The figures of one scenario as text. A window above the limit is marked. */
 export function table(title: string, { limit }: Setting, all: readonly Figures[]): string {
@@ -14,13 +17,5 @@ export function table(title: string, { limit }: Setting, all: readonly Figures[]
     String(one.idleSeconds),
     one.orderKept ? 'kept' : 'lost',
   ])
-  const widths = HEADING.map((heading, column) =>
-    Math.max(heading.length, ...lines.map(line => line[column]!.length)),
-  )
-  const text = (cells: readonly string[]): string =>
-    cells
-      .map((cell, column) => (column === 0 ? cell.padEnd(widths[column]!) : cell.padStart(widths[column]!)))
-      .join('  ')
-      .trimEnd()
-  return [`${title}:`, text(HEADING), ...lines.map(text), ''].join('\n')
+  return `${title}:\n${columns([HEADING, ...lines], FIGURES)}`
 }

@@ -4,7 +4,7 @@ import { connect as connectTls, type ConnectionOptions as TlsOptions } from 'nod
 import type { Clock } from '../clock.js'
 import { OPCODE } from './call.js'
 import { DigestMd5, type SaslUser } from './digest-md5.js'
-import { ProtocolError, refusal } from './errors.js'
+import { NUMBERS, ProtocolError, refusal } from './errors.js'
 import { Frames } from './frames.js'
 import type { Address } from './hosts.js'
 import { JuteReader } from './jute-reader.js'
@@ -201,9 +201,9 @@ class Login {
     reader.int()
     reader.long()
     const number = reader.int()
-    if (number !== 0) throw refusal('sasl', '/', AUTH_FAILED)
+    if (number !== 0) throw refusal('sasl', '/', NUMBERS.authFailed)
     const token = reader.bytes()
-    if (token.length === 0) throw refusal('sasl', '/', AUTH_FAILED)
+    if (token.length === 0) throw refusal('sasl', '/', NUMBERS.authFailed)
     if (this.#hasAnswered) {
       this.#exchange.verify(token)
       return undefined
@@ -212,8 +212,6 @@ class Login {
     return saslFrame(this.#exchange.answer(token))
   }
 }
-
-const AUTH_FAILED = -115
 
 function saslFrame(token: Uint8Array): Buffer {
   return new JuteWriter().int(1).int(OPCODE.sasl).bytes(token).frame()

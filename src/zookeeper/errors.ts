@@ -53,10 +53,13 @@ export class InvalidAclError extends RefusedError {}
 /** The server does not accept who this client says it is. */
 export class AuthFailedError extends RefusedError {}
 
+/** Numbers of replies that mean something beyond the error that they stand for. */
+export const NUMBERS = { noNode: -101, sessionExpired: -112, authFailed: -115 } as const
+
 type RefusalClass = typeof RefusedError
 
 const REFUSALS: ReadonlyMap<number, readonly [RefusalClass, RefusalCode, string]> = new Map([
-  [-101, [NoNodeError, 'NO_NODE', 'there is no such node']],
+  [NUMBERS.noNode, [NoNodeError, 'NO_NODE', 'there is no such node']],
   [-110, [NodeExistsError, 'NODE_EXISTS', 'the node exists already']],
   [-103, [BadVersionError, 'BAD_VERSION', 'the node has another version']],
   [-111, [NotEmptyError, 'NOT_EMPTY', 'the node has children']],
@@ -66,7 +69,7 @@ const REFUSALS: ReadonlyMap<number, readonly [RefusalClass, RefusalCode, string]
   ],
   [-102, [NoAuthError, 'NO_AUTH', 'its ACL does not allow it']],
   [-114, [InvalidAclError, 'INVALID_ACL', 'the server does not accept the ACL']],
-  [-115, [AuthFailedError, 'AUTH_FAILED', 'the server does not accept who this is']],
+  [NUMBERS.authFailed, [AuthFailedError, 'AUTH_FAILED', 'the server does not accept who this is']],
   [-8, [RefusedError, 'BAD_ARGUMENTS', 'the server does not accept the arguments']],
   [-6, [RefusedError, 'UNIMPLEMENTED', 'the server can not do that (TTL nodes want extendedTypesEnabled)']],
   [-121, [RefusedError, 'NO_WATCHER', 'nothing is watched there']],

@@ -6,6 +6,7 @@ import {
   AuthFailedError,
   ConnectionLossError,
   NotSentError,
+  NUMBERS,
   ProtocolError,
   refusal,
   SessionExpiredError,
@@ -79,8 +80,6 @@ const LEAST_PATIENCE = 100
 const PATIENT_FOR = 0.9
 /** How long a server may take to confirm the end of a session: milliseconds. */
 const CLOSE_PATIENCE = 1000
-/** The number of a reply to who has no session any more. */
-const SESSION_EXPIRED = -112
 const PING = new JuteWriter(8).int(XID.ping).int(OPCODE.ping).frame()
 
 /**
@@ -305,7 +304,7 @@ export class Session {
     const entry = this.#sent[this.#firstSent]
     if (entry?.xid !== xid)
       throw new ProtocolError(`the server answers request ${xid}, and ${entry?.xid ?? 'none'} is the next`)
-    if (number === SESSION_EXPIRED) return this.#expire('the server says that it is gone')
+    if (number === NUMBERS.sessionExpired) return this.#expire('the server says that it is gone')
     const { call } = entry
     // Decoded before it counts as answered: whose answer can't be read, is not to wait for ever.
     let answer: unknown
@@ -598,7 +597,7 @@ const CLOSE: Call<undefined> = {
 }
 
 function isAbsence(number: number): boolean {
-  return number === -101
+  return number === NUMBERS.noNode
 }
 
 /** What a listener throws is its owner's to find, and delays nobody else. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { HeldLock, Locks } from '../locks/locks.js'
-import { monotonic } from '../monotonic.js'
+import { systemClock } from '../../../src/clock.js'
 import { COUNTERS } from '../protocol.js'
 import type { Random } from '../../../src/conformance/random.js'
 import type { Link } from './link.js'
@@ -31,7 +31,7 @@ export class Counting {
     const work = this.#random.below(LONGEST_WORK)
     const looks = this.#locks.isQueued && this.#random.below(4) === 0
     const state = { isOver: false }
-    this.#link.tell({ say: 'asked', call, key, at: monotonic() })
+    this.#link.tell({ say: 'asked', call, key, at: systemClock.now() })
     const used = this.#locks.use(
       key,
       label,
@@ -43,13 +43,13 @@ export class Counting {
     )
     const looked = looks ? this.#look(call, key, label, state) : undefined
     const end = await used.finally(() => (state.isOver = true))
-    this.#link.tell({ say: 'left', call, at: monotonic(), end })
+    this.#link.tell({ say: 'left', call, at: systemClock.now(), end })
     await looked
   }
 
   async #increment(call: number, key: string, held: HeldLock, work: number): Promise<void> {
     const token = held.token === undefined ? {} : { token: String(held.token) }
-    const at = monotonic()
+    const at = systemClock.now()
     // A grant that is over already was never held.
     if (!held.isHeld()) return
     this.#link.tell({ say: 'granted', call, at, ...token })
@@ -63,7 +63,7 @@ export class Counting {
 
   /** Tells that it is held at a moment that is not later than the one at which that was found. */
   #check(call: number, held: HeldLock): void {
-    const at = monotonic()
+    const at = systemClock.now()
     if (held.isHeld()) this.#link.tellNow('held', call, at)
   }
 

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { monotonic } from '../monotonic.js'
+import { systemClock } from '../../../src/clock.js'
 import type { Counts, FromClient, ToClient } from '../protocol.js'
 
 /** A client's line to the harness. */
@@ -27,7 +27,7 @@ export class Link {
   }
 
   /** Tells what happens just now. */
-  tellNow(say: 'queued' | 'held' | 'leaving', call: number, at = monotonic()): void {
+  tellNow(say: 'queued' | 'held' | 'leaving', call: number, at = systemClock.now()): void {
     this.tell({ say, call, at })
   }
 

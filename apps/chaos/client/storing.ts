@@ -1,6 +1,6 @@
 import { SignalboxError, type Store } from 'signalbox'
 import type { StoreCall } from '../history.js'
-import { monotonic } from '../monotonic.js'
+import { systemClock } from '../../../src/clock.js'
 import type { Random } from '../../../src/conformance/random.js'
 import type { Link } from './link.js'
 
@@ -28,7 +28,7 @@ export class Storing {
 
   async once(): Promise<void> {
     const call = this.#link.nextCall()
-    const from = monotonic()
+    const from = systemClock.now()
     const key = `${Math.floor(from / AGE)}-${this.#random.below(KEYS)}`
     const dice = this.#random.below(4)
     const value = `${this.#who} ${call}`
@@ -42,7 +42,7 @@ export class Storing {
           : { ...base, kind: 'compareAndSet', value, expected: known.value }
     this.#link.tell({ say: 'storeCall', call, storeCall })
     const outcome = await this.#outcome(storeCall, known.version)
-    this.#link.tell({ say: 'storeCalled', call, at: monotonic(), ...outcome })
+    this.#link.tell({ say: 'storeCalled', call, at: systemClock.now(), ...outcome })
   }
 
   async #outcome({ kind, key, value }: StoreCall, expected: number): Promise<Settled> {

@@ -2,7 +2,7 @@ import { ConflictError, LostError, SignalboxError, type Store } from 'signalbox'
 import { START_BALANCE } from '../check/money.js'
 import type { Account, Transfer } from '../history.js'
 import { PATIENCE } from '../locks/locks.js'
-import { monotonic } from '../monotonic.js'
+import { systemClock } from '../../../src/clock.js'
 import { ACCOUNTS } from '../protocol.js'
 import type { Random } from '../../../src/conformance/random.js'
 import type { Link } from './link.js'
@@ -39,9 +39,9 @@ export class Transferring {
   async #deliver(transfer: Omit<Transfer, 'asked'>): Promise<void> {
     for (let delivery = 1; delivery <= DELIVERIES; delivery++) {
       const call = this.#link.nextCall()
-      this.#link.tell({ say: 'transfer', call, transfer: { ...transfer, asked: monotonic() } })
+      this.#link.tell({ say: 'transfer', call, transfer: { ...transfer, asked: systemClock.now() } })
       const outcome = await this.#attempt(transfer)
-      this.#link.tell({ say: 'transferred', call, at: monotonic(), ...outcome })
+      this.#link.tell({ say: 'transferred', call, at: systemClock.now(), ...outcome })
       if (outcome.end !== 'unknown') return
     }
   }

@@ -1,3 +1,4 @@
+import { columns } from '../../../src/cli/columns.js'
 import type { LocationCounts } from '../domain/location.js'
 import { busiest } from './busiest.js'
 import type { Report } from './report.js'
@@ -35,14 +36,11 @@ function table(report: Report, names: ReadonlyMap<string, string>): readonly str
   ])
   const all = names.size > 0 ? [head, ...cells] : [head, ...cells].map(row => row.filter((_, at) => at !== 1))
   const texts = names.size > 0 ? 2 : 1
-  const widths = all[0]!.map((_, column) => Math.max(...all.map(row => row[column]!.length)))
-  const lines = all.map(row =>
-    row
-      .map((cell, column) => (column < texts ? cell.padEnd(widths[column]!) : cell.padStart(widths[column]!)))
-      .join('  ')
-      .trimEnd(),
-  )
-  return [`The busiest of ${Object.keys(report.locations).length} locations:`, ...lines]
+  const figures = [...all[0]!.keys()].slice(texts)
+  return [
+    `The busiest of ${Object.keys(report.locations).length} locations:`,
+    columns(all, figures).trimEnd(),
+  ]
 }
 
 function totals(report: Report, deadLetters: string): readonly string[] {

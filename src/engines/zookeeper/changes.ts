@@ -1,4 +1,4 @@
-import { refusal } from '../../zookeeper/errors.js'
+import { NUMBERS, refusal } from '../../zookeeper/errors.js'
 import type { Acl, Created, ZooKeeper } from '../../zookeeper/index.js'
 
 /** A lock node to be created, named on by the server, or one to be deleted. */
@@ -27,8 +27,6 @@ interface Group {
 
 /** A request of more than 1 MiB is refused; shorter ones let others come in between. Bytes, about. */
 const LARGEST = 128 * 1024
-/** The number by which a server says that there is no such node. */
-const NO_NODE = -101
 /** What a part takes beside its texts: bytes, about. */
 const FRAMING = 64
 
@@ -111,7 +109,7 @@ export class Changes {
       for (const group of groups) {
         const missing = known && group.parents.find(parent => known.get(parent) === undefined)
         if (missing === undefined) this.#sendAlone(client, group)
-        else group.reject(refusal('create', missing, NO_NODE))
+        else group.reject(refusal('create', missing, NUMBERS.noNode))
       }
       return
     }

@@ -32,6 +32,7 @@ import {
   type ReadSet,
   type Standing,
 } from '../engine.js'
+import { insist } from '../../zookeeper/insist.js'
 import { Changes, type Changed } from './changes.js'
 import { Connected } from './connected.js'
 import { hasFollower, placeOf, type Contender, type Place } from './contenders.js'
@@ -283,14 +284,8 @@ export class ZooKeeperEngine implements Engine {
    * the session has moved, and what an old server still says for it is refused.
    */
   async #find(client: ZooKeeper, request: OwnRequest): Promise<boolean> {
-    while (true) {
-      try {
-        return await this.#findOnce(client, request)
-      } catch (error) {
-        // As long as the session lives, its nodes may be in the way of others.
-        if (!(error instanceof NotSentError)) throw error
-      }
-    }
+    // As long as the session lives, its nodes may be in the way of others.
+    return insist(() => this.#findOnce(client, request))
   }
 
   async #findOnce(client: ZooKeeper, request: OwnRequest): Promise<boolean> {

@@ -1,11 +1,11 @@
 import { ConnectionLossError, NodeExistsError } from '../errors.js'
 import { checkFolder } from '../paths.js'
+import { insist } from '../insist.js'
 import type { ZooKeeper } from '../zookeeper.js'
 import { Observation } from './observation.js'
 import {
   createBelow,
   deleteOwn,
-  insist,
   signalOf,
   untilAborted,
   type RecipeOptions,
@@ -51,8 +51,7 @@ export class Barrier {
    */
   async wait(options: WaitOptions = {}): Promise<void> {
     const signal = signalOf(options)
-    const nothing = (): Promise<void> => Promise.resolve()
-    await untilAborted(signal, this.#path, () => this.#wait(signal), nothing)
+    await untilAborted(signal, this.#path, () => this.#wait(signal))
   }
 
   async #wait(signal: AbortSignal | undefined): Promise<void> {

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { onAbort } from '../../abort-task.js'
 import { ConflictError, InvalidArgumentError, LostError, shown } from '../../errors.js'
 import { BadVersionError, ConnectionLossError, NoNodeError } from '../errors.js'
 import { checkFolder } from '../paths.js'
+import { insist } from '../insist.js'
 import type { ZooKeeper } from '../zookeeper.js'
 import { Observation } from './observation.js'
 import { bySequence } from './sequence.js'
@@ -11,7 +11,6 @@ import {
   childrenOf,
   createChild,
   deleteOwn,
-  insist,
   signalOf,
   untilAborted,
   type RecipeOptions,
@@ -58,23 +57,17 @@ export class DoubleBarrier {
    */
   async enter(options: WaitOptions = {}): Promise<Round> {
     const signal = signalOf(options)
-    const leave = (round: Round): Promise<void> => deleteOwn(this.#zk, `${this.#path}/${round.party}`)
-    return untilAborted(signal, this.#path, () => this.#enterOnce(signal, leave), leave)
+    return untilAborted(signal, this.#path, () => this.#enterOnce(signal), {
+      undo: ({ party }) => deleteOwn(this.#zk, `${this.#path}/${party}`),
+      left: over => leavesUntil(over, this.#zk, this.#path),
+    })
   }
 
   /** Enters when what was given up before at this client is gone: two nodes of one party would count as two parties. */
-  async #enterOnce(signal: AbortSignal | undefined, leave: (round: Round) => Promise<void>): Promise<Round> {
+  async #enterOnce(signal: AbortSignal | undefined): Promise<Round> {
     await leavings.get(this.#zk)?.get(this.#path)
     if (signal?.aborted) throw abortedAt(this.#path, signal)
-    const entering = this.#enter(signal)
-    if (signal) {
-      const over = entering
-        .then(round => (signal.aborted ? leave(round) : undefined))
-        .catch(() => undefined)
-        .finally(() => forget())
-      const forget = onAbort(signal, () => leavesUntil(over, this.#zk, this.#path))
-    }
-    return entering
+    return this.#enter(signal)
   }
 
   async #enter(signal: AbortSignal | undefined): Promise<Round> {
@@ -171,11 +164,10 @@ export class Round {
    */
   async leave(options: WaitOptions = {}): Promise<void> {
     const signal = signalOf(options)
-    const nothing = (): Promise<void> => Promise.resolve()
     const left = deleteOwn(this.#zk, `${this.#path}/${this.party}`)
     // Whoever does not wait for the others does not hear of it.
     left.catch(() => undefined)
-    await untilAborted(signal, this.#path, () => this.#othersLeft(left, signal), nothing)
+    await untilAborted(signal, this.#path, () => this.#othersLeft(left, signal))
   }
 
   async #othersLeft(left: Promise<void>, signal: AbortSignal | undefined): Promise<void> {

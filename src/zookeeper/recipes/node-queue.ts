@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { LostError } from '../../errors.js'
 import { ConnectionLossError, NoNodeError } from '../errors.js'
 import { checkFolder } from '../paths.js'
+import { insist } from '../insist.js'
 import type { ZooKeeper } from '../zookeeper.js'
 import { Observation } from './observation.js'
 import { bySequence } from './sequence.js'
@@ -10,7 +11,6 @@ import {
   createChild,
   deleteOwn,
   haveSameNames,
-  insist,
   signalOf,
   untilAborted,
   type RecipeOptions,
@@ -60,12 +60,7 @@ export class NodeQueue {
   /** Takes the first message that nobody has, and waits for one. @throws AbortedError; SessionExpiredError, ClosedError */
   async take(options: WaitOptions = {}): Promise<TakenMessage> {
     const signal = signalOf(options)
-    return untilAborted(
-      signal,
-      this.#path,
-      () => this.#take(signal),
-      taken => taken.giveBack(),
-    )
+    return untilAborted(signal, this.#path, () => this.#take(signal), { undo: taken => taken.giveBack() })
   }
 
   async #take(signal: AbortSignal | undefined): Promise<TakenMessage> {

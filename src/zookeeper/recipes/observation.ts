@@ -2,8 +2,9 @@ import { onAbort } from '../../abort-task.js'
 import { systemClock } from '../../clock.js'
 import { ClosedError } from '../../errors.js'
 import type { WatchEvent } from '../watch-event.js'
+import { insist } from '../insist.js'
 import type { ZooKeeper } from '../zookeeper.js'
-import { abortedAt, insist } from './steps.js'
+import { abortedAt } from './steps.js'
 
 /** How often a node was read, and what the last reading gave. */
 export interface Reading<T> {

@@ -3,7 +3,8 @@ import { AbortedError, ClosedError, LostError } from '../../errors.js'
 import { checkOptions, checkSignal } from '../../locks/lock-options.js'
 import type { Acl } from '../acl.js'
 import type { Created } from '../calls.js'
-import { ConnectionLossError, NodeExistsError, NoNodeError, NotSentError } from '../errors.js'
+import { ConnectionLossError, NodeExistsError, NoNodeError } from '../errors.js'
+import { insist } from '../insist.js'
 import type { CreateOptions } from '../node-kind.js'
 import type { ZooKeeper } from '../zookeeper.js'
 
@@ -24,17 +25,6 @@ export function signalOf(options: WaitOptions): AbortSignal | undefined {
   checkOptions(options, ['signal'])
   checkSignal(options.signal)
   return options.signal
-}
-
-/** Carries out a step as often as it was certainly not carried out: a suspension only takes time. */
-export async function insist<T>(step: () => Promise<T>): Promise<T> {
-  for (;;) {
-    try {
-      return await step()
-    } catch (error) {
-      if (!(error instanceof NotSentError)) throw error
-    }
-  }
 }
 
 /** Creates a node, and the containers above it where they are missing. */
@@ -113,37 +103,41 @@ export function haveSameNames(one: readonly string[], other: readonly string[]):
   return one.length === other.length && other.every(name => names.has(name))
 }
 
+/** What may still be done by work that nobody waits for any more. */
+interface Behind<T> {
+  /** Takes back what comes of it. */
+  readonly undo?: (late: T) => Promise<unknown>
+  /** Is told of all that is still done; that never rejects. */
+  readonly left?: (over: Promise<unknown>) => void
+}
+
 /**
  * Works until a signal aborts: then it settles at once, even while no server is connected.
- * @param undo is called with what comes of the work after that.
  * @throws AbortedError
  */
 export async function untilAborted<T>(
   signal: AbortSignal | undefined,
   path: string,
   work: () => Promise<T>,
-  undo: (late: T) => Promise<unknown>,
+  { undo, left }: Behind<T> = {},
 ): Promise<T> {
   if (!signal) return work()
-  const aborted = (): AbortedError => abortedAt(path, signal)
-  if (signal.aborted) throw aborted()
+  if (signal.aborted) throw abortedAt(path, signal)
   return new Promise((resolve, reject) => {
-    let isOver = false
+    const working = work()
     const forget = onAbort(signal, () => {
-      isOver = true
-      reject(aborted())
+      const over = working.then(undo).catch(() => undefined)
+      left?.(over)
+      reject(abortedAt(path, signal))
     })
-    const finish = (settle: () => void): void => {
-      forget()
-      settle()
-    }
-    work().then(
-      value => {
-        if (isOver) undo(value).catch(() => undefined)
-        else finish(() => resolve(value))
-      },
-      (error: unknown) => finish(() => reject(error)),
-    )
+    const settled =
+      <A>(settle: (outcome: A) => void) =>
+      (outcome: A): void => {
+        // First: what was handed out is not taken back any more.
+        forget()
+        settle(outcome)
+      }
+    working.then(settled(resolve), settled(reject))
   })
 }
 

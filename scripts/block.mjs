@@ -1,0 +1,14 @@
+/**
+ * A page with a fresh block in place of the one that it has between `<!-- NAME -->` and `<!-- /NAME -->`.
+ * @param {string} page
+ * @param {string} name
+ * @param {string} block
+ */
+export function withBlock(page, name, block) {
+  const [begin, end] = [`<!-- ${name} -->\n`, `<!-- /${name} -->\n`]
+  const [before, rest] = page.split(begin)
+  const after = rest?.split(end)[1]
+  if (before === undefined || after === undefined)
+    throw new Error(`the page lacks ${begin.trim()} ... ${end.trim()}`)
+  return `${before}${begin}${block}${end}${after}`
+}
