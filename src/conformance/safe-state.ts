@@ -738,19 +738,21 @@ export function safeState(fixture: EngineFixture): void {
       test('a wait counts from the call, also behind groups that take their time', async () => {
         const box = await boxes.open()
         const store = box.store('s', { group: { most: 2, within: 1 } })
-        const slow = Array.from({ length: 12 }, () => store.transaction(['key'], () => pause(60)))
+        let ended = 0
+        const slow = Array.from({ length: 12 }, () =>
+          store.transaction(['key'], () => pause(60)).finally(() => ended++),
+        )
         const hasty = store.transaction(['key'], () => 'in time', { wait: 100 })
         const controller = new AbortController()
         const aborted = store.transaction(['key'], () => 'done', { signal: controller.signal })
         const patient = store.transaction(['key'], () => 'done')
         setTimeout(() => controller.abort(), 50)
-        const start = performance.now()
         await expect(aborted).rejects.toThrow(AbortedError)
-        expect(performance.now() - start).toBeLessThan(500)
+        expect(ended).toBeLessThan(slow.length)
         await expect(aborted).rejects.toMatchObject({ key: 's/key' })
         await expect(hasty).rejects.toThrow(TimedOutError)
         await expect(hasty).rejects.toMatchObject({ key: 's/key' })
-        expect(performance.now() - start).toBeLessThan(600)
+        expect(ended).toBeLessThan(slow.length)
         expect(await patient).toMatchObject({ result: 'done' })
         await Promise.all(slow)
       })
