@@ -6,7 +6,7 @@ import { soFar } from '../../src/conformance/time.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../servers/until.js'
 import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
-import { startZooKeeperEnsemble } from '../servers/zookeeper-ensemble.js'
+import { startLaggingEnsemble } from '../servers/zookeeper-ensemble.js'
 
 // One after the other: each does something to the server.
 describe('the client, when something happens to its server', () => {
@@ -157,16 +157,8 @@ test('who comes when all connections are taken is told in time, and those who ar
 })
 
 test('who moves to a server that is behind never reads older than it has read and written', async () => {
-  const links = new Map<string, Proxy>()
-  await using ensemble = await startZooKeeperEnsemble({}, async (from, to, port) => {
-    const proxy = await Proxy.start(port)
-    links.set(`${from}-${to}`, proxy)
-    return proxy.port
-  })
-  const leader = await ensemble.leader()
-  const follower = await ensemble.follower()
-  const [from, to] = [follower, leader].map(server => ensemble.servers.indexOf(server))
-  const link = links.get(`${from!}-${to!}`)!
+  await using ensemble = await startLaggingEnsemble()
+  const { leader, follower, link } = ensemble
   await using way = await Proxy.start(leader.port)
   await using mover = await ZooKeeper.connect(`127.0.0.1:${way.port}`, { sessionTimeout: '30s' })
   await mover.create('/value', 'old')

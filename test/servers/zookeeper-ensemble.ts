@@ -1,4 +1,5 @@
 import { freePort } from '../../apps/chaos/servers/free-port.js'
+import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { reapedFolder } from '../../apps/chaos/servers/reaper.js'
 import { until } from './until.js'
 import { ZooKeeperServer, type ZooKeeperServerOptions } from './zookeeper.js'
@@ -57,6 +58,28 @@ export class ZooKeeperEnsemble {
     })
     return found!
   }
+}
+
+interface LaggingEnsemble extends AsyncDisposable {
+  readonly leader: ZooKeeperServer
+  readonly follower: ZooKeeperServer
+  readonly link: Proxy
+}
+
+/**
+ * Three servers of which one follows another that leads, over `link`: with its replies held back, the follower lags behind.
+ */
+export async function startLaggingEnsemble(): Promise<LaggingEnsemble> {
+  const links = new Map<string, Proxy>()
+  const ensemble = await startZooKeeperEnsemble({}, async (from, to, port) => {
+    const proxy = await Proxy.start(port)
+    links.set(`${from}-${to}`, proxy)
+    return proxy.port
+  })
+  const [leader, follower] = [await ensemble.leader(), await ensemble.follower()]
+  const [from, to] = [follower, leader].map(server => ensemble.servers.indexOf(server))
+  const link = links.get(`${from!}-${to!}`)!
+  return { leader, follower, link, [Symbol.asyncDispose]: () => ensemble.kill() }
 }
 
 /**
