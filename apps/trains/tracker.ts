@@ -59,9 +59,9 @@ export async function openTracker(
     store: patientStore(use === 'unlocked' ? new UnlockedStore(plainStore(box)) : lockedStore(box), outages),
     async claimRun() {
       try {
-        await box
-          .mutex(RUN_LOCK)
-          .acquire({ wait: RUN_WAIT[box.guarantees.deadHolder], lease: RUN_LEASE, label })
+        const wait = RUN_WAIT[box.guarantees.deadHolder]
+        // What a try of which nothing was heard may hold is free within the wait of the next one.
+        await outages.sitOut(() => box.mutex(RUN_LOCK).acquire({ wait, lease: RUN_LEASE, label }))
         return true
       } catch (error) {
         if (error instanceof TimedOutError) return false

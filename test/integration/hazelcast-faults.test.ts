@@ -1,5 +1,9 @@
-import { Client, type HazelcastJsonValue } from 'hazelcast-client'
+import * as hazelcast from 'hazelcast-client'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { Box } from '../../src/box.js'
+import { systemClock } from '../../src/clock.js'
+import { HazelcastEngine } from '../../src/engines/hazelcast/hazelcast-engine.js'
+import { parseHazelcastUrl } from '../../src/engines/hazelcast/hazelcast-url.js'
 import { open } from '../../src/open.js'
 import { startChild } from '../contract/child.js'
 import { pause, queued, timed, until } from '../../src/conformance/time.js'
@@ -12,7 +16,7 @@ const BOUND = 20_000
 
 /** A client as another program has it. */
 async function foreign(server: HazelcastServer) {
-  const client = await Client.newHazelcastClient({
+  const client = await hazelcast.Client.newHazelcastClient({
     clusterName: TEST_CLUSTER,
     network: { clusterMembers: [server.address], smartRouting: false },
     properties: { 'hazelcast.logging.level': 'OFF' },
@@ -54,6 +58,25 @@ describe.concurrent('a cluster that is not there', () => {
     })
     expect(await took).toBeLessThan(BOUND)
   })
+
+  test.for([
+    ['is never over', () => new Promise<never>(() => undefined)],
+    ['breaks off', () => Promise.reject(new hazelcast.TargetDisconnectedError('it has ended'))],
+  ] as const)(
+    'a start that %s, because the member that is asked ends, is made again',
+    { timeout: 2 * BOUND },
+    async ([, end], { expect }) => {
+      let starts = 0
+      const Client = {
+        newHazelcastClient: (config: hazelcast.ClientConfig) =>
+          ++starts === 1 ? end() : hazelcast.Client.newHazelcastClient(config),
+      }
+      const place = parseHazelcastUrl(`hazelcast://${server.address}/${TEST_CLUSTER}`)
+      const clientPackage = { ...hazelcast, Client: Client as unknown as typeof hazelcast.Client }
+      await using box = await Box.join(new HazelcastEngine(place, clientPackage, systemClock), systemClock)
+      expect(await box.mutex('key').run(() => starts)).toBe(2)
+    },
+  )
 })
 
 test(
@@ -200,7 +223,7 @@ describe('one member', () => {
   )
 
   test('values are JSON that other programs read', async () => {
-    const map = await (await foreign(server)).getMap<string, HazelcastJsonValue>('signalbox.values')
+    const map = await (await foreign(server)).getMap<string, hazelcast.HazelcastJsonValue>('signalbox.values')
     await using box = await open(url)
     const version = await box.store('trains').put('ICE 1', { at: 'Bern' })
     await until('it is carried over', async () => (await map.get('trains/ICE 1')) !== null)

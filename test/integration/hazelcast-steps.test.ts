@@ -59,21 +59,7 @@ function cutOff(cut: Cut) {
       })
     },
   }
-  const {
-    HazelcastJsonValue,
-    InvalidConfigurationError,
-    JsonStringDeserializationPolicy,
-    LifecycleState,
-    Predicates,
-  } = hazelcast
-  return {
-    Client: Client as unknown as typeof hazelcast.Client,
-    HazelcastJsonValue,
-    InvalidConfigurationError,
-    JsonStringDeserializationPolicy,
-    LifecycleState,
-    Predicates,
-  }
+  return { ...hazelcast, Client: Client as unknown as typeof hazelcast.Client }
 }
 
 let server: HazelcastServer

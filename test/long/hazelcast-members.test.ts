@@ -148,6 +148,26 @@ test('trains on three members, one of which is killed and joins again: nothing l
   rmSync(folder, { recursive: true, force: true })
 })
 
+test('a box that is opened while a member ends is open in time', async () => {
+  const url = `hazelcast://${members.map(({ address }) => address).join()}/${TEST_CLUSTER}?map=opened`
+  for (let round = 0; round < 6; round++) {
+    const member = members[round % members.length]!
+    const opening = Promise.all(
+      Array.from({ length: 5 }, async (_, index) => {
+        await pause(index * 80)
+        const box = await open(url)
+        await box.close()
+      }),
+    )
+    opening.catch(() => undefined)
+    await pause(60 * round)
+    await member.kill()
+    await opening
+    await member.rejoin(members.filter(one => one !== member))
+    await untilSafe()
+  }
+})
+
 function holds(grant: Grant): boolean {
   try {
     grant.assertHeld()

@@ -4,7 +4,7 @@ import type { Clock } from '../../clock.js'
 const CALL_TIMEOUT = 3000
 
 /** A member did not answer in time: it may still carry out what it was asked. */
-class NoAnswerError extends Error {}
+export class NoAnswerError extends Error {}
 
 /**
  * The answer of a remote call, which keeps the process alive meanwhile, or a NoAnswerError after `limit` milliseconds. The

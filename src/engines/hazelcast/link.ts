@@ -2,7 +2,7 @@ import type * as hazelcast from 'hazelcast-client'
 import type { Client, ClientConfig, HazelcastJsonValue, IMap } from 'hazelcast-client'
 import type { Clock, Timer } from '../../clock.js'
 import { ClosedError, InvalidArgumentError, UnavailableError } from '../../errors.js'
-import { answered } from './call.js'
+import { answered, NoAnswerError } from './call.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
 import { dropClosed, quieten } from './quiet-client.js'
 import { madeBy } from './table-record.js'
@@ -16,6 +16,10 @@ export type Package = Pick<
   | 'HazelcastJsonValue'
   | 'JsonStringDeserializationPolicy'
   | 'LifecycleState'
+  | 'HazelcastInstanceNotActiveError'
+  | 'MemberLeftError'
+  | 'TargetDisconnectedError'
+  | 'TargetNotMemberError'
   | 'Predicates'
 >
 
@@ -23,6 +27,11 @@ export type Package = Pick<
 const PATIENCE = 10_000
 /** A client that finds no member for so long gives up for good: milliseconds. */
 const CLIENT_PATIENCE = 5000
+/**
+ * What a client says about a start that fails, it says by then. One that is silent waits for the list of members from one
+ * that has died, for two minutes: another client gets it from another member. Milliseconds.
+ */
+const START_TIMEOUT = CLIENT_PATIENCE + 500
 const RETRY_PAUSE = 200
 const QUIETEN_EVERY = 1000
 /** The key of the table's record, in the map of the table. */
@@ -101,49 +110,78 @@ export class Link {
   }
 
   async #connect(): Promise<Linked> {
-    const { name, map } = this.#place
-    if (this.#isClosed) throw new ClosedError('the box was closed', { engine: name })
-    let client: HazelcastClient | undefined
-    try {
-      client = await answered(
-        this.#package.Client.newHazelcastClient(this.#config()),
-        this.#clock,
-        PATIENCE,
-        late => void this.#end(late),
-      )
-      const maps = Promise.all([
-        client.getMap<string, unknown>(map),
-        client.getMap<string, string>(`${map}.table`),
-        client.getMap<string, HazelcastJsonValue>(`${map}.values`),
-      ])
-      const [locks, table, values] = await answered(maps, this.#clock)
-      const changed = ({ value }: { value: string | null }): void => {
-        if (value !== null) this.#listener.changed(value)
+    const { name } = this.#place
+    const until = this.#clock.now() + PATIENCE
+    for (;;) {
+      if (this.#isClosed) throw new ClosedError('the box was closed', { engine: name })
+      let client: HazelcastClient | undefined
+      try {
+        client = await this.#start(Math.min(START_TIMEOUT, until - this.#clock.now()))
+        this.#linked = await this.#prepare(client)
+        this.#keepQuiet()
+        return this.#linked
+      } catch (error) {
+        if (client) void this.#end(client)
+        if (error instanceof this.#package.InvalidConfigurationError)
+          throw new InvalidArgumentError(`hazelcast-client refuses its configuration: ${error.message}`, {
+            engine: name,
+            cause: error,
+          })
+        if (this.#isOfOneMember(error) && this.#clock.now() + RETRY_PAUSE < until) {
+          await new Promise<void>(resolve => this.#clock.after(RETRY_PAUSE, resolve, true))
+          continue
+        }
+        throw new UnavailableError(
+          `no member of the cluster answers at ${name}: the address or the name of the cluster may be wrong, which the client can't tell apart`,
+          { engine: name, cause: error },
+        )
       }
-      const { Predicates } = this.#package
-      // What this box has changed would be sent back to it, too, the old record and the new one.
-      const listening = table.addEntryListenerWithPredicate(
-        { added: changed, updated: changed },
-        Predicates.not(Predicates.between('this', ...madeBy(this.#by))),
-        TABLE_KEY,
-        true,
-      )
-      await answered(listening, this.#clock)
-      this.#linked = { client, locks, table, values }
-      this.#keepQuiet()
-      return this.#linked
-    } catch (error) {
-      if (client) void this.#end(client)
-      if (error instanceof this.#package.InvalidConfigurationError)
-        throw new InvalidArgumentError(`hazelcast-client refuses its configuration: ${error.message}`, {
-          engine: name,
-          cause: error,
-        })
-      throw new UnavailableError(
-        `no member of the cluster answers at ${name}: the address or the name of the cluster may be wrong, which the client can't tell apart`,
-        { engine: name, cause: error },
-      )
     }
+  }
+
+  /** Whether a member that ends took the start of a client with it, while others may answer. */
+  #isOfOneMember(error: unknown): boolean {
+    const {
+      TargetDisconnectedError,
+      TargetNotMemberError,
+      MemberLeftError,
+      HazelcastInstanceNotActiveError,
+    } = this.#package
+    const endings = [
+      TargetDisconnectedError,
+      TargetNotMemberError,
+      MemberLeftError,
+      HazelcastInstanceNotActiveError,
+    ]
+    return error instanceof NoAnswerError || endings.some(ending => error instanceof ending)
+  }
+
+  #start(limit: number): Promise<HazelcastClient> {
+    const starting = this.#package.Client.newHazelcastClient(this.#config())
+    return answered(starting, this.#clock, limit, late => void this.#end(late))
+  }
+
+  async #prepare(client: HazelcastClient): Promise<Linked> {
+    const { map } = this.#place
+    const maps = Promise.all([
+      client.getMap<string, unknown>(map),
+      client.getMap<string, string>(`${map}.table`),
+      client.getMap<string, HazelcastJsonValue>(`${map}.values`),
+    ])
+    const [locks, table, values] = await answered(maps, this.#clock)
+    const changed = ({ value }: { value: string | null }): void => {
+      if (value !== null) this.#listener.changed(value)
+    }
+    const { Predicates } = this.#package
+    // What this box has changed would be sent back to it, too, the old record and the new one.
+    const listening = table.addEntryListenerWithPredicate(
+      { added: changed, updated: changed },
+      Predicates.not(Predicates.between('this', ...madeBy(this.#by))),
+      TABLE_KEY,
+      true,
+    )
+    await answered(listening, this.#clock)
+    return { client, locks, table, values }
   }
 
   #config(): ClientConfig {
