@@ -1,10 +1,13 @@
 import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { ClientSettings, FromClient, ToClient } from './protocol.js'
 import { reapLater } from './servers/reaper.js'
 
 /** How long a client may take to begin: milliseconds. */
 const START_LIMIT = 30_000
+/** How long a client may take to set its wall clock: milliseconds. */
+const SHIFT_LIMIT = 30_000
 
 /** One life of a client process. */
 export class Client {
@@ -13,6 +16,8 @@ export class Client {
   readonly #ready: Promise<void>
   readonly #ended: Promise<void>
   #end: string | undefined
+  #ahead = 0
+  #onShifted: (wall: number) => void = () => undefined
 
   /** @param hear gets all that it says. */
   constructor(settings: ClientSettings, hear: (client: Client, message: FromClient) => void) {
@@ -33,6 +38,7 @@ export class Client {
         if (message.say === 'ready' || message.say === 'failed') clearTimeout(limit)
         if (message.say === 'ready') resolve()
         else if (message.say === 'failed') reject(new Error(message.message))
+        else if (message.say === 'shifted') this.#onShifted(message.wall)
         hear(this, message)
       })
       this.#child.once('exit', () => {
@@ -59,6 +65,31 @@ export class Client {
   /** How it ended: `status 0`, or the signal; undefined as long as it lives. */
   get end(): string | undefined {
     return this.#end
+  }
+
+  /** How far its wall clock was set ahead of the true time, or behind it when negative: milliseconds. */
+  get ahead(): number {
+    return this.#ahead
+  }
+
+  /**
+   * Sets its wall clock so far ahead of the true time, and settles when it has read it there, or has ended.
+   * @throws Error when it does not, or reads another time.
+   */
+  async shiftWallClock(ahead: number): Promise<void> {
+    const late = new AbortController()
+    const earliest = Date.now() + ahead
+    const seen = new Promise<number>(resolve => (this.#onShifted = resolve))
+    this.send({ tell: 'shift clock', ahead })
+    this.#ahead = ahead
+    try {
+      const silent = sleep(SHIFT_LIMIT, NaN, { signal: late.signal })
+      const wall = await Promise.race([seen, silent, this.#ended])
+      if (wall !== undefined && !(wall >= earliest && wall <= Date.now() + ahead))
+        throw new Error(`the wall clock of client ${this.who} can't be set`)
+    } finally {
+      late.abort()
+    }
   }
 
   send(message: ToClient): void {

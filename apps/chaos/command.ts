@@ -36,7 +36,7 @@ export async function runChaos(args: readonly string[]): Promise<number> {
   const command = new Command('signalbox chaos')
     .description(
       'Client processes count under locks and move money in transactions, while they are killed and stopped, their ' +
-        'network is disturbed, and the server is restarted. Then what happened is held against the promises.',
+        'clocks jump, their network is disturbed, and the server is restarted. Then what happened is held against the promises.',
     )
     .option(
       '--engine <url>',

@@ -14,6 +14,8 @@ const PATIENCE = 1000
 /** So much longer than what is allowed somebody is waited for who goes on: milliseconds. */
 const BEYOND = 10_000
 const LONGEST_DELAY = 200
+/** These are worst for who is between reading and writing. */
+const MEETS_HOLDERS: ReadonlySet<FaultKind> = new Set(['kill', 'stop', 'shift clock'])
 
 /** What is done faults to. */
 interface World {
@@ -49,18 +51,19 @@ export class FaultMaker {
    * Makes a fault, makes it good, and sees how long it took until somebody came in who had to wait for it; gives nothing
    * when the run was interrupted before.
    */
-  async make({ kind, client: planned, inside, pause, length }: PlannedFault): Promise<Fault | undefined> {
+  async make(planned: PlannedFault): Promise<Fault | undefined> {
     const { clients, recorder, ways } = this.#world
+    const { kind, inside, pause } = planned
     await this.#sleep(pause)
-    const needsHolder = inside && (kind === 'kill' || kind === 'stop')
-    const place = (needsHolder ? await this.#whoIsInside() : undefined) ?? planned
+    const needsHolder = inside && MEETS_HOLDERS.has(kind)
+    const place = (needsHolder ? await this.#whoIsInside() : undefined) ?? planned.client
     if (this.#isInterrupted()) return undefined
     const { who } = clients[place]!
     const at = recorder.now
     const key = kind === 'kill' || kind === 'stop' ? recorder.heldBy(who)[0] : undefined
     const good = { at: undefined as number | undefined }
     const grants = this.#collectGrants()
-    await this.#inflict(kind, place, length)
+    await this.#inflict(planned, place)
     good.at = recorder.now
     const others: Wait = {
       isIt: request => request.who !== who && (key === undefined || request.key === key),
@@ -70,8 +73,19 @@ export class FaultMaker {
       isIt: request => ways.areOne || request.who === who,
       since: () => good.at!,
     }
+    const anew: Wait = {
+      isIt: request => request.who === who && request.asked >= good.at!,
+      since: () => good.at!,
+    }
     const anybody: Wait = { isIt: () => true, since: () => good.at! }
-    const wait = kind === 'kill' || kind === 'stop' ? others : kind.endsWith('server') ? anybody : itself
+    const wait =
+      kind === 'kill' || kind === 'stop'
+        ? others
+        : kind === 'shift clock'
+          ? anew
+          : kind.endsWith('server')
+            ? anybody
+            : itself
     const limit = this.#world.limits[kind]!
     const recovery = await grants.first(wait, limit + BEYOND)
     grants.end()
@@ -90,7 +104,7 @@ export class FaultMaker {
     }
   }
 
-  async #inflict(kind: FaultKind, place: number, length: number): Promise<void> {
+  async #inflict({ kind, length, jump, setsRight }: PlannedFault, place: number): Promise<void> {
     const { clients, ways, server, begin, settings } = this.#world
     // Longer than anybody is given.
     const long = silenceOf(settings.engine, settings.lease) * (1.2 + 0.6 * length)
@@ -107,6 +121,9 @@ export class FaultMaker {
         await this.#sleep(long)
         client.signal('SIGCONT')
         return
+      case 'shift clock':
+        // It stays so until it jumps again, or another process takes this one's place.
+        return client.shiftWallClock(setsRight && client.ahead !== 0 ? 0 : jump)
       case 'cut':
         ways.proxy(place).cut()
         return

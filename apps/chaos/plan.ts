@@ -4,6 +4,7 @@ import type { Random } from '../../src/conformance/random.js'
 const WEIGHTS = {
   kill: 3,
   stop: 3,
+  'shift clock': 2,
   cut: 2,
   'hold requests': 1,
   'hold replies': 1,
@@ -13,9 +14,13 @@ const WEIGHTS = {
   'stop server': 1,
 } as const
 
+/** How far a wall clock jumps at the least, and how many times that at the most: milliseconds. */
+const SHORTEST_JUMP = 1000
+const LONGEST_JUMP = 3600
+
 export type FaultKind = keyof typeof WEIGHTS
 
-const CLIENT_FAULTS: readonly FaultKind[] = ['kill', 'stop']
+const CLIENT_FAULTS: readonly FaultKind[] = ['kill', 'stop', 'shift clock']
 const NETWORK_FAULTS: readonly FaultKind[] = ['cut', 'hold requests', 'hold replies', 'lose replies', 'delay']
 const SERVER_FAULTS: readonly FaultKind[] = ['kill server', 'stop server']
 
@@ -29,6 +34,10 @@ export interface PlannedFault {
   readonly pause: number
   /** How long what lasts lasts: from 0 for shortest to 1. */
   readonly length: number
+  /** How far a wall clock jumps ahead of the true time, or behind it when negative: milliseconds. */
+  readonly jump: number
+  /** Whether a wall clock that is wrong already is set right instead. */
+  readonly setsRight: boolean
 }
 
 /** The kinds that are possible here. A Hazelcast member keeps nothing that outlives it, so it is stopped and never killed. */
@@ -52,5 +61,8 @@ export function drawFault(random: Random, kinds: readonly FaultKind[], clients: 
     inside: random.below(3) > 0,
     pause: 50 + random.below(300),
     length: random.fraction(),
+    // As many of some seconds as of some minutes.
+    jump: (random.below(2) === 0 ? 1 : -1) * Math.round(SHORTEST_JUMP * LONGEST_JUMP ** random.fraction()),
+    setsRight: random.below(2) === 0,
   }
 }

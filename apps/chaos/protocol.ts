@@ -22,13 +22,15 @@ export interface Counts {
   readonly unfenced: number
 }
 
-/** What a client says. Times are of the machine's monotonic clock; `call` numbers what the client does. */
+/** What a client says. Times, but `wall`, are of the machine's monotonic clock; `call` numbers what the client does. */
 export type FromClient =
   | { readonly say: 'ready' }
   /** It can't begin. */
   | { readonly say: 'failed'; readonly message: string }
   /** Something was thrown that should never be. */
   | { readonly say: 'escaped'; readonly message: string }
+  /** Its wall clock was shifted, and this is what it shows now. */
+  | { readonly say: 'shifted'; readonly wall: number }
   | { readonly say: 'asked'; readonly call: number; readonly key: string; readonly at: number }
   | { readonly say: 'queued' | 'held' | 'leaving'; readonly call: number; readonly at: number }
   | { readonly say: 'granted'; readonly call: number; readonly at: number; readonly token?: string }
@@ -52,9 +54,14 @@ export type FromClient =
       'end' | 'value' | 'version'
     >)
 
-/** What a client is told: to come to an end, or the answer of the resource to its call. */
+/**
+ * What a client is told: to come to an end, the answer of the resource to its call, or how far its wall clock has to be
+ * ahead of the true time, in milliseconds.
+ */
 export type ToClient =
-  { readonly tell: 'stop' } | { readonly tell: 'answer'; readonly call: number; readonly counts: Counts }
+  | { readonly tell: 'stop' }
+  | { readonly tell: 'answer'; readonly call: number; readonly counts: Counts }
+  | { readonly tell: 'shift clock'; readonly ahead: number }
 
 /** The accounts that money moves between, and the counters. */
 export const ACCOUNTS = ['anna', 'ben', 'cleo', 'dora'] as const

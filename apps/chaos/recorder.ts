@@ -73,6 +73,7 @@ export class Recorder {
         this.escaped(`${who}: ${message.message}`)
         return
       case 'ready':
+      case 'shifted':
       case 'read':
       case 'write':
     }

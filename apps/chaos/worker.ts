@@ -7,10 +7,13 @@ import type { Locks } from './locks/locks.js'
 import { SignalboxLocks } from './locks/signalbox.js'
 import { accountsOf, valuesOf, type ClientSettings } from './protocol.js'
 import { Random } from '../../src/conformance/random.js'
+import { shiftWallClock } from '../../src/conformance/wall-clock.js'
 
 /** One client: two tasks count, one moves money, one uses single values, until the harness says stop. */
 const settings = JSON.parse(process.argv[2]!) as ClientSettings
 const { who, url, peer, seed, run, lease } = settings
+// Before any library can take the true clock for itself.
+shiftWallClock(0)
 const random = new Random(seed)
 const link = new Link()
 

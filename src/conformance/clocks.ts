@@ -4,6 +4,7 @@ import { LostError } from '../errors.js'
 import { boxesOf } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { pause, timed } from './time.js'
+import { shiftWallClock } from './wall-clock.js'
 
 const DAY = 86_400_000
 
@@ -11,19 +12,7 @@ const DAY = 86_400_000
 export function clocks(fixture: EngineFixture): void {
   describe('P11 clocks may jump', () => {
     const boxes = boxesOf(fixture)
-    const { Date: realDate } = globalThis
-    afterEach(() => (globalThis.Date = realDate))
-
-    function setWallClock(by: number): void {
-      const now = (): number => realDate.now() + by
-      globalThis.Date = class extends realDate {
-        static override readonly now = now
-
-        constructor(...time: unknown[]) {
-          super(...((time.length === 0 ? [now()] : time) as [number]))
-        }
-      } as DateConstructor
-    }
+    afterEach(() => shiftWallClock(0))
 
     for (const [way, jump] of [
       ['ahead', DAY],
@@ -33,7 +22,7 @@ export function clocks(fixture: EngineFixture): void {
         const [one, other] = await boxes.pair()
         const renewed = await one.mutex('renewed').acquire({ lease: 500 })
         const lapsing = await one.mutex('lapsing').acquire({ lease: 400, renew: false })
-        setWallClock(jump)
+        shiftWallClock(jump)
         expect(lapsing.expiresIn()).toBeGreaterThan(0)
         expect(lapsing.expiresIn()).toBeLessThanOrEqual(400)
         lapsing.assertHeld()
@@ -51,7 +40,7 @@ export function clocks(fixture: EngineFixture): void {
         await one.mutex('key').acquire()
         const asked = other.mutex('key').acquire({ wait: 150 })
         const outcome = expect(asked).rejects.toThrow()
-        setWallClock(jump)
+        shiftWallClock(jump)
         const took = await timed(() => outcome)
         expect(took).toBeLessThan(5000)
         expect(took).toBeGreaterThan(50)

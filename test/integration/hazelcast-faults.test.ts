@@ -222,6 +222,24 @@ describe('one member', () => {
     },
   )
 
+  test('a table that another program has written to is told and left alone, and used again once it is gone', async () => {
+    const place = `${url}?map=foreign`
+    const table = await (await foreign(server)).getMap<string, string>('foreign.table')
+    await using box = await open(place)
+    await box.mutex('key').run(() => undefined)
+    for (const text of ['none of ours', '[1,2]\n', '{}\n']) {
+      await table.set('table', text)
+      for (const refused of [box.mutex('key').tryAcquire(), box.store('s').put('k', 1), open(place)])
+        await expect(refused).rejects.toMatchObject({
+          code: 'UNAVAILABLE',
+          message: expect.stringMatching(/another program, or has another layout/) as string,
+        })
+      expect(await table.get('table')).toBe(text)
+    }
+    await table.delete('table')
+    await box.mutex('key').run(() => undefined)
+  })
+
   test('values are JSON that other programs read', async () => {
     const map = await (await foreign(server)).getMap<string, hazelcast.HazelcastJsonValue>('signalbox.values')
     await using box = await open(url)

@@ -288,6 +288,23 @@ describe.concurrent('the ZooKeeper engine', () => {
     for (const each of boxes) await each.close()
   })
 
+  test('nodes that another layout wrote count in a queue by their names, and are left alone among values', async () => {
+    const place = nextPlace()
+    await using one = await box(place)
+    await using zk = await ZooKeeper.connect(server.address)
+    await one.mutex('key').run(() => undefined)
+    await zk.create(`${place}/store/s%2Fkey`, 'none of ours')
+    const name = `${place}/locks/key/_c_5a2cbd1a-6bb8-4a3c-9a0c-5f0f2f3a8a11-lock-`
+    const { path } = await zk.create(name, 'none of ours', { ephemeral: true, sequential: true })
+    expect(await one.mutex('key').tryAcquire()).toBeUndefined()
+    for (const refused of [one.store('s').get('key'), one.store('s').put('key', 1)])
+      await expect(refused).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    expect((await zk.getData(`${place}/store/s%2Fkey`)).data.toString()).toBe('none of ours')
+    const waiting = one.mutex('key').acquire()
+    await zk.delete(path)
+    await (await waiting).release()
+  })
+
   test('keys of any characters can be locked and stored', async () => {
     const place = nextPlace()
     await using one = await box(place)

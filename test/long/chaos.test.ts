@@ -1,4 +1,9 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { Redis } from 'ioredis'
+import Redlock from 'redlock'
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { pause } from '../../src/conformance/time.js'
+import { shiftWallClock } from '../../src/conformance/wall-clock.js'
+import { open } from '../../src/open.js'
 import { chaosRun } from '../chaos-run.js'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { startHazelcast, TEST_CLUSTER } from '../servers/hazelcast.js'
@@ -8,6 +13,8 @@ import { startZooKeeper } from '../servers/zookeeper.js'
 const FAULTS = ['--faults', '12', '--processes', '3', '--lease', '1000', '--seconds', '120']
 /** Enough for some that meet a client between its reading and its writing. */
 const MORE_FAULTS = [...FAULTS, '--faults', '20']
+/** Of locks that have to be renewed in time: milliseconds. */
+const LEASE = 3000
 
 /** No promise was broken, and enough was done for that to mean something. */
 async function keeps(...args: readonly string[]): Promise<void> {
@@ -56,4 +63,34 @@ describe('the same faults', () => {
       expect(findings.filter(message => /both held/.test(message))).not.toEqual([])
     },
   )
+
+  test('a wall clock that is set back has redlock hold what it has lost, and Signalbox renew', async () => {
+    onTestFinished(() => shiftWallClock(0))
+    const client = new Redis(server.url)
+    onTestFinished(() => client.disconnect())
+    await using box = await open(server.url)
+    const redlock = new Redlock([client], {
+      retryCount: 0,
+      retryDelay: 0,
+      retryJitter: 0,
+      automaticExtensionThreshold: LEASE / 2,
+    })
+    const peer = { isTaken: false, isTold: true }
+    const using = redlock.using(['peer'], LEASE, async signal => {
+      await pause(2 * LEASE)
+      peer.isTaken = (await client.set('peer', 'another', 'PX', 10 * LEASE, 'NX')) === 'OK'
+      peer.isTold = signal.aborted
+    })
+    // There is nothing to be released any more.
+    const ended = expect(using).rejects.toThrow()
+    const asked = box.mutex('ours').acquire({ lease: LEASE })
+    // Before either has the answer.
+    shiftWallClock(-3_600_000)
+    const grant = await asked
+    await ended
+    expect(peer).toEqual({ isTaken: true, isTold: false })
+    grant.assertHeld()
+    expect(await client.set('ours', 'another', 'PX', LEASE, 'NX')).toBeNull()
+    await grant.release()
+  })
 })

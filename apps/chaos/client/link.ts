@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { systemClock } from '../../../src/clock.js'
+import { shiftWallClock } from '../../../src/conformance/wall-clock.js'
 import type { Counts, FromClient, ToClient } from '../protocol.js'
 
 /** A client's line to the harness. */
@@ -11,7 +12,10 @@ export class Link {
   constructor() {
     process.on('message', (message: ToClient) => {
       if (message.tell === 'stop') this.isStopped = true
-      else this.#answers.get(message.call)?.(message.counts)
+      else if (message.tell === 'shift clock') {
+        shiftWallClock(message.ahead)
+        this.tell({ say: 'shifted', wall: Date.now() })
+      } else this.#answers.get(message.call)?.(message.counts)
     })
     // Nobody would write down what it does.
     process.once('disconnect', () => process.exit(1))

@@ -28,7 +28,7 @@ import { MemberLocks } from './member-locks.js'
 import { Members } from './members.js'
 import { Table, UnclearError, type Found } from './table.js'
 import { OpenTable } from './table-state.js'
-import type { RequestRecord, TableRecord } from './table-record.js'
+import { UnreadableError, type RequestRecord, type TableRecord } from './table-record.js'
 import { stampOf } from './value-entry.js'
 import { newestStamp, Values } from './values.js'
 
@@ -551,6 +551,11 @@ export class HazelcastEngine implements Engine {
   #failure(error: unknown, kind: typeof UnavailableError | typeof IndeterminateError): Error {
     if (error instanceof SignalboxError) return error
     const context = { engine: this.name, cause: error }
+    if (error instanceof UnreadableError)
+      return new UnavailableError(
+        `what stands in the place of the table of ${this.name} was written by another program, or has another layout`,
+        context,
+      )
     if (error instanceof UnclearError || kind === IndeterminateError)
       return new IndeterminateError(`${this.name} did not answer; what was asked may have been done`, context)
     return new UnavailableError(`${this.name} did not answer; nothing was done`, context)

@@ -106,8 +106,19 @@ export function encodeTable(record: TableRecord): string {
   return `${JSON.stringify(head)}\n${entries.map(([, text]) => text).join('')}`
 }
 
-/** What {@link encodeTable} made. @throws Error when it was not that */
+/** Another program has written to the table's record, or another layout of it stands there. */
+export class UnreadableError extends Error {}
+
+/** What {@link encodeTable} made. @throws UnreadableError when it was not that */
 export function decodeTable(text: string): TableRecord {
+  try {
+    return decoded(text)
+  } catch (error) {
+    throw new UnreadableError('the record of the table can not be read', { cause: error })
+  }
+}
+
+function decoded(text: string): TableRecord {
   const end = text.indexOf('\n')
   const head = JSON.parse(text.slice(0, end)) as Head
   const [, turn, number, version, follows, latest, sessions, requests, lengths] = head

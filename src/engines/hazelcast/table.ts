@@ -57,7 +57,13 @@ export class Table {
   heard(text: string): void {
     // It may be newer than our change, whose answer it has overtaken: what we ended ourselves would look lost.
     if (this.#late) return void this.#late.push(text)
-    const record = decodeTable(text)
+    let record: TableRecord
+    try {
+      record = decodeTable(text)
+    } catch {
+      // Whoever reads it is told.
+      return
+    }
     const known = this.#known
     if (known && (known.text === undefined || record.turn > known.record.turn)) this.#adopt({ text, record })
   }

@@ -1,0 +1,13 @@
+import * as client57 from 'hazelcast-client57'
+import { Box } from '../../src/box.js'
+import { systemClock } from '../../src/clock.js'
+import { HazelcastEngine } from '../../src/engines/hazelcast/hazelcast-engine.js'
+import { parseHazelcastUrl } from '../../src/engines/hazelcast/hazelcast-url.js'
+import type { Package } from '../../src/engines/hazelcast/link.js'
+
+/** Opens a box by hazelcast-client 5.7, in the processes that checks start. */
+export function open(url: string): Promise<Box> {
+  // Its types are others than those of 5.6, as far as they have private members.
+  const hazelcast = client57 as unknown as Package
+  return Box.join(new HazelcastEngine(parseHazelcastUrl(url), hazelcast, systemClock), systemClock)
+}

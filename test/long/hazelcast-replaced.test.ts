@@ -1,0 +1,246 @@
+import { Client } from 'hazelcast-client'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { freePort } from '../../apps/chaos/servers/free-port.js'
+import { Proxy } from '../../apps/chaos/servers/proxy.js'
+import type { Box } from '../../src/box.js'
+import { Random } from '../../src/conformance/random.js'
+import { pause, until } from '../../src/conformance/time.js'
+import { SignalboxError } from '../../src/errors.js'
+import type { Grant } from '../../src/locks/grant.js'
+import { open } from '../../src/open.js'
+import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
+
+const ROUNDS = 9
+const KEYS = ['a', 'b', 'c', 'd', 'e', 'f']
+/** Those that another program wants, too: it is parked on the member and mostly comes first. */
+const FOREIGN_KEYS = ['e', 'f']
+const LEASE = 1500
+/** A client that finds no member for so long is dead for good: milliseconds. */
+const PATIENCE = 500
+/** Nobody waits longer for a lock: milliseconds. */
+const BOUND = 30_000
+/** How late one of them begins, and how late who was cut off is let in again: milliseconds. */
+const LONGEST_DELAY = 2000
+const ACCOUNTS = 'accounts'
+
+let server: HazelcastServer
+
+beforeAll(async () => {
+  server = await startHazelcast({
+    // Nobody listens there, so clients that are cut off can't go round what they were told.
+    publicPort: await freePort(),
+    // Else the member may free the locks of whoever is cut off before their leases are over.
+    properties: { 'hazelcast.client.cleanup.period.millis': '60000' },
+  })
+})
+afterAll(() => server.kill())
+
+/** A box with a way of its own to the member. */
+class Contender {
+  readonly name: string
+  readonly #proxy: Proxy
+  #box: Box | undefined
+  /** How many of its clients have died. */
+  deaths = 0
+
+  private constructor(name: string, proxy: Proxy) {
+    this.name = name
+    this.#proxy = proxy
+  }
+
+  static async start(name: string): Promise<Contender> {
+    const contender = new Contender(name, await Proxy.start(server.port))
+    contender.#box = await open({
+      map: 'replaced',
+      hazelcast: {
+        clusterName: TEST_CLUSTER,
+        network: { clusterMembers: [`127.0.0.1:${contender.#proxy.port}`], smartRouting: false },
+        connectionStrategy: { connectionRetry: { clusterConnectTimeoutMillis: PATIENCE } },
+        lifecycleListeners: [(state: string) => void (contender.deaths += Number(state === 'SHUTDOWN'))],
+      },
+    })
+    onTestFinished(async () => {
+      await contender.box.close()
+      await contender.#proxy[Symbol.asyncDispose]()
+    })
+    return contender
+  }
+
+  get box(): Box {
+    return this.#box!
+  }
+
+  /** Cuts it off until its client has died. */
+  async cut(): Promise<void> {
+    const { deaths } = this
+    this.#proxy.target = undefined
+    this.#proxy.cut()
+    await until(`the client of ${this.name} is dead`, () => this.deaths > deaths)
+  }
+
+  /** Lets the client in that comes in the stead of the dead one. */
+  restore(): void {
+    this.#proxy.target = server.port
+  }
+}
+
+/** Who is inside, and what was wrong about it. */
+class Sections {
+  readonly faults: string[] = []
+  readonly #last = new Map<string, Grant>()
+  readonly #foreign = new Set<string>()
+  /** What a resource has seen that refuses smaller tokens. */
+  readonly #fence = new Map<string, bigint>()
+
+  /** A box was granted the key. */
+  enter(key: string, who: string, grant: Grant): void {
+    const before = this.#last.get(key)
+    if (before && holds(before)) this.faults.push(`${who} came to ${key} while another box held it`)
+    if (before && grant.token <= before.token) this.faults.push(`the token of ${key} fell to ${grant.token}`)
+    if (this.#foreign.has(key)) this.faults.push(`${who} came to ${key} while the other program held it`)
+    this.#last.set(key, grant)
+  }
+
+  /** The other program was given the key, until the result is called. */
+  enterForeign(key: string): () => void {
+    const before = this.#last.get(key)
+    if (before && holds(before)) this.faults.push(`the other program came to ${key} while a box held it`)
+    this.#foreign.add(key)
+    return () => this.#foreign.delete(key)
+  }
+
+  /** Whether the resource takes a write. */
+  write(key: string, { token }: Grant): boolean {
+    if (token < (this.#fence.get(key) ?? 0n)) return false
+    this.#fence.set(key, token)
+    return true
+  }
+}
+
+function holds(grant: Grant): boolean {
+  try {
+    grant.assertHeld()
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** What comes of it once the member is in reach; until then it is refused, or it is not known what became of it. */
+async function persisting<T>(task: () => Promise<T>): Promise<T> {
+  const end = performance.now() + BOUND
+  while (true) {
+    try {
+      return await task()
+    } catch (error) {
+      const isRefusal =
+        error instanceof SignalboxError && ['UNAVAILABLE', 'INDETERMINATE'].includes(error.code)
+      if (!isRefusal || performance.now() > end) throw error
+      await pause(20)
+    }
+  }
+}
+
+function deposit(box: Box, name: string, id: string): Promise<unknown> {
+  return persisting(() =>
+    box.store(ACCOUNTS).transaction([name], one => one.put(name, (one.get<number>(name) ?? 0) + 1), {
+      id,
+      lease: LEASE,
+      wait: BOUND,
+    }),
+  )
+}
+
+test('clients that were replaced race others for what the dead ones held', async () => {
+  const random = new Random(1)
+  const contenders = [await Contender.start('one'), await Contender.start('other')]
+  const client = await Client.newHazelcastClient({
+    clusterName: TEST_CLUSTER,
+    network: { clusterMembers: [server.address], smartRouting: false },
+    properties: { 'hazelcast.logging.level': 'OFF' },
+  })
+  onTestFinished(() => client.shutdown())
+  const map = await client.getMap('replaced')
+  const sections = new Sections()
+  /** How often each came first. */
+  const firsts = new Map<string, number>()
+  const untaken = new Set<string>()
+  const came = (key: string, name: string): void => {
+    if (untaken.delete(key)) firsts.set(name, (firsts.get(name) ?? 0) + 1)
+  }
+
+  const race = async ({ name, box }: Contender, key: string): Promise<void> => {
+    await pause(random.below(LONGEST_DELAY))
+    const grant = await persisting(() => box.mutex(key).acquire({ lease: LEASE, wait: BOUND }))
+    sections.enter(key, name, grant)
+    came(key, name)
+    await pause(random.below(4))
+    grant.assertHeld()
+    expect(sections.write(key, grant)).toBe(true)
+    await grant.release()
+  }
+  const raceForeign = async (key: string): Promise<void> => {
+    await pause(random.below(LONGEST_DELAY))
+    expect(await map.tryLock(key, BOUND, BOUND)).toBe(true)
+    const leave = sections.enterForeign(key)
+    came(key, 'foreign')
+    await pause(random.below(4))
+    leave()
+    await map.unlock(key)
+  }
+
+  for (let round = 0; round < ROUNDS; round++) {
+    // One of them, the other one, both.
+    const late = contenders.filter((_, index) => round % 3 === 2 || round % 3 === index)
+    const held = KEYS.map((key, index) => ({ key, by: late[index % late.length]! }))
+    const grants = await Promise.all(
+      held.map(async ({ key, by }) => {
+        const grant = await by.box.mutex(key).acquire({ lease: LEASE, wait: BOUND })
+        sections.enter(key, by.name, grant)
+        return { key, grant }
+      }),
+    )
+    let goOn = (): void => undefined
+    const others = new Promise<void>(resolve => (goOn = resolve))
+    const commits = late.map(({ name, box }) => {
+      let begun = (): void => undefined
+      const isBegun = new Promise<void>(resolve => (begun = resolve))
+      const commit = box.store(ACCOUNTS).transaction(
+        [name],
+        async transaction => {
+          const before = transaction.get<number>(name) ?? 0
+          begun()
+          await others
+          transaction.put(name, before + 1000)
+        },
+        { lease: LEASE, wait: BOUND },
+      )
+      return { name, isBegun, refused: expect(commit).rejects.toMatchObject({ code: 'LOST' }) }
+    })
+    await Promise.all(commits.map(({ isBegun }) => isBegun))
+
+    await Promise.all(late.map(contender => contender.cut()))
+    for (const key of KEYS) untaken.add(key)
+    const races = KEYS.flatMap(key => contenders.map(contender => race(contender, key)))
+    races.push(...FOREIGN_KEYS.map(raceForeign))
+    const deposits = commits.map(({ name }) => deposit(contenders[round % 2]!.box, name, `${name} ${round}`))
+    await pause(random.below(LONGEST_DELAY))
+    for (const contender of late) contender.restore()
+    await Promise.all([...races, ...deposits])
+
+    for (const { key, grant } of grants) {
+      expect(holds(grant)).toBe(false)
+      expect(sections.write(key, grant)).toBe(false)
+      await expect(grant.release()).rejects.toMatchObject({ code: 'LOST' })
+    }
+    goOn()
+    await Promise.all(commits.map(({ refused }) => refused))
+  }
+
+  expect(sections.faults).toEqual([])
+  expect([...firsts.keys()].sort()).toEqual(['foreign', 'one', 'other'])
+  for (const { name, box, deaths } of contenders) {
+    expect(deaths).toBeGreaterThanOrEqual((2 * ROUNDS) / 3)
+    expect((await box.store(ACCOUNTS).get(name))!.value).toBe((2 * ROUNDS) / 3)
+  }
+})

@@ -1,0 +1,82 @@
+import { afterEach, expect, test } from 'vitest'
+import { drawFault, possibleKinds } from '../../../apps/chaos/plan.js'
+import { systemClock } from '../../../src/clock.js'
+import { Random } from '../../../src/conformance/random.js'
+import { pause } from '../../../src/conformance/time.js'
+import { shiftWallClock } from '../../../src/conformance/wall-clock.js'
+import { open } from '../../../src/open.js'
+
+const HOUR = 3_600_000
+const TrueDate = Date
+
+afterEach(() => shiftWallClock(0))
+
+/** A lock as it should not be: its lease ends when the wall clock says so. */
+class NaiveLock {
+  #end = 0
+
+  tryAcquire(lease: number): { isHeld(): boolean } | undefined {
+    if (Date.now() < this.#end) return undefined
+    const end = (this.#end = Date.now() + lease)
+    return { isHeld: () => Date.now() < end }
+  }
+}
+
+test.each([HOUR, -HOUR])(
+  'whoever asks for the time of day gets one that is %d ms away, and it goes on',
+  async by => {
+    shiftWallClock(0)
+    const { now } = Date
+    shiftWallClock(by)
+    const fake = [Date.now(), new Date().getTime(), now(), new (class extends Date {})().getTime()]
+    for (const time of fake) expect(Math.abs(time - by - TrueDate.now())).toBeLessThan(HOUR / 10)
+    expect(new Date(Date()).getTime()).toBeCloseTo(fake[0]!, -5)
+    await pause(5)
+    expect(Date.now()).toBeGreaterThan(fake[0]!)
+    shiftWallClock(0)
+    expect(Math.abs(now() - TrueDate.now())).toBeLessThan(HOUR / 10)
+  },
+)
+
+test('a date that is given is what it is, and no other clock changes', () => {
+  const before = systemClock.now()
+  shiftWallClock(HOUR)
+  expect(new Date(5).getTime()).toBe(5)
+  expect([Date.UTC(1970, 0, 2), Date.parse('1970-01-02T00:00Z')]).toEqual([86_400_000, 86_400_000])
+  expect(new Date()).toBeInstanceOf(TrueDate)
+  expect(systemClock.now() - before).toBeLessThan(HOUR / 10)
+})
+
+test('a lock that goes by the time of day is given twice or never again, and one of Signalbox is not', async () => {
+  await using box = await open('memory:wall-clock')
+  await using other = await open('memory:wall-clock')
+  const naive = new NaiveLock()
+  const held = naive.tryAcquire(60_000)!
+  const grant = await box.mutex('key').acquire({ lease: 60_000 })
+  shiftWallClock(HOUR)
+  const second = naive.tryAcquire(60_000)!
+  expect(await other.mutex('key').tryAcquire()).toBeUndefined()
+  grant.assertHeld()
+  shiftWallClock(0)
+  // Both believe that it is theirs.
+  expect([held.isHeld(), second.isHeld()]).toEqual([true, true])
+  await grant.release()
+  expect(await other.mutex('key').tryAcquire()).toBeDefined()
+})
+
+test('the same jumps come from the same seed: ahead and back, from a second to an hour', () => {
+  const kinds = possibleKinds('file:./locks', false, false)
+  const plan = () => {
+    const random = new Random(7)
+    return Array.from({ length: 1000 }, () => drawFault(random, kinds, 4))
+  }
+  expect(plan()).toEqual(plan())
+  const jumps = plan().map(({ jump }) => jump)
+  for (const way of [1, -1]) {
+    const sizes = jumps.map(jump => way * jump).filter(size => size > 0)
+    expect(sizes.length).toBeGreaterThan(400)
+    expect(Math.min(...sizes)).toBeGreaterThanOrEqual(1000)
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(HOUR)
+    expect(sizes.filter(size => size > 60_000).length).toBeGreaterThan(100)
+  }
+})
