@@ -81,10 +81,13 @@ async function sample(contender: Contender, milliseconds: number): Promise<Sampl
   }
 }
 
-/** What stands for a round in which a subject failed. Its report has to be one line. */
+/** So much is said of why a subject failed: characters, of one line. */
+const LONGEST_COMPLAINT = 200
+
+/** What stands for a round in which a subject failed. */
 function failure(error: unknown): Sample {
   const message = error instanceof Error ? error.message : String(error)
-  const broken = `it failed: ${message.split('\n')[0]!}`
+  const broken = `it failed: ${message.split('\n')[0]!.slice(0, LONGEST_COMPLAINT)}`
   return { operations: 0, milliseconds: 0, waits: new Float64Array(), broken }
 }
 

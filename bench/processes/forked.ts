@@ -21,7 +21,7 @@ interface ForkedOptions {
 
 /** Before this, milliseconds, a window can't begin: all processes have to hear of it. */
 const HEAD_START = 20
-/** A process that has not answered so long after the end of a window, milliseconds, has failed. */
+/** A process that is not done so long after the end of a window, or not ready so long after its start, has failed. */
 const PATIENCE = 120_000
 /** A process that has not ended so long after it was told to, milliseconds, is killed. */
 const FAREWELL = 20_000
@@ -143,7 +143,7 @@ class Participant {
     return new Promise((resolve, reject) => {
       const child = this.#child
       const timer = setTimeout(() => {
-        settle(() => reject(new Error('a process of the bench does not answer')))
+        settle(() => reject(new Error(`a process did not answer within ${Math.round(limit / 1000)} s`)))
       }, limit)
       const settle = (task: () => void): void => {
         child.off('message', onMessage)
