@@ -29,12 +29,9 @@ export function chart({ rows, machine, date }: Report): Promise<string> {
 
 /** Throughput: the median, and a line from the least to the most of all rounds. */
 function done(rows: readonly Row[]): object {
-  const values = rows.map(({ subject, opsPerSecond, broken }) => ({
-    subject: broken === undefined ? subject : `${subject} (broken)`,
-    ...opsPerSecond,
-  }))
+  const values = rows.map(row => ({ subject: label(row), ...row.opsPerSecond }))
   const x = { type: 'quantitative', title: 'operations a second', axis: { format: '~s' } }
-  const y = { field: 'subject', type: 'nominal', sort: null, title: null, axis: { labelLimit: 400 } }
+  const y = { ...subjects(rows), axis: { labelLimit: 400 } }
   return {
     ...panel(values),
     layer: [
@@ -59,6 +56,7 @@ function waits(rows: readonly Row[]): readonly object[] {
       : [],
   )
   if (values.length === 0) return []
+  const y = bare(rows)
   const x = {
     type: 'quantitative',
     scale: { type: 'log', nice: true },
@@ -71,13 +69,13 @@ function waits(rows: readonly Row[]): readonly object[] {
       layer: [
         {
           mark: { type: 'rule', color: '#888' },
-          encoding: { x: { ...x, field: 'p50' }, x2: { field: 'worst' }, y: BARE },
+          encoding: { x: { ...x, field: 'p50' }, x2: { field: 'worst' }, y },
         },
-        { mark: { type: 'point', filled: true }, encoding: { x: { ...x, field: 'p50' }, y: BARE } },
-        { mark: { type: 'tick', thickness: 2 }, encoding: { x: { ...x, field: 'p99' }, y: BARE } },
+        { mark: { type: 'point', filled: true }, encoding: { x: { ...x, field: 'p50' }, y } },
+        { mark: { type: 'tick', thickness: 2 }, encoding: { x: { ...x, field: 'p99' }, y } },
         {
           mark: { type: 'point', filled: true, color: '#d62728' },
-          encoding: { x: { ...x, field: 'worst' }, y: BARE },
+          encoding: { x: { ...x, field: 'worst' }, y },
         },
       ],
     },
@@ -90,28 +88,34 @@ function order(rows: readonly Row[]): readonly object[] {
     overtakenBy ? [{ subject, value: overtakenBy.worst }] : [],
   )
   // Where nobody ever was, there is nothing to see.
-  if (overtaken.some(({ value }) => value > 0)) return [bars(overtaken, 'overtaken by, worst', '~s')]
+  if (overtaken.some(({ value }) => value > 0)) return [bars(rows, overtaken, 'overtaken by, worst', '~s')]
   const shares = rows.flatMap(({ subject, leastShare }) =>
     leastShare ? [{ subject, value: leastShare.median }] : [],
   )
-  return shares.length > 0 ? [bars(shares, 'share of the process that did least', '%')] : []
+  return shares.length > 0 ? [bars(rows, shares, 'share of the process that did least', '%')] : []
 }
 
-function bars(values: readonly object[], title: string, format: string): object {
+function bars(rows: readonly Row[], values: readonly object[], title: string, format: string): object {
   return {
     ...panel(values),
     mark: { type: 'bar', color: '#f58518' },
-    encoding: { x: { field: 'value', type: 'quantitative', title, axis: { format } }, y: BARE },
+    encoding: { x: { field: 'value', type: 'quantitative', title, axis: { format } }, y: bare(rows) },
   }
 }
 
+/** What a subject is called: one that is broken has no figures that could tell. */
+function label({ subject, broken }: Row): string {
+  return broken === undefined ? subject : `${subject} (broken)`
+}
+
+/** All subjects, those as well that have nothing to show here. */
+function subjects(rows: readonly Row[]): object {
+  return { field: 'subject', type: 'nominal', scale: { domain: rows.map(label) }, sort: null, title: null }
+}
+
 /** The subjects again, whose names stand at the left already. */
-const BARE = {
-  field: 'subject',
-  type: 'nominal',
-  sort: null,
-  title: null,
-  axis: { labels: false, ticks: false },
+function bare(rows: readonly Row[]): object {
+  return { ...subjects(rows), axis: { labels: false, ticks: false } }
 }
 
 function panel(values: readonly object[]): object {

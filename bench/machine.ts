@@ -14,17 +14,17 @@ export interface Machine {
   readonly node: string
   /** How many processes wanted to run before it began: shows whether the machine was quiet. */
   readonly load: number
-  /** Of this package and of those it is compared with. */
+  /** Of this package and of what it is compared with. */
   readonly versions: Readonly<Record<string, string>>
 }
 
-/** The packages that appear beside us in each part. */
+/** What appears beside us in each part. */
 const PEERS: Readonly<Record<string, readonly string[]>> = {
   memory: ['async-mutex'],
   file: ['proper-lockfile', 'live-mutex'],
   trains: ['proper-lockfile'],
-  redis: ['ioredis', 'redis', 'redlock', 'redis-semaphore', '@verrou/core'],
-  zookeeper: ['node-zookeeper-client'],
+  redis: ['ioredis', 'redis', 'redlock', 'redis-semaphore', '@verrou/core', 'Redisson'],
+  zookeeper: ['node-zookeeper-client', 'zookeeper', 'Curator', 'kazoo'],
   hazelcast: ['hazelcast-client'],
   limits: ['limiter', 'rate-limiter-flexible', 'bottleneck', 'ioredis'],
 }

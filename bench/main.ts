@@ -44,6 +44,12 @@ async function bench({ only, rounds, seconds, json }: Options, args: readonly st
       process.stdout.write(`${workText(result)}\n`)
       results.push(result)
     }
+    const broken = results.flatMap(({ rows }) => rows.filter(row => row.broken !== undefined))
+    if (broken.length > 0) {
+      process.exitCode = 1
+      const lines = broken.map(row => `  ${row.work}: ${row.subject}: ${row.broken!}\n`)
+      process.stderr.write(`What did not do what it is for has no figures:\n${lines.join('')}`)
+    }
     if (json === undefined) return
     const report: Report = {
       command: ['npm run bench --', ...args].join(' '),

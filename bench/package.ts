@@ -10,8 +10,23 @@ export function packageFile(path: string): string {
   return join(dirname(manifest), path)
 }
 
-/** The version of this package or of one that is installed beside it. */
+/** What is not installed beside this package: the file that says which version of it is, and where there. */
+const ELSEWHERE: Readonly<Record<string, readonly [file: string, place: RegExp]>> = {
+  Redisson: ['java/pom.xml', /<artifactId>redisson<\/artifactId>\s*<version>(.+)<\/version>/],
+  Curator: ['java/pom.xml', /<artifactId>curator-recipes<\/artifactId>\s*<version>(.+)<\/version>/],
+  kazoo: ['python/requirements.txt', /^kazoo==(.+)$/m],
+  zookeeper: ['native/package.json', /"zookeeper": "(.+)"/],
+}
+
+/** The version of this package or of something that is measured beside it. */
 export function versionOf(name: string): string {
+  const elsewhere = ELSEWHERE[name]
+  if (elsewhere) {
+    const [file, place] = elsewhere
+    const version = place.exec(readFileSync(packageFile(`test/interop/${file}`), 'utf8'))?.[1]
+    if (version === undefined) throw new Error(`${file} does not say the version of ${name}`)
+    return version
+  }
   const path = name === 'signalbox' ? manifest : packageFile(`node_modules/${name}/package.json`)
   return (JSON.parse(readFileSync(path, 'utf8')) as { version: string }).version
 }

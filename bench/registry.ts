@@ -8,7 +8,7 @@ import { redisWorks } from './redis/part.js'
 import { quorumWorks } from './redis/quorum.js'
 import { storeWorks } from './store/part.js'
 import { trainWorks } from './trains/part.js'
-import type { Work } from './work.js'
+import { idOf, type Work } from './work.js'
 import { zooKeeperWorks } from './zookeeper/part.js'
 
 /** Everything that can be measured, in the order in which it is. */
@@ -27,11 +27,6 @@ export const works: readonly Work[] = [
 
 /** The parts that `--only` takes. */
 export const parts: readonly string[] = [...new Set(works.map(({ part }) => part))]
-
-/** What tells a work from all others. */
-export function idOf({ part, name }: Work): string {
-  return `${part}: ${name}`
-}
 
 /** A subject found by name, for the processes it works in. */
 export function forkedSubject(work: string, subject: string): ForkedSubject {

@@ -1,9 +1,8 @@
 import type { Machine } from './machine.js'
-import { idOf } from './registry.js'
 import type { Samples } from './rounds.js'
 import { percentile, spread, summary, type Spread, type WaitSummary } from './statistics.js'
 import { concatenated } from './wait-log.js'
-import type { Comparison, Goal, Measure, Sample, Work } from './work.js'
+import { idOf, type Comparison, type Goal, type Measure, type Sample, type Work } from './work.js'
 
 /** What one subject did. */
 export interface Row {

@@ -1,7 +1,6 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { idOf } from './registry.js'
-import type { Contender, Sample, Subject, Work } from './work.js'
+import { idOf, type Contender, type Sample, type Subject, type Work } from './work.js'
 
 /** How long and how often. */
 export interface Settings {
@@ -10,18 +9,24 @@ export interface Settings {
   readonly seconds: number | undefined
 }
 
-/** The samples of one subject, one a round. */
+/** The samples of one subject, one a round, up to the first that is broken. */
 export interface Samples {
   readonly subject: string
   readonly samples: readonly Sample[]
 }
 
-/** The longest time that a subject is warmed up for: seconds. */
+interface Entrant {
+  readonly subject: Subject
+  readonly contender: Contender | undefined
+  readonly samples: Sample[]
+}
+
+/** The longest time that a subject is warmed up for, unless it says that it needs longer: seconds. */
 const WARM_UP = 0.7
 
 /**
  * Measures all subjects of a work in rounds, every other one in the opposite order, so that a machine that becomes slower
- * or warmer is the same for all.
+ * or warmer is the same for all. A subject that fails is broken from then on, and the others go on.
  * @param folder an empty one.
  */
 export async function measured(
@@ -32,25 +37,60 @@ export async function measured(
 ): Promise<readonly Samples[]> {
   const milliseconds = (settings.seconds ?? work.seconds) * 1000
   const rounds = Math.min(settings.rounds, work.mostRounds ?? Infinity)
-  const entrants: { subject: Subject; contender: Contender; samples: Sample[] }[] = []
+  const entrants: Entrant[] = []
   try {
     for (const [index, subject] of work.subjects.entries()) {
       progress(`${idOf(work)}: ${subject.name} warms up`)
       const own = join(folder, String(index))
       await mkdir(own)
-      const contender = await subject.start({ work: idOf(work), subject: subject.name, folder: own })
-      entrants.push({ subject, contender, samples: [] })
-      await contender.measure(Math.min(milliseconds, WARM_UP * 1000))
+      const usual = Math.min(milliseconds, WARM_UP * 1000)
+      const warmUp = Math.max(usual, (subject.warmUp ?? 0) * 1000)
+      entrants.push(await entrant(work, subject, own, warmUp))
     }
     for (let round = 0; round < rounds; round++) {
       const order = round % 2 === 0 ? entrants : [...entrants].reverse()
       for (const { subject, contender, samples } of order) {
+        if (!contender || samples.some(isBroken)) continue
         progress(`${idOf(work)}: round ${round + 1} of ${rounds}, ${subject.name}`)
-        samples.push(await contender.measure(milliseconds))
+        samples.push(await sample(contender, milliseconds))
       }
     }
   } finally {
-    for (const { contender } of entrants) await contender.stop()
+    for (const { contender } of entrants) await contender?.stop()
   }
   return entrants.map(({ subject, samples }) => ({ subject: subject.name, samples }))
+}
+
+/** Starts a subject and warms it up. */
+async function entrant(work: Work, subject: Subject, folder: string, warmUp: number): Promise<Entrant> {
+  let contender: Contender
+  try {
+    contender = await subject.start({ work: idOf(work), subject: subject.name, folder })
+  } catch (error) {
+    return { subject, contender: undefined, samples: [failure(error)] }
+  }
+  const first = await sample(contender, warmUp)
+  return { subject, contender, samples: isBroken(first) ? [first] : [] }
+}
+
+async function sample(contender: Contender, milliseconds: number): Promise<Sample> {
+  try {
+    return await contender.measure(milliseconds)
+  } catch (error) {
+    return failure(error)
+  }
+}
+
+/** So much is said of why a subject failed: characters, of one line. */
+const LONGEST_COMPLAINT = 200
+
+/** What stands for a round in which a subject failed. */
+function failure(error: unknown): Sample {
+  const message = error instanceof Error ? error.message : String(error)
+  const broken = `it failed: ${message.split('\n')[0]!.slice(0, LONGEST_COMPLAINT)}`
+  return { operations: 0, milliseconds: 0, waits: new Float64Array(), broken }
+}
+
+function isBroken({ broken }: Sample): boolean {
+  return broken !== undefined
 }

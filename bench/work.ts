@@ -32,6 +32,8 @@ export interface Place {
 /** One of those that do the same work side by side. */
 export interface Subject {
   readonly name: string
+  /** How long it is warmed up for at the least, where that matters: seconds. */
+  readonly warmUp?: number | undefined
   start(place: Place): Promise<Contender>
 }
 
@@ -68,4 +70,9 @@ export interface Work {
   readonly subjects: readonly Subject[]
   readonly comparisons: readonly Comparison[]
   readonly targets?: readonly Target[]
+}
+
+/** What tells a work from all others. */
+export function idOf({ part, name }: Work): string {
+  return `${part}: ${name}`
 }

@@ -1,7 +1,18 @@
-/** The programs in other languages whose locks meet ours in the tests: what they need, and how they are built. */
+/**
+ * The programs in other languages whose locks meet ours in the tests and in the bench, and the package from npm that has to
+ * be compiled: what they need, and how they are built.
+ */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { installPackages, missingPackages } from './debian.mjs'
 import { SetupError } from './setup-error.mjs'
@@ -53,9 +64,11 @@ const languages = [
         'Rounds',
         'RedissonRounds',
         'CuratorRounds',
-        'CuratorCycles',
         'HazelcastRounds',
         'HazelcastReader',
+        'Cycles',
+        'RedissonCycles',
+        'CuratorCycles',
       ]
       const copy = [
         'dependency:copy-dependencies',
@@ -72,19 +85,41 @@ const languages = [
       ])
     },
   },
+  {
+    name: 'native',
+    programs: [
+      ['g++', 'g++'],
+      ['make', 'make'],
+      ['python3', 'python3'],
+    ],
+    sources: /^package(-lock)?\.json$/,
+    make(target) {
+      for (const file of ['package.json', 'package-lock.json'])
+        copyFileSync(join(sourceFolder, 'native', file), join(target, file))
+      // Its install script is what compiles it.
+      run('native', 'npm', ['ci', '--prefix', target, '--no-audit', '--no-fund', '--loglevel=error'])
+    },
+  },
 ]
 
-/** @returns {string[]} the languages whose programs are not built from what their sources are now */
-export function staleLanguages() {
-  return languages.filter(isStale).map(({ name }) => name)
+/** The names of all of them. */
+export const languageNames = languages.map(({ name }) => name)
+
+/**
+ * @param {readonly string[]} names of languages
+ * @returns {string[]} those of them whose programs are not built from what their sources are now
+ */
+export function staleLanguages(names) {
+  return languages.filter(one => names.includes(one.name) && isStale(one)).map(({ name }) => name)
 }
 
 /**
  * Builds what {@link staleLanguages} names.
+ * @param {readonly string[]} names of languages
  * @throws {SetupError} when something is missing that can't be installed here, or a build fails
  */
-export function buildLanguages() {
-  const stale = languages.filter(isStale)
+export function buildLanguages(names) {
+  const stale = languages.filter(one => names.includes(one.name) && isStale(one))
   const missing = missingPackages(new Map(stale.flatMap(({ programs }) => programs)))
   if (missing.length > 0) installPackages(missing)
   for (const language of stale) {

@@ -1,15 +1,16 @@
 /**
- * Makes a checkout ready: `node scripts/setup.mjs [dist] [tools] [servers] [interop]`.
+ * Makes a checkout ready: `node scripts/setup.mjs [dist] [tools] [servers] [interop] [python] [go] [java] [native]`.
  *
  * Installs the packages that package-lock.json names, builds the targets given as arguments, with `servers`
- * installs the programs that tests start, and with `interop` builds those in other languages; each only when it is
- * missing or stale. Says nothing when there is nothing to do. Plain Node, because it runs before anything is installed.
+ * installs the programs that tests start, with `interop` builds those in other languages that tests need, and with the name
+ * of a language those in this one; each only when it is missing or stale. Says nothing when there is nothing to do. Plain
+ * Node, because it runs before anything is installed.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { installPackages, missingPackages } from './debian.mjs'
-import { buildLanguages, staleLanguages } from './interop.mjs'
+import { buildLanguages, languageNames, staleLanguages } from './interop.mjs'
 import { getJavaServer, isJavaServerMissing, javaServers } from './java-servers.mjs'
 import { servers } from './servers.mjs'
 import { SetupError } from './setup-error.mjs'
@@ -81,19 +82,25 @@ const installedJavaServers = javaServers.map(name => ({
   provide: () => getJavaServer(name),
 }))
 
-/** @type {Step} */
-const interop = {
-  missing() {
-    const stale = staleLanguages()
-    return stale.length === 0 ? undefined : `programs in ${stale.join(', ')} for the tests`
-  },
-  provide: buildLanguages,
+/**
+ * @param {...string} names of languages
+ * @returns {Step}
+ */
+function interop(...names) {
+  return {
+    missing() {
+      const stale = staleLanguages(names)
+      return stale.length === 0 ? undefined : `programs in ${stale.join(', ')} for the tests`
+    },
+    provide: () => buildLanguages(names),
+  }
 }
 
 /** @type {ReadonlyMap<string, Step[]>} */
 const named = new Map([
   ['servers', [installedServers, ...installedJavaServers]],
-  ['interop', [interop]],
+  ['interop', [interop('python', 'go', 'java')]],
+  ...languageNames.map(name => /** @type {[string, Step[]]} */ ([name, [interop(name)]])),
   ...[...targets.keys()].map(name => /** @type {[string, Step[]]} */ ([name, [build(name)]])),
 ])
 

@@ -47,7 +47,8 @@ function cycling(
       const tasks = { isGuarded: false, ...wanted, ...setting }
       return 'open' in library ? performerOf(library, tasks) : library.start(tasks)
     }
-    return forked(library.name, prepare, { processes, support: library.support })
+    const warmUp = 'warmUp' in library ? library.warmUp : undefined
+    return forked(library.name, prepare, { processes, support: library.support, warmUp })
   })
 }
 

@@ -37,4 +37,6 @@ export interface ForeignLibrary {
   readonly name: string
   readonly start: (tasks: Tasks) => Promise<Performer>
   readonly support: (folder: string) => Promise<() => Promise<void>>
+  /** How long it has to work before it is as fast as it gets, if that is longer than usual: seconds. */
+  readonly warmUp?: number | undefined
 }

@@ -15,19 +15,26 @@ interface ForkedOptions {
   readonly processes?: number
   /** Starts what the processes need beside them, such as a server; gives what ends it. */
   readonly support?: ((folder: string) => Promise<() => Promise<void>>) | undefined
+  /** How long it is warmed up for at the least, where that matters: seconds. */
+  readonly warmUp?: number | undefined
 }
 
 /** Before this, milliseconds, a window can't begin: all processes have to hear of it. */
 const HEAD_START = 20
+/** A process that is not done so long after the end of a window, or not ready so long after its start, has failed. */
+const PATIENCE = 120_000
+/** A process that has not ended so long after it was told to, milliseconds, is killed. */
+const FAREWELL = 20_000
 
 const PARTICIPANT = fileURLToPath(new URL('./participant.process.js', import.meta.url))
 
 /** @param prepare is called in each of the processes. */
 export function forked(name: string, prepare: Prepare, options: ForkedOptions = {}): ForkedSubject {
-  const { processes = 1, support } = options
+  const { processes = 1, support, warmUp } = options
   return {
     name,
     prepare,
+    warmUp,
     async start(place) {
       const end = await support?.(place.folder)
       const participants: Participant[] = []
@@ -107,12 +114,17 @@ class Participant {
     // Typed arrays travel as they are.
     const child = fork(PARTICIPANT, [work, subject, setting], { serialization: 'advanced' })
     const participant = new Participant(child)
-    await participant.#answer()
+    try {
+      await participant.#answer()
+    } catch (error) {
+      child.kill('SIGKILL')
+      throw error
+    }
     return participant
   }
 
   async perform(window: Window): Promise<Performance> {
-    const answer = this.#answer()
+    const answer = this.#answer(window.endAt + PATIENCE - now())
     this.#child.send({ type: 'perform', window } satisfies Order)
     const performed = await answer
     if (performed.type !== 'performed') throw new Error(`a process answered ${performed.type}`)
@@ -121,15 +133,22 @@ class Participant {
 
   async stop(): Promise<void> {
     if (this.#child.connected) this.#child.send({ type: 'stop' } satisfies Order)
+    const timer = setTimeout(() => this.#child.kill('SIGKILL'), FAREWELL)
     await this.#gone
+    clearTimeout(timer)
   }
 
-  #answer(): Promise<Answer> {
+  /** @param limit how long it is waited for: milliseconds. */
+  #answer(limit = PATIENCE): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const child = this.#child
+      const timer = setTimeout(() => {
+        settle(() => reject(new Error(`a process did not answer within ${Math.round(limit / 1000)} s`)))
+      }, limit)
       const settle = (task: () => void): void => {
         child.off('message', onMessage)
         child.off('exit', onExit)
+        clearTimeout(timer)
         task()
       }
       const onMessage = (answer: unknown): void => {

@@ -1,21 +1,34 @@
 import { distinctKeys, hotKey, sequential } from '../file/works.js'
 import { startRedis } from '../../test/servers/redis.js'
 import { rawIoredis, rawNodeRedis, redisSemaphore, redlock, verrou } from '../lockers/redis-peers.js'
+import { rFairLock, rLock } from '../lockers/redisson.js'
 import { redisPort } from './straight-port.js'
 import { signalboxRedis } from '../lockers/signalbox-redis.js'
 import { tracker, type MakeState } from '../trains/tracker.js'
 import type { Comparison, Goal, Work } from '../work.js'
 
-const peers = [rawIoredis, rawNodeRedis, redlock, redisSemaphore, verrou]
-const libraries = [signalboxRedis, ...peers]
+const npm = [rawIoredis, rawNodeRedis, redlock, redisSemaphore, verrou]
+// Nobody waits for a lock there, so it makes no difference how fair it is.
+const free = [signalboxRedis, ...npm, rLock]
+const wanted = [...free, rFairLock]
 
-function faster(goal: Goal): Comparison[] {
-  return peers.map(({ name }) => ({ measure: 'opsPerSecond', of: 'signalbox', to: name, goal }))
+function against(
+  measure: Comparison['measure'],
+  peers: readonly { readonly name: string }[],
+  goal?: Goal,
+): Comparison[] {
+  return peers.map(({ name }) => ({ measure, of: 'signalbox', to: name, goal }))
 }
 
-function waitsLess(goal: Goal): Comparison[] {
-  return peers.map(({ name }) => ({ measure: 'worst wait', of: 'signalbox', to: name, goal }))
+function faster(goals: { readonly npm: Goal; readonly redisson?: Goal }, redisson = [rLock]): Comparison[] {
+  return [...against('opsPerSecond', npm, goals.npm), ...against('opsPerSecond', redisson, goals.redisson)]
 }
+
+/** How long is waited at the worst. */
+const waitsLess = [
+  ...against('worst wait', npm, { atMost: 1 / 10 }),
+  ...against('worst wait', [rLock, rFairLock]),
+]
 
 /** A server for each run of the train tracker. */
 const onServer: MakeState = async () => {
@@ -25,18 +38,25 @@ const onServer: MakeState = async () => {
 
 /** Locks and transactions on one Redis server. */
 export const redisWorks: readonly Work[] = [
-  sequential({ part: 'redis', libraries, comparisons: faster({ atLeast: 1 }) }),
-  distinctKeys({ part: 'redis', libraries, comparisons: faster({ atLeast: 2.5 }) }, 64),
+  sequential({ part: 'redis', libraries: free, comparisons: faster({ npm: { atLeast: 1 } }) }),
+  distinctKeys({ part: 'redis', libraries: free, comparisons: faster({ npm: { atLeast: 2.5 } }) }, 64),
   hotKey(
     {
       part: 'redis',
-      libraries,
-      comparisons: [...faster({ atLeast: 50 }), ...waitsLess({ atMost: 1 / 10 })],
+      libraries: wanted,
+      comparisons: [...faster({ npm: { atLeast: 50 } }, [rLock, rFairLock]), ...waitsLess],
     },
     { processes: 1, tasks: 16 },
   ),
   hotKey(
-    { part: 'redis', libraries, comparisons: [...faster({ atLeast: 10 }), ...waitsLess({ atMost: 1 / 10 })] },
+    {
+      part: 'redis',
+      libraries: wanted,
+      comparisons: [
+        ...faster({ npm: { atLeast: 10 }, redisson: { atLeast: 10 } }, [rLock, rFairLock]),
+        ...waitsLess,
+      ],
+    },
     { processes: 4, tasks: 4 },
   ),
   {

@@ -5,8 +5,11 @@ import { startRedisServers } from '../../test/servers/redis.js'
 import { tellAddress, toldAddress } from '../lockers/address-file.js'
 import type { LockLibrary } from '../lockers/locker.js'
 
-/** redlock holds a lock for so long: milliseconds. */
-const LEASE = 30_000
+/**
+ * redlock holds a lock for so long, milliseconds, as in the example of its documentation. Between two attempts it keeps the
+ * servers that it got, so when several callers share them out, all wait until a lease is over.
+ */
+const LEASE = 5_000
 
 /** Starts five servers that the processes of one subject find by their folder, and ends some of them again. */
 function support(down: number): (folder: string) => Promise<() => Promise<void>> {

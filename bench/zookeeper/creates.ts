@@ -1,7 +1,7 @@
-import { createClient, CreateMode } from 'node-zookeeper-client'
 import { ZooKeeper } from '../../src/zookeeper/index.js'
 import { now } from '../clock.js'
 import { toldAddress } from '../lockers/address-file.js'
+import { nativeZooKeeper, nodeZooKeeperClient, type ZooKeeperPackage } from '../lockers/zookeeper-clients.js'
 import { zooKeeperSupport } from '../lockers/zookeeper-server.js'
 import { until } from '../processes/busy.js'
 import { forked, type ForkedSubject } from '../processes/forked.js'
@@ -19,45 +19,41 @@ interface Creator {
   close(): Promise<void>
 }
 
-const signalbox: readonly [string, (address: string) => Promise<Creator>] = [
-  'signalbox',
-  async address => {
+/** What opens one in a process, with the name of its subject. */
+interface Creating {
+  readonly name: string
+  readonly open: (address: string) => Promise<Creator>
+}
+
+const signalbox: Creating = {
+  name: 'signalbox',
+  async open(address) {
     const zk = await ZooKeeper.connect(address)
     return {
       create: path => zk.create(path, DATA, { sequential: true }),
       close: () => zk.close(),
     }
   },
-]
+}
 
-const nodeZooKeeperClient: readonly [string, (address: string) => Promise<Creator>] = [
-  'node-zookeeper-client',
-  async address => {
-    const client = createClient(address)
-    const connected = new Promise<void>(resolve => client.once('connected', resolve))
-    client.connect()
-    await connected
-    return {
-      create: path =>
-        new Promise<void>((resolve, reject) => {
-          client.create(path, DATA, CreateMode.PERSISTENT_SEQUENTIAL, error => {
-            if (error) reject(new Error(`ZooKeeper refused: ${String(error)}`, { cause: error }))
-            else resolve()
-          })
-        }),
-      close() {
-        client.close()
-        return Promise.resolve()
-      },
-    }
-  },
-]
+function creating({ name, connect }: ZooKeeperPackage): Creating {
+  return {
+    name,
+    async open(address) {
+      const client = await connect(address)
+      return {
+        create: path => client.makeNumbered(path, DATA, false),
+        close: () => client.close(),
+      }
+    },
+  }
+}
 
-function subject([name, connect]: typeof signalbox): ForkedSubject {
+function subject({ name, open }: Creating): ForkedSubject {
   return forked(
     name,
     async ({ folder }) => {
-      const creator = await connect(await toldAddress(folder))
+      const creator = await open(await toldAddress(folder))
       await creator.create('/warm-')
       return { perform: window => creates(window, creator), stop: () => creator.close() }
     },
@@ -81,13 +77,18 @@ async function creates({ startAt, endAt }: Window, creator: Creator): Promise<Pe
   return { operations, waits: waits.values() }
 }
 
+const peers = [nodeZooKeeperClient, nativeZooKeeper]
+
 /** Nodes created as fast as they can be, without any lock. */
 export const createsWork: Work = {
   part: 'zookeeper',
   name: `nodes of 100 bytes created, ${OUTSTANDING} requests outstanding`,
   seconds: 2,
-  subjects: [subject(signalbox), subject(nodeZooKeeperClient)],
-  comparisons: [
-    { measure: 'opsPerSecond', of: signalbox[0], to: nodeZooKeeperClient[0], goal: { atLeast: 1 } },
-  ],
+  subjects: [signalbox, ...peers.map(creating)].map(subject),
+  comparisons: peers.map(({ name }) => ({
+    measure: 'opsPerSecond',
+    of: signalbox.name,
+    to: name,
+    goal: { atLeast: 1 },
+  })),
 }

@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import { builtFolder } from '../../scripts/interop.mjs'
 import { builtProgram } from '../file/built-program.js'
 import type { Interval } from '../../apps/chaos/check/intervals.js'
 import { reapLater } from '../../apps/chaos/servers/reaper.js'
+import { java, python, type Program } from './programs.js'
 import type { Part } from './rounds.js'
 
 /** A time inside, with the kind of client that had it. */
@@ -13,12 +13,15 @@ export interface Stay extends Interval {
 }
 
 /** A kind of client: the program that plays it, before the argument that tells it its part. */
-export interface Kind {
+export interface Kind extends Program {
   readonly kind: string
-  readonly program: string
-  readonly argv: readonly string[]
   /** What comes after that argument. */
   readonly more?: readonly string[]
+}
+
+const ofJava = (kind: string, main: string): Kind => {
+  const { program, argv } = java(main)
+  return { kind, program, argv: ['-XX:+UseSerialGC', '-Xshare:auto', ...argv] }
 }
 
 const node = (kind: string): Kind => ({
@@ -30,38 +33,12 @@ const node = (kind: string): Kind => ({
 export const signalbox = node('signalbox')
 export const redlock = node('redlock')
 export const redisSemaphore = node('redis-semaphore')
-export const redisPy: Kind = {
-  kind: 'redis-py',
-  program: `${builtFolder}/python/bin/python`,
-  argv: [fileURLToPath(new URL('python/redis_py.py', import.meta.url))],
-}
+export const redisPy: Kind = { kind: 'redis-py', ...python('redis_py.py') }
 export const redsync: Kind = { kind: 'redsync', program: `${builtFolder}/go/redsync`, argv: [] }
-export const rLock: Kind = {
-  kind: 'RLock',
-  program: 'java',
-  argv: [
-    '-XX:+UseSerialGC',
-    '-Xshare:auto',
-    '-cp',
-    `${builtFolder}/java/lib/*:${builtFolder}/java/classes`,
-    'RedissonRounds',
-  ],
-}
-export const curator: Kind = {
-  ...rLock,
-  kind: 'Curator',
-  argv: [...rLock.argv.slice(0, -1), 'CuratorRounds'],
-}
-export const javaMap: Kind = {
-  ...rLock,
-  kind: 'IMap',
-  argv: [...rLock.argv.slice(0, -1), 'HazelcastRounds'],
-}
-export const kazoo: Kind = {
-  ...redisPy,
-  kind: 'kazoo',
-  argv: [fileURLToPath(new URL('python/kazoo_lock.py', import.meta.url))],
-}
+export const rLock = ofJava('RLock', 'RedissonRounds')
+export const curator = ofJava('Curator', 'CuratorRounds')
+export const javaMap = ofJava('IMap', 'HazelcastRounds')
+export const kazoo: Kind = { kind: 'kazoo', ...python('kazoo_lock.py') }
 export const rFairLock: Kind = { ...rLock, kind: 'RFairLock', more: ['fair'] }
 
 /** One answer is waited for so long: milliseconds. */

@@ -1,0 +1,21 @@
+import { packageFile } from '../../bench/package.js'
+
+/** What is started, before the arguments that tell it its part. */
+export interface Program {
+  readonly program: string
+  readonly argv: readonly string[]
+}
+
+/** A program of `test/interop/java`. @param main its class. */
+export function java(main: string): Program {
+  const built = packageFile('.interop/java')
+  return { program: 'java', argv: ['-cp', `${built}/lib/*:${built}/classes`, main] }
+}
+
+/** A program of `test/interop/python`. @param script its file. */
+export function python(script: string): Program {
+  return {
+    program: packageFile('.interop/python/bin/python'),
+    argv: [packageFile(`test/interop/python/${script}`)],
+  }
+}
