@@ -83,3 +83,29 @@ export function nodePrefix(guid: string, claim: Claim): string {
       return `_c_${guid}-${claim.permits}of${claim.max}-lock-`
   }
 }
+
+/**
+ * What the name of a node's twin begins with. kazoo counts all names with `__lock__`, or `__rlock__` for a reader, right
+ * before the digits. A name without `lock-` is sorted by Curator as a whole; beginning with `_` it comes behind every
+ * number, where it keeps nobody out who came before it.
+ */
+export function twinPrefix(guid: string, { mode }: Claim): string {
+  return `_c_${guid}${mode === 'shared' ? '__rlock__' : '__lock__'}`
+}
+
+/** The id that all names of one request have in common; undefined for a name of kazoo's own. */
+export function guidOf(name: string): string | undefined {
+  return /^_c_([0-9a-f-]{36})[-_]/.exec(name)?.[1]
+}
+
+/** Whether a name is that of a twin. */
+export function isTwin(name: string): boolean {
+  return /^_c_[0-9a-f-]{36}__r?lock__/.test(name)
+}
+
+/** The name in the same place for a writer that becomes a reader; the same one for whoever is no writer. */
+export function readerName(name: string): string {
+  return name.replace(/(?:-lock-|__lock__)(?=-?\d+$)/, writer =>
+    writer === '-lock-' ? '-__READ__' : '__rlock__',
+  )
+}
