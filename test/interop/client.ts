@@ -62,6 +62,8 @@ export const kazoo: Kind = {
   kind: 'kazoo',
   argv: [fileURLToPath(new URL('python/kazoo_lock.py', import.meta.url))],
 }
+/** It counts no names but its own. */
+export const kazooAsItIs: Kind = { ...kazoo, kind: 'kazoo as it is', more: ['alone'] }
 export const rFairLock: Kind = { ...rLock, kind: 'RFairLock', more: ['fair'] }
 
 /** One answer is waited for so long: milliseconds. */

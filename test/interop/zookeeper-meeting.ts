@@ -3,6 +3,21 @@ import type { ZooKeeperServer } from '../servers/zookeeper.js'
 import { signalbox, type Kind } from './client.js'
 import { contest, type ContestResult } from './contest.js'
 
+interface Manner {
+  /** False in control runs: then nothing is locked. */
+  readonly excludes?: boolean
+  /** Whether Signalbox has nodes for kazoo. */
+  readonly bridge?: boolean
+}
+
+/** kazoo takes the node of a lock that it has seen for permanent, but servers delete containers that are empty. */
+export const KEEPING = { properties: { 'znode.container.checkIntervalMs': '3600000' } }
+
+/** The overlaps that Signalbox had part in. Curator and kazoo do not see each other. */
+export function ofOurs({ overlaps }: ContestResult): ContestResult['overlaps'] {
+  return overlaps.filter(pair => pair.some(({ kind }) => kind === signalbox.kind))
+}
+
 /**
  * Lets clients that want the same lock come in by turns until all hand-overs that are named have happened so often, or
  * the limit is over.
@@ -12,11 +27,11 @@ export function meetAtZooKeeper(
   kinds: readonly Kind[],
   wanted: ReadonlyMap<string, number>,
   limit: number,
-  excludes = true,
+  { excludes = true, bridge = false }: Manner = {},
 ): Promise<ContestResult> {
   const key: string = randomUUID()
   const part = (kind: Kind) => ({
-    url: kind === signalbox ? `zookeeper://${address}/place?sessionTimeout=20s` : address,
+    url: kind === signalbox ? `zookeeper://${address}/place?sessionTimeout=20s&bridge=${bridge}` : address,
     // Others name the node under which Signalbox keeps the queue of a key.
     name: kind === signalbox ? key : `/place/locks/${key}`,
     lease: 60_000,

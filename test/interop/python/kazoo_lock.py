@@ -1,4 +1,4 @@
-"""kazoo's Lock, told to count the nodes of Curator and of Signalbox as well. Its lease is its session."""
+"""kazoo's Lock, told to count the nodes of Curator and of Signalbox as well, or as it is. Its lease is its session."""
 
 import json
 import sys
@@ -11,7 +11,8 @@ from rounds import answer
 part = json.loads(sys.argv[1])
 client = KazooClient(hosts=part["url"], timeout=20)
 client.start(timeout=30)
-lock = client.Lock(part["name"], extra_lock_patterns=["-lock-"])
+others = [] if "alone" in sys.argv else ["-lock-"]
+lock = client.Lock(part["name"], extra_lock_patterns=others)
 
 
 def acquire(wait):
