@@ -62,8 +62,10 @@ export const kazoo: Kind = {
   kind: 'kazoo',
   argv: [fileURLToPath(new URL('python/kazoo_lock.py', import.meta.url))],
 }
-/** It counts no names but its own. */
-export const kazooAsItIs: Kind = { ...kazoo, kind: 'kazoo as it is', more: ['alone'] }
+/** These count no names but kazoo's own. */
+export const kazooAsItIs: Kind = { ...kazoo, kind: 'kazoo as it is', more: ['lock'] }
+export const kazooWriter: Kind = { ...kazoo, kind: 'WriteLock of kazoo', more: ['write'] }
+export const kazooReader: Kind = { ...kazoo, kind: 'ReadLock of kazoo', more: ['read'] }
 export const rFairLock: Kind = { ...rLock, kind: 'RFairLock', more: ['fair'] }
 
 /** One answer is waited for so long: milliseconds. */
