@@ -146,7 +146,8 @@ describe.concurrent('the ZooKeeper engine with a bridge', () => {
 
   test('what others take from a box they take whole', async () => {
     const place = nextPlace()
-    await using one = await bridged(place)
+    await using proxy = await Proxy.start(server.port)
+    await using one = await bridged(place, proxy.port)
     await using other = await plain(place)
     const held = await one.mutex('a', 'b').acquire()
     const [report] = await locks(other, 'a')
@@ -155,9 +156,12 @@ describe.concurrent('the ZooKeeper engine with a bridge', () => {
     expect(await zk.getEphemerals(`${place}/locks`)).toEqual([])
 
     const grants = await Promise.all([one.mutex('a').acquire(), one.mutex('b', 'c').acquire()])
+    // It can not do anything itself.
+    proxy.requests = proxy.replies = 'hold'
     expect(await other.revoke(one.session)).toBe(2)
+    for (const key of ['a', 'b', 'c']) expect(await queue(place, key)).toEqual([])
+    proxy.requests = proxy.replies = 'pass'
     await until(() => grants.every(({ signal }) => signal.aborted))
-    expect(await zk.getEphemerals(`${place}/locks`)).toEqual([])
   })
 
   test('who has lost only the twin is not inside any more, and can not commit', async () => {

@@ -98,9 +98,12 @@ export function guidOf(name: string): string | undefined {
   return /^_c_([0-9a-f-]{36})[-_]/.exec(name)?.[1]
 }
 
-/** Whether a name is that of a twin. */
+/** Where the id ends in a name that begins with one. */
+const GUID_END = '_c_'.length + 36
+
+/** Whether the name of a contender is that of a twin. */
 export function isTwin(name: string): boolean {
-  return /^_c_[0-9a-f-]{36}__r?lock__/.test(name)
+  return name.startsWith('__', GUID_END) && name.startsWith('_c_')
 }
 
 /** The name in the same place for a writer that becomes a reader; the same one for whoever is no writer. */
