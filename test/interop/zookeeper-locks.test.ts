@@ -77,7 +77,7 @@ test.each([
 
 test('without a bridge, kazoo as it is does not see Signalbox', async () => {
   const clients = [signalbox, signalbox, kazooAsItIs, kazooAsItIs]
-  const result = await meetAtZooKeeper(server, clients, withOurs([kazooAsItIs], 10), LIMIT)
+  const result = await meetAtZooKeeper(server, clients, withOurs([kazooAsItIs], 40), LIMIT)
   expect(ofOurs(result).length).toBeGreaterThan(0)
 })
 
