@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Box } from '../../src/box.js'
 import { open } from '../../src/open.js'
 import { pause, queued, soFar } from '../../src/conformance/time.js'
@@ -7,7 +7,16 @@ import { startZooKeeper } from '../servers/zookeeper.js'
 
 const LAST = 2 ** 31 - 1
 
-test('a queue whose numbers have come to their end keeps its order, and nobody else is inside', async () => {
+describe.concurrent(
+  'a queue whose numbers have come to their end keeps its order, and nobody else is inside',
+  () => {
+    test('without a bridge', () => useKey([]))
+    test('when some boxes have one', () => useKey([0, 2, 3]))
+  },
+)
+
+/** @param bridged which of the six boxes have a bridge. */
+async function useKey(bridged: readonly number[]): Promise<void> {
   await using server = await startZooKeeper({
     files: snapshotOf([
       ['/place', 1],
@@ -16,7 +25,9 @@ test('a queue whose numbers have come to their end keeps its order, and nobody e
     ]),
   })
   const url = `zookeeper://${server.address}/place?sessionTimeout=20s`
-  const boxes = await Promise.all(Array.from({ length: 6 }, () => open(url)))
+  const boxes = await Promise.all(
+    Array.from({ length: 6 }, (_, index) => open(bridged.includes(index) ? `${url}&bridge=true` : url)),
+  )
   const [first, ...others] = boxes as [Box, ...Box[]]
   let inside = 0
   const order: number[] = []
@@ -60,4 +71,4 @@ test('a queue whose numbers have come to their end keeps its order, and nobody e
   await granted.release()
   await (await reading).release()
   for (const box of boxes) await box.close()
-})
+}

@@ -39,6 +39,10 @@ export const rLock = ofJava('RLock', 'RedissonRounds')
 export const curator = ofJava('Curator', 'CuratorRounds')
 export const javaMap = ofJava('IMap', 'HazelcastRounds')
 export const kazoo: Kind = { kind: 'kazoo', ...python('kazoo_lock.py') }
+/** These count no names but kazoo's own. */
+export const kazooAsItIs: Kind = { ...kazoo, kind: 'kazoo as it is', more: ['lock'] }
+export const kazooWriter: Kind = { ...kazoo, kind: 'WriteLock of kazoo', more: ['write'] }
+export const kazooReader: Kind = { ...kazoo, kind: 'ReadLock of kazoo', more: ['read'] }
 export const rFairLock: Kind = { ...rLock, kind: 'RFairLock', more: ['fair'] }
 
 /** One answer is waited for so long: milliseconds. */

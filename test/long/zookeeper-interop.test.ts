@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { curator, kazoo, signalbox } from '../interop/client.js'
+import { curator, kazoo, kazooAsItIs, signalbox } from '../interop/client.js'
 import { withOurs } from '../interop/meeting.js'
-import { meetAtZooKeeper } from '../interop/zookeeper-meeting.js'
+import { KEEPING, meetAtZooKeeper, ofOurs } from '../interop/zookeeper-meeting.js'
 import { startZooKeeper } from '../servers/zookeeper.js'
 
 const HAND_OVERS = 1000
@@ -10,7 +10,7 @@ const LIMIT = 300_000
 test.each([curator, kazoo].map(kind => [kind.kind, kind] as const))(
   'a thousand hand-overs between Signalbox and %s, each way',
   async (_, kind) => {
-    await using server = await startZooKeeper()
+    await using server = await startZooKeeper(KEEPING)
     const wanted = withOurs([kind], HAND_OVERS)
     const result = await meetAtZooKeeper(server, [signalbox, signalbox, kind, kind], wanted, LIMIT)
     expect(result.overlaps).toEqual([])
@@ -18,3 +18,15 @@ test.each([curator, kazoo].map(kind => [kind.kind, kind] as const))(
       expect(result.handOvers.get(pair) ?? 0, pair).toBeGreaterThanOrEqual(times)
   },
 )
+
+test('a thousand hand-overs between Signalbox with a bridge and both others as they are, each way', async () => {
+  await using server = await startZooKeeper(KEEPING)
+  const kinds = [curator, kazooAsItIs]
+  const wanted = withOurs(kinds, HAND_OVERS)
+  const clients = [signalbox, signalbox, ...kinds]
+  const result = await meetAtZooKeeper(server, clients, wanted, LIMIT, { bridge: true })
+  expect(ofOurs(result)).toEqual([])
+  expect(result.overlaps.length).toBeGreaterThan(0)
+  for (const [pair, times] of wanted)
+    expect(result.handOvers.get(pair) ?? 0, pair).toBeGreaterThanOrEqual(times)
+})

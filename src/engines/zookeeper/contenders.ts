@@ -1,8 +1,11 @@
 import type { Claim } from '../../locks/claim.js'
+import { guidOf, isTwin } from './names.js'
 
 /** A node in the queue of a key, of this library or another. */
 export interface Contender {
   readonly name: string
+  /** The node beside it that kazoo counts, which comes and goes with it. */
+  readonly twin: string | undefined
   /** The number that the server gave it: an int32, which wraps. */
   readonly sequence: number
   readonly mode: Claim['mode']
@@ -30,13 +33,33 @@ function contenderOf(name: string): Contender | undefined {
   const permits = PERMITS.exec(name)
   if (permits) {
     const [, taken, max, sequence] = permits
-    return { name, sequence: Number(sequence), mode: 'permits', permits: Number(taken), max: Number(max) }
+    return contender(name, sequence!, 'permits', Number(taken), Number(max))
   }
   const exclusive = EXCLUSIVE.exec(name)
-  if (exclusive) return { name, sequence: Number(exclusive[1]), mode: 'exclusive', permits: 0, max: 0 }
+  if (exclusive) return contender(name, exclusive[1]!, 'exclusive')
   const shared = SHARED.exec(name)
-  if (shared) return { name, sequence: Number(shared[1]), mode: 'shared', permits: 0, max: 0 }
+  if (shared) return contender(name, shared[1]!, 'shared')
   return undefined
+}
+
+function contender(name: string, digits: string, mode: Claim['mode'], permits = 0, max = 0): Contender {
+  return { name, twin: undefined, sequence: Number(digits), mode, permits, max }
+}
+
+/**
+ * A node and its twin are one contender, which stands where the first of them does: nobody comes in between, because they
+ * are created together. A twin whose node somebody has deleted still is in the way.
+ */
+function paired(nodes: readonly Contender[], twins: ReadonlyMap<string, Contender>): Contender[] {
+  const alone = new Map(twins)
+  const contenders = nodes.map(node => {
+    const guid = guidOf(node.name)
+    const twin = guid === undefined ? undefined : alone.get(guid)
+    if (!twin) return node
+    alone.delete(guid!)
+    return { ...node, twin: twin.name }
+  })
+  return [...contenders, ...alone.values()]
 }
 
 /**
@@ -44,11 +67,15 @@ function contenderOf(name: string): Contender | undefined {
  * two is reached sooner from the other; that holds as long as fewer than 2^31 stand between them.
  */
 export function contendersOf(children: readonly string[]): Contender[] {
-  const contenders: Contender[] = []
+  const nodes: Contender[] = []
+  const twins = new Map<string, Contender>()
   for (const name of children) {
     const contender = contenderOf(name)
-    if (contender) contenders.push(contender)
+    if (!contender) continue
+    if (isTwin(name)) twins.set(guidOf(name)!, contender)
+    else nodes.push(contender)
   }
+  const contenders = twins.size === 0 ? nodes : paired(nodes, twins)
   return contenders.sort((a, b) => (a.sequence - b.sequence) | 0)
 }
 

@@ -1,14 +1,15 @@
 import { NoNodeError, type ZooKeeper } from '../../zookeeper/index.js'
 import type { RequestReport } from '../engine.js'
 import { placeOf } from './contenders.js'
-import { decodeKey, type Places } from './names.js'
+import { decodeKey, guidOf, type Places } from './names.js'
 import { queueOf } from './queue.js'
 import { parseNode, type NodeText } from './node-text.js'
 
 /** A node in the queue of a key, as somebody who looks from outside sees it. */
 export interface SeenNode {
   readonly key: string
-  readonly path: string
+  /** Of the node and of its twin. */
+  readonly paths: readonly string[]
   readonly name: string
   /** What it tells; undefined for one of another library. */
   readonly text: NodeText | undefined
@@ -45,7 +46,7 @@ export async function keysOf(client: ZooKeeper, places: Places, prefix: string):
 export function byRequest(nodes: readonly SeenNode[]): Map<string, SeenNode[]> {
   const requests = new Map<string, SeenNode[]>()
   for (const node of nodes) {
-    const id = /^_c_([0-9a-f-]{36})-/.exec(node.name)?.[1] ?? node.path
+    const id = guidOf(node.name) ?? node.paths[0]!
     const others = requests.get(id)
     if (others) others.push(node)
     else requests.set(id, [node])
@@ -100,14 +101,14 @@ async function nodesOfKey(client: ZooKeeper, places: Places, key: string): Promi
     throw error
   }
   const nodes = await Promise.all(
-    contenders.map(async ({ name, mode, permits, max }, index): Promise<SeenNode | undefined> => {
+    contenders.map(async ({ name, twin, mode, permits, max }, index): Promise<SeenNode | undefined> => {
       const path = `${parent}/${name}`
       try {
         const { data, stat } = await client.getData(path)
         const text = parseNode(data)
         return {
           key,
-          path,
+          paths: twin === undefined ? [path] : [path, `${parent}/${twin}`],
           name,
           text,
           data: data.toString(),

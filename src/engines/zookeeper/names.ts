@@ -83,3 +83,32 @@ export function nodePrefix(guid: string, claim: Claim): string {
       return `_c_${guid}-${claim.permits}of${claim.max}-lock-`
   }
 }
+
+/**
+ * What the name of a node's twin begins with. kazoo counts all names with `__lock__`, or `__rlock__` for a reader, right
+ * before the digits. A name without `lock-` is sorted by Curator as a whole; beginning with `_` it comes behind every
+ * number, where it keeps nobody out who came before it.
+ */
+export function twinPrefix(guid: string, { mode }: Claim): string {
+  return `_c_${guid}${mode === 'shared' ? '__rlock__' : '__lock__'}`
+}
+
+/** The id that all names of one request have in common; undefined for a name of kazoo's own. */
+export function guidOf(name: string): string | undefined {
+  return /^_c_([0-9a-f-]{36})[-_]/.exec(name)?.[1]
+}
+
+/** Where the id ends in a name that begins with one. */
+const GUID_END = '_c_'.length + 36
+
+/** Whether the name of a contender is that of a twin. */
+export function isTwin(name: string): boolean {
+  return name.startsWith('__', GUID_END) && name.startsWith('_c_')
+}
+
+/** The name in the same place for a writer that becomes a reader; the same one for whoever is no writer. */
+export function readerName(name: string): string {
+  return name.replace(/(?:-lock-|__lock__)(?=-?\d+$)/, writer =>
+    writer === '-lock-' ? '-__READ__' : '__rlock__',
+  )
+}

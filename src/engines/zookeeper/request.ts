@@ -9,6 +9,8 @@ export interface OwnNode {
   readonly parent: string
   /** Undefined until the server has named it; another one after a downgrade. */
   name: string | undefined
+  /** The name of the node beside it that kazoo counts; undefined without a bridge. */
+  twin: string | undefined
   /** Whether nobody before it keeps it out: then it stays so. */
   isFree: boolean
   /** How many stood before it at the last look. */
@@ -69,6 +71,7 @@ export function newRequest(
       claim,
       parent: parentOf(claim.key),
       name: undefined,
+      twin: undefined,
       isFree: false,
       ahead: 0,
       before: [],
@@ -88,7 +91,12 @@ export function newRequest(
   }
 }
 
-/** The full path of a node that has its name. */
+/** The full path of a node that has its name, without its twin. */
 export function pathOf({ parent, name }: OwnNode): string {
   return `${parent}/${name!}`
+}
+
+/** The full paths of a node and its twin, as far as they have names. */
+export function pathsOf({ parent, name, twin }: OwnNode): string[] {
+  return [name, twin].filter(each => each !== undefined).map(each => `${parent}/${each}`)
 }

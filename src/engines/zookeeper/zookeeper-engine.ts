@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../../clock.js'
 import { ClosedError, IndeterminateError, SignalboxError, UnavailableError } from '../../errors.js'
+import type { Claim } from '../../locks/claim.js'
 import {
   ConnectionLossError,
   CREATOR_ACL,
@@ -38,10 +39,10 @@ import { Connected } from './connected.js'
 import { hasFollower, placeOf, type Contender, type Place } from './contenders.js'
 import { ZOOKEEPER_GUARANTEES } from './guarantees.js'
 import { byRequest, isGranted, keysOf, nodesOf, reports } from './inspection.js'
-import { nodePrefix, Places } from './names.js'
+import { nodePrefix, Places, readerName, twinPrefix } from './names.js'
 import { nodeText } from './node-text.js'
 import { queueOf } from './queue.js'
-import { newRequest, pathOf, type OwnNode, type OwnRequest } from './request.js'
+import { newRequest, pathOf, pathsOf, type OwnNode, type OwnRequest } from './request.js'
 import { Values } from './values.js'
 import type { ZooKeeperPlace } from './zookeeper-url.js'
 
@@ -60,7 +61,8 @@ const GONE: EntryProblem = { state: 'gone' }
 
 /**
  * Locks and values as nodes of ZooKeeper. A request is an ephemeral sequential node for each of its keys, all created in
- * one multi, so that the queues agree on who is first; it is granted when nobody stands before it in any of them.
+ * one multi, so that the queues agree on who is first; it is granted when nobody stands before it in any of them. With a
+ * bridge each of them has a twin, which says the same to kazoo and comes and goes with it.
  */
 export class ZooKeeperEngine implements Engine {
   readonly name: string
@@ -69,6 +71,7 @@ export class ZooKeeperEngine implements Engine {
   readonly #clock: Clock
   readonly #places: Places
   readonly #acl: readonly Acl[]
+  readonly #isBridged: boolean
   readonly #connected: Connected
   readonly #values: Values
   readonly #changes: Changes
@@ -79,11 +82,12 @@ export class ZooKeeperEngine implements Engine {
   #listener: Listener | undefined
 
   constructor(place: ZooKeeperPlace, clock: Clock) {
-    const { name, ensemble, root, login, isSecure, sessionTimeout, isPrivate } = place
+    const { name, ensemble, root, login, isSecure, sessionTimeout, isPrivate, isBridged } = place
     this.name = name
     this.#clock = clock
     this.#places = new Places(root)
     this.#acl = isPrivate ? CREATOR_ACL : OPEN_ACL
+    this.#isBridged = isBridged
     const auth = login === undefined ? [] : [{ scheme: 'digest', data: login }]
     const options = { sessionTimeout, timeout: PATIENCE, auth, ...(isSecure && { tls: {} }) }
     this.#connected = new Connected(ensemble, options, name, clock, {
@@ -230,27 +234,32 @@ export class ZooKeeperEngine implements Engine {
   ): Promise<EntryProblem | 'again' | undefined> {
     const text = nodeText(this.#member!, request)
     const { nodes, guid } = request
-    const leaving = instead?.nodes.map(node => ({ type: 'delete' as const, path: pathOf(node) })) ?? []
-    const entering = nodes.map(({ parent, claim }) => ({
-      type: 'create' as const,
-      prefix: `${parent}/${nodePrefix(guid, claim)}`,
-      text,
-    }))
+    const left = instead?.nodes.flatMap(pathsOf) ?? []
+    const leaving = left.map(path => ({ type: 'delete' as const, path }))
+    const entering = nodes.flatMap(({ parent, claim }) =>
+      this.#prefixes(guid, claim).map(prefix => ({
+        type: 'create' as const,
+        prefix: `${parent}/${prefix}`,
+        text,
+      })),
+    )
     const parents = nodes.map(({ parent }) => parent)
     let listing: Changed['lists']
     try {
       const changed = await this.#changes.carryOut(client, [...leaving, ...entering], parents)
       listing = changed.lists
-      for (const [index, { path, stat }] of changed.created.entries()) {
-        nodes[index]!.name = path.slice(path.lastIndexOf('/') + 1)
-        request.number = Number(stat.czxid)
+      const names = changed.created.map(({ path }) => path.slice(path.lastIndexOf('/') + 1))
+      for (const node of nodes) {
+        node.name = names.shift()
+        if (this.#isBridged) node.twin = names.shift()
       }
+      request.number = Number(changed.created[0]!.stat.czxid)
     } catch (error) {
       if (error instanceof ConnectionLossError) {
         if (!(await this.#find(client, request))) return 'again'
         listing = client.childrenOf(parents)
       } else if (error instanceof NoNodeError) {
-        if (instead?.nodes.some(node => pathOf(node) === error.path) === true) return GONE
+        if (left.includes(error.path)) return GONE
         await this.#makeParents(client, nodes)
         return 'again'
       } else throw error
@@ -263,6 +272,12 @@ export class ZooKeeperEngine implements Engine {
       if (place.state === 'mismatch') return { state: 'mismatch', key: node.claim.key, max: place.max }
     }
     return undefined
+  }
+
+  /** What the names of the nodes begin with by which a claim stands in its queue; that of the twin comes last. */
+  #prefixes(guid: string, claim: Claim): readonly string[] {
+    const first = nodePrefix(guid, claim)
+    return this.#isBridged ? [first, twinPrefix(guid, claim)] : [first]
   }
 
   /** Parents are containers: the server deletes them some time after they are empty, so they are made whenever missed. */
@@ -289,23 +304,26 @@ export class ZooKeeperEngine implements Engine {
   }
 
   async #findOnce(client: ZooKeeper, request: OwnRequest): Promise<boolean> {
+    let areAll = true
     for (const node of request.nodes) {
-      const prefix = nodePrefix(request.guid, node.claim)
-      let children: readonly string[]
+      let children: readonly string[] = []
       try {
         children = (await client.getChildren(node.parent, { linearizable: true })).children
       } catch (error) {
-        if (error instanceof NoNodeError) return false
-        throw error
+        if (!(error instanceof NoNodeError)) throw error
       }
-      const name = children.find(child => child.startsWith(prefix))
-      const stat = name === undefined ? undefined : await client.exists(`${node.parent}/${name}`)
-      // All came in one transaction, so if one is not there none is.
-      if (name === undefined || stat?.ephemeralOwner !== client.sessionId) return false
-      node.name = name
-      request.number = Number(stat.czxid)
+      const names = this.#prefixes(request.guid, node.claim).map(prefix =>
+        children.find(child => child.startsWith(prefix)),
+      )
+      ;[node.name, node.twin] = names
+      const stat = node.name === undefined ? undefined : await client.exists(pathOf(node))
+      if (stat?.ephemeralOwner === client.sessionId && !names.includes(undefined))
+        request.number = Number(stat.czxid)
+      else areAll = false
     }
-    return true
+    // All came in one transaction. Where somebody has taken one away since, the others must not stay in the way.
+    if (!areAll) await Promise.all(request.nodes.flatMap(pathsOf).map(path => this.#delete(client, path)))
+    return areAll
   }
 
   /** Notes how a node stands in its queue; undefined when it is not there. */
@@ -433,13 +451,11 @@ export class ZooKeeperEngine implements Engine {
   async #renew({ id, number, lease }: { id: string; number: number; lease: number }): Promise<boolean> {
     const request = this.#held(id, number)
     if (!request) return false
-    const paths = request.nodes.map(pathOf)
+    const paths = request.nodes.flatMap(pathsOf)
     const stats = await Promise.all(paths.map(path => request.client!.exists(path)))
     if (this.#held(id, number) !== request) return false
-    const isMissing = request.nodes.some(
-      (node, index) => !stats[index] && !node.isMoving && pathOf(node) === paths[index],
-    )
-    if (isMissing) {
+    const staying = request.nodes.filter(({ isMoving }) => !isMoving).flatMap(pathsOf)
+    if (paths.some((path, index) => !stats[index] && staying.includes(path))) {
       this.#taken(request)
       return false
     }
@@ -469,24 +485,24 @@ export class ZooKeeperEngine implements Engine {
     }
   }
 
-  /** Each exclusive node is replaced by a shared one of the same number, so that it keeps its place. */
+  /** Each exclusive node, and its twin, is replaced by a shared one of the same number, so that it keeps its place. */
   async #downgrade({ id, number }: Downgrade): Promise<boolean> {
     const request = this.#held(id, number)
     if (!request) return false
     const client = request.client!
     const transaction = client.transaction()
-    const moving: { node: OwnNode; name: string }[] = []
+    const moving: { node: OwnNode; name: string; twin: string | undefined }[] = []
     const text = nodeText(this.#member!, request, number)
     for (const node of request.nodes) {
       if (node.claim.mode !== 'exclusive') continue
-      const digits = /-lock-(-?\d+)$/.exec(node.name!)?.[1]
+      const name = readerName(node.name!)
       // Done already.
-      if (digits === undefined) continue
-      const name = nodePrefix(request.guid, { key: node.claim.key, mode: 'shared' }) + digits
-      moving.push({ node, name })
-      transaction
-        .create(`${node.parent}/${name}`, text, { ephemeral: true, acl: this.#acl })
-        .delete(pathOf(node))
+      if (name === node.name) continue
+      const twin = node.twin && readerName(node.twin)
+      moving.push({ node, name, twin })
+      for (const path of pathsOf({ ...node, name, twin }))
+        transaction.create(path, text, { ephemeral: true, acl: this.#acl })
+      for (const path of pathsOf(node)) transaction.delete(path)
     }
     if (moving.length === 0) return true
     for (const { node } of moving) node.isMoving = true
@@ -496,12 +512,12 @@ export class ZooKeeperEngine implements Engine {
         this.#taken(request)
         return false
       }
-      for (const { node, name } of moving) node.name = name
+      for (const { node, name, twin } of moving) Object.assign(node, { name, twin })
     } catch (error) {
       if (!(error instanceof ConnectionLossError)) throw error
       const { node, name } = moving[0]!
       if ((await client.exists(`${node.parent}/${name}`, { linearizable: true })) === undefined) throw error
-      for (const each of moving) each.node.name = each.name
+      for (const { node, name, twin } of moving) Object.assign(node, { name, twin })
     } finally {
       for (const { node } of moving) node.isMoving = false
     }
@@ -532,10 +548,10 @@ export class ZooKeeperEngine implements Engine {
   /** Deletes the nodes of somebody's request and tells that session. */
   async #takeAway(
     client: ZooKeeper,
-    nodes: readonly { path: string; text: { session: string } | undefined }[],
+    nodes: readonly { paths: readonly string[]; text: { session: string } | undefined }[],
   ) {
     const transaction = client.transaction()
-    for (const { path } of nodes) transaction.delete(path)
+    for (const path of nodes.flatMap(({ paths }) => paths)) transaction.delete(path)
     const outcome = await transaction.outcome()
     const session = nodes[0]!.text?.session
     if (session !== undefined) {
@@ -560,7 +576,7 @@ export class ZooKeeperEngine implements Engine {
     if (!guard) return this.#values.commit(await this.#connected.get(), commit, undefined)
     const request = this.#held(guard.id, guard.number)
     if (!request) return this.#values.commit(await this.#connected.get(), commit, 'lost')
-    const paths = request.nodes.map(pathOf)
+    const paths = request.nodes.flatMap(pathsOf)
     const outcome = await this.#values.commit(request.client!, commit, { paths, release })
     if (outcome.state === 'committed' && release) this.#forget(request)
     return outcome
@@ -616,7 +632,7 @@ export class ZooKeeperEngine implements Engine {
     this.#forget(request)
     await request.entered
     const { client } = request
-    const paths = request.nodes.filter(({ name }) => name !== undefined).map(pathOf)
+    const paths = request.nodes.flatMap(pathsOf)
     if (!client || paths.length === 0) return false
     let isAgain = false
     while (true) {
@@ -628,12 +644,24 @@ export class ZooKeeperEngine implements Engine {
         return true
       } catch (error) {
         if (error instanceof NoNodeError) {
-          if (paths.length > 1) await Promise.allSettled(paths.map(path => client.delete(path)))
+          if (paths.length > 1) await Promise.all(paths.map(path => this.#delete(client, path)))
           // What is not there now, the lost request has deleted.
           return isAgain
         }
         if (!(error instanceof ConnectionLossError || error instanceof NotSentError)) return false
         isAgain = true
+      }
+    }
+  }
+
+  /** Deletes a node, again and again until it is gone or its session is over. */
+  async #delete(client: ZooKeeper, path: string): Promise<void> {
+    while (true) {
+      try {
+        await client.delete(path)
+        return
+      } catch (error) {
+        if (!(error instanceof ConnectionLossError || error instanceof NotSentError)) return
       }
     }
   }
@@ -676,10 +704,10 @@ export class ZooKeeperEngine implements Engine {
       ({ phase, client: of }) =>
         of === client && (phase === 'waiting' || phase === 'free' || phase === 'held'),
     )
-    const named = own.map(({ nodes }) => nodes.map(pathOf))
+    const named = own.map(({ nodes }) => nodes.flatMap(pathsOf))
     const there = new Set(await client.getEphemerals(this.#places.locks))
     for (const [index, request] of own.entries()) {
-      const paths = request.nodes.map(pathOf)
+      const paths = request.nodes.flatMap(pathsOf)
       const isSame = paths.every((path, place) => path === named[index]![place])
       if (request.phase === 'gone' || !isSame || request.nodes.some(({ isMoving }) => isMoving)) continue
       if (!paths.every(path => there.has(path))) this.#taken(request)

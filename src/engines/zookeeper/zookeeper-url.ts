@@ -19,13 +19,15 @@ export interface ZooKeeperPlace {
   readonly sessionTimeout: number
   /** Whether only who logs in as this box may touch what it creates. */
   readonly isPrivate: boolean
+  /** Whether each request also has the nodes that kazoo heeds. */
+  readonly isBridged: boolean
 }
 
 const FORM = /^(zookeeper(?:\+tls)?):\/\/(?:([^@/?#]*)@)?([^@/?#]+)(\/[^?#]*)?(?:\?([^#]*))?$/
 const DEFAULT_ROOT = '/signalbox'
 const DEFAULT_SESSION_TIMEOUT = 10_000
 const SESSION_TIMEOUT = { least: 1000, most: 3_600_000 }
-const KNOWN = ['sessionTimeout', 'acl']
+const KNOWN = ['sessionTimeout', 'acl', 'bridge']
 
 /**
  * Reads a URL of ZooKeeper. User and password are percent-encoded.
@@ -50,6 +52,9 @@ export function parseZooKeeperUrl(url: string): ZooKeeperPlace {
     throw new InvalidArgumentError(`acl takes 'open' or 'creator', not ${shown(acl)}`)
   if (acl === 'creator' && login === undefined)
     throw new InvalidArgumentError("acl 'creator' takes a user and a password in the URL")
+  const bridge = parameters.get('bridge') ?? 'false'
+  if (bridge !== 'true' && bridge !== 'false')
+    throw new InvalidArgumentError(`bridge takes 'true' or 'false', not ${shown(bridge)}`)
   return {
     name: `${scheme}://${hosts}${root === '' ? '/' : root}`,
     ensemble: hosts,
@@ -62,6 +67,7 @@ export function parseZooKeeperUrl(url: string): ZooKeeperPlace {
       SESSION_TIMEOUT,
     ),
     isPrivate: acl === 'creator',
+    isBridged: bridge === 'true',
   }
 }
 

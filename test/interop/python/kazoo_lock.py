@@ -1,4 +1,7 @@
-"""kazoo's Lock, told to count the nodes of Curator and of Signalbox as well. Its lease is its session."""
+"""
+kazoo's Lock, told to count the nodes of Curator and of Signalbox as well; or the recipe that is named behind the part, as it
+is. Its lease is its session.
+"""
 
 import json
 import sys
@@ -11,7 +14,11 @@ from rounds import answer
 part = json.loads(sys.argv[1])
 client = KazooClient(hosts=part["url"], timeout=20)
 client.start(timeout=30)
-lock = client.Lock(part["name"], extra_lock_patterns=["-lock-"])
+recipes = {"lock": client.Lock, "write": client.WriteLock, "read": client.ReadLock}
+if len(sys.argv) > 2:
+    lock = recipes[sys.argv[2]](part["name"])
+else:
+    lock = client.Lock(part["name"], extra_lock_patterns=["-lock-"])
 
 
 def acquire(wait):

@@ -1,7 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import type { Claim } from '../../../src/locks/claim.js'
 import { contendersOf, hasFollower, placeOf } from '../../../src/engines/zookeeper/contenders.js'
-import { decodeKey, encodeKey, nodePrefix } from '../../../src/engines/zookeeper/names.js'
+import {
+  decodeKey,
+  encodeKey,
+  nodePrefix,
+  readerName,
+  twinPrefix,
+} from '../../../src/engines/zookeeper/names.js'
 import { checkPath } from '../../../src/zookeeper/paths.js'
 import { Random } from '../../../src/conformance/random.js'
 
@@ -110,6 +116,82 @@ describe('the queue of a key', () => {
       expect(taken).toBeLessThanOrEqual(3)
       if (free.length > 1) expect(new Set(free.map(({ mode }) => mode)).size).toBe(1)
       if (free.length > 1) expect(free[0]!.mode).not.toBe('exclusive')
+    }
+  })
+})
+
+describe('a node and its twin', () => {
+  const guid = (index: number): string => `${String(index).padStart(8, '0')}-89ab-4def-8123-456789abcdef`
+  /** The nodes that a bridge creates for a claim in one transaction. */
+  const bridged = (claim: Claim, index: number, first: number): [string, string] => [
+    nodePrefix(guid(index), claim) + digits(first),
+    twinPrefix(guid(index), claim) + digits((first + 1) | 0),
+  ]
+  /** The states of a queue in which only some are bridged. */
+  function mixedStates(claims: readonly Claim[], isBridged: (index: number) => boolean, first = 0): string[] {
+    let next = first
+    const parties = claims.map((claim, index) => {
+      if (!isBridged(index)) return [nodePrefix(guid(index), claim) + digits(next++ | 0)]
+      const names = bridged(claim, index, next | 0)
+      next += 2
+      return names
+    })
+    const contenders = contendersOf(parties.flat().reverse())
+    expect(contenders.map(({ name, twin }) => (twin === undefined ? [name] : [name, twin]))).toEqual(parties)
+    return contenders.map((_, index) => {
+      const place = placeOf(contenders, index)
+      if (place.state !== 'blocked') return place.state
+      expect(place.ahead).toBe(index)
+      return place.watch.map(name => parties.findIndex(([leading]) => leading === name)).join()
+    })
+  }
+
+  test('are one contender: whoever is bridged stands as if it were not', () => {
+    const random = new Random(5)
+    for (let round = 0; round < 500; round++) {
+      const claims = Array.from(
+        { length: 1 + random.below(7) },
+        () => [exclusive, shared, permits(1), permits(2), permits(3)][random.below(5)]!,
+      )
+      const chosen = claims.map(() => random.below(3) > 0)
+      const first = [0, 2 ** 31 - 4, -4, -(2 ** 31)][random.below(4)]!
+      expect(mixedStates(claims, index => chosen[index]!, first)).toEqual(states(claims))
+    }
+  })
+
+  test('keep their order with kazoo and Curator, which each count one of them', () => {
+    const [node, twin] = bridged(exclusive, 1, 4)
+    const [later] = bridged(exclusive, 2, 8)
+    const foreign = [`${HEX}__lock__0000000003`, `_c_${GUID}-lock-0000000006`, `${HEX}__lock__0000000007`]
+    const contenders = contendersOf([...foreign, node, twin, later])
+    expect(contenders.map(({ name }) => name)).toEqual([foreign[0], node, foreign[1], foreign[2], later])
+    expect(placeOf(contenders, 1)).toEqual({ state: 'blocked', watch: [foreign[0]], ahead: 1 })
+    expect(placeOf(contenders, 4)).toEqual({ state: 'blocked', watch: [foreign[2]], ahead: 4 })
+  })
+
+  test('a twin whose node is gone, or a node whose twin is gone, is still in the way', () => {
+    const [node, twin] = bridged(permits(1), 1, 4)
+    const behind = nodePrefix(guid(2), permits(1)) + digits(6)
+    expect(placeOf(contendersOf([behind, twin]), 1)).toEqual({ state: 'blocked', watch: [twin], ahead: 1 })
+    expect(contendersOf([behind, node]).map(({ name }) => name)).toEqual([node, behind])
+  })
+
+  test('a twin is what kazoo counts, and behind all numbers in the order of Curator', () => {
+    for (const claim of [exclusive, permits(2)])
+      expect(twinPrefix(GUID, claim) + digits(7)).toMatch(/__lock__(-?\d{10})$/)
+    expect(twinPrefix(GUID, shared) + digits(7)).toMatch(/__rlock__(-?\d{10})$/)
+    for (const claim of [exclusive, shared, permits(2)]) {
+      const twin = twinPrefix(GUID, claim)
+      expect(twin.includes('lock-')).toBe(false)
+      for (const sequence of [0, 2 ** 31 - 1, -1, -(2 ** 31)]) expect(twin > digits(sequence)).toBe(true)
+    }
+  })
+
+  test('a writer that becomes a reader keeps its numbers', () => {
+    for (const sequence of [7, 2 ** 31 - 1, -3]) {
+      const [node, twin] = bridged(exclusive, 1, sequence)
+      expect([node, twin].map(readerName)).toEqual(bridged(shared, 1, sequence))
+      expect(bridged(shared, 1, sequence).map(readerName)).toEqual(bridged(shared, 1, sequence))
     }
   })
 })

@@ -12,8 +12,11 @@ test('a URL of ZooKeeper names servers, a node, who logs in, and how', () => {
     isSecure: false,
     sessionTimeout: 6000,
     isPrivate: false,
+    isBridged: false,
   })
   expect(parseZooKeeperUrl('zookeeper://a')).toMatchObject({ root: '/signalbox', sessionTimeout: 10_000 })
+  expect(parseZooKeeperUrl('zookeeper://a/x?bridge=true')).toMatchObject({ isBridged: true })
+  expect(parseZooKeeperUrl('zookeeper://a/x?bridge=false')).toMatchObject({ isBridged: false })
   expect(parseZooKeeperUrl('zookeeper://a/')).toMatchObject({ root: '', name: 'zookeeper://a/' })
   expect(parseZooKeeperUrl('zookeeper://ann:s%40cret@a/x?sessionTimeout=5000&acl=creator')).toMatchObject({
     login: 'ann:s@cret',
@@ -38,6 +41,8 @@ test('a URL that is unfit is refused without its password', () => {
     'zookeeper://a?sessionTimeout=1',
     'zookeeper://a?acl=mine',
     'zookeeper://a?acl=creator',
+    'zookeeper://a?bridge=yes',
+    'zookeeper://a?bridge=',
     'zookeeper://secret@a',
     'zookeeper://ann:%secret@a',
   ]) {

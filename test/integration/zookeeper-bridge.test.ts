@@ -1,0 +1,191 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Box } from '../../src/box.js'
+import { LostError } from '../../src/errors.js'
+import { open } from '../../src/open.js'
+import { ZooKeeper } from '../../src/zookeeper/index.js'
+import { Proxy } from '../../apps/chaos/servers/proxy.js'
+import { locks, queued, soFar } from '../../src/conformance/time.js'
+import { until } from '../servers/until.js'
+import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
+
+let server: ZooKeeperServer
+let zk: ZooKeeper
+let places = 0
+
+beforeAll(async () => {
+  server = await startZooKeeper()
+  zk = await ZooKeeper.connect(server.address)
+})
+afterAll(async () => {
+  await zk.close()
+  await server.kill()
+})
+
+const nextPlace = (): string => `/place-${++places}`
+
+function bridged(place: string, port = server.port): Promise<Box> {
+  return open(`zookeeper://127.0.0.1:${port}${place}?sessionTimeout=20s&bridge=true`)
+}
+
+function plain(place: string): Promise<Box> {
+  return open(`zookeeper://127.0.0.1:${server.port}${place}?sessionTimeout=20s`)
+}
+
+/** The nodes in the queue of a key in the order of their numbers, without what tells requests apart. */
+async function queue(place: string, key: string): Promise<string[]> {
+  const { children } = await zk.getChildren(`${place}/locks/${key}`, { linearizable: true })
+  const digits = (name: string): string => name.slice(-10)
+  return children
+    .sort((one, other) => digits(one).localeCompare(digits(other)))
+    .map(name => name.slice(0, -10).replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/, 'GUID'))
+}
+
+const WRITER = ['_c_GUID-lock-', '_c_GUID__lock__']
+const READER = ['_c_GUID-__READ__', '_c_GUID__rlock__']
+
+describe.concurrent('the ZooKeeper engine with a bridge', () => {
+  test('each claim has a node and its twin, which come, change and go together', async () => {
+    const place = nextPlace()
+    await using one = await bridged(place)
+    const both = await one.mutex('a', 'b').acquire()
+    expect([await queue(place, 'a'), await queue(place, 'b')]).toEqual([WRITER, WRITER])
+    const waiting = one.readWriteLock('a').read.acquire()
+    await queued(one, 'a', 1)
+    expect(await queue(place, 'a')).toEqual([...WRITER, ...READER])
+    await both.release()
+    const reading = await waiting
+    await expect(one.mutex('a').tryAcquire()).resolves.toBeUndefined()
+    await expect(one.mutex('a').acquire({ wait: 20 })).rejects.toThrow()
+    await until(async () => (await queue(place, 'a')).length === 2)
+    expect(await queue(place, 'a')).toEqual(READER)
+    await reading.release()
+    const some = await one.semaphore('b', { permits: 4 }).acquire({ permits: 2 })
+    expect(await queue(place, 'b')).toEqual(['_c_GUID-2of4-lock-', '_c_GUID__lock__'])
+    await some.release()
+    const writing = await one.readWriteLock('b').write.acquire()
+    await writing.downgrade()
+    expect(await queue(place, 'b')).toEqual(READER)
+    await writing.release()
+    expect(await zk.getEphemerals(`${place}/locks`)).toEqual([])
+    expect(await locks(one)).toEqual([])
+  })
+
+  test('excludes boxes without one and is excluded by them, in order, and each request is shown once', async () => {
+    const place = nextPlace()
+    const boxes = await Promise.all([bridged(place), plain(place), bridged(place), plain(place)])
+    const [one, other] = boxes as [Box, Box, ...Box[]]
+    const tokens: bigint[] = []
+    const order: number[] = []
+    for (const first of boxes.keys()) {
+      const held = await boxes[first]!.mutex('key').acquire()
+      tokens.push(held.token)
+      const others = [...boxes.keys()].filter(index => index !== first)
+      const waiting = []
+      for (const [count, index] of others.entries()) {
+        waiting.push(
+          boxes[index]!.mutex('key').run(grant => {
+            order.push(index)
+            tokens.push(grant.token)
+          }),
+        )
+        await queued(other, 'key', count + 1)
+      }
+      const [report] = await locks(one, 'key')
+      expect(report!.holders.map(({ token }) => token)).toEqual([held.token])
+      expect(await soFar(Promise.race(waiting))).toBe('pending')
+      await held.release()
+      await Promise.all(waiting)
+      expect(order.splice(0)).toEqual(others)
+    }
+    expect(tokens).toEqual([...tokens].sort((a, b) => (a < b ? -1 : 1)))
+    expect(new Set(tokens).size).toBe(tokens.length)
+
+    const semaphores = [one, other].map(box => box.semaphore('permits', { permits: 3 }))
+    const taken = await Promise.all(semaphores.map(semaphore => semaphore.acquire()))
+    expect(await semaphores[0]!.tryAcquire({ permits: 2 })).toBeUndefined()
+    const waiting = semaphores[1]!.acquire({ permits: 2 })
+    await queued(one, 'permits', 1)
+    expect(await soFar(waiting)).toBe('pending')
+    await taken[0]!.release()
+    await (await waiting).release()
+    await taken[1]!.release()
+
+    const readers = await Promise.all([one, other].map(box => box.readWriteLock('key').read.acquire()))
+    expect(await other.mutex('key').tryAcquire()).toBeUndefined()
+    expect(await one.mutex('key').tryAcquire()).toBeUndefined()
+    for (const reader of readers) await reader.release()
+    await Promise.all(boxes.map(box => box.close()))
+    expect(await zk.getEphemerals(`${place}/locks`)).toEqual([])
+  })
+
+  test('answers that were lost with the connection are found by both nodes, and nothing is left behind', async () => {
+    const place = nextPlace()
+    await using proxy = await Proxy.start(server.port)
+    await using one = await bridged(place, proxy.port)
+    await using other = await plain(place)
+    for (const keys of [['a'], ['a', 'b']]) {
+      await one.mutex(...keys).run(() => undefined)
+      for (const lost of ['replies', 'requests'] as const) {
+        const lose = async <T>(asked: Promise<T>): Promise<T> => {
+          await until(() => proxy.withheldReplies + proxy.withheldRequests > 0)
+          proxy[lost] = 'pass'
+          proxy.cut()
+          return asked
+        }
+        proxy[lost] = 'lose'
+        const grant = await lose(one.mutex(...keys).acquire())
+        for (const key of keys) expect(await queue(place, key)).toEqual(WRITER)
+        const reports = await locks(other)
+        expect(reports.map(({ holders }) => holders[0]!.token)).toEqual(keys.map(() => grant.token))
+        proxy[lost] = 'lose'
+        await lose(grant.release())
+        expect(await zk.getEphemerals(`${place}/locks`)).toEqual([])
+      }
+    }
+  })
+
+  test('what others take from a box they take whole', async () => {
+    const place = nextPlace()
+    await using proxy = await Proxy.start(server.port)
+    await using one = await bridged(place, proxy.port)
+    await using other = await plain(place)
+    const held = await one.mutex('a', 'b').acquire()
+    const [report] = await locks(other, 'a')
+    expect(await other.forceRelease('a', report!.holders[0]!.token!)).toBe(true)
+    await until(() => held.signal.aborted)
+    expect(await zk.getEphemerals(`${place}/locks`)).toEqual([])
+
+    const grants = await Promise.all([one.mutex('a').acquire(), one.mutex('b', 'c').acquire()])
+    // It can not do anything itself.
+    proxy.requests = proxy.replies = 'hold'
+    expect(await other.revoke(one.session)).toBe(2)
+    for (const key of ['a', 'b', 'c']) expect(await queue(place, key)).toEqual([])
+    proxy.requests = proxy.replies = 'pass'
+    await until(() => grants.every(({ signal }) => signal.aborted))
+  })
+
+  test('who has lost only the twin is not inside any more, and can not commit', async () => {
+    const place = nextPlace()
+    await using one = await bridged(place)
+    const twinOf = async (key: string): Promise<string> => {
+      const { children } = await zk.getChildren(`${place}/locks/${key}`, { linearizable: true })
+      return `${place}/locks/${key}/${children.find(name => name.includes('__lock__'))!}`
+    }
+    const held = await one.mutex('key').acquire({ lease: 900 })
+    await zk.delete(await twinOf('key'))
+    await until(() => held.signal.aborted)
+    await expect(held.release()).rejects.toThrow(LostError)
+    await until(async () => (await queue(place, 'key')).length === 0)
+
+    const store = one.store('s')
+    await store.put('key', 'before')
+    const writing = store.transaction(['key'], async transaction => {
+      transaction.put('key', 'late')
+      const [report] = await locks(one)
+      await zk.delete(await twinOf(encodeURIComponent(report!.key)))
+    })
+    await expect(writing).rejects.toThrow(LostError)
+    expect((await store.get('key'))!.value).toBe('before')
+    await until(async () => (await zk.getEphemerals(`${place}/locks`)).length === 0)
+  })
+})

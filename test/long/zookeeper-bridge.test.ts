@@ -1,0 +1,17 @@
+import { openZooKeeper } from '../../src/engines/zookeeper/open.js'
+import type { EngineFixture } from '../../src/conformance/fixture.js'
+import { contractSuite } from '../contract/suite.js'
+import { zookeeper } from '../contract/zookeeper-fixture.js'
+
+/** The ZooKeeper engine with nodes for kazoo beside its own. */
+const bridged: EngineFixture = {
+  ...zookeeper,
+  name: 'zookeeper with a bridge',
+  async start() {
+    const { close, url } = await zookeeper.start()
+    const own = `${url}&bridge=true`
+    return { url: own, engine: () => openZooKeeper(own), close }
+  },
+}
+
+contractSuite(bridged)
