@@ -22,7 +22,9 @@ interface Entrant {
 }
 
 /** The longest time that a subject is warmed up for, unless it says that it needs longer: seconds. */
-const WARM_UP = 0.7
+const WARM_UP = 2
+/** A warm-up takes so many times what a round takes: after one round's time much is not compiled yet. */
+const WARM_UP_ROUNDS = 3
 
 /**
  * Measures all subjects of a work in rounds, every other one in the opposite order, so that a machine that becomes slower
@@ -43,7 +45,7 @@ export async function measured(
       progress(`${idOf(work)}: ${subject.name} warms up`)
       const own = join(folder, String(index))
       await mkdir(own)
-      const usual = Math.min(milliseconds, WARM_UP * 1000)
+      const usual = Math.min(WARM_UP_ROUNDS * milliseconds, WARM_UP * 1000)
       const warmUp = Math.max(usual, (subject.warmUp ?? 0) * 1000)
       entrants.push(await entrant(work, subject, own, warmUp))
     }
