@@ -199,7 +199,7 @@ export class Batch {
     const index = reading.keys.push(full) - 1
     const { value, version } = (await reading.answer).values[index]!
     basis?.set(full, version)
-    return decode(value) as T | undefined
+    return decode(full, value) as T | undefined
   }
 
   #startReading(): Reading {
@@ -318,7 +318,7 @@ export class Batch {
     return member.name(async <T>(key: string) => {
       const full = this.#prefix + key
       // A key outside was never read under these locks, so what it leads to can't be trusted either.
-      return overlay.has(full) ? (decode(overlay.value(full)) as T) : this.#readNow<T>(key)
+      return overlay.has(full) ? (decode(full, overlay.value(full)) as T) : this.#readNow<T>(key)
     })
   }
 
@@ -392,8 +392,8 @@ export class Batch {
     }
     const key = outcome.key.slice(this.#prefix.length)
     const read = overlay.read(outcome.key)
-    const expected = { value: decode(read.value), version: read.version }
-    const found = { value: decode(outcome.found.value), version: outcome.found.version }
+    const expected = { value: decode(outcome.key, read.value), version: read.version }
+    const found = { value: decode(outcome.key, outcome.found.value), version: outcome.found.version }
     const message = `${key} was written round the lock: expected ${read.value ?? 'nothing'} (version ${read.version}), found ${outcome.found.value ?? 'nothing'} (version ${outcome.found.version})`
     member.reject(new ConflictError(message, { key, engine, expected, found }))
   }

@@ -99,7 +99,7 @@ export class Store {
   async get<T = unknown>(key: string): Promise<StoreEntry<T> | undefined> {
     const { values } = await this.#values.read({ keys: [this.#key(key)], ids: [] })
     const { value, version } = values[0]!
-    return value === undefined ? undefined : { value: decode(value) as T, version }
+    return value === undefined ? undefined : { value: decode(this.#key(key), value) as T, version }
   }
 
   /**

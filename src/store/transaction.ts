@@ -105,7 +105,8 @@ export class OverlayTransaction implements Transaction {
 
   get<T = unknown>(key: string): T | undefined {
     const full = this.#full(key)
-    return decode(this.writes.has(full) ? this.writes.get(full) : this.#overlay.value(full)) as T | undefined
+    const text = this.writes.has(full) ? this.writes.get(full) : this.#overlay.value(full)
+    return decode(full, text) as T | undefined
   }
 
   put(key: string, value: unknown): void {

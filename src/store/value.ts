@@ -1,4 +1,4 @@
-import { InvalidArgumentError, shown } from '../errors.js'
+import { InvalidArgumentError, shown, UnavailableError } from '../errors.js'
 
 /**
  * A value as the JSON text that engines keep.
@@ -22,7 +22,15 @@ export function encode(key: string, value: unknown): string {
   return text
 }
 
-/** The value of a JSON text, a fresh one at each call; undefined for an absent key. */
-export function decode(text: string | undefined): unknown {
-  return text === undefined ? undefined : JSON.parse(text)
+/**
+ * The value of a JSON text, a fresh one at each call; undefined for an absent key.
+ * @throws UnavailableError when another program has put something else there.
+ */
+export function decode(key: string, text: string | undefined): unknown {
+  if (text === undefined) return undefined
+  try {
+    return JSON.parse(text)
+  } catch (cause) {
+    throw new UnavailableError(`the value of ${key} can't be read: it is no JSON`, { key, cause })
+  }
 }

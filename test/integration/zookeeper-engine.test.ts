@@ -305,6 +305,36 @@ describe.concurrent('the ZooKeeper engine', () => {
     await (await waiting).release()
   })
 
+  test('what another program put in the place of a value is told, and keeps no key locked', async () => {
+    const place = nextPlace()
+    await using one = await box(place)
+    await using other = await box(place)
+    await using zk = await ZooKeeper.connect(server.address)
+    const store = one.store('s')
+    await store.put('good', 1)
+    await store.put('cut', { a: 1 })
+    for (const [name, text] of Object.entries({
+      text: 'hello',
+      null: 'null\n',
+      odd: '{"ids":{"some":1}}\n1',
+    }))
+      await zk.create(`${place}/store/s%2F${name}`, text)
+    const { data } = await zk.getData(`${place}/store/s%2Fcut`)
+    await zk.setData(`${place}/store/s%2Fcut`, data.subarray(0, -2))
+    for (const key of ['text', 'null', 'odd', 'cut']) {
+      const told = {
+        code: 'UNAVAILABLE',
+        key: `s/${key}`,
+        message: expect.stringContaining('be read') as string,
+      }
+      await expect(store.get(key)).rejects.toMatchObject(told)
+      const both = store.transaction(['good', key], transaction => transaction.get(key), { lease: '30s' })
+      await expect(both).rejects.toMatchObject(told)
+      for (const free of ['good', key])
+        expect(await other.mutex(`s/${free}`).run(() => 'free', { wait: '5s' })).toBe('free')
+    }
+  })
+
   test('keys of any characters can be locked and stored', async () => {
     const place = nextPlace()
     await using one = await box(place)

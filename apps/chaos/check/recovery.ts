@@ -17,7 +17,7 @@ export function recoveries({ faults, limits }: History): Recovery[] {
     return {
       kind,
       faults: all.length,
-      median: times[times.length >> 1]!,
+      median: (times[(times.length - 1) >> 1]! + times[times.length >> 1]!) / 2,
       worst: times.at(-1)!,
       limit: limits[kind]!,
     }

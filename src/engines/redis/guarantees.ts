@@ -14,7 +14,7 @@ const SERVER_CLOCK: Weakness = {
 }
 const FAILOVER: Weakness = {
   promise: 'P1',
-  how: 'A server that is lost before its replica had the newest grants loses them, so two can hold one lock until the first finds out at its next renewal or commit. Tokens rise all the same.',
+  how: 'A server that ends before its disk, or the replica that takes its place, had the newest grants loses them, so two can hold one lock until the first finds out at its next renewal or commit. Tokens rise all the same.',
 }
 const LOST_COMMITS: Weakness = {
   promise: 'P13',

@@ -33,5 +33,6 @@ export function decodeRecord(data: Buffer): ValueRecord {
     deleted?: boolean
   }
   const { stamp, ids = [], version, deleted = false } = about
+  if (typeof stamp !== 'string' || !Array.isArray(ids)) throw new TypeError('it lacks a stamp')
   return { value: deleted ? undefined : data.toString('utf8', end + 1), ids, stamp, version }
 }

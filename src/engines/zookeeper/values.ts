@@ -166,7 +166,7 @@ export class Values {
     let node: Known['node']
     try {
       const { data, stat } = await client.getData(path)
-      node = { record: decodeRecord(data), stat }
+      node = { record: this.#decoded(key, path, data), stat }
       this.#dropOld(client, path, node)
     } catch (error) {
       if (!(error instanceof NoNodeError)) throw error
@@ -174,6 +174,21 @@ export class Values {
     const known = { path, node, readAt }
     this.#keep(key, known)
     return known
+  }
+
+  #decoded(key: string, path: string, data: Buffer): ValueRecord {
+    try {
+      return decodeRecord(data)
+    } catch (cause) {
+      throw new UnavailableError(
+        `the value of ${key} can't be read: another program has written to ${path}`,
+        {
+          key,
+          engine: this.#engine,
+          cause,
+        },
+      )
+    }
   }
 
   /** What was deleted long ago and has nothing to remember goes for good. */

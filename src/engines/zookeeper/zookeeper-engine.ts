@@ -436,9 +436,14 @@ export class ZooKeeperEngine implements Engine {
     this.#arm(request, patience.lease)
     if (!patience.read) return { state: 'held', id, number }
     // What this server has seen of the queue it has seen of the values, so they need no `sync`.
-    return this.#values
-      .read(request.client!, patience.read, false)
-      .then(read => ({ state: 'held', id, number, read }))
+    return this.#values.read(request.client!, patience.read, false).then(
+      read => ({ state: 'held', id, number, read }),
+      (error: unknown) => {
+        // Nobody has heard of the grant.
+        void this.#remove(request)
+        throw error
+      },
+    )
   }
 
   async #cancel(id: string): Promise<undefined> {
