@@ -156,7 +156,8 @@ export class Box implements AsyncDisposable {
       engine: engine.name,
       ask: request => {
         const { ending } = this.#session
-        return ending ? Promise.reject(ending) : engine.reserve!(request)
+        // What was reserved in vain goes back all the same.
+        return ending && request.units.length > 0 ? Promise.reject(ending) : engine.reserve!(request)
       },
     })
     return this.#limiters.limiter(name, options)

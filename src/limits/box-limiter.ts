@@ -210,7 +210,13 @@ class OfKey implements KeyedBoxLimiter {
   }
 
   acquire(n?: number, options?: AcquireOptions): Promise<Permit> {
-    return this.#with(gate => gate.acquire(n, options))
+    // The busiest of all: no function is made for it.
+    if (this.#shared.closed) return Promise.reject(this.#shared.closed)
+    try {
+      return this.#gate.acquire(n, options)
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
   async run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T> {

@@ -17,7 +17,7 @@ export interface GrantLog {
   droppedAt: number
   /** When the newest entry began, where entries stand for several grants. */
   begunAt: number
-  /** When the newest grant was given, also if it was taken back. */
+  /** When the newest grant was given that is known still, or the last one that was forgotten. */
   lastAt: number
 }
 
@@ -66,8 +66,16 @@ export function timeAfter(log: GrantLog, time: number): number | undefined {
  * Adds a grant and forgets what is older than `memory`.
  * @param time not before that of an earlier grant.
  * @param grain grants within so many milliseconds share an entry, which then has the time of the newest of them.
+ * @param now when that is decided. What will only be old at `time` counts again when this grant is taken back.
  */
-export function addGrant(log: GrantLog, n: number, time: number, memory: number, grain: number): void {
+export function addGrant(
+  log: GrantLog,
+  n: number,
+  time: number,
+  memory: number,
+  grain: number,
+  now: number,
+): void {
   const total = (log.total += n)
   log.lastAt = time
   // Two entries of one time would hide from a refund which of them it is about.
@@ -76,7 +84,7 @@ export function addGrant(log: GrantLog, n: number, time: number, memory: number,
     return
   }
   log.begunAt = time
-  while (log.length > 0 && time - log.entries[2 * log.head]! > memory) dropOldest(log)
+  while (log.length > 0 && now - log.entries[2 * log.head]! > memory) dropOldest(log)
   if (2 * log.length === log.entries.length) grow(log)
   const newest = place(log, log.length++)
   log.entries[newest] = time
@@ -101,7 +109,9 @@ export function removeGrant(log: GrantLog, n: number, time: number): void {
   }
   log.length -= gap
   // Nobody knows when the entry began that is the newest now; the next grant has one of its own.
-  if (gap === 1) log.begunAt = -Infinity
+  if (gap === 0) return
+  log.begunAt = -Infinity
+  log.lastAt = newestTime(log) ?? log.droppedAt
 }
 
 /** Makes all that is known one entry at `time`. */

@@ -50,13 +50,6 @@ const MOST_LATE = 5000
 /** Takes back permits that nobody has counted. */
 const NOBODY: PermitGiver = { released: () => undefined, unused: () => undefined }
 
-const nothing: Pick<Reserve, 'units' | 'returns' | 'pause' | 'explain'> = {
-  units: [],
-  returns: [],
-  pause: 0,
-  explain: undefined,
-}
-
 /**
  * The callers of this process that want permits of one limiter of an engine: one line, one timer, and one call under way,
  * which asks for all of them. What the call reserves is used in the order of the line, each permit within the stretch of
@@ -78,6 +71,8 @@ export class RemoteGate implements PermitGiver {
   #returns: ReturnedPermits[] = []
   #scheduled = false
   #calling = false
+  /** The answer to the newest call. */
+  #answer: Awaitable<Reservation> | undefined
   #handing = false
   #timer: Timer | undefined
   #timerAt = Infinity
@@ -133,13 +128,17 @@ export class RemoteGate implements PermitGiver {
       const { wait, signal, priority } = termsOf(options)
       if (this.#closed) throw this.#closed
       if (signal?.aborted) throw aborted({ ...this.#context, cause: signal.reason })
+      const { callers } = this.#line
+      // Behind others, and with no end to its wait, it need not know the time before its turn.
+      if (callers > 0 && wait === Infinity && callers < this.#terms.queue && !this.outage) {
+        return this.#join(n, priority, signal, Infinity, false)
+      }
       const now = (this.#usedAt = this.#source.clock.now())
-      if (!this.#line.head) {
+      if (callers === 0) {
         const permit = this.#atHand(n, now)
         if (permit) return Promise.resolve(permit)
       }
       if (this.outage && this.#goesOnWithout) return this.#without(n, options, now)
-      const { callers } = this.#line
       if (wait === 0 || callers >= this.#terms.queue) {
         if (this.#askAgainAt > now && !this.outage) throw this.#busy(wait, callers)
         return this.#join(n, priority, signal, Infinity, true)
@@ -163,7 +162,7 @@ export class RemoteGate implements PermitGiver {
     if (this.#closed) throw this.#closed
     const place = this.#line.callers
     const ahead = Math.max(this.#line.permits - this.#stock.permits, 0)
-    const { reserved } = await this.#ask({ ...nothing, explain: { n, ahead } })
+    const { reserved } = await this.#ask({ explain: { n, ahead } })
     const { now, pausedUntil } = reserved
     const { ready, binding, reports } = reserved.explained!
     const readyIn = ready - now
@@ -184,7 +183,7 @@ export class RemoteGate implements PermitGiver {
     }
     if (this.#closed) throw this.#closed
     const { clock } = this.#source
-    this.#learn(await this.#ask({ ...nothing, pause: Math.max(wall - wallOf(clock)(), 0) }))
+    this.#learn(await this.#ask({ pause: Math.max(wall - wallOf(clock)(), 0) }))
   }
 
   /** Whether it could be forgotten: nobody waits, and nothing is owed, since a while. */
@@ -230,11 +229,12 @@ export class RemoteGate implements PermitGiver {
     if (this.#line.head) await new Promise<void>(resolve => this.#ended.push(resolve))
     await this.#share?.end()
     this.#disarm()
-    const returns = [...this.#returns, ...this.#stock.dropWhere(() => true)]
-    this.#returns = []
-    if (returns.length === 0) return
     try {
-      await this.#ask({ ...nothing, returns })
+      // It may give back, or reserve what nobody waits for any more.
+      await this.#answer
+      this.#returns.push(...this.#stock.dropWhere(() => true))
+      const returns = this.#takeReturns()
+      if (returns.length > 0) await this.#ask({ returns })
     } catch {
       // What can't be given back is counted as used.
     }
@@ -268,15 +268,15 @@ export class RemoteGate implements PermitGiver {
     deadline: number,
     isTry: boolean,
   ): Promise<Permit> {
-    const promise = new Promise<Permit>(settle => {
-      const waiter = new Waiter(n, 0, settle)
-      this.#line.add(waiter, priority)
-      if (isTry) this.#tries.add(waiter)
-      if (!signal && deadline === Infinity) return
+    const promise = new Promise<Permit>(keepSettle)
+    const waiter = new Waiter(n, 0, settleNewest)
+    this.#line.add(waiter, priority)
+    if (isTry) this.#tries.add(waiter)
+    if (signal || deadline !== Infinity) {
       waiter.patience = { signal, deadline }
       if (deadline !== Infinity) this.#deadlines.add(waiter)
       if (signal) this.#aborts.add(waiter, signal)
-    })
+    }
     this.#schedule()
     if (deadline < this.#timerAt) this.#arm()
     return promise
@@ -297,17 +297,17 @@ export class RemoteGate implements PermitGiver {
   async #turn(look: boolean): Promise<void> {
     if (this.#calling) return
     const now = this.#source.clock.now()
-    const [units, waiters] = this.#askAgainAt > now ? NO_WISHES : this.#wishes(now)
+    // Where nobody waits any more, what was reserved goes back at once.
+    const [units, waiters] = this.#askAgainAt > now && this.#line.head ? NO_WISHES : this.#wishes(now)
     if (units.length === 0 && this.#returns.length === 0 && !look) {
       this.#arm()
       return
     }
-    const returns = this.#returns
-    this.#returns = []
+    const returns = this.#takeReturns()
     this.#calling = true
     const terms = this.#terms
     try {
-      const answer = await this.#ask({ ...nothing, units, returns })
+      const answer = await (this.#answer = this.#ask({ units, returns }))
       const times = this.#learn(answer)
       if (terms === this.#terms) this.#settle(answer.reserved, times, units, waiters)
       // What was reserved by a limit that is not the limit any more is asked for anew.
@@ -321,9 +321,22 @@ export class RemoteGate implements PermitGiver {
     }
   }
 
-  #ask(request: Pick<Reserve, 'units' | 'returns' | 'pause' | 'explain'>): Awaitable<Reservation> {
+  /** What is to be given back: the latest first, because only so even spacing gives back the whole of it. */
+  #takeReturns(): readonly ReturnedPermits[] {
+    const returns = this.#returns
+    this.#returns = []
+    return returns.sort((one, other) => other.at - one.at)
+  }
+
+  #ask({
+    units = [],
+    returns = [],
+    pause = 0,
+    explain,
+  }: Partial<Pick<Reserve, 'units' | 'returns' | 'pause' | 'explain'>>): Awaitable<Reservation> {
     const { windows } = this.#terms
-    return this.#source.ask({ ...request, limiter: this.#id, windows, horizon: this.#horizon })
+    const horizon = this.#horizon
+    return this.#source.ask({ limiter: this.#id, windows, units, horizon, returns, pause, explain })
   }
 
   /** Who has waited for longer reaches further ahead than others, so that it comes before them. */
@@ -341,16 +354,19 @@ export class RemoteGate implements PermitGiver {
     const waiters: Waiter[] = []
     const most = MOST_WINDOWS * this.#terms.most
     let permits = 0
-    for (const waiter of this.#line) {
+    let last: Unit | undefined
+    for (let waiter = this.#line.head; waiter; waiter = this.#line.after(waiter)) {
       const { n } = waiter
-      const left = sizes.get(n) ?? 0
+      const left = sizes.size === 0 ? 0 : (sizes.get(n) ?? 0)
       if (left > 0) {
         sizes.set(n, left - 1)
         continue
       }
       permits += n
       if (units.length === MOST_UNITS || permits > most) return [units, waiters]
-      units.push({ n, more: 0, within: this.#within(waiter, now) })
+      const within = this.#within(waiter, now)
+      if (last?.n !== n || last.within !== within) last = { n, more: 0, within }
+      units.push(last)
       waiters.push(waiter)
     }
     for (const [size, count] of sizes) {
@@ -386,7 +402,7 @@ export class RemoteGate implements PermitGiver {
   }
 
   #within(waiter: Waiter, now: number): number {
-    if (this.#tries.has(waiter)) return 0
+    if (this.#tries.size > 0 && this.#tries.has(waiter)) return 0
     return Math.max((waiter.patience?.deadline ?? Infinity) - now, 0)
   }
 
@@ -510,7 +526,7 @@ export class RemoteGate implements PermitGiver {
    */
   #handOut(): void {
     this.#handing = false
-    const now = this.#source.clock.now()
+    const now = (this.#usedAt = this.#source.clock.now())
     if (this.#deadlines.earliest < now) this.#refuseLate(time => this.#deadlines.earliest < time)
     for (let share = this.#stock.first; share && share.until < now; share = this.#stock.first) {
       this.#stock.dropFirst()
@@ -633,6 +649,10 @@ export class RemoteGate implements PermitGiver {
     return new TimedOutError(`no permit within ${Math.ceil(wait)} ms: ${turn}`, this.#context)
   }
 }
+
+/** Of the promise that was made last: no function has to be made for each. */
+let settleNewest: Waiter['settle']
+const keepSettle = (settle: Waiter['settle']): void => void (settleNewest = settle)
 
 const PASSED = Promise.resolve()
 const NO_WISHES: readonly [readonly Unit[], readonly Waiter[]] = [[], []]

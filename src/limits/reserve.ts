@@ -15,7 +15,7 @@ export interface Reserve {
   readonly units: readonly Unit[]
   /** How far ahead anything is reserved: milliseconds. From the first unit on that would be later, none is. */
   readonly horizon: number
-  /** Permits that were reserved and not used. */
+  /** Permits that were reserved and not used, those of the latest instant first. */
   readonly returns: readonly ReturnedPermits[]
   /** For how long from now on nobody is to be given a permit: milliseconds, 0 for no pause. */
   readonly pause: number
@@ -181,7 +181,7 @@ class Desk {
       if (beyond !== undefined || at - this.#now > within) return { n: 0, at }
       const all = n + (more > 0 ? this.#room(n, more, at) : 0)
       for (const { window, record } of this.#live) {
-        window.take(record.state, all, this.#timeOf(window, at), 0)
+        window.take(record.state, all, this.#timeOf(window, at), 0, this.#timeOf(window, this.#now))
       }
       this.#state.lastAt = Math.max(this.#state.lastAt, at)
       return { n: all, at }

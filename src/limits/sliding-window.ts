@@ -21,6 +21,8 @@ export interface Grains {
 
 /** For a log in a variable. */
 const FINE: Grains = { mostExact: 10_000, parts: 1024 }
+/** With more than so many permits to one reading of the clock little would be gained. */
+const MOST_UNTIMED = 16
 
 /**
  * At most `limit` permits in any interval of length `per`: a permit comes back `per` after it was given. That is the
@@ -28,7 +30,8 @@ const FINE: Grains = { mostExact: 10_000, parts: 1024 }
  *
  * Memory: 16 bytes for each grant within the window; for limits above ten thousand about 16 kB, whatever the limit. There,
  * permits given within a 1024th of the window come back together, with the last of them, which keeps the bound and costs
- * up to a thousandth of the rate. Whoever writes the log somewhere can have it coarser.
+ * up to a thousandth of the rate; and of permits that come as thick as this the time needs to be known for one in some only,
+ * which costs another thousandth at the most. Whoever writes the log somewhere can have it coarser.
  */
 export class SlidingWindow implements Window<GrantLog> {
   readonly kind: Window['kind'] = 'sliding'
@@ -37,6 +40,7 @@ export class SlidingWindow implements Window<GrantLog> {
   readonly #grain: number
   readonly #jitter: number
   readonly #grains: Grains
+  readonly #untimed: number
 
   /** @param jitter by how much the ways of two calls can differ: milliseconds that permits stay away for longer. */
   constructor(
@@ -49,6 +53,7 @@ export class SlidingWindow implements Window<GrantLog> {
     this.#grains = grains
     this.#memory = per + jitter
     this.#grain = limit > grains.mostExact ? this.#memory / grains.parts : 0
+    this.#untimed = this.#grain > 0 ? Math.min(Math.floor(limit / grains.parts), MOST_UNTIMED) : 0
   }
 
   withLimit(limit: number): SlidingWindow {
@@ -82,8 +87,14 @@ export class SlidingWindow implements Window<GrantLog> {
     return this.readyAt(log, now, wanted - windows * limit, 0) + windows * this.#memory
   }
 
-  take(log: GrantLog, n: number, at: number, _late: number): void {
-    addGrant(log, n, at, this.#memory, this.#grain)
+  take(log: GrantLog, n: number, at: number, _late: number, now = at): void {
+    addGrant(log, n, at, this.#memory, this.#grain, now)
+  }
+
+  untimed(log: GrantLog): number {
+    // Where permits come rarely, one would seem to be given long after it was.
+    if (this.#untimed === 0 || log.begunAt === log.lastAt) return 0
+    return Math.min(log.dropped + this.limit - log.total, this.#untimed)
   }
 
   refund(log: GrantLog, n: number, at: number): void {

@@ -54,9 +54,13 @@ export class SmoothWindow implements Window<Spacing> {
     return Math.max(spaced, this.#sliding.readyAt(log, now, n, ahead))
   }
 
-  take(spacing: Spacing, n: number, at: number, late: number): void {
+  take(spacing: Spacing, n: number, at: number, late: number, now = at): void {
     spacing.openAt = Math.max(spacing.openAt, at - late) + n * this.#interval
-    this.#sliding.take(spacing.log, n, at, late)
+    this.#sliding.take(spacing.log, n, at, late, now)
+  }
+
+  untimed(): number {
+    return 0
   }
 
   refund(spacing: Spacing, n: number, at: number): void {

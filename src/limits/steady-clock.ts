@@ -5,18 +5,17 @@
 export class SteadyClock {
   readonly #clock: { now(): number }
   readonly #tolerance: number
+  readonly #onSetBack: () => void
   #latest = -Infinity
-  #setBacks = 0
 
-  /** @param tolerance by how much a reading may be too early: milliseconds. */
-  constructor(clock: { now(): number }, tolerance: number) {
+  /**
+   * @param tolerance by how much a reading may be too early: milliseconds.
+   * @param onSetBack is called whenever a reading shows that the clock was set back.
+   */
+  constructor(clock: { now(): number }, tolerance: number, onSetBack: () => void) {
     this.#clock = clock
     this.#tolerance = tolerance
-  }
-
-  /** How often it was set back. */
-  get setBacks(): number {
-    return this.#setBacks
+    this.#onSetBack = onSetBack
   }
 
   now(): number {
@@ -26,7 +25,7 @@ export class SteadyClock {
 
   #tooEarly(reading: number): number {
     if (this.#latest - reading <= this.#tolerance) return this.#latest
-    this.#setBacks++
+    this.#onSetBack()
     return (this.#latest = reading)
   }
 }

@@ -92,6 +92,14 @@ export class Tally implements Counter {
   /** What a permit adds to that: 0 where no concurrency has to be kept. */
   readonly #counted: 0 | 1
   #takenAtWall = 0
+  /** When the clock was read for the last permit. */
+  #takenAt = 0
+  /** So many permits can still be given before the clock is read again, */
+  #untimed = 0
+  /** as far as this is still the limit; */
+  #untimedBy: Window | undefined
+  /** and so many were given since it was read: their time is the next one that is read, which is not too early. */
+  #pending = 0
 
   constructor(rules: Rules, times: Times) {
     this.#rules = rules
@@ -123,20 +131,29 @@ export class Tally implements Counter {
   }
 
   take(n: number, ahead: number, callers: number, late: number): number {
+    const { windows } = this.#rules
+    if (n <= this.#untimed && ahead === 0 && callers === 0 && windows[0] === this.#untimedBy) {
+      this.#untimed -= n
+      this.#pending += n
+      return this.#takenAt
+    }
     const times = this.#times
-    const now = times.now()
-    if (times.epoch !== this.#epoch) this.#setBack(now)
+    const now = this.#now()
     if (now < this.#pausedUntil || this.#running + callers >= this.#rules.concurrency) return NaN
     const wall = (this.#takenAtWall = times.wallNow())
     // Most limiters have one limit, and this is called a million times a second: no loop where none is needed.
     if (this.#states.length > 1 && !this.#othersAllow(n, ahead, now, wall)) return NaN
-    const window = this.#rules.windows[0]!
+    const window = windows[0]!
     const time = window.wall ? wall : now
     if (!window.allows(this.#states[0], time, n, ahead)) return NaN
     window.take(this.#states[0], n, time, late)
     if (this.#states.length > 1) this.#takeOthers(n, now, wall, late)
+    else if (this.#counted === 0) {
+      this.#untimed = window.untimed(this.#states[0])
+      this.#untimedBy = window
+    }
     this.#running += this.#counted
-    return now
+    return (this.#takenAt = now)
   }
 
   release(): void {
@@ -144,6 +161,7 @@ export class Tally implements Counter {
   }
 
   refund({ n, at, mark: wallAt, epoch }: Taken): void {
+    this.#now()
     // Since a clock was set back it can't be found by its time any more.
     if (epoch !== this.#times.epoch) return
     this.#rules.windows.forEach((window, index) =>
@@ -152,11 +170,12 @@ export class Tally implements Counter {
   }
 
   pauseUntil(wall: number): void {
+    this.#now()
     this.#pausedUntil = Math.max(this.#pausedUntil, this.#times.fromWall(wall))
   }
 
   readyAt(n: number, ahead: number): number {
-    let time = this.#readyFrom(Math.max(this.#times.now(), this.#pausedUntil), n, ahead)
+    let time = this.#readyFrom(Math.max(this.#now(), this.#pausedUntil), n, ahead)
     // A later time can be too late for a period that was open before.
     for (let round = 0; round < MOST_ROUNDS && this.#states.length > 1; round++) {
       const next = this.#readyFrom(time, n, 0)
@@ -167,7 +186,7 @@ export class Tally implements Counter {
   }
 
   binding(n: number, ahead: number): number | undefined {
-    const now = this.#times.now()
+    const now = this.#now()
     const wall = this.#times.wallNow()
     let longest = 0
     let binding
@@ -180,7 +199,7 @@ export class Tally implements Counter {
   }
 
   reports(): LimitReport[] {
-    const now = this.#times.now()
+    const now = this.#now()
     const wall = this.#times.wallNow()
     return this.#rules.windows.map((window, index) => {
       const { limit, per, kind } = window
@@ -192,7 +211,7 @@ export class Tally implements Counter {
   }
 
   get blank(): boolean {
-    const now = this.#times.now()
+    const now = this.#now()
     const wall = this.#times.wallNow()
     return (
       this.#running === 0 &&
@@ -201,6 +220,20 @@ export class Tally implements Counter {
         (window, index) => window.forgottenAt(this.#states[index]) <= (window.wall ? wall : now),
       )
     )
+  }
+
+  /** Reads the clock: what was given without is given now. */
+  #now(): number {
+    const now = this.#times.now()
+    if (this.#times.epoch !== this.#epoch) this.#setBack(now)
+    this.#untimed = 0
+    if (this.#pending > 0) this.#takePending(now)
+    return now
+  }
+
+  #takePending(now: number): void {
+    this.#untimedBy!.take(this.#states[0], this.#pending, now, 0)
+    this.#pending = 0
   }
 
   /** When all limits are ready of which each looks from the same time on. */
@@ -238,7 +271,9 @@ export class Tally implements Counter {
       const state = this.#states[index]
       const time = window.wall ? wall : now
       // What is known of times not far ahead is waited for: that is no longer than the limit may last anyway.
-      if (window.forgottenAt(state) > time + 2 * window.per) window.rebase(state, time)
+      const isFar = window.forgottenAt(state) > time + 2 * window.per
+      // What is still to be counted is counted as given now, so nothing that is known can be later.
+      if (isFar || this.#pending > 0) window.rebase(state, time)
     })
   }
 }

@@ -6,6 +6,8 @@ import type { Window } from './window.js'
 export class Times {
   /** For timers. */
   readonly clock: Clock
+  /** How often a clock was set back. */
+  epoch = 0
   readonly #readWall: () => number
   readonly #steady: SteadyClock
   readonly #steadyWall: SteadyClock | undefined
@@ -15,8 +17,13 @@ export class Times {
     this.clock = clock
     this.#readWall = readWall
     const tolerance = Math.min(...windows.map(({ per }) => per))
-    this.#steady = new SteadyClock(clock, tolerance)
-    if (windows.some(({ wall }) => wall)) this.#steadyWall = new SteadyClock({ now: readWall }, tolerance)
+    const onSetBack = (): void => {
+      this.epoch++
+    }
+    this.#steady = new SteadyClock(clock, tolerance, onSetBack)
+    if (windows.some(({ wall }) => wall)) {
+      this.#steadyWall = new SteadyClock({ now: readWall }, tolerance, onSetBack)
+    }
   }
 
   /** Clock time, which goes back only when the clock was set back by more than the shortest window. */
@@ -32,11 +39,6 @@ export class Times {
   /** Whether a window needs the wall clock. */
   get readsWall(): boolean {
     return this.#steadyWall !== undefined
-  }
-
-  /** How often a clock was set back. */
-  get epoch(): number {
-    return this.#steadyWall ? this.#steady.setBacks + this.#steadyWall.setBacks : this.#steady.setBacks
   }
 
   /** The clock time at which the wall clock will say `wall`. */

@@ -85,6 +85,11 @@ export class WaitingLine {
     if (!rank.head) this.#ranks.splice(this.#ranks.indexOf(rank), 1)
   }
 
+  /** Whose turn comes after that of one who stands here. */
+  after({ next, rank }: Waiter): Waiter | undefined {
+    return next ?? this.#ranks[this.#ranks.indexOf(rank!) + 1]?.head
+  }
+
   /** All of them, in the order in which their turn comes. Whoever is looked at may be removed meanwhile. */
   *[Symbol.iterator](): Generator<Waiter, void, void> {
     for (const rank of [...this.#ranks]) {

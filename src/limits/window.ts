@@ -28,10 +28,16 @@ export interface Window<State = unknown> {
    */
   readyAt(state: State, now: number, n: number, ahead: number): number
   /**
-   * Counts `n` permits as given at `at`, which is never before the time of an earlier call.
+   * Counts `n` permits as given at `at`, which is never before the time of an earlier call that was not taken back.
    * @param late by how much a timer may have delayed this: milliseconds that even spacing need not wait for again.
+   * @param now when that is decided; default `at`.
    */
-  take(state: State, n: number, at: number, late: number): void
+  take(state: State, n: number, at: number, late: number, now?: number): void
+  /**
+   * How many permits more can be had right after a `take` although nobody knows the time: they have to be taken as given
+   * when somebody does. 0 where that would matter.
+   */
+  untimed(state: State): number
   /** Takes back `n` permits that were given at `at` and not used. Without effect where they don't count any more. */
   refund(state: State, n: number, at: number): void
   /** How many permits count at this time. */

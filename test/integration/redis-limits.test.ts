@@ -21,8 +21,33 @@ test('a limiter that is idle leaves nothing behind after its window', async () =
   await limiter.acquire(2)
   await limiter.key('amy').acquire()
   expect(await here.server.command('DBSIZE')).toBe(2)
+  // So many that most of them are written down in short.
+  const many = box.limiter('many', { limit: 1000, per: 300 })
+  for (let turn = 0; turn < 200; turn++) await many.acquire()
   await pause(300)
   await until('it is gone', async () => (await here.server.command('DBSIZE')) === 0)
+})
+
+test('what another program has put in the place of a limit is told, with its name', async () => {
+  await using here = await RedisPlace.start()
+  const box = await here.box()
+  const limiters = ['text', 'long', 'list'].map(name => box.limiter(name, { limit: 1000, per: 60_000 }))
+  await Promise.all(limiters.map(limiter => limiter.acquire()))
+  const names = ((await here.server.command('KEYS', '*limit*')) as string[]).sort()
+  expect(names).toHaveLength(3)
+  for (const name of names) {
+    await here.server.command('DEL', name)
+    if (name.includes('list')) await here.server.command('LPUSH', name, 'x')
+    else await here.server.command('SET', name, name.includes('long') ? 'z'.repeat(5000) : 'junk')
+  }
+  for (const limiter of limiters)
+    await expect(limiter.acquire()).rejects.toMatchObject({
+      code: 'UNAVAILABLE',
+      key: expect.stringMatching(/^(text|long|list)$/) as string,
+      message: expect.stringContaining('another program has written to') as string,
+    })
+  await here.server.command('DEL', ...names)
+  await Promise.all(limiters.map(limiter => limiter.acquire()))
 })
 
 test('a limit goes on after a failover where it was, as far as the replica had it', async () => {

@@ -11,6 +11,9 @@ import { inLanes } from './lanes.js'
 /** How many decisions a history has. */
 const STEPS = 60
 
+/** A request has twice as many units at the most. */
+const MOST_UNITS = 1000
+
 /** By a clock that the test sets, and without forgetting anything. */
 const SCRIPT = limitScript({
   clock: `local now = tonumber(call('GET', KEYS[1] .. ':now'))`,
@@ -38,6 +41,9 @@ const DEFINITIONS: readonly (readonly WindowDefinition[])[] = [
   [window('sliding', 20, 1000), window('sliding', 50, 10_000)],
   // Above so many, grants share an entry.
   [window('sliding', 1000, 1000, 3)],
+  // For so long that most decisions of a history do.
+  [window('sliding', 50_000, 60_000)],
+  [window('sliding', 50_000, 60_000, 5)],
   [window('smooth', 7, 700)],
   [window('calendar', 5, 300)],
   [window('calendar', 30, 1000, 50), window('sliding', 20, 700)],
@@ -96,7 +102,10 @@ function randomRequest(
     more: random.below(4) === 0 ? random.below(most) : 0,
     within: [0, 100, Infinity, Infinity][random.below(4)]!,
   })).flatMap(unit =>
-    Array.from({ length: random.below(2) === 0 ? 1 : 1 + random.below(2 * most) }, () => unit),
+    Array.from(
+      { length: random.below(2) === 0 ? 1 : 1 + random.below(2 * Math.min(most, MOST_UNITS)) },
+      () => unit,
+    ),
   )
   const returns = []
   const returnable = plain ? [] : given

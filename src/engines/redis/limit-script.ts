@@ -4,7 +4,8 @@ import { COARSE_GRAINS } from '../../limits/definition.js'
  * The port of `limits/reserve.ts` and of the rules below it, held equal to them by a differential test. One call decides
  * for one limiter, at one moment of the server's clock.
  *
- * All that is known of a limiter is one string, which expires when it is as good as nothing. A log of grants is a string
+ * All that is known of a limiter is one string, which expires when it is as good as nothing: MessagePack, and before it
+ * either the byte 0 or a head, which alone is read and written while permits come thick. A log of grants is a string
  * within it, pairs of doubles, of which only those are read that a decision needs.
  *
  * What differs from the original: a call says which one of its session it is, so that one that a connection has carried
@@ -16,7 +17,8 @@ import { COARSE_GRAINS } from '../../limits/definition.js'
  * take back (number, instant), of units (how many equal ones, number, more, within).
  */
 export function limitScript({ clock, expiry }: LimitScriptParts = SERVER): string {
-  return (BEGIN.replace('CLOCK', clock) + LIGHT + RULES + DECISION).replaceAll('EXPIRY', expiry)
+  const parts = [BEGIN.replace('CLOCK', clock), HEAD, WHOLE, LIGHT, RULES, DECISION]
+  return parts.join('').replaceAll('SAVE', SAVE.trim()).replaceAll('EXPIRY', expiry)
 }
 
 /** What of a script a test replaces. */
@@ -39,11 +41,70 @@ local max, min, format = math.max, math.min, string.format
 local pack, unpack = struct.pack, struct.unpack
 local NEVER, FOREVER = -math.huge, math.huge
 local MOST_EXACT, PARTS = ${COARSE_GRAINS.mostExact}, ${COARSE_GRAINS.parts}
+local HEAD_FORM, HEAD_LENGTH = '<ddddddddI2', 67
 local FARTHEST, UNEASE, LEAST_STEP, MOST_ROUNDS = 10000, 1000, 0.0005, 8
 local LEAST_SEEN, MOST_SEEN = 1000, 10000
 CLOCK
-local text = call('GET', KEYS[1])
-local state = text and cmsgpack.unpack(text)
+local plain = #ARGV == 21 and ARGV[4] == '0' and ARGV[5] == '0' and ARGV[9] == 'sliding' and ARGV[16] == '0'
+`
+
+/**
+ * The shortest way: of one sliding limit above MOST_EXACT permits are out so recently that those which are wanted share
+ * their entry, as nearly all do where many are given. Nothing but the head is read, and of it time and total are written
+ * anew: the entry itself follows with the next write of the whole, which a 2 in front asks for. The whole expires late
+ * enough for any grant that can share the entry.
+ *
+ * The head: 1 or 2, from when on it holds, total, when the newest entry began, for how long it stands, limit, permits
+ * dropped, hold, end of the pause, length of the id, and the id.
+ */
+const HEAD = String.raw`
+if plain and tonumber(ARGV[10]) > MOST_EXACT then
+  local head = call('GETRANGE', KEYS[1], 0, HEAD_LENGTH - 1 + #ARGV[8])
+  if head:sub(HEAD_LENGTH + 1) == ARGV[8] and (head:sub(1, 1) == '1' or head:sub(1, 1) == '2') then
+    local from, total, begunAt, grain, limit, dropped, hold, pausedUntil = unpack(HEAD_FORM, head, 2)
+    local each, together = ARGV[19] + ARGV[20], tonumber(ARGV[18])
+    total = total + each * together
+    if now >= from and now - begunAt <= grain and total - limit <= dropped then
+      call('SETRANGE', KEYS[1], 0, '2' .. pack('<dd', now, total))
+      local at = format('%.17g', now)
+      local units = { together, each, at }
+      if ARGV[20] ~= '0' then
+        for i = 1, together do units[3 * i - 2], units[3 * i - 1], units[3 * i] = 1, each, at end
+      end
+      return { at, format('%.17g', hold), format('%.17g', pausedUntil), units, {} }
+    end
+  end
+end
+`
+
+/** Reads all that is known. */
+const WHOLE = String.raw`
+local text, state = call('GET', KEYS[1]), nil
+if text and text:sub(1, 1) == '0' then state = cmsgpack.unpack(text:sub(2))
+elseif text and not text:find('^[12]') then error('no limit is written like that')
+elseif text then
+  local at, total, _, _, _, _, _, _, length = unpack(HEAD_FORM, text, 2)
+  state = cmsgpack.unpack(text:sub(HEAD_LENGTH + 1 + length))
+  if text:sub(1, 1) == '2' then
+    local record = state.records[1]
+    local log = record.log
+    log.entries = log.entries:sub(1, -17) .. pack('<dd', at, total)
+    log.total, log.lastAt, record.seen, state.askedAt, state.lastAt = total, at, at, at, max(state.lastAt, at)
+  end
+end
+`
+
+/** Writes all that is known, for as long as it means anything: so far \`rest\` milliseconds. */
+const SAVE = String.raw`
+local head, first = '0', state.records[1]
+if not state.records[2] and first.kind == 'sliding' and first.limit > MOST_EXACT then
+  local grain, log = (first.per + first.guard) / PARTS, first.log
+  local from = max(state.pausedUntil, state.askedAt, log.lastAt)
+  head = '1' .. pack(HEAD_FORM, from, log.total, log.begunAt, grain, first.limit, log.dropped, first.hold,
+    state.pausedUntil, #first.id) .. first.id
+  rest = rest + grain
+end
+call('SET', KEYS[1], head .. cmsgpack.pack(state), 'PX', format('%.0f', max(ceil(EXPIRY), 1)))
 `
 
 /**
@@ -52,8 +113,7 @@ local state = text and cmsgpack.unpack(text)
  * are none up to here, and all else is left to the rules.
  */
 const LIGHT = String.raw`
-local record = state and #ARGV == 21 and ARGV[4] == '0' and ARGV[5] == '0' and ARGV[9] == 'sliding' and ARGV[16] == '0'
-  and state.records[1]
+local record = state and plain and state.records[1]
 if record and not state.records[2] and record.id == ARGV[8] and state.askedAt - now <= UNEASE then
   local log, memory, each, together = record.log, record.per + record.guard, ARGV[19] + ARGV[20], tonumber(ARGV[18])
   local total = log.total + each * together
@@ -70,7 +130,7 @@ if record and not state.records[2] and record.id == ARGV[8] and state.askedAt - 
     end
     log.total, log.lastAt, record.seen, state.askedAt, state.lastAt = total, now, now, now, max(state.lastAt, now)
     local at, rest = format('%.17g', now), memory + 1
-    call('SET', KEYS[1], cmsgpack.pack(state), 'PX', format('%.0f', max(ceil(EXPIRY), 1)))
+    SAVE
     local units = { together, each, at }
     if ARGV[20] ~= '0' then
       for i = 1, together do units[3 * i - 2], units[3 * i - 1], units[3 * i] = 1, each, at end
@@ -133,7 +193,7 @@ local function addGrant(log, n, time, memory, grain)
   end
   log.begunAt = time
   local gone = 0
-  while gone < length and time - timeAt(log, gone) > memory do gone = gone + 1 end
+  while gone < length and now - timeAt(log, gone) > memory do gone = gone + 1 end
   if gone > 0 then log.droppedAt, log.dropped = timeAt(log, gone - 1), totalAt(log, gone - 1) end
   log.entries = log.entries:sub(gone * 16 + 1) .. pack('<dd', time, log.total)
 end
@@ -149,7 +209,9 @@ local function removeGrant(log, n, time)
     rest[#rest + 1] = pack('<dd', timeAt(log, i), totalAt(log, i) - n)
   end
   log.entries = table.concat(rest)
-  if left == 0 then log.begunAt = NEVER end
+  if left > 0 then return end
+  local known = count(log)
+  log.begunAt, log.lastAt = NEVER, known > 0 and timeAt(log, known - 1) or log.droppedAt
 end
 
 local function collapse(log, time)
@@ -432,7 +494,7 @@ local function decide()
     hold = min(hold, record.hold)
     rest = max(rest, rules[record.kind].forgottenAt(record) - now, 0)
   end
-  call('SET', KEYS[1], cmsgpack.pack(state), 'PX', format('%.0f', max(ceil(EXPIRY), 1)))
+  SAVE
   return { format('%.17g', now), format('%.17g', hold), format('%.17g', state.pausedUntil), units, explained }
 end
 

@@ -62,10 +62,8 @@ export function limitArguments(session: string, call: number, request: Reserve, 
   ]
   args.push(String(windows.length))
   for (const window of windows) {
-    const { kind, limit, per, hold, guard, timeZone } = window
     const days = daysOf(window, wall)
-    args.push(idOf(window), kind, text(limit), text(per), text(hold), text(guard), timeZone)
-    args.push(String(days.length), ...days.map(text))
+    args.push(...definitionOf(window), String(days.length), ...days.map(text))
   }
   args.push(String(returns.length))
   for (const { n, at } of returns) args.push(text(n), text(at))
@@ -75,16 +73,32 @@ export function limitArguments(session: string, call: number, request: Reserve, 
   return args
 }
 
+const told = new WeakMap<WindowDefinition, readonly string[]>()
+
+/** A definition as the script takes it. */
+function definitionOf(window: WindowDefinition): readonly string[] {
+  let words = told.get(window)
+  if (!words) {
+    const { kind, limit, per, hold, guard, timeZone } = window
+    words = [idOf(window), kind, text(limit), text(per), text(hold), text(guard), timeZone]
+    told.set(window, words)
+  }
+  return words
+}
+
 /** Equal units that follow each other, with how many they are. */
 function runsOf(units: readonly Unit[]): readonly (readonly [count: number, unit: Unit])[] {
   const runs: [number, Unit][] = []
   for (const unit of units) {
     const run = runs.at(-1)
-    const same = run && run[1].n === unit.n && run[1].more === unit.more && run[1].within === unit.within
-    if (same) run[0]++
+    if (run && isSame(run[1], unit)) run[0]++
     else runs.push([1, unit])
   }
   return runs
+}
+
+function isSame(one: Unit, other: Unit): boolean {
+  return one === other || (one.n === other.n && one.more === other.more && one.within === other.within)
 }
 
 /** What the script has answered; undefined when it did not know the day. */

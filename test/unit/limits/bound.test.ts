@@ -292,6 +292,71 @@ describe('whatever happens, the bound is kept, everybody is served, and in call 
     )
   }, 60_000)
 
+  test('a limit so great that the clock is not read for each permit', () => {
+    const great = fc.constantFrom(10_001, 17_000, 40_000)
+    const event = fc.oneof(
+      {
+        weight: 8,
+        arbitrary: fc.record({
+          // Mostly within what shares an entry, and now and then about a window.
+          gap: fc.oneof(
+            { weight: 4, arbitrary: fc.double({ min: 0, max: 0.5, noNaN: true }) },
+            { weight: 2, arbitrary: fc.double({ min: 0, max: 3, noNaN: true }) },
+            fc.double({ min: 990, max: 1010, noNaN: true }),
+          ),
+          weights: fc.array(fc.integer({ min: 1, max: 3 }), { maxLength: 30 }),
+          // Whether all that is left is taken, too.
+          fill: fc.boolean(),
+        }),
+      },
+      { weight: 1, arbitrary: fc.record({ refund: some }) },
+      { weight: 1, arbitrary: fc.record({ limit: great }) },
+      { weight: 1, arbitrary: fc.record({ back: fc.integer({ min: 0, max: 5000 }) }) },
+    )
+    fc.assert(
+      fc.property(great, fc.array(event, { maxLength: 40 }), (first, events) => {
+        const clock = new VirtualClock(1e7)
+        const tested = limiter({ limit: first, per: 1000, clock })
+        const count = new NaiveCount()
+        const permits: { permit: Permit; at: number }[] = []
+        let limit = first
+        let setBack = 0
+        const take = (n: number): boolean => {
+          const permit = tested.tryAcquire(n)
+          if (!permit) return false
+          const at = clock.now() + setBack
+          count.add(at, n)
+          permits.push({ permit, at })
+          expect(count.within(1000, at)).toBeLessThanOrEqual(limit)
+          return true
+        }
+        for (const each of events) {
+          if ('refund' in each) {
+            const given = permits.splice(-1 - each.refund, 1)[0]
+            if (!given) continue
+            given.permit.refund()
+            count.remove(given.at, given.permit.n)
+          } else if ('limit' in each) {
+            limit = each.limit
+            tested.setLimit(limit)
+          } else if ('back' in each) {
+            clock.freeze(-each.back)
+            setBack += each.back
+          } else {
+            clock.advance(each.gap)
+            each.weights.forEach(take)
+            if (each.fill) for (let n = 8192; n >= 1; n /= 8) while (take(n));
+          }
+        }
+        // What was given last has a time by the next look at the clock, and is gone a window later.
+        tested.explain()
+        clock.advance(2000 + setBack)
+        expect(tested.explain().limits[0]).toMatchObject({ remaining: limit, resetIn: 0 })
+      }),
+      { numRuns },
+    )
+  })
+
   test('on a clock that is set back again and again, counted by one that is not', async () => {
     await fc.assert(
       fc.asyncProperty(

@@ -105,6 +105,7 @@ describe('processes that are stopped, with slow and lost answers', () => {
         const given: Permit[] = []
         const most = Math.min(...bounds.map(([limit]) => limit), 4)
         let open = 0
+        let gaveUp = new AbortController()
         const call = async (process: Process): Promise<void> => {
           const n = random.below(3) === 0 ? 1 + random.below(most) : 1
           const controller = new AbortController()
@@ -112,7 +113,8 @@ describe('processes that are stopped, with slow and lost answers', () => {
           const wait = random.below(5) === 0 ? random.below(3000) : undefined
           open++
           try {
-            const permit = await process.limiter.acquire(n, { signal: controller.signal, wait })
+            const signal = AbortSignal.any([controller.signal, gaveUp.signal])
+            const permit = await process.limiter.acquire(n, { signal, wait })
             expect(clock.now()).toBeGreaterThanOrEqual(process.stoppedUntil)
             count.add(clock.now(), n)
             given.push(permit)
@@ -127,6 +129,10 @@ describe('processes that are stopped, with slow and lost answers', () => {
           const callers = random.below(random.below(6) === 0 ? 30 : 4)
           for (let caller = 0; caller < callers; caller++) void call(process)
           if (random.below(4) === 0) process.stoppedUntil = clock.now() + random.below(700)
+          if (random.below(30) === 0) {
+            gaveUp.abort()
+            gaveUp = new AbortController()
+          }
           await pass(clock, random.below(300))
         }
         for (const [limit, per] of bounds) {
@@ -134,10 +140,97 @@ describe('processes that are stopped, with slow and lost answers', () => {
         }
         await pass(clock, 400_000)
         expect(open, `seed ${seed}`).toBe(0)
-        expect(count.total).toBeGreaterThan(10)
+        expect(count.total).toBeGreaterThan(5)
       }
     })
   }
+})
+
+describe('callers of one process', () => {
+  /** A limiter whose engine answers at once, and a note of who was given what when. */
+  function scene(options: BoxLimiterOptions) {
+    const clock = new VirtualClock()
+    const server = new Server(clock)
+    const ask = (request: Reserve): Reservation => {
+      const now = clock.now()
+      return { reserved: server.decide(request), earliest: now, latest: now }
+    }
+    const box = new BoxLimiters({ clock, engine: 'test:', ask })
+    const limiter = box.limiter('api', options)
+    const other = new BoxLimiters({ clock, engine: 'test:', ask }).limiter('api', options)
+    const notes: string[] = []
+    const call = (name: string, priority = 0): void =>
+      void limiter.acquire(1, { priority }).then(
+        () => notes.push(`${name} ${clock.now()}`),
+        (error: unknown) => notes.push(`${name} ${(error as Error).name}`),
+      )
+    return { clock, box, limiter, other, notes, call }
+  }
+
+  test('a greater priority comes first, also before those for whom something is reserved', async () => {
+    const { clock, notes, call } = scene({ limit: 1, per: 100 })
+    for (const [name, priority] of [['a'], ['b'], ['c', 1]] as const) call(name, priority)
+    await pass(clock, 50)
+    call('d', 2)
+    await pass(clock, 350)
+    // The window is longer by the moment for which a permit can be used.
+    expect(notes).toEqual(['c 0', 'd 105', 'a 210', 'b 315'])
+  })
+
+  for (const window of ['sliding', 'smooth'] as const) {
+    test.each([
+      ['are aborted', async ({ controller }) => controller.abort()],
+      ['are of a limiter that is closed', ({ limiter }) => limiter.close()],
+      ['are of a box that is closed', ({ box }) => box.close()],
+    ] satisfies [
+      string,
+      (of: { controller: AbortController; limiter: BoxLimiter; box: BoxLimiters }) => Promise<void>,
+    ][])(`${window}: what was reserved for those who wait and %s is there for others`, async (_, giveUp) => {
+      const { clock, box, limiter, other } = scene({ limit: 2, per: 1000, window })
+      const controller = new AbortController()
+      for (let caller = 0; caller < 50; caller++)
+        limiter.acquire(1, { signal: controller.signal }).catch(() => undefined)
+      await pass(clock, 300)
+      void giveUp({ controller, limiter, box })
+      await pass(clock, 10)
+      let given = 0
+      for (let caller = 0; caller < 2; caller++) void other.acquire().then(() => given++)
+      await pass(clock, 1600)
+      expect(given).toBe(2)
+    })
+  }
+
+  test('a limit that changes again and again while they wait keeps nobody waiting', async () => {
+    const { clock, limiter, notes, call } = scene({ limit: 2, per: 1000 })
+    for (let caller = 0; caller < 12; caller++) call(String(caller))
+    for (let limit = 3; limit < 15; limit++) {
+      await pass(clock, 500)
+      limiter.setLimit(limit)
+    }
+    await pass(clock, 10)
+    expect(notes).toHaveLength(12)
+  })
+
+  test('a close with drain lets those who wait have their turn', async () => {
+    const { clock, limiter, notes, call } = scene({ limit: 1, per: 100 })
+    for (const name of 'abc') call(name)
+    let closed = false
+    void limiter.close({ drain: true }).then(() => (closed = true))
+    call('d')
+    await pass(clock, 209)
+    expect(closed).toBe(false)
+    await pass(clock, 1)
+    expect(notes).toEqual(['d ClosedError', 'a 0', 'b 105', 'c 210'])
+    expect(closed).toBe(true)
+  })
+
+  test('a close drains no longer than it was told', async () => {
+    const { clock, limiter, notes, call } = scene({ limit: 1, per: 100 })
+    for (const name of 'abc') call(name)
+    void limiter.close({ drain: 150 })
+    await pass(clock, 1000)
+    expect(notes).toEqual(['a 0', 'b 105', 'c ClosedError'])
+  })
 })
 
 test('a clock is known better the quicker an answer is, and anew when it was set', () => {

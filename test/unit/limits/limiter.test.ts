@@ -45,6 +45,19 @@ describe('tryAcquire', () => {
     expect(limit.tryAcquire()).toBeUndefined()
   })
 
+  test('permits for which the clock was not read are counted from when it is', () => {
+    const { clock, limit } = scene({ limit: 20_000, per: '1s' })
+    limit.tryAcquire()
+    clock.freeze(0.5)
+    limit.tryAcquire()
+    clock.freeze(500)
+    for (let turn = 0; turn < 10; turn++) limit.tryAcquire()
+    expect(limit.tryAcquire(20_000 - 12)).toBeDefined()
+    expect(limit.tryAcquire()).toBeUndefined()
+    clock.freeze(500)
+    expect(limit.explain().limits[0]).toMatchObject({ remaining: 2, resetIn: 500 })
+  })
+
   test('never overtakes those who wait, but takes what is free beside them', async () => {
     const { clock, limit, notes, ask } = scene({ limit: 3, per: '1s' })
     void ask('a')

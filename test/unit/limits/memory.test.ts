@@ -1,6 +1,9 @@
 import { describe, expect, test, vi } from 'vitest'
 import { VirtualClock } from '../../../src/clock.js'
+import type { Reservation } from '../../../src/engines/engine.js'
+import { BoxLimiters } from '../../../src/limits/box-limiter.js'
 import { limiter } from '../../../src/limits/index.js'
+import { reserve, type LimiterState, type Reserve } from '../../../src/limits/reserve.js'
 import { memoryInUse } from '../../heap.js'
 import { pass, settled } from './passing.js'
 
@@ -33,6 +36,27 @@ describe('callers who wait', () => {
     expect(waiting - promise).toBeLessThanOrEqual(200)
     expect(after).toHaveBeenCalledTimes(1)
     expect(limit.explain().place).toBe(MANY)
+  }, 60_000)
+
+  test('take no more where an engine counts', async () => {
+    const clock = new VirtualClock()
+    const after = vi.spyOn(clock, 'after')
+    let state: LimiterState | undefined
+    const ask = (request: Reserve): Reservation => {
+      const now = clock.now()
+      const decision = reserve(state, request, now, now)
+      state = decision.state
+      return { reserved: decision.reserved, earliest: now, latest: now }
+    }
+    const options = { limit: 1, per: '1h' } as const
+    const limit = new BoxLimiters({ clock, engine: 'test:', ask }).limiter('api', options)
+    await limit.acquire()
+    const before = after.mock.calls.length
+    const promise = await bytesEach(() => new Promise(() => undefined))
+    const waiting = await bytesEach(() => limit.acquire())
+    expect(waiting - promise).toBeLessThanOrEqual(200)
+    expect(after.mock.calls.length - before).toBeLessThanOrEqual(1)
+    expect((await limit.explain()).place).toBe(MANY)
   }, 60_000)
 
   test('leave nothing behind, however their wait ends', async () => {

@@ -219,9 +219,25 @@ describe('a sliding window', () => {
     expect(window.allows(state, 20, 1, 0)).toBe(false)
     expect(window.readyAt(state, 20, 1, 0)).toBe(1000)
     window.refund(state, 1, 1000)
-    window.refund(state, 2, 0)
-    expect(window.allows(state, 20, 2, 0)).toBe(false)
-    expect(window.readyAt(state, 20, 2, 0)).toBe(1000)
+    expect(window.allows(state, 20, 1, 0)).toBe(false)
+    expect(window.readyAt(state, 20, 1, 0)).toBe(1000)
+  })
+
+  test('what was reserved ahead and given back leaves its time to others, and what was used before counts still', () => {
+    const window = new SlidingWindow(2, 1000, 0)
+    const state = window.empty()
+    const reserved: number[] = []
+    window.take(state, 1, 0, 0)
+    for (let ahead = 0; ahead < 9; ahead++) {
+      const at = window.readyAt(state, 10, 1, 0)
+      window.take(state, 1, at, 0, 10)
+      reserved.push(at)
+    }
+    expect(reserved).toEqual([10, 1000, 1010, 2000, 2010, 3000, 3010, 4000, 4010])
+    for (const at of reserved.slice(1).reverse()) window.refund(state, 1, at)
+    expect(window.used(state, 20)).toBe(2)
+    expect(window.readyAt(state, 20, 1, 0)).toBe(1000)
+    expect(window.readyAt(state, 20, 2, 0)).toBe(1010)
   })
 
   test('a refund of what was never given, or was given back before, changes nothing', () => {
