@@ -4,7 +4,8 @@ import { Box } from '../../src/box.js'
 import { systemClock } from '../../src/clock.js'
 import { Random } from '../../src/conformance/random.js'
 import { rising, Section } from '../../src/conformance/section.js'
-import { locks } from '../../src/conformance/time.js'
+import { locks, queued, until } from '../../src/conformance/time.js'
+import { Names } from '../../src/engines/redis/names.js'
 import { DistantVoter } from '../servers/distant-voter.js'
 import { quorumEngine } from '../servers/quorum.js'
 import { startRedisServers, type RedisServer } from '../servers/redis.js'
@@ -115,3 +116,40 @@ for (const count of [3, 4, 5]) {
     }
   })
 }
+
+/** Has every way take the longest time. */
+const SLOWLY = Object.assign(new Random(0), { below: (count: number) => count - 1 })
+
+describe.each([0, 1, 2])('a waiter for which server %i is far', slow => {
+  const started = startRedisServers(3)
+
+  test('comes to stand at the same servers as those before it, where nobody is woken in their stead', async () => {
+    const servers = await started
+    const prefix = `${randomUUID()}:`
+    const join = async (far?: number): Promise<Box> => {
+      const engine = await quorumEngine(servers, {
+        prefix,
+        between: (voter, index) => (index === far ? new DistantVoter(voter, SLOWLY, 100) : voter),
+      })
+      return Box.join(engine, systemClock)
+    }
+    await using holder = await join()
+    await using first = await join()
+    await using second = await join(slow)
+    const held = await holder.mutex('key').acquire()
+    const served: string[] = []
+    const asked = [first.mutex('key').run(() => void served.push('first'))]
+    await queued(holder, 'key', 1)
+    asked.push(second.mutex('key').run(() => void served.push('second')))
+    await queued(holder, 'key', 2)
+    const { requests } = new Names(prefix, false).group('')
+    // The holder and both who wait at two servers, and at the third nobody, or the holder who was met there.
+    await until('they stand together', async () => {
+      const known = await Promise.all(servers.map(server => server.command('HLEN', requests)))
+      return /^[01],3,3$/.test(String(known.sort()))
+    })
+    await held.release()
+    await Promise.all(asked)
+    expect(served).toEqual(['first', 'second'])
+  })
+})

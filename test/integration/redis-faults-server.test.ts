@@ -360,6 +360,65 @@ test('a key that is something else is refused in so many words, and nobody touch
   expect(await server.command('TYPE', 'key')).toBe('list')
 })
 
+test('what another program put in the place of a value is told, and keeps no key locked', async () => {
+  await using here = await RedisPlace.start()
+  const { server } = here
+  const [one, other] = [await here.box(), await here.box()]
+  const store = one.store('s')
+  const names = new Names('', false)
+  const free = async (...keys: readonly string[]): Promise<void> => {
+    for (const key of keys)
+      expect(await other.mutex(`s/${key}`).run(() => 'free', { wait: '5s' })).toBe('free')
+  }
+  await store.put('good', 1)
+  for (const [key, ...command] of [
+    ['text', 'SET', 'hello'],
+    ['nothing', 'SET', ''],
+    ['json', 'SET', '{"a":1}'],
+    ['number', 'SET', '12'],
+    ['cut', 'SET', '12 {"a":'],
+    ['hash', 'HSET', 'field', 'x'],
+    ['list', 'RPUSH', 'x'],
+  ] as const) {
+    const name = names.value(`s/${key}`)
+    await server.command(command[0], name, ...command.slice(1))
+    const before = await server.command('DUMP', name)
+    const told = {
+      code: 'UNAVAILABLE',
+      key: `s/${key}`,
+      message: expect.stringContaining("can't be read") as string,
+    }
+    await expect(store.get(key), key).rejects.toMatchObject(told)
+    const both = (): Promise<unknown> =>
+      store.transaction(['good', key], transaction => transaction.get(key), { lease: '60s' })
+    await expect(both(), key).rejects.toMatchObject(told)
+    await free('good', key)
+    // One that had to wait for its locks is told as well.
+    const held = await other.mutex(`s/${key}`).acquire()
+    const asked = both()
+    asked.catch(() => undefined)
+    await queued(other, `s/${key}`, 1)
+    await held.release()
+    await expect(asked, key).rejects.toMatchObject(told)
+    await free('good', key)
+    if (key !== 'cut') {
+      const unread = store.transaction([key], transaction => transaction.put(key, 1), { lease: '60s' })
+      await expect(unread, key).rejects.toMatchObject(told)
+      await free(key)
+    }
+    expect(await server.command('DUMP', name)).toEqual(before)
+    await store.put(key, 'good again')
+    expect(await store.get(key)).toMatchObject({ value: 'good again' })
+  }
+  await server.command('SET', names.ids('s/good'), 'hello')
+  const known = store.transaction(['good'], transaction => transaction.put('good', 2), {
+    id: 'one',
+    lease: '60s',
+  })
+  await expect(known).rejects.toMatchObject({ code: 'UNAVAILABLE', key: 's/good' })
+  await free('good')
+})
+
 test('a server clock that is set back lets no token fall and ends no grant', async () => {
   const clock = new FakeClock()
   await using here = await RedisPlace.start({ clock })

@@ -61,6 +61,31 @@ describe.concurrent('a key that was used once leaves nothing behind', () => {
     await onlyTheCounter(here)
   })
 
+  test('when who waited for the lock of another program gave up', async () => {
+    await using here = await RedisPlace.start()
+    const [one, other] = [await here.box(), await here.box()]
+    const keys = Array.from({ length: 20 }, (_, index) => `foreign ${index}`)
+    await Promise.all(keys.map(key => here.server.command('SET', key, 'other', 'NX', 'PX', 60_000)))
+    const abort = new AbortController()
+    const ask = (box: Box, wait?: number): Promise<(string | undefined)[]> =>
+      Promise.all(
+        keys.map(key => codeOf(box.mutex(key, `${key} more`).acquire({ wait, signal: abort.signal }))),
+      )
+    const patient = ask(one)
+    expect(new Set(await ask(other, 100))).toEqual(new Set(['TIMED_OUT']))
+    // The others still know of whom they wait for.
+    expect(await here.server.command('HLEN', 'signalbox:1:{}:requests')).toBeGreaterThanOrEqual(40)
+    abort.abort()
+    expect(new Set(await patient)).toEqual(new Set(['ABORTED']))
+    await until(
+      'their places are gone',
+      async () => !(await here.server.command('EXISTS', 'signalbox:1:{}:requests')),
+    )
+    expect(await here.server.command('EXISTS', 'signalbox:1:{}:queues')).toBe(0)
+    await Promise.all(keys.map(key => here.server.command('DEL', key)))
+    await onlyTheCounter(here)
+  })
+
   test('when holders, readers and waiters were killed', async () => {
     await using here = await RedisPlace.start()
     const box = await here.box()

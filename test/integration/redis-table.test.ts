@@ -63,13 +63,12 @@ test('nobody is let in beside a foreign holder in the millisecond in which its k
     tableScript({ heldKeys: EXPIRING, clock: serverClock, light: '' }),
   )
   const names = new Names('expiring:', false)
-  const { numbers, queues, requests, channels } = names.group('')
   const claims: readonly Claim[] = [{ key: 'key', mode: 'exclusive' }]
   await server.command('SET', names.held('key'), 'foreign', 'PX', 60_000)
   const waiting = { id: 'amy.1', lease: 1000, wait: Infinity }
   const enqueue: Operation = { ...waiting, type: 'enqueue', session: 'amy', claims, label: undefined }
   for (const operation of [enqueue, { ...waiting, type: 'claim' } as const]) {
-    const call = new CallArguments(names, [numbers, queues, requests], ['amy', channels, 'PUBLISH', '{}'])
+    const call = new CallArguments(names, names.group(''), { session: 'amy', memberText: '{}' }, 1)
     call.add({ operation, claims, details: '' })
     const [answer] = await script.run(call)
     expect(outcomeOf(operation, answer!)).toMatchObject({ state: 'queued' })
@@ -101,12 +100,8 @@ class Calls {
 
   /** What became of each operation, without the numbers, which have to rise. */
   async run(session: Session, batch: readonly Brief[], now: number): Promise<unknown[]> {
-    const { numbers, queues, requests, channels } = this.#names.group('')
-    const call = new CallArguments(
-      this.#names,
-      [numbers, queues, requests],
-      [session, channels, 'PUBLISH', '{}'],
-    )
+    const group = this.#names.group('')
+    const call = new CallArguments(this.#names, group, { session, memberText: '{}' }, batch.length)
     const operations = batch.map(brief => this.#operation(session, brief))
     for (const each of operations) {
       const { id } = each as { id: string }
@@ -116,7 +111,7 @@ class Calls {
         details: '',
       })
     }
-    const set = server.command('SET', `${numbers}:now`, now)
+    const set = server.command('SET', `${group.numbers}:now`, now)
     const answers = await this.#script.run(call)
     await set
     const outcomes = operations.map((each, index) => outcomeOf(each, answers[index]!))

@@ -16,7 +16,9 @@ export class LoadedScript {
     return new LoadedScript(server, String(await server.command('SCRIPT', 'LOAD', text)))
   }
 
-  async run({ keys, args }: CallArguments): Promise<readonly Reply[]> {
-    return (await this.#server.command('EVALSHA', this.#sha, keys.length, ...keys, ...args)) as Reply[]
+  /** The answers to the operations, and last the hints. */
+  async run(call: CallArguments): Promise<readonly Reply[]> {
+    const reply = (await this.#server.command(...call.command('EVALSHA', this.#sha))) as Reply
+    return typeof reply === 'object' ? (reply as readonly Reply[]) : [reply, []]
   }
 }

@@ -16,7 +16,7 @@ export type Session = (typeof SESSIONS)[number]
 export const LOCKS = ['a', 'b', 'b:0', '1:a', 'o\'\u{1f682}"\\ %']
 
 /** Takes for the time what a test has set beside the counter: milliseconds. */
-export const setClock = `micros = call('GET', NUMBERS .. ':now') * 1000`
+export const setClock = `stamp = call('GET', NUMBERS .. ':now') .. '000'`
 
 /**
  * The script with a clock that the test sets, and held keys that expire by it. All sessions are told in the answer, as
@@ -125,18 +125,14 @@ export class World {
 
   /** What the script answers, the hints for all sessions, and who holds and waits afterwards. */
   async #inRedis(session: Session, operation: Operation, now: number): Promise<Answered> {
-    const { numbers, queues, requests, channels } = this.#names.group('')
-    const call = new CallArguments(
-      this.#names,
-      [numbers, queues, requests],
-      [session, channels, 'PUBLISH', '{}'],
-    )
+    const group = this.#names.group('')
+    const call = new CallArguments(this.#names, group, { session, memberText: '{}' }, 2)
     const id =
       'id' in operation ? operation.id : operation.type === 'commit' ? operation.guard?.id : undefined
     const claims = operation.type === 'enqueue' ? operation.claims : this.#claims.get(id ?? '')
     call.add({ operation, claims: claims ?? [{ key: 'a', mode: 'exclusive' }], details: '' })
     call.add({ operation: { type: 'inspect', prefix: '' }, claims: [], details: '' })
-    const set = this.#server.command('SET', `${numbers}:now`, now)
+    const set = this.#server.command('SET', `${group.numbers}:now`, now)
     const [answer, inspected, hints] = await this.#script.run(call)
     await set
     return {

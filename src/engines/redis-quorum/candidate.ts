@@ -179,8 +179,8 @@ export class Candidate {
   /** A server has reserved it. */
   woken(index: number): void {
     const vote = this.#votes[index]!
-    // A hint that comes after the answer to the question that it would have caused.
-    if (vote.state === 'held' && !vote.isPending) return
+    // A hint that comes after the answer to the question that it would have caused, or about what was taken out.
+    if ((vote.state === 'held' && !vote.isPending) || !vote.isEntered) return
     vote.isWoken = true
     if (this.#isEnded || vote.isPending) return
     const round = this.#round
@@ -209,6 +209,11 @@ export class Candidate {
 
   #preference(): readonly number[] {
     return this.#electorate.preference(this.#claims[0]!.key)
+  }
+
+  /** The servers that are asked first while all answer in time. */
+  #usual(): readonly number[] {
+    return this.#electorate.usual(this.#claims[0]!.key).slice(0, this.#needed)
   }
 
   /** The servers that have voted for it, as far as nothing has been asked since. */
@@ -293,8 +298,23 @@ export class Candidate {
       current.answers[index] = vote.state === 'held' ? 'held' : 'refused'
       this.#weigh(current)
     } else if (this.number === undefined) {
+      this.#dropSurplus()
       this.#yieldIfWanted(index)
       this.#hope()
+    }
+  }
+
+  /**
+   * Leaves the queues that it stands in only because another server was slow. Those who came before may not stand there, and
+   * a release would wake it in their stead.
+   */
+  #dropSurplus(): void {
+    const usual = this.#usual()
+    if (!usual.every(index => this.#votes[index]!.isQueued)) return
+    // Where one has voted for it, every further one may be what is lacking.
+    if (this.#held().length > 0) return
+    for (const [index, vote] of this.#votes.entries()) {
+      if (vote.isQueued && !usual.includes(index)) this.#withdraw(index, vote)?.catch(() => undefined)
     }
   }
 
@@ -395,6 +415,12 @@ export class Candidate {
     }
     this.#isQueued = true
     this.#electorate.listen()
+    // Those who came before stand where one stands while all answer in time; one that was late may be back.
+    for (const index of this.#usual()) {
+      const { isEntered, isPending } = this.#votes[index]!
+      if (!isEntered && !isPending) this.#ask(index, undefined)
+    }
+    this.#dropSurplus()
     for (const index of this.#held()) this.#yieldIfWanted(index)
     const { id } = this
     round.resolve({ state: 'queued', id, place: this.#place(), lookAgain: this.#lookAgain(), behind: [] })

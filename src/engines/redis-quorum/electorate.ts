@@ -36,10 +36,15 @@ export class Electorate implements Patience {
    * that did not answer in time when they were asked last come at the end.
    */
   preference(key: string): readonly number[] {
-    const order = this.#rotations[hashOf(key) % this.voters.length]!
+    const order = this.usual(key)
     if (!this.voters.some(({ isOverdue }) => isOverdue)) return order
     const late = (index: number): boolean => this.voters[index]!.isOverdue
     return [...order.filter(index => !late(index)), ...order.filter(late)]
+  }
+
+  /** The same order while all answer in time. */
+  usual(key: string): readonly number[] {
+    return this.#rotations[hashOf(key) % this.voters.length]!
   }
 
   /** Hears the hints of all servers from now on. Whoever waits looks by itself where they can't be heard. */

@@ -19,4 +19,9 @@ export class Vote {
   isWanted = false
   /** Whether the server's hints were heard when it was asked last. */
   isHeard = false
+
+  /** Whether it certainly stands in the queue, and has not been reserved since. */
+  get isQueued(): boolean {
+    return this.state === 'queued' && !this.isPending && !this.isWoken
+  }
 }

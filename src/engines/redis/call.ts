@@ -13,7 +13,7 @@ import {
 } from '../engine.js'
 import type { Ballot } from './ballot.js'
 import type { Reply } from './clients/redis-link.js'
-import type { Names } from './names.js'
+import type { Group, Names } from './names.js'
 
 /** An operation as a call carries it: with the claims of the request that it names, which the script has to be told. */
 export interface Carried {
@@ -24,60 +24,101 @@ export interface Carried {
   readonly ballot?: Ballot | undefined
 }
 
+/** An operation of so many words at the most travels as they are; all else as one text. */
+const MOST_WORDS = 16
+/** Fewer of them would be taken for such a text. */
+const LEAST_WORDS = 3
+
+/** Whose call it is. */
+export interface Caller {
+  readonly session: string
+  /** What held keys tell that tell nothing else. */
+  readonly memberText: string
+}
+
 /** The keys and arguments of one script call, as operations are added to it. */
 export class CallArguments {
-  readonly keys: string[]
   readonly #names: Names
-  readonly #first: readonly string[]
+  readonly #session: string
+  readonly #memberText: string
+  readonly #isAlone: boolean
+  readonly #keys: string[]
+  /** What the script may read beside the keys that it is told of. */
+  readonly #beside: string[] = []
   readonly #words: (string | number)[] = []
+  /** Whether the operation that is added is told in the short form, see {@link tableScript}. */
+  #isShort = false
 
-  /** @param keys the keys of the group. @param first what comes before the operations. */
-  constructor(names: Names, keys: readonly string[], first: readonly string[]) {
+  /**
+   * @param count how many operations are going to be added.
+   */
+  constructor(
+    names: Names,
+    { numbers, queues, requests }: Group,
+    { session, memberText }: Caller,
+    count: number,
+  ) {
+    this.#isAlone = count === 1
     this.#names = names
-    this.keys = [...keys]
-    this.#first = first
+    this.#session = session
+    this.#memberText = memberText
+    this.#keys = [numbers, queues, requests]
   }
 
-  get args(): readonly string[] {
-    return [...this.#first, JSON.stringify(this.#words)]
+  /** The call as a command. @param script its text, or its hash for `EVALSHA`. */
+  command(name: 'EVAL' | 'EVALSHA', script: string): string[] {
+    const words = this.#words
+    const command = [name, script, String(this.#keys.length + this.#beside.length)]
+    for (const key of this.#keys) command.push(key)
+    for (const key of this.#beside) command.push(key)
+    command.push(this.#session)
+    if (this.#isAlone && words.length >= LEAST_WORDS && words.length <= MOST_WORDS)
+      for (const word of words) command.push(String(word))
+    else command.push(JSON.stringify(words), this.#memberText)
+    return command
   }
 
   add({ operation, claims, details, ballot }: Carried): void {
     const words = this.#words
     if (ballot) words.push('ballot', String(ballot.order), String(ballot.least))
-    words.push(operation.type)
+    this.#isShort = this.#canBeShort(operation, claims)
+    words.push(this.#isShort ? `.${operation.type}` : operation.type)
     switch (operation.type) {
       case 'enqueue':
-        words.push(operation.id, whole(operation.lease))
+        words.push(this.#id(operation.id), whole(operation.lease))
         this.#patience(operation)
-        words.push(details)
+        words.push(this.#details(details))
         this.#claims(claims)
         return this.#read(operation.read)
       case 'claim':
-        words.push(operation.id, whole(operation.lease))
+        words.push(this.#id(operation.id), whole(operation.lease))
         this.#patience(operation)
         this.#claims(claims)
         return this.#read(operation.read)
       case 'cancel':
-        words.push(operation.id)
+        words.push(this.#id(operation.id))
         return this.#claims(claims)
       case 'renew':
-        words.push(operation.id, String(operation.number), whole(operation.lease))
+        words.push(this.#id(operation.id), String(operation.number), whole(operation.lease))
         return this.#claims(claims)
       case 'release':
-        words.push(operation.id, String(operation.number))
+        words.push(this.#id(operation.id), String(operation.number))
         return this.#claims(claims)
       case 'pass':
-        words.push(operation.id, String(operation.number), operation.next, whole(operation.lease))
+        words.push(this.#id(operation.id), String(operation.number))
+        words.push(this.#id(operation.next), whole(operation.lease))
         this.#patience(operation)
-        words.push(details)
+        words.push(this.#details(details))
         return this.#claims(claims)
       case 'downgrade':
-        words.push(operation.id, String(operation.number), details)
+        words.push(this.#id(operation.id), String(operation.number), this.#details(details))
         return this.#claims(claims)
       case 'serve':
         words.push(operation.keys.length)
-        for (const key of operation.keys) words.push(this.#held(key), key)
+        for (const key of operation.keys) {
+          this.#held(key)
+          words.push(key)
+        }
         return
       case 'inspect':
         return
@@ -92,6 +133,7 @@ export class CallArguments {
 
   /** Adds that a request is taken from whoever has it; a number other than 0 is the one that its grant must have. */
   addTake(id: string, number: number, claims: readonly Claim[]): void {
+    this.#isShort = false
     this.#words.push('take', id, String(number))
     this.#claims(claims)
   }
@@ -111,60 +153,104 @@ export class CallArguments {
     }
     words.push(commit.release ? '1' : '0', whole(commit.retention), commit.expect.length)
     for (const { key, version } of commit.expect) {
-      words.push(this.#index(this.#names.value(key)), String(version))
+      this.#keys.push(this.#names.value(key))
+      words.push(String(version))
     }
     words.push(commit.writes.length)
     for (const { key, value } of commit.writes) {
-      words.push(this.#index(this.#names.value(key)), value === undefined ? '1' : '0', value ?? '')
+      this.#keys.push(this.#names.value(key))
+      words.push(value === undefined ? '1' : '0', value ?? '')
     }
     words.push(commit.record.length)
-    for (const { key, id } of commit.record) words.push(this.#index(this.#names.ids(key)), id)
+    for (const { key, id } of commit.record) {
+      this.#keys.push(this.#names.ids(key))
+      words.push(id)
+    }
   }
 
   #patience(patience: { readonly lease: number; readonly wait: number }): void {
-    const waits = patience.wait > 0
-    this.#words.push(waits ? whole(entryLife(patience)) : '0', whole(hearWithin(patience)))
+    const life = patience.wait > 0 ? whole(entryLife(patience)) : '0'
+    this.#words.push(`${life} ${whole(hearWithin(patience))}`)
+  }
+
+  #canBeShort(operation: Operation, claims: readonly Claim[]): boolean {
+    if (claims.length !== 1 || claims[0]!.mode !== 'exclusive') return false
+    switch (operation.type) {
+      case 'enqueue':
+      case 'claim':
+        return operation.read === undefined && this.#isOwn(operation.id)
+      case 'cancel':
+      case 'renew':
+      case 'release':
+      case 'downgrade':
+        return this.#isOwn(operation.id)
+      case 'pass':
+        return this.#isOwn(operation.id) && this.#isOwn(operation.next)
+      default:
+        return false
+    }
+  }
+
+  #isOwn(id: string): boolean {
+    return id[this.#session.length] === '.' && id.startsWith(this.#session)
+  }
+
+  #id(id: string): string {
+    return this.#isShort ? id.slice(this.#session.length + 1) : id
+  }
+
+  /** What many would say the same is said once. */
+  #details(details: string): string {
+    return this.#isAlone && details === '' ? this.#memberText : details
   }
 
   #claims(claims: readonly Claim[]): void {
+    if (this.#isShort) return this.#held(claims[0]!.key)
     this.#words.push(claims.length)
     for (const claim of claims) {
-      this.#words.push(this.#held(claim.key), claim.key, claim.mode)
+      this.#held(claim.key)
+      this.#words.push(claim.key, claim.mode)
       if (claim.mode === 'permits') this.#words.push(claim.permits, claim.max)
     }
   }
 
   #read(what: ReadSet | undefined): void {
+    if (this.#isShort) return
     if (!what) return void this.#words.push(-1)
     this.#words.push(what.keys.length)
-    for (const key of what.keys) this.#words.push(this.#index(this.#names.value(key)))
+    for (const key of what.keys) this.#keys.push(this.#names.value(key))
     this.#words.push(what.ids.length)
-    for (const { key, id } of what.ids) this.#words.push(this.#index(this.#names.ids(key)), id)
+    for (const { key, id } of what.ids) {
+      this.#keys.push(this.#names.ids(key))
+      this.#words.push(id)
+    }
   }
 
-  /** The index of a held key; what the script may read beside it is among the keys, too. */
-  #held(key: string): number {
-    const index = this.#index(this.#names.held(key))
-    this.keys.push(...this.#names.beside(key))
-    return index
-  }
-
-  /** The index, from 1, under which the script finds the key. */
-  #index(key: string): number {
-    return this.keys.push(key)
+  /** Names a held key, and what the script may read beside it. */
+  #held(key: string): void {
+    this.#keys.push(this.#names.held(key))
+    for (const name of this.#names.beside(key)) this.#beside.push(name)
   }
 }
 
 /** An operation that failed alone within its call. */
 export class OperationFailure {
-  /** @param message what Redis or the script says of it. */
-  constructor(readonly message: string) {}
+  /**
+   * @param message what Redis or the script says of it.
+   * @param unreadable the name of the key with something else than a value in the place of one, if that is why.
+   */
+  constructor(
+    readonly message: string,
+    readonly unreadable?: string,
+  ) {}
 }
 
 /** Why an operation failed alone; undefined when it did not. */
 export function failureIn(answer: Reply): OperationFailure | undefined {
-  if (typeof answer !== 'object' || answer?.[0] !== 'error') return undefined
-  return new OperationFailure(text(answer[1]))
+  if (typeof answer !== 'object') return undefined
+  const [state, about] = answer ?? []
+  if (state === 'unreadable') return new OperationFailure(state, text(about))
+  return state === 'error' ? new OperationFailure(text(about)) : undefined
 }
 
 /** What the script says of one operation, in the words of the contract. */
@@ -266,11 +352,14 @@ function readOutcome(answer: Reply): ReadOutcome {
 }
 
 const ABSENT: Versioned = { value: undefined, version: 0 }
+/** What another program has put there is no JSON to whoever reads it, and has a version that no value has. */
+const UNREADABLE: Versioned = { value: 'not written by Signalbox', version: -1 }
 
 /** A value as it is stored: its version, a space, and the JSON text. */
 function versioned(stored: string): Versioned {
+  if (stored === '') return ABSENT
   const space = stored.indexOf(' ')
-  if (space < 0) return ABSENT
+  if (space < 0) return UNREADABLE
   return { version: Number(stored.slice(0, space)), value: stored.slice(space + 1) }
 }
 

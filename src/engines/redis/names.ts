@@ -11,7 +11,7 @@ export interface Group {
 }
 
 /** The layout's number stands in every name, so that another layout never takes these for its own. */
-const LAYOUT = 'signalbox:1:'
+export const LAYOUT = 'signalbox:1:'
 const NOTHING: readonly string[] = []
 
 /** The names of everything in Redis that belongs to a key prefix. */

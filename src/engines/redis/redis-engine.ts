@@ -23,6 +23,7 @@ import {
   OperationFailure,
   outcomeOf,
   reportsOf,
+  type Caller,
   type Carried,
   type ScriptReport,
 } from './call.js'
@@ -109,7 +110,7 @@ export class RedisEngine implements Engine {
   readonly #freed: FreedChannels
   readonly #limits: RedisLimits
   #member: Member | undefined
-  #memberText = ''
+  #caller: Caller = { session: '', memberText: '' }
   #listener: Listener | undefined
   /** Settles when the script is there again after a server had lost it; calls wait for that to keep their order. */
   #loading: Promise<void> | undefined
@@ -132,7 +133,7 @@ export class RedisEngine implements Engine {
   async join(member: Member, listener: Listener): Promise<void> {
     await this.#link.connect()
     this.#member = member
-    this.#memberText = memberText(member)
+    this.#caller = { session: member.session, memberText: memberText(member) }
     this.#listener = listener
   }
 
@@ -165,8 +166,22 @@ export class RedisEngine implements Engine {
 
   async reserve(request: Reserve): Promise<Reservation> {
     if (!this.#member) throw new ClosedError('the box was closed', { engine: this.name })
-    const key = this.#names.limit(request.limiter)
-    return this.#attempt(() => this.#limits.reserve(key, this.#session, request))
+    const name = this.#names.limit(request.limiter)
+    return this.#attempt(async () => {
+      try {
+        return await this.#limits.reserve(name, this.#caller.session, request)
+      } catch (cause) {
+        if (!isScriptFailure(cause)) throw cause
+        // Without the length that keeps names and keys apart.
+        const key = request.limiter.replace(/^\d+:/, '')
+        // It reads before it writes.
+        throw new UnavailableError(`the limit ${key} can't be read: another program has written to ${name}`, {
+          engine: this.name,
+          key,
+          cause,
+        })
+      }
+    })
   }
 
   /**
@@ -188,7 +203,7 @@ export class RedisEngine implements Engine {
    */
   async raise(least: number, key = ''): Promise<void> {
     const group = this.#names.group(key)
-    const call = this.#arguments(group)
+    const call = this.#arguments(group, 1)
     call.addRaise(least)
     await this.#attempt(() => this.#evaluate(group, call))
   }
@@ -324,11 +339,11 @@ export class RedisEngine implements Engine {
 
   async #call(lane: Lane, batch: readonly Pending[]): Promise<void> {
     const { epoch } = this.#link
-    const call = this.#arguments(lane.group)
+    const call = this.#arguments(lane.group, batch.length)
     for (const carried of batch) call.add(carried)
     lane.inFlight++
     try {
-      const answers = (await this.#evaluate(lane.group, call)) as readonly Reply[]
+      const answers = answersIn(await this.#evaluate(lane.group, call))
       if (this.#options.minReplicas > 0) await this.#replicated(lane.group, batch, answers)
       // A client package may send a call again over a new connection; what it then finds gone, it may have done itself.
       const twice = this.#link.epoch !== epoch
@@ -336,11 +351,11 @@ export class RedisEngine implements Engine {
         const { operation, resolve, reject } = batch[index]!
         const outcome = outcomeOf(operation, answers[index]!)
         if (outcome instanceof OperationFailure)
-          reject(this.#refused(operation.type, this.#titleOf(operation), outcome.message))
+          reject(this.#refused(operation.type, this.#titleOf(operation), outcome))
         else if (twice && isDoubtful(operation, outcome)) reject(this.#unclear(operation))
         else resolve(this.#settle(lane.group, operation, outcome))
       }
-      for (const hint of answers[batch.length] as readonly string[]) this.#hint(hint)
+      this.#hintAll(answers[batch.length])
     } catch (error) {
       const failure = this.#failure(error)
       for (const { reject } of batch) reject(failure)
@@ -352,37 +367,28 @@ export class RedisEngine implements Engine {
     }
   }
 
-  #arguments({ numbers, queues, requests, channels }: Group): CallArguments {
-    const publish = this.#link.cluster ? 'SPUBLISH' : 'PUBLISH'
-    return new CallArguments(
-      this.#names,
-      [numbers, queues, requests],
-      [this.#session, channels, publish, this.#memberText],
-    )
-  }
-
-  get #session(): string {
-    return this.#member?.session ?? ''
+  /** @param count how many operations are going to be added. */
+  #arguments(group: Group, count: number): CallArguments {
+    return new CallArguments(this.#names, group, this.#caller, count)
   }
 
   /** Carries out the one operation of a call. */
   async #evaluateOne(group: Group, call: CallArguments, type: string): Promise<Reply> {
-    const [answer, hints] = (await this.#evaluate(group, call)) as readonly Reply[]
+    const [answer, hints] = answersIn(await this.#evaluate(group, call))
     const failure = failureIn(answer!)
-    if (failure) throw this.#refused(type, undefined, failure.message)
-    for (const hint of hints as readonly string[]) this.#hint(hint)
+    if (failure) throw this.#refused(type, undefined, failure)
+    this.#hintAll(hints)
     return answer!
   }
 
-  async #evaluate(group: Group, { keys, args }: CallArguments): Promise<Reply> {
-    const rest = [String(keys.length), ...keys, ...args]
+  async #evaluate(group: Group, call: CallArguments): Promise<Reply> {
     try {
-      return await this.#link.command(group.numbers, ['EVALSHA', this.#layout.sha].concat(rest))
+      return await this.#link.command(group.numbers, call.command('EVALSHA', this.#layout.sha))
     } catch (error) {
       if (!(error instanceof RedisReplyError) || error.code !== 'NOSCRIPT') throw error
     }
     // Calls that were under way with this one come back the same way, in their order; later ones wait for them.
-    const evaluated = this.#link.command(group.numbers, ['EVAL', this.#layout.script, ...rest])
+    const evaluated = this.#link.command(group.numbers, call.command('EVAL', this.#layout.script))
     const loaded = evaluated.then(
       () => undefined,
       () => undefined,
@@ -477,7 +483,7 @@ export class RedisEngine implements Engine {
 
   /** Hears wake-ups from now on. Those that came before are made good by a look at every request that waits. */
   #listen(group: Group): Promise<void> {
-    const channel = group.channels + this.#session
+    const channel = group.channels + this.#caller.session
     // Where that fails, whoever waits looks again by itself, and the next that has to wait tries again to be heard.
     return enterOnce(this.#channels, channel, () =>
       this.#link.subscribe(channel).then(() => this.#lookAtAll()),
@@ -494,6 +500,10 @@ export class RedisEngine implements Engine {
     const freed = this.#freed.waiting(channel)
     if (!freed) return this.#listener?.changed(this.#names.keyOfValue(channel))
     for (const id of freed) this.#listener?.wake(id)
+  }
+
+  #hintAll(hints: Reply | undefined): void {
+    if (hints) for (const hint of hints as readonly string[]) this.#hint(hint)
   }
 
   #hint(text: string): void {
@@ -547,7 +557,7 @@ export class RedisEngine implements Engine {
   }
 
   async #reports(group: Group): Promise<ScriptReport[]> {
-    const call = this.#arguments(group)
+    const call = this.#arguments(group, 1)
     call.add({ operation: { type: 'inspect', prefix: '' }, claims: [], details: '' })
     return reportsOf(await this.#evaluateOne(group, call, 'inspect'))
   }
@@ -625,7 +635,7 @@ export class RedisEngine implements Engine {
   }
 
   async #take(group: Group, id: string, number: number, claims: readonly Claim[]): Promise<boolean> {
-    const call = this.#arguments(group)
+    const call = this.#arguments(group, 1)
     call.addTake(id, number, claims)
     return (await this.#evaluateOne(group, call, 'take')) === 1
   }
@@ -668,13 +678,20 @@ export class RedisEngine implements Engine {
     return new IndeterminateError(`${this.name} failed in a way it should not: ${String(error)}`, context)
   }
 
-  #refused(type: string, key: string | undefined, message: string): Error {
+  #refused(type: string, title: string | undefined, { message, unreadable }: OperationFailure): Error {
+    if (unreadable !== undefined) {
+      const key = this.#names.keyOfValue(unreadable)
+      return new UnavailableError(
+        `the value of ${key} can't be read: another program has written to ${unreadable}`,
+        { engine: this.name, key },
+      )
+    }
     const reason = message.startsWith('WRONGTYPE')
       ? `another program keeps something else than ${this.#layout.noun} there`
       : message
     return new UnavailableError(`${type} was refused by ${this.name}: ${reason}`, {
       engine: this.name,
-      key,
+      key: title,
       cause: new RedisReplyError(message),
     })
   }
@@ -709,6 +726,20 @@ const GONE: Readonly<Partial<Record<Operation['type'], Reply>>> = {
   renew: 0,
   release: 0,
   downgrade: 0,
+}
+
+/** Whether a script met what it does not know how to read. */
+function isScriptFailure(error: unknown): boolean {
+  if (!(error instanceof RedisReplyError)) return false
+  const { code, message } = error
+  return (
+    code === 'WRONGTYPE' || (code === 'ERR' && /user_script/.test(message) && !/SCRIPT KILL/.test(message))
+  )
+}
+
+/** One item an operation, and last the hints. A number alone is the answer to the only one, without hints. */
+function answersIn(reply: Reply): readonly Reply[] {
+  return typeof reply === 'object' ? (reply as readonly Reply[]) : [reply]
 }
 
 /** With these the server says that it has not run the call at all. */

@@ -1,4 +1,5 @@
 import { InvalidArgumentError, shown } from '../../errors.js'
+import { urlParameters } from '../url-parameters.js'
 import type { Address, NetworkAddress } from './clients/connection.js'
 import type { Login } from './clients/login.js'
 import { redisOptions, type RedisOptions } from './redis-options.js'
@@ -51,7 +52,7 @@ export function parseRedisUrl(url: string): RedisPlace {
   }
   const [, , credentials = '', hosts = '', path = '', query = ''] = match
   const name = `${scheme}://${hosts}${path}`
-  const parameters = new Map(new URLSearchParams(query))
+  const parameters = urlParameters(query)
   const server = serverOf(name, scheme, hosts, path)
   const database = databaseOf(name, scheme, path, parameters)
   parameters.delete('db')

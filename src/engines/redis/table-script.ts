@@ -1,4 +1,5 @@
 import { heldStrings } from './held-strings.js'
+import { LAYOUT } from './names.js'
 
 /**
  * The lock table and the store's commit as a Redis script: the port of `locks/table.ts` and `store/commit.ts`, held equal
@@ -10,13 +11,17 @@ import { heldStrings } from './held-strings.js'
  * from when it has to wait, is shared or takes permits, or when somebody has met its held key and waits behind it.
  * The held key stays the truth for such a record: where the string is gone or another's, the record is dropped.
  *
- * KEYS: the counter, the queues and the requests of this slot, then the keys that operations name by their index.
- * ARGV: the own session, what channels begin with, PUBLISH or SPUBLISH, what the own held keys tell about their holder,
- * then a JSON array with the words of the operations one after the other: hundreds of arguments would cost client and
- * server several times what it takes to write and to read that one. The answer is one item an operation, and last the hints for this session.
+ * KEYS: the counter, the queues and the requests of this slot, then the keys that operations name, in their order, and last
+ * those that are only read beside them. ARGV: the own session, then the words of the one operation; or of several one after
+ * the other as one JSON array, because hundreds of arguments would cost client and server several times what it takes to
+ * write and to read that one, and with it what own held keys tell about their holder that tell nothing else. A dot before the name of an operation says
+ * that it is about a request of this session with one exclusive claim and nothing to read: then ids come without the
+ * session, and the claim is no more than its held key.
+ *
+ * The answer is one item an operation, and last the hints for this session; or just the number that one operation answers.
  */
 export function tableScript({ heldKeys, clock, light }: ScriptParts = STRINGS): string {
-  const begin = [BEGIN, light, 'if not micros then', clock, 'end'].join('\n')
+  const begin = [BEGIN, light, 'if not stamp then', clock, 'micros = tonumber(stamp)', 'end'].join('\n')
   const levels = [begin, `${COMMON}\n${heldKeys}`, RECORDS, DECISIONS, OPERATIONS]
   // A function that is made looks for each local that it uses through all those of the level that it is made in, and finds
   // those of outer levels at once: in one level most of a call's time would go into that.
@@ -27,27 +32,36 @@ export function tableScript({ heldKeys, clock, light }: ScriptParts = STRINGS): 
 export interface ScriptParts {
   /** How held keys are read and written. */
   readonly heldKeys: string
-  /** Sets `micros`, the time in microseconds. */
+  /** Sets `stamp`, the digits of the time in microseconds. */
   readonly clock: string
   /** Carries out what it can before the table is made; may be nothing. */
   readonly light: string
 }
 
 const BEGIN = String.raw`
-local call, try, format, find = redis.call, redis.pcall, string.format, string.find
+local call, try, format, find, sub = redis.call, redis.pcall, string.format, string.find, string.sub
 local NUMBERS, QUEUES, REQUESTS = KEYS[1], KEYS[2], KEYS[3]
-local SESSION, CHANNELS, PUBLISH, MEMBER = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local WORDS = cjson.decode(ARGV[5])
+local SESSION, WORDS, position, MEMBER = ARGV[1], ARGV, 2, nil
+if not ARGV[4] then WORDS, position, MEMBER = cjson.decode(ARGV[2]), 1, ARGV[3] end
 local LAST = #WORDS
-local answers, position = {}, 1
+-- How many of the keys were named until now.
+local named = 3
+local answers = {}
 -- The last number that was given, and the one that the counter has.
 local number, written
-local micros, idle`
+-- How long what comes before a lock key is in the name of its held key; nil until somebody needs it.
+local prefix
+-- The time in microseconds: as text, and as a number.
+local stamp, micros
+local idle`
+
+/** It is as long as what comes before the layout's names. */
+const prefixKnown = `prefix = prefix or #NUMBERS:match('^(.*)${LAYOUT}{')`
 
 /** The server's clock. */
 export const serverClock = String.raw`
 local time = call('TIME')
-micros = time[1] * 1000000 + time[2]`
+stamp = time[1] .. sub('00000' .. time[2], -6)`
 
 /**
  * The short way: one-key exclusive locks as plain strings, for which nobody waits. Redis compiles a script once but makes
@@ -55,63 +69,63 @@ micros = time[1] * 1000000 + time[2]`
  * this can't do, or what fails here, is left to the table.
  */
 const LIGHT = String.raw`
-local since
 while position <= LAST do
-  local start, from, least = position, position, nil
+  local from, least = position, nil
   local kind = WORDS[from]
   if kind == 'ballot' then
     least = tonumber(WORDS[from + 2])
     from = from + 3
     kind = WORDS[from]
   end
-  local at = kind == 'enqueue' and from + 6 or kind == 'release' and from + 3
-    or not least and (kind == 'renew' and from + 4 or kind == 'pass' and from + 8)
-  if not at or WORDS[at] ~= 1 or WORDS[at + 3] ~= 'exclusive' then break end
-  local id, held, text = WORDS[from + 1], KEYS[WORDS[at + 1]], nil
+  if kind ~= '.enqueue' and kind ~= '.release' and (least or kind ~= '.renew' and kind ~= '.pass') then break end
+  local held, after = KEYS[named + 1], nil
   if idle == nil then idle = call('EXISTS', QUEUES) == 0 end
   if not idle then
-    local front = #WORDS[at + 2] .. ':' .. WORDS[at + 2]
+    ${prefixKnown}
+    local front = #held - prefix .. ':' .. sub(held, prefix + 1)
     if call('ZLEXCOUNT', QUEUES, '[' .. front .. ':', '(' .. front .. ';') > 0 then break end
   end
-  if kind ~= 'enqueue' then
-    text = try('GET', held)
-    if type(text) ~= 'string' or find(text, 'signalbox/1 ' .. id .. ' ' .. WORDS[from + 2] .. ' ', 1, true) ~= 1 then break end
-  -- What is to be read with the grant is read by the table.
-  elseif WORDS[at + 4] ~= -1 then break end
-  position = at + 4
-  if kind == 'release' then
+  if kind ~= '.enqueue' then
+    local text = try('GET', held)
+    local mark = 'signalbox/1 ' .. SESSION .. '.' .. WORDS[from + 1] .. ' ' .. WORDS[from + 2] .. ' '
+    if type(text) ~= 'string' or find(text, mark, 1, true) ~= 1 then break end
+  end
+  if kind == '.release' then
     call('DEL', held)
     answers[#answers + 1] = 1
-  elseif kind == 'renew' then
+    after = from + 3
+  elseif kind == '.renew' then
     call('PEXPIRE', held, WORDS[from + 3])
     answers[#answers + 1] = 1
+    after = from + 4
   else
-    if not micros then
+    if not stamp then
 ${serverClock}
+      micros = tonumber(stamp)
     end
-    least = least or micros
-    if number then number = math.max(number + 1, least)
+    if number then number = math.max(number + 1, least or micros)
     else
-      local counted = try('SET', NUMBERS, format('%.0f', least), 'GET')
-      if type(counted) == 'table' then position = start break end
-      written = least
-      number = math.max(least, counted and counted + 1 or 0)
+      local counted = try('SET', NUMBERS, least and format('%.0f', least) or stamp, 'GET')
+      if type(counted) == 'table' then break end
+      written = least or micros
+      number = counted and math.max(written, counted + 1) or written
     end
-    since = since or format('%.0f', micros / 1000 - 0.5)
-    local kept = kind == 'pass'
-    local details = WORDS[at - 1]
-    text = format('signalbox/1 %s %.0f %s %s', id, number, since, details == '' and MEMBER or details)
+    local kept = kind == '.pass'
+    after = from + (kept and 7 or 5)
+    local details = WORDS[after - 1]
+    if details == '' then details = MEMBER end
+    local digits = number == micros and stamp or format('%.0f', number)
+    -- In whole milliseconds since when.
+    local text = 'signalbox/1 ' .. SESSION .. '.' .. WORDS[from + 1] .. ' ' .. digits .. ' ' .. sub(stamp, 1, -4) .. ' ' .. details
     local done = try('SET', held, text, kept and 'XX' or 'NX', 'PX', WORDS[kept and from + 4 or from + 2])
-    if not done or done.err then position = start break end
-    if kept then answers[#answers + 1] = { 'kept', number }
-    else
-      answers[#answers + 1] = number
-      position = at + 5
-    end
+    if not done or done.err then break end
+    answers[#answers + 1] = kept and { 'kept', number } or number
   end
+  position, named = after, named + 1
 end
 if position > LAST then
   if number ~= written then call('SET', NUMBERS, format('%.0f', number)) end
+  if not answers[2] and type(answers[1]) == 'number' then return answers[1] end
   answers[#answers + 1] = {}
   return answers
 end`
@@ -121,6 +135,8 @@ const STRINGS: ScriptParts = { heldKeys: heldStrings, clock: serverClock, light:
 
 const COMMON = String.raw`
 local CLAIM_WINDOW, LOOK_STAGGER, FOREIGN_LOOK = 1000, 50, 20
+-- The tag of a slot is empty where there is no Cluster.
+local CHANNELS, PUBLISH = sub(NUMBERS, 1, -8) .. 'session:', sub(NUMBERS, -10) == '{}:numbers' and 'PUBLISH' or 'SPUBLISH'
 -- Stands for a holder that is not ours, and for the end of a key that never expires.
 local FOREIGN, NEVER = '?', 9007199254740991
 -- The place of all who hold, before all who wait.
@@ -131,6 +147,7 @@ local SHARED = 'signalbox/1 shared ' .. QUEUES
 local now = math.floor(micros / 1000)
 -- Without any queue there is nothing to look for beside the held keys.
 if idle == nil then idle = call('EXISTS', QUEUES) == 0 end
+${prefixKnown}
 local hints = {}
 
 -- tostring keeps 14 digits only.
@@ -483,22 +500,29 @@ end
 
 -- Reading and writing values ----------------------------------------------------------------------------------------
 
+-- Stands for what another program has put in the place of a value.
+local UNREADABLE = '?'
+
+-- The texts of values, empty ones of those that are not there.
+local function texts(names)
+  local found = must(try('MGET', unpack(names)))
+  for i, name in ipairs(names) do
+    local text = found[i]
+    -- What is no text is passed over by MGET, and refused by GET.
+    if not text then found[i] = try('GET', name) and UNREADABLE or ''
+    elseif not find(text, '^%d+ ') then found[i] = UNREADABLE end
+  end
+  return found
+end
+
 local function read(what)
   local values, found = {}, {}
-  if #what.keys > 0 then
-    local texts = must(try('MGET', unpack(what.keys)))
-    for i, text in ipairs(texts) do values[i] = text or '' end
-  end
+  if #what.keys > 0 then values = texts(what.keys) end
   for i, recorded in ipairs(what.ids) do found[i] = must(try('ZSCORE', recorded.key, recorded.id)) and 1 or 0 end
   return { values, found }
 end
 
-local function held(outcome, what)
-  if what and type(outcome) == 'number' then return { 'held', outcome, read(what) } end
-  return outcome
-end
-
-local function version(text) return tonumber(text:match('^%d+')) end
+local function version(text) return text == '' and 0 or tonumber(text:match('^%d+')) end
 
 -- The grant with this number, if it holds: as a record, or as a record made up from what the caller says of it.
 local function holding(id, granted, claims)
@@ -525,6 +549,16 @@ local function remove(id, granted, claims)
   if recorded or freed then serveAll(claims) end
 end
 
+-- What a grant is answered with: its number, and what was to be read with it.
+local function held(outcome, what, id, claims)
+  if not what or type(outcome) ~= 'number' then return outcome end
+  local done, values = pcall(read, what)
+  if done then return { 'held', outcome, values } end
+  -- Who asked is told of that alone, and not of the grant.
+  remove(id, outcome, claims)
+  error(values, 0)
+end
+
 `
 
 /** What callers ask for. */
@@ -534,9 +568,21 @@ local function word()
   return WORDS[position - 1]
 end
 local function amount() return tonumber(word()) end
-local function key() return KEYS[amount()] end
+local function key()
+  named = named + 1
+  return KEYS[named]
+end
+
+-- Whether the operation that is read has a dot before its name.
+local short = false
+
+local function identity() return short and SESSION .. '.' .. word() or word() end
 
 local function readClaims()
+  if short then
+    local held = key()
+    return { { held = held, key = sub(held, prefix + 1), mode = 'exclusive' } }
+  end
   local claims = {}
   for i = 1, amount() do
     local claim = { held = key(), key = word(), mode = word() }
@@ -547,6 +593,7 @@ local function readClaims()
 end
 
 local function readSet()
+  if short then return nil end
   local count = amount()
   if count < 0 then return nil end
   local what = { keys = {}, ids = {} }
@@ -571,7 +618,10 @@ local function lightGrant(id, claims)
 end
 
 -- How long an entry in the queue lives, and within what time it has to be heard of again; a life of 0 does not wait.
-local function readPatience() return { life = amount(), hear = amount() } end
+local function readPatience()
+  local life, hear = word():match('^(%d+) (%d+)$')
+  return { life = tonumber(life), hear = tonumber(hear) }
+end
 
 -- Asks those who hold what a vote waits for, and may have a later place, to yield; only they know whether they can.
 local function askToYield(claims)
@@ -647,17 +697,23 @@ end
 
 local operations = {}
 
+local function begin()
+  local kind = word()
+  short = sub(kind, 1, 1) == '.'
+  return operations[short and sub(kind, 2) or kind]()
+end
+
 function operations.enqueue()
-  local request = { id = word(), lease = amount() }
+  local request = { id = identity(), lease = amount() }
   local patience = readPatience()
   request.details = details()
   request.claims = readClaims()
   local what = readSet()
-  return function() return held(enqueue(request, patience), what) end
+  return function() return held(enqueue(request, patience), what, request.id, request.claims) end
 end
 
 function operations.claim()
-  local id, lease, patience = word(), amount(), readPatience()
+  local id, lease, patience = identity(), amount(), readPatience()
   local claims, what = readClaims(), readSet()
   return function()
     local request = load(id)
@@ -665,10 +721,10 @@ function operations.claim()
       local granted, since, details = lightGrant(id, claims)
       if not granted then return { 'gone' } end
       if ballot then
-        return held(hold({ id = id, lease = lease, since = since, details = details }, claims, false), what)
+        return held(hold({ id = id, lease = lease, since = since, details = details }, claims, false), what, id, claims)
       end
       extend(claims, lease)
-      return held(granted, what)
+      return held(granted, what, id, claims)
     end
     if request.phase == 'held' then
       if now >= request.expires or not intact(id, request.number, claims) then
@@ -677,7 +733,7 @@ function operations.claim()
       end
       if ballot then
         request.lease = lease
-        if not preceded(id, claims) then return held(hold(request, claims, true), what) end
+        if not preceded(id, claims) then return held(hold(request, claims, true), what, id, claims) end
         yield(request, claims, patience)
         return standing(request, patience)
       end
@@ -686,7 +742,7 @@ function operations.claim()
     request.lease, request.expires = lease, now + (request.phase == 'held' and lease or patience.life)
     -- What is reserved is saved with what becomes of it.
     if request.phase ~= 'reserved' then save(request) end
-    if request.phase == 'held' then return held(request.number, what) end
+    if request.phase == 'held' then return held(request.number, what, id, claims) end
     -- Served before the keys are looked at: who is dropped as expired may hold its key for a moment yet.
     if request.phase == 'waiting' then serveAll(claims) end
     local out = false
@@ -707,15 +763,25 @@ function operations.claim()
       request.phase = 'waiting'
       save(request)
     end
-    if request.phase == 'reserved' then return held(hold(request, claims, true), what) end
+    if request.phase == 'reserved' then return held(hold(request, claims, true), what, id, claims) end
     return standing(request, patience)
   end
 end
 
+-- Nobody has to know of a holder that is not ours when nobody waits behind it any more.
+local function forgetForeign(claims)
+  for _, claim in ipairs(claims) do
+    local following = queue(claim.key)
+    local first = following()
+    if first and first.id == FOREIGN .. claim.key and not following() then forget(first) end
+  end
+end
+
 function operations.cancel()
-  local id, claims = word(), readClaims()
+  local id, claims = identity(), readClaims()
   return function()
     remove(id, nil, claims)
+    forgetForeign(claims)
     return 0
   end
 end
@@ -733,7 +799,7 @@ local function renumber(request, claims)
 end
 
 function operations.renew()
-  local id, granted, lease, claims = word(), amount(), amount(), readClaims()
+  local id, granted, lease, claims = identity(), amount(), amount(), readClaims()
   return function()
     local request = holding(id, granted, claims)
     if not request then
@@ -753,7 +819,7 @@ function operations.renew()
 end
 
 function operations.release()
-  local id, granted, claims = word(), amount(), readClaims()
+  local id, granted, claims = identity(), amount(), readClaims()
   return function()
     local request = load(id)
     if request and (request.phase ~= 'held' or request.number ~= granted) then return 0 end
@@ -775,7 +841,7 @@ function operations.take()
 end
 
 function operations.pass()
-  local id, granted, following, lease, patience = word(), amount(), word(), amount(), readPatience()
+  local id, granted, following, lease, patience = identity(), amount(), identity(), amount(), readPatience()
   local text, claims = details(), readClaims()
   return function()
     local request = holding(id, granted, claims)
@@ -800,7 +866,7 @@ function operations.pass()
 end
 
 function operations.downgrade()
-  local id, granted, text, claims = word(), amount(), details(), readClaims()
+  local id, granted, text, claims = identity(), amount(), details(), readClaims()
   return function()
     local request = holding(id, granted, claims)
     if not request then return 0 end
@@ -878,9 +944,9 @@ function operations.commit()
     end
     if guarded and not request then return { 'lost' } end
     if #names > 0 then
-      local texts = must(try('MGET', unpack(names)))
-      for i, text in ipairs(texts) do
-        if (text and version(text) or 0) ~= expect[i] then return { 'conflict', i, text or '' } end
+      for i, text in ipairs(texts(names)) do
+        if text == UNREADABLE then return { 'unreadable', names[i] } end
+        if version(text) ~= expect[i] then return { 'conflict', i, text } end
       end
     end
     local versions = {}
@@ -911,7 +977,7 @@ end
 -- Says of the operation after it that it is a vote.
 function operations.ballot()
   local its = { order = amount(), least = amount() }
-  local task = operations[word()]()
+  local task = begin()
   return function()
     ballot = its
     local done, answer = pcall(task)
@@ -932,7 +998,7 @@ end
 
 -- All is read before anything is written.
 local tasks = {}
-while position <= LAST do tasks[#tasks + 1] = operations[word()]() end
+while position <= LAST do tasks[#tasks + 1] = begin() end
 for _, task in ipairs(tasks) do
   local done, answer = pcall(task)
   if not done then
