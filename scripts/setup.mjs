@@ -1,5 +1,5 @@
 /**
- * Makes a checkout ready: `node scripts/setup.mjs [dist] [tools] [servers] [interop] [python] [go] [java] [native]`.
+ * Makes a checkout ready: `node scripts/setup.mjs [dist] [tools] [servers] [debian-zookeeper] [interop] [python] [go] [java] [native]`.
  *
  * Installs the packages that package-lock.json names, builds the targets given as arguments, with `servers`
  * installs the programs that tests start, with `interop` builds those in other languages that tests need, and with the name
@@ -83,6 +83,16 @@ const installedJavaServers = javaServers.map(name => ({
 }))
 
 /**
+ * An older server, for the long run.
+ * @type {Step}
+ */
+const debianZooKeeper = {
+  missing: () =>
+    existsSync('/usr/share/java/zookeeper.jar') ? undefined : "Debian's ZooKeeper for the tests",
+  provide: () => installPackages(['libzookeeper-java', 'libslf4j-java']),
+}
+
+/**
  * @param {...string} names of languages
  * @returns {Step}
  */
@@ -99,6 +109,7 @@ function interop(...names) {
 /** @type {ReadonlyMap<string, Step[]>} */
 const named = new Map([
   ['servers', [installedServers, ...installedJavaServers]],
+  ['debian-zookeeper', [debianZooKeeper]],
   ['interop', [interop('python', 'go', 'java')]],
   ...languageNames.map(name => /** @type {[string, Step[]]} */ ([name, [interop(name)]])),
   ...[...targets.keys()].map(name => /** @type {[string, Step[]]} */ ([name, [build(name)]])),

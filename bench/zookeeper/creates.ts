@@ -8,6 +8,7 @@ import { forked, type ForkedSubject } from '../processes/forked.js'
 import type { Performance, Window } from '../processes/performer.js'
 import { WaitLog } from '../wait-log.js'
 import type { Work } from '../work.js'
+import { serverKinds } from './server-kinds.js'
 
 const OUTSTANDING = 1000
 const DATA = Buffer.alloc(100, 'x')
@@ -18,6 +19,8 @@ interface Creator {
   create(path: string): Promise<unknown>
   close(): Promise<void>
 }
+
+type Support = typeof zooKeeperSupport
 
 /** What opens one in a process, with the name of its subject. */
 interface Creating {
@@ -49,20 +52,25 @@ function creating({ name, connect }: ZooKeeperPackage): Creating {
   }
 }
 
-function subject({ name, open }: Creating): ForkedSubject {
+/** Creates through a client, with so many requests outstanding, on the server that a folder tells of. */
+function subject(name: string, open: Creating['open'], outstanding: number, support: Support): ForkedSubject {
   return forked(
     name,
     async ({ folder }) => {
       const creator = await open(await toldAddress(folder))
       await creator.create('/warm-')
-      return { perform: window => creates(window, creator), stop: () => creator.close() }
+      return { perform: window => creates(window, creator, outstanding), stop: () => creator.close() }
     },
-    { support: zooKeeperSupport },
+    { support },
   )
 }
 
 /** As many tasks as requests are to be outstanding; each creates one node after the other. */
-async function creates({ startAt, endAt }: Window, creator: Creator): Promise<Performance> {
+async function creates(
+  { startAt, endAt }: Window,
+  creator: Creator,
+  outstanding: number,
+): Promise<Performance> {
   const waits = new WaitLog()
   let operations = 0
   await until(startAt)
@@ -73,7 +81,7 @@ async function creates({ startAt, endAt }: Window, creator: Creator): Promise<Pe
       if (now() <= endAt) operations++
     }
   }
-  await Promise.all(Array.from({ length: OUTSTANDING }, task))
+  await Promise.all(Array.from({ length: outstanding }, task))
   return { operations, waits: waits.values() }
 }
 
@@ -84,7 +92,9 @@ export const createsWork: Work = {
   part: 'zookeeper',
   name: `nodes of 100 bytes created, ${OUTSTANDING} requests outstanding`,
   seconds: 2,
-  subjects: [signalbox, ...peers.map(creating)].map(subject),
+  subjects: [signalbox, ...peers.map(creating)].map(({ name, open }) =>
+    subject(name, open, OUTSTANDING, zooKeeperSupport),
+  ),
   comparisons: peers.map(({ name }) => ({
     measure: 'opsPerSecond',
     of: signalbox.name,
@@ -92,3 +102,19 @@ export const createsWork: Work = {
     goal: { atLeast: 1 },
   })),
 }
+
+/** Nodes created by Signalbox's client on servers of several kinds: what the disk and the number of servers cost. */
+export const serverWorks: readonly Work[] = [
+  { outstanding: 1, name: 'nodes of 100 bytes created one after the other, by the kind of servers' },
+  { outstanding: OUTSTANDING, name: `${OUTSTANDING} requests outstanding, by the kind of servers` },
+].map(({ outstanding, name }) => ({
+  part: 'zookeeper',
+  name,
+  seconds: 2,
+  subjects: serverKinds.map(kind => subject(kind.name, signalbox.open, outstanding, kind.support)),
+  comparisons: serverKinds.slice(1).map(kind => ({
+    measure: 'opsPerSecond',
+    of: kind.name,
+    to: serverKinds[0]!.name,
+  })),
+}))

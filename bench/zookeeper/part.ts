@@ -4,7 +4,7 @@ import { kazoo } from '../lockers/kazoo.js'
 import { signalboxZooKeeper } from '../lockers/signalbox-zookeeper.js'
 import { recipes } from '../lockers/zookeeper-recipe.js'
 import type { Comparison, Goal, Work } from '../work.js'
-import { createsWork } from './creates.js'
+import { createsWork, serverWorks } from './creates.js'
 
 function field(goals: { toCurator: Goal; toRecipes?: Goal }): Parameters<typeof sequential>[0] {
   const to = ({ name }: { readonly name: string }, goal?: Goal): Comparison => ({
@@ -27,4 +27,5 @@ export const zooKeeperWorks: readonly Work[] = [
   hotKey(field({ toCurator: { atLeast: 50 } }), { processes: 1, tasks: 16 }),
   hotKey(field({ toCurator: { atLeast: 8 } }), { processes: 4, tasks: 4 }),
   createsWork,
+  ...serverWorks,
 ]

@@ -51,6 +51,8 @@ export interface Call<T> {
   readonly repeatable: boolean
   write(writer: JuteWriter): void
   read(reader: JuteReader): T
+  /** The answer where a server tells only the path of what it created; undefined for what creates nothing. */
+  readPath?(reader: JuteReader): unknown
   /** What stands for an answer of this number instead of an error; undefined: it is an error. */
   refused?(number: number): T | undefined
   /** The watch that is there after this answer; undefined for none. */

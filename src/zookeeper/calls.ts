@@ -16,6 +16,13 @@ export interface Created {
   readonly stat: Stat
 }
 
+/** A node that was created in a transaction. */
+export interface CreatedTogether {
+  readonly path: string
+  /** Undefined from servers before 3.9, which don't tell it there. */
+  readonly stat: Stat | undefined
+}
+
 /** Data with what is known of its node. */
 export interface DataAndStat {
   readonly data: Buffer
@@ -52,6 +59,10 @@ export class Calls {
         if (ttl !== undefined) writer.long(ttl)
       },
       read: reader => ({ path: without(this.#chroot, reader.text()), stat: readStat(reader) }),
+      readPath: (reader): CreatedTogether => ({
+        path: without(this.#chroot, reader.text()),
+        stat: undefined,
+      }),
     }
   }
 

@@ -1,6 +1,6 @@
 /** A client of ZooKeeper without dependencies: `import { ZooKeeper } from 'signalbox/zookeeper'`. */
 export { CREATOR_ACL, digestId, OPEN_ACL, PERMISSIONS, type Acl } from './acl.js'
-export type { ChildrenAndStat, Created, DataAndStat } from './calls.js'
+export type { ChildrenAndStat, Created, CreatedTogether, DataAndStat } from './calls.js'
 export type { SaslUser } from './digest-md5.js'
 export {
   AuthFailedError,

@@ -42,7 +42,9 @@ function readOutcome(reader: JuteReader, parts: readonly Call<unknown>[]): Multi
     reader.bool()
     reader.int()
     if (type !== NO_PART) {
-      answers.push(part.read(reader))
+      // Servers before 3.9 answer as if the older creation had been asked for.
+      if (type === OPCODE.create && part.readPath) answers.push(part.readPath(reader))
+      else answers.push(part.read(reader))
       continue
     }
     const number = reader.int()

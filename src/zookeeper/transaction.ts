@@ -1,5 +1,5 @@
 import type { Call } from './call.js'
-import type { Calls, Created } from './calls.js'
+import type { Calls, CreatedTogether } from './calls.js'
 import type { MultiOutcome } from './multi.js'
 import type { CreateOptions } from './node-kind.js'
 import { checkPath } from './paths.js'
@@ -7,7 +7,7 @@ import type { Stat } from './stat.js'
 import type { OperationOptions } from './zookeeper.js'
 
 /** The answers of a transaction, in the order of its parts: of a creation, of a change, of a deletion or a check. */
-export type TransactionAnswer = Created | Stat | undefined
+export type TransactionAnswer = CreatedTogether | Stat | undefined
 
 /** Gathers changes and checks, and carries them out together. */
 export class Transaction {

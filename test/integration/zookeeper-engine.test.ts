@@ -222,6 +222,41 @@ describe.concurrent('the ZooKeeper engine', () => {
     expect((await store.get('key'))!.value).toBe('before')
   })
 
+  for (const way of ['on its way', 'not sent', 'carried out'])
+    test(`what is ${way} when the session ends is asked for in the next one`, async () => {
+      const place = nextPlace()
+      await using proxy = await Proxy.start(server.port)
+      await using one = await box(place, proxy.port, '3s')
+      await using other = await box(place)
+      const version = await other.store('s').put('k', 'before')
+      const held = await one.mutex('held').acquire({ lease: '1h' })
+      await using zk = await ZooKeeper.connect(server.address)
+      // Parents that the server does not reap: where one is missing, the first attempt carries out nothing.
+      for (const key of ['key', 'more', 'other']) await zk.create(`${place}/locks/${key}`)
+
+      proxy.target = undefined
+      if (way === 'not sent') proxy.cut()
+      else proxy[way === 'on its way' ? 'requests' : 'replies'] = 'hold'
+      const asked = [one.mutex('key').acquire(), one.mutex('key', 'more').acquire()]
+      const tried = one.mutex('other').tryAcquire()
+      const read = one.store('s').get('k')
+      if (way === 'carried out') await until(async () => (await locks(other, 'more')).length === 1)
+      await until(() => held.signal.aborted)
+      proxy.requests = proxy.replies = 'pass'
+      proxy.target = server.port
+
+      expect(await read).toEqual({ value: 'before', version })
+      for (const one of asked) {
+        const grant = await one
+        grant.assertHeld()
+        await grant.release()
+      }
+      // What was carried out is in the way of an attempt for as long as the server keeps the old session.
+      await (await tried)?.release()
+      await until(async () => (await locks(other)).length === 0)
+      expect((await tree(zk, place)).filter(path => path.includes('_c_'))).toEqual([])
+    })
+
   test('a transaction whose session ended meanwhile writes nothing', async () => {
     const place = nextPlace()
     await using proxy = await Proxy.start(server.port)
@@ -345,6 +380,27 @@ describe.concurrent('the ZooKeeper engine', () => {
       await one.store('s').put(key.slice(0, 1000), key)
       expect((await one.store('s').get(key.slice(0, 1000)))!.value).toBe(key)
     }
+  })
+
+  test('a request may have hundreds of keys, and is found and taken away by any of them', async () => {
+    const place = nextPlace()
+    await using one = await box(place)
+    await using other = await box(place)
+    const keys = Array.from({ length: 300 }, (_, index) => `invoice:${String(index).padStart(6, '0')}`)
+    const last = keys.at(-1)!
+    const held = await one.mutex(...keys).acquire()
+    const waiting = other.mutex('invoice:apart', last).acquire()
+    await queued(one, last, 1)
+    const [report] = await locks(other, last)
+    expect(report!.holders.map(({ token }) => token)).toEqual([held.token])
+    expect(report!.waiters).toHaveLength(1)
+    // It stands first there, and has not got it all.
+    const [apart] = await locks(other, 'invoice:apart')
+    expect([apart!.holders.length, apart!.waiters.length]).toEqual([0, 1])
+    expect(await other.forceRelease(last, held.token)).toBe(true)
+    await until(() => held.signal.aborted)
+    await (await waiting).release()
+    expect(await locks(other)).toEqual([])
   })
 
   test('the command shows who holds and waits, and takes locks away', async () => {

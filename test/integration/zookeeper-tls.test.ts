@@ -2,6 +2,7 @@ import { readFileSync, rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { InvalidArgumentError, UnavailableError } from '../../src/errors.js'
+import { open } from '../../src/open.js'
 import { AuthFailedError, CREATOR_ACL, NoAuthError, ZooKeeper } from '../../src/zookeeper/index.js'
 import { makeCertificate } from '../redis/certificate.js'
 import { runProgram } from '../run-program.js'
@@ -96,6 +97,15 @@ test('the client shows by SASL who it is, to each server that it meets', async (
   await expect(ZooKeeper.connect(server.address, { sasl: { user: '', password: 'x' } })).rejects.toThrow(
     InvalidArgumentError,
   )
+  const place = (login: string) => `zookeeper://${login}${server.address}/boxes?auth=sasl&acl=creator`
+  await using box = await open(place('ann:it%27s%20%22secret%22@'))
+  await box.mutex('key').run(grant => grant.assertHeld())
+  expect((await zk.getAcl('/boxes/locks')).acl).toEqual([{ permissions: 31, scheme: 'sasl', id: 'ann' }])
+  await expect(open(place('bob:geheim-%C3%A4@'))).rejects.toThrow(/ACL/)
+  await expect(open(place('ann:wrong@'))).rejects.toMatchObject({
+    code: 'UNAVAILABLE',
+    cause: expect.any(AuthFailedError) as unknown,
+  })
   // A server that wants it ends the session of whoever asks for something before.
   await using stranger = await ZooKeeper.connect(server.address, { sessionTimeout: 2000 })
   await expect(stranger.create('/other')).rejects.toThrow()

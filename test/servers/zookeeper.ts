@@ -11,7 +11,12 @@ const jars = ['../../.interop/zookeeper/', '../../../.interop/zookeeper/'].map(p
   fileURLToPath(new URL(path, import.meta.url)),
 )
 
+/** Debian's ZooKeeper, which is older; `scripts/setup.mjs debian-zookeeper` installs it. */
+const debianJars = ['zookeeper.jar', 'slf4j-simple.jar'].map(name => `/usr/share/java/${name}`)
+
 export interface ZooKeeperServerOptions {
+  /** Whether it is Debian's. */
+  readonly isDebian?: boolean
   /** Lines of zoo.cfg, like `maxClientCnxns=3`; they come after ours and win. */
   readonly config?: readonly string[]
   /** Properties of the virtual machine. */
@@ -31,7 +36,7 @@ export class ZooKeeperServer extends ServerProcess {
   constructor(
     port: number,
     folder: string,
-    { config = [], properties = {}, files = {} }: ZooKeeperServerOptions,
+    { isDebian = false, config = [], properties = {}, files = {} }: ZooKeeperServerOptions,
   ) {
     mkdirSync(join(folder, 'data'))
     const lines = [
@@ -61,13 +66,13 @@ export class ZooKeeperServer extends ServerProcess {
         '-Xshare:auto',
         ...Object.entries(settings).map(([name, value]) => `-D${name}=${value}`),
         '-cp',
-        jars.map(path => `${path}*`).join(':'),
+        (isDebian ? debianJars : jars.map(path => `${path}*`)).join(':'),
         'org.apache.zookeeper.server.quorum.QuorumPeerMain',
         'zoo.cfg',
       ],
       folder,
       files: { 'zoo.cfg': `${lines.join('\n')}\n`, ...files },
-      debianPackage: 'default-jre-headless',
+      debianPackage: isDebian ? 'libzookeeper-java' : 'default-jre-headless',
     })
     this.port = port
     this.address = `127.0.0.1:${port}`

@@ -1,4 +1,5 @@
 import { connect } from 'node:net'
+import { connectOptions } from '../../engines/zookeeper/connect-options.js'
 import { parseZooKeeperUrl } from '../../engines/zookeeper/zookeeper-url.js'
 import { parseEnsemble } from '../../zookeeper/hosts.js'
 import { ZooKeeper } from '../../zookeeper/index.js'
@@ -11,9 +12,9 @@ const PATIENCE = 3000
 
 /** Looks at the servers of a `zookeeper:` URL. @throws UnavailableError when none can be reached. */
 export async function lookAtZooKeeper(url: string): Promise<Diagnosis> {
-  const { ensemble, login, sessionTimeout } = parseZooKeeperUrl(url)
-  const auth = login === undefined ? [] : [{ scheme: 'digest', data: login }]
-  await using client = await ZooKeeper.connect(ensemble, { sessionTimeout, auth })
+  const place = parseZooKeeperUrl(url)
+  const { ensemble, sessionTimeout } = place
+  await using client = await ZooKeeper.connect(ensemble, connectOptions(place))
   const servers = await Promise.all(
     parseEnsemble(ensemble).hosts.map(({ host, port }) => lookAtServer(host, port)),
   )

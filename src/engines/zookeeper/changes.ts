@@ -1,5 +1,5 @@
 import { NUMBERS, refusal } from '../../zookeeper/errors.js'
-import type { Acl, Created, ZooKeeper } from '../../zookeeper/index.js'
+import type { Acl, CreatedTogether, ZooKeeper } from '../../zookeeper/index.js'
 
 /** A lock node to be created, named on by the server, or one to be deleted. */
 export type Change =
@@ -9,7 +9,7 @@ export type Change =
 /** What became of changes that were carried out. */
 export interface Changed {
   /** In the order of the creations. */
-  readonly created: readonly Created[]
+  readonly created: readonly CreatedTogether[]
   /**
    * The names of the children of each node that was named, read after the changes; undefined where it was not there.
    * Whoever named none need not look at it.
@@ -129,7 +129,7 @@ export class Changes {
     answering.then(created => resolve({ created, lists }), reject)
   }
 
-  async #carryOutAlone(client: ZooKeeper, changes: readonly Change[]): Promise<readonly Created[]> {
+  async #carryOutAlone(client: ZooKeeper, changes: readonly Change[]): Promise<readonly CreatedTogether[]> {
     const [first] = changes
     if (changes.length > 1) {
       const transaction = client.transaction()
@@ -176,7 +176,7 @@ function quiet<T>(promise: Promise<T>): Promise<T> {
   return promise
 }
 
-function isCreated(answer: unknown): answer is Created {
+function isCreated(answer: unknown): answer is CreatedTogether {
   return answer !== undefined
 }
 

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../../clock.js'
-import { ClosedError } from '../../errors.js'
-import { ZooKeeper, type ConnectOptions } from '../../zookeeper/index.js'
+import { ClosedError, UnavailableError } from '../../errors.js'
+import { SessionExpiredError, ZooKeeper, type ConnectOptions } from '../../zookeeper/index.js'
 
 /** Who is told of sessions. */
 export interface ConnectedListener {
@@ -68,9 +68,13 @@ export class Connected {
     })
     try {
       await this.#listener.begun(client)
-    } catch (error) {
+    } catch (cause) {
       await client.close()
-      throw error
+      if (!(cause instanceof SessionExpiredError)) throw cause
+      throw new UnavailableError(`a session of ${this.#engine} ended before it was of any use`, {
+        engine: this.#engine,
+        cause,
+      })
     }
     this.#client = client
     return client

@@ -56,20 +56,41 @@ export function byRequest(nodes: readonly SeenNode[]): Map<string, SeenNode[]> {
 
 /** Whether a request has all that it claims, as far as these nodes tell. */
 export function isGranted(nodes: readonly SeenNode[]): boolean {
-  const claims = nodes[0]!.text?.claims.length ?? 1
+  // The first one tells how many there are; one of another library is alone.
+  const first = nodes.find(({ text }) => text?.first === undefined)
+  if (!first) return false
+  const claims = first.text?.claims.length ?? 1
   return nodes.length >= claims && nodes.every(({ isFree }) => isFree)
+}
+
+/** Nodes, and those of the same requests that are in the queues of other keys. */
+export async function withOthers(
+  client: ZooKeeper,
+  places: Places,
+  nodes: readonly SeenNode[],
+): Promise<SeenNode[]> {
+  const requests = new Set(nodes.map(({ name }) => guidOf(name)))
+  const known = [...nodes]
+  // First those that tell all claims, then those for what they tell.
+  for (const named of [
+    ({ first }: NodeText) => first ?? [],
+    ({ claims }: NodeText) => claims.map(({ key }) => key),
+  ]) {
+    const keys = new Set(known.flatMap(({ text }) => (text ? named(text) : [])))
+    for (const { key } of known) keys.delete(key)
+    const further = await nodesOf(client, places, [...keys])
+    known.push(...further.filter(({ name }) => requests.has(guidOf(name))))
+  }
+  return known
 }
 
 /** Who holds and waits, for keys that begin with `prefix`. */
 export async function reports(client: ZooKeeper, places: Places, prefix: string): Promise<RequestReport[]> {
-  const keys = await keysOf(client, places, prefix)
-  const nodes = await nodesOf(client, places, keys)
+  const nodes = await nodesOf(client, places, await keysOf(client, places, prefix))
   // Whether a request over several keys is granted is decided on the others, too.
-  const named = new Set(nodes.flatMap(({ text }) => text?.claims.map(({ key }) => key) ?? []))
-  for (const key of keys) named.delete(key)
-  const further = await nodesOf(client, places, [...named])
+  const all = await withOthers(client, places, nodes)
   const granted = new Set<SeenNode>()
-  for (const request of byRequest([...nodes, ...further]).values())
+  for (const request of byRequest(all).values())
     if (isGranted(request)) for (const node of request) granted.add(node)
   return nodes.map(node => reportOf(node, granted.has(node)))
 }

@@ -7,22 +7,30 @@ export interface NodeText {
   readonly host: string
   readonly pid: number
   readonly label: string | undefined
-  /** All claims of the request, each of which has a node. */
+  /** All claims of the request, each of which has a node. The nodes after the first one tell only their own. */
   readonly claims: readonly Claim[]
+  /** The key of the request's first node; undefined for that one. */
+  readonly first: string | undefined
   /** Milliseconds. */
   readonly lease: number
   /** The number of the grant where it is not the transaction that created the node. */
   readonly number: number | undefined
 }
 
-/** The data of a node. It is text, because clients in other languages read it as such. */
+/**
+ * The data of a node. It is text, because clients in other languages read it as such.
+ * @param own the claim that the node stands for, one of the request's.
+ */
 export function nodeText(
   { session, host, pid, label: box }: Member,
   request: { label: string | undefined; claims: readonly Claim[]; lease: number },
+  own: Claim,
   number?: number,
 ): string {
-  const { label = box, claims, lease } = request
-  return JSON.stringify({ session, host, pid, label, claims, lease, number })
+  const { label = box, claims: all, lease } = request
+  const [{ key }] = all as [Claim]
+  const told = own.key === key ? { claims: all } : { claims: [own], first: key }
+  return JSON.stringify({ session, host, pid, label, ...told, lease, number })
 }
 
 /** What a node tells; one of another library tells nothing but its text. */

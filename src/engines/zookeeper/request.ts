@@ -30,11 +30,11 @@ export interface OwnNode {
 /** A request of this session. */
 export interface OwnRequest {
   readonly id: string
-  /** By which its nodes are found when the answer to their creation was lost. */
-  readonly guid: string
+  /** By which its nodes are found when the answer to their creation was lost; another one in each session. */
+  guid: string
   readonly label: string | undefined
   readonly claims: readonly Claim[]
-  readonly nodes: readonly OwnNode[]
+  nodes: readonly OwnNode[]
   /** Of the client whose session its nodes end with. */
   client: ZooKeeper | undefined
   /** `entering` while its nodes are created; `free` when it can be claimed; `gone` when its nodes are to vanish. */
@@ -67,19 +67,7 @@ export function newRequest(
     guid,
     label,
     claims,
-    nodes: claims.map(claim => ({
-      claim,
-      parent: parentOf(claim.key),
-      name: undefined,
-      twin: undefined,
-      isFree: false,
-      ahead: 0,
-      before: [],
-      watched: new Set(),
-      touched: undefined,
-      hasFollower: false,
-      isMoving: false,
-    })),
+    nodes: claims.map(claim => newNode(claim, parentOf(claim.key))),
     client: undefined,
     phase: 'entering',
     number: 0,
@@ -88,6 +76,29 @@ export function newRequest(
     timer: undefined,
     looking: false,
     lookAgain: false,
+  }
+}
+
+/** Forgets what became of a request that is still to be entered in the session that has ended. */
+export function beginAnew(request: OwnRequest, guid: string): void {
+  request.guid = guid
+  request.nodes = request.nodes.map(({ claim, parent }) => newNode(claim, parent))
+}
+
+/** A node that is not there yet. */
+function newNode(claim: Claim, parent: string): OwnNode {
+  return {
+    claim,
+    parent,
+    name: undefined,
+    twin: undefined,
+    isFree: false,
+    ahead: 0,
+    before: [],
+    watched: new Set(),
+    touched: undefined,
+    hasFollower: false,
+    isMoving: false,
   }
 }
 

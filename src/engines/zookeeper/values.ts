@@ -4,15 +4,18 @@ import { IndeterminateError, UnavailableError } from '../../errors.js'
 import {
   ConnectionLossError,
   NoNodeError,
+  SessionExpiredError,
   type Acl,
-  type Created,
+  type CreatedTogether,
   type Stat,
   type Transaction,
   type ZooKeeper,
 } from '../../zookeeper/index.js'
+import { insist } from '../../zookeeper/insist.js'
 import type { Commit, CommitOutcome, ReadOutcome, ReadSet, RecordedId, Versioned } from '../engine.js'
 import type { Places } from './names.js'
-import { decodeRecord, encodeRecord, type ValueRecord } from './value-record.js'
+import type { ServerTime } from './server-time.js'
+import { decodeRecord, encodeRecord, writtenAt, type NewRecord, type ValueRecord } from './value-record.js'
 
 /** A store key as it was read; without a node it was never written, or long ago deleted. */
 interface Known {
@@ -46,13 +49,15 @@ export class Values {
   readonly #acl: readonly Acl[]
   readonly #clock: Clock
   readonly #engine: string
+  readonly #time: ServerTime
   #known = new Map<string, Known>()
 
-  constructor(places: Places, acl: readonly Acl[], clock: Clock, engine: string) {
+  constructor(places: Places, acl: readonly Acl[], clock: Clock, engine: string, time: ServerTime) {
     this.#places = places
     this.#acl = acl
     this.#clock = clock
     this.#engine = engine
+    this.#time = time
   }
 
   /** @param fresh whether the leader is asked for what is committed by now. */
@@ -60,7 +65,7 @@ export class Values {
     const all = await this.#readAll(client, [...keys, ...ids.map(({ key }) => key)], fresh)
     return {
       values: keys.map(key => versioned(all.get(key)!)),
-      seen: ids.map(id => isRecorded(all.get(id.key)!, id)),
+      seen: ids.map(id => this.#isRecorded(all.get(id.key)!, id)),
     }
   }
 
@@ -80,7 +85,7 @@ export class Values {
           : await this.#readAll(client, keys, true)
       // Under a guard they were looked for together with the grant.
       if (guard === undefined || guard === 'lost') {
-        const repeated = commit.record.find(id => isRecorded(known.get(id.key)!, id))
+        const repeated = commit.record.find(id => this.#isRecorded(known.get(id.key)!, id))
         if (repeated) return { state: 'repeated', ...repeated }
         if (guard === 'lost') return { state: 'lost' }
       }
@@ -92,7 +97,7 @@ export class Values {
         if (attempt === 0) continue
         return { state: 'conflict', key: conflict.key, found: versioned(known.get(conflict.key)!) }
       }
-      const parts = new CommitParts(client.transaction(), known, commit, stamp, this.#acl)
+      const parts = new CommitParts(client.transaction(), known, commit, stamp, this.#acl, this.#time.now)
       parts.add(guard)
       if (parts.transaction.size === 0) return { state: 'committed', versions: commit.writes.map(() => 0) }
       const outcome = await this.#carryOut(parts.transaction)
@@ -102,7 +107,8 @@ export class Values {
         if (applied !== undefined) return { state: 'committed', versions: parts.versions(applied) }
         continue
       }
-      if (outcome.done) return { state: 'committed', versions: this.#remember(parts, outcome.answers) }
+      if (outcome.done)
+        return { state: 'committed', versions: await this.#remember(client, parts, outcome.answers) }
       if (guard && outcome.index < guard.paths.length) {
         // A release that was carried out, with its answer lost and nothing written beside it.
         if (isRepeated && parts.written.length === 0) return { state: 'committed', versions: [] }
@@ -129,13 +135,28 @@ export class Values {
   async #wasApplied(client: ZooKeeper, parts: CommitParts, stamp: string): Promise<number | undefined> {
     const [first] = parts.written
     if (!first) return undefined
-    const now = (await this.#readAll(client, [first.key], true)).get(first.key)!
+    const now = await this.#lookAt(client, first.key)
     if (now.node?.record.stamp === stamp) return Number(now.node.stat.mzxid)
     if (now.node?.stat.mzxid === first.before.node?.stat.mzxid) return undefined
     throw new IndeterminateError('a commit lost its answer, and another change came after it', {
       key: first.key,
       engine: this.#engine,
     })
+  }
+
+  /** A key as it is after a change whose answer was lost. */
+  async #lookAt(client: ZooKeeper, key: string): Promise<Known> {
+    try {
+      return (await this.#readAll(client, [key], true)).get(key)!
+    } catch (cause) {
+      if (!(cause instanceof SessionExpiredError)) throw cause
+      // What an ended session had sent may still come, so the next one could not tell.
+      throw new IndeterminateError('a commit lost its answer, and the session ended before it was found', {
+        key,
+        engine: this.#engine,
+        cause,
+      })
+    }
   }
 
   /** What is known of keys, from memory where that is fresh. */
@@ -166,7 +187,8 @@ export class Values {
     let node: Known['node']
     try {
       const { data, stat } = await client.getData(path)
-      node = { record: this.#decoded(key, path, data), stat }
+      this.#time.saw(stat)
+      node = { record: this.#decoded(key, path, data, stat.mtime), stat }
       this.#dropOld(client, path, node)
     } catch (error) {
       if (!(error instanceof NoNodeError)) throw error
@@ -176,9 +198,9 @@ export class Values {
     return known
   }
 
-  #decoded(key: string, path: string, data: Buffer): ValueRecord {
+  #decoded(key: string, path: string, data: Buffer, mtime: number): ValueRecord {
     try {
-      return decodeRecord(data)
+      return decodeRecord(data, mtime)
     } catch (cause) {
       throw new UnavailableError(
         `the value of ${key} can't be read: another program has written to ${path}`,
@@ -193,10 +215,14 @@ export class Values {
 
   /** What was deleted long ago and has nothing to remember goes for good. */
   #dropOld(client: ZooKeeper, path: string, { record, stat }: NonNullable<Known['node']>): void {
-    const now = Date.now()
+    const { now } = this.#time
     if (record.value !== undefined || now - stat.mtime < DELETED_FOR) return
     if (record.ids.some(([, until]) => until > now)) return
     void client.delete(path, stat.version).catch(() => undefined)
+  }
+
+  #isRecorded({ node }: Known, { id }: RecordedId): boolean {
+    return node?.record.ids.some(([other, until]) => other === id && until > this.#time.now) ?? false
   }
 
   #keep(key: string, known: Known): void {
@@ -204,23 +230,48 @@ export class Values {
     this.#known.set(key, known)
   }
 
-  #remember(parts: CommitParts, answers: readonly unknown[]): number[] {
+  /** The versions of what a commit has written. */
+  async #remember(
+    client: ZooKeeper,
+    parts: CommitParts,
+    answers: readonly unknown[],
+  ): Promise<readonly number[]> {
     const readAt = this.#clock.now()
-    let zxid = 0
+    let zxid: bigint | undefined
     for (const { key, index, record, before } of parts.written) {
-      const answer = answers[index] as Created | Stat
+      const answer = answers[index] as CreatedTogether | Stat
       const stat = 'path' in answer ? answer.stat : answer
-      zxid = Number(stat.mzxid)
-      this.#keep(key, { path: before.path, node: { record, stat }, readAt })
+      if (stat) {
+        zxid = stat.mzxid
+        this.#time.saw(stat)
+        this.#keep(key, { path: before.path, node: { record: writtenAt(record, stat.mtime), stat }, readAt })
+      } else this.#known.delete(key)
     }
-    return parts.versions(zxid)
+    const [first] = parts.written
+    return parts.versions(Number(first ? (zxid ?? (await this.#creationOf(client, first.key))) : 0))
+  }
+
+  /** The transaction that has just created the node of a key, from a server that did not tell. */
+  async #creationOf(client: ZooKeeper, key: string): Promise<bigint> {
+    let cause: unknown
+    try {
+      const stat = await insist(() => client.exists(this.#places.value(key)))
+      if (stat) return stat.czxid
+    } catch (error) {
+      cause = error
+    }
+    throw new IndeterminateError('a commit was carried out, and which version that is was not to be had', {
+      key,
+      engine: this.#engine,
+      cause,
+    })
   }
 }
 
 /** A commit as the parts of a multi. */
 class CommitParts {
   /** The keys that are written, with the place of each in the multi. */
-  readonly written: { key: string; index: number; record: ValueRecord; before: Known }[] = []
+  readonly written: { key: string; index: number; record: NewRecord; before: Known }[] = []
 
   constructor(
     readonly transaction: Transaction,
@@ -228,6 +279,7 @@ class CommitParts {
     readonly commit: Commit,
     readonly stamp: string,
     readonly acl: readonly Acl[],
+    readonly now: number,
   ) {}
 
   add(guard: GuardNodes | undefined): void {
@@ -252,17 +304,14 @@ class CommitParts {
   #write(key: string, values: ReadonlyMap<string, string | undefined>): void {
     const before = this.known.get(key)!
     const { node, path } = before
-    const now = Date.now()
-    const fresh = this.commit.record.filter(id => id.key === key)
-    const ids = [
-      ...(node?.record.ids ?? []).filter(([, until]) => until > now),
-      ...fresh.map(({ id }) => [id, now + this.commit.retention] as const),
-    ]
+    const { record: recorded, retention } = this.commit
+    const fresh = recorded.filter(id => id.key === key).map(({ id }) => [id, retention] as const)
+    const ids = (node?.record.ids ?? []).filter(([, until]) => until > this.now)
     const isWrite = values.has(key)
     const value = isWrite ? values.get(key) : node?.record.value
     if (value === undefined && node?.record.value === undefined && fresh.length === 0) return
     const version = isWrite || value === undefined ? undefined : versioned(before).version
-    const record = { value, ids, stamp: this.stamp, version }
+    const record = { value, ids, fresh, stamp: this.stamp, version }
     this.written.push({ key, index: this.transaction.size, record, before })
     if (node) this.transaction.setData(path, encodeRecord(record), node.stat.version)
     else this.transaction.create(path, encodeRecord(record), { acl: this.acl })
@@ -278,9 +327,4 @@ class CommitParts {
 function versioned({ node }: Known): Versioned {
   if (node?.record.value === undefined) return { value: undefined, version: 0 }
   return { value: node.record.value, version: node.record.version ?? Number(node.stat.mzxid) }
-}
-
-function isRecorded({ node }: Known, { id }: RecordedId): boolean {
-  const now = Date.now()
-  return node?.record.ids.some(([other, until]) => other === id && until > now) ?? false
 }

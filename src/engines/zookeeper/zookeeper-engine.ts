@@ -11,6 +11,7 @@ import {
   OPEN_ACL,
   SessionExpiredError,
   type Acl,
+  type CreatedTogether,
   type ZooKeeper,
 } from '../../zookeeper/index.js'
 import {
@@ -31,18 +32,22 @@ import {
   type Pass,
   type ReadOutcome,
   type ReadSet,
+  type RequestReport,
   type Standing,
 } from '../engine.js'
+import { deleteOwn } from '../../zookeeper/delete-own.js'
 import { insist } from '../../zookeeper/insist.js'
 import { Changes, type Changed } from './changes.js'
+import { connectOptions } from './connect-options.js'
 import { Connected } from './connected.js'
 import { hasFollower, placeOf, type Contender, type Place } from './contenders.js'
 import { ZOOKEEPER_GUARANTEES } from './guarantees.js'
-import { byRequest, isGranted, keysOf, nodesOf, reports } from './inspection.js'
+import { byRequest, isGranted, keysOf, nodesOf, reports, withOthers } from './inspection.js'
 import { nodePrefix, Places, readerName, twinPrefix } from './names.js'
 import { nodeText } from './node-text.js'
 import { queueOf } from './queue.js'
-import { newRequest, pathOf, pathsOf, type OwnNode, type OwnRequest } from './request.js'
+import { beginAnew, newRequest, pathOf, pathsOf, type OwnNode, type OwnRequest } from './request.js'
+import { ServerTime } from './server-time.js'
 import { Values } from './values.js'
 import type { ZooKeeperPlace } from './zookeeper-url.js'
 
@@ -54,10 +59,9 @@ const LOOK_PAUSE = 200
 const PATIENCE = 10_000
 
 /** Why a request could not be entered. */
-type EntryProblem =
-  { readonly state: 'gone' } | { readonly state: 'mismatch'; readonly key: string; readonly max: number }
+type EntryProblem = typeof GONE | { readonly state: 'mismatch'; readonly key: string; readonly max: number }
 
-const GONE: EntryProblem = { state: 'gone' }
+const GONE = { state: 'gone' } as const
 
 /**
  * Locks and values as nodes of ZooKeeper. A request is an ephemeral sequential node for each of its keys, all created in
@@ -75,6 +79,7 @@ export class ZooKeeperEngine implements Engine {
   readonly #connected: Connected
   readonly #values: Values
   readonly #changes: Changes
+  readonly #time = new ServerTime()
   readonly #requests = new Map<string, OwnRequest>()
   /** The store keys that are watched, each with what ends it in the session of now. */
   readonly #watched = new Map<string, { end: () => void }>()
@@ -82,20 +87,19 @@ export class ZooKeeperEngine implements Engine {
   #listener: Listener | undefined
 
   constructor(place: ZooKeeperPlace, clock: Clock) {
-    const { name, ensemble, root, login, isSecure, sessionTimeout, isPrivate, isBridged } = place
+    const { name, ensemble, root, isPrivate, isBridged } = place
     this.name = name
     this.#clock = clock
     this.#places = new Places(root)
     this.#acl = isPrivate ? CREATOR_ACL : OPEN_ACL
     this.#isBridged = isBridged
-    const auth = login === undefined ? [] : [{ scheme: 'digest', data: login }]
-    const options = { sessionTimeout, timeout: PATIENCE, auth, ...(isSecure && { tls: {} }) }
+    const options = { ...connectOptions(place), timeout: PATIENCE }
     this.#connected = new Connected(ensemble, options, name, clock, {
       begun: client => this.#begun(client),
       over: cause => this.#over(cause),
     })
     this.#changes = new Changes(this.#acl)
-    this.#values = new Values(this.#places, this.#acl, clock, name)
+    this.#values = new Values(this.#places, this.#acl, clock, name, this.#time)
   }
 
   /** Until when what is held in the session of now is held for certain. */
@@ -217,13 +221,23 @@ export class ZooKeeperEngine implements Engine {
     return this.#standing(request, patience)
   }
 
-  /** Settles when the nodes are there and it is known how they stand. */
+  /**
+   * Settles when the nodes are there and it is known how they stand. Where the session ends meanwhile, nothing of them outlives
+   * it: they are created in the next one.
+   */
   async #create(request: OwnRequest, instead: OwnRequest | undefined): Promise<EntryProblem | undefined> {
     while (true) {
       const client = this.#connected.now ?? (await this.#connected.get())
       request.client = client
-      const outcome = await this.#tryCreate(client, request, instead)
-      if (outcome !== 'again') return outcome
+      try {
+        const outcome = await this.#tryCreate(client, request, instead)
+        if (outcome !== 'again') return outcome
+      } catch (error) {
+        if (!(error instanceof SessionExpiredError)) throw error
+        // What it was to replace ended, too, and whoever cancelled it waits for it no more.
+        if (instead || request.phase === 'gone') return GONE
+        beginAnew(request, randomUUID())
+      }
     }
   }
 
@@ -232,17 +246,17 @@ export class ZooKeeperEngine implements Engine {
     request: OwnRequest,
     instead: OwnRequest | undefined,
   ): Promise<EntryProblem | 'again' | undefined> {
-    const text = nodeText(this.#member!, request)
     const { nodes, guid } = request
     const left = instead?.nodes.flatMap(pathsOf) ?? []
     const leaving = left.map(path => ({ type: 'delete' as const, path }))
-    const entering = nodes.flatMap(({ parent, claim }) =>
-      this.#prefixes(guid, claim).map(prefix => ({
+    const entering = nodes.flatMap(({ parent, claim }) => {
+      const text = nodeText(this.#member!, request, claim)
+      return this.#prefixes(guid, claim).map(prefix => ({
         type: 'create' as const,
         prefix: `${parent}/${prefix}`,
         text,
-      })),
-    )
+      }))
+    })
     const parents = nodes.map(({ parent }) => parent)
     let listing: Changed['lists']
     try {
@@ -253,7 +267,12 @@ export class ZooKeeperEngine implements Engine {
         node.name = names.shift()
         if (this.#isBridged) node.twin = names.shift()
       }
-      request.number = Number(changed.created[0]!.stat.czxid)
+      const [first] = changed.created as [CreatedTogether]
+      const stat = first.stat ?? (await client.exists(first.path))
+      // Somebody deleted it at once.
+      if (!stat) return GONE
+      this.#time.saw(stat)
+      request.number = Number(stat.czxid)
     } catch (error) {
       if (error instanceof ConnectionLossError) {
         if (!(await this.#find(client, request))) return 'again'
@@ -322,7 +341,7 @@ export class ZooKeeperEngine implements Engine {
       else areAll = false
     }
     // All came in one transaction. Where somebody has taken one away since, the others must not stay in the way.
-    if (!areAll) await Promise.all(request.nodes.flatMap(pathsOf).map(path => this.#delete(client, path)))
+    if (!areAll) await Promise.all(request.nodes.flatMap(pathsOf).map(path => deleteQuietly(client, path)))
     return areAll
   }
 
@@ -406,7 +425,7 @@ export class ZooKeeperEngine implements Engine {
       }
       if (place.state === 'blocked') this.#watchBefore(request, node)
       else if (node.hasFollower)
-        void client.setData(pathOf(node), nodeText(this.#member!, request)).catch(() => undefined)
+        void client.setData(pathOf(node), nodeText(this.#member!, request, node.claim)).catch(() => undefined)
     }
     if (!isFree(request)) return
     request.phase = 'free'
@@ -441,6 +460,7 @@ export class ZooKeeperEngine implements Engine {
       (error: unknown) => {
         // Nobody has heard of the grant.
         void this.#remove(request)
+        if (error instanceof SessionExpiredError) return GONE
         throw error
       },
     )
@@ -497,9 +517,9 @@ export class ZooKeeperEngine implements Engine {
     const client = request.client!
     const transaction = client.transaction()
     const moving: { node: OwnNode; name: string; twin: string | undefined }[] = []
-    const text = nodeText(this.#member!, request, number)
     for (const node of request.nodes) {
       if (node.claim.mode !== 'exclusive') continue
+      const text = nodeText(this.#member!, request, node.claim, number)
       const name = readerName(node.name!)
       // Done already.
       if (name === node.name) continue
@@ -534,8 +554,7 @@ export class ZooKeeperEngine implements Engine {
     await client.sync(this.#places.locks)
     const found = (await nodesOf(client, this.#places, [key])).find(node => node.number === number)
     if (!found) return false
-    const others = found.text?.claims.map(claim => claim.key).filter(other => other !== key) ?? []
-    const all = [found, ...(await nodesOf(client, this.#places, others))]
+    const all = await withOthers(client, this.#places, [found])
     const [request] = [...byRequest(all).values()].filter(nodes => nodes.includes(found))
     if (!request || !isGranted(request)) return false
     return this.#takeAway(client, request)
@@ -568,19 +587,30 @@ export class ZooKeeperEngine implements Engine {
     return outcome.done
   }
 
-  async #inspect(prefix: string) {
-    return reports(await this.#connected.get(), this.#places, prefix)
+  #inspect(prefix: string): Promise<readonly RequestReport[]> {
+    return this.#inSession(client => reports(client, this.#places, prefix))
   }
 
-  async #read(what: ReadSet): Promise<ReadOutcome> {
-    return this.#values.read(await this.#connected.get(), what, true)
+  #read(what: ReadSet): Promise<ReadOutcome> {
+    return this.#inSession(client => this.#values.read(client, what, true))
+  }
+
+  /** Does what changes nothing when the session ends meanwhile: then it is done in the next one. */
+  async #inSession<T>(work: (client: ZooKeeper) => Promise<T>): Promise<T> {
+    while (true) {
+      const client = await this.#connected.get()
+      try {
+        return await work(client)
+      } catch (error) {
+        if (!(error instanceof SessionExpiredError)) throw error
+      }
+    }
   }
 
   async #commit(commit: Commit): Promise<CommitOutcome> {
     const { guard, release } = commit
-    if (!guard) return this.#values.commit(await this.#connected.get(), commit, undefined)
-    const request = this.#held(guard.id, guard.number)
-    if (!request) return this.#values.commit(await this.#connected.get(), commit, 'lost')
+    const request = guard && this.#held(guard.id, guard.number)
+    if (!request) return this.#inSession(client => this.#values.commit(client, commit, guard && 'lost'))
     const paths = request.nodes.flatMap(pathsOf)
     const outcome = await this.#values.commit(request.client!, commit, { paths, release })
     if (outcome.state === 'committed' && release) this.#forget(request)
@@ -649,7 +679,7 @@ export class ZooKeeperEngine implements Engine {
         return true
       } catch (error) {
         if (error instanceof NoNodeError) {
-          if (paths.length > 1) await Promise.all(paths.map(path => this.#delete(client, path)))
+          if (paths.length > 1) await Promise.all(paths.map(path => deleteQuietly(client, path)))
           // What is not there now, the lost request has deleted.
           return isAgain
         }
@@ -659,30 +689,11 @@ export class ZooKeeperEngine implements Engine {
     }
   }
 
-  /** Deletes a node, again and again until it is gone or its session is over. */
-  async #delete(client: ZooKeeper, path: string): Promise<void> {
-    while (true) {
-      try {
-        await client.delete(path)
-        return
-      } catch (error) {
-        if (!(error instanceof ConnectionLossError || error instanceof NotSentError)) return
-      }
-    }
-  }
-
   async #begun(client: ZooKeeper): Promise<void> {
     await this.#makeFolders(client)
     const { session, ...about } = this.#member!
     const path = this.#places.session(session)
-    const options = { ephemeral: true, acl: this.#acl }
-    try {
-      await client.create(path, JSON.stringify(about), options)
-    } catch (error) {
-      // Of this box's session before, which the server has not ended yet.
-      if (!(error instanceof NodeExistsError)) throw error
-      await client.transaction().delete(path).create(path, JSON.stringify(about), options).commit()
-    }
+    await this.#makeOwn(client, path, JSON.stringify(about))
     await client.onChange(path, ({ type }) => {
       if (type !== 'ended') void this.#verify(client).catch(() => undefined)
     })
@@ -692,14 +703,39 @@ export class ZooKeeperEngine implements Engine {
     }
   }
 
+  /** Creates an ephemeral node of this session in the place of one of a session of this box before, if that is still there. */
+  async #makeOwn(client: ZooKeeper, path: string, text: string): Promise<void> {
+    const options = { ephemeral: true, acl: this.#acl }
+    let isThere = false
+    while (true) {
+      try {
+        if (isThere) await client.transaction().delete(path).create(path, text, options).commit()
+        else this.#time.saw((await client.create(path, text, options)).stat)
+        return
+      } catch (error) {
+        if (error instanceof NodeExistsError) isThere = true
+        // The server has just ended the session before.
+        else if (error instanceof NoNodeError && isThere) isThere = false
+        else if (!(error instanceof ConnectionLossError)) throw error
+      }
+    }
+  }
+
   async #makeFolders(client: ZooKeeper): Promise<void> {
     const { folders } = this.#places
     const stats = await Promise.all(folders.map(path => client.exists(path)))
-    for (const [index, path] of folders.entries()) {
-      if (stats[index]) continue
-      await client.create(path, '', { acl: this.#acl }).catch((error: unknown) => {
-        if (!(error instanceof NodeExistsError)) throw error
-      })
+    for (const [index, path] of folders.entries()) if (!stats[index]) await this.#makeFolder(client, path)
+  }
+
+  async #makeFolder(client: ZooKeeper, path: string): Promise<void> {
+    while (true) {
+      try {
+        await client.create(path, '', { acl: this.#acl })
+        return
+      } catch (error) {
+        if (error instanceof NodeExistsError) return
+        if (!(error instanceof ConnectionLossError)) throw error
+      }
     }
   }
 
@@ -746,6 +782,11 @@ export class ZooKeeperEngine implements Engine {
       },
     )
   }
+}
+
+/** Deletes a node unless its session is over. Never throws: a node that can't be deleted goes with the session. */
+function deleteQuietly(client: ZooKeeper, path: string): Promise<void> {
+  return deleteOwn(client, path).catch(() => undefined)
 }
 
 function isFree({ nodes }: OwnRequest): boolean {

@@ -2,6 +2,7 @@ import { milliseconds } from '../../duration.js'
 import { InvalidArgumentError, shown } from '../../errors.js'
 import { checkPath } from '../../zookeeper/paths.js'
 import { parseEnsemble } from '../../zookeeper/hosts.js'
+import { urlParameters } from '../url-parameters.js'
 
 /** What a URL like `zookeeper://user:password@host:2181,host:2181/app?sessionTimeout=10s` means. */
 export interface ZooKeeperPlace {
@@ -11,8 +12,10 @@ export interface ZooKeeperPlace {
   readonly ensemble: string
   /** The node that all is kept below; '' for the whole tree. */
   readonly root: string
-  /** `user:password`, for the scheme `digest`; undefined for nobody in particular. */
+  /** `user:password`; undefined for nobody in particular. */
   readonly login: string | undefined
+  /** Whether who logs in shows it by SASL, and not by the scheme `digest`. */
+  readonly isSasl: boolean
   /** Whether the servers are spoken to over TLS. */
   readonly isSecure: boolean
   /** Milliseconds. */
@@ -27,7 +30,7 @@ const FORM = /^(zookeeper(?:\+tls)?):\/\/(?:([^@/?#]*)@)?([^@/?#]+)(\/[^?#]*)?(?
 const DEFAULT_ROOT = '/signalbox'
 const DEFAULT_SESSION_TIMEOUT = 10_000
 const SESSION_TIMEOUT = { least: 1000, most: 3_600_000 }
-const KNOWN = ['sessionTimeout', 'acl', 'bridge']
+const KNOWN = ['sessionTimeout', 'acl', 'auth', 'bridge']
 
 /**
  * Reads a URL of ZooKeeper. User and password are percent-encoded.
@@ -41,7 +44,7 @@ export function parseZooKeeperUrl(url: string): ZooKeeperPlace {
   const root = path === '/' ? '' : path === '' ? DEFAULT_ROOT : path
   if (root !== '') checkPath(root)
   parseEnsemble(hosts)
-  const parameters = new Map(new URLSearchParams(query))
+  const parameters = urlParameters(query)
   for (const name of parameters.keys()) {
     if (!KNOWN.includes(name))
       throw new InvalidArgumentError(`ZooKeeper has no option ${shown(name)}; known are ${KNOWN.join(', ')}`)
@@ -52,6 +55,11 @@ export function parseZooKeeperUrl(url: string): ZooKeeperPlace {
     throw new InvalidArgumentError(`acl takes 'open' or 'creator', not ${shown(acl)}`)
   if (acl === 'creator' && login === undefined)
     throw new InvalidArgumentError("acl 'creator' takes a user and a password in the URL")
+  const auth = parameters.get('auth') ?? 'digest'
+  if (auth !== 'digest' && auth !== 'sasl')
+    throw new InvalidArgumentError(`auth takes 'digest' or 'sasl', not ${shown(auth)}`)
+  if (auth === 'sasl' && !/^[^:]+:./s.test(login ?? ''))
+    throw new InvalidArgumentError("auth 'sasl' takes a user and a password in the URL")
   const bridge = parameters.get('bridge') ?? 'false'
   if (bridge !== 'true' && bridge !== 'false')
     throw new InvalidArgumentError(`bridge takes 'true' or 'false', not ${shown(bridge)}`)
@@ -60,6 +68,7 @@ export function parseZooKeeperUrl(url: string): ZooKeeperPlace {
     ensemble: hosts,
     root,
     login,
+    isSasl: auth === 'sasl',
     isSecure: scheme === 'zookeeper+tls',
     sessionTimeout: milliseconds(
       'sessionTimeout',

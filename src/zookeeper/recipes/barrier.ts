@@ -1,16 +1,10 @@
+import { deleteOwn } from '../delete-own.js'
 import { ConnectionLossError, NodeExistsError } from '../errors.js'
 import { checkFolder } from '../paths.js'
 import { insist } from '../insist.js'
 import type { ZooKeeper } from '../zookeeper.js'
 import { Observation } from './observation.js'
-import {
-  createBelow,
-  deleteOwn,
-  signalOf,
-  untilAborted,
-  type RecipeOptions,
-  type WaitOptions,
-} from './steps.js'
+import { createBelow, signalOf, untilAborted, type RecipeOptions, type WaitOptions } from './steps.js'
 
 /** A node that keeps all who come waiting, as long as it is there. It outlives whoever created it. */
 export class Barrier {

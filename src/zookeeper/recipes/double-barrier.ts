@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { ConflictError, InvalidArgumentError, LostError, shown } from '../../errors.js'
+import { deleteOwn } from '../delete-own.js'
 import { BadVersionError, ConnectionLossError, NoNodeError } from '../errors.js'
 import { checkFolder } from '../paths.js'
 import { insist } from '../insist.js'
@@ -10,7 +11,6 @@ import {
   abortedAt,
   childrenOf,
   createChild,
-  deleteOwn,
   signalOf,
   untilAborted,
   type RecipeOptions,

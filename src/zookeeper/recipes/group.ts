@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { InvalidArgumentError, shown } from '../../errors.js'
+import { deleteOwn } from '../delete-own.js'
 import { NoNodeError } from '../errors.js'
 import { checkFolder } from '../paths.js'
 import { insist } from '../insist.js'
 import type { ZooKeeper } from '../zookeeper.js'
 import { Observation } from './observation.js'
-import { childrenOf, createChild, deleteOwn, type RecipeOptions } from './steps.js'
+import { childrenOf, createChild, type RecipeOptions } from './steps.js'
 
 /** One that is in a group. */
 export interface Member {

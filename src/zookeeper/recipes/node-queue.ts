@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { LostError } from '../../errors.js'
+import { deleteOwn } from '../delete-own.js'
 import { ConnectionLossError, NoNodeError } from '../errors.js'
 import { checkFolder } from '../paths.js'
 import { insist } from '../insist.js'
@@ -9,7 +10,6 @@ import { bySequence } from './sequence.js'
 import {
   childrenOf,
   createChild,
-  deleteOwn,
   haveSameNames,
   signalOf,
   untilAborted,

@@ -1,5 +1,5 @@
 import { onAbort } from '../../abort-task.js'
-import { AbortedError, ClosedError, LostError } from '../../errors.js'
+import { AbortedError } from '../../errors.js'
 import { checkOptions, checkSignal } from '../../locks/lock-options.js'
 import type { Acl } from '../acl.js'
 import type { Created } from '../calls.js'
@@ -69,20 +69,6 @@ export async function createChild(
       })
       const found = children.find(child => child.startsWith(name))
       if (found !== undefined) return found
-    }
-  }
-}
-
-/** Deletes a node, and is content when it has gone already, or goes with the session that has ended. */
-export async function deleteOwn(zk: ZooKeeper, path: string): Promise<void> {
-  for (;;) {
-    try {
-      await insist(() => zk.delete(path))
-      return
-    } catch (error) {
-      if (error instanceof ConnectionLossError) continue
-      if (error instanceof NoNodeError || error instanceof LostError || error instanceof ClosedError) return
-      throw error
     }
   }
 }

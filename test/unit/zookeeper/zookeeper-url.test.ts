@@ -9,6 +9,7 @@ test('a URL of ZooKeeper names servers, a node, who logs in, and how', () => {
     ensemble: 'a,b:2182,[::1]:7',
     root: '/app/locks',
     login: undefined,
+    isSasl: false,
     isSecure: false,
     sessionTimeout: 6000,
     isPrivate: false,
@@ -24,6 +25,11 @@ test('a URL of ZooKeeper names servers, a node, who logs in, and how', () => {
     name: 'zookeeper://a/x',
     sessionTimeout: 5000,
   })
+  expect(parseZooKeeperUrl('zookeeper://ann:s%3Acret@a/x?auth=sasl')).toMatchObject({
+    login: 'ann:s:cret',
+    isSasl: true,
+  })
+  expect(parseZooKeeperUrl('zookeeper://ann:secret@a/x?auth=digest')).toMatchObject({ isSasl: false })
   expect(parseZooKeeperUrl('zookeeper+tls://ann:secret@a:2281')).toMatchObject({
     name: 'zookeeper+tls://a:2281/signalbox',
     isSecure: true,
@@ -41,6 +47,9 @@ test('a URL that is unfit is refused without its password', () => {
     'zookeeper://a?sessionTimeout=1',
     'zookeeper://a?acl=mine',
     'zookeeper://a?acl=creator',
+    'zookeeper://ann:secret@a?auth=kerberos',
+    'zookeeper://ann:@a?auth=sasl',
+    'zookeeper://a?auth=sasl',
     'zookeeper://a?bridge=yes',
     'zookeeper://a?bridge=',
     'zookeeper://secret@a',

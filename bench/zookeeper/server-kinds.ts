@@ -1,0 +1,48 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { startZooKeeperEnsemble } from '../../test/servers/zookeeper-ensemble.js'
+import { startZooKeeper, type ZooKeeperServerOptions } from '../../test/servers/zookeeper.js'
+import { tellAddress } from '../lockers/address-file.js'
+import { zooKeeperSupport } from '../lockers/zookeeper-server.js'
+
+/** Servers that differ in what a write has to wait for. */
+interface ServerKind {
+  readonly name: string
+  readonly support: typeof zooKeeperSupport
+}
+
+/** Linux keeps what is in here in memory. */
+const RAM_DISK = '/dev/shm/'
+
+async function alone(folder: string, options: ZooKeeperServerOptions): Promise<() => Promise<void>> {
+  const server = await startZooKeeper(options)
+  await tellAddress(folder, server.address)
+  return () => server.stop()
+}
+
+/** The first one is what the others are compared with. */
+export const serverKinds: readonly ServerKind[] = [
+  { name: 'one server', support: zooKeeperSupport },
+  {
+    name: 'three servers',
+    async support(folder) {
+      const ensemble = await startZooKeeperEnsemble()
+      await tellAddress(folder, ensemble.address)
+      return () => ensemble.stop()
+    },
+  },
+  {
+    name: 'one server on a RAM disk',
+    async support(folder) {
+      const data = await mkdtemp(`${RAM_DISK}signalbox-bench-`)
+      const stop = await alone(folder, { config: [`dataDir=${data}`] })
+      return async () => {
+        await stop()
+        await rm(data, { recursive: true })
+      }
+    },
+  },
+  {
+    name: 'one server with forceSync=no',
+    support: folder => alone(folder, { properties: { 'zookeeper.forceSync': 'no' } }),
+  },
+]
