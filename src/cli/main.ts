@@ -3,6 +3,9 @@ import { EXIT } from './exit-status.js'
 import { complaint } from './failure.js'
 import { signalbox } from './signalbox.js'
 
+/** So long a connection may take to end: milliseconds. */
+const REST = 1000
+
 const unread = new AbortController()
 
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -22,3 +25,5 @@ process.exitCode = await signalbox(process.argv.slice(2), {
   stderr,
   unread: unread.signal,
 })
+// A client package that did not get through may try on for a minute; all that was said is out by then.
+stdout.write('', () => setTimeout(() => process.exit(), REST).unref())

@@ -3,14 +3,16 @@ import { rm } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { open } from '../../src/index.js'
 import { ZooKeeper } from '../../src/zookeeper/index.js'
 import { RedisPlace, through } from '../redis/place.js'
 import { smallDisk } from '../file/small-disk.js'
 import { FakeClock } from '../servers/fake-clock.js'
+import { startHazelcast, startHazelcastCluster, TEST_CLUSTER } from '../servers/hazelcast.js'
 import { startRedis, startRedisServers, type RedisServerOptions } from '../servers/redis.js'
 import { startZooKeeper } from '../servers/zookeeper.js'
-import { CommandPlace, type End } from './command-line.js'
+import { CommandPlace, program, type End } from './command-line.js'
 
 /** Settings that weaken nothing. */
 const SAFE = ['appendonly yes', 'appendfsync always']
@@ -29,7 +31,7 @@ function read({ status, stdout, stderr }: End): { ids: string[]; facts: string[]
 }
 
 /** A relay before a server that tells an older version of it, with as many characters. */
-async function older(port: number, from: string, to: string): Promise<number> {
+async function older(port: number, from: string, to: string, at = 0): Promise<number> {
   const relay = createServer(client => {
     const server = connect(port, '127.0.0.1')
     client.pipe(server)
@@ -37,7 +39,7 @@ async function older(port: number, from: string, to: string): Promise<number> {
     server.on('end', () => client.end()).on('error', () => client.destroy())
     client.on('error', () => server.destroy())
   })
-  await new Promise<void>(resolve => relay.listen(0, '127.0.0.1', resolve))
+  await new Promise<void>(resolve => relay.listen(at, '127.0.0.1', resolve))
   onTestFinished(() => void relay.close())
   return (relay.address() as { port: number }).port
 }
@@ -199,4 +201,60 @@ test('doctor of ZooKeeper finds a server that is alone, sessions that are cut sh
   expect(old.ids).toEqual(['version', 'single-server'])
   expect(down.ids).toEqual(['single-server', 'server-down'])
   expect(closed.ids).toEqual(['single-server', 'no-entry'])
+})
+
+describe('doctor of Hazelcast', () => {
+  test('finds what maps are set up to lose, and nothing of a cluster that is well', async () => {
+    const map = (name: string, settings: string): string => `<map name="${name}*">${settings}</map>`
+    const evict = (policy: string): string =>
+      `<eviction eviction-policy="${policy}" max-size-policy="PER_NODE" size="10000"/>`
+    const more = [
+      map('none', '<backup-count>0</backup-count>'),
+      map('late', '<backup-count>0</backup-count><async-backup-count>1</async-backup-count>'),
+      map('ttl', '<time-to-live-seconds>600</time-to-live-seconds>'),
+      map('idle', '<max-idle-seconds>600</max-idle-seconds>'),
+      map('lru', evict('LRU')),
+      map('lfu', evict('LFU')),
+      map('counted', '<per-entry-stats-enabled>true</per-entry-stats-enabled>'),
+      map('guarded', '<split-brain-protection-ref>three</split-brain-protection-ref>'),
+      `<split-brain-protection name="three" enabled="true"><minimum-cluster-size>3</minimum-cluster-size></split-brain-protection>`,
+    ]
+    const members = await startHazelcastCluster(2, { more: more.join('') })
+    try {
+      const url = `hazelcast://${members[0]!.address}/${TEST_CLUSTER}`
+      const expected = {
+        none: ['no-backup'],
+        late: ['no-backup'],
+        ttl: ['expiring'],
+        idle: ['expiring'],
+        lru: ['eviction'],
+        lfu: ['eviction'],
+        counted: [],
+        guarded: ['no-entry'],
+        signalbox: [],
+      }
+      const seen = Object.keys(expected).map(async name => [name, (await found(`${url}?map=${name}`)).ids])
+      expect(Object.fromEntries(await Promise.all(seen))).toEqual(expected)
+      const clock = new FakeClock()
+      clock.set(3_600_000)
+      await using place = new CommandPlace(url)
+      const set = Object.entries(clock.environment).map(([name, value]) => `${name}=${value}`)
+      const wrong = place.program('env', ...set, process.execPath, program, 'doctor', '--json')
+      expect(read(await wrong.ended).ids).toEqual(['clock'])
+    } finally {
+      await Promise.all(members.map(member => member.kill()))
+    }
+  })
+
+  test('finds a member that is alone, that is old, and that is not there', async () => {
+    const port = await freePort()
+    await using server = await startHazelcast({ publicPort: port })
+    await older(server.port, '\x05\x07\x00', '\x04\x02\x00', port)
+    const url = `hazelcast://127.0.0.1:${port}`
+    expect((await found(`${url}/${TEST_CLUSTER}`)).ids).toEqual(['version', 'single-member'])
+    await using place = new CommandPlace(`${url}/another`)
+    const { status, stdout, stderr } = await place.signalbox('doctor')
+    expect({ status, stdout }).toEqual({ status: 69, stdout: '' })
+    expect(stderr).toMatch(/address or the name of the cluster may be wrong/)
+  })
 })

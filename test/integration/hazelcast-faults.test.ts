@@ -155,6 +155,20 @@ describe('one member', () => {
     expect(await map.isLocked('renewed')).toBe(false)
   })
 
+  test('a lock that is passed on in a process is held against other programs all the time', async () => {
+    const map = await (await foreign(server)).getMap('signalbox')
+    await using box = await open(url)
+    const mutex = box.mutex('passed')
+    // For longer than a member keeps a lock that nobody asks for again.
+    const end = performance.now() + 3500
+    const task = async (): Promise<void> => {
+      while (performance.now() < end)
+        await mutex.run(async () => expect(await map.isLocked('passed')).toBe(true), { lease: 900 })
+    }
+    await Promise.all([task(), task(), task(), task()])
+    await until('it is given back', async () => !(await map.isLocked('passed')))
+  })
+
   test('a grant whose lock another program was given is told to be lost', async () => {
     const map = await (await foreign(server)).getMap('signalbox')
     await using box = await open(url)
@@ -238,6 +252,61 @@ describe('one member', () => {
     }
     await table.delete('table')
     await box.mutex('key').run(() => undefined)
+  })
+
+  test('what another program put in the place of a value is told, and keeps no key locked', async () => {
+    const place = `${url}?map=spoiled`
+    const values = await (await foreign(server)).getMap<string, unknown>('spoiled.values')
+    await using one = await open(place)
+    await using other = await open(place)
+    await one.store('s').put('good', 1)
+    const json = (text: string) => new hazelcast.HazelcastJsonValue(text)
+    // Of a class that only the other program has.
+    const object = { factoryId: 1, classId: 1, readData: () => undefined, writeData: () => undefined }
+    const spoiled = {
+      text: 'hello',
+      number: 7,
+      object,
+      null: json('null'),
+      foreign: json('{"name":"ICE 1","value":1}'),
+      odd: json('{"stamp":1,"version":1,"ids":{"some":1},"value":1}'),
+      cut: json('{"stamp":1,"version":1,"ids":[],"value":{"a":'),
+    }
+    for (const [key, value] of Object.entries(spoiled)) await values.set(`s/${key}`, value)
+    const table = await (await foreign(server)).getMap<string, string>('spoiled.table')
+    for (const key of await table.keySet()) if (key.startsWith('session/')) await table.set(key, 'hello')
+    await using late = await open(place)
+    await using _held = await one.mutex('held').acquire()
+    for await (const { key } of late.inspect()) expect(key).toBe('held')
+    const store = late.store('s')
+    for (const key of Object.keys(spoiled)) {
+      const told = {
+        code: 'UNAVAILABLE',
+        key: `s/${key}`,
+        message: expect.stringContaining(`s/${key} can't be read`) as string,
+      }
+      // What is asked together with it is not harmed.
+      const [bad, good] = await Promise.allSettled([store.get(key), store.get('good')])
+      expect(bad).toMatchObject({ status: 'rejected', reason: told })
+      expect(good).toMatchObject({ status: 'fulfilled', value: { value: 1 } })
+      const both = store.transaction(['good', key], transaction => transaction.get(key), { lease: '30s' })
+      await expect(both).rejects.toMatchObject(told)
+      for (const free of ['good', key])
+        expect(await other.mutex(`s/${free}`).run(() => 'free', { wait: '5s' })).toBe('free')
+    }
+  })
+
+  test('a change goes over what another program has put there since the value was read', async () => {
+    const values = await (await foreign(server)).getMap<string, unknown>('over.values')
+    await using box = await open(`${url}?map=over`)
+    const store = box.store('s')
+    await store.put('other', 0)
+    for (const [put, spoiler] of ['hello', 7, new hazelcast.HazelcastJsonValue('null')].entries()) {
+      await store.put('k', put)
+      const value = async () => ((await values.get('s/k')) as { value?: unknown } | null)?.value
+      await until('it is carried over', async () => (await value()) === put)
+      await values.set('s/k', spoiler)
+    }
   })
 
   test('values are JSON that other programs read', async () => {

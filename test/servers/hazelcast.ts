@@ -20,6 +20,8 @@ export interface HazelcastMemberOptions {
   readonly publicPort?: number
   /** Properties of the member, like `hazelcast.client.cleanup.period.millis`. */
   readonly properties?: Readonly<Record<string, string>>
+  /** More of its configuration, like that of maps: XML. */
+  readonly more?: string
 }
 
 export const TEST_CLUSTER = 'signalbox-test'
@@ -38,11 +40,17 @@ export class HazelcastServer extends ServerProcess {
 
   constructor(
     port: number,
-    { cluster = TEST_CLUSTER, peers = [], publicPort = port, properties = {} }: HazelcastMemberOptions,
+    {
+      cluster = TEST_CLUSTER,
+      peers = [],
+      publicPort = port,
+      properties = {},
+      more = '',
+    }: HazelcastMemberOptions,
   ) {
     const folder = reapedFolder('hazelcast')
     const configure = (known: readonly number[]) =>
-      configuration(cluster, port, publicPort, known, properties)
+      configuration(cluster, port, publicPort, known, properties, more)
     super({
       program: 'java',
       argv: [
@@ -141,6 +149,7 @@ function configuration(
   publicPort: number,
   peers: readonly number[],
   properties: Readonly<Record<string, string>>,
+  more: string,
 ): string {
   const all = {
     'hazelcast.phone.home.enabled': 'false',
@@ -165,6 +174,7 @@ function configuration(
     <interfaces enabled="true"><interface>127.0.0.1</interface></interfaces>
     <rest-api enabled="true"><endpoint-group name="HEALTH_CHECK" enabled="true"/></rest-api>
   </network>
+  ${more}
 </hazelcast>
 `
 }

@@ -1,10 +1,8 @@
+import { clockGap } from './clock-gap.js'
 import type { Finding } from './finding.js'
-import { shortDuration } from '../short-duration.js'
 import type { RedisFacts } from './redis-facts.js'
 
 const LEAST_VERSION = 7
-/** Clocks that are kept by NTP differ by less: milliseconds. */
-const CLOCK_TOLERANCE = 1000
 
 /**
  * What the facts about one server say of the promises.
@@ -109,13 +107,13 @@ function replication({ replicas, role: name }: RedisFacts, minReplicas: number):
 }
 
 function clock({ ahead, uncertainty }: RedisFacts): Finding[] {
-  if (ahead === undefined || Math.abs(ahead) <= CLOCK_TOLERANCE + uncertainty) return []
-  const where = ahead > 0 ? 'ahead of' : 'behind'
+  const gap = clockGap(ahead, uncertainty)
+  if (gap === undefined) return []
   return [
     {
       id: 'clock',
       promises: ['P2', 'P11'],
-      how: `the server's clock is ${shortDuration(Math.abs(ahead))} ${where} this machine's, and leases jump when it is set right`,
+      how: `the server's clock is ${gap}, and leases jump when it is set right`,
       mend: 'let NTP keep both clocks, in small steps',
     },
   ]

@@ -22,7 +22,7 @@ export function answered<T>(
       limit,
       () => {
         isOver = true
-        reject(new NoAnswerError(`no answer within ${limit} ms`))
+        reject(new NoAnswerError(`no answer within ${Math.ceil(limit)} ms`))
       },
       true,
     )

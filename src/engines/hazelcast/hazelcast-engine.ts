@@ -30,7 +30,7 @@ import { Table, UnclearError, type Found } from './table.js'
 import { OpenTable } from './table-state.js'
 import { UnreadableError, type RequestRecord, type TableRecord } from './table-record.js'
 import { stampOf } from './value-entry.js'
-import { newestStamp, Values } from './values.js'
+import { newestStamp, SpoiledError, Values } from './values.js'
 
 /** How long an operation is tried: milliseconds. */
 const PATIENCE = 10_000
@@ -55,6 +55,13 @@ interface Decided {
   readonly effects: readonly AnyEffect[]
 }
 
+/** A grant was given, and what was to be read with it could not be. */
+class UnreadError extends Error {
+  constructor(readonly failure: Error) {
+    super(failure.message)
+  }
+}
+
 /**
  * Locks and values on Hazelcast, which has nothing but compare-and-set of one entry. So the lock table is one entry, with
  * whatever was committed and is not yet carried over to the entries of values: one compare-and-set decides about the
@@ -65,6 +72,7 @@ export class HazelcastEngine implements Engine {
   readonly name: string
   readonly guarantees = HAZELCAST_GUARANTEES
   readonly tellsWanted = false
+  readonly #map: string
   readonly #clock: Clock
   readonly #link: Link
   readonly #table: Table
@@ -90,6 +98,7 @@ export class HazelcastEngine implements Engine {
 
   constructor(place: HazelcastPlace, hazelcast: Package, clock: Clock) {
     this.name = place.name
+    this.#map = place.map
     this.#clock = clock
     const by = randomBytes(6).toString('hex')
     this.#link = new Link(place, by, hazelcast, clock, {
@@ -179,9 +188,12 @@ export class HazelcastEngine implements Engine {
         return this.#enter(operation.id, operation, standing, entering)
       }
       case 'pass': {
+        // On their way together, because most of the time nobody else waits. What is unlocked reaches the member after it.
+        const entering = this.#locks.prolong(operation.id, operation.lease)
+        entering.catch(() => undefined)
         const standing = (await this.#decide(operation)) as Standing
         if (standing.state === 'held' && standing.id === operation.id)
-          return this.#enter(operation.id, operation, standing)
+          return this.#enter(operation.id, operation, standing, entering)
         await this.#locks.leave(operation.id)
         return this.#enter(operation.next, operation, standing)
       }
@@ -239,7 +251,10 @@ export class HazelcastEngine implements Engine {
       return standing
     } catch (error) {
       void this.#locks.leave(operation.id)
-      throw error
+      if (!(error instanceof UnreadError)) throw error
+      // Nobody hears of this grant, and whoever asked takes an UnavailableError for none.
+      if (error.failure instanceof UnavailableError) this.#giveUp(operation.id)
+      throw error.failure
     }
   }
 
@@ -299,8 +314,7 @@ export class HazelcastEngine implements Engine {
       const jobs = this.#queue
       this.#queue = []
       try {
-        const operations = jobs.flatMap(({ operation }) => operation ?? [])
-        const { outcomes, effects } = await this.#carryOut(operations, jobs[0]!.since + PATIENCE)
+        const { outcomes, effects } = await this.#carryOut(jobs)
         let index = 0
         for (const job of jobs) job.resolve(job.operation ? outcomes[index++]! : undefined)
         this.#tell(effects)
@@ -314,17 +328,19 @@ export class HazelcastEngine implements Engine {
     this.#isRunning = false
   }
 
-  /** Decides the operations over the newest record. Tries again whenever somebody else was faster. */
-  async #carryOut(operations: readonly Operation[], until: number): Promise<Decided> {
-    const lease = longestLease(operations)
-    const keys = keysOf(operations)
-    const onlyReads = operations.length > 0 && operations.every(({ type }) => type === 'read')
-    const showsMembers = operations.some(({ type }) => type === 'inspect')
+  /**
+   * Decides the operations over the newest record. Tries again whenever somebody else was faster, together with what was asked
+   * meanwhile, which is added to the jobs.
+   */
+  async #carryOut(jobs: Job[]): Promise<Decided> {
+    const until = jobs[0]!.since + PATIENCE
+    let wanted = wantedOf(jobs)
     let found = this.#table.known ?? (await this.#table.read())
     // Once the record was read after all of this was asked, whatever is known is new enough.
     let isFresh = false
     let floor = 0
     while (true) {
+      const { operations, keys, lease, onlyReads, showsMembers } = wanted
       this.#checkPatience(until)
       // A record without the entry of its session would be taken for that of a dead one.
       if (found.text === undefined) this.#members.isLost()
@@ -339,7 +355,7 @@ export class HazelcastEngine implements Engine {
         await this.#table.read()
         isFresh = true
       }
-      const read = await reading
+      const { entries: read, spoiled } = await reading
       for (const [key, text] of read) values.set(key, text)
       const members = showsMembers ? await this.#members.of(record) : new Map<string, Member>()
       if (newestStamp(read) > Math.max(record.version, floor)) {
@@ -360,7 +376,9 @@ export class HazelcastEngine implements Engine {
       const now = this.#clock.now()
       const open = new OpenTable(record, this.#table.sightings, now, floor, values, members)
       const decisions = new Decisions(open, effect => effects.push(effect))
-      const decided = operations.map(operation => decisions.decide(withoutRead(operation), now))
+      const decided = operations.map(
+        operation => this.#refused(operation, spoiled) ?? decisions.decide(withoutRead(operation), now),
+      )
       // What only reads need not become a change for that.
       if (open.isChanged || operations.length === 0) open.forget(this.#carriedOverIn(record))
       if (open.isChanged) {
@@ -369,6 +387,13 @@ export class HazelcastEngine implements Engine {
         if (made) {
           this.#made(found.record, made.record, values)
           return { outcomes, effects }
+        }
+        // Not into what may be given up soon.
+        if (this.#queue.length > 0 && this.#clock.now() < until - PATIENCE / 2) {
+          jobs.push(...this.#queue)
+          this.#queue = []
+          wanted = wantedOf(jobs)
+          isFresh = false
         }
         if (this.#table.known !== found) {
           found = this.#table.known!
@@ -382,6 +407,16 @@ export class HazelcastEngine implements Engine {
       if (!open.isChanged && found.text === before.text)
         return { outcomes: this.#withReads(operations, decided, found, open, values), effects }
     }
+  }
+
+  /** Fails an operation that names a key whose entry can't be read; undefined for all others. */
+  #refused(operation: Operation, spoiled: ReadonlyMap<string, unknown>): Promise<never> | undefined {
+    const key = spoiled.size === 0 ? undefined : keysOf([operation]).find(each => spoiled.has(each))
+    if (key === undefined) return undefined
+    const refusal = Promise.reject(this.#failure(new SpoiledError(key, spoiled.get(key)), UnavailableError))
+    // When it is decided again nobody waits for this.
+    refusal.catch(() => undefined)
+    return refusal
   }
 
   /** The entries of these keys that are known, and which have to be read, apart from what is pending in the record. */
@@ -403,7 +438,7 @@ export class HazelcastEngine implements Engine {
    */
   #withReads(
     operations: readonly Operation[],
-    outcomes: readonly AnyOutcome[],
+    outcomes: readonly Awaitable<AnyOutcome>[],
     { record }: Found,
     open: OpenTable,
     values: Map<string, string | undefined>,
@@ -418,14 +453,16 @@ export class HazelcastEngine implements Engine {
     const reading = missing.length === 0 ? undefined : this.#values.read(missing)
     const fill = async (what: ReadSet): Promise<ReadOutcome> => {
       try {
-        const read = await reading!
+        const { entries: read, spoiled } = await reading!
+        const key = keysOfRead(what).find(each => spoiled.has(each))
+        if (key !== undefined) throw new SpoiledError(key, spoiled.get(key))
         if (newestStamp(read) > record.version)
           return (await this.#decide({ type: 'read', ...what })) as ReadOutcome
         this.#table.entries.add(read, epoch)
         for (const [key, text] of read) values.set(key, text)
         return readAll(open, what)
       } catch (error) {
-        throw this.#failure(error, IndeterminateError)
+        throw new UnreadError(this.#failure(error, IndeterminateError))
       }
     }
     return operations.map((operation, index) => {
@@ -556,9 +593,26 @@ export class HazelcastEngine implements Engine {
         `what stands in the place of the table of ${this.name} was written by another program, or has another layout`,
         context,
       )
+    if (error instanceof SpoiledError)
+      return new UnavailableError(
+        `the value of ${error.key} can't be read: another program has written to ${this.#map}.values`,
+        { ...context, key: error.key, cause: error.cause },
+      )
     if (error instanceof UnclearError || kind === IndeterminateError)
       return new IndeterminateError(`${this.name} did not answer; what was asked may have been done`, context)
     return new UnavailableError(`${this.name} did not answer; nothing was done`, context)
+  }
+}
+
+/** What has to be done for these jobs. */
+function wantedOf(jobs: readonly Job[]) {
+  const operations = jobs.flatMap(({ operation }) => operation ?? [])
+  return {
+    operations,
+    keys: keysOf(operations),
+    lease: longestLease(operations),
+    onlyReads: operations.length > 0 && operations.every(({ type }) => type === 'read'),
+    showsMembers: operations.some(({ type }) => type === 'inspect'),
   }
 }
 

@@ -1,5 +1,6 @@
 import type { ClientConfig } from 'hazelcast-client'
 import { InvalidArgumentError, shown } from '../../errors.js'
+import { urlParameters } from '../url-parameters.js'
 import type { GivenHazelcast } from './given-hazelcast.js'
 
 /** A cluster, and the names of what is kept there. */
@@ -27,7 +28,7 @@ export function parseHazelcastUrl(url: string): HazelcastPlace {
       'a Hazelcast URL looks like hazelcast://user:password@host:5701,host/cluster',
     )
   const [, login, hosts = '', path = '', query = ''] = match
-  const parameters = new Map(new URLSearchParams(query))
+  const parameters = urlParameters(query)
   for (const name of parameters.keys()) {
     if (name !== 'map') throw new InvalidArgumentError(`Hazelcast has no option ${shown(name)}; known is map`)
   }

@@ -14,6 +14,7 @@ export type Package = Pick<
   | 'Client'
   | 'InvalidConfigurationError'
   | 'HazelcastJsonValue'
+  | 'HazelcastSerializationError'
   | 'JsonStringDeserializationPolicy'
   | 'LifecycleState'
   | 'HazelcastInstanceNotActiveError'

@@ -14,6 +14,8 @@ interface Holding {
   readonly keys: readonly string[]
   /** Those that are locked. */
   readonly locked: Set<string>
+  /** Until when those live for certain, if nobody takes them away: clock time. */
+  until: number
   lease: number
   /** Set while all are being tried at once. */
   attempt: Promise<boolean> | undefined
@@ -83,10 +85,25 @@ export class MemberLocks {
     if (!holding) return true
     holding.lease = lease
     const map = await this.#map()
+    const sentAt = this.#clock.now()
     const held = await Promise.all(holding.keys.map(key => this.#relock(map, key, lease)))
     if (!held.every(Boolean)) return false
+    holding.until = sentAt + certainLife(lease)
     this.#arm(id, holding)
     return !holding.isGone
+  }
+
+  /**
+   * Sees to it that the locks live for a lease from now on; asks the members only when they would not. Locks that were taken
+   * away are found out within a second, which is as much longer as they live. False: a lock was lost.
+   */
+  async prolong(id: string, lease: number): Promise<boolean> {
+    const holding = this.#holdings.get(id)
+    const isWhole = holding && !holding.isWaiting && holding.locked.size === holding.keys.length
+    if (!isWhole || this.#clock.now() + lease > holding.until) return this.renew(id, lease)
+    holding.lease = lease
+    this.#arm(id, holding)
+    return true
   }
 
   /** Unlocks what the grant has and takes back what it waits for. Never throws: what is left ends with its lease. */
@@ -116,6 +133,7 @@ export class MemberLocks {
     const holding: Holding = {
       keys: [...keys].sort(),
       locked: new Set(),
+      until: Infinity,
       lease,
       attempt: undefined,
       isWaiting: false,
@@ -148,8 +166,9 @@ export class MemberLocks {
 
   async #lock(holding: Holding, key: string, wait: number): Promise<void> {
     const map = await this.#map()
-    const lease = memberLease(holding.lease)
-    const call = map.tryLock(key, wait, lease)
+    const { lease } = holding
+    const sentAt = this.#clock.now()
+    const call = map.tryLock(key, wait, memberLease(lease))
     this.#parked.add(call)
     const parked = (): void => void this.#parked.delete(call)
     call.then(parked, parked)
@@ -160,7 +179,10 @@ export class MemberLocks {
     const isLocked = await answered(call, this.#clock, wait + CALL, giveBack)
     if (!isLocked) return
     if (holding.isGone) await this.#give(map, key)
-    else holding.locked.add(key)
+    else {
+      holding.locked.add(key)
+      holding.until = Math.min(holding.until, sentAt + certainLife(lease))
+    }
   }
 
   /**
@@ -183,6 +205,7 @@ export class MemberLocks {
     const keys = [...holding.locked]
     if (keys.length === 0) return
     holding.locked.clear()
+    holding.until = Infinity
     try {
       const map = await this.#map()
       await Promise.all(keys.map(key => this.#give(map, key)))
@@ -205,9 +228,17 @@ export class MemberLocks {
 const CALL = 3000
 
 /**
- * The lease to ask a member for. It looks for those that are over once a second and then ends whatever is due in that second,
- * so that a lock may end almost a second too early; and one that is to last for less than a millisecond is never held.
+ * The lease to ask a member for: longer by one second and up to two. It looks for those that are over once a second and then ends
+ * whatever is due in that second, so that a lock may end almost a second too early; and one that is to last for less than a
+ * millisecond is never held.
  */
 function memberLease(lease: number): number {
-  return Math.ceil(lease / 1000) * 1000 + 1000
+  return Math.floor(lease / SECOND) * SECOND + 2 * SECOND
 }
+
+/** How long a lock lives at the least after it was asked for: milliseconds. */
+function certainLife(lease: number): number {
+  return memberLease(lease) - SECOND
+}
+
+const SECOND = 1000

@@ -75,12 +75,26 @@ export class Members {
     if (sessions.size === 0) return new Set()
     const map = await this.#map()
     const found = await answered(map.getAll([...sessions].map(entryOf)), this.#clock)
-    const members = found.map(([, text]) => JSON.parse(text) as Member)
-    for (const member of members) this.#known.set(member.session, member)
-    return new Set(members.map(({ session }) => session))
+    for (const [, text] of found) {
+      const member = memberOf(text)
+      if (member) this.#known.set(member.session, member)
+    }
+    return new Set(found.map(([entry]) => entry.slice(ENTRY.length)))
   }
 }
 
+const ENTRY = 'session/'
+
 function entryOf(session: string): string {
-  return `session/${session}`
+  return `${ENTRY}${session}`
+}
+
+/** Undefined when another program has written to it: then all that is known is that the session lives. */
+function memberOf(text: string): Member | undefined {
+  try {
+    const { session, host, pid, label } = JSON.parse(text) as Member
+    return typeof session === 'string' ? { session, host, pid, label } : undefined
+  } catch {
+    return undefined
+  }
 }

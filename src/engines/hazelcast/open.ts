@@ -15,7 +15,8 @@ export async function openHazelcast(source: string | GivenHazelcast): Promise<En
   return new HazelcastEngine(place, await installedPackage(), systemClock)
 }
 
-async function installedPackage(): Promise<Package> {
+/** The client package that is installed. @throws UnavailableError when none is */
+export async function installedPackage(): Promise<Package> {
   try {
     const hazelcast = (await import('hazelcast-client')) as Package & { readonly default?: Package }
     // Of a CommonJS package not every name may be found without running it.

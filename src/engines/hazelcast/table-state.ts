@@ -37,6 +37,10 @@ export class OpenTable implements TableState, StoreState, WatchState {
   readonly #requests = new Map<string, Known>()
   readonly #queues = new Map<string, Entry[]>()
   readonly #pending: Map<string, string>
+  /** Entries of store keys that were looked at, or written. */
+  readonly #entries = new Map<string, ValueEntry>()
+  /** The keys of those that were written, which are made texts together: a change may write one many times. */
+  readonly #written = new Set<string>()
   #number: number
   #version: number
 
@@ -160,7 +164,7 @@ export class OpenTable implements TableState, StoreState, WatchState {
   forget(carriedOver: ReadonlyMap<string, number>): void {
     for (const [key, stamp] of carriedOver) {
       const text = this.#pending.get(key)
-      if (text === undefined || stampOf(text) > stamp) continue
+      if (text === undefined || stampOf(text) > stamp || this.#written.has(key)) continue
       this.#pending.delete(key)
       this.#values.set(key, text)
       this.isChanged = true
@@ -172,6 +176,7 @@ export class OpenTable implements TableState, StoreState, WatchState {
     const { turn, latest } = this.#record
     const beat = textOfMark(mark)
     const wall = Date.now()
+    for (const key of this.#written) this.#pending.set(key, encodeEntry(this.#entries.get(key)!))
     return {
       turn: turn + 1,
       number: this.#number,
@@ -209,13 +214,19 @@ export class OpenTable implements TableState, StoreState, WatchState {
   }
 
   #entry(key: string): ValueEntry {
+    const known = this.#entries.get(key)
+    if (known) return known
     const text = this.#pending.get(key) ?? this.#values.get(key)
-    return text === undefined ? ABSENT : decodeEntry(text)
+    if (text === undefined) return ABSENT
+    const entry = decodeEntry(text)
+    this.#entries.set(key, entry)
+    return entry
   }
 
   #write(key: string, entry: ValueEntry): void {
     this.isChanged = true
-    this.#pending.set(key, encodeEntry(entry))
+    this.#entries.set(key, entry)
+    this.#written.add(key)
   }
 }
 

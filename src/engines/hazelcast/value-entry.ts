@@ -30,5 +30,9 @@ export function stampOf(text: string): number {
 export function decodeEntry(text: string): ValueEntry {
   const at = text.indexOf(VALUE)
   const about = JSON.parse(at < 0 ? text : `${text.slice(0, at)}}`) as Omit<ValueEntry, 'value'>
+  const { stamp, version, ids } = about
+  if (!text.startsWith(STAMP) || !Number.isSafeInteger(stamp) || !Number.isSafeInteger(version))
+    throw new TypeError('it lacks a stamp or a version')
+  if (!Array.isArray(ids)) throw new TypeError('it lacks ids')
   return { ...about, value: at < 0 ? undefined : text.slice(at + VALUE.length, -1) }
 }

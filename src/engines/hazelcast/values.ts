@@ -2,7 +2,7 @@ import type { HazelcastJsonValue, IMap } from 'hazelcast-client'
 import type { Clock } from '../../clock.js'
 import { answered } from './call.js'
 import type { Linked, Package } from './link.js'
-import { decodeEntry, stampOf } from './value-entry.js'
+import { decodeEntry, stampOf, type ValueEntry } from './value-entry.js'
 
 /** How long a deleted entry stays: longer than any change is on its way. Milliseconds. */
 const DELETED_FOR = 3_600_000
@@ -13,6 +13,24 @@ interface UnderWay {
   text: string
   /** A newer one that came meanwhile. */
   next: string | undefined
+}
+
+/** Entries as they were read. */
+interface Found {
+  /** Undefined for those that are not there. */
+  readonly entries: ReadonlyMap<string, string | undefined>
+  /** The keys where another program has put something else, with what is wrong with it. */
+  readonly spoiled: ReadonlyMap<string, unknown>
+}
+
+/** Another program has put something else in the place of the entry of a key. */
+export class SpoiledError extends Error {
+  readonly key: string
+
+  constructor(key: string, cause: unknown) {
+    super('what stands in the place of a value can not be read', { cause })
+    this.key = key
+  }
 }
 
 /** The entries of store keys: what was committed to the table's record is carried over to them. */
@@ -31,17 +49,53 @@ export class Values {
     this.#isOver = isOver
   }
 
-  /** The entries as they are, undefined for those that are not there. @throws what the client throws */
-  async read(keys: readonly string[]): Promise<Map<string, string | undefined>> {
-    const found = new Map<string, string | undefined>(keys.map(key => [key, undefined]))
-    if (keys.length === 0) return found
+  /** The entries as they are. @throws what the client throws */
+  async read(keys: readonly string[]): Promise<Found> {
+    const entries = new Map<string, string | undefined>(keys.map(key => [key, undefined]))
+    const spoiled = new Map<string, unknown>()
+    if (keys.length === 0) return { entries, spoiled }
     const { values } = await this.#link()
-    for (const [key, value] of await answered(values.getAll([...found.keys()]), this.#clock)) {
-      const text = value.toString()
-      found.set(key, text)
-      this.#dropOld(values, key, text)
+    const isSpoiled = (key: string, cause: unknown): void => {
+      entries.delete(key)
+      spoiled.set(key, cause)
     }
-    return found
+    for (const [key, value] of await this.#getAll(values, [...entries.keys()], isSpoiled)) {
+      const text = value.toString()
+      try {
+        this.#dropOld(values, key, text, decodeEntry(text))
+        entries.set(key, text)
+      } catch (cause) {
+        isSpoiled(key, cause)
+      }
+    }
+    return { entries, spoiled }
+  }
+
+  async #getAll(
+    values: IMap<string, HazelcastJsonValue>,
+    keys: readonly string[],
+    isSpoiled: (key: string, cause: unknown) => void,
+  ): Promise<[key: string, value: HazelcastJsonValue][]> {
+    try {
+      return await answered(values.getAll([...keys]), this.#clock)
+    } catch (error) {
+      if (!this.#isUnreadable(error)) throw error
+      if (keys.length > 1)
+        // An object of another program is among them, and the client does not say which it is.
+        return (await Promise.all(keys.map(key => this.#getAll(values, [key], isSpoiled)))).flat()
+      isSpoiled(keys[0]!, error)
+      return []
+    }
+  }
+
+  /** Whether the client got an object that it does not know how to read: of a class, or from a factory, of a Java program. */
+  #isUnreadable(error: unknown): boolean {
+    const { HazelcastSerializationError } = this.#package
+    return (
+      error instanceof HazelcastSerializationError ||
+      error instanceof RangeError ||
+      error instanceof TypeError
+    )
   }
 
   /**
@@ -89,13 +143,14 @@ export class Values {
 
   async #carryOne(key: string, text: string, before: string | undefined): Promise<boolean> {
     const stamp = stampOf(text)
-    let found = before
+    let found = before === undefined ? null : new this.#package.HazelcastJsonValue(before)
     while (!this.#isOver()) {
       try {
         const { values } = await this.#link()
-        if (found !== undefined && stampOf(found) >= stamp) return true
+        // What another program has put there has no stamp, and the change goes over it.
+        if (found !== null && stampOf(found.toString()) >= stamp) return true
         if (await this.#replace(values, key, found, text)) return true
-        found = (await answered(values.get(key), this.#clock))?.toString()
+        found = await answered(values.get(key), this.#clock)
       } catch {
         await new Promise<void>(resolve => void this.#clock.after(RETRY_PAUSE, resolve, false))
       }
@@ -106,18 +161,21 @@ export class Values {
   async #replace(
     values: IMap<string, HazelcastJsonValue>,
     key: string,
-    before: string | undefined,
+    before: HazelcastJsonValue | null,
     after: string,
   ): Promise<boolean> {
-    const { HazelcastJsonValue: Json } = this.#package
-    const value = new Json(after)
-    if (before === undefined) return (await answered(values.putIfAbsent(key, value), this.#clock)) === null
-    return answered(values.replaceIfSame(key, new Json(before), value), this.#clock)
+    const value = new this.#package.HazelcastJsonValue(after)
+    if (before === null) return (await answered(values.putIfAbsent(key, value), this.#clock)) === null
+    return answered(values.replaceIfSame(key, before, value), this.#clock)
   }
 
   /** What was deleted long ago and has nothing to remember goes for good. */
-  #dropOld(values: IMap<string, HazelcastJsonValue>, key: string, text: string): void {
-    const { value, stamp, ids } = decodeEntry(text)
+  #dropOld(
+    values: IMap<string, HazelcastJsonValue>,
+    key: string,
+    text: string,
+    { value, stamp, ids }: ValueEntry,
+  ): void {
     const now = Date.now()
     if (value !== undefined || now - stamp / 1000 < DELETED_FOR || ids.some(([, until]) => until > now))
       return

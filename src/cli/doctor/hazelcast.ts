@@ -1,0 +1,35 @@
+import { systemClock } from '../../clock.js'
+import { parseHazelcastUrl } from '../../engines/hazelcast/hazelcast-url.js'
+import { Link } from '../../engines/hazelcast/link.js'
+import { installedPackage } from '../../engines/hazelcast/open.js'
+import { shortDuration } from '../short-duration.js'
+import type { Diagnosis } from './finding.js'
+import { hazelcastFacts, type HazelcastFacts } from './hazelcast-facts.js'
+import { hazelcastFindings } from './hazelcast-findings.js'
+
+/** Looks at the cluster of a `hazelcast:` URL and at the maps that it names. @throws UnavailableError when no member answers. */
+export async function lookAtHazelcast(url: string): Promise<Diagnosis> {
+  const place = parseHazelcastUrl(url)
+  const listener = { changed: () => undefined, back: () => undefined }
+  const link = new Link(place, 'doctor', await installedPackage(), systemClock, listener)
+  try {
+    const facts = await hazelcastFacts(await link.get())
+    return { facts: factsOf(place.name, facts), findings: hazelcastFindings(facts) }
+  } finally {
+    await link.close()
+  }
+}
+
+function factsOf(name: string, { members, ahead, refusals }: HazelcastFacts): string[] {
+  const clock =
+    ahead === undefined ? [] : [`clock ${shortDuration(Math.abs(ahead))} ${ahead < 0 ? 'behind' : 'ahead'}`]
+  const versions = members.map(
+    ({ address, version, isLite }) =>
+      `${address} ${version ?? 'of a version that it does not tell'}${isLite ? ' (lite)' : ''}`,
+  )
+  return [
+    [`${name}: Hazelcast ${versions.join(', ')}`, ...clock].join(', '),
+    ...refusals.map(refusal => `${name}: can't be looked at: ${refusal}`),
+    `${name}: split-brain protection and eviction at random can't be seen from a client`,
+  ]
+}
