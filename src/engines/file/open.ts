@@ -1,6 +1,7 @@
 import { join, resolve } from 'node:path'
 import { systemClock } from '../../clock.js'
 import { InvalidArgumentError, shown } from '../../errors.js'
+import { urlParameters } from '../url-parameters.js'
 import { FileEngine, type FileOptions } from './file-engine.js'
 import { DATABASE } from './folder.js'
 
@@ -19,7 +20,7 @@ export function databaseOf(url: string): string {
 
 function options(url: string): FileOptions {
   const [path, query] = split(url)
-  const parameters = new URLSearchParams(query)
+  const parameters = urlParameters(query)
   for (const name of parameters.keys()) {
     if (name !== 'durable') {
       throw new InvalidArgumentError(`a file: URL has no parameter ${shown(name)}; known is durable`)
