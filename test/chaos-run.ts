@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { History } from '../apps/chaos/history.js'
 import type { Report } from '../apps/chaos/report.js'
 import { CommandPlace } from './integration/command-line.js'
 
@@ -8,6 +9,7 @@ interface ChaosEnd {
   readonly status: number | null
   readonly stderr: string
   readonly report: Report
+  readonly history: History
   /** Broken promises other than that everything goes on in time, which a busy machine breaks by itself. */
   readonly findings: readonly string[]
 }
@@ -15,8 +17,17 @@ interface ChaosEnd {
 /** Runs `signalbox chaos` in a folder of its own, and gives what it reported. */
 export async function chaosRun(...args: readonly string[]): Promise<ChaosEnd> {
   await using place = new CommandPlace()
-  const { status, stderr } = await place.signalbox('chaos', '--json', 'report.json', ...args)
-  const report = JSON.parse(readFileSync(join(place.folder, 'report.json'), 'utf8')) as Report
+  const { status, stderr } = await place.signalbox(
+    'chaos',
+    '--json',
+    'report.json',
+    '--history',
+    'history.json',
+    ...args,
+  )
+  const read = (file: string): unknown => JSON.parse(readFileSync(join(place.folder, file), 'utf8'))
+  const report = read('report.json') as Report
+  const history = read('history.json') as History
   const findings = report.findings.filter(({ promise }) => promise !== 'P9').map(({ message }) => message)
-  return { status, stderr, report, findings }
+  return { status, stderr, report, history, findings }
 }

@@ -8,7 +8,7 @@ import type { PeerName } from './protocol.js'
 import { reportOf } from './report.js'
 import { chaos } from './run.js'
 import type { Settings } from './settings.js'
-import { textReport } from './text-report.js'
+import { faultLine, textReport } from './text-report.js'
 
 /** How a run ends. */
 const EXIT = { fine: 0, broken: 1, usage: 2, failed: 69 } as const
@@ -28,7 +28,9 @@ const PACKAGES: Readonly<Record<PeerName, readonly string[]>> = {
 
 interface Parsed extends Settings {
   readonly json?: string
+  readonly history?: string
   readonly picture?: string
+  readonly verbose?: true
 }
 
 /** Carries out the command line of the fault harness and gives its exit status. */
@@ -62,7 +64,12 @@ export async function runChaos(args: readonly string[]): Promise<number> {
       'the port that a Hazelcast member tells its clients',
       wholeNumber(1, 65_535),
     )
+    .option('--verbose', 'tell each fault when it is over, on standard error')
     .option('--json <file>', 'write the figures there')
+    .option(
+      '--history <file>',
+      'write there all that was seen: each request, write, transfer, call and fault',
+    )
     .option(
       '--picture <file>',
       'draw grants and faults over time, in SVG; takes the packages vega and vega-lite',
@@ -80,16 +87,22 @@ export async function runChaos(args: readonly string[]): Promise<number> {
   }
 }
 
-async function run({ json, picture: drawing, ...settings }: Parsed): Promise<number> {
+async function run({ json, history, picture: drawing, verbose, ...settings }: Parsed): Promise<number> {
   await refuseWhatCannotBe(settings, drawing !== undefined)
-  for (const file of [json, drawing]) if (file !== undefined) checkWritable(file)
+  const files = [json, history, drawing].filter(file => file !== undefined)
+  if (new Set(files).size < files.length)
+    throw new InvalidArgumentError('--json, --history and --picture take a file each')
+  files.forEach(checkWritable)
   const interrupt = new AbortController()
   const stop = (): void => interrupt.abort()
   process.once('SIGINT', stop).once('SIGTERM', stop)
-  const outcome = await chaos(settings, interrupt.signal)
+  const outcome = await chaos(settings, interrupt.signal, fault => {
+    if (verbose) process.stderr.write(faultLine(fault))
+  })
   const report = reportOf(settings, outcome, check(outcome.history))
   process.stdout.write(textReport(report))
   if (json !== undefined) writeFileSync(json, `${JSON.stringify(report, undefined, 2)}\n`)
+  if (history !== undefined) writeFileSync(history, `${JSON.stringify(outcome.history)}\n`)
   if (drawing !== undefined) writeFileSync(drawing, await picture(outcome.history))
   return report.findings.length === 0 ? EXIT.fine : EXIT.broken
 }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from './client-process.js'
 import type { Fault, LockRequest } from './history.js'
 import { silenceOf } from './limits.js'
-import type { FaultKind, PlannedFault } from './plan.js'
+import { CLIENT_FAULTS, NETWORK_FAULTS, SERVER_FAULTS, type FaultKind, type PlannedFault } from './plan.js'
 import type { Recorder } from './recorder.js'
 import type { CommandServer } from './servers/command-server.js'
 import type { Fate } from './servers/proxy.js'
@@ -14,8 +14,6 @@ const PATIENCE = 1000
 /** So much longer than what is allowed somebody is waited for who goes on: milliseconds. */
 const BEYOND = 10_000
 const LONGEST_DELAY = 200
-/** These are worst for who is between reading and writing. */
-const MEETS_HOLDERS: ReadonlySet<FaultKind> = new Set(['kill', 'stop', 'shift clock'])
 
 /** What is done faults to. */
 interface World {
@@ -36,7 +34,7 @@ interface World {
 interface Wait {
   readonly isIt: (request: LockRequest) => boolean
   /** From when on a wait is the fault's. */
-  readonly since: () => number
+  readonly since: number
 }
 
 /** Makes one fault after the other, and waits until everything goes on. */
@@ -52,56 +50,57 @@ export class FaultMaker {
    * when the run was interrupted before.
    */
   async make(planned: PlannedFault): Promise<Fault | undefined> {
-    const { clients, recorder, ways } = this.#world
+    const { clients, recorder } = this.#world
     const { kind, inside, pause } = planned
     await this.#sleep(pause)
-    const needsHolder = inside && MEETS_HOLDERS.has(kind)
+    // A client's own faults are worst between reading and writing.
+    const needsHolder = inside && CLIENT_FAULTS.has(kind)
     const place = (needsHolder ? await this.#whoIsInside() : undefined) ?? planned.client
     if (this.#isInterrupted()) return undefined
     const { who } = clients[place]!
     const at = recorder.now
     const key = kind === 'kill' || kind === 'stop' ? recorder.heldBy(who)[0] : undefined
-    const good = { at: undefined as number | undefined }
     const grants = this.#collectGrants()
     await this.#inflict(planned, place)
-    good.at = recorder.now
-    const others: Wait = {
-      isIt: request => request.who !== who && (key === undefined || request.key === key),
-      since: () => at,
-    }
-    const itself: Wait = {
-      isIt: request => ways.areOne || request.who === who,
-      since: () => good.at!,
-    }
-    const anew: Wait = {
-      isIt: request => request.who === who && request.asked >= good.at!,
-      since: () => good.at!,
-    }
-    const anybody: Wait = { isIt: () => true, since: () => good.at! }
-    const wait =
-      kind === 'kill' || kind === 'stop'
-        ? others
-        : kind === 'shift clock'
-          ? anew
-          : kind.endsWith('server')
-            ? anybody
-            : itself
+    const good = recorder.now
+    const wait = this.#whoHasToWait(kind, { who, key, at, good })
     const limit = this.#world.limits[kind]!
     const recovery = await grants.first(wait, limit + BEYOND)
     grants.end()
     // What took too long already is broken all the same.
-    const isBrokenOff =
-      this.#isInterrupted() && recovery === undefined && recorder.now - wait.since() <= limit
-    const concerned = kind.endsWith('server') || (wait === itself && ways.areOne) ? {} : { client: place + 1 }
+    const isBrokenOff = this.#isInterrupted() && recovery === undefined && recorder.now - wait.since <= limit
     return {
       kind,
-      ...concerned,
+      ...(this.#concernsAll(kind) ? {} : { client: place + 1 }),
       at,
-      until: good.at,
+      until: good,
       ...(key !== undefined && { key }),
       ...(recovery !== undefined && { recovery }),
       ...(isBrokenOff && { interrupted: true }),
     }
+  }
+
+  /** Whose next grant shows that everything goes on after a fault done to `who` at `at` and made good at `good`. */
+  #whoHasToWait(
+    kind: FaultKind,
+    { who, key, at, good }: { who: string; key: string | undefined; at: number; good: number },
+  ): Wait {
+    switch (kind) {
+      case 'kill':
+      case 'stop':
+        return { isIt: other => other.who !== who && (key === undefined || other.key === key), since: at }
+      case 'shift clock':
+        return { isIt: request => request.who === who && request.asked >= good, since: good }
+      default: {
+        const isAnybody = this.#concernsAll(kind)
+        return { isIt: request => isAnybody || request.who === who, since: good }
+      }
+    }
+  }
+
+  /** Whether a fault is done to all clients: to the server, or to the one way that all share. */
+  #concernsAll(kind: FaultKind): boolean {
+    return SERVER_FAULTS.has(kind) || (NETWORK_FAULTS.has(kind) && this.#world.ways.areOne)
   }
 
   async #inflict({ kind, length, jump, setsRight }: PlannedFault, place: number): Promise<void> {
@@ -199,8 +198,8 @@ export class FaultMaker {
       interrupted.addEventListener('abort', giveUp)
       try {
         while (!late.signal.aborted && !this.#isInterrupted()) {
-          const found = seen.find(request => isIt(request) && request.granted! >= since())
-          if (found) return found.granted! - Math.max(since(), found.asked)
+          const found = seen.find(request => isIt(request) && request.granted! >= since)
+          if (found) return found.granted! - Math.max(since, found.asked)
           await new Promise<void>(resolve => (onGrant = resolve))
         }
         return undefined

@@ -20,9 +20,18 @@ const LONGEST_JUMP = 3600
 
 export type FaultKind = keyof typeof WEIGHTS
 
-const CLIENT_FAULTS: readonly FaultKind[] = ['kill', 'stop', 'shift clock']
-const NETWORK_FAULTS: readonly FaultKind[] = ['cut', 'hold requests', 'hold replies', 'lose replies', 'delay']
-const SERVER_FAULTS: readonly FaultKind[] = ['kill server', 'stop server']
+/** What is done to a process. */
+export const CLIENT_FAULTS: ReadonlySet<FaultKind> = new Set(['kill', 'stop', 'shift clock'])
+/** What is done to the way to the engine. */
+export const NETWORK_FAULTS: ReadonlySet<FaultKind> = new Set([
+  'cut',
+  'hold requests',
+  'hold replies',
+  'lose replies',
+  'delay',
+])
+/** What is done to the engine. */
+export const SERVER_FAULTS: ReadonlySet<FaultKind> = new Set(['kill server', 'stop server'])
 
 /** A fault that is going to happen. */
 export interface PlannedFault {
@@ -42,13 +51,9 @@ export interface PlannedFault {
 
 /** The kinds that are possible here. A Hazelcast member keeps nothing that outlives it, so it is stopped and never killed. */
 export function possibleKinds(engine: string, network: boolean, server: boolean): readonly FaultKind[] {
-  return [
-    ...CLIENT_FAULTS,
-    ...(network ? NETWORK_FAULTS : []),
-    ...(server ? SERVER_FAULTS : []).filter(
-      kind => !(kind === 'kill server' && engine.startsWith('hazelcast:')),
-    ),
-  ]
+  return [...CLIENT_FAULTS, ...(network ? NETWORK_FAULTS : []), ...(server ? SERVER_FAULTS : [])].filter(
+    kind => !(kind === 'kill server' && engine.startsWith('hazelcast:')),
+  )
 }
 
 /** Draws the next fault; the same ones come in the same order from the same seed. */

@@ -3,7 +3,7 @@ import { InvalidArgumentError, open, type Box, type Guarantees } from 'signalbox
 import { START_BALANCE } from './check/money.js'
 import { Client } from './client-process.js'
 import { FaultMaker } from './fault-maker.js'
-import type { Account, History } from './history.js'
+import type { Account, Fault, History } from './history.js'
 import { recoveryLimits } from './limits.js'
 import { drawFault, possibleKinds } from './plan.js'
 import { ACCOUNTS, accountsOf, valuesOf, type FromClient } from './protocol.js'
@@ -28,9 +28,14 @@ export interface Outcome {
 /**
  * Runs clients and faults until there were enough of them.
  * @param interrupted ends it early when it aborts.
+ * @param onFault is told each fault when it is seen who goes on.
  * @throws what opening the engine throws, InvalidArgumentError when a port is taken, and Error when clients can't begin.
  */
-export async function chaos(settings: Settings, interrupted: AbortSignal): Promise<Outcome> {
+export async function chaos(
+  settings: Settings,
+  interrupted: AbortSignal,
+  onFault: (fault: Fault) => void,
+): Promise<Outcome> {
   if (settings.server !== undefined && (await isServed(settings.engine)))
     throw new InvalidArgumentError(
       '--server: another one listens there already, and faults would miss it; end that one first',
@@ -41,7 +46,7 @@ export async function chaos(settings: Settings, interrupted: AbortSignal): Promi
   await using ways = await Ways.start(settings.engine, settings.processes, settings.proxyPort)
   await server?.start()
   const guarantees = await guaranteesOf(settings.engine)
-  return await new Run(settings, ways, server, guarantees).play(interrupted)
+  return await new Run(settings, ways, server, guarantees).play(interrupted, onFault)
 }
 
 async function guaranteesOf(url: string): Promise<Guarantees> {
@@ -69,7 +74,7 @@ class Run {
     this.#guarantees = guarantees
   }
 
-  async play(interrupted: AbortSignal): Promise<Outcome> {
+  async play(interrupted: AbortSignal, onFault: (fault: Fault) => void): Promise<Outcome> {
     const { engine, lease, processes, faults, seconds, seed } = this.#settings
     const kinds = possibleKinds(engine, this.#ways.exist, this.#server !== undefined)
     const limits = recoveryLimits(engine, lease, kinds, this.#guarantees.deadHolder)
@@ -92,7 +97,9 @@ class Run {
       while (recorder.faults.length < faults && recorder.now - started < seconds * 1000) {
         if (interrupted.aborted) break
         const fault = await maker.make(drawFault(random, kinds, processes))
-        if (fault) recorder.faults.push(fault)
+        if (!fault) continue
+        recorder.faults.push(fault)
+        onFault(fault)
       }
       await sleep(lease / 2, undefined, { signal: interrupted }).catch(() => undefined)
       const took = (recorder.now - started) / 1000

@@ -1,5 +1,6 @@
 import { columns } from '../../src/cli/columns.js'
 import type { UpdateFigures } from './check/updates.js'
+import type { Fault } from './history.js'
 import type { Report } from './report.js'
 
 const MOST_FINDINGS = 10
@@ -33,6 +34,14 @@ export function textReport(report: Report): string {
   const more = findings.length > shown.length ? `and ${findings.length - shown.length} more\n` : ''
   const verdict = findings.length === 0 ? 'Every promise was kept.\n' : `Broken:\n${shown.join('')}${more}`
   return `${parts.join('\n')}\n${verdict}`
+}
+
+/** A fault in one line: when, to whom, and how long somebody had to wait for it. */
+export function faultLine({ kind, client, at, key, recovery, interrupted }: Fault): string {
+  const whom = client === undefined ? '' : ` of client ${client}`
+  const held = key === undefined ? '' : `, which held ${key}`
+  const after = recovery === undefined ? 'nothing went on' : `went on after ${number(recovery)} ms`
+  return `${(at / 1000).toFixed(1)} s: ${kind}${whom}${held}: ${interrupted ? 'interrupted' : after}\n`
 }
 
 /** Increments that were lost, of all that were accepted: per cent. */

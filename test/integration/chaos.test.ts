@@ -3,6 +3,8 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, test } from 'vitest'
+import { check, type Verdict } from '../../apps/chaos/check/check.js'
+import { faultLine } from '../../apps/chaos/text-report.js'
 import { chaosRun } from '../chaos-run.js'
 import { CommandPlace, program } from './command-line.js'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
@@ -17,17 +19,24 @@ describe.concurrent('signalbox chaos', () => {
     'keeps the promises over files while clients are killed and stopped and their clocks jump',
     { timeout: TIME_LIMIT },
     async ({ expect }) => {
-      const { report, findings, stderr } = await chaosRun(
+      const { report, history, findings, stderr } = await chaosRun(
         '--engine',
         'file:./locks',
+        '--verbose',
         '--seed',
         '23',
         ...SHORT,
       )
-      expect({ findings, stderr }).toEqual({ findings: [], stderr: '' })
+      expect(findings).toEqual([])
       expect(report).toMatchObject({ engine: 'file', faults: 3, seed: 23, undecided: 0 })
       expect(report.fenced).toMatchObject({ lost: 0 })
       expect(report.recoveries.map(({ kind }) => kind).sort()).toEqual(['kill', 'shift clock', 'stop'])
+      // All that was checked is in the history, and each fault was told.
+      expect(report).toMatchObject(JSON.parse(JSON.stringify(check(history))) as Verdict)
+      expect(stderr).toBe(history.faults.map(faultLine).join(''))
+      expect(stderr).toMatch(
+        /^\d+\.\d s: (kill|stop|shift clock) of client [123](, which held \S+)?: went on after [\d,]+ ms\n/,
+      )
       expect(Math.min(report.grants, report.transfers.applied, report.storeCalls)).toBeGreaterThan(10)
     },
   )
@@ -76,6 +85,7 @@ describe.concurrent('signalbox chaos', () => {
     [['--engine', 'file:./locks', '--server', 'true'], /files have no server/],
     [['--faults', 'many'], /whole number/],
     [['--engine', 'file:./locks', '--json', '/dev/null/report.json'], /can't write .*ENOTDIR/],
+    [['--engine', 'file:./locks', '--json', 'one.json', '--history', 'one.json'], /take a file each/],
   ] as const)('refuses %s', async ([args, reason], { expect }) => {
     await using place = new CommandPlace()
     const { status, stderr } = await place.signalbox('chaos', ...args)
