@@ -5,7 +5,7 @@ import { forked, type ForkedSubject } from '../processes/forked.js'
 import type { Work } from '../work.js'
 
 /** Acquiring and releasing on the memory engine; `lockOf` is called anew each time, as callers write it. */
-function acquired(lockOf: (box: Box) => Lock): (box: Box) => Operations {
+export function acquired(lockOf: (box: Box) => Lock): (box: Box) => Operations {
   return box => ({
     async batch(count) {
       for (let index = 0; index < count; index++) {

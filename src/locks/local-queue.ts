@@ -533,12 +533,8 @@ export class Line implements Giver, HoldOwner {
     if (channels.granted.hasSubscribers || channels.released.hasSubscribers) {
       grant.grantedAt = this.clock.now()
       const waited = grant.grantedAt - since
-      channels.granted.publish({
-        ...this.#event(),
-        token: grant.token,
-        waited,
-        ...(request && { request }),
-      } satisfies GrantedEvent)
+      const { token } = grant
+      channels.granted.publish(this.#event({ token, waited, request }) satisfies GrantedEvent)
     }
     return grant
   }
@@ -663,11 +659,7 @@ export class Line implements Giver, HoldOwner {
     const waited = this.clock.now() - waiter.since
     if (channels.timedOut.hasSubscribers) {
       const { request } = waiter
-      channels.timedOut.publish({
-        ...this.#event(),
-        waited,
-        ...(request && { request }),
-      } satisfies TimedOutEvent)
+      channels.timedOut.publish(this.#event({ waited, request }) satisfies TimedOutEvent)
     }
     this.#leave(
       waiter,
@@ -700,26 +692,30 @@ export class Line implements Giver, HoldOwner {
     return { key: this.set.title, engine: this.#session.engine.name }
   }
 
-  #event(): LockEvent {
-    return { engine: this.#session.engine.name, session: this.#session.id, keys: this.keys }
+  /** A message with what every message carries. Spreading takes many times as long. */
+  #event<More extends object>(more: More): LockEvent & More {
+    return Object.assign(
+      { engine: this.#session.engine.name, session: this.#session.id, keys: this.keys },
+      more,
+    )
   }
 
   #publishRequest(): LockEvent {
-    const event = this.#event()
+    const event = this.#event({})
     channels.requested.publish(event)
     return event
   }
 
   #publishLoss(error: LostError): void {
     if (channels.lost.hasSubscribers) {
-      channels.lost.publish({ ...this.#event(), error } satisfies LostEvent)
+      channels.lost.publish(this.#event({ error }) satisfies LostEvent)
     }
   }
 
   #publishRelease(grant: TurnGrant): void {
     // Unknown for one that was granted before anybody listened.
     const held = grant.grantedAt === undefined ? 0 : this.clock.now() - grant.grantedAt
-    channels.released.publish({ ...this.#event(), token: grant.token, held } satisfies ReleasedEvent)
+    channels.released.publish(this.#event({ token: grant.token, held }) satisfies ReleasedEvent)
   }
 
   #aborted(signal: AbortSignal): AbortedError {

@@ -57,11 +57,15 @@ export class LockMetrics {
   }
 
   #waited(event: GrantedEvent | TimedOutEvent, outcome: string): void {
-    this.#wait.record(event.waited / 1000, { ...this.#attributes(event), 'signalbox.outcome': outcome })
+    const attributes = this.#attributes(event)
+    attributes['signalbox.outcome'] = outcome
+    this.#wait.record(event.waited / 1000, attributes)
   }
 
   #attributes({ engine, keys }: LockEvent): Attributes {
+    const attributes: Attributes = { 'signalbox.engine': engine }
     const name = this.#lockName(keys)
-    return { 'signalbox.engine': engine, ...(name !== undefined && { 'signalbox.lock': name }) }
+    if (name !== undefined) attributes['signalbox.lock'] = name
+    return attributes
   }
 }

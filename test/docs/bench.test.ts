@@ -20,6 +20,7 @@ const tables = pages.flatMap(page =>
 describe('figures in the pages', () => {
   test('are there', () => {
     expect(tables.map(({ name }) => name).sort()).toEqual([
+      'costs',
       'file',
       'hazelcast',
       'limits',

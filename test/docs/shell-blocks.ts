@@ -21,7 +21,7 @@ export class Clone implements Disposable {
         name.startsWith('.setup.lock')
       )
         continue
-      cpSync(join(root, name), join(this.path, name), { recursive: true, preserveTimestamps: true })
+      cpSync(join(root, name), join(this.path, name), { recursive: true })
     }
     // The copies of folders are as young as this, so without it everything would be built again.
     const now = new Date()
