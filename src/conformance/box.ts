@@ -128,7 +128,7 @@ export function box(fixture: EngineFixture): void {
         const other = await boxes.open()
         const [silent, engine] = await boxes.meddled()
         await silent.mutex('key').acquire({ lease: 1000 })
-        engine.freeze()
+        await engine.freeze()
         expect((await locks(other))[0]!.holders).toHaveLength(1)
         await pause(1100)
         expect(await locks(other)).toEqual([])

@@ -20,14 +20,14 @@ export function clocks(fixture: EngineFixture): void {
     ] as const) {
       test(`a wall clock that jumps ${way} neither ends nor prolongs a grant`, async () => {
         const [one, other] = await boxes.pair()
-        const renewed = await one.mutex('renewed').acquire({ lease: 500 })
+        const renewed = await one.mutex('renewed').acquire({ lease: 900 })
         const lapsing = await one.mutex('lapsing').acquire({ lease: 400, renew: false })
         shiftWallClock(jump)
         expect(lapsing.expiresIn()).toBeGreaterThan(0)
         expect(lapsing.expiresIn()).toBeLessThanOrEqual(400)
         lapsing.assertHeld()
         expect(await other.mutex('lapsing').tryAcquire()).toBeUndefined()
-        await pause(700)
+        await pause(1200)
         expect(() => lapsing.assertHeld()).toThrow(LostError)
         renewed.assertHeld()
         expect(await other.mutex('renewed').tryAcquire()).toBeUndefined()

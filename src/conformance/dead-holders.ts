@@ -35,7 +35,7 @@ export function deadHolders(fixture: EngineFixture): void {
         await silent.semaphore('permits', { permits: 2 }).acquire({ lease: 400, permits: 2 }),
         await silent.readWriteLock('shared').read.acquire({ lease: 400 }),
       ]
-      engine.freeze()
+      await engine.freeze()
       const took = await timed(async () => {
         const asked = [
           other.mutex('key').acquire(),
@@ -54,7 +54,7 @@ export function deadHolders(fixture: EngineFixture): void {
       const { permits } = { permits: 3 }
       const living = await one.semaphore('key', { permits }).acquire({ permits: 2 })
       await silent.semaphore('key', { permits }).acquire({ lease: 400 })
-      engine.freeze()
+      await engine.freeze()
       const took = await timed(() => other.semaphore('key', { permits }).acquire())
       expect(took).toBeLessThan(6000)
       living.assertHeld()
@@ -74,7 +74,7 @@ export function deadHolders(fixture: EngineFixture): void {
         await queued(one, 'key', 1)
         const asked = other.mutex('key').acquire()
         await queued(one, 'key', 2)
-        engine.freeze()
+        await engine.freeze()
         const took = await timed(async () => {
           await held.release()
           await asked
@@ -132,7 +132,7 @@ export function deadHolders(fixture: EngineFixture): void {
         .acquire()
         .catch(() => undefined)
       await queued(one, 'd', 1)
-      engine.freeze()
+      await engine.freeze()
       const waiting = other.mutex('b').acquire()
       await queued(one, 'b', 1)
       expect(await one.revoke(dead.session)).toBe(3)

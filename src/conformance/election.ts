@@ -124,7 +124,7 @@ export function election(fixture: EngineFixture): void {
       expect(await other.election('e').leader()).toBeUndefined()
       const [silent, engine] = await boxes.meddled()
       await silent.election('e').campaign({ lease: 300 })
-      engine.freeze()
+      await engine.freeze()
       const next = await other.election('e').campaign()
       expect((await other.election('e').leader())!.token).toBe(next.token)
     })

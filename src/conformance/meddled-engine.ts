@@ -42,6 +42,7 @@ export class MeddledEngine implements Engine {
   ) => carryOut()
   readonly reserve?: (request: Reserve) => Promise<Reservation>
   readonly #engine: Engine
+  readonly #underWay = new Set<Promise<AnyOutcome>>()
 
   constructor(engine: Engine) {
     this.#engine = engine
@@ -66,7 +67,13 @@ export class MeddledEngine implements Engine {
   async submit<O extends Operation>(operation: O): Promise<OutcomeOf<O>> {
     this.operations.push(operation)
     const carryOut = async (): Promise<AnyOutcome> => this.#engine.submit(operation)
-    return (await this.meddle(operation, carryOut)) as OutcomeOf<O>
+    const outcome = this.meddle(operation, carryOut)
+    this.#underWay.add(outcome)
+    try {
+      return (await outcome) as OutcomeOf<O>
+    } finally {
+      this.#underWay.delete(outcome)
+    }
   }
 
   certainUntil(): number {
@@ -82,8 +89,12 @@ export class MeddledEngine implements Engine {
     return this.operations.filter(operation => operation.type === type).length
   }
 
-  /** From now on nothing reaches the engine or comes back from it, as if the process had been stopped. */
-  freeze(): void {
+  /**
+   * From when it settles nothing reaches the engine or comes back from it, as if the process had been stopped. What was
+   * asked before has been answered by then: an engine that carries it out by itself could be given a grant by it later.
+   */
+  async freeze(): Promise<void> {
+    while (this.#underWay.size > 0) await Promise.allSettled(this.#underWay)
     this.meddle = () => new Promise(() => undefined)
     this.hears = () => false
   }

@@ -97,9 +97,10 @@ export class Store {
    * @throws InvalidArgumentError, UnavailableError, ClosedError
    */
   async get<T = unknown>(key: string): Promise<StoreEntry<T> | undefined> {
-    const { values } = await this.#values.read({ keys: [this.#key(key)], ids: [] })
+    const fullKey = this.#key(key)
+    const { values } = await this.#values.read({ keys: [fullKey], ids: [] })
     const { value, version } = values[0]!
-    return value === undefined ? undefined : { value: decode(this.#key(key), value) as T, version }
+    return value === undefined ? undefined : { value: decode(fullKey, value) as T, version }
   }
 
   /**

@@ -417,14 +417,15 @@ describe('chains', () => {
         },
         placeOf: item => item[1],
       },
-      { together: 1, run: 1, atOnce: 10, patience: 5 },
+      { together: 1, run: 1, atOnce: 10, patience: 300 },
     )
     for (const item of ['a1', 'b1', 'c2', 'd3']) chains.add(item[0]!, item)
     await turn()
     expect(begun).toEqual(['a1'])
-    await expect.poll(() => begun, { interval: 1 }).toEqual(['a1', 'c2', 'd3'])
+    const patient = { interval: 1, timeout: 5000 }
+    await expect.poll(() => begun, patient).toEqual(['a1', 'c2', 'd3'])
     goOn()
-    await expect.poll(() => begun, { interval: 1 }).toEqual(['a1', 'c2', 'd3', 'b1'])
+    await expect.poll(() => begun, patient).toEqual(['a1', 'c2', 'd3', 'b1'])
   })
 })
 
