@@ -87,10 +87,11 @@ export const FARTHEST = 10_000
 /** By how much the engine's clock can seem to go back without having been set: milliseconds. */
 const UNEASE = 1000
 /**
- * How long a limit holds that nobody goes by any more: milliseconds, at the least and at the most. Those who wait ask
- * again well within the latter.
+ * A limit that nobody goes by any more holds for so many milliseconds beyond its window: those who wait name it again
+ * sooner, so what the last of them was given has left the window by then.
  */
-const LEAST_SEEN = 1000
+const LINGER = 1000
+/** But no longer than so many milliseconds. Those for whom nothing could be reserved ask again well within. */
 const MOST_SEEN = 10_000
 /** Shorter than the time between two decisions: milliseconds. */
 const LEAST_STEP = 0.0005
@@ -228,7 +229,7 @@ class Desk {
   /** Whether a limit still holds that was not named just now. */
   #holds({ id, seen }: WindowRecord): boolean {
     const { per, guard } = ruleOf(id).definition
-    return this.#now - seen <= Math.min(Math.max(per + guard, LEAST_SEEN), MOST_SEEN)
+    return this.#now - seen <= Math.min(per + guard + LINGER, MOST_SEEN)
   }
 
   /** The clock was set back: what was to happen later is to happen as much later as it was. */

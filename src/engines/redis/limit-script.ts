@@ -43,7 +43,7 @@ local NEVER, FOREVER = -math.huge, math.huge
 local MOST_EXACT, PARTS = ${COARSE_GRAINS.mostExact}, ${COARSE_GRAINS.parts}
 local HEAD_FORM, HEAD_LENGTH = '<ddddddddI2', 67
 local FARTHEST, UNEASE, LEAST_STEP, MOST_ROUNDS = 10000, 1000, 0.0005, 8
-local LEAST_SEEN, MOST_SEEN = 1000, 10000
+local LINGER, MOST_SEEN = 1000, 10000
 CLOCK
 local plain = #ARGV == 21 and ARGV[4] == '0' and ARGV[5] == '0' and ARGV[9] == 'sliding' and ARGV[16] == '0'
 `
@@ -400,7 +400,7 @@ local function decide()
   end
   local own = #live
   for _, record in ipairs(state.records) do
-    local holds = now - record.seen <= min(max(memoryOf(record), LEAST_SEEN), MOST_SEEN)
+    local holds = now - record.seen <= min(memoryOf(record) + LINGER, MOST_SEEN)
     if holds and not named[record] then live[#live + 1] = record end
   end
   state.records = live
