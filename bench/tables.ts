@@ -20,11 +20,10 @@ export function workText({ rows, ratios, targets }: WorkReport): string {
 /** A report for documentation. */
 export function markdown({ machine, date, command, rows, ratios, targets }: Report): string {
   const { cpu, cores, node, fileSystem, versions } = machine
-  const { signalbox, ...others } = versions
-  const peers = Object.entries(others).map(([name, version]) => `${name} ${version}`)
+  const compared = Object.entries(versions).map(([name, version]) => `${name} ${version}`)
   const parts = [
     `\`${command}\` on ${date.slice(0, 10)}: ${cpu}, ${cores} cores, ${fileSystem}, Node ${node}; ` +
-      `signalbox ${signalbox!}, ${peers.join(', ')}.`,
+      `${compared.join(', ')}.`,
   ]
   for (const work of new Set(rows.map(row => row.work))) {
     const own = <T extends { readonly work: string }>(all: readonly T[]): readonly T[] =>
