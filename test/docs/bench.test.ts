@@ -2,6 +2,9 @@ import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
+import { chart } from '../../bench/chart.js'
+import type { Report } from '../../bench/report.js'
+import { markdown } from '../../bench/tables.js'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const pages = readdirSync(`${root}docs`).filter(name => name.endsWith('.md'))
@@ -31,15 +34,24 @@ describe('figures in the pages', () => {
     ])
   })
 
-  test.each(reports)('drawn beside the committed report %s are its own', name => {
-    const argv = ['build/bench/main.js', '--chart', `bench/reports/${name}.json`]
-    const made = execFileSync(process.execPath, argv, { cwd: root, encoding: 'utf8' })
-    expect(readFileSync(`${root}bench/reports/${name}.svg`, 'utf8')).toBe(made)
+  test.each(reports)('drawn beside the committed report %s are its own', async name => {
+    expect(readFileSync(`${root}bench/reports/${name}.svg`, 'utf8')).toBe(await chart(reportOf(name)))
   })
 
   test.each(tables)('of $page are those of the committed report $name', ({ name, text }) => {
-    const argv = ['build/bench/main.js', '--table', `bench/reports/${name}.json`]
+    expect(text).toBe(markdown(reportOf(name)).trim())
+  })
+
+  test.each([
+    ['--table', (report: Report) => markdown(report)],
+    ['--chart', (report: Report) => chart(report)],
+  ])('can be made by the command, with %s', async (option, make) => {
+    const argv = ['build/bench/main.js', option, 'bench/reports/memory.json']
     const made = execFileSync(process.execPath, argv, { cwd: root, encoding: 'utf8' })
-    expect(text).toBe(made.trim())
+    expect(made).toBe(await make(reportOf('memory')))
   })
 })
+
+function reportOf(name: string): Report {
+  return JSON.parse(readFileSync(`${root}bench/reports/${name}.json`, 'utf8')) as Report
+}
