@@ -43,7 +43,7 @@ local NEVER, FOREVER = -math.huge, math.huge
 local MOST_EXACT, PARTS = ${COARSE_GRAINS.mostExact}, ${COARSE_GRAINS.parts}
 local HEAD_FORM, HEAD_LENGTH = '<ddddddddI2', 67
 local FARTHEST, UNEASE, LEAST_STEP, MOST_ROUNDS = 10000, 1000, 0.0005, 8
-local LINGER, MOST_SEEN = 1000, 10000
+local LINGER, MOST_SEEN, UNNAMED = 1000, 10000, 700
 CLOCK
 local plain = #ARGV == 21 and ARGV[4] == '0' and ARGV[5] == '0' and ARGV[9] == 'sliding' and ARGV[16] == '0'
 `
@@ -277,7 +277,9 @@ function smooth.take(record, n, at)
 end
 function smooth.refund(record, n, at)
   sliding.refund(record, n, at)
-  if record.openAt <= at + n * intervalOf(record) then record.openAt = min(record.openAt, at) end
+  local log, newest = record.log, record.limit
+  if log.entries ~= '' then newest = log.total - totalBefore(log, count(log) - 1) end
+  record.openAt = min(record.openAt, log.lastAt + newest * intervalOf(record))
 end
 smooth.used = sliding.used
 function smooth.returnsAt(record, now) return max(now, record.openAt) end
@@ -359,6 +361,13 @@ local function sourceFor(record)
   return source
 end
 
+-- Whether whatever keeps one limit keeps the other, too.
+local function implies(one, other)
+  if one.limit > other.limit or memoryOf(one) < memoryOf(other) then return false end
+  if other.kind == 'sliding' then return one.kind ~= 'calendar' end
+  return one.kind == other.kind and (one.kind == 'smooth' or one.per == other.per and one.zone == other.zone)
+end
+
 local function begin(record)
   local source = sourceFor(record)
   record.since = source and source.since or max(state.lastAt, now - LEAST_STEP)
@@ -398,10 +407,15 @@ local function decide()
     known.seen, named[known] = now, true
     live[i] = known
   end
-  local own = #live
+  local own, fadesAt = #live, FOREVER
   for _, record in ipairs(state.records) do
-    local holds = now - record.seen <= min(memoryOf(record) + LINGER, MOST_SEEN)
-    if holds and not named[record] then live[#live + 1] = record end
+    local forgetsAt = record.seen + min(memoryOf(record) + LINGER, MOST_SEEN)
+    if forgetsAt >= now and not named[record] then
+      live[#live + 1] = record
+      local implied = now - record.seen <= UNNAMED
+      for i = 1, own do implied = implied or implies(live[i], record) end
+      if not implied then fadesAt = min(fadesAt, forgetsAt) end
+    end
   end
   state.records = live
   for _, record in ipairs(live) do
@@ -459,7 +473,10 @@ local function decide()
     local count, n, more, within = amount(), amount(), amount(), amount()
     while count > 0 do
       local at = beyond or earliest(n, 0)
-      if at - now > horizon then beyond = at end
+      if at - now > horizon or at > fadesAt then
+        beyond = min(at, fadesAt)
+        at = beyond
+      end
       local each, together = 0, count
       if not beyond and at - now <= within then
         each, together = n, 1
@@ -495,7 +512,10 @@ local function decide()
     rest = max(rest, rules[record.kind].forgottenAt(record) - now, 0)
   end
   SAVE
-  return { format('%.17g', now), format('%.17g', hold), format('%.17g', state.pausedUntil), units, explained }
+  return {
+    format('%.17g', now), format('%.17g', hold), format('%.17g', state.pausedUntil), units, explained,
+    fadesAt < FOREVER and format('%.17g', fadesAt) or nil,
+  }
 end
 
 local done, answer = pcall(decide)
