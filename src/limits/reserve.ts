@@ -1,4 +1,3 @@
-import type { PeriodCount } from './calendar-window.js'
 import { idOf, implies, ruleOf, type WindowDefinition } from './definition.js'
 import type { GrantLog } from './grant-log.js'
 import type { Spacing } from './smooth-window.js'
@@ -330,7 +329,7 @@ function seeded(id: string, source: WindowRecord | undefined): unknown {
   const window = ruleOf(id).window
   if (!source) return window.empty()
   const { kind, hold } = ruleOf(id).definition
-  if (kind === 'calendar') return { ...(source.state as PeriodCount) }
+  if (kind === 'calendar') return structuredClone(source.state)
   const other = ruleOf(source.id).definition
   const log = other.kind === 'smooth' ? (source.state as Spacing).log : (source.state as GrantLog)
   // What was given can still be used for as long as it was told then.

@@ -327,6 +327,9 @@ function calendar.readyAt(record, now, n, ahead)
 end
 function calendar.take(record, n, at)
   if at >= record.ends then
+    local before = record.before
+    if record.used > 0 then before[#before + 1] = { record.starts, record.ends, record.used } end
+    while before[2] and before[2][2] <= now do table.remove(before, 1) end
     record.starts, record.ends = periodAt(record, at)
     record.used = 0
   end
@@ -334,13 +337,20 @@ function calendar.take(record, n, at)
 end
 function calendar.refund(record, n, at)
   if at >= record.starts and at < record.ends then record.used = max(record.used - n, 0) end
+  for _, earlier in ipairs(record.before) do
+    if at >= earlier[1] and at < earlier[2] then earlier[3] = max(earlier[3] - n, 0) end
+  end
+  while record.used == 0 and record.before[1] do
+    local last = table.remove(record.before)
+    record.starts, record.ends, record.used = last[1], last[2], last[3]
+  end
 end
 function calendar.used(record, now) return now < record.ends and record.used or 0 end
 function calendar.returnsAt(record, now) return calendar.used(record, now) > 0 and record.ends or now end
 function calendar.forgottenAt(record) return record.ends end
 function calendar.rebase(record, now)
   record.starts, record.ends = periodAt(record, now)
-  record.used = max(record.limit, record.used)
+  record.used, record.before = max(record.limit, record.used), {}
 end
 `
 
@@ -372,8 +382,11 @@ local function begin(record)
   local source = sourceFor(record)
   record.since = source and source.since or max(state.lastAt, now - LEAST_STEP)
   if record.kind == 'calendar' then
-    record.starts, record.ends, record.used = NEVER, NEVER, 0
-    if source then record.starts, record.ends, record.used = source.starts, source.ends, source.used end
+    record.starts, record.ends, record.used, record.before = NEVER, NEVER, 0, {}
+    if source then
+      record.starts, record.ends, record.used = source.starts, source.ends, source.used
+      for i, earlier in ipairs(source.before) do record.before[i] = { earlier[1], earlier[2], earlier[3] } end
+    end
   else
     record.log = source and shifted(source.log, max(source.hold - record.hold, 0)) or emptyLog()
     record.openAt = NEVER

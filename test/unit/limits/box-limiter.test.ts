@@ -177,7 +177,7 @@ describe('callers of one process', () => {
     expect(notes).toEqual(['c 0', 'd 105', 'a 210', 'b 315'])
   })
 
-  for (const window of ['sliding', 'smooth'] as const) {
+  for (const window of ['sliding', 'smooth', 'calendar'] as const) {
     test.each([
       ['are aborted', async ({ controller }) => controller.abort()],
       ['are of a limiter that is closed', ({ limiter }) => limiter.close()],
