@@ -259,9 +259,9 @@ export function limits(fixture: EngineFixture): void {
         const waiting = limiters.flatMap(limiter =>
           Array.from({ length: 5 }, () => limiter.run(arrivals.note)),
         )
-        const tooMuch = limiters[0]!.acquire(3)
         await until('the first are through', () => arrivals.times.length >= 3)
         const before = arrivals.times.length
+        const tooMuch = limiters[0]!.acquire(3)
         limiters[0]!.setLimit(2)
         await expect(tooMuch).rejects.toThrow(InvalidArgumentError)
         await Promise.all(waiting)
@@ -280,6 +280,28 @@ export function limits(fixture: EngineFixture): void {
         })
         await limiters[0]!.close()
         expect(() => limiters[0]!.setLimit(1)).toThrow(ClosedError)
+      }),
+    )
+
+    test.concurrent(
+      'once a limit that was raised is forgotten nobody waits for what was reserved by it',
+      onBoxes(async boxes => {
+        const [box, engine] = await boxes.meddled()
+        const waits: number[] = []
+        engine.meddleReserve = async (request, carryOut) => {
+          const answer = await carryOut()
+          const { now, units } = answer.reserved
+          for (const { n, at } of units) if (n > 0) waits.push(at - now)
+          return answer
+        }
+        const limiter = box.limiter('api', { limit: 1, per: '2s' })
+        const waiting = Array.from({ length: 8 }, () => limiter.acquire())
+        await until('the third has its instant', () => waits.length === 3)
+        expect(waits[2]).toBeGreaterThan(4000)
+        limiter.setLimit(8)
+        await Promise.all(waiting)
+        expect(waits.length).toBeGreaterThan(8)
+        expect(waits.slice(-5).map(Math.floor)).toEqual([0, 0, 0, 0, 0])
       }),
     )
 

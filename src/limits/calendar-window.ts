@@ -6,11 +6,19 @@ export interface PeriodCount {
   start: number
   end: number
   used: number
+  /** The periods before it that were not over yet, oldest first, and the last one that was: start, end and used of each. */
+  before: number[]
 }
+
+/** So many numbers are kept of an earlier period. */
+const FIELDS = 3
 
 /**
  * At most `limit` permits in each period of the wall clock: what a service counts that begins anew with each second or
  * day. Around the end of a period up to twice as many can come within a moment.
+ *
+ * What is given ahead can be given back. It is there for others as soon as nothing is given any more in a later period,
+ * because no grant is for an earlier time than the one before it.
  *
  * With `jitter` nothing is given in the last milliseconds of a period, because it could arrive in the next.
  */
@@ -36,7 +44,7 @@ export class CalendarWindow implements Window<PeriodCount> {
   }
 
   empty(): PeriodCount {
-    return { start: -Infinity, end: -Infinity, used: 0 }
+    return { start: -Infinity, end: -Infinity, used: 0, before: [] }
   }
 
   allows(count: PeriodCount, now: number, n: number, ahead: number): boolean {
@@ -58,8 +66,13 @@ export class CalendarWindow implements Window<PeriodCount> {
     return periods === 1 ? period.end : this.#periods.after(period, periods).start
   }
 
-  take(count: PeriodCount, n: number, at: number, _late: number): void {
+  take(count: PeriodCount, n: number, at: number, _late: number, now = at): void {
     if (at >= count.end) {
+      const { before } = count
+      if (count.used > 0) before.push(count.start, count.end, count.used)
+      let over = 0
+      while (before.length > over + FIELDS && before[over + FIELDS + 1]! <= now) over += FIELDS
+      before.splice(0, over)
       const { start, end } = this.#periods.at(at)
       count.start = start
       count.end = end
@@ -73,7 +86,18 @@ export class CalendarWindow implements Window<PeriodCount> {
   }
 
   refund(count: PeriodCount, n: number, at: number): void {
+    const { before } = count
     if (at >= count.start && at < count.end) count.used = Math.max(count.used - n, 0)
+    for (let place = 0; place < before.length; place += FIELDS) {
+      if (at < before[place]! || at >= before[place + 1]!) continue
+      before[place + 2] = Math.max(before[place + 2]! - n, 0)
+    }
+    while (count.used === 0 && before.length > 0) {
+      const [start, end, used] = before.splice(-FIELDS) as [number, number, number]
+      count.start = start
+      count.end = end
+      count.used = used
+    }
   }
 
   used(count: PeriodCount, now: number): number {
@@ -93,6 +117,7 @@ export class CalendarWindow implements Window<PeriodCount> {
     count.start = start
     count.end = end
     count.used = Math.max(this.limit, count.used)
+    count.before = []
   }
 
   /** The period that counts at this time: never one before that of the last grant. */

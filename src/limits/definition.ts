@@ -66,6 +66,17 @@ function made({ kind, limit, per, guard, timeZone }: WindowDefinition): Window {
   }
 }
 
+/** Whether whatever keeps one limit keeps the other, too. */
+export function implies(one: WindowDefinition, other: WindowDefinition): boolean {
+  if (one.limit > other.limit || one.per + one.guard < other.per + other.guard) return false
+  if (other.kind === 'sliding') return one.kind !== 'calendar'
+  return one.kind === other.kind && (one.kind === 'smooth' || sharesPeriods(one, other))
+}
+
+function sharesPeriods(one: WindowDefinition, other: WindowDefinition): boolean {
+  return one.per === other.per && one.timeZone === other.timeZone
+}
+
 /** How the wall clock is divided for a calendar. */
 export function periodsOf(timeZone: string, per: number): EqualPeriods | ZoneDays {
   return timeZone === '' || per !== DAY ? new EqualPeriods(per) : new ZoneDays(timeZone)

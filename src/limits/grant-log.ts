@@ -126,6 +126,13 @@ export function collapse(log: GrantLog, time: number): void {
   entries[1] = total
 }
 
+/** The newest entry. @param forgotten how many permits it stands for if it is forgotten. */
+export function newestGrant(log: GrantLog, forgotten: number): { at: number; n: number } {
+  const { length, total } = log
+  if (length === 0) return { at: log.lastAt, n: forgotten }
+  return { at: log.lastAt, n: total - totalBefore(log, length - 1) }
+}
+
 function newestTime(log: GrantLog): number | undefined {
   return log.length === 0 ? undefined : log.entries[place(log, log.length - 1)]
 }

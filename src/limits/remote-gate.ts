@@ -12,6 +12,7 @@ import { AbortWatch } from './abort-watch.js'
 import type { BoxTerms } from './box-limiter-options.js'
 import { ClockOffset } from './clock-offset.js'
 import { Deadlines } from './deadlines.js'
+import { implies } from './definition.js'
 import { Gate } from './gate.js'
 import { termsOf, whole, type AcquireOptions } from './limit-options.js'
 import type { Explanation } from './limiter.js'
@@ -193,11 +194,12 @@ export class RemoteGate implements PermitGiver {
   }
 
   /**
-   * Goes by other terms from now on. What is reserved for later is asked for anew, and those who wait for more than there
-   * can be are rejected.
+   * Goes by other terms from now on. What is reserved for later is asked for anew unless it keeps the new limits, too, and
+   * those who wait for more than there can be are rejected.
    */
   change(terms: BoxTerms): void {
-    const { share } = this.#terms
+    const before = this.#terms
+    const { share } = before
     this.#terms = terms
     for (const waiter of this.#line) {
       if (waiter.n > terms.most) this.#refuse(waiter, lowered(terms.most, waiter.n, this.#context))
@@ -207,7 +209,8 @@ export class RemoteGate implements PermitGiver {
       this.#terms = { ...terms, share }
       this.#share!.limitsChanged()
     }
-    this.#returns.push(...this.#stock.dropWhere(() => true))
+    // Asked for anew it would come after what others have reserved.
+    if (!keeps(before, terms)) this.#returns.push(...this.#stock.dropWhere(() => true))
     this.#askAgainAt = -Infinity
     this.#schedule()
   }
@@ -309,8 +312,9 @@ export class RemoteGate implements PermitGiver {
     try {
       const answer = await (this.#answer = this.#ask({ units, returns }))
       const times = this.#learn(answer)
-      if (terms === this.#terms) this.#settle(answer.reserved, times, units, waiters)
-      // What was reserved by a limit that is not the limit any more is asked for anew.
+      if (terms === this.#terms || keeps(terms, this.#terms))
+        this.#settle(answer.reserved, times, units, waiters)
+      // What was reserved by a limit that is too much for that of now is asked for anew.
       else this.#returns.push(...answer.reserved.units.filter(({ n }) => n > 0))
     } catch (error) {
       // What was to be given back counts as used: it must not be given back twice.
@@ -407,7 +411,7 @@ export class RemoteGate implements PermitGiver {
   }
 
   /** What every answer tells of the limiter as a whole. Gives the clock times between which it was decided. */
-  #learn({ reserved: { now, pausedUntil }, ...asked }: Reservation): readonly [number, number] {
+  #learn({ reserved: { now, pausedUntil, fadesAt }, ...asked }: Reservation): readonly [number, number] {
     this.#lookedAt = this.#source.clock.now()
     this.outage = undefined
     const [earliest, latest] = this.#offset.learn(now, asked.earliest, asked.latest)
@@ -415,6 +419,8 @@ export class RemoteGate implements PermitGiver {
       const until = latest + (pausedUntil - now)
       this.#returns.push(...this.#stock.dropWhere(({ from }) => from < until))
     }
+    // By then it can be had sooner. All give it back before, so nobody who asks anew comes after it.
+    if (fadesAt < Infinity) this.#returns.push(...this.#stock.dropWhere(({ at }) => at > fadesAt))
     return [earliest, latest]
   }
 
@@ -431,8 +437,10 @@ export class RemoteGate implements PermitGiver {
     for (const [index, { n, at }] of reserved.units.entries()) {
       const ahead = at - now
       if (n === 0) {
-        if (this.#terms.batch > 1) this.#refused(waiters, ahead, units[index]!, earliest)
-        else this.#refused([waiters[index]!], ahead, units[index]!, earliest)
+        // While it comes nearer, the horizon goes further.
+        const askAgainIn = at === reserved.fadesAt ? ahead : (ahead - this.#horizon) / 2
+        const refused = this.#terms.batch > 1 ? waiters : [waiters[index]!]
+        this.#refused(refused, ahead, units[index]!, earliest, askAgainIn)
         continue
       }
       const share = { left: n, at, from: latest + ahead, until: earliest + ahead + hold }
@@ -458,7 +466,13 @@ export class RemoteGate implements PermitGiver {
   }
 
   /** For these nothing could be reserved. @param ahead milliseconds until their turn. */
-  #refused(waiters: readonly Waiter[], ahead: number, { within }: Unit, asked: number): void {
+  #refused(
+    waiters: readonly Waiter[],
+    ahead: number,
+    { within }: Unit,
+    asked: number,
+    askAgainIn: number,
+  ): void {
     for (const waiter of waiters) {
       if (waiter.rank === undefined) continue
       const deadline = waiter.patience?.deadline ?? Infinity
@@ -467,9 +481,7 @@ export class RemoteGate implements PermitGiver {
       else if (this.#askAgainAt <= this.#lookedAt) {
         this.#nextTurn = asked + ahead
         this.#beyondSince ??= this.#lookedAt
-        // While it comes nearer, the horizon goes further.
-        const meeting = (ahead - this.#horizon) / 2
-        this.#askAgainAt = this.#lookedAt + Math.max(Math.min(meeting, ASK_AGAIN), this.#terms.hold)
+        this.#askAgainAt = this.#lookedAt + Math.max(Math.min(askAgainIn, ASK_AGAIN), this.#terms.hold)
       }
     }
   }
@@ -653,6 +665,11 @@ export class RemoteGate implements PermitGiver {
 /** Of the promise that was made last: no function has to be made for each. */
 let settleNewest: Waiter['settle']
 const keepSettle = (settle: Waiter['settle']): void => void (settleNewest = settle)
+
+/** Whether what is reserved by some terms is within others. */
+function keeps(one: BoxTerms, other: BoxTerms): boolean {
+  return other.windows.every(window => one.windows.some(its => implies(its, window)))
+}
 
 const PASSED = Promise.resolve()
 const NO_WISHES: readonly [readonly Unit[], readonly Waiter[]] = [[], []]

@@ -1,5 +1,4 @@
-import type { PeriodCount } from './calendar-window.js'
-import { idOf, ruleOf, type WindowDefinition } from './definition.js'
+import { idOf, implies, ruleOf, type WindowDefinition } from './definition.js'
 import type { GrantLog } from './grant-log.js'
 import type { Spacing } from './smooth-window.js'
 import type { LimitReport } from './tally.js'
@@ -49,6 +48,11 @@ export interface Reserved {
   readonly hold: number
   /** Until when nobody is given anything; before `now` when there is no pause. */
   readonly pausedUntil: number
+  /**
+   * When stricter limits are forgotten that nobody who waits goes by any more. Until then they hold, and nothing is
+   * reserved for later. Infinity when there are none.
+   */
+  readonly fadesAt: number
   readonly explained: Explained | undefined
 }
 
@@ -93,6 +97,8 @@ const UNEASE = 1000
 const LINGER = 1000
 /** But no longer than so many milliseconds. Those for whom nothing could be reserved ask again well within. */
 const MOST_SEEN = 10_000
+/** Who waits names its limits more often: milliseconds. What is between this and the end is for all to hear of it. */
+const UNNAMED = 700
 /** Shorter than the time between two decisions: milliseconds. */
 const LEAST_STEP = 0.0005
 /** So many times an instant is put off because of a period that is over by then. */
@@ -144,6 +150,7 @@ class Desk {
   readonly #live: readonly Live[]
   /** How many of these are the caller's own. */
   readonly #own: number
+  readonly #fadesAt: number
 
   constructor(state: LimiterState, windows: readonly WindowDefinition[], now: number, wall: number) {
     this.#state = state
@@ -152,7 +159,12 @@ class Desk {
     if (state.askedAt - now > UNEASE) this.#setBack(state.askedAt - now)
     state.askedAt = now
     const own = windows.map(idOf).map(id => this.#named(id))
-    const others = state.records.filter(record => !own.includes(record) && this.#holds(record))
+    const others = state.records.filter(record => !own.includes(record) && this.#forgetsAt(record) >= now)
+    const fading = others.filter(({ id, seen }) => {
+      const { definition } = ruleOf(id)
+      return now - seen > UNNAMED && !windows.some(window => implies(window, definition))
+    })
+    this.#fadesAt = Math.min(...fading.map(record => this.#forgetsAt(record)))
     state.records = [...own, ...others]
     this.#own = own.length
     this.#live = state.records.map(record => {
@@ -178,8 +190,8 @@ class Desk {
     let beyond: number | undefined
     return units.map(({ n, more, within }) => {
       const at = beyond ?? this.#earliest(n, 0)
-      if (at - this.#now > horizon) beyond = at
-      if (beyond !== undefined || at - this.#now > within) return { n: 0, at }
+      if (at - this.#now > horizon || at > this.#fadesAt) beyond = Math.min(at, this.#fadesAt)
+      if (beyond !== undefined || at - this.#now > within) return { n: 0, at: beyond ?? at }
       const all = n + (more > 0 ? this.#room(n, more, at) : 0)
       for (const { window, record } of this.#live) {
         window.take(record.state, all, this.#timeOf(window, at), 0, this.#timeOf(window, this.#now))
@@ -195,6 +207,7 @@ class Desk {
       units,
       hold: Math.min(...this.#live.map(({ definition }) => definition.hold)),
       pausedUntil: this.#state.pausedUntil,
+      fadesAt: this.#fadesAt,
       explained: explain && this.#explained(explain),
     }
   }
@@ -226,10 +239,10 @@ class Desk {
     return { id, seen: this.#now, since, state: seeded(id, source) }
   }
 
-  /** Whether a limit still holds that was not named just now. */
-  #holds({ id, seen }: WindowRecord): boolean {
+  /** Until when a limit holds if nobody names it again. */
+  #forgetsAt({ id, seen }: WindowRecord): number {
     const { per, guard } = ruleOf(id).definition
-    return this.#now - seen <= Math.min(per + guard + LINGER, MOST_SEEN)
+    return seen + Math.min(per + guard + LINGER, MOST_SEEN)
   }
 
   /** The clock was set back: what was to happen later is to happen as much later as it was. */
@@ -316,7 +329,7 @@ function seeded(id: string, source: WindowRecord | undefined): unknown {
   const window = ruleOf(id).window
   if (!source) return window.empty()
   const { kind, hold } = ruleOf(id).definition
-  if (kind === 'calendar') return { ...(source.state as PeriodCount) }
+  if (kind === 'calendar') return structuredClone(source.state)
   const other = ruleOf(source.id).definition
   const log = other.kind === 'smooth' ? (source.state as Spacing).log : (source.state as GrantLog)
   // What was given can still be used for as long as it was told then.

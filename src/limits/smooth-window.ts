@@ -1,4 +1,4 @@
-import type { GrantLog } from './grant-log.js'
+import { newestGrant, type GrantLog } from './grant-log.js'
 import { SlidingWindow, type Grains } from './sliding-window.js'
 import type { Window } from './window.js'
 
@@ -65,8 +65,9 @@ export class SmoothWindow implements Window<Spacing> {
 
   refund(spacing: Spacing, n: number, at: number): void {
     this.#sliding.refund(spacing.log, n, at)
-    // Only the newest gives its interval back: what was spaced after it stays where it is.
-    if (spacing.openAt <= at + n * this.#interval) spacing.openAt = Math.min(spacing.openAt, at)
+    // What was spaced after it stays where it is. Of grants that are forgotten nobody knows more than that they were a limit.
+    const newest = newestGrant(spacing.log, this.limit)
+    spacing.openAt = Math.min(spacing.openAt, newest.at + newest.n * this.#interval)
   }
 
   used({ log }: Spacing, now: number): number {

@@ -43,7 +43,7 @@ local NEVER, FOREVER = -math.huge, math.huge
 local MOST_EXACT, PARTS = ${COARSE_GRAINS.mostExact}, ${COARSE_GRAINS.parts}
 local HEAD_FORM, HEAD_LENGTH = '<ddddddddI2', 67
 local FARTHEST, UNEASE, LEAST_STEP, MOST_ROUNDS = 10000, 1000, 0.0005, 8
-local LINGER, MOST_SEEN = 1000, 10000
+local LINGER, MOST_SEEN, UNNAMED = 1000, 10000, 700
 CLOCK
 local plain = #ARGV == 21 and ARGV[4] == '0' and ARGV[5] == '0' and ARGV[9] == 'sliding' and ARGV[16] == '0'
 `
@@ -277,7 +277,9 @@ function smooth.take(record, n, at)
 end
 function smooth.refund(record, n, at)
   sliding.refund(record, n, at)
-  if record.openAt <= at + n * intervalOf(record) then record.openAt = min(record.openAt, at) end
+  local log, newest = record.log, record.limit
+  if log.entries ~= '' then newest = log.total - totalBefore(log, count(log) - 1) end
+  record.openAt = min(record.openAt, log.lastAt + newest * intervalOf(record))
 end
 smooth.used = sliding.used
 function smooth.returnsAt(record, now) return max(now, record.openAt) end
@@ -325,6 +327,9 @@ function calendar.readyAt(record, now, n, ahead)
 end
 function calendar.take(record, n, at)
   if at >= record.ends then
+    local before = record.before
+    if record.used > 0 then before[#before + 1] = { record.starts, record.ends, record.used } end
+    while before[2] and before[2][2] <= now do table.remove(before, 1) end
     record.starts, record.ends = periodAt(record, at)
     record.used = 0
   end
@@ -332,13 +337,20 @@ function calendar.take(record, n, at)
 end
 function calendar.refund(record, n, at)
   if at >= record.starts and at < record.ends then record.used = max(record.used - n, 0) end
+  for _, earlier in ipairs(record.before) do
+    if at >= earlier[1] and at < earlier[2] then earlier[3] = max(earlier[3] - n, 0) end
+  end
+  while record.used == 0 and record.before[1] do
+    local last = table.remove(record.before)
+    record.starts, record.ends, record.used = last[1], last[2], last[3]
+  end
 end
 function calendar.used(record, now) return now < record.ends and record.used or 0 end
 function calendar.returnsAt(record, now) return calendar.used(record, now) > 0 and record.ends or now end
 function calendar.forgottenAt(record) return record.ends end
 function calendar.rebase(record, now)
   record.starts, record.ends = periodAt(record, now)
-  record.used = max(record.limit, record.used)
+  record.used, record.before = max(record.limit, record.used), {}
 end
 `
 
@@ -359,12 +371,22 @@ local function sourceFor(record)
   return source
 end
 
+-- Whether whatever keeps one limit keeps the other, too.
+local function implies(one, other)
+  if one.limit > other.limit or memoryOf(one) < memoryOf(other) then return false end
+  if other.kind == 'sliding' then return one.kind ~= 'calendar' end
+  return one.kind == other.kind and (one.kind == 'smooth' or one.per == other.per and one.zone == other.zone)
+end
+
 local function begin(record)
   local source = sourceFor(record)
   record.since = source and source.since or max(state.lastAt, now - LEAST_STEP)
   if record.kind == 'calendar' then
-    record.starts, record.ends, record.used = NEVER, NEVER, 0
-    if source then record.starts, record.ends, record.used = source.starts, source.ends, source.used end
+    record.starts, record.ends, record.used, record.before = NEVER, NEVER, 0, {}
+    if source then
+      record.starts, record.ends, record.used = source.starts, source.ends, source.used
+      for i, earlier in ipairs(source.before) do record.before[i] = { earlier[1], earlier[2], earlier[3] } end
+    end
   else
     record.log = source and shifted(source.log, max(source.hold - record.hold, 0)) or emptyLog()
     record.openAt = NEVER
@@ -398,10 +420,15 @@ local function decide()
     known.seen, named[known] = now, true
     live[i] = known
   end
-  local own = #live
+  local own, fadesAt = #live, FOREVER
   for _, record in ipairs(state.records) do
-    local holds = now - record.seen <= min(memoryOf(record) + LINGER, MOST_SEEN)
-    if holds and not named[record] then live[#live + 1] = record end
+    local forgetsAt = record.seen + min(memoryOf(record) + LINGER, MOST_SEEN)
+    if forgetsAt >= now and not named[record] then
+      live[#live + 1] = record
+      local implied = now - record.seen <= UNNAMED
+      for i = 1, own do implied = implied or implies(live[i], record) end
+      if not implied then fadesAt = min(fadesAt, forgetsAt) end
+    end
   end
   state.records = live
   for _, record in ipairs(live) do
@@ -459,7 +486,10 @@ local function decide()
     local count, n, more, within = amount(), amount(), amount(), amount()
     while count > 0 do
       local at = beyond or earliest(n, 0)
-      if at - now > horizon then beyond = at end
+      if at - now > horizon or at > fadesAt then
+        beyond = min(at, fadesAt)
+        at = beyond
+      end
       local each, together = 0, count
       if not beyond and at - now <= within then
         each, together = n, 1
@@ -495,7 +525,10 @@ local function decide()
     rest = max(rest, rules[record.kind].forgottenAt(record) - now, 0)
   end
   SAVE
-  return { format('%.17g', now), format('%.17g', hold), format('%.17g', state.pausedUntil), units, explained }
+  return {
+    format('%.17g', now), format('%.17g', hold), format('%.17g', state.pausedUntil), units, explained,
+    fadesAt < FOREVER and format('%.17g', fadesAt) or nil,
+  }
 end
 
 local done, answer = pcall(decide)

@@ -103,12 +103,13 @@ function isSame(one: Unit, other: Unit): boolean {
 
 /** What the script has answered; undefined when it did not know the day. */
 export function reservedOf(answer: Reply, { windows, explain }: Reserve): Reserved | undefined {
-  const [now, hold, pausedUntil, flat, explained] = answer as readonly [
+  const [now, hold, pausedUntil, flat, explained, fadesAt = 'inf'] = answer as readonly [
     string,
     string,
     string,
     readonly (string | number)[],
     readonly (string | number)[],
+    string?,
   ]
   if (hold === 'days') return undefined
   const units = []
@@ -121,6 +122,7 @@ export function reservedOf(answer: Reply, { windows, explain }: Reserve): Reserv
     now: number(now),
     hold: number(hold),
     pausedUntil: number(pausedUntil),
+    fadesAt: number(fadesAt),
     units,
     explained: explain && {
       ready: number(explained[0]!),

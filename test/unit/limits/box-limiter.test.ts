@@ -177,7 +177,7 @@ describe('callers of one process', () => {
     expect(notes).toEqual(['c 0', 'd 105', 'a 210', 'b 315'])
   })
 
-  for (const window of ['sliding', 'smooth'] as const) {
+  for (const window of ['sliding', 'smooth', 'calendar'] as const) {
     test.each([
       ['are aborted', async ({ controller }) => controller.abort()],
       ['are of a limiter that is closed', ({ limiter }) => limiter.close()],
@@ -209,6 +209,49 @@ describe('callers of one process', () => {
     }
     await pass(clock, 10)
     expect(notes).toHaveLength(12)
+  })
+
+  for (const window of ['sliding', 'smooth'] as const) {
+    test(`${window}: a limit that was raised everywhere holds for those who wait as soon as the old one is forgotten`, async () => {
+      const { clock, limiter, other } = scene({ limit: 2, per: 1000, window })
+      const times: number[] = []
+      const served: string[] = []
+      for (let caller = 0; caller < 20; caller++) {
+        for (const [name, one] of Object.entries({ limiter, other })) {
+          void one.acquire().then(() => {
+            times.push(clock.now())
+            served.push(name + String(caller))
+          })
+        }
+      }
+      await pass(clock, 300)
+      limiter.setLimit(50)
+      await pass(clock, 100)
+      other.setLimit(50)
+      await pass(clock, 10_000)
+      // The old one was last named in the beginning, and is forgotten a window of 1020 ms and a second later.
+      expect(times.filter(time => time <= 2020).length).toBeLessThanOrEqual(4)
+      expect(times).toHaveLength(40)
+      expect(times.at(-1)).toBeLessThan(3600)
+      for (const name of ['limiter', 'other']) {
+        const own = served.filter(each => each.startsWith(name))
+        expect(own).toEqual(Array.from({ length: 20 }, (__, caller) => name + String(caller)))
+      }
+    })
+  }
+
+  test('a limit that is raised keeps what was reserved where it stands', async () => {
+    const { clock, limiter, other } = scene({ limit: 1, per: 1000 })
+    const served: string[] = []
+    for (const [name, one] of Object.entries({ limiter, other, third: limiter, fourth: other })) {
+      void one.acquire().then(() => served.push(`${name} ${clock.now()}`))
+    }
+    await pass(clock, 10)
+    limiter.setLimit(2)
+    await pass(clock, 1200)
+    expect(served).toEqual(['limiter 0', 'third 1020'])
+    await pass(clock, 3000)
+    expect(served).toHaveLength(4)
   })
 
   test('a close with drain lets those who wait have their turn', async () => {

@@ -402,6 +402,35 @@ describe('a calendar', () => {
     window.refund(state, 1, 1500)
     expect(window.used(state, 1500)).toBe(1)
   })
+
+  test('what was given ahead and is taken back is there for others, in any order of periods', () => {
+    const window = new CalendarWindow(2, 1000, 0, new EqualPeriods(1000))
+    const ahead = (now: number): ReturnType<typeof window.empty> => {
+      const state = window.empty()
+      for (const at of [now, now + 1000, now + 2000, now + 3000]) window.take(state, 2, at, 0, now)
+      return state
+    }
+    for (const order of [
+      [3500, 2500, 1500],
+      [1500, 3500, 2500],
+      [2500, 1500, 3500],
+    ]) {
+      const state = ahead(500)
+      for (const at of order) {
+        window.refund(state, 1, at)
+        window.refund(state, 1, at)
+      }
+      expect(window.readyAt(state, 600, 1, 0)).toBe(1000)
+      expect(window.readyAt(state, 600, 3, 0)).toBe(2000)
+    }
+    const state = ahead(500)
+    window.refund(state, 2, 1500)
+    window.refund(state, 1, 3500)
+    expect(window.readyAt(state, 600, 1, 0)).toBe(3000)
+    // As many periods are known as can be given ahead.
+    for (let at = 4500; at < 100_000; at += 1000) window.take(state, 1, at, 0, at - 3000)
+    expect(state.before).toHaveLength(3 * 4)
+  })
 })
 
 describe('the days of a time zone', () => {
