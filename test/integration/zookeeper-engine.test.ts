@@ -339,6 +339,26 @@ describe.concurrent('the ZooKeeper engine', () => {
     expect((await other.store('s').get('key'))!.value).toBe('before')
   })
 
+  test('what takes more than a request has room for is refused, with its keys', async () => {
+    const place = nextPlace()
+    await using one = await box(place)
+    const large = 'x'.repeat(1_048_576)
+    await expect(one.store('s').put('large', large)).rejects.toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      key: 's/large',
+    })
+    const writing = one.store('s').transaction(['a', 'b'], transaction => transaction.put('b', large))
+    await expect(writing).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', key: 's/b, s/a' })
+    const keys = Array.from({ length: 5000 }, (_, index) => `invoice:${String(index).padStart(6, '0')}`)
+    for (const verb of ['acquire', 'tryAcquire'] as const)
+      await expect(one.mutex(...keys)[verb]()).rejects.toMatchObject({
+        code: 'INVALID_ARGUMENT',
+        key: keys.join(', '),
+      })
+    expect(await locks(one)).toEqual([])
+    await one.mutex('a').run(() => undefined)
+  })
+
   test('a lock node that an operator deletes is lost for its holder', async () => {
     const place = nextPlace()
     await using one = await box(place)

@@ -1,6 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../../clock.js'
-import { ClosedError, IndeterminateError, SignalboxError, UnavailableError } from '../../errors.js'
+import {
+  ClosedError,
+  IndeterminateError,
+  InvalidArgumentError,
+  SignalboxError,
+  UnavailableError,
+} from '../../errors.js'
 import type { Claim } from '../../locks/claim.js'
 import {
   ConnectionLossError,
@@ -209,7 +215,7 @@ export class ZooKeeperEngine implements Engine {
     } catch (error) {
       // Its nodes may be there, and only their place unknown.
       void this.#remove(request)
-      throw error
+      throw this.#aboutKeys(error, request.claims)
     }
     // Cancelled or ended with its session meanwhile; whoever did that sees to its nodes.
     if (this.#requests.get(request.id) !== request) return { state: 'gone' }
@@ -635,6 +641,14 @@ export class ZooKeeperEngine implements Engine {
   }
 
   async #commit(commit: Commit): Promise<CommitOutcome> {
+    try {
+      return await this.#commitGuarded(commit)
+    } catch (error) {
+      throw this.#aboutKeys(error, [...commit.writes, ...commit.expect])
+    }
+  }
+
+  async #commitGuarded(commit: Commit): Promise<CommitOutcome> {
     const { guard, release } = commit
     const request = guard && this.#held(guard.id, guard.number)
     if (!request) return this.#inSession(client => this.#values.commit(client, commit, guard && 'lost'))
@@ -792,6 +806,13 @@ export class ZooKeeperEngine implements Engine {
       this.#forget(request)
       this.#listener!.lost(request.id)
     }
+  }
+
+  /** What the client refuses to send names a node; its caller is told the keys. */
+  #aboutKeys(error: unknown, keyed: readonly { readonly key: string }[]): unknown {
+    if (!(error instanceof InvalidArgumentError)) return error
+    const key = [...new Set(keyed.map(({ key }) => key))].join(', ')
+    return new InvalidArgumentError(error.message, { key, engine: this.name, cause: error })
   }
 
   /** As the contract wants errors. */
