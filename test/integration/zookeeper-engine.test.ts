@@ -339,6 +339,29 @@ describe.concurrent('the ZooKeeper engine', () => {
     expect((await other.store('s').get('key'))!.value).toBe('before')
   })
 
+  test('a commit that was not sent when the session ended is told as lost', async () => {
+    const place = nextPlace()
+    await using proxy = await Proxy.start(server.port)
+    await using one = await box(place, proxy.port, '1200ms')
+    await using other = await box(place)
+    await other.store('s').put('key', 'before')
+    let signal: AbortSignal | undefined
+    const writing = one.store('s').transaction(['key'], async transaction => {
+      signal = transaction.signal
+      transaction.put('key', 'late')
+      proxy.target = undefined
+      proxy.cut()
+      // The client hears of the cut, and keeps from now on what it is asked for.
+      await pause(100)
+    })
+    const refused = expect(writing).rejects.toBeInstanceOf(LostError)
+    await until(() => signal?.aborted === true)
+    proxy.target = server.port
+    await refused
+    expect((await other.store('s').get('key'))!.value).toBe('before')
+    await one.store('s').put('key', 'after')
+  })
+
   test('what takes more than a request has room for is refused, with its keys', async () => {
     const place = nextPlace()
     await using one = await box(place)

@@ -653,7 +653,14 @@ export class ZooKeeperEngine implements Engine {
     const request = guard && this.#held(guard.id, guard.number)
     if (!request) return this.#inSession(client => this.#values.commit(client, commit, guard && 'lost'))
     const paths = request.nodes.flatMap(pathsOf)
-    const outcome = await this.#values.commit(request.client!, commit, { paths, release })
+    let outcome: CommitOutcome
+    try {
+      outcome = await this.#values.commit(request.client!, commit, { paths, release })
+    } catch (error) {
+      if (!(error instanceof SessionExpiredError)) throw error
+      // The session ended before it was sent, so nothing was written; the same may have been by another one before.
+      return this.#inSession(client => this.#values.commit(client, commit, 'lost'))
+    }
     if (outcome.state === 'committed' && release) this.#forget(request)
     return outcome
   }
