@@ -342,7 +342,7 @@ describe.concurrent('the ZooKeeper engine', () => {
   test('a commit that was not sent when the session ended is told as lost', async () => {
     const place = nextPlace()
     await using proxy = await Proxy.start(server.port)
-    await using one = await box(place, proxy.port, '1200ms')
+    await using one = await box(place, proxy.port, '4s')
     await using other = await box(place)
     await other.store('s').put('key', 'before')
     let signal: AbortSignal | undefined
