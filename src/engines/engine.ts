@@ -176,8 +176,19 @@ export type Operation = LockOperation | StoreOperation
 
 /** Where a request stands after it was looked at. */
 export type Standing =
-  /** Granted. `read` is there when something was to be read. */
-  | { readonly state: 'held'; readonly id: string; readonly number: number; readonly read?: ReadOutcome }
+  /** Granted. */
+  | {
+      readonly state: 'held'
+      readonly id: string
+      readonly number: number
+      /** There when something was to be read. */
+      readonly read?: ReadOutcome
+      /**
+       * True when nobody else waited, and `Listener.wanted` is told by a message as soon as somebody does, or when that
+       * can't be vouched for any longer. Until then further local turns need not ask the engine.
+       */
+      readonly isAlone?: boolean
+    }
   /** In the queue. */
   | {
       readonly state: 'queued'
@@ -268,7 +279,7 @@ export interface Listener {
   lost(id: string): void
   /**
    * Somebody waits for what this grant holds. Told at once, before that other request is decided, by engines that say
-   * `tellsWanted`; by others not at all.
+   * `tellsWanted`; by a message where a grant was said to be alone; else not at all.
    */
   wanted(id: string): void
   /** An operation of this box reserved this key for another session; somebody has to look after the window. */

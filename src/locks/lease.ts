@@ -22,6 +22,8 @@ export class Hold {
   renewing = false
   /** Whether somebody waits for it in the engine, as far as the engine tells. */
   contested = false
+  /** Whether the engine has said that nobody else waits for it, and that it tells as soon as somebody does. */
+  isAlone = false
   /** Set once a write grant was made a read grant: others may be beside it, so it is not handed on as a write grant. */
   downgraded = false
   /** Which of its local users has it: the lowest bits of the token. */

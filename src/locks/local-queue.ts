@@ -60,6 +60,8 @@ const SHORTEST_WAIT = 1
 /** What an engine answers; nothing, if it is somebody else's and has a mistake. */
 type Answer = Standing | null | undefined
 
+type HeldStanding = Standing & { readonly state: 'held' }
+
 /** A caller in the local queue. */
 class Waiter {
   previous: Waiter | undefined
@@ -120,7 +122,9 @@ export class Line implements Giver, HoldOwner {
   #holds = 0
   /** How many of them let others in beside them since they were downgraded. */
   #downgraded = 0
+  /** When the engine was asked last, or what it has told was heard, and the turn that came then. */
   #turnsSince = 0
+  #firstTurn = 0
   /** A hold that was released by its last user and is kept for the next one here. */
   #spare: { readonly hold: Hold; readonly turn: number } | undefined
   readonly #giveBackSpare = (): void => this.#dropSpare()
@@ -419,7 +423,7 @@ export class Line implements Giver, HoldOwner {
     }
     switch (standing.state) {
       case 'held':
-        return this.#granted(asking, standing.number, standing.read)
+        return this.#granted(asking, standing)
       case 'queued':
         return this.#queued(asking, standing.lookAgain)
       case 'mismatch':
@@ -444,7 +448,7 @@ export class Line implements Giver, HoldOwner {
     asking.timer = this.clock.after(Math.max(lookAgain, SHORTEST_LOOK), () => this.#look(asking), true)
   }
 
-  #granted(asking: Asking, number: number, read: ReadOutcome | undefined): void {
+  #granted(asking: Asking, { number, read, isAlone = false }: HeldStanding): void {
     this.#stopAsking(asking)
     const waiter = this.#head
     if (!waiter) return this.#takeOut(asking)
@@ -467,7 +471,8 @@ export class Line implements Giver, HoldOwner {
     // Too late to be used, and given back: the line asks again.
     if (hold) {
       // Others may have come while it waited, and `wanted` is told of those only who come from now on.
-      hold.contested = true
+      if (!isAlone) hold.contested = true
+      hold.isAlone = isAlone
       this.#serve(hold, 0, read)
     }
     this.#pump()
@@ -506,6 +511,7 @@ export class Line implements Giver, HoldOwner {
   #begin(number: number, id: string, sentAt: number, ask: Ask): Hold {
     this.#holds++
     this.#turnsSince = sentAt
+    this.#firstTurn = 0
     this.#session.began()
     const { lease, renew, label } = ask
     const hold = new Hold(id, this.set, number, lease, sentAt + lease, renew, label, this)
@@ -544,14 +550,27 @@ export class Line implements Giver, HoldOwner {
     const { hold } = grant
     const { ask } = this.#head!
     const now = this.clock.now()
-    if (
-      (this.#uncontested(grant) || (grant.turn + 1 < MOST_TURNS && now - this.#turnsSince < LONGEST_TURNS)) &&
-      this.#turnFits(hold, ask, now)
-    ) {
-      this.#serve(hold, grant.turn + 1)
-      return Promise.resolve()
+    const next = grant.turn + 1
+    if (next > LAST_TURN || !this.#turnFits(hold, ask, now)) return this.#pass(hold, ask)
+    const isFair = next - this.#firstTurn < MOST_TURNS && now - this.#turnsSince < LONGEST_TURNS
+    if (isFair || this.#uncontested(grant)) {
+      this.#serve(hold, next)
+      return RELEASED
     }
-    return this.#pass(hold, ask)
+    return hold.isAlone && !hold.contested ? this.#hearFirst(grant) : this.#pass(hold, ask)
+  }
+
+  /** Hands a hold on once all is heard that has come by now, because others may want it since. */
+  async #hearFirst(grant: TurnGrant): Promise<void> {
+    await new Promise(setImmediate)
+    const { hold, turn } = grant
+    if (this.keeper.isLost(hold)) throw hold.loss!
+    if (!this.#head || this.#asking || hold.lastTurn) return this.#giveUp(hold)
+    if (!hold.contested) {
+      this.#turnsSince = this.clock.now()
+      this.#firstTurn = turn + 1
+    }
+    return this.#handOn(grant)
   }
 
   /** Keeps the hold if nobody else waits for it; else leaves it, and the line stands behind again. */
@@ -564,7 +583,7 @@ export class Line implements Giver, HoldOwner {
     // Nobody uses it meanwhile, and the answer sets its deadline anew.
     this.keeper.remove(hold)
     const settle = (standing: Answer): void => {
-      if (standing?.state === 'held' && standing.id === id) this.#kept(hold, standing.number, asking, ask)
+      if (standing?.state === 'held' && standing.id === id) this.#kept(hold, standing, asking, ask)
       else if (!isStanding(standing)) fail(this.#noStanding(standing))
       else {
         this.#finish(hold)
@@ -581,7 +600,7 @@ export class Line implements Giver, HoldOwner {
     return settled(this.#session.send({ type: 'pass', id, number, next, lease, wait, label }), settle, fail)
   }
 
-  #kept(hold: Hold, number: number, asking: Asking, ask: Ask): void {
+  #kept(hold: Hold, { number, isAlone = false }: HeldStanding, asking: Asking, ask: Ask): void {
     if (this.#asking === asking) this.#stopAsking(asking)
     hold.number = number
     hold.lease = ask.lease
@@ -590,6 +609,7 @@ export class Line implements Giver, HoldOwner {
     hold.deadline = asking.sentAt + ask.lease
     hold.status = 'held'
     hold.contested = false
+    hold.isAlone = isAlone
     const now = this.clock.now()
     const waiter = this.#head
     if (!waiter || waiter.ask.lease !== ask.lease || waiter.ask.renew !== ask.renew || now >= hold.deadline) {
@@ -599,6 +619,7 @@ export class Line implements Giver, HoldOwner {
     }
     this.keeper.add(hold)
     this.#turnsSince = now
+    this.#firstTurn = 0
     this.#serve(hold, 0)
   }
 

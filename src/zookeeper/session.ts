@@ -194,6 +194,7 @@ export class Session {
       return Promise.reject(
         new InvalidArgumentError(
           `${call.name} ${call.path} takes ${writer.size} bytes, and servers take ${LONGEST_REQUEST} at the most`,
+          { key: call.path, engine: this.#options.name },
         ),
       )
     return new Promise<T>((resolve, reject) => {

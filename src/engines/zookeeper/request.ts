@@ -23,6 +23,8 @@ export interface OwnNode {
   touched: string | undefined
   /** Whether somebody behind it waits for a sign that it got in. */
   hasFollower: boolean
+  /** Whether nobody stood behind it at the last look. */
+  isLast: boolean
   /** Whether it is being replaced by another one of the same number. */
   isMoving: boolean
 }
@@ -46,6 +48,8 @@ export interface OwnRequest {
   entered: Promise<unknown>
   /** Ends it unless it is heard of. */
   timer: Timer | undefined
+  /** Ends the time for which it can be vouched for that nobody else waits. */
+  alone: Timer | undefined
   /** Whether a look at the queues is under way, and another one wanted. */
   looking: boolean
   lookAgain: boolean
@@ -74,6 +78,7 @@ export function newRequest(
     lease,
     entered: Promise.resolve(),
     timer: undefined,
+    alone: undefined,
     looking: false,
     lookAgain: false,
   }
@@ -98,6 +103,7 @@ function newNode(claim: Claim, parent: string): OwnNode {
     watched: new Set(),
     touched: undefined,
     hasFollower: false,
+    isLast: false,
     isMoving: false,
   }
 }

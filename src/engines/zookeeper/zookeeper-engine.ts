@@ -1,6 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../../clock.js'
-import { ClosedError, IndeterminateError, SignalboxError, UnavailableError } from '../../errors.js'
+import {
+  ClosedError,
+  IndeterminateError,
+  InvalidArgumentError,
+  SignalboxError,
+  UnavailableError,
+} from '../../errors.js'
 import type { Claim } from '../../locks/claim.js'
 import {
   ConnectionLossError,
@@ -40,7 +46,7 @@ import { insist } from '../../zookeeper/insist.js'
 import { Changes, type Changed } from './changes.js'
 import { connectOptions } from './connect-options.js'
 import { Connected } from './connected.js'
-import { hasFollower, placeOf, type Contender, type Place } from './contenders.js'
+import { contendersOf, hasFollower, placeOf, type Contender, type Place } from './contenders.js'
 import { ZOOKEEPER_GUARANTEES } from './guarantees.js'
 import { byRequest, isGranted, keysOf, nodesOf, reports, withOthers } from './inspection.js'
 import { nodePrefix, Places, readerName, twinPrefix } from './names.js'
@@ -55,6 +61,10 @@ import type { ZooKeeperPlace } from './zookeeper-url.js'
 const LOOK_AGAIN = 2000
 /** The pause after a look that failed: milliseconds. */
 const LOOK_PAUSE = 200
+/**
+ * Nobody else waits, as far as one server tells, for so long at the most, because it may be behind the others: milliseconds.
+ */
+const ALONE_FOR = 20
 /** How long connecting may take: milliseconds. */
 const PATIENCE = 10_000
 
@@ -132,7 +142,10 @@ export class ZooKeeperEngine implements Engine {
   async leave(): Promise<void> {
     if (!this.#member) return
     this.#member = undefined
-    for (const { timer } of this.#requests.values()) timer?.cancel()
+    for (const { timer, alone } of this.#requests.values()) {
+      timer?.cancel()
+      alone?.cancel()
+    }
     this.#requests.clear()
     // What was released is answered before the session ends. The server deletes what is left.
     await this.#changes.sent()
@@ -202,7 +215,7 @@ export class ZooKeeperEngine implements Engine {
     } catch (error) {
       // Its nodes may be there, and only their place unknown.
       void this.#remove(request)
-      throw error
+      throw this.#aboutKeys(error, request.claims)
     }
     // Cancelled or ended with its session meanwhile; whoever did that sees to its nodes.
     if (this.#requests.get(request.id) !== request) return { state: 'gone' }
@@ -350,6 +363,7 @@ export class ZooKeeperEngine implements Engine {
     const index = contenders.findIndex(({ name }) => name === node.name)
     if (index < 0) return undefined
     const place = placeOf(contenders, index)
+    node.isLast = index === contenders.length - 1
     if (place.state === 'free') {
       node.isFree = true
       node.hasFollower = hasFollower(contenders, index)
@@ -502,12 +516,31 @@ export class ZooKeeperEngine implements Engine {
       this.#places.lock(key),
     )
     try {
-      return await this.#enter(request, operation, held)
+      const standing = await this.#enter(request, operation, held)
+      if (standing.state !== 'held' || !isAlone(request)) return standing
+      this.#watchBehind(request)
+      return { ...standing, isAlone: true }
     } catch (error) {
       // It may be there still.
       void this.#remove(held)
       throw error
     }
+  }
+
+  /** Tells as soon as anybody stands behind a request behind which nobody stood. */
+  #watchBehind(request: OwnRequest): void {
+    const wanted = (): void => {
+      request.alone?.cancel()
+      request.alone = undefined
+      if (request.phase === 'held') this.#listener!.wanted(request.id)
+    }
+    request.alone = this.#clock.after(ALONE_FOR, wanted, false)
+    for (const { parent, name } of request.nodes)
+      request.client!.getChildren(parent, { watch: wanted }).then(
+        // Whoever came before it was watched is not told.
+        ({ children }) => contendersOf(children).at(-1)?.name !== name && wanted(),
+        wanted,
+      )
   }
 
   /** Each exclusive node, and its twin, is replaced by a shared one of the same number, so that it keeps its place. */
@@ -608,11 +641,26 @@ export class ZooKeeperEngine implements Engine {
   }
 
   async #commit(commit: Commit): Promise<CommitOutcome> {
+    try {
+      return await this.#commitGuarded(commit)
+    } catch (error) {
+      throw this.#aboutKeys(error, [...commit.writes, ...commit.expect])
+    }
+  }
+
+  async #commitGuarded(commit: Commit): Promise<CommitOutcome> {
     const { guard, release } = commit
     const request = guard && this.#held(guard.id, guard.number)
     if (!request) return this.#inSession(client => this.#values.commit(client, commit, guard && 'lost'))
     const paths = request.nodes.flatMap(pathsOf)
-    const outcome = await this.#values.commit(request.client!, commit, { paths, release })
+    let outcome: CommitOutcome
+    try {
+      outcome = await this.#values.commit(request.client!, commit, { paths, release })
+    } catch (error) {
+      if (!(error instanceof SessionExpiredError)) throw error
+      // The session ended before it was sent, so nothing was written; the same may have been by another one before.
+      return this.#inSession(client => this.#values.commit(client, commit, 'lost'))
+    }
     if (outcome.state === 'committed' && release) this.#forget(request)
     return outcome
   }
@@ -649,6 +697,7 @@ export class ZooKeeperEngine implements Engine {
   #forget(request: OwnRequest): void {
     request.phase = 'gone'
     request.timer?.cancel()
+    request.alone?.cancel()
     if (this.#requests.get(request.id) === request) this.#requests.delete(request.id)
   }
 
@@ -766,6 +815,13 @@ export class ZooKeeperEngine implements Engine {
     }
   }
 
+  /** What the client refuses to send names a node; its caller is told the keys. */
+  #aboutKeys(error: unknown, keyed: readonly { readonly key: string }[]): unknown {
+    if (!(error instanceof InvalidArgumentError)) return error
+    const key = [...new Set(keyed.map(({ key }) => key))].join(', ')
+    return new InvalidArgumentError(error.message, { key, engine: this.name, cause: error })
+  }
+
   /** As the contract wants errors. */
   #failure(error: unknown): Error {
     if (error instanceof SessionExpiredError)
@@ -791,4 +847,9 @@ function deleteQuietly(client: ZooKeeper, path: string): Promise<void> {
 
 function isFree({ nodes }: OwnRequest): boolean {
   return nodes.every(node => node.isFree)
+}
+
+/** Whether a request keeps all others out, and nobody stands behind it. */
+function isAlone({ nodes }: OwnRequest): boolean {
+  return nodes.every(({ claim, isLast }) => claim.mode === 'exclusive' && isLast)
 }

@@ -733,6 +733,86 @@ describe('turns', () => {
     }
   })
 
+  /** A grant that goes on behind a pass, of which the engine says that nobody else waits, with so many callers behind it. */
+  const alone = async (callers: number) => {
+    const { clock, engine, acquire, holder } = await start()
+    const first = await holder(7)
+    const waiting = Array.from({ length: callers }, () => acquire())
+    clock.advance(5)
+    void first.release()
+    const { operation, answer } = engine.take('pass')
+    answer({ state: 'held', id: operation.next, number: 9, isAlone: true })
+    await settle()
+    return { clock, engine, acquire, waiting, id: operation.next }
+  }
+
+  test('a grant for which nobody else waits goes on, and what is told is heard every 16 turns or 5 ms', async () => {
+    const { clock, engine, waiting, id } = await alone(40)
+    for (let turn = 0; turn < 20; turn++) {
+      const released = new Outcome(waiting[turn]!.value!.release())
+      const isHeardFirst = turn === 15
+      expect(waiting[turn + 1]!.settled).toBe(false)
+      await Promise.resolve()
+      expect(waiting[turn + 1]!.settled).toBe(!isHeardFirst)
+      await settle()
+      expect(released.error).toBeUndefined()
+      expect(waiting[turn + 1]!.value!.token).toBe(9n * 1024n + BigInt(turn + 1))
+    }
+    clock.advance(5)
+    void waiting[20]!.value!.release()
+    await Promise.resolve()
+    expect(waiting[21]!.settled).toBe(false)
+    await settle()
+    expect(engine.words).toBe('enqueue pass')
+
+    // Told between two turns: those of now are still fair.
+    engine.listener.wanted(id)
+    await waiting[21]!.value!.release()
+    expect(engine.words).toBe('enqueue pass')
+    clock.advance(5)
+    void waiting[22]!.value!.release()
+    expect(engine.words).toBe('enqueue pass pass')
+  })
+
+  test('a grant that is wanted, while it is heard who wants it, is passed on', async () => {
+    const { clock, engine, waiting, id } = await alone(2)
+    clock.advance(5)
+    void waiting[0]!.value!.release()
+    engine.listener.wanted(id)
+    await settle()
+    expect(engine.words).toBe('enqueue pass pass')
+    expect(waiting[1]!.settled).toBe(false)
+  })
+
+  test('a grant for which nobody else waits goes on as far as its number has room for turns', async () => {
+    const { engine, waiting } = await alone(1025)
+    for (let turn = 0; turn < 1023; turn++) await waiting[turn]!.value!.release()
+    expect(waiting[1023]!.value!.token).toBe(10n * 1024n - 1n)
+    expect(engine.words).toBe('enqueue pass')
+    void waiting[1023]!.value!.release()
+    expect(engine.words).toBe('enqueue pass pass')
+  })
+
+  test('a grant whose callers have left meanwhile is released; one that was lost meanwhile is told as lost', async () => {
+    for (const isLost of [false, true]) {
+      const { clock, engine, acquire, waiting, id } = await alone(1)
+      const leave = new AbortController()
+      const other = acquire({ signal: leave.signal })
+      clock.advance(5)
+      const released = new Outcome(waiting[0]!.value!.release())
+      if (isLost) engine.listener.lost(id)
+      else leave.abort()
+      await settle()
+      expect(engine.words).toBe(isLost ? 'enqueue pass cancel enqueue' : 'enqueue pass release')
+      if (!isLost) engine.take('release').answer(true)
+      await settle()
+      expect(released.settled).toBe(true)
+      if (isLost) expect(released.error).toBeInstanceOf(LostError)
+      else expect(released.error).toBeUndefined()
+      expect(other.settled).toBe(!isLost)
+    }
+  })
+
   test('a grant that is kept just after its old deadline is a good one', async () => {
     const { clock, engine, acquire, holder } = await start()
     const grant = await holder(7, { lease: 1000, renew: false })
