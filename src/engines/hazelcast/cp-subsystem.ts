@@ -48,7 +48,7 @@ export class CpSubsystem {
     client: Client,
     table: IMap<string, string>,
     { name, map, cp }: HazelcastPlace,
-    { UnsupportedOperationError }: Package,
+    { UnsupportedOperationError, CPGroupDestroyedError }: Package,
     clock: Clock,
   ): Promise<CpSubsystem> {
     const context = { engine: name }
@@ -67,7 +67,11 @@ export class CpSubsystem {
       const getting = client.getCPSubsystem().getAtomicReference<string>(`${TABLE_KEY}@${map}`)
       const reference = await answered(getting, clock, PATIENCE)
       await answered(reference.get(), clock, PATIENCE)
-      return new CpSubsystem(client, map, cpCell(reference, table))
+      const ended = (error: unknown): void => {
+        // The members have made the CP subsystem anew, and what this client knows of it leads nowhere: another one takes its place.
+        if (error instanceof CPGroupDestroyedError) void client.shutdown().catch(() => undefined)
+      }
+      return new CpSubsystem(client, map, cpCell(reference, table, ended))
     } catch (error) {
       if (error instanceof SignalboxError) throw error
       if (error instanceof UnsupportedOperationError)
@@ -114,14 +118,29 @@ async function isUnsafe(client: Client): Promise<boolean> {
   return probe.getGroupId?.().name !== DEFAULT_GROUP
 }
 
-/** An AtomicReference, which tells nobody of a change, and a map entry that does. */
-function cpCell(reference: IAtomicReference<string>, news: IMap<string, string>): TableCell {
+/**
+ * An AtomicReference, which tells nobody of a change, and a map entry that does.
+ * @param failed is told what the client throws
+ */
+function cpCell(
+  reference: IAtomicReference<string>,
+  news: IMap<string, string>,
+  failed: (error: unknown) => void,
+): TableCell {
   const cell = matchingNull(reference)
+  const told = async <T>(call: Promise<T>): Promise<T> => {
+    try {
+      return await call
+    } catch (error) {
+      failed(error)
+      throw error
+    }
+  }
   return {
-    get: () => cell.get(),
+    get: () => told(cell.get()),
     async replace(before, after) {
       // False may be the answer to a second time: members ask again when the leader of the group has changed.
-      if (!(await cell.compareAndSet((before ?? null) as string, after))) return undefined
+      if (!(await told(cell.compareAndSet((before ?? null) as string, after)))) return undefined
       news.set(NEWS_KEY, after).catch(() => undefined)
       return true
     },

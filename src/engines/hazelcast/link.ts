@@ -25,6 +25,7 @@ export type Package = Pick<
   | 'TargetNotMemberError'
   | 'Predicates'
   | 'UnsupportedOperationError'
+  | 'CPGroupDestroyedError'
 >
 
 /** How long connecting may take: milliseconds. */
