@@ -7,7 +7,7 @@ import { SetupError } from './setup-error.mjs'
 import { root } from './targets.mjs'
 
 /** Each has a pom.xml in its folder below `test/servers`. */
-export const javaServers = ['zookeeper', 'hazelcast']
+export const javaServers = ['zookeeper', 'hazelcast', 'hazelcast-5.4']
 
 /** @type {ReadonlyMap<string, string>} */
 const programs = new Map([

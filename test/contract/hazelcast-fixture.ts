@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { Client } from 'hazelcast-client'
 import { expect, vi } from 'vitest'
-import { HAZELCAST_GUARANTEES } from '../../src/engines/hazelcast/guarantees.js'
+import { hazelcastGuarantees } from '../../src/engines/hazelcast/guarantees.js'
 import { openHazelcast } from '../../src/engines/hazelcast/open.js'
 import { open } from '../../src/open.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
@@ -30,7 +30,7 @@ function javaLike({ address }: HazelcastServer): Promise<Client> {
 /** The Hazelcast engine on one member. */
 export const hazelcast: EngineFixture = {
   name: 'hazelcast',
-  guarantees: HAZELCAST_GUARANTEES,
+  guarantees: hazelcastGuarantees(),
   hasClock: false,
   weaknesses: {
     async P1() {

@@ -7,11 +7,15 @@ import { reapedFolder } from '../../apps/chaos/servers/reaper.js'
 import { ServerProcess } from '../../apps/chaos/servers/server-process.js'
 
 /** Where `scripts/setup.mjs servers` puts the member's jar; the compiled tests lie one folder deeper. */
-const jars = ['../../.interop/hazelcast/', '../../../.interop/hazelcast/'].map(path =>
-  fileURLToPath(new URL(path, import.meta.url)),
-)
+function jars(name: string): string {
+  return ['../..', '../../..']
+    .map(root => `${fileURLToPath(new URL(`${root}/.interop/${name}/`, import.meta.url))}*`)
+    .join(':')
+}
 
 export interface HazelcastMemberOptions {
+  /** 5.4 is the last one whose Community edition has a CP subsystem; default 5.7. */
+  readonly version?: '5.4' | '5.7'
   /** The name of the cluster; default `signalbox-test`. */
   readonly cluster?: string
   /** Ports of the members that run already. */
@@ -41,6 +45,7 @@ export class HazelcastServer extends ServerProcess {
   constructor(
     port: number,
     {
+      version = '5.7',
       cluster = TEST_CLUSTER,
       peers = [],
       publicPort = port,
@@ -60,7 +65,7 @@ export class HazelcastServer extends ServerProcess {
         '-XX:TieredStopAtLevel=1',
         `-Dhazelcast.config=${CONFIGURATION}`,
         '-cp',
-        jars.map(path => `${path}*`).join(':'),
+        jars(version === '5.4' ? 'hazelcast-5.4' : 'hazelcast'),
         'com.hazelcast.core.server.HazelcastMemberStarter',
       ],
       folder,

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Clock, Timer } from '../../clock.js'
 import { ClosedError, IndeterminateError, SignalboxError, UnavailableError } from '../../errors.js'
+import type { Guarantees } from '../../guarantees.js'
 import type { Claim } from '../../locks/claim.js'
 import { readAll } from '../../store/commit.js'
 import { Decisions, type AnyEffect } from '../decisions.js'
@@ -21,9 +22,11 @@ import {
   type Standing,
 } from '../engine.js'
 import { answered } from './call.js'
-import { HAZELCAST_GUARANTEES } from './guarantees.js'
+import { FencedLocks } from './fenced-locks.js'
+import { hazelcastGuarantees } from './guarantees.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
 import { Link, type Package } from './link.js'
+import { MapLocks } from './map-locks.js'
 import { MemberLocks } from './member-locks.js'
 import { Members } from './members.js'
 import { Table, UnclearError, type Found } from './table.js'
@@ -66,13 +69,14 @@ class UnreadError extends Error {
  * Locks and values on Hazelcast, which has nothing but compare-and-set of one entry. So the lock table is one entry, with
  * whatever was committed and is not yet carried over to the entries of values: one compare-and-set decides about the
  * operations of a whole tick. Who has been given an exclusive claim there locks the key of an IMap on top, which is where
- * programs in other languages meet us.
+ * programs in other languages meet us. With the CP subsystem that one entry is an AtomicReference, and the lock a FencedLock.
  */
 export class HazelcastEngine implements Engine {
   readonly name: string
-  readonly guarantees = HAZELCAST_GUARANTEES
+  readonly guarantees: Guarantees
   readonly tellsWanted = false
   readonly #map: string
+  readonly #usesCp: boolean
   readonly #clock: Clock
   readonly #link: Link
   readonly #table: Table
@@ -98,7 +102,9 @@ export class HazelcastEngine implements Engine {
 
   constructor(place: HazelcastPlace, hazelcast: Package, clock: Clock) {
     this.name = place.name
+    this.guarantees = hazelcastGuarantees(place.cp)
     this.#map = place.map
+    this.#usesCp = place.cp !== undefined
     this.#clock = clock
     const by = randomBytes(6).toString('hex')
     this.#link = new Link(place, by, hazelcast, clock, {
@@ -108,13 +114,16 @@ export class HazelcastEngine implements Engine {
     const link = () => this.#link.get()
     this.#table = new Table(
       by,
-      async () => (await link()).table,
+      async () => (await link()).cell,
       clock,
       record => this.#changed(record),
     )
     this.#values = new Values(link, hazelcast, clock, () => this.#isOver)
     this.#members = new Members(async () => (await link()).table, clock)
-    this.#locks = new MemberLocks(async () => (await link()).locks, clock)
+    const keyLocks = this.#usesCp
+      ? new FencedLocks(async () => (await link()).cp!)
+      : new MapLocks(async () => (await link()).locks)
+    this.#locks = new MemberLocks(keyLocks, clock)
   }
 
   async join(member: Member, listener: Listener): Promise<void> {
@@ -123,7 +132,9 @@ export class HazelcastEngine implements Engine {
       await this.#link.get()
       const { text, record } = await this.#table.read()
       this.#toldOf = text === undefined ? 0 : record.version
-      for (const request of await this.#members.deadIn(record)) this.#table.sightings.isOver(request)
+      // The entries of sessions lie in a map, which may have lost them although the table is whole.
+      if (!this.#usesCp)
+        for (const request of await this.#members.deadIn(record)) this.#table.sightings.isOver(request)
       this.#members.join(member)
       this.#member = member
     } catch (error) {
@@ -590,7 +601,7 @@ export class HazelcastEngine implements Engine {
     const context = { engine: this.name, cause: error }
     if (error instanceof UnreadableError)
       return new UnavailableError(
-        `what stands in the place of the table of ${this.name} was written by another program, or has another layout`,
+        `what stands in the place of the table of ${this.name} was written by another program, or has another layout, like that of boxes which use the CP subsystem`,
         context,
       )
     if (error instanceof SpoiledError)

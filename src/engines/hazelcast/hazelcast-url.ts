@@ -1,7 +1,7 @@
 import type { ClientConfig } from 'hazelcast-client'
 import { InvalidArgumentError, shown } from '../../errors.js'
 import { urlParameters } from '../url-parameters.js'
-import type { GivenHazelcast } from './given-hazelcast.js'
+import type { CpMode, GivenHazelcast } from './given-hazelcast.js'
 
 /** A cluster, and the names of what is kept there. */
 export interface HazelcastPlace {
@@ -10,6 +10,8 @@ export interface HazelcastPlace {
   readonly config: ClientConfig
   /** The map whose keys are locked; what else is kept lies in maps whose names begin with it. */
   readonly map: string
+  /** Which CP subsystem to use; undefined for none. */
+  readonly cp?: CpMode | undefined
 }
 
 const FORM = /^hazelcast:\/\/(?:([^@/?#]*)@)?([^@/?#]+)(?:\/([^/?#]*))?(?:\?([^#]*))?$/
@@ -30,7 +32,7 @@ export function parseHazelcastUrl(url: string): HazelcastPlace {
   const [, login, hosts = '', path = '', query = ''] = match
   const parameters = urlParameters(query)
   for (const name of parameters.keys()) {
-    if (name !== 'map') throw new InvalidArgumentError(`Hazelcast has no option ${shown(name)}; known is map`)
+    if (name !== 'map' && name !== 'cp') throw unknownOption(name)
   }
   const clusterMembers = hosts.split(',').map(address)
   const clusterName = path === '' ? DEFAULT_CLUSTER : decoded('cluster', path)
@@ -41,15 +43,14 @@ export function parseHazelcastUrl(url: string): HazelcastPlace {
       network: { clusterMembers },
       ...(login === undefined ? {} : { security: { usernamePassword: credentials(login) } }),
     },
-    map: checkMap(parameters.get('map')),
+    ...checkNames(parameters.get('map'), parameters.get('cp')),
   }
 }
 
 /** @throws InvalidArgumentError when it is unfit */
-export function givenPlace({ hazelcast, map, ...rest }: GivenHazelcast): HazelcastPlace {
+export function givenPlace({ hazelcast, map, cp, ...rest }: GivenHazelcast): HazelcastPlace {
   const [unknown] = Object.keys(rest)
-  if (unknown !== undefined)
-    throw new InvalidArgumentError(`Hazelcast has no option ${shown(unknown)}; known is map`)
+  if (unknown !== undefined) throw unknownOption(unknown)
   if (typeof hazelcast !== 'object' || (hazelcast as object | null) === null)
     throw new InvalidArgumentError(
       `hazelcast takes a configuration of hazelcast-client, not ${shown(hazelcast)}`,
@@ -57,14 +58,25 @@ export function givenPlace({ hazelcast, map, ...rest }: GivenHazelcast): Hazelca
   const config = hazelcast as ClientConfig
   const { clusterName = DEFAULT_CLUSTER, network } = config
   const name = `hazelcast://${network?.clusterMembers?.join(',') ?? ''}/${clusterName}`
-  return { name, config, map: checkMap(map) }
+  return { name, config, ...checkNames(map, cp) }
 }
 
-function checkMap(map: unknown): string {
-  if (map === undefined) return DEFAULT_MAP
-  if (typeof map !== 'string' || map === '')
+function unknownOption(name: string): InvalidArgumentError {
+  return new InvalidArgumentError(`Hazelcast has no option ${shown(name)}; known are map and cp`)
+}
+
+function checkNames(map: unknown, cp: unknown): Pick<HazelcastPlace, 'map' | 'cp'> {
+  const name = map === undefined ? DEFAULT_MAP : map
+  if (typeof name !== 'string' || name === '')
     throw new InvalidArgumentError(`map takes the name of a map, not ${shown(map)}`)
-  return map
+  if (cp === undefined) return { map: name }
+  if (cp !== 'safe' && cp !== 'unsafe')
+    throw new InvalidArgumentError(`cp takes 'safe' or 'unsafe', not ${shown(cp)}`)
+  if (name.includes('@') || name.trim() !== name || name.toUpperCase() === 'METADATA')
+    throw new InvalidArgumentError(
+      `with cp the name of the map is that of a CP group, too, which has no @, no space at its ends, and is not METADATA: not ${shown(map)}`,
+    )
+  return { map: name, cp }
 }
 
 function address(host: string): string {

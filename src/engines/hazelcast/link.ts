@@ -1,10 +1,12 @@
 import type * as hazelcast from 'hazelcast-client'
 import type { Client, ClientConfig, HazelcastJsonValue, IMap } from 'hazelcast-client'
 import type { Clock, Timer } from '../../clock.js'
-import { ClosedError, InvalidArgumentError, UnavailableError } from '../../errors.js'
+import { ClosedError, InvalidArgumentError, SignalboxError, UnavailableError } from '../../errors.js'
 import { answered, NoAnswerError } from './call.js'
+import { CpSubsystem, NEWS_KEY } from './cp-subsystem.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
 import { dropClosed, quieten } from './quiet-client.js'
+import { mapCell, TABLE_KEY, type TableCell } from './table-cell.js'
 import { madeBy } from './table-record.js'
 
 export type HazelcastClient = Client
@@ -22,6 +24,8 @@ export type Package = Pick<
   | 'TargetDisconnectedError'
   | 'TargetNotMemberError'
   | 'Predicates'
+  | 'UnsupportedOperationError'
+  | 'CPGroupDestroyedError'
 >
 
 /** How long connecting may take: milliseconds. */
@@ -35,16 +39,17 @@ const CLIENT_PATIENCE = 5000
 const START_TIMEOUT = CLIENT_PATIENCE + 500
 const RETRY_PAUSE = 200
 const QUIETEN_EVERY = 1000
-/** The key of the table's record, in the map of the table. */
-export const TABLE_KEY = 'table'
 
 /** A client that works, and its maps. */
 export interface Linked {
   readonly client: HazelcastClient
   /** The keys of this one are locked, by Java programs, too. */
   readonly locks: IMap<string, unknown>
-  /** The table's record, and who the sessions belong to. Nothing of this one is ever locked: a parked write would run late. */
+  /** Who the sessions belong to, and the table's record or news of it. Nothing of this one is ever locked: a parked write would run late. */
   readonly table: IMap<string, string>
+  readonly cell: TableCell
+  /** Undefined unless it was asked for. */
+  readonly cp: CpSubsystem | undefined
   readonly values: IMap<string, HazelcastJsonValue>
 }
 
@@ -123,6 +128,7 @@ export class Link {
         return this.#linked
       } catch (error) {
         if (client) void this.#end(client)
+        if (error instanceof SignalboxError) throw error
         if (error instanceof this.#package.InvalidConfigurationError)
           throw new InvalidArgumentError(`hazelcast-client refuses its configuration: ${error.message}`, {
             engine: name,
@@ -163,13 +169,14 @@ export class Link {
   }
 
   async #prepare(client: HazelcastClient): Promise<Linked> {
-    const { map } = this.#place
+    const { map, cp: mode } = this.#place
     const maps = Promise.all([
       client.getMap<string, unknown>(map),
       client.getMap<string, string>(`${map}.table`),
       client.getMap<string, HazelcastJsonValue>(`${map}.values`),
     ])
     const [locks, table, values] = await answered(maps, this.#clock)
+    const cp = mode && (await CpSubsystem.open(client, table, this.#place, this.#package, this.#clock))
     const changed = ({ value }: { value: string | null }): void => {
       if (value !== null) this.#listener.changed(value)
     }
@@ -178,11 +185,11 @@ export class Link {
     const listening = table.addEntryListenerWithPredicate(
       { added: changed, updated: changed },
       Predicates.not(Predicates.between('this', ...madeBy(this.#by))),
-      TABLE_KEY,
+      cp ? NEWS_KEY : TABLE_KEY,
       true,
     )
     await answered(listening, this.#clock)
-    return { client, locks, table, values }
+    return { client, locks, table, values, cp, cell: cp?.cell ?? mapCell(table) }
   }
 
   #config(): ClientConfig {

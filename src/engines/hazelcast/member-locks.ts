@@ -1,9 +1,7 @@
-import type { IMap } from 'hazelcast-client'
 import type { Clock, Timer } from '../../clock.js'
 import { answered } from './call.js'
+import type { KeyLock, KeyLocks } from './key-locks.js'
 
-/** How long an attempt waits on the member, for what is just being given back: milliseconds. */
-const ATTEMPT = 25
 /** A call that waits for another program is parked on the member for so long at once: milliseconds. */
 const PARKED = 1000
 const PAUSE = 200
@@ -13,7 +11,7 @@ interface Holding {
   /** In the order in which they are taken. */
   readonly keys: readonly string[]
   /** Those that are locked. */
-  readonly locked: Set<string>
+  readonly locked: Map<string, KeyLock>
   /** Until when those live for certain, if nobody takes them away: clock time. */
   until: number
   lease: number
@@ -25,18 +23,18 @@ interface Holding {
 }
 
 /**
- * The locks of IMap keys that keep programs in other languages out, while the table decides between boxes. A member knows
- * the owner of a lock by its client alone, so whoever has a key here has it of the table first.
+ * The locks of keys that keep programs in other languages out, while the table decides between boxes. Whoever has a key here
+ * has it of the table first.
  */
 export class MemberLocks {
-  readonly #map: () => Promise<IMap<string, unknown>>
+  readonly #keyLocks: KeyLocks
   readonly #clock: Clock
   readonly #holdings = new Map<string, Holding>()
   /** Calls that are parked on a member, and what is being given back. */
   readonly #parked = new Set<Promise<unknown>>()
 
-  constructor(map: () => Promise<IMap<string, unknown>>, clock: Clock) {
-    this.#map = map
+  constructor(keyLocks: KeyLocks, clock: Clock) {
+    this.#keyLocks = keyLocks
     this.#clock = clock
   }
 
@@ -56,7 +54,9 @@ export class MemberLocks {
   }
 
   async #attempt(id: string, holding: Holding): Promise<boolean> {
-    const attempts = await Promise.allSettled(holding.keys.map(key => this.#lock(holding, key, ATTEMPT)))
+    const attempts = await Promise.allSettled(
+      holding.keys.map(key => this.#lock(holding, key, this.#keyLocks.attempt)),
+    )
     const failed = attempts.find(attempt => attempt.status === 'rejected')
     if (failed) {
       await this.leave(id)
@@ -84,11 +84,13 @@ export class MemberLocks {
     const holding = this.#holdings.get(id)
     if (!holding) return true
     holding.lease = lease
-    const map = await this.#map()
+    if (holding.locked.size < holding.keys.length) return false
+    await this.#keyLocks.reached()
     const sentAt = this.#clock.now()
-    const held = await Promise.all(holding.keys.map(key => this.#relock(map, key, lease)))
+    const renewals = [...holding.locked.values()].map(lock => answered(lock.renew(lease), this.#clock))
+    const held = await Promise.all(renewals)
     if (!held.every(Boolean)) return false
-    holding.until = sentAt + certainLife(lease)
+    holding.until = sentAt + this.#keyLocks.certainLife(lease)
     this.#arm(id, holding)
     return !holding.isGone
   }
@@ -106,7 +108,7 @@ export class MemberLocks {
     return true
   }
 
-  /** Unlocks what the grant has and takes back what it waits for. Never throws: what is left ends with its lease. */
+  /** Unlocks what the grant has and takes back what it waits for. Never throws: what is left ends by itself. */
   leave(id: string): Promise<void> {
     const leaving = this.#leave(id)
     this.#parked.add(leaving)
@@ -132,7 +134,7 @@ export class MemberLocks {
   #begin(id: string, keys: readonly string[], lease: number): Holding {
     const holding: Holding = {
       keys: [...keys].sort(),
-      locked: new Set(),
+      locked: new Map(),
       until: Infinity,
       lease,
       attempt: undefined,
@@ -165,59 +167,41 @@ export class MemberLocks {
   }
 
   async #lock(holding: Holding, key: string, wait: number): Promise<void> {
-    const map = await this.#map()
+    await this.#keyLocks.reached()
     const { lease } = holding
     const sentAt = this.#clock.now()
-    const call = map.tryLock(key, wait, memberLease(lease))
+    const call = this.#keyLocks.tryLock(key, wait, lease)
     this.#parked.add(call)
     const parked = (): void => void this.#parked.delete(call)
     call.then(parked, parked)
     // Granted when nobody wants it any more, because a call can't be taken back.
-    const giveBack = (isLocked: boolean): void => {
-      if (isLocked) void map.unlock(key).catch(() => undefined)
-    }
-    const isLocked = await answered(call, this.#clock, wait + CALL, giveBack)
-    if (!isLocked) return
-    if (holding.isGone) await this.#give(map, key)
+    const lock = await answered(call, this.#clock, wait + CALL, late => void (late && this.#give(late)))
+    if (!lock) return
+    if (holding.isGone) await this.#give(lock)
     else {
-      holding.locked.add(key)
-      holding.until = Math.min(holding.until, sentAt + certainLife(lease))
+      holding.locked.set(key, lock)
+      holding.until = Math.min(holding.until, sentAt + this.#keyLocks.certainLife(lease))
     }
-  }
-
-  /**
-   * Locking again sets the lease, and unlocking takes the second lock back; whoever had lost it gets it by that, and has
-   * it no more afterwards. All three are carried out in this order, because they go to the same partition.
-   */
-  async #relock(map: IMap<string, unknown>, key: string, lease: number): Promise<boolean> {
-    const calls = Promise.allSettled([
-      map.isLocked(key),
-      map.tryLock(key, 0, memberLease(lease)),
-      map.unlock(key),
-    ])
-    const [wasLocked, again] = await answered(calls, this.#clock)
-    if (wasLocked.status === 'rejected') throw wasLocked.reason as Error
-    if (again.status === 'rejected') throw again.reason as Error
-    return wasLocked.value && again.value
   }
 
   async #unlock(holding: Holding): Promise<void> {
-    const keys = [...holding.locked]
-    if (keys.length === 0) return
+    const locks = [...holding.locked.values()]
     holding.locked.clear()
     holding.until = Infinity
+    if (locks.length === 0) return
     try {
-      const map = await this.#map()
-      await Promise.all(keys.map(key => this.#give(map, key)))
+      await this.#keyLocks.reached()
     } catch {
-      // It ends with its lease.
+      // Each ends by itself.
+      return
     }
+    await Promise.all(locks.map(lock => this.#give(lock)))
   }
 
-  /** An unlock that fails was of a lock that had been lost, or can't be helped: it ends with its lease. */
-  async #give(map: IMap<string, unknown>, key: string): Promise<void> {
+  /** An unlock that fails was of a lock that had been lost, or can't be helped: it ends by itself. */
+  async #give(lock: KeyLock): Promise<void> {
     try {
-      await answered(map.unlock(key), this.#clock)
+      await answered(lock.unlock(), this.#clock)
     } catch {
       // As said.
     }
@@ -226,19 +210,3 @@ export class MemberLocks {
 
 /** How long an answer may come after its wait: milliseconds. */
 const CALL = 3000
-
-/**
- * The lease to ask a member for: longer by one second and up to two. It looks for those that are over once a second and then ends
- * whatever is due in that second, so that a lock may end almost a second too early; and one that is to last for less than a
- * millisecond is never held.
- */
-function memberLease(lease: number): number {
-  return Math.floor(lease / SECOND) * SECOND + 2 * SECOND
-}
-
-/** How long a lock lives at the least after it was asked for: milliseconds. */
-function certainLife(lease: number): number {
-  return memberLease(lease) - SECOND
-}
-
-const SECOND = 1000

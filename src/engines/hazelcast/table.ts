@@ -1,9 +1,8 @@
-import type { IMap } from 'hazelcast-client'
 import type { Clock } from '../../clock.js'
 import { answered } from './call.js'
-import { TABLE_KEY } from './link.js'
 import { KnownEntries } from './known-entries.js'
 import { Sightings } from './sightings.js'
+import type { TableCell } from './table-cell.js'
 import { decodeTable, emptyTable, encodeTable, wasMade, type Mark, type TableRecord } from './table-record.js'
 
 /** The record as it was found. */
@@ -23,7 +22,7 @@ export class Table {
   readonly sightings = new Sightings()
   readonly entries = new KnownEntries()
   readonly #by: string
-  readonly #map: () => Promise<IMap<string, string>>
+  readonly #cell: () => Promise<TableCell>
   readonly #clock: Clock
   readonly #changed: (record: TableRecord) => void
   #known: Found | undefined
@@ -38,12 +37,12 @@ export class Table {
    */
   constructor(
     by: string,
-    map: () => Promise<IMap<string, string>>,
+    cell: () => Promise<TableCell>,
     clock: Clock,
     changed: (record: TableRecord) => void,
   ) {
     this.#by = by
-    this.#map = map
+    this.#cell = cell
     this.#clock = clock
     this.#changed = changed
   }
@@ -113,14 +112,17 @@ export class Table {
   }
 
   async #made(found: Found, next: { text: string; record: TableRecord }, mark: Mark, until: number) {
+    let isMade: boolean | undefined
+    let cause: unknown
     try {
-      return await this.#replace(found.text, next.text)
+      isMade = await this.#replace(found.text, next.text)
     } catch (error) {
-      return this.#settle(found, next.text, mark, until, error)
+      cause = error
     }
+    return isMade ?? this.#settle(found, next.text, mark, until, cause)
   }
 
-  /** Finds out what became of a change whose answer was lost. Sending it again is harmless: it is the same change. */
+  /** Finds out what became of a change whose answer was lost, or tells nothing. Sending it again is harmless: it is the same change. */
   async #settle(found: Found, text: string, mark: Mark, until: number, cause: unknown): Promise<boolean> {
     while (this.#clock.now() < until) {
       try {
@@ -128,6 +130,7 @@ export class Table {
         if (now.text !== found.text) {
           const isMade = wasMade(now.record, mark, found.record)
           if (isMade === undefined) break
+          if (!isMade && now.text !== undefined) this.#late?.push(now.text)
           return isMade
         }
         if (await this.#replace(found.text, text)) return true
@@ -138,15 +141,14 @@ export class Table {
     throw new UnclearError('the answer to a change was lost', { cause })
   }
 
-  async #replace(before: string | undefined, after: string): Promise<boolean> {
-    const map = await this.#map()
-    if (before !== undefined) return answered(map.replaceIfSame(TABLE_KEY, before, after), this.#clock)
-    return (await answered(map.putIfAbsent(TABLE_KEY, after), this.#clock)) === null
+  async #replace(before: string | undefined, after: string): Promise<boolean | undefined> {
+    const cell = await this.#cell()
+    return answered(cell.replace(before, after), this.#clock)
   }
 
   async #get(): Promise<Found> {
-    const map = await this.#map()
-    const text = await answered(map.get(TABLE_KEY), this.#clock)
+    const cell = await this.#cell()
+    const text = await answered(cell.get(), this.#clock)
     return text === null ? { text: undefined, record: emptyTable() } : { text, record: decodeTable(text) }
   }
 

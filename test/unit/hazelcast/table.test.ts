@@ -1,0 +1,74 @@
+import { expect, test } from 'vitest'
+import { systemClock } from '../../../src/clock.js'
+import { Table } from '../../../src/engines/hazelcast/table.js'
+import type { TableCell } from '../../../src/engines/hazelcast/table-cell.js'
+import {
+  encodeTable,
+  marked,
+  type Mark,
+  type TableRecord,
+} from '../../../src/engines/hazelcast/table-record.js'
+
+/** A cell that never says whether it was changed: consensus may carry out a change twice, and answers the second time. */
+class SilentCell implements TableCell {
+  text: string | null = null
+
+  async get(): Promise<string | null> {
+    return this.text
+  }
+
+  async replace(before: string | undefined, after: string): Promise<undefined> {
+    if (this.text === (before ?? null)) this.text = after
+  }
+}
+
+function tableOn(cell: TableCell, by: string): Table {
+  return new Table(
+    by,
+    async () => cell,
+    systemClock,
+    () => undefined,
+  )
+}
+
+function next(record: TableRecord, mark: Mark): TableRecord {
+  return {
+    ...record,
+    turn: record.turn + 1,
+    follows: record.latest.at(-1),
+    latest: marked(record.latest, mark),
+  }
+}
+
+test('a change that the answer tells nothing of is found by its mark, also when others came after it', async () => {
+  const cell = new SilentCell()
+  const one = tableOn(cell, 'one')
+  const other = tableOn(cell, 'other')
+  const until = systemClock.now() + 10_000
+  const empty = await one.read()
+  const first = await one.change(empty, mark => next(empty.record, mark), until)
+  expect(first?.text).toBe(cell.text)
+
+  const replace = cell.replace.bind(cell)
+  cell.replace = async (before, after) => {
+    await replace(before, after)
+    cell.replace = replace
+    const found = await other.read()
+    await other.change(found, mark => next(found.record, mark), until)
+    return undefined
+  }
+  const second = await one.change(first!, mark => next(first!.record, mark), until)
+  expect(second?.record.turn).toBe(first!.record.turn + 1)
+  expect((await one.read()).record.turn).toBe(first!.record.turn + 2)
+})
+
+test('whoever was slower is told so, and knows the newer record', async () => {
+  const cell = new SilentCell()
+  const one = tableOn(cell, 'one')
+  const until = systemClock.now() + 10_000
+  const found = await one.read()
+  const newer = next(found.record, { by: 'other', count: 1 })
+  cell.text = encodeTable(newer)
+  expect(await one.change(found, mark => next(found.record, mark), until)).toBeUndefined()
+  expect(one.known?.text).toBe(cell.text)
+})
