@@ -51,7 +51,7 @@ async function tryOut(box: Box): Promise<Diagnosis> {
 async function lookAt(url: string): Promise<Diagnosis> {
   if (url.startsWith('file:')) return (await import('./doctor/file.js')).lookAtFolder(url)
   if (/^redis/.test(url)) return (await import('./doctor/redis.js')).lookAtRedis(url)
-  if (url.startsWith('zookeeper:')) return (await import('./doctor/zookeeper.js')).lookAtZooKeeper(url)
+  if (/^zookeeper(\+tls)?:/.test(url)) return (await import('./doctor/zookeeper.js')).lookAtZooKeeper(url)
   if (url.startsWith('hazelcast:')) return (await import('./doctor/hazelcast.js')).lookAtHazelcast(url)
   return { facts: [], findings: [] }
 }

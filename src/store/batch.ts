@@ -1,5 +1,5 @@
 import type { CommitOutcome, ReadOutcome, ReadSet, RecordedId } from '../engines/engine.js'
-import { ConflictError, InvalidArgumentError, LostError } from '../errors.js'
+import { ConflictError, InvalidArgumentError, LostError, UnavailableError } from '../errors.js'
 import { claimSet } from '../locks/claim.js'
 import type { TurnGrant } from '../locks/grant.js'
 import { Line, type Ask } from '../locks/local-queue.js'
@@ -162,8 +162,7 @@ export class Batch {
     try {
       held = await this.#hold(line, named, read)
     } catch (error) {
-      for (const { member } of named) member.reject(error)
-      return NOTHING_LEFT
+      return { again: [], alone: rejected(named, read.keys, error) }
     }
     progress.granted()
     const { grant } = held
@@ -173,8 +172,8 @@ export class Batch {
     // Only the functions run as tasks that hold these locks; what follows the commit belongs to nobody.
     const { done, again } = await (frames ? frames.run(line.set, grant, work) : work())
     progress.left(again)
-    const alone =
-      done.length > 0 ? await this.#commit(line, held, overlay, done, progress) : await this.#release(grant)
+    const alone = done.length > 0 ? await this.#commit(line, held, overlay, done, progress) : []
+    if (done.length === 0) await this.#release(grant)
     return { again, alone }
   }
 
@@ -334,10 +333,9 @@ export class Batch {
     return undefined
   }
 
-  async #release(grant: TurnGrant): Promise<readonly Member[]> {
+  async #release(grant: TurnGrant): Promise<void> {
     // Nothing was written, so it harms nobody if the locks were lost.
     await grant.release().catch(() => undefined)
-    return []
   }
 
   /** Commits what went through; gives the members that are to be tried alone. */
@@ -365,8 +363,10 @@ export class Batch {
       progress.sent()
       outcome = await committing
     } catch (error) {
-      for (const { member } of done) member.reject(error)
-      return this.#release(grant)
+      const keys = commit.expect.map(({ key }) => key)
+      const alone = rejected(done, keys, error)
+      await this.#release(grant)
+      return alone
     }
     if (outcome.state === 'committed') {
       for (const { member, result } of done) {
@@ -399,7 +399,21 @@ export class Batch {
   }
 }
 
-const NOTHING_LEFT: Leftover = { again: [], alone: [] }
+/**
+ * Rejects the members of a batch that failed before anything was written; gives those that are to be tried alone, because
+ * what the engine says of one key need not be about them.
+ */
+function rejected(
+  batch: readonly { readonly member: Member }[],
+  keys: readonly string[],
+  error: unknown,
+): readonly Member[] {
+  const members = batch.map(({ member }) => member)
+  const isOfOne = error instanceof UnavailableError && error.key !== undefined && keys.includes(error.key)
+  if (isOfOne && members.length > 1) return members
+  for (const member of members) member.reject(error)
+  return []
+}
 
 /** @throws InvalidArgumentError when an id is to be recorded with a key whose lock the transaction does not have. */
 function checkParts(parts: readonly Part[], keys: readonly string[]): void {

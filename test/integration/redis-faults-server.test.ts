@@ -419,6 +419,80 @@ test('what another program put in the place of a value is told, and keeps no key
   await free('good')
 })
 
+test('of transactions that commit together only those fail that another program has spoiled something of', async () => {
+  await using here = await RedisPlace.start()
+  const { server } = here
+  const box = await here.box()
+  const store = box.store('s', { group: { most: 64, within: 1000 } })
+  const names = new Names('', false)
+  await server.command('SET', names.value('s/text'), 'hello')
+  await server.command('SET', names.value('s/far'), '9007199254740993 1')
+  await server.command('HSET', names.value('s/hash'), 'field', 'x')
+  await server.command('SET', names.ids('s/ids'), 'hello')
+  const change = (key: string, id?: string): Promise<unknown> =>
+    store.transaction([key], transaction => transaction.put(key, 'new'), id === undefined ? {} : { id })
+  for (const spoiled of ['text', 'far', 'hash', 'ids']) {
+    // While the first is under way the others gather.
+    const first = change('first')
+    const good = ['a', 'b', 'c', 'd'].map(key => change(key, `${spoiled} ${key}`))
+    const bad = change(spoiled, 'one')
+    const later = ['e', 'f', 'a', 'b'].map(key => change(key))
+    await expect(bad, spoiled).rejects.toMatchObject({
+      code: 'UNAVAILABLE',
+      key: `s/${spoiled}`,
+      message: expect.stringMatching(/another program has written to .*:(value|ids):s\//) as string,
+    })
+    await Promise.all([first, ...good, ...later])
+    for (const key of ['a', 'b', 'c', 'd', 'e', 'f'])
+      expect(await store.get(key)).toMatchObject({ value: 'new' })
+  }
+})
+
+test('what another program put in the place of the lock table is told, names the key, and changes nothing', async () => {
+  await using here = await RedisPlace.start()
+  const { server } = here
+  const [one, other] = [await here.box(), await here.box()]
+  const { numbers, queues, requests } = new Names('', false).group('')
+  const store = one.store('s')
+  for (const [name, ...command] of [
+    [numbers, 'SET', 'hello'],
+    [numbers, 'SET', '9007199254740993'],
+    [numbers, 'SET', 'nan'],
+    [numbers, 'RPUSH', 'x'],
+    [queues, 'SET', 'hello'],
+    [queues, 'RPUSH', 'x'],
+    [requests, 'SET', 'hello'],
+  ] as const) {
+    const title = `${name} ${command.join(' ')}`
+    // The requests are looked at only where there are any.
+    const reader = name === requests ? await other.readWriteLock('shared').read.acquire() : undefined
+    await server.command('DEL', name)
+    await server.command(command[0], name, ...command.slice(1))
+    const before = await server.command('DUMP', name)
+    const told = (key: string): object => ({
+      code: 'UNAVAILABLE',
+      key,
+      message: expect.stringContaining(`another program has written to ${name}`) as string,
+    })
+    const simple = [() => one.mutex('key').acquire(), () => one.mutex('key').tryAcquire()]
+    for (const attempt of [
+      // Those look at no requests.
+      ...(name === requests ? [] : simple),
+      () => one.readWriteLock('key').read.run(() => 'inside'),
+      () => one.semaphore('key', { permits: 2 }).acquire(),
+    ])
+      await expect(attempt(), title).rejects.toMatchObject(told('key'))
+    await expect(one.mutex('a', 'b').acquire(), title).rejects.toMatchObject(told('a, b'))
+    if (name !== requests) await expect(store.put('k', 1), title).rejects.toMatchObject(told('s/k'))
+    expect(await store.get('k')).toBeUndefined()
+    expect(await server.command('KEYS', '[abk]*')).toEqual([])
+    expect(await server.command('DUMP', name), title).toEqual(before)
+    await server.command('DEL', numbers, queues, requests)
+    await reader?.release().catch(() => undefined)
+    expect(await other.mutex('key', 'a', 'b').run(() => 'free')).toBe('free')
+  }
+})
+
 test('a server clock that is set back lets no token fall and ends no grant', async () => {
   const clock = new FakeClock()
   await using here = await RedisPlace.start({ clock })

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { IndeterminateError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
 import { pause, until } from '../../src/conformance/time.js'
 import { startRedis, type RedisServer } from '../servers/redis.js'
@@ -32,8 +31,20 @@ test('what must be on a replica is there when it is granted or committed, and fa
   }
   replica.pause()
   try {
-    await expect(box.mutex('key').acquire()).rejects.toThrow(IndeterminateError)
-    await expect(store.put('value', 'unsure')).rejects.toThrow(IndeterminateError)
+    const told = (key: string): object => ({
+      code: 'INDETERMINATE',
+      key,
+      message: expect.stringMatching(`${key}.* 0 of 1 replicas`) as string,
+    })
+    // What nobody could miss is not held up by what travels with it.
+    const read = store.get('value')
+    await expect(box.mutex('key').acquire()).rejects.toMatchObject(told('key'))
+    expect(await read).toMatchObject({ value: 19 })
+    await expect(box.mutex('key', 'other').acquire()).rejects.toMatchObject(told('key, other'))
+    await expect(store.put('value', 'unsure')).rejects.toMatchObject(told('s/value'))
+    await expect(
+      store.transaction(['value', 'more'], transaction => transaction.put('more', 1)),
+    ).rejects.toMatchObject(told('s/more, s/value'))
     // It is given back in the background, so that nobody waits for a grant that nobody has.
     await until('the key is free', async () => (await master.command('EXISTS', 'key')) === 0)
   } finally {

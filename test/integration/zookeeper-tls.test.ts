@@ -10,6 +10,7 @@ import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../servers/until.js'
 import { startZooKeeper } from '../servers/zookeeper.js'
+import { program, Running } from './command-line.js'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
@@ -41,13 +42,20 @@ test('the client speaks TLS, and believes only whom it is told to', async () => 
     await expect(ZooKeeper.connect(address, { timeout: 500 })).rejects.toThrow(UnavailableError)
     // Whom a URL believes is said when the process starts.
     const trusting = [`NODE_EXTRA_CA_CERTS=${certificate}`, process.execPath, '--input-type=module', '-e']
-    const program = `
+    const opening = `
       import { open } from 'signalbox'
       const box = await open('zookeeper+tls://localhost:${secure}/app')
       await box.mutex('key').run(grant => console.log(grant.expiresIn() > 0))
       await box.close()`
-    const { stdout } = await runProgram('env', [...trusting, program], { cwd: root, timeLimit: 30_000 })
+    const { stdout } = await runProgram('env', [...trusting, opening], { cwd: root, timeLimit: 30_000 })
     expect(stdout).toBe('true\n')
+    const place = `zookeeper+tls://localhost:${secure}/app`
+    const doctor = [program, 'doctor', '--json', '--engine', place]
+    const examined = await new Running(process.execPath, doctor, root, { NODE_EXTRA_CA_CERTS: certificate })
+      .ended
+    const { facts, findings } = JSON.parse(examined.stdout) as { facts: string[]; findings: { id: string }[] }
+    expect(facts[0]).toMatch(new RegExp(`^localhost:${secure}: ZooKeeper 3.*, standalone$`))
+    expect(findings.map(({ id }) => id)).toContain('single-server')
     expect(await zk.exists('/app/locks')).toBeDefined()
     await using named = await ZooKeeper.connect(`localhost:${secure}`, { tls: { ca } })
     expect(named.state).toBe('connected')

@@ -1,4 +1,5 @@
-import { connect } from 'node:net'
+import { connect, isIP } from 'node:net'
+import { connect as connectTls } from 'node:tls'
 import { connectOptions } from '../../engines/zookeeper/connect-options.js'
 import { parseZooKeeperUrl } from '../../engines/zookeeper/zookeeper-url.js'
 import { parseEnsemble } from '../../zookeeper/hosts.js'
@@ -10,13 +11,13 @@ const LEAST_VERSION = [3, 6] as const
 /** Milliseconds. */
 const PATIENCE = 3000
 
-/** Looks at the servers of a `zookeeper:` URL. @throws UnavailableError when none can be reached. */
+/** Looks at the servers of a `zookeeper:` or `zookeeper+tls:` URL. @throws UnavailableError when none can be reached. */
 export async function lookAtZooKeeper(url: string): Promise<Diagnosis> {
   const place = parseZooKeeperUrl(url)
-  const { ensemble, sessionTimeout } = place
+  const { ensemble, isSecure, sessionTimeout } = place
   await using client = await ZooKeeper.connect(ensemble, connectOptions(place))
   const servers = await Promise.all(
-    parseEnsemble(ensemble).hosts.map(({ host, port }) => lookAtServer(host, port)),
+    parseEnsemble(ensemble).hosts.map(({ host, port }) => lookAtServer(host, port, isSecure)),
   )
   return {
     facts: servers.flatMap(({ facts }) => facts),
@@ -27,11 +28,11 @@ export async function lookAtZooKeeper(url: string): Promise<Diagnosis> {
   }
 }
 
-async function lookAtServer(host: string, port: number): Promise<Diagnosis> {
+async function lookAtServer(host: string, port: number, isSecure: boolean): Promise<Diagnosis> {
   const name = `${host}:${port}`
   let answer
   try {
-    answer = await say(host, port, 'srvr')
+    answer = await say(host, port, isSecure, 'srvr')
   } catch (error) {
     const finding: Finding = {
       id: 'server-down',
@@ -91,11 +92,14 @@ function sessionFindings(wanted: number, agreed: number): Finding[] {
 }
 
 /** What a server answers to a word of four letters. */
-function say(host: string, port: number, word: string): Promise<string> {
+function say(host: string, port: number, isSecure: boolean, word: string): Promise<string> {
   return new Promise((resolve, reject) => {
     let answer = ''
     // The server hangs up when it has answered; ending our side first would make relays hang up before.
-    const socket = connect(port, host, () => socket.write(word))
+    const ask = (): unknown => socket.write(word)
+    const socket = isSecure
+      ? connectTls({ host, port, servername: isIP(host) === 0 ? host : '' }, ask)
+      : connect(port, host, ask)
     socket.setEncoding('utf8').on('data', (text: string) => (answer += text))
     socket.setTimeout(PATIENCE, () => socket.destroy(new Error(`it says nothing for ${PATIENCE} ms`)))
     socket.on('error', reject).on('close', () => resolve(answer))

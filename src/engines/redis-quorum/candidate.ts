@@ -5,7 +5,7 @@ import type { Ballot } from '../redis/ballot.js'
 import type { Electorate } from './electorate.js'
 import { poll, type PollState } from './poll.js'
 import { Round } from './round.js'
-import { verdictOf, votesNeeded } from './tally.js'
+import { verdictOf, votesNeeded, type Tally } from './tally.js'
 import { Vote } from './vote.js'
 
 /** Servers count leases by clocks of their own, which may run faster than ours by this part, and two milliseconds. */
@@ -344,9 +344,10 @@ export class Candidate {
   }
 
   #weigh(round: Round): void {
-    switch (verdictOf(round.tally(), this.#needed)) {
+    const tally = round.tally(index => this.#electorate.voters[index]!.isOverdue)
+    switch (verdictOf(tally, this.#needed)) {
       case 'wait':
-        return
+        return this.#closeSoon(round, tally)
       case 'ask more':
         for (const index of this.#preference()) {
           if (round.answers[index] === undefined) this.#ask(index, round)
@@ -441,18 +442,32 @@ export class Candidate {
       if (answer === 'pending') this.#electorate.voters[index]!.isOverdue = true
     }
     this.#weigh(round)
-    if (this.#current(round)) this.#electorate.giveUp(() => this.#giveUp(round))
+    if (this.#current(round)) this.#electorate.giveUp(() => this.#leaveOut(round, () => true))
   }
 
-  #giveUp(round: Round): void {
+  /**
+   * Leaves those out that are late, where a majority has answered and somebody else has some of the votes. Each of two that
+   * have met waits for the one vote that the other has not, and as long as they wait neither yields.
+   */
+  #closeSoon(round: Round, { held, refused, overdue }: Tally): void {
+    if (round.isClosing || !overdue || refused === 0 || held + refused < this.#electorate.majority) return
+    round.isClosing = true
+    this.#electorate.hurry(() => {
+      round.isClosing = false
+      this.#leaveOut(round, index => this.#electorate.voters[index]!.isOverdue)
+    })
+  }
+
+  /** Counts servers that have not answered as out of reach. */
+  #leaveOut(round: Round, isMeant: (index: number) => boolean): void {
+    if (this.#round !== round) return
     for (const [index, answer] of round.answers.entries()) {
-      if (this.#round !== round) return
-      if (answer !== 'pending') continue
+      if (answer !== 'pending' || !isMeant(index)) continue
       const { name } = this.#electorate.voters[index]!
       round.answers[index] = 'failed'
       round.failures.push(new Error(`${name} did not answer in time`))
     }
-    if (this.#round === round) this.#weigh(round)
+    this.#weigh(round)
   }
 
   /**

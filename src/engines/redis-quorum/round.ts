@@ -11,6 +11,8 @@ export class Round {
   /** The number that the grant is to have. */
   least: number
   isOverdue = false
+  /** Whether those that have not answered are about to be left out. */
+  isClosing = false
   readonly failures: Error[] = []
   mismatch: (Standing & { state: 'mismatch' }) | undefined
   readonly resolve: (standing: Standing) => void
@@ -28,18 +30,23 @@ export class Round {
     this.reject = reject
   }
 
-  tally(): Tally {
+  /** @param isLate whether the server with this index takes longer than it should. */
+  tally(isLate: (index: number) => boolean): Tally {
     let held = 0
     let refused = 0
     let failed = 0
     let pending = 0
-    for (const answer of this.answers) {
+    let late = 0
+    for (const [index, answer] of this.answers.entries()) {
       if (answer === 'held') held++
       else if (answer === 'refused') refused++
       else if (answer === 'failed') failed++
-      else if (answer === 'pending') pending++
+      else if (answer === 'pending') {
+        pending++
+        if (isLate(index)) late++
+      }
     }
     const unasked = this.answers.length - held - refused - failed - pending
-    return { held, refused, failed, pending, unasked, overdue: this.isOverdue }
+    return { held, refused, failed, pending, unasked, overdue: this.isOverdue || late === pending }
   }
 }

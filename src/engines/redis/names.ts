@@ -80,10 +80,14 @@ export class Names {
     return `${this.#prefix}${LAYOUT}{${this.#tag(name)}}:limit:${name}`
   }
 
-  /** The store key of a name made by {@link value}. */
-  keyOfValue(name: string): string {
-    const start = '}:value:'
-    return name.slice(name.indexOf(start, this.#prefix.length) + start.length)
+  /** The store key of a name made by {@link value}; undefined for any other. */
+  keyOfValue(name: string): string | undefined {
+    return this.#after('}:value:', name)
+  }
+
+  /** The store key of a name made by {@link ids}; undefined for any other. */
+  keyOfIds(name: string): string | undefined {
+    return this.#after('}:ids:', name)
   }
 
   /** A pattern for SCAN that finds the held keys of all lock keys that begin so. */
@@ -105,6 +109,12 @@ export class Names {
       requests: name,
       channels: `${start}session:`,
     }
+  }
+
+  /** What comes after the hash tag and this word. */
+  #after(word: string, name: string): string | undefined {
+    const tag = name.indexOf('}', this.#prefix.length)
+    return name.startsWith(word, tag) ? name.slice(tag + word.length) : undefined
   }
 
   #tag(key: string): string {

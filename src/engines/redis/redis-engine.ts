@@ -344,7 +344,7 @@ export class RedisEngine implements Engine {
     lane.inFlight++
     try {
       const answers = answersIn(await this.#evaluate(lane.group, call))
-      if (this.#options.minReplicas > 0) await this.#replicated(lane.group, batch, answers)
+      const missed = this.#options.minReplicas > 0 && (await this.#missed(lane.group, batch, answers))
       // A client package may send a call again over a new connection; what it then finds gone, it may have done itself.
       const twice = this.#link.epoch !== epoch
       for (let index = 0; index < batch.length; index++) {
@@ -353,6 +353,7 @@ export class RedisEngine implements Engine {
         if (outcome instanceof OperationFailure)
           reject(this.#refused(operation.type, this.#titleOf(operation), outcome))
         else if (twice && isDoubtful(operation, outcome)) reject(this.#unclear(operation))
+        else if (missed && matters(operation, answers[index]!)) reject(this.#unsafe(operation, missed))
         else resolve(this.#settle(lane.group, operation, outcome))
       }
       this.#hintAll(answers[batch.length])
@@ -400,20 +401,31 @@ export class RedisEngine implements Engine {
     return evaluated
   }
 
-  /** Waits until enough replicas have what was granted or committed; throws IndeterminateError when they have not. */
-  async #replicated(group: Group, batch: readonly Pending[], answers: readonly Reply[]): Promise<void> {
+  /** Waits until enough replicas have what was granted or committed, and says why not when they have not. */
+  async #missed(
+    group: Group,
+    batch: readonly Pending[],
+    answers: readonly Reply[],
+  ): Promise<Missed | undefined> {
     const { minReplicas } = this.#options
-    if (!batch.some(({ operation }, index) => matters(operation, answers[index]!))) return
-    const reached = await this.#link.command(group.numbers, [
-      'WAIT',
-      String(minReplicas),
-      String(REPLICA_PATIENCE),
-    ])
-    if (Number(reached) >= minReplicas) return
-    throw new IndeterminateError(
-      `${this.name} has done it, but only ${String(reached)} of ${minReplicas} replicas had it within ${REPLICA_PATIENCE} ms`,
-      { engine: this.name },
-    )
+    if (!batch.some(({ operation }, index) => matters(operation, answers[index]!))) return undefined
+    try {
+      const wait = ['WAIT', String(minReplicas), String(REPLICA_PATIENCE)]
+      const reached = Number(await this.#link.command(group.numbers, wait))
+      if (reached >= minReplicas) return undefined
+      return { why: `only ${reached} of ${minReplicas} replicas had it within ${REPLICA_PATIENCE} ms` }
+    } catch (cause) {
+      return { why: `it is not known whether ${minReplicas} replicas have it`, cause }
+    }
+  }
+
+  #unsafe(operation: Operation, { why, cause }: Missed): Error {
+    const key = this.#titleOf(operation)
+    return new IndeterminateError(`${this.name} has done it for ${String(key)}, but ${why}`, {
+      engine: this.name,
+      key,
+      cause,
+    })
   }
 
   /** Keeps in mind what became of a request of this session. */
@@ -498,8 +510,8 @@ export class RedisEngine implements Engine {
     if (!this.#member) return
     if (this.#channels.has(channel)) return this.#hint(text)
     const freed = this.#freed.waiting(channel)
-    if (!freed) return this.#listener?.changed(this.#names.keyOfValue(channel))
-    for (const id of freed) this.#listener?.wake(id)
+    if (freed) for (const id of freed) this.#listener?.wake(id)
+    else this.#listener?.changed(this.#names.keyOfValue(channel)!)
   }
 
   #hintAll(hints: Reply | undefined): void {
@@ -679,13 +691,7 @@ export class RedisEngine implements Engine {
   }
 
   #refused(type: string, title: string | undefined, { message, unreadable }: OperationFailure): Error {
-    if (unreadable !== undefined) {
-      const key = this.#names.keyOfValue(unreadable)
-      return new UnavailableError(
-        `the value of ${key} can't be read: another program has written to ${unreadable}`,
-        { engine: this.name, key },
-      )
-    }
+    if (unreadable !== undefined) return this.#unreadable(unreadable, title)
     const reason = message.startsWith('WRONGTYPE')
       ? `another program keeps something else than ${this.#layout.noun} there`
       : message
@@ -696,10 +702,37 @@ export class RedisEngine implements Engine {
     })
   }
 
-  /** The keys that an operation of this session is about, as errors name them. */
+  #unreadable(name: string, title: string | undefined): Error {
+    const value = this.#names.keyOfValue(name)
+    const ids = this.#names.keyOfIds(name)
+    const what =
+      value !== undefined
+        ? `the value of ${value}`
+        : ids !== undefined
+          ? `the ids recorded with ${ids}`
+          : 'the lock table'
+    return new UnavailableError(`${what} can't be read: another program has written to ${name}`, {
+      engine: this.name,
+      key: value ?? ids ?? title,
+    })
+  }
+
+  /** The keys that an operation is about, as errors name them. */
   #titleOf(operation: Operation): string | undefined {
-    const own = 'id' in operation ? this.#own.get(operation.id) : undefined
-    return own?.claims.map(({ key }) => key).join(', ')
+    const keys = this.#keysOf(operation)
+    return keys && [...new Set(keys)].join(', ')
+  }
+
+  #keysOf(operation: Operation): readonly string[] | undefined {
+    switch (operation.type) {
+      case 'read':
+      case 'serve':
+        return operation.keys
+      case 'commit':
+        return [...operation.expect, ...operation.writes].map(({ key }) => key)
+      default:
+        return 'id' in operation ? this.#own.get(operation.id)?.claims.map(({ key }) => key) : undefined
+    }
   }
 
   #unclear(operation: Operation): Error {
@@ -708,6 +741,12 @@ export class RedisEngine implements Engine {
       { engine: this.name },
     )
   }
+}
+
+/** Why what was done may be lost with the server. */
+interface Missed {
+  readonly why: string
+  readonly cause?: unknown
 }
 
 /** A key that is held by an exclusive grant. */

@@ -53,7 +53,9 @@ local number, written
 local prefix
 -- The time in microseconds: as text, and as a number.
 local stamp, micros
-local idle`
+local idle
+-- No number is greater, and no key expires later: up to here all whole numbers are exact.
+local NEVER = 9007199254740991`
 
 /** It is as long as what comes before the layout's names. */
 const prefixKnown = `prefix = prefix or #NUMBERS:match('^(.*)${LAYOUT}{')`
@@ -79,7 +81,11 @@ while position <= LAST do
   end
   if kind ~= '.enqueue' and kind ~= '.release' and (least or kind ~= '.renew' and kind ~= '.pass') then break end
   local held, after = KEYS[named + 1], nil
-  if idle == nil then idle = call('EXISTS', QUEUES) == 0 end
+  if idle == nil then
+    local size = try('ZLEXCOUNT', QUEUES, '-', '+')
+    if type(size) == 'table' then break end
+    idle = size == 0
+  end
   if not idle then
     ${prefixKnown}
     local front = #held - prefix .. ':' .. sub(held, prefix + 1)
@@ -105,10 +111,15 @@ ${serverClock}
     end
     if number then number = math.max(number + 1, least or micros)
     else
-      local counted = try('SET', NUMBERS, least and format('%.0f', least) or stamp, 'GET')
-      if type(counted) == 'table' then break end
+      local text = try('SET', NUMBERS, least and format('%.0f', least) or stamp, 'GET')
+      if type(text) == 'table' then break end
+      local counted = tonumber(text or 0)
+      if not counted or not (counted >= 0 and counted < NEVER) then
+        call('SET', NUMBERS, text)
+        break
+      end
       written = least or micros
-      number = counted and math.max(written, counted + 1) or written
+      number = math.max(written, counted + 1)
     end
     local kept = kind == '.pass'
     after = from + (kept and 7 or 5)
@@ -137,16 +148,22 @@ const COMMON = String.raw`
 local CLAIM_WINDOW, LOOK_STAGGER, FOREIGN_LOOK = 1000, 50, 20
 -- The tag of a slot is empty where there is no Cluster.
 local CHANNELS, PUBLISH = sub(NUMBERS, 1, -8) .. 'session:', sub(NUMBERS, -10) == '{}:numbers' and 'PUBLISH' or 'SPUBLISH'
--- Stands for a holder that is not ours, and for the end of a key that never expires.
-local FOREIGN, NEVER = '?', 9007199254740991
+-- Stands for a holder that is not ours.
+local FOREIGN = '?'
 -- The place of all who hold, before all who wait.
 local FRONT = '0000000000000000'
 -- What a held key says when several may hold it; by the name of their queues it is known to be ours.
 local SHARED = 'signalbox/1 shared ' .. QUEUES
 
 local now = math.floor(micros / 1000)
+-- Refuses an operation, if another program keeps something else in the place of the queues: then only values can be read.
+local refuse
 -- Without any queue there is nothing to look for beside the held keys.
-if idle == nil then idle = call('EXISTS', QUEUES) == 0 end
+if idle == nil then
+  local size = try('ZLEXCOUNT', QUEUES, '-', '+')
+  if type(size) == 'table' then refuse = function() error({ unreadable = QUEUES }, 0) end end
+  idle = size == 0
+end
 ${prefixKnown}
 local hints = {}
 
@@ -157,8 +174,15 @@ local function digits(value) return format('%.0f', value) end
 -- of them, and the least number of its grant.
 local ballot
 
+local function unreadable(name) error({ unreadable = name }, 0) end
+
 local function raise(least)
-  if not number then number = tonumber(call('GET', NUMBERS) or 0) end
+  if not number then
+    local text = try('GET', NUMBERS)
+    local counted = type(text) ~= 'table' and tonumber(text or 0)
+    if not counted or not (counted >= 0 and counted < NEVER) then unreadable(NUMBERS) end
+    number = counted
+  end
   number = math.max(number, least)
 end
 
@@ -171,9 +195,13 @@ end
 
 local function place(order) return format('%016.0f', order) end
 
--- Raises what another client's mistake or a full memory did, to fail this operation alone.
-local function must(answer)
-  if type(answer) == 'table' and answer.err then error({ refused = answer.err }, 0) end
+-- Raises what another client's mistake or a full memory did, to fail this operation alone; and with its name a key of ours
+-- in whose place somebody else has put one of another type.
+local function must(answer, name)
+  if type(answer) == 'table' and answer.err then
+    if name and sub(answer.err, 1, 9) == 'WRONGTYPE' then unreadable(name) end
+    error({ refused = answer.err }, 0)
+  end
   return answer
 end
 
@@ -207,15 +235,20 @@ local function load(id)
   if idle then return nil end
   local request = loaded[id]
   if request == nil then
-    local text = call('HGET', REQUESTS, id)
-    request = text and cmsgpack.unpack(text)
+    local text = must(try('HGET', REQUESTS, id), REQUESTS)
+    if text then
+      local done
+      done, request = pcall(cmsgpack.unpack, text)
+      if not done or type(request) ~= 'table' then unreadable(REQUESTS) end
+    end
+    request = request or false
     loaded[id] = request
   end
   return request or nil
 end
 
 local function save(request)
-  must(try('HSET', REQUESTS, request.id, cmsgpack.pack(request)))
+  must(try('HSET', REQUESTS, request.id, cmsgpack.pack(request)), REQUESTS)
   loaded[request.id] = request
 end
 
@@ -503,14 +536,18 @@ end
 -- Stands for what another program has put in the place of a value.
 local UNREADABLE = '?'
 
--- The texts of values, empty ones of those that are not there.
-local function texts(names)
+-- The texts of values, empty ones of those that are not there. Where all have to be readable, one that is not is raised.
+local function texts(names, all)
   local found = must(try('MGET', unpack(names)))
   for i, name in ipairs(names) do
     local text = found[i]
     -- What is no text is passed over by MGET, and refused by GET.
     if not text then found[i] = try('GET', name) and UNREADABLE or ''
-    elseif not find(text, '^%d+ ') then found[i] = UNREADABLE end
+    else
+      local digits = text:match('^([1-9]%d*) ')
+      if not digits or tonumber(digits) > NEVER then found[i] = UNREADABLE end
+    end
+    if all and found[i] == UNREADABLE then unreadable(name) end
   end
   return found
 end
@@ -518,7 +555,7 @@ end
 local function read(what)
   local values, found = {}, {}
   if #what.keys > 0 then values = texts(what.keys) end
-  for i, recorded in ipairs(what.ids) do found[i] = must(try('ZSCORE', recorded.key, recorded.id)) and 1 or 0 end
+  for i, recorded in ipairs(what.ids) do found[i] = must(try('ZSCORE', recorded.key, recorded.id), recorded.key) and 1 or 0 end
   return { values, found }
 end
 
@@ -681,6 +718,8 @@ local function enqueue(request, patience)
     end
   end
   if out and patience.life == 0 then return { 'busy' } end
+  -- Read before anything is written, because it may be refused.
+  raise(0)
   request.since = now
   if not out then
     request.sequence = ballot and FRONT or place(nextNumber())
@@ -700,7 +739,8 @@ local operations = {}
 local function begin()
   local kind = word()
   short = sub(kind, 1, 1) == '.'
-  return operations[short and sub(kind, 2) or kind]()
+  local task = operations[short and sub(kind, 2) or kind]()
+  return refuse and kind ~= 'read' and refuse or task
 end
 
 function operations.enqueue()
@@ -860,6 +900,7 @@ function operations.pass()
       request.lease, request.details, request.since = lease, text, request.since or now
       return { 'kept', hold(request, claims, request.sequence ~= nil) }
     end
+    raise(0)
     remove(id, granted, claims)
     return enqueue({ id = following, lease = lease, details = text, claims = claims }, patience)
   end
@@ -903,7 +944,7 @@ end
 function operations.inspect()
   return function()
     local reports = {}
-    local all = call('HGETALL', REQUESTS)
+    local all = must(try('HGETALL', REQUESTS), REQUESTS)
     for i = 2, #all, 2 do
       local request = cmsgpack.unpack(all[i])
       if now < request.expires then
@@ -939,20 +980,24 @@ function operations.commit()
     local request = guarded and holding(id, granted, claims)
     if not request then
       for i, recorded in ipairs(ids) do
-        if must(try('ZSCORE', recorded.key, recorded.id)) then return { 'repeated', i } end
+        if must(try('ZSCORE', recorded.key, recorded.id), recorded.key) then return { 'repeated', i } end
       end
     end
     if guarded and not request then return { 'lost' } end
     if #names > 0 then
-      for i, text in ipairs(texts(names)) do
-        if text == UNREADABLE then return { 'unreadable', names[i] } end
+      for i, text in ipairs(texts(names, true)) do
         if version(text) ~= expect[i] then return { 'conflict', i, text } end
       end
     end
     local versions = {}
-    -- What may be refused for want of memory comes first, so that nothing is done by halves.
-    for _, recorded in ipairs(ids) do
-      must(try('ZADD', recorded.key, now + retention, recorded.id))
+    -- What may be refused comes first, so that nothing is done by halves.
+    if #writes > 0 then raise(0) end
+    for i, recorded in ipairs(ids) do
+      local added = try('ZADD', recorded.key, now + retention, recorded.id)
+      if type(added) == 'table' then
+        for j = 1, i - 1 do call('ZREM', ids[j].key, ids[j].id) end
+        must(added, recorded.key)
+      end
       call('ZREMRANGEBYSCORE', recorded.key, '-inf', now)
       call('PEXPIRE', recorded.key, math.max(retention, call('PTTL', recorded.key)))
     end
@@ -1001,7 +1046,9 @@ local tasks = {}
 while position <= LAST do tasks[#tasks + 1] = begin() end
 for _, task in ipairs(tasks) do
   local done, answer = pcall(task)
-  if not done then
+  if not done and type(answer) == 'table' and answer.unreadable then
+    answer = { 'unreadable', answer.unreadable }
+  elseif not done then
     local why = type(answer) == 'table' and (answer.refused or answer.err) or tostring(answer)
     -- Told of the whole call, this makes the client look for the server that can be written to.
     if begins(why, 'READONLY') then return { err = why } end
