@@ -1,0 +1,84 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Box } from '../../src/box.js'
+import { locks, pause } from '../../src/conformance/time.js'
+import { open } from '../../src/open.js'
+import { Proxy } from '../../apps/chaos/servers/proxy.js'
+import { until } from '../servers/until.js'
+import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
+
+let server: ZooKeeperServer
+
+beforeAll(async () => {
+  server = await startZooKeeper()
+})
+afterAll(() => server.kill())
+
+function box(place: string, port = server.port): Promise<Box> {
+  return open(`zookeeper://127.0.0.1:${port}${place}?sessionTimeout=60s`)
+}
+
+// One after the other, because tasks that do nothing but take a lock leave others little of their thread.
+describe('turns of a key on ZooKeeper', () => {
+  test('a key that only one process wants stays there, and who comes from elsewhere is next', async () => {
+    const place = '/told'
+    await using one = await box(place)
+    await using other = await box(place)
+    const end = new AbortController()
+    const tokens: bigint[] = []
+    const tasks = Array.from({ length: 8 }, async () => {
+      while (!end.signal.aborted) await one.mutex('key').run(({ token }) => void tokens.push(token))
+    })
+    // Of one number there are 16 turns at the most where others may wait.
+    await until(() => tokens.some(token => (token & 1023n) > 16n))
+    for (let round = 0; round < 20; round++) {
+      const known = tokens.length
+      const grant = await other.mutex('key').acquire()
+      const last = tokens.at(-1)!
+      await pause(5)
+      // While it is held elsewhere nobody is inside, and all is in the order of the tokens.
+      expect(tokens.at(-1)).toBe(last)
+      expect(grant.token).toBeGreaterThan(last)
+      await grant.release()
+      await until(() => tokens.length > known)
+    }
+    end.abort()
+    await Promise.all(tasks)
+    for (const [index, token] of tokens.entries())
+      if (index > 0 && token <= tokens[index - 1]!) expect(token).toBeGreaterThan(tokens[index - 1]!)
+    expect(await locks(other)).toEqual([])
+  })
+
+  test('a process that can not hear who else wants its key asks before long', async () => {
+    const place = '/untold'
+    await using proxy = await Proxy.start(server.port)
+    await using one = await box(place, proxy.port)
+    const end = new AbortController()
+    const numbers = new Set<bigint>()
+    let count = 0
+    let last = 0n
+    const tasks = Array.from({ length: 4 }, async () => {
+      while (!end.signal.aborted)
+        await one.mutex('key').run(async ({ token }) => {
+          count++
+          last = token & 1023n
+          numbers.add(token >> 10n)
+          await pause(1)
+        })
+    })
+    await until(() => numbers.size > 3)
+    proxy.replies = 'hold'
+    let before = -1
+    await until(async () => {
+      if (count === before) return true
+      before = count
+      await pause(300)
+      return false
+    })
+    // Each turn takes a millisecond at the least; the number would have room for a thousand.
+    expect(last).toBeLessThan(100n)
+    proxy.replies = 'pass'
+    await until(() => count > before)
+    end.abort()
+    await Promise.all(tasks)
+  })
+})
