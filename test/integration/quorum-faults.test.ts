@@ -163,6 +163,13 @@ describe('a quorum of five servers', () => {
     held.assertHeld()
   })
 
+  test('a name that no lock can have is refused as such', async () => {
+    await using box = await open(url)
+    const key = 'signalbox:1:{}:queues'
+    await expect(box.mutex(key).acquire()).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', key })
+    await box.mutex('key').run(grant => grant.assertHeld())
+  })
+
   test('a frozen server is not waited for', async () => {
     await using one = await open(url)
     await using other = await open(url)

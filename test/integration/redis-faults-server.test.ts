@@ -493,6 +493,34 @@ test('what another program put in the place of the lock table is told, names the
   }
 })
 
+test('a lock can not be called like what is kept beside locks', async () => {
+  await using here = await RedisPlace.start()
+  const { server } = here
+  const names = new Names('app:', false)
+  const { numbers, queues, requests } = names.group('')
+  const taken = [numbers, queues, requests, names.value('s/k'), names.ids('s/k'), names.limit('1:l')]
+  for (const [prefix, start] of [
+    ['app:', 'app:'],
+    ['', ''],
+    // The prefix has the beginning of the names of another.
+    ['app:signalbox:', 'app:signalbox:'],
+  ] as const) {
+    const box = await here.box(`${server.url}?prefix=${prefix}`)
+    for (const name of taken) {
+      const key = name.slice(start.length)
+      const told = { code: 'INVALID_ARGUMENT', key }
+      await expect(box.mutex(key).acquire(), key).rejects.toMatchObject(told)
+      await expect(box.mutex(key).tryAcquire(), key).rejects.toMatchObject(told)
+      await expect(box.mutex('free', key).acquire(), key).rejects.toMatchObject(told)
+      await expect(box.semaphore(key, { permits: 2 }).acquire(), key).rejects.toMatchObject(told)
+    }
+    expect(await server.command('DBSIZE')).toBe(0)
+    for (const key of ['signalbox', 'signalbox:2:{}:numbers', '{}:queues'])
+      expect(await box.mutex(key).run(() => 'inside')).toBe('inside')
+    await server.command('FLUSHALL')
+  }
+})
+
 test('a server clock that is set back lets no token fall and ends no grant', async () => {
   const clock = new FakeClock()
   await using here = await RedisPlace.start({ clock })

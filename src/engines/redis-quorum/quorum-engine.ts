@@ -282,7 +282,9 @@ export class QuorumEngine implements Engine {
     )
   }
 
-  #unreachable(failures: readonly Error[]): UnavailableError {
+  #unreachable(failures: readonly Error[]): SignalboxError {
+    const refused = failures.find(failure => failure instanceof InvalidArgumentError)
+    if (refused) return refused
     return new UnavailableError(this.#tooFew(failures), { engine: this.name, cause: failures[0] })
   }
 

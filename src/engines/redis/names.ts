@@ -12,6 +12,8 @@ export interface Group {
 
 /** The layout's number stands in every name, so that another layout never takes these for its own. */
 export const LAYOUT = 'signalbox:1:'
+/** What is in every name but those of held keys. */
+const OWN = `${LAYOUT}{`
 const NOTHING: readonly string[] = []
 
 /** The names of everything in Redis that belongs to a key prefix. */
@@ -35,6 +37,11 @@ export class Names {
   /** The key that is there while the lock is held. */
   held(key: string): string {
     return this.#prefix + key
+  }
+
+  /** Whether the name of its held key is one of those that are kept for other things, of this prefix or another. */
+  isTaken(key: string): boolean {
+    return this.held(key).includes(OWN, Math.max(0, this.#prefix.length - OWN.length + 1))
   }
 
   /** The keys of others that may be read when the lock is freed. */

@@ -1,5 +1,11 @@
 import type { Clock } from '../../clock.js'
-import { ClosedError, IndeterminateError, SignalboxError, UnavailableError } from '../../errors.js'
+import {
+  ClosedError,
+  IndeterminateError,
+  InvalidArgumentError,
+  SignalboxError,
+  UnavailableError,
+} from '../../errors.js'
 import type { Guarantees } from '../../guarantees.js'
 import type { Reserve } from '../../limits/reserve.js'
 import type { Claim } from '../../locks/claim.js'
@@ -235,6 +241,8 @@ export class RedisEngine implements Engine {
     ballot: Ballot | undefined,
   ): Promise<unknown> {
     const { id, lease, label } = operation
+    const taken = claims.find(({ key }) => this.#names.isTaken(key))
+    if (taken) return Promise.reject(this.#isOwn(taken.key))
     const group = this.#groupOf(claims.map(({ key }) => key))
     this.#remember(id, { claims, group, lease, waiting: false, until: 0 })
     return this.#send(group, operation, claims, this.#details(label, claims), ballot)
@@ -700,6 +708,11 @@ export class RedisEngine implements Engine {
       key: title,
       cause: new RedisReplyError(message),
     })
+  }
+
+  #isOwn(key: string): Error {
+    const text = `${this.#names.held(key)} is a name for what Signalbox keeps beside locks, so no lock can be called ${key}`
+    return new InvalidArgumentError(text, { engine: this.name, key })
   }
 
   #unreadable(name: string, title: string | undefined): Error {
