@@ -740,7 +740,9 @@ export class ZooKeeperEngine implements Engine {
 
   async #begun(client: ZooKeeper): Promise<void> {
     await this.#makeFolders(client)
-    const { session, ...about } = this.#member!
+    // Closed while it began.
+    if (!this.#member) throw new ClosedError('the box was closed', { engine: this.name })
+    const { session, ...about } = this.#member
     const path = this.#places.session(session)
     await this.#makeOwn(client, path, JSON.stringify(about))
     await client.onChange(path, ({ type }) => {
