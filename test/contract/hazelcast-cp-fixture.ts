@@ -20,7 +20,7 @@ import {
 import { startChild } from './child.js'
 
 /** How long a CP session outlives silence here: milliseconds. */
-export const CP_SESSION = 5000
+const CP_SESSION = 5000
 
 /** Members of the last version whose Community edition has a CP subsystem, unsafe unless CP members are counted. */
 export function cpOptions(cpMembers = 0): HazelcastMemberOptions {
