@@ -159,7 +159,7 @@ export function givingUp(fixture: EngineFixture): void {
       const other = await boxes.open()
       const [box, engine] = await boxes.meddled()
       const held = await other.mutex('key').acquire()
-      const asked = box.mutex('key').acquire({ wait: 1000, lease: 500 })
+      const asked = box.mutex('key').acquire({ wait: 100, lease: 500 })
       asked.catch(() => undefined)
       await queued(other, 'key', 1)
       engine.meddle = () => Promise.reject(new UnavailableError('the line is cut'))
