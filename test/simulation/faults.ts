@@ -144,8 +144,8 @@ export const faults: readonly Fault[] = [
   {
     name: 'a grant is handed on for as long as there are callers',
     file: LINE,
-    text: 'grant.turn + 1 < MOST_TURNS && now - this.#turnsSince < LONGEST_TURNS',
-    wrong: 'grant.turn + 1 < MOST_TURNS * 10',
+    text: 'next - this.#firstTurn < MOST_TURNS && now - this.#turnsSince < LONGEST_TURNS',
+    wrong: 'next - this.#firstTurn < MOST_TURNS * 10',
     breaks: ['P4'],
   },
   {
