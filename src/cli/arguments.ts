@@ -31,6 +31,18 @@ export function countOf(text: string): number {
   return Number(text)
 }
 
+/** The name of a variable of the environment. @throws commander's error, which names the option. */
+export function variableOf(text: string): string {
+  if (!/^[A-Za-z_]\w*$/.test(text)) throw new Refusal('It takes the name of a variable, as TOKEN.')
+  return text
+}
+
+/** A text that says something: an unset variable of a script does not. @throws commander's error, which names the option. */
+export function textOf(text: string): string {
+  if (text.trim() === '') throw new Refusal('It takes a text that is not empty.')
+  return text
+}
+
 /** A version of a value. @throws commander's error, which names the argument. */
 export function versionOf(text: string): number {
   const number = /^\d{1,16}$/.test(text) ? Number(text) : NaN

@@ -4,7 +4,7 @@ import { BusyError, LostError, TimedOutError } from '../errors.js'
 import type { Box } from '../box.js'
 import type { Claim } from '../locks/claim.js'
 import type { Grant } from '../locks/grant.js'
-import { collected, duration, permitsOf } from './arguments.js'
+import { collected, duration, permitsOf, textOf } from './arguments.js'
 import { withBox } from './engine.js'
 import { EXIT } from './exit-status.js'
 import { CommandError, EndedWith } from './failure.js'
@@ -53,9 +53,11 @@ export function addRun(program: Command, { stderr }: Terminal): void {
         'keep the lock that long, also when the command is faster',
       ).argParser(duration),
     )
-    .option(
-      '--once-per <slot>',
-      'do nothing when it was done for this slot: 1h or 1d is that of the wall clock in UTC, any other text a name',
+    .addOption(
+      new Option(
+        '--once-per <slot>',
+        'do nothing when it was done for this slot: 1h or 1d is that of the wall clock in UTC, any other text a name',
+      ).argParser(textOf),
     )
   addWorkOptions(run).action(async (command: readonly string[], options: RunOptions) => {
     const tell = teller(stderr, options.json === true)

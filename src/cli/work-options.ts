@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander'
-import { duration } from './arguments.js'
+import { duration, variableOf } from './arguments.js'
 import { engineOption } from './engine.js'
 
 /** What `run` and `lead` are told alike. */
@@ -17,7 +17,11 @@ export function addWorkOptions(command: Command): Command {
     .addOption(
       new Option('--lease <time>', 'how long the lock outlives silence (default: 30s)').argParser(duration),
     )
-    .option('--fence-env <variable>', 'the variable in which the command finds the token', 'SIGNALBOX_TOKEN')
+    .addOption(
+      new Option('--fence-env <variable>', 'the variable in which the command finds the token')
+        .argParser(variableOf)
+        .default('SIGNALBOX_TOKEN'),
+    )
     .addOption(
       new Option('--grace <time>', 'from SIGTERM to SIGKILL when the lock is lost')
         .argParser(duration)

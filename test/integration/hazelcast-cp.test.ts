@@ -35,6 +35,8 @@ test.for(['safe', 'unsafe'])(
       })
     })
     expect(await took).toBeLessThan(BOUND)
+    await using box = await open(urlOf(server, 'map=signalbox'))
+    await box.mutex('key').run(() => undefined)
   },
 )
 

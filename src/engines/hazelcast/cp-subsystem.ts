@@ -58,15 +58,16 @@ export class CpSubsystem {
           `the CP subsystem of ${name} is in unsafe mode, in which it loses and doubles locks as maps do: set cp-member-count to 3 or more on its members, or allow it with cp=unsafe`,
           context,
         )
+      const getting = client.getCPSubsystem().getAtomicReference<string>(`${TABLE_KEY}@${map}`)
+      const reference = await answered(getting, clock, PATIENCE)
+      await answered(reference.get(), clock, PATIENCE)
+      // Only now, because where there is none the map is to be of use without it.
       const before = await answered(table.putIfAbsent(TABLE_KEY, KEPT_IN_CP), clock)
       if (before !== null && before !== KEPT_IN_CP)
         throw new UnavailableError(
           `the map ${map} of ${name} is used by boxes without the CP subsystem: take another map, or close them all and delete the entry ${TABLE_KEY} of ${map}.table`,
           context,
         )
-      const getting = client.getCPSubsystem().getAtomicReference<string>(`${TABLE_KEY}@${map}`)
-      const reference = await answered(getting, clock, PATIENCE)
-      await answered(reference.get(), clock, PATIENCE)
       const ended = (error: unknown): void => {
         // The members have made the CP subsystem anew, and what this client knows of it leads nowhere: another one takes its place.
         if (error instanceof CPGroupDestroyedError) void client.shutdown().catch(() => undefined)

@@ -45,6 +45,9 @@ test.each([
   [['release', '--engine', file, 'key', '--token', ''], 'A token is a whole number'],
   [['release', '--engine', file, 'key', '--token', '9223372036854775808'], 'A token is a whole number'],
   [['revoke', '--engine', file], "missing required argument 'session'"],
+  [['run', '--engine', file, '--lock', 'a', '--once-per', '', '--', 'true'], 'a text that is not empty'],
+  [['run', '--engine', file, '--lock', 'a', '--fence-env', 'A=B', '--', 'true'], 'the name of a variable'],
+  [['lead', '--engine', file, '--fence-env', '', 'a', '--', 'true'], 'the name of a variable'],
 ])('refuses %j with one line and status 2', async (args, reason) => {
   expect(await signalbox(args, terminal)).toBe(2)
   expect(stderr).toMatch(/^signalbox: [^\n]+\n$/)
