@@ -186,10 +186,10 @@ export class Session implements Listener {
     this.#queued.get(id)?.wake(id)
   }
 
-  lost(id: string): void {
+  lost(id: string, cause?: Error): void {
     const line = this.#queued.get(id)
     if (line) line.wake(id)
-    else this.keeper.taken(id)
+    else this.keeper.taken(id, cause)
   }
 
   wanted(id: string): void {

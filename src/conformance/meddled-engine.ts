@@ -56,7 +56,7 @@ export class MeddledEngine implements Engine {
   join(member: Member, listener: Listener): Awaitable<void> {
     return this.#engine.join(member, {
       wake: id => this.hears({ type: 'wake', id }) && listener.wake(id),
-      lost: id => this.hears({ type: 'lost', id }) && listener.lost(id),
+      lost: (id, cause) => this.hears({ type: 'lost', id }) && listener.lost(id, cause),
       wanted: id => this.hears({ type: 'wanted', id }) && listener.wanted(id),
       reserved: key => this.hears({ type: 'reserved', id: key }) && listener.reserved(key),
       changed: key => this.hears({ type: 'changed', id: key }) && listener.changed(key),

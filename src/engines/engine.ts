@@ -275,8 +275,8 @@ export type OutcomeOf<O extends Operation> = Outcomes[O['type']]
 export interface Listener {
   /** The request may have been reserved. */
   wake(id: string): void
-  /** The grant was taken away. */
-  lost(id: string): void
+  /** The grant was taken away. @param cause what has ended it, where nobody took it */
+  lost(id: string, cause?: Error): void
   /**
    * Somebody waits for what this grant holds. Told at once, before that other request is decided, by engines that say
    * `tellsWanted`; by a message where a grant was said to be alone; else not at all.

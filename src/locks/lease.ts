@@ -148,7 +148,7 @@ export class LeaseKeeper {
   }
 
   /** Marks a hold as lost and tells its user and its owner; one that nobody uses is only given up. */
-  lose(hold: Hold, why: string): void {
+  lose(hold: Hold, why: string, cause?: Error): void {
     if (hold.loss) return
     if (hold.unused) return hold.unused()
     const inUse = this.#holds.has(hold.id)
@@ -158,15 +158,16 @@ export class LeaseKeeper {
     hold.loss = new LostError(`${title} is not held any more: ${why}`, {
       key: title,
       engine: this.#engine.name,
+      ...(cause && { cause }),
     })
     hold.onLost?.()
     if (inUse) hold.owner.holdLost(hold)
   }
 
-  /** The engine says that this grant was taken away. */
-  taken(id: string): void {
+  /** The engine says that this grant was taken away. @param cause what else has ended it */
+  taken(id: string, cause?: Error): void {
     const hold = this.#holds.get(id)
-    if (hold) this.lose(hold, 'it was taken away')
+    if (hold) this.lose(hold, cause?.message ?? 'it was taken away', cause)
   }
 
   /** The engine says that somebody waits for this grant: it is given back as soon as nobody uses it. False: unknown. */

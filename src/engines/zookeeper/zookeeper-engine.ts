@@ -807,13 +807,13 @@ export class ZooKeeperEngine implements Engine {
   }
 
   /** All that the session had is gone. */
-  #over(_cause: Error): void {
+  #over(cause: Error): void {
     const all = [...this.#requests.values()]
     for (const request of all) {
       // What is being created fails by itself.
       if (request.phase === 'entering') continue
       this.#forget(request)
-      this.#listener!.lost(request.id)
+      this.#listener!.lost(request.id, cause)
     }
   }
 

@@ -227,6 +227,15 @@ describe('the keeper', () => {
     expect(owner.lost).toEqual(['one'])
   })
 
+  test('what else has ended a lease than somebody who took it is told', () => {
+    const { keeper, hold } = start()
+    const one = hold('one', 300)
+    const cause = new Error('the session has expired')
+    keeper.taken('one', cause)
+    expect(one.loss?.message).toMatch(/ is not held any more: the session has expired$/)
+    expect(one.loss?.cause).toBe(cause)
+  })
+
   test('all leases end with the session, and nothing is looked at any more', () => {
     const { clock, engine, keeper, owner, hold } = start()
     hold('one', 300)
