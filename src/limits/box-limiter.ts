@@ -35,8 +35,8 @@ export interface KeyedBoxLimiter {
   explain(n?: number): Promise<Explanation>
   /**
    * Gives no permit before this time, such as one that a service has named, in any process: at once to those who ask from
-   * now on, within half a second to those who wait. Of several times the latest counts.
-   * @param time a Date, or milliseconds since 1970, by the clock of this process. Rejects as `tryAcquire` does.
+   * now on, within 250 ms to those who wait. Of several times the latest counts.
+   * @param time a Date, or milliseconds since 1970, by the clock of this process; no more than 366 days ahead. Rejects as `tryAcquire` does.
    */
   pauseUntil(time: Date | number): Promise<void>
   /** Why the engine could not be asked the last time; undefined when it could: what tells an outage from a limit. */

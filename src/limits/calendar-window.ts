@@ -100,6 +100,10 @@ export class CalendarWindow implements Window<PeriodCount> {
     }
   }
 
+  isNewest(count: PeriodCount, at: number): boolean {
+    return at >= count.start
+  }
+
   used(count: PeriodCount, now: number): number {
     return now < count.end ? count.used : 0
   }

@@ -87,11 +87,7 @@ export class Gate implements Limiter, PermitGiver, Source {
   }
 
   pauseUntil(time: Date | number): void {
-    const milliseconds = time instanceof Date ? time.getTime() : time
-    if (typeof milliseconds !== 'number' || !Number.isFinite(milliseconds)) {
-      throw new InvalidArgumentError(`pauseUntil takes a Date or milliseconds since 1970, not ${shown(time)}`)
-    }
-    this.counter.pauseUntil(milliseconds)
+    this.counter.pauseUntil(this.times.pauseTime(time))
     this.#queue?.wake()
   }
 

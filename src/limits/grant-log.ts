@@ -133,6 +133,11 @@ export function newestGrant(log: GrantLog, forgotten: number): { at: number; n: 
   return { at: log.lastAt, n: total - totalBefore(log, length - 1) }
 }
 
+/** The time of the entry before the newest; that of what was forgotten last when there is none. */
+export function timeBeforeNewest(log: GrantLog): number {
+  return log.length < 2 ? log.droppedAt : log.entries[place(log, log.length - 2)]!
+}
+
 function newestTime(log: GrantLog): number | undefined {
   return log.length === 0 ? undefined : log.entries[place(log, log.length - 1)]
 }

@@ -44,7 +44,7 @@ export interface Limiter {
   /**
    * Gives no permit before this time, such as one that a service has named. Those who wait go on waiting. Of several times
    * the latest counts.
-   * @param time a Date, or milliseconds since 1970.
+   * @param time a Date, or milliseconds since 1970; no more than 366 days ahead.
    * @throws InvalidArgumentError
    */
   pauseUntil(time: Date | number): void

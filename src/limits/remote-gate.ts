@@ -1,13 +1,6 @@
 import type { Clock, Timer } from '../clock.js'
 import type { Awaitable, Reservation } from '../engines/engine.js'
-import {
-  BusyError,
-  ClosedError,
-  InvalidArgumentError,
-  shown,
-  TimedOutError,
-  UnavailableError,
-} from '../errors.js'
+import { BusyError, ClosedError, TimedOutError, UnavailableError } from '../errors.js'
 import { AbortWatch } from './abort-watch.js'
 import type { BoxTerms } from './box-limiter-options.js'
 import { ClockOffset } from './clock-offset.js'
@@ -21,7 +14,7 @@ import { aborted, lowered } from './queue.js'
 import type { Reserve, Reserved, ReturnedPermits, Unit } from './reserve.js'
 import { Stock } from './stock.js'
 import { Tally, type Taken } from './tally.js'
-import { Times, wallOf } from './times.js'
+import { pauseTime, Times, wallOf } from './times.js'
 import { Waiter, WaitingLine } from './waiting-line.js'
 
 /** What a gate needs of its box. */
@@ -37,8 +30,8 @@ export interface GateSource {
 const MOST_UNITS = 1000
 /** And for so many windows full of permits, because more can seldom be reserved ahead. */
 const MOST_WINDOWS = 8
-/** Those who wait hear of a pause within so many milliseconds. */
-const LOOK = 500
+/** Those who wait hear of a pause within so many milliseconds, and of what others have given back. */
+const LOOK = 250
 /** Those for whom nothing could be reserved ask again within so many milliseconds. */
 const ASK_AGAIN = 2500
 /** A shorter delay could be lost in rounding: milliseconds. */
@@ -85,6 +78,8 @@ export class RemoteGate implements PermitGiver {
   /** Since when there are such, clock time; undefined when there are none. */
   #beyondSince: number | undefined
   #lookedAt = -Infinity
+  /** When those who have an instant are to ask next how things stand, whatever is asked before. */
+  #lookAt = -Infinity
   /** Since when no answer came in time to be of use; undefined after one that did. */
   #lateSince: number | undefined
   /** Why the engine could not be asked the last time; undefined when it could. */
@@ -178,13 +173,10 @@ export class RemoteGate implements PermitGiver {
   }
 
   async pauseUntil(time: Date | number): Promise<void> {
-    const wall = time instanceof Date ? time.getTime() : time
-    if (typeof wall !== 'number' || !Number.isFinite(wall)) {
-      throw new InvalidArgumentError(`pauseUntil takes a Date or milliseconds since 1970, not ${shown(time)}`)
-    }
+    const now = wallOf(this.#source.clock)()
+    const until = pauseTime(time, now)
     if (this.#closed) throw this.#closed
-    const { clock } = this.#source
-    this.#learn(await this.#ask({ pause: Math.max(wall - wallOf(clock)(), 0) }))
+    this.#learn(await this.#ask({ pause: Math.max(until - now, 0) }))
   }
 
   /** Whether it could be forgotten: nobody waits, and nothing is owed, since a while. */
@@ -307,10 +299,11 @@ export class RemoteGate implements PermitGiver {
       return
     }
     const returns = this.#takeReturns()
+    const moves = this.#moves(now)
     this.#calling = true
     const terms = this.#terms
     try {
-      const answer = await (this.#answer = this.#ask({ units, returns }))
+      const answer = await (this.#answer = this.#ask({ units: moves.concat(units), returns }))
       const times = this.#learn(answer)
       if (terms === this.#terms || keeps(terms, this.#terms))
         this.#settle(answer.reserved, times, units, waiters)
@@ -405,6 +398,28 @@ export class RemoteGate implements PermitGiver {
     return [Array.from({ length: count }, () => unit), waiters]
   }
 
+  /**
+   * For those who have a permit of a later instant, one that others have given back: then the latest of their own goes
+   * back. Asked for now and then, because nobody tells.
+   */
+  #moves(now: number): readonly Unit[] {
+    const { last } = this.#stock
+    const { batch, hold } = this.#terms
+    if (now < this.#lookAt) return NO_UNITS
+    this.#lookAt = now + LOOK
+    if (batch > 1 || !last || !this.#line.head) return NO_UNITS
+    const sizes = this.#stock.sizes()
+    const units: Unit[] = []
+    for (const [n, { until }] of this.#stock.lastOfSizes()) {
+      // Less would be won than an answer may take.
+      const within = until - 2 * hold - now
+      const count = Math.min(sizes.get(n)!, MOST_UNITS - units.length)
+      const unit = { n, more: 0, within }
+      if (within > 0) units.push(...Array.from({ length: count }, () => unit))
+    }
+    return units
+  }
+
   #within(waiter: Waiter, now: number): number {
     if (this.#tries.size > 0 && this.#tries.has(waiter)) return 0
     return Math.max((waiter.patience?.deadline ?? Infinity) - now, 0)
@@ -432,15 +447,18 @@ export class RemoteGate implements PermitGiver {
   ): void {
     const { now, hold } = reserved
     const clockNow = this.#lookedAt
+    // Those that come first are of waiters who have a permit already.
+    const moves = reserved.units.length - units.length
     if (units.length > 0 && reserved.units.at(-1)!.n > 0) this.#beyondSince = undefined
     let inTime = false
     for (const [index, { n, at }] of reserved.units.entries()) {
       const ahead = at - now
       if (n === 0) {
+        if (index < moves) continue
         // While it comes nearer, the horizon goes further.
         const askAgainIn = at === reserved.fadesAt ? ahead : (ahead - this.#horizon) / 2
-        const refused = this.#terms.batch > 1 ? waiters : [waiters[index]!]
-        this.#refused(refused, ahead, units[index]!, earliest, askAgainIn)
+        const refused = this.#terms.batch > 1 ? waiters : [waiters[index - moves]!]
+        this.#refused(refused, ahead, units[index - moves]!, earliest, askAgainIn)
         continue
       }
       const share = { left: n, at, from: latest + ahead, until: earliest + ahead + hold }
@@ -583,8 +601,8 @@ export class RemoteGate implements PermitGiver {
     let at = this.#deadlines.earliest
     if (share) {
       at = Math.min(at, this.#line.head ? share.from : share.until)
-      const look = this.#lookedAt + LOOK
-      if (this.#line.head && share.from > look && !this.#calling) at = Math.min(at, look)
+      const look = this.#lookAt
+      if (this.#line.head && this.#stock.last!.from > look && !this.#calling) at = Math.min(at, look)
     }
     if (this.#line.head && this.#askAgainAt > now) at = Math.min(at, this.#askAgainAt)
     const keepsAlive = this.#line.head !== undefined
@@ -606,9 +624,9 @@ export class RemoteGate implements PermitGiver {
   #timeOver(): void {
     this.#disarm()
     const now = this.#source.clock.now()
-    const share = this.#stock.first
+    const share = this.#stock.last
     const waitsLong = this.#line.head !== undefined && share !== undefined && share.from > now
-    if (waitsLong && now >= this.#lookedAt + LOOK) void this.#turn(true)
+    if (waitsLong && now >= this.#lookAt) void this.#turn(true)
     if (!this.#handing) this.#handOut()
   }
 
@@ -672,4 +690,5 @@ function keeps(one: BoxTerms, other: BoxTerms): boolean {
 }
 
 const PASSED = Promise.resolve()
-const NO_WISHES: readonly [readonly Unit[], readonly Waiter[]] = [[], []]
+const NO_UNITS: readonly Unit[] = []
+const NO_WISHES: readonly [readonly Unit[], readonly Waiter[]] = [NO_UNITS, []]

@@ -73,6 +73,12 @@ export interface LimiterState {
   lastAt: number
   /** When it was last asked. */
   askedAt: number
+  /**
+   * What was given back while others have later instants: number and instant of each, by turns, the earliest first. It
+   * counts as given until its instant is over, because at that very instant it is there for whoever asks next. One that
+   * was kept by an older release has none.
+   */
+  free?: number[]
 }
 
 /** What is known for one limit. */
@@ -83,6 +89,8 @@ interface WindowRecord {
   seen: number
   /** Only what was reserved for a later instant is known here. */
   readonly since: number
+  /** What was reserved for a later instant keeps this limit; unknown of a record that an older release has made. */
+  readonly begun?: number
   readonly state: unknown
 }
 
@@ -101,6 +109,8 @@ const MOST_SEEN = 10_000
 const UNNAMED = 700
 /** Shorter than the time between two decisions: milliseconds. */
 const LEAST_STEP = 0.0005
+/** So many instants that were given back are kept for others at the most. */
+const MOST_FREE = 1000
 /** So many times an instant is put off because of a period that is over by then. */
 const MOST_ROUNDS = 8
 /** Divides milliseconds finely enough, and keeps sums of both clocks exact. */
@@ -151,11 +161,15 @@ class Desk {
   /** How many of these are the caller's own. */
   readonly #own: number
   readonly #fadesAt: number
+  readonly #free: number[]
+  /** What was reserved for a later instant keeps all limits that there are. */
+  readonly #firm: number
 
   constructor(state: LimiterState, windows: readonly WindowDefinition[], now: number, wall: number) {
     this.#state = state
     this.#now = now
     this.#offset = Math.floor((wall - now) * FRACTION) / FRACTION
+    this.#free = state.free ??= []
     if (state.askedAt - now > UNEASE) this.#setBack(state.askedAt - now)
     state.askedAt = now
     const own = windows.map(idOf).map(id => this.#named(id))
@@ -167,6 +181,7 @@ class Desk {
     this.#fadesAt = Math.min(...fading.map(record => this.#forgetsAt(record)))
     state.records = [...own, ...others]
     this.#own = own.length
+    this.#firm = Math.max(...state.records.map(({ begun = Infinity }) => begun))
     this.#live = state.records.map(record => {
       const { window, definition } = ruleOf(record.id)
       const time = this.#timeOf(window, now)
@@ -174,12 +189,24 @@ class Desk {
       if (window.forgottenAt(record.state) > time + known) window.rebase(record.state, time)
       return { window, definition, record }
     })
+    while (this.#free.length > 0 && this.#free[1]! < now) this.#refund(...takeOut(this.#free, 0))
   }
 
+  /**
+   * An instant that is still to come is kept for others where some have later ones: the bound holds with it as it is,
+   * and nothing could be put in its place later.
+   */
   takeBack({ n, at }: ReturnedPermits): void {
-    for (const { window, record } of this.#live) {
-      if (at > record.since) window.refund(record.state, n, this.#timeOf(window, at))
+    const free = this.#free
+    if (at < this.#now || at <= this.#firm || this.#isNewest(at) || free.length === 2 * MOST_FREE) {
+      this.#refund(n, at)
+    } else {
+      let place = free.length
+      while (place > 0 && free[place - 1]! > at) place -= 2
+      if (free[place - 1] === at) free[place - 2]! += n
+      else free.splice(place, 0, n, at)
     }
+    while (free.length > 0 && this.#isNewest(free.at(-1)!)) this.#refund(...takeOut(free, free.length - 2))
   }
 
   pause(duration: number): void {
@@ -188,10 +215,21 @@ class Desk {
 
   reserveAll({ units, horizon }: Reserve): ReturnedPermits[] {
     let beyond: number | undefined
-    return units.map(({ n, more, within }) => {
-      const at = beyond ?? this.#earliest(n, 0)
+    let vain: Unit | undefined
+    let vainAt = Infinity
+    return units.map(unit => {
+      if (unit === vain) return { n: 0, at: vainAt }
+      const { n, more, within } = unit
+      const place = beyond === undefined ? this.#placeOfFree(n) : -1
+      const at = beyond ?? (place < 0 ? this.#earliest(n, 0) : this.#free[place + 1]!)
       if (at - this.#now > horizon || at > this.#fadesAt) beyond = Math.min(at, this.#fadesAt)
-      if (beyond !== undefined || at - this.#now > within) return { n: 0, at: beyond ?? at }
+      if (beyond !== undefined || at - this.#now > within) {
+        vain = unit
+        vainAt = beyond ?? at
+        return { n: 0, at: vainAt }
+      }
+      vain = undefined
+      if (place >= 0) return { n: this.#takeFree(place, n + more), at }
       const all = n + (more > 0 ? this.#room(n, more, at) : 0)
       for (const { window, record } of this.#live) {
         window.take(record.state, all, this.#timeOf(window, at), 0, this.#timeOf(window, this.#now))
@@ -220,6 +258,34 @@ class Desk {
     return { state: this.#state, forgottenIn: Math.max(...known, this.#state.pausedUntil - now) }
   }
 
+  #refund(n: number, at: number): void {
+    for (const { window, record } of this.#live) {
+      if (at > record.since) window.refund(record.state, n, this.#timeOf(window, at))
+    }
+  }
+
+  #isNewest(at: number): boolean {
+    return this.#live.every(({ window, record }) => window.isNewest(record.state, this.#timeOf(window, at)))
+  }
+
+  /** Where the earliest stands that was given back and has as many permits; -1 when none has. */
+  #placeOfFree(n: number): number {
+    const free = this.#free
+    const from = Math.max(this.#state.pausedUntil, this.#firm)
+    for (let place = 0; place < free.length; place += 2) {
+      if (free[place]! >= n && free[place + 1]! > from) return place
+    }
+    return -1
+  }
+
+  /** Takes up to so many of what was given back. */
+  #takeFree(place: number, most: number): number {
+    const free = this.#free
+    if (free[place]! <= most) return takeOut(free, place)[0]
+    free[place]! -= most
+    return most
+  }
+
   /** The time `at` on the clock that a rule goes by. */
   #timeOf(window: Window, at: number): number {
     return window.wall ? at + this.#offset : at
@@ -234,9 +300,9 @@ class Desk {
       return known
     }
     const source = sourceFor(id, records)
+    const begun = Math.max(lastAt, this.#now - LEAST_STEP)
     // What was reserved before is not counted here, so it can't be given back here either.
-    const since = source ? source.since : Math.max(lastAt, this.#now - LEAST_STEP)
-    return { id, seen: this.#now, since, state: seeded(id, source) }
+    return { id, seen: this.#now, since: source ? source.since : begun, begun, state: seeded(id, source) }
   }
 
   /** Until when a limit holds if nobody names it again. */
@@ -249,6 +315,8 @@ class Desk {
   #setBack(by: number): void {
     const state = this.#state
     state.pausedUntil -= by
+    // Nobody knows which of these instants are over.
+    this.#free.length = 0
     for (const record of state.records) record.seen = Math.min(record.seen, this.#now)
   }
 
@@ -303,8 +371,24 @@ class Desk {
       const remaining = Math.max(limit - window.used(state, time), 0)
       return { limit, per, window: kind, remaining, resetIn: window.returnsAt(state, time) - time }
     })
-    return { ready: this.#earliest(n, ahead), binding, reports }
+    return { ready: this.#earliestWithFree(n, ahead), binding, reports }
   }
+
+  /** As `#earliest`, if all who come before take what was given back, too. */
+  #earliestWithFree(n: number, ahead: number): number {
+    const free = this.#free
+    let left = ahead
+    for (let place = this.#placeOfFree(1); place >= 0 && place < free.length; place += 2) {
+      if (free[place]! >= left + n) return free[place + 1]!
+      left = Math.max(left - free[place]!, 0)
+    }
+    return this.#earliest(n, left)
+  }
+}
+
+/** Takes number and instant out of a list of both. */
+function takeOut(list: number[], place: number): [n: number, at: number] {
+  return list.splice(place, 2) as [number, number]
 }
 
 /** From whose record that of a new limit can begin: what was given under another counts under this one, too. */

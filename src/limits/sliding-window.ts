@@ -4,6 +4,7 @@ import {
   emptyLog,
   removeGrant,
   timeAfter,
+  timeBeforeNewest,
   timeOfPermit,
   totalAt,
   type GrantLog,
@@ -99,6 +100,10 @@ export class SlidingWindow implements Window<GrantLog> {
 
   refund(log: GrantLog, n: number, at: number): void {
     removeGrant(log, n, at)
+  }
+
+  isNewest(log: GrantLog, at: number): boolean {
+    return at > timeBeforeNewest(log)
   }
 
   used(log: GrantLog, now: number): number {

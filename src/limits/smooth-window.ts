@@ -70,6 +70,10 @@ export class SmoothWindow implements Window<Spacing> {
     spacing.openAt = Math.min(spacing.openAt, newest.at + newest.n * this.#interval)
   }
 
+  isNewest({ log }: Spacing, at: number): boolean {
+    return this.#sliding.isNewest(log, at)
+  }
+
   used({ log }: Spacing, now: number): number {
     return this.#sliding.used(log, now)
   }

@@ -31,8 +31,20 @@ export class Stock {
     return permits
   }
 
+  /** The one with the latest instant. */
+  get last(): Share | undefined {
+    return this.first && this.#shares.at(-1)
+  }
+
   add(share: Share): void {
-    this.#shares.push(share)
+    const shares = this.#shares
+    if (share.at >= (this.last?.at ?? -Infinity)) {
+      shares.push(share)
+      return
+    }
+    let place = shares.length
+    while (place > this.#used && shares[place - 1]!.at > share.at) place--
+    shares.splice(place, 0, share)
   }
 
   /** Takes permits from the first; there have to be as many. */
@@ -57,6 +69,15 @@ export class Stock {
       sizes.set(left, (sizes.get(left) ?? 0) + 1)
     }
     return sizes
+  }
+
+  /** The last of each size. */
+  lastOfSizes(): Map<number, Share> {
+    const last = new Map<number, Share>()
+    for (let index = this.#used; index < this.#shares.length; index++) {
+      last.set(this.#shares[index]!.left, this.#shares[index]!)
+    }
+    return last
   }
 
   /** Takes out the last `count` of a size. */

@@ -1,4 +1,5 @@
 import { systemClock, type Clock } from '../clock.js'
+import { InvalidArgumentError, shown } from '../errors.js'
 import { SteadyClock } from './steady-clock.js'
 import type { Window } from './window.js'
 
@@ -45,9 +46,32 @@ export class Times {
   fromWall(wall: number): number {
     return this.now() + (wall - this.#readWall())
   }
+
+  /** As the function of this name, by this wall clock. */
+  pauseTime(time: Date | number): number {
+    return pauseTime(time, this.#readWall())
+  }
 }
 
 /** The wall clock that belongs to a clock: a virtual clock is its own. */
 export function wallOf(clock: Clock): () => number {
   return clock === systemClock ? Date.now : () => clock.now()
+}
+
+/** A time further ahead is taken for a mistake: nobody could take back a pause that every process keeps. */
+const FARTHEST_PAUSE = 366 * 86_400_000
+
+/**
+ * What `pauseUntil` was given, as milliseconds since 1970.
+ * @throws InvalidArgumentError for what is no time, or more than 366 days ahead of `wall`.
+ */
+export function pauseTime(time: Date | number, wall: number): number {
+  const told = time instanceof Date ? time.getTime() : time
+  if (typeof told !== 'number' || !Number.isFinite(told)) {
+    throw new InvalidArgumentError(`pauseUntil takes a Date or milliseconds since 1970, not ${shown(time)}`)
+  }
+  if (told - wall > FARTHEST_PAUSE) {
+    throw new InvalidArgumentError(`pauseUntil takes a time within the next 366 days, not ${shown(time)}`)
+  }
+  return told
 }

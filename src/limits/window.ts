@@ -40,6 +40,8 @@ export interface Window<State = unknown> {
   untimed(state: State): number
   /** Takes back `n` permits that were given at `at` and not used. Without effect where they don't count any more. */
   refund(state: State, n: number, at: number): void
+  /** Whether nothing was given after `at`, as far as the state can tell: then `refund` leaves no gap. */
+  isNewest(state: State, at: number): boolean
   /** How many permits count at this time. */
   used(state: State, now: number): number
   /** When the first of the permits that count comes back; `now` when none counts. */

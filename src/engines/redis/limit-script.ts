@@ -43,7 +43,7 @@ local NEVER, FOREVER = -math.huge, math.huge
 local MOST_EXACT, PARTS = ${COARSE_GRAINS.mostExact}, ${COARSE_GRAINS.parts}
 local HEAD_FORM, HEAD_LENGTH = '<ddddddddI2', 67
 local FARTHEST, UNEASE, LEAST_STEP, MOST_ROUNDS = 10000, 1000, 0.0005, 8
-local LINGER, MOST_SEEN, UNNAMED = 1000, 10000, 700
+local LINGER, MOST_SEEN, UNNAMED, MOST_FREE = 1000, 10000, 700, 1000
 CLOCK
 local plain = #ARGV == 21 and ARGV[4] == '0' and ARGV[5] == '0' and ARGV[9] == 'sliding' and ARGV[16] == '0'
 `
@@ -214,6 +214,12 @@ local function removeGrant(log, n, time)
   log.begunAt, log.lastAt = NEVER, known > 0 and timeAt(log, known - 1) or log.droppedAt
 end
 
+local function isNewest(log, time)
+  local length = count(log)
+  if length < 2 then return time > log.droppedAt end
+  return time > timeAt(log, length - 2)
+end
+
 local function collapse(log, time)
   local known = log.total > log.dropped
   log.entries = known and pack('<dd', time, log.total) or ''
@@ -253,6 +259,7 @@ function sliding.readyAt(record, now, n, ahead)
 end
 function sliding.take(record, n, at) addGrant(record.log, n, at, memoryOf(record), grainOf(record)) end
 function sliding.refund(record, n, at) removeGrant(record.log, n, at) end
+function sliding.isNewest(record, at) return isNewest(record.log, at) end
 function sliding.used(record, now)
   local log = record.log
   return log.total - totalBefore(log, firstOf(log, timeAt, now - memoryOf(record), false))
@@ -281,7 +288,7 @@ function smooth.refund(record, n, at)
   if log.entries ~= '' then newest = log.total - totalBefore(log, count(log) - 1) end
   record.openAt = min(record.openAt, log.lastAt + newest * intervalOf(record))
 end
-smooth.used = sliding.used
+smooth.isNewest, smooth.used = sliding.isNewest, sliding.used
 function smooth.returnsAt(record, now) return max(now, record.openAt) end
 function smooth.forgottenAt(record) return max(record.openAt, sliding.forgottenAt(record)) end
 function smooth.rebase(record, now)
@@ -345,6 +352,7 @@ function calendar.refund(record, n, at)
     record.starts, record.ends, record.used = last[1], last[2], last[3]
   end
 end
+function calendar.isNewest(record, at) return at >= record.starts end
 function calendar.used(record, now) return now < record.ends and record.used or 0 end
 function calendar.returnsAt(record, now) return calendar.used(record, now) > 0 and record.ends or now end
 function calendar.forgottenAt(record) return record.ends end
@@ -380,7 +388,8 @@ end
 
 local function begin(record)
   local source = sourceFor(record)
-  record.since = source and source.since or max(state.lastAt, now - LEAST_STEP)
+  record.begun = max(state.lastAt, now - LEAST_STEP)
+  record.since = source and source.since or record.begun
   if record.kind == 'calendar' then
     record.starts, record.ends, record.used, record.before = NEVER, NEVER, 0, {}
     if source then
@@ -397,6 +406,7 @@ local function decide()
   if state.askedAt - now > UNEASE then
     state.pausedUntil = state.pausedUntil - (state.askedAt - now)
     for _, record in ipairs(state.records) do record.seen = min(record.seen, now) end
+    state.free = {}
   end
   state.askedAt = now
 
@@ -436,12 +446,46 @@ local function decide()
     if rule.forgottenAt(record) > now + 2 * memoryOf(record) + FARTHEST + UNEASE then rule.rebase(record, now) end
   end
 
+  local free, firm = state.free or {}, NEVER
+  state.free = free
+  for _, record in ipairs(live) do firm = max(firm, record.begun or FOREVER) end
+  local function refund(n, at)
+    for _, record in ipairs(live) do
+      if at > record.since then rules[record.kind].refund(record, n, at) end
+    end
+  end
+  local function newest(at)
+    for _, record in ipairs(live) do
+      if not rules[record.kind].isNewest(record, at) then return false end
+    end
+    return true
+  end
+  local function takeOut(place) return table.remove(free, place), table.remove(free, place) end
+  local function placeOfFree(n)
+    local from = max(state.pausedUntil, firm)
+    for place = 1, #free, 2 do
+      if free[place] >= n and free[place + 1] > from then return place end
+    end
+    return nil
+  end
+  while free[1] and free[2] < now do refund(takeOut(1)) end
+
   local returns = amount()
   local repeated = returns > 0 and state.calls[session] and state.calls[session][1] >= number
   for _ = 1, returns do
     local n, at = amount(), amount()
-    for _, record in ipairs(live) do
-      if not repeated and at > record.since then rules[record.kind].refund(record, n, at) end
+    if not repeated then
+      if at < now or at <= firm or newest(at) or #free == 2 * MOST_FREE then refund(n, at)
+      else
+        local place = #free + 1
+        while place > 1 and free[place - 1] > at do place = place - 2 end
+        if free[place - 1] == at then free[place - 2] = free[place - 2] + n
+        else
+          table.insert(free, place, at)
+          table.insert(free, place, n)
+        end
+      end
+      while free[1] and newest(free[#free]) do refund(takeOut(#free - 1)) end
     end
   end
   if returns > 0 then
@@ -485,7 +529,8 @@ local function decide()
   for _ = 1, amount() do
     local count, n, more, within = amount(), amount(), amount(), amount()
     while count > 0 do
-      local at = beyond or earliest(n, 0)
+      local place = not beyond and placeOfFree(n) or nil
+      local at = beyond or place and free[place + 1] or earliest(n, 0)
       if at - now > horizon or at > fadesAt then
         beyond = min(at, fadesAt)
         at = beyond
@@ -493,10 +538,16 @@ local function decide()
       local each, together = 0, count
       if not beyond and at - now <= within then
         each, together = n, 1
-        if more > 0 then each = n + room(n, more, at)
+        if place then
+          each = min(free[place], n + more)
+          free[place] = free[place] - each
+          if free[place] == 0 then takeOut(place) end
+        elseif more > 0 then each = n + room(n, more, at)
         elseif count > 1 then together = 1 + floor(room(n, (count - 1) * n, at) / n) end
-        for _, record in ipairs(live) do rules[record.kind].take(record, each * together, at) end
-        state.lastAt = max(state.lastAt, at)
+        if not place then
+          for _, record in ipairs(live) do rules[record.kind].take(record, each * together, at) end
+          state.lastAt = max(state.lastAt, at)
+        end
       end
       units[#units + 1], units[#units + 2], units[#units + 3] = together, each, format('%.17g', at)
       count = count - together
@@ -510,7 +561,12 @@ local function decide()
       local wait = rules[live[i].kind].readyAt(live[i], now, asked, before) - now
       if wait > longest then longest, binding = wait, i end
     end
-    explained = { format('%.17g', earliest(asked, before)), binding }
+    local left, ready, place = before, nil, placeOfFree(1)
+    while place and place < #free and not ready do
+      if free[place] >= left + asked then ready = free[place + 1] end
+      left, place = max(left - free[place], 0), place + 2
+    end
+    explained = { format('%.17g', ready or earliest(asked, left)), binding }
     for i = 1, own do
       local record = live[i]
       local rule = rules[record.kind]

@@ -157,14 +157,16 @@ describe('callers of one process', () => {
     }
     const box = new BoxLimiters({ clock, engine: 'test:', ask })
     const limiter = box.limiter('api', options)
-    const other = new BoxLimiters({ clock, engine: 'test:', ask }).limiter('api', options)
+    const [other, third] = [1, 2].map(() =>
+      new BoxLimiters({ clock, engine: 'test:', ask }).limiter('api', options),
+    ) as [BoxLimiter, BoxLimiter]
     const notes: string[] = []
     const call = (name: string, priority = 0): void =>
       void limiter.acquire(1, { priority }).then(
         () => notes.push(`${name} ${clock.now()}`),
         (error: unknown) => notes.push(`${name} ${(error as Error).name}`),
       )
-    return { clock, box, limiter, other, notes, call }
+    return { clock, box, limiter, other, third, notes, call }
   }
 
   test('a greater priority comes first, also before those for whom something is reserved', async () => {
@@ -199,6 +201,54 @@ describe('callers of one process', () => {
       expect(given).toBe(2)
     })
   }
+
+  for (const window of ['sliding', 'smooth', 'calendar'] as const) {
+    test(`${window}: what is given back moves up those who wait elsewhere, in their order`, async () => {
+      const { clock, limiter, other } = scene({ limit: 10, per: 1000, window })
+      const controller = new AbortController()
+      const times: number[] = []
+      const served: number[] = []
+      const count = new NaiveCount()
+      for (let caller = 0; caller < 22; caller++) {
+        for (const one of [limiter, limiter, other]) {
+          const signal = one === limiter ? controller.signal : undefined
+          const call = one.acquire(1, { signal }).then(() => {
+            count.add(clock.now(), 1)
+            if (one === limiter) return
+            times.push(clock.now())
+            served.push(caller)
+          })
+          call.catch(() => undefined)
+        }
+        await pass(clock, 1)
+      }
+      await pass(clock, 600)
+      controller.abort()
+      await pass(clock, 8000)
+      expect(served).toEqual(Array.from({ length: 22 }, (_, caller) => caller))
+      if (window !== 'calendar') expect(count.worst(1000)).toBeLessThanOrEqual(10)
+      // Of 66 with 10 a second, the last would come after six seconds.
+      expect(times.at(-1)).toBeLessThan(window === 'smooth' ? 3000 : 2300)
+    })
+  }
+
+  test('one who asks takes what is given back while others have later instants, but no more', async () => {
+    const { clock, limiter, other, third } = scene({ limit: 2, per: 1000 })
+    const first = await limiter.acquire(2)
+    const controller = new AbortController()
+    limiter.acquire(2, { signal: controller.signal }).catch(() => undefined)
+    await pass(clock, 1)
+    let given = 0
+    void other.acquire(2).then(() => (given = clock.now()))
+    await pass(clock, 100)
+    controller.abort()
+    await pass(clock, 1)
+    let taken = 0
+    for (let caller = 0; caller < 2; caller++) void third.acquire(1).then(() => (taken = clock.now()))
+    await pass(clock, 3000)
+    expect(first.n).toBe(2)
+    expect([taken, given]).toEqual([1020, 2040])
+  })
 
   test('a limit that changes again and again while they wait keeps nobody waiting', async () => {
     const { clock, limiter, notes, call } = scene({ limit: 2, per: 1000 })

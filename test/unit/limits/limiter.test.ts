@@ -630,7 +630,7 @@ describe('bad input', () => {
       await expect(limit.acquire(1, options)).rejects.toThrow(InvalidArgumentError)
     }
     await expect(limit.run('task' as never)).rejects.toThrow(InvalidArgumentError)
-    for (const time of [NaN, 'soon', new Date(NaN), undefined]) {
+    for (const time of [NaN, 'soon', new Date(NaN), undefined, 1e300, Date.UTC(2500, 0)]) {
       expect(() => limit.pauseUntil(time as never)).toThrow(InvalidArgumentError)
     }
     for (const key of ['', 5, undefined]) expect(() => limit.key(key as never)).toThrow(InvalidArgumentError)
