@@ -222,7 +222,10 @@ const RECORDS = String.raw`
 local function tell(kind, id)
   local session = id:sub(1, 1) ~= FOREIGN and id:match('^(.*)%.')
   if session == SESSION then hints[#hints + 1] = kind .. ' ' .. id
-  elseif session then call(PUBLISH, CHANNELS .. session, kind .. ' ' .. id) end
+  elseif session then
+    -- Whoever may not publish has done all the same what it tells of, and who is not told looks again by itself.
+    try(PUBLISH, CHANNELS .. session, kind .. ' ' .. id)
+  end
 end
 
 -- Records and queues ------------------------------------------------------------------------------------------------
@@ -990,8 +993,9 @@ function operations.commit()
       end
     end
     local versions = {}
-    -- What may be refused comes first, so that nothing is done by halves.
+    -- What may be refused comes first, so that nothing is done by halves. Nobody reads a message before the script is over.
     if #writes > 0 then raise(0) end
+    for _, write in ipairs(writes) do must(try(PUBLISH, write.key, '')) end
     for i, recorded in ipairs(ids) do
       local added = try('ZADD', recorded.key, now + retention, recorded.id)
       if type(added) == 'table' then
@@ -1010,7 +1014,6 @@ function operations.commit()
         must(try('SET', write.key, digits(fresh) .. ' ' .. write.value))
         versions[i] = fresh
       end
-      call(PUBLISH, write.key, '')
     end
     if guarded and release then
       remove(id, granted, claims)
