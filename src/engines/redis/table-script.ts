@@ -250,9 +250,14 @@ local function load(id)
   return request or nil
 end
 
+-- When the last of the requests that were saved expires. What is kept of a holder that is not ours is known by its held
+-- key, too, and may never expire.
+local latest = 0
+
 local function save(request)
   must(try('HSET', REQUESTS, request.id, cmsgpack.pack(request)), REQUESTS)
   loaded[request.id] = request
+  if request.expires > latest and not begins(request.id, FOREIGN) then latest = request.expires end
 end
 
 local function entry(key, request) return head(key) .. request.sequence .. request.id end
@@ -589,6 +594,33 @@ local function remove(id, granted, claims)
   if recorded or freed then serveAll(claims) end
 end
 
+-- Nobody has to know of a holder that is not ours when nobody waits behind it any more.
+local function forgetForeign(claims)
+  for _, claim in ipairs(claims) do
+    local following = queue(claim.key)
+    local first = following()
+    if first and first.id == FOREIGN .. claim.key and not following() then forget(first) end
+  end
+end
+
+-- Lets requests go that nobody comes back to: all of them with their keys, which outlast the last of them by a second, so that
+-- this is seldom done; and while others keep the keys alive, some of those that are picked at random each time.
+local function expireUnused()
+  if latest == 0 then return end
+  local remaining = left(REQUESTS)
+  -- It has no key any more, or the key is there for long enough.
+  if remaining == -2 or now + remaining >= latest then return end
+  for _, name in ipairs({ REQUESTS, QUEUES }) do expire(name, latest - now + 1000) end
+  local picked = try('HRANDFIELD', REQUESTS, 20, 'WITHVALUES')
+  for i = 2, #picked, 2 do
+    local done, request = pcall(cmsgpack.unpack, picked[i])
+    if done and type(request) == 'table' and now >= request.expires then
+      serveAll(request.claims)
+      forgetForeign(request.claims)
+    end
+  end
+end
+
 -- What a grant is answered with: its number, and what was to be read with it.
 local function held(outcome, what, id, claims)
   if not what or type(outcome) ~= 'number' then return outcome end
@@ -808,15 +840,6 @@ function operations.claim()
     end
     if request.phase == 'reserved' then return held(hold(request, claims, true), what, id, claims) end
     return standing(request, patience)
-  end
-end
-
--- Nobody has to know of a holder that is not ours when nobody waits behind it any more.
-local function forgetForeign(claims)
-  for _, claim in ipairs(claims) do
-    local following = queue(claim.key)
-    local first = following()
-    if first and first.id == FOREIGN .. claim.key and not following() then forget(first) end
   end
 end
 
@@ -1059,6 +1082,7 @@ for _, task in ipairs(tasks) do
   end
   answers[#answers + 1] = answer
 end
+expireUnused()
 -- Refused only where nothing was written before, so that no number is in use that it should tell of.
 if number ~= written then try('SET', NUMBERS, digits(number)) end
 answers[#answers + 1] = hints
