@@ -183,6 +183,37 @@ describe('locks over several hash slots', () => {
     }
   })
 
+  test('all parts of a grant are shown, and can be taken away, with its token', async () => {
+    await using all = await boxes(2)
+    const [one, other] = all as unknown as [Box, Box]
+    const keys = await keyOfEachMaster(`t${prefixes}:`)
+    // Each slot counts for itself: the one that was used last has the greatest number.
+    for (const last of keys) {
+      for (const key of keys) await one.mutex(key).run(() => undefined)
+      await one.mutex(last).run(() => undefined)
+      const locksOfAll = [
+        one.mutex(...keys),
+        one.lock(...keys.map(key => ({ key, mode: 'shared' as const }))),
+        one.lock(...keys.map(key => ({ key, mode: 'permits' as const, permits: 1, max: 2 }))),
+      ]
+      for (const lock of locksOfAll) {
+        const grant = await lock.acquire({ lease: 900 })
+        const shown = await locks(other)
+        expect(shown.map(({ holders }) => holders.map(({ token }) => token))).toEqual(
+          shown.map(() => [grant.token]),
+        )
+        await grant.release()
+      }
+    }
+    for (const key of keys) {
+      const grant = await one.mutex(...keys).acquire({ lease: 900 })
+      expect(await other.forceRelease(key, grant.token - 1024n)).toBe(false)
+      expect(await other.forceRelease(key, grant.token)).toBe(true)
+      await until('it is told', () => grant.signal.aborted)
+      await (await other.mutex(...keys).acquire({ wait: '5s' })).release()
+    }
+  })
+
   test('what was taken away by force or with its session is lost as a whole', async () => {
     await using all = await boxes(2)
     const [one, other] = all as unknown as [Box, Box]

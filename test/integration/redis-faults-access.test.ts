@@ -1,16 +1,27 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
+import { pause, queued, until } from '../../src/conformance/time.js'
 import { open } from '../../src/open.js'
 import { doEverything } from '../redis/everything.js'
 import { complaintOf } from '../redis/outcome.js'
 import { startRedisCluster } from '../servers/redis-cluster.js'
-import { startRedis, type RedisServer } from '../servers/redis.js'
+import { quorumUrl } from '../servers/quorum.js'
+import { startRedisWithSentinel } from '../servers/redis-sentinel.js'
+import { startRedis, startRedisServers, type RedisServer } from '../servers/redis.js'
 
 const page = readFileSync(new URL('../../docs/redis.md', import.meta.url), 'utf8')
 /** What the page on Redis names as all that a user needs. */
 const RIGHTS = /^ACL SETUSER locks on >password (.*?)^```/ms.exec(page)![1]!.trim().split(/\s+/)
-/** What it names beside that, for a Cluster. */
-const ON_CLUSTER = /Cluster adds `(.*?)`/s.exec(page)![1]!.split(' ')
+/** What it names beside that, for a Cluster, behind Sentinels, and where replicas are waited for. */
+const ON_CLUSTER = alsoFor('Cluster')
+const BEHIND_SENTINEL = alsoFor('Sentinel')
+const WITH_REPLICAS = alsoFor('`minReplicas`')
+/** What it names as all that a Sentinel has to allow. */
+const OF_SENTINEL = /^ACL SETUSER locks on >password (.*sentinel.*)$/m.exec(page)![1]!.split(' ')
+
+function alsoFor(what: string): string[] {
+  return new RegExp(`${what} adds \`(.*?)\``, 's').exec(page)![1]!.split(' ')
+}
 
 function allow(server: RedisServer, rights: readonly string[]): Promise<unknown> {
   return server.command('ACL', 'SETUSER', 'locks', 'on', '>password', ...rights)
@@ -49,6 +60,48 @@ test('everything goes on a Cluster with those that it names for that', async () 
   for (const node of cluster.nodes) expect(await refused(node)).toEqual([])
 })
 
+test('everything goes behind a Sentinel with those that it names for that, and for its own user', async () => {
+  await using servers = await startRedisWithSentinel()
+  const { master, replica, sentinel, url } = servers
+  const rights = [...RIGHTS, ...BEHIND_SENTINEL, ...WITH_REPLICAS]
+  for (const server of [master, replica]) await allow(server, rights)
+  await allow(sentinel, OF_SENTINEL)
+  await sentinel.command('ACL', 'SETUSER', 'default', 'resetpass')
+  await master.command('CONFIG', 'RESETSTAT')
+  await doEverything(`${asUser(url)}&minReplicas=1`)
+  for (const server of [master, replica]) expect(await refused(server)).toEqual([])
+  expect(Object.keys(await master.calls())).toEqual(
+    expect.arrayContaining(commandsOf([...BEHIND_SENTINEL, ...WITH_REPLICAS])),
+  )
+})
+
+test('locks over a quorum go with the same rights on each server', async () => {
+  const servers = await startRedisServers(3)
+  try {
+    for (const server of servers) await allow(server, RIGHTS)
+    const url = asUser(quorumUrl(servers))
+    await using one = await open(url)
+    await using other = await open(url)
+    const held = await one.mutex('key').acquire({ lease: 600 })
+    const asked = other.mutex('key').acquire()
+    await queued(one, 'key', 1)
+    // Renewed more than once meanwhile.
+    await pause(800)
+    held.assertHeld()
+    await held.release()
+    const next = await asked
+    expect(await one.forceRelease('key', next.token)).toBe(true)
+    await until('it is told', () => next.signal.aborted)
+    await (await one.semaphore('permits', { permits: 2 }).acquire()).release()
+    const write = await one.readWriteLock('shared').write.acquire()
+    await write.downgrade()
+    expect(await other.revoke(one.session)).toBe(1)
+    for (const server of servers) expect(await refused(server)).toEqual([])
+  } finally {
+    await Promise.all(servers.map(server => server.kill()))
+  }
+})
+
 test('names that the rights do not cover are a typed error, and what is there stays', async () => {
   await using server = await startRedis()
   await allow(server, RIGHTS)
@@ -69,6 +122,35 @@ test('names that the rights do not cover are a typed error, and what is there st
   expect((await owner.store('s').get('key'))!.value).toBe('value')
   held.assertHeld()
   await held.release()
+})
+
+test('without a right to channels nothing is written by halves, and locks go on', async () => {
+  await using server = await startRedis()
+  // What a new user has unless it is given channels.
+  await allow(server, [...RIGHTS, 'resetchannels'])
+  await using owner = await open(`${server.url}?prefix=app:`)
+  await owner.store('s').put('key', 'value')
+  await using box = await open(asUser(server.url))
+  await using other = await open(asUser(server.url))
+  const store = box.store('s')
+  for (const attempt of [
+    () => store.put('key', 'changed'),
+    () => store.delete('key'),
+    () => store.transaction(['key', 'more'], tx => tx.put('more', 'changed'), { id: 'once' }),
+  ]) {
+    expect(await complaintOf(attempt())).toMatch(/^UNAVAILABLE: commit was refused .*channel/)
+  }
+  expect((await owner.store('s').get('key'))!.value).toBe('value')
+  expect(await owner.store('s').get('more')).toBeUndefined()
+  expect(await server.command('EXISTS', 'app:signalbox:1:{}:ids:s/key')).toBe(0)
+  // Nobody is woken, but what was given back counts as that, and is had by whoever looks next.
+  const held = await box.mutex('key').acquire()
+  const asked = other.mutex('key').acquire({ lease: 600 })
+  await queued(owner, 'key', 1)
+  await held.release()
+  await (await asked).release()
+  const taken = await box.mutex('key').acquire()
+  expect(await other.forceRelease('key', taken.token)).toBe(true)
 })
 
 test('a right that is taken away is a typed error of what needs it', async () => {

@@ -35,14 +35,15 @@ local function put(key, text, lease)
 end
 local function expire(key, lease) call('PEXPIRE', key, lease) end
 
--- Wakes those who wait there, as an unlock of RLock and one of RFairLock do together.
+-- Wakes those who wait there, as an unlock of RLock and one of RFairLock do together. It is free even for one who may
+-- not publish; then they wait until their own time is over.
 local function clear(key)
   call('DEL', key)
   local channel = beside('redisson_lock__channel', key)
-  call(PUBLISH, channel, UNLOCKED)
+  try(PUBLISH, channel, UNLOCKED)
   local waiters = try('LRANGE', beside('redisson_lock_queue', key), 0, 15)
   for _, waiter in ipairs(waiters) do
-    call(PUBLISH, channel .. ':' .. waiter, UNLOCKED)
+    try(PUBLISH, channel .. ':' .. waiter, UNLOCKED)
     -- One whose time is over may be dead; whoever comes after it takes it out of the list.
     local time = try('ZSCORE', beside('redisson_lock_timeout', key), waiter)
     if type(time) ~= 'string' or tonumber(time) > now then break end

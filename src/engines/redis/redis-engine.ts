@@ -203,12 +203,9 @@ export class RedisEngine implements Engine {
     await this.#attempt(() => this.#listen(this.#names.group('')))
   }
 
-  /**
-   * Makes all numbers from now on greater than `least`, on Cluster those in the slot of the key. Rejects as
-   * {@link submit} does.
-   */
-  async raise(least: number, key = ''): Promise<void> {
-    const group = this.#names.group(key)
+  /** Makes all numbers from now on greater than `least`. Rejects as {@link submit} does. */
+  async raise(least: number): Promise<void> {
+    const group = this.#names.group('')
     const call = this.#arguments(group, 1)
     call.addRaise(least)
     await this.#attempt(() => this.#evaluate(group, call))

@@ -18,22 +18,22 @@ import type {
   Standing,
 } from '../engine.js'
 import { giveBack } from '../give-back.js'
+import type { Ballot } from './ballot.js'
 
 /** The engine below: it carries out every operation whose keys lie in one hash slot. */
 export interface OneSlotEngine extends Engine {
-  submit<O extends Operation>(operation: O): Promise<OutcomeOf<O>>
+  /** @param ballot of a renewal: raises the number of the grant to its least. */
+  submit<O extends Operation>(operation: O, ballot?: Ballot): Promise<OutcomeOf<O>>
   reserve(request: Reserve): Promise<Reservation>
   /** The slot of a key, as a text by which slots are compared. */
   slotOf(key: string): string
-  /** Lets all numbers that are given from now on in the slot of the key be greater than `least`. */
-  raise(least: number, key: string): Promise<void>
 }
 
 /** What a request asks for in one slot. */
 interface Part {
   readonly id: string
   claims: readonly Claim[]
-  /** The number that the slot gave it; 0 while it has none. */
+  /** The number that it has in its slot; 0 while it has none. */
   number: number
 }
 
@@ -189,13 +189,22 @@ export class SlotsEngine implements Engine {
       if (standing) return standing
     }
     const number = Math.max(...parts.map(part => part.number))
-    const behind = parts.filter(part => part.number < number)
-    await this.#orGiveBack(wide, () =>
-      Promise.all(behind.map(part => this.#engine.raise(number, part.claims[0]!.key))),
+    const raised = await this.#orGiveBack(wide, () =>
+      Promise.all(parts.map(part => this.#raise(part, number, enqueue.lease))),
     )
+    if (!wide.isOver && !raised.every(Boolean)) await this.#giveBack(wide)
     if (wide.isOver) return { state: 'gone' }
     wide.number = number
     return { state: 'held', id: enqueue.id, number }
+  }
+
+  /** Raises the number of a part, and with it all that its slot gives from now on. False when the part is lost. */
+  async #raise(part: Part, number: number, lease: number): Promise<boolean> {
+    if (part.number === number) return true
+    const renewal = { type: 'renew', id: part.id, number: part.number, lease } as const
+    const isHeld = await this.#engine.submit(renewal, { order: number, least: number })
+    if (isHeld) part.number = number
+    return isHeld
   }
 
   /** Takes note of what became of a part; the standing of the whole unless that part is held now. */

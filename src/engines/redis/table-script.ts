@@ -222,7 +222,10 @@ const RECORDS = String.raw`
 local function tell(kind, id)
   local session = id:sub(1, 1) ~= FOREIGN and id:match('^(.*)%.')
   if session == SESSION then hints[#hints + 1] = kind .. ' ' .. id
-  elseif session then call(PUBLISH, CHANNELS .. session, kind .. ' ' .. id) end
+  elseif session then
+    -- Whoever may not publish has done all the same what it tells of, and who is not told looks again by itself.
+    try(PUBLISH, CHANNELS .. session, kind .. ' ' .. id)
+  end
 end
 
 -- Records and queues ------------------------------------------------------------------------------------------------
@@ -247,9 +250,14 @@ local function load(id)
   return request or nil
 end
 
+-- When the last of the requests that were saved expires. What is kept of a holder that is not ours is known by its held
+-- key, too, and may never expire.
+local latest = 0
+
 local function save(request)
   must(try('HSET', REQUESTS, request.id, cmsgpack.pack(request)), REQUESTS)
   loaded[request.id] = request
+  if request.expires > latest and not begins(request.id, FOREIGN) then latest = request.expires end
 end
 
 local function entry(key, request) return head(key) .. request.sequence .. request.id end
@@ -586,6 +594,33 @@ local function remove(id, granted, claims)
   if recorded or freed then serveAll(claims) end
 end
 
+-- Nobody has to know of a holder that is not ours when nobody waits behind it any more.
+local function forgetForeign(claims)
+  for _, claim in ipairs(claims) do
+    local following = queue(claim.key)
+    local first = following()
+    if first and first.id == FOREIGN .. claim.key and not following() then forget(first) end
+  end
+end
+
+-- Lets requests go that nobody comes back to: all of them with their keys, which outlast the last of them by a second, so that
+-- this is seldom done; and while others keep the keys alive, some of those that are picked at random each time.
+local function expireUnused()
+  if latest == 0 then return end
+  local remaining = left(REQUESTS)
+  -- It has no key any more, or the key is there for long enough.
+  if remaining == -2 or now + remaining >= latest then return end
+  for _, name in ipairs({ REQUESTS, QUEUES }) do expire(name, latest - now + 1000) end
+  local picked = try('HRANDFIELD', REQUESTS, 20, 'WITHVALUES')
+  for i = 2, #picked, 2 do
+    local done, request = pcall(cmsgpack.unpack, picked[i])
+    if done and type(request) == 'table' and now >= request.expires then
+      serveAll(request.claims)
+      forgetForeign(request.claims)
+    end
+  end
+end
+
 -- What a grant is answered with: its number, and what was to be read with it.
 local function held(outcome, what, id, claims)
   if not what or type(outcome) ~= 'number' then return outcome end
@@ -808,15 +843,6 @@ function operations.claim()
   end
 end
 
--- Nobody has to know of a holder that is not ours when nobody waits behind it any more.
-local function forgetForeign(claims)
-  for _, claim in ipairs(claims) do
-    local following = queue(claim.key)
-    local first = following()
-    if first and first.id == FOREIGN .. claim.key and not following() then forget(first) end
-  end
-end
-
 function operations.cancel()
   local id, claims = identity(), readClaims()
   return function()
@@ -990,8 +1016,9 @@ function operations.commit()
       end
     end
     local versions = {}
-    -- What may be refused comes first, so that nothing is done by halves.
+    -- What may be refused comes first, so that nothing is done by halves. Nobody reads a message before the script is over.
     if #writes > 0 then raise(0) end
+    for _, write in ipairs(writes) do must(try(PUBLISH, write.key, '')) end
     for i, recorded in ipairs(ids) do
       local added = try('ZADD', recorded.key, now + retention, recorded.id)
       if type(added) == 'table' then
@@ -1010,7 +1037,6 @@ function operations.commit()
         must(try('SET', write.key, digits(fresh) .. ' ' .. write.value))
         versions[i] = fresh
       end
-      call(PUBLISH, write.key, '')
     end
     if guarded and release then
       remove(id, granted, claims)
@@ -1056,6 +1082,7 @@ for _, task in ipairs(tasks) do
   end
   answers[#answers + 1] = answer
 end
+expireUnused()
 -- Refused only where nothing was written before, so that no number is in use that it should tell of.
 if number ~= written then try('SET', NUMBERS, digits(number)) end
 answers[#answers + 1] = hints
