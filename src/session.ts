@@ -193,7 +193,8 @@ export class Session implements Listener {
   }
 
   wanted(id: string): void {
-    if (!this.keeper.wanted(id)) this.#wantedEarly.add(id)
+    // Where it is told by a message, what is not held is no longer held.
+    if (!this.keeper.wanted(id) && this.engine.tellsWanted) this.#wantedEarly.add(id)
   }
 
   /** Whether somebody wanted a grant within the very call that gave it, before its holder was known here. */

@@ -262,9 +262,8 @@ export function outcomeOf(operation: Operation, answer: Reply): unknown {
     case 'claim':
       return standing(operation.id, answer)
     case 'pass': {
-      const kept = typeof answer === 'object' && answer?.[0] === 'kept' ? Number(answer[1]) : undefined
-      if (kept !== undefined) return { state: 'held', id: operation.id, number: kept }
-      return standing(operation.next, answer)
+      if (typeof answer !== 'object' || answer?.[0] !== 'kept') return standing(operation.next, answer)
+      return { state: 'held', id: operation.id, number: Number(answer[1]), isAlone: answer[2] === 1 }
     }
     case 'renew':
     case 'release':

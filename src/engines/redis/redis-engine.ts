@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.js'
+import type { Clock, Timer } from '../../clock.js'
 import {
   ClosedError,
   IndeterminateError,
@@ -64,6 +64,8 @@ export type LinkMaker = (listener: LinkListener) => RedisLink
 
 /** One call carries so many operations at the most, so that it keeps the server from others for a moment only. */
 const MOST_OPERATIONS = 256
+/** Nobody else waits, as far as messages tell, for so long at the most, because one may be lost: milliseconds. */
+const ALONE_FOR = 20
 /** How long a request outlives its lease in this process's memory: milliseconds. */
 const REMEMBERED = 5000
 /** So many requests at least come between two looks for those that can be forgotten. */
@@ -81,6 +83,8 @@ interface OwnRequest {
   waiting: boolean
   /** From when on it can't be there any more: clock time. */
   until: number
+  /** Ends the time for which it can be vouched for that nobody else waits; null when it could not be. */
+  alone?: Timer | null
 }
 
 /** An operation on its way, with who waits for its outcome. */
@@ -113,6 +117,8 @@ export class RedisEngine implements Engine {
   #sweepAt = LEAST_SWEPT
   /** The channels that wake-ups come on, with when they began, or begin, to be heard. */
   readonly #channels = new Map<string, Promise<void>>()
+  /** Those on which messages about own requests come. */
+  readonly #listening = new Set<string>()
   readonly #freed: FreedChannels
   readonly #limits: RedisLimits
   #member: Member | undefined
@@ -444,9 +450,15 @@ export class RedisEngine implements Engine {
         const standing = outcome as Standing
         const kept = standing.state === 'held' && standing.id === operation.id
         this.#forget(kept ? operation.next : operation.id)
-        if (!kept) this.#stands(group, operation.next, standing)
-        else this.#own.get(operation.id)!.lease = operation.lease
-        break
+        if (!kept) {
+          this.#stands(group, operation.next, standing)
+          break
+        }
+        const own = this.#own.get(operation.id)!
+        own.lease = operation.lease
+        return standing.isAlone && !this.#vouches(group, operation.id, own)
+          ? { ...standing, isAlone: false }
+          : standing
       }
       case 'downgrade': {
         const own = this.#own.get(operation.id)
@@ -471,6 +483,20 @@ export class RedisEngine implements Engine {
     return outcome
   }
 
+  /** Whether this session hears of whoever comes to wait for a grant that is alone. */
+  #vouches(group: Group, id: string, own: OwnRequest): boolean {
+    const { alone } = own
+    alone?.cancel()
+    if (!this.#listening.has(this.#channelOf(group))) {
+      // Once a request, because it may not be allowed.
+      if (alone === undefined) void this.#listen(group)
+      own.alone = null
+      return false
+    }
+    own.alone = this.#clock.after(ALONE_FOR, () => this.#listener?.wanted(id), false)
+    return true
+  }
+
   #stands(group: Group, id: string, standing: Standing): void {
     if (standing.state !== 'held' && standing.state !== 'queued') return this.#forget(id)
     const own = this.#own.get(id)
@@ -483,6 +509,7 @@ export class RedisEngine implements Engine {
   #forget(id: string): void {
     const own = this.#own.get(id)
     if (!own) return
+    own.alone?.cancel()
     this.#own.delete(id)
     this.#hearFreed(id, own, false)
   }
@@ -498,12 +525,20 @@ export class RedisEngine implements Engine {
     }
   }
 
+  /** Where messages about own requests come. */
+  #channelOf(group: Group): string {
+    return group.channels + this.#caller.session
+  }
+
   /** Hears wake-ups from now on. Those that came before are made good by a look at every request that waits. */
   #listen(group: Group): Promise<void> {
-    const channel = group.channels + this.#caller.session
+    const channel = this.#channelOf(group)
     // Where that fails, whoever waits looks again by itself, and the next that has to wait tries again to be heard.
     return enterOnce(this.#channels, channel, () =>
-      this.#link.subscribe(channel).then(() => this.#lookAtAll()),
+      this.#link.subscribe(channel).then(() => {
+        this.#listening.add(channel)
+        this.#lookAtAll()
+      }),
     )
   }
 

@@ -130,7 +130,7 @@ ${serverClock}
     local text = 'signalbox/1 ' .. SESSION .. '.' .. WORDS[from + 1] .. ' ' .. digits .. ' ' .. sub(stamp, 1, -4) .. ' ' .. details
     local done = try('SET', held, text, kept and 'XX' or 'NX', 'PX', WORDS[kept and from + 4 or from + 2])
     if not done or done.err then break end
-    answers[#answers + 1] = kept and { 'kept', number } or number
+    answers[#answers + 1] = kept and { 'kept', number, 1 } or number
   end
   position, named = after, named + 1
 end
@@ -366,6 +366,8 @@ local function meet(claim, text)
     id = id, claims = { met }, phase = 'held', expires = expires, lease = math.max(remaining, 0), number = tonumber(granted),
     since = tonumber(since), sequence = FRONT, details = details,
   })
+  -- It may hand its grant on among its own callers as one that nobody else wants.
+  if not ballot then tell('wanted', id) end
 end
 
 `
@@ -916,15 +918,22 @@ function operations.pass()
       if known then return standing(known, patience) end
       return lightGrant(following, claims) or { 'gone' }
     end
-    local awaited = false
+    local awaited, alone = false, not ballot
     for _, claim in ipairs(claims) do
+      if claim.mode ~= 'exclusive' then alone = false end
       for other in queue(claim.key) do
+        if other.id ~= id then alone = false end
         if other.phase == 'waiting' and now < other.expires then awaited = true break end
       end
     end
     if not awaited then
       request.lease, request.details, request.since = lease, text, request.since or now
-      return { 'kept', hold(request, claims, request.sequence ~= nil) }
+      if alone and request.sequence then
+        -- Those who met it are gone. From now on its held keys tell all of it again.
+        forget(request)
+        request.sequence = nil
+      end
+      return { 'kept', hold(request, claims, request.sequence ~= nil), alone and 1 or 0 }
     end
     raise(0)
     remove(id, granted, claims)
