@@ -95,6 +95,7 @@ const NAMES: Readonly<Record<Measure, string>> = {
   opsPerSecond: 'operations a second',
   'p99 wait': 'p99 wait in ms',
   'worst wait': 'worst wait',
+  'worst wait to median': 'worst wait to its own median',
   'least share': 'share of the process that did least',
 }
 

@@ -48,17 +48,20 @@ export const redisWorks: readonly Work[] = [
     },
     { processes: 1, tasks: 16 },
   ),
-  hotKey(
-    {
-      part: 'redis',
-      libraries: wanted,
-      comparisons: [
-        ...faster({ npm: { atLeast: 10 }, redisson: { atLeast: 10 } }, [rLock, rFairLock]),
-        ...waitsLess,
-      ],
-    },
-    { processes: 4, tasks: 4 },
-  ),
+  {
+    ...hotKey(
+      {
+        part: 'redis',
+        libraries: wanted,
+        comparisons: [
+          ...faster({ npm: { atLeast: 10 }, redisson: { atLeast: 10 } }, [rLock, rFairLock]),
+          ...waitsLess,
+        ],
+      },
+      { processes: 4, tasks: 4 },
+    ),
+    targets: [{ measure: 'worst wait to median', of: 'signalbox', goal: { atMost: 3 } }],
+  },
   {
     part: 'redis',
     name: 'messages of the train tracker with 4 processes',

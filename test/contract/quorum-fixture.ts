@@ -9,10 +9,11 @@ import { InvalidArgumentError, LostError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
 import { FakeClock } from '../servers/fake-clock.js'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
+import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { quorumEngine, quorumUrl } from '../servers/quorum.js'
 import { startRedis, startRedisServers, type RedisServer } from '../servers/redis.js'
 import type { EngineFixture } from '../../src/conformance/fixture.js'
-import { pause, queued } from '../../src/conformance/time.js'
+import { locks, pause, queued, until } from '../../src/conformance/time.js'
 
 const HOUR = 3_600_000
 
@@ -33,31 +34,78 @@ async function lateBox(members: readonly RedisServer[]): Promise<Box> {
   return Box.join(await quorumEngine(members, { numbers }), systemClock)
 }
 
+/** The server that decides between majority and minority was restarted within a lease, without its data. */
+async function votedTwice(): Promise<void> {
+  const members = await startRedisServers(3)
+  try {
+    const [first, second, third] = members as [RedisServer, RedisServer, RedisServer]
+    // For this one nobody is where the first server is.
+    const nobody = { host: first.host, port: await freePort() }
+    await using one = await open(quorumUrl([nobody, second, third]))
+    // Long enough for its next renewal, which would tell it, to come after all this.
+    const held = await one.mutex('key').acquire({ lease: '24s' })
+    // What voted for it is gone, what did not is there: these two are a majority.
+    await second.restart()
+    await using other = await open(quorumUrl(members))
+    const next = await other.mutex('key').acquire({ wait: '5s' })
+    held.assertHeld()
+    expect(next.token).toBeGreaterThan(held.token)
+    await expect.poll(() => held.signal.aborted, { timeout: 15_000 }).toBe(true)
+    next.assertHeld()
+  } finally {
+    await killed(members)
+  }
+}
+
+/** Three of two permits are held, because servers were out of reach of their holders in turn. */
+async function onePermitTooMany(): Promise<void> {
+  const members = await startRedisServers(5)
+  const cut: Proxy[] = []
+  /** A box whose way to some of the servers can be cut. */
+  const boxFarFrom = async (indexes: readonly number[]): Promise<{ box: Box; cut: () => void }> => {
+    const ways = await Promise.all(indexes.map(index => Proxy.start(members[index]!.port)))
+    cut.push(...ways)
+    const places = members.map((server, index) => ways[indexes.indexOf(index)] ?? server)
+    const box = await open(quorumUrl(places))
+    return {
+      box,
+      cut: () => {
+        for (const way of ways) way.requests = 'lose'
+      },
+    }
+  }
+  const isThere = (index: number, count: number): Promise<boolean> =>
+    locks(watching[index]!).then(([report]) => report?.holders.length === count)
+  const watching = await Promise.all(members.map(({ url }) => open(url)))
+  try {
+    const near = await boxFarFrom([3, 4])
+    const far = await boxFarFrom([0, 1])
+    const options = { permits: 2 }
+    const first = await near.box.semaphore('key', options).acquire({ lease: '3s' })
+    const second = await far.box.semaphore('key', options).acquire({ lease: '3s' })
+    for (const index of members.keys()) await until('both are known', () => isThere(index, 2))
+    near.cut()
+    far.cut()
+    // What is not renewed there ends there, and each keeps a majority.
+    for (const index of [0, 1, 3, 4]) await until('one is known', () => isThere(index, 1))
+    await using third = await open(quorumUrl(members))
+    await using grant = await third.semaphore('key', options).acquire({ wait: '5s' })
+    for (const permit of [first, second, grant]) permit.assertHeld()
+    await Promise.all([near.box.close(), far.box.close()])
+  } finally {
+    await Promise.all(watching.map(box => box.close()))
+    await killed(members)
+    await Promise.all(cut.map(way => way[Symbol.asyncDispose]()))
+  }
+}
+
 /** Locks over three servers. */
 export const quorum: EngineFixture = {
   name: 'redis quorum',
   guarantees: quorumGuarantees,
   weaknesses: {
     async P1() {
-      const members = await startRedisServers(3)
-      try {
-        const [first, second, third] = members as [RedisServer, RedisServer, RedisServer]
-        // For this one nobody is where the first server is.
-        const nobody = { host: first.host, port: await freePort() }
-        await using one = await open(quorumUrl([nobody, second, third]))
-        // Long enough for its next renewal, which would tell it, to come after all this.
-        const held = await one.mutex('key').acquire({ lease: '24s' })
-        // What voted for it is gone, what did not is there: these two are a majority.
-        await second.restart()
-        await using other = await open(quorumUrl(members))
-        const next = await other.mutex('key').acquire({ wait: '5s' })
-        held.assertHeld()
-        expect(next.token).toBeGreaterThan(held.token)
-        await expect.poll(() => held.signal.aborted, { timeout: 15_000 }).toBe(true)
-        next.assertHeld()
-      } finally {
-        await killed(members)
-      }
+      await Promise.all([votedTwice(), onePermitTooMany()])
     },
     async P2() {
       const members = await startRedisServers(3)

@@ -1,5 +1,6 @@
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { Box } from '../../src/box.js'
+import type { Grant } from '../../src/locks/grant.js'
 import { systemClock } from '../../src/clock.js'
 import {
   BusyError,
@@ -185,6 +186,48 @@ describe('a quorum of five servers', () => {
       expect(Math.max(...took)).toBeLessThan(NOT_WAITED_FOR)
       server.resume()
     }
+  })
+
+  test('one server that takes 300 ms to answer slows nobody', async () => {
+    await using slow = await Proxy.start(servers[2]!.port)
+    const members = servers.map(({ host, port }, index) => (index === 2 ? slow : { host, port }))
+    await using one = await open(quorumUrl(members))
+    await using other = await open(quorumUrl(members))
+    await works(one, other, 3)
+    slow.delay = 150
+    const took: number[] = []
+    for (let round = 0; round < 21; round++) {
+      const box = round % 2 === 0 ? one : other
+      took.push(await timed(() => box.mutex(`key ${round}`).run(() => undefined)))
+    }
+    const median = took.sort((a, b) => a - b)[10]!
+    expect(median).toBeLessThan(100)
+  })
+
+  test('a lease is longer on the servers than here, by what their clocks may run faster', async () => {
+    await using one = await open(url)
+    await using other = await open(url)
+    const lease = 3_600_000
+    const first = await one.mutex('key').acquire({ lease })
+    const asked = other.mutex('key').acquire({ lease })
+    await queued(one, 'key', 1)
+    const isLonger = async (grant: Grant): Promise<void> => {
+      const here = grant.expiresIn()
+      const left = await Promise.all(servers.map(server => server.command('PTTL', 'key')))
+      const there = left.map(Number).filter(remaining => remaining > 0)
+      expect(there.length).toBeGreaterThanOrEqual(3)
+      // A hundredth of an hour is more than any request takes.
+      for (const remaining of there) expect(remaining - here).toBeGreaterThan(0.009 * lease)
+    }
+    await isLonger(first)
+    await first.release()
+    const second = await asked
+    await isLonger(second)
+    for (const { key, holders } of await locks(one)) {
+      expect(key).toBe('key')
+      for (const { expiresIn } of holders) expect(expiresIn).toBeLessThanOrEqual(lease)
+    }
+    await second.release()
   })
 
   test('a hot lock goes from box to box although a server has just frozen', async () => {

@@ -4,6 +4,7 @@ import { open } from '../../src/open.js'
 import { Names } from '../../src/engines/redis/names.js'
 import { IndeterminateError, InvalidArgumentError, TimedOutError } from '../../src/errors.js'
 import type { Box } from '../../src/box.js'
+import type { Grant } from '../../src/locks/grant.js'
 import { Random } from '../../src/conformance/random.js'
 import { rising, Section } from '../../src/conformance/section.js'
 import { locks, pause, queued, soFar, timed, until } from '../../src/conformance/time.js'
@@ -42,23 +43,51 @@ async function keyOfEachMaster(prefix: string): Promise<[string, string, string]
   return found as [string, string, string]
 }
 
+/** Some things in all their orders. */
+function orders<T>(things: readonly T[]): T[][] {
+  if (things.length === 0) return [[]]
+  return things.flatMap((first, index) =>
+    orders(things.filter((_, other) => other !== index)).map(rest => [first, ...rest]),
+  )
+}
+
 /** Waits for a turn of the others' tasks. */
 const settle = (): Promise<void> => pause(50)
 
 describe('locks over several hash slots', () => {
   test('three that ask in a circle all finish, where two of the keys share a slot', async () => {
-    await using all = await boxes(3)
-    const [one, two, three] = all as unknown as [Box, Box, Box]
+    await using all = await boxes(4)
+    const [one, two, three, holder] = all as unknown as [Box, Box, Box, Box]
     const [a, b, c] = ['{x}a', '{y}b', '{x}c']
-    const section = new Section()
-    for (let round = 0; round < 10; round++) {
-      await Promise.all([
-        one.mutex(a, b).run(grant => section.visit(grant)),
-        two.mutex(b, c).run(grant => section.visit(grant)),
-        three.mutex(a, c).run(grant => section.visit(grant)),
-      ])
+    const asking = [
+      { box: one, keys: [a, b] },
+      { box: two, keys: [b, c] },
+      { box: three, keys: [a, c] },
+    ] as const
+    const waiting = async (): Promise<number> => {
+      const sessions = (await locks(holder)).flatMap(({ waiters }) => waiters.map(({ session }) => session))
+      return new Set(sessions).size
     }
-    expect(section.tokens).toHaveLength(30)
+    const section = new Section()
+    // Each of them begins to wait in any order, and what they wait for comes free from either end.
+    for (const arrival of orders(asking)) {
+      for (const freeing of [
+        [a, b, c],
+        [c, b, a],
+      ]) {
+        const held = new Map<string, Grant>()
+        for (const key of freeing) held.set(key, await holder.mutex(key).acquire())
+        const asked: Promise<void>[] = []
+        for (const [index, { box, keys }] of arrival.entries()) {
+          asked.push(box.mutex(...keys).run(grant => section.visit(grant), { wait: '20s' }))
+          await until('it waits', async () => (await waiting()) === index + 1)
+        }
+        for (const key of freeing) await held.get(key)!.release()
+        await Promise.all(asked)
+      }
+    }
+    expect(section.most).toBe(1)
+    expect(section.tokens).toHaveLength(36)
   })
 
   test('any sets of keys exclude each other, and the tokens of each key rise', async () => {

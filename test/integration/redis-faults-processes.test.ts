@@ -95,19 +95,25 @@ describe.concurrent('waiters', () => {
     await using here = await RedisPlace.start()
     const one = await here.box()
     const others = await here.boxes(3)
-    await one.mutex('key').acquire({ lease: 700, renew: false })
-    const served: number[] = []
-    const asked: Promise<unknown>[] = []
-    for (const [place, box] of others.entries()) {
-      asked.push(box.mutex('key').run(() => void served.push(place)))
-      await queued(one, 'key', place + 1)
+    const late: number[] = []
+    for (let round = 0; round < 5; round++) {
+      // As it is when the process is dead: one that lives says so when its lease is over.
+      const dead = `signalbox/1 dead.${round} 1 1 {"host":"here","pid":1}`
+      await here.server.command('SET', 'key', dead, 'PX', 400)
+      const served: number[] = []
+      const asked: Promise<unknown>[] = []
+      for (const [place, box] of others.entries()) {
+        asked.push(box.mutex('key').run(() => void served.push(place)))
+        await queued(one, 'key', place + 1)
+      }
+      const lapses = systemClock.now() + (await left(here, 'key'))
+      await asked[0]
+      late.push(systemClock.now() - lapses)
+      await Promise.all(asked)
+      expect(served).toEqual([0, 1, 2])
     }
-    const lapses = systemClock.now() + (await left(here, 'key'))
-    await asked[0]
-    // Looking again by their own leases only they would come seconds later.
-    expect(systemClock.now()).toBeLessThan(lapses + 2000)
-    await Promise.all(asked)
-    expect(served).toEqual([0, 1, 2])
+    // The first in line looks 50 ms after the key has expired. It may come late when the machine is busy, but not always.
+    expect(Math.min(...late)).toBeLessThan(300)
   })
 
   test('that are woken while they are stopped for longer than their lease do not believe that they hold', async () => {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { open } from '../../src/open.js'
 import { pause, until } from '../../src/conformance/time.js'
+import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { startRedis, type RedisServer } from '../servers/redis.js'
 
 let master: RedisServer
@@ -52,6 +53,30 @@ test('what must be on a replica is there when it is granted or committed, and fa
   }
   await pause(100)
   await (await box.mutex('key').acquire({ wait: '10s' })).release()
+})
+
+test('a grant that a failover loses can be given twice, with a greater token; minReplicas gives none', async () => {
+  await using old = await startRedis()
+  await using network = await Proxy.start(old.port)
+  await using next = await startRedis({ config: [`replicaof 127.0.0.1 ${network.port}`] })
+  const follows = async (): Promise<boolean> =>
+    String(await old.command('INFO', 'replication')).includes('state=online')
+  await until('the replica follows', follows)
+  await using one = await open(old.url)
+  await using careful = await open(`${old.url}?minReplicas=1`)
+  await (await careful.mutex('key').acquire()).release()
+  await old.copied()
+  network.replies = 'lose'
+  const held = await one.mutex('key').acquire()
+  await expect(careful.mutex('careful').acquire()).rejects.toMatchObject({ code: 'INDETERMINATE' })
+  await next.command('REPLICAOF', 'NO', 'ONE')
+  await using other = await open(next.url)
+  const second = await other.mutex('key').acquire({ wait: 0 })
+  held.assertHeld()
+  second.assertHeld()
+  expect(second.token).toBeGreaterThan(held.token)
+  // Nobody holds what was not given.
+  await (await other.mutex('careful').acquire({ wait: 0 })).release()
 })
 
 test('a lock that a failover lost never gives a lower token', async () => {

@@ -120,3 +120,17 @@ test('what is broken in one round has neither figures nor ratios, and its row sa
   for (const text of [workText(result), markdown(report)])
     expect(text).toContain('bad: broken, it failed: the server')
 })
+
+test('holds the worst wait of a subject against its own median', async () => {
+  const waits = [
+    Float64Array.of(4, 1, 2, 30, 2),
+    Float64Array.of(2, 2, 10, 1, 4),
+    Float64Array.of(2, 8, 1, 3, 2),
+  ]
+  const own = subject('own', time => ({ ...SOUND, waits: waits[time]! }))
+  const targets = [{ measure: 'worst wait to median', of: 'own', goal: { atMost: 5 } }] as const
+  const one = { ...work(own), targets }
+  const report = workReport(one, await measured(one, { rounds: 2, seconds: 0.1 }, folder, () => undefined))
+  // The warm-up counts nowhere.
+  expect(report.targets).toMatchObject([{ of: 'own', min: 4, max: 5, median: 4.5, reached: true }])
+})

@@ -1,0 +1,94 @@
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import type { Box, Grant } from '../../src/index.js'
+import { systemClock } from '../../src/clock.js'
+import { pause } from '../../src/conformance/time.js'
+import { doEverything } from '../redis/everything.js'
+import { RedisPlace } from '../redis/place.js'
+
+/** What a call carries at the most. */
+const MOST = 256
+const LEASE = 1500
+
+/** Makes a script write down what it touches without having been told its name. */
+const TELLING = `
+local told, KEYLESS = {}, { TIME = true, PUBLISH = true }
+for _, name in ipairs(KEYS) do told[name] = true end
+local function checked(how)
+  return function(command, ...)
+    local names = KEYLESS[command] and {} or command == 'MGET' and { ... } or { (...) }
+    for _, name in ipairs(names) do
+      if not told[name] then redis.call('RPUSH', 'untold', command .. ' ' .. name) end
+    end
+    redis.call('HINCRBY', 'used', command, 1)
+    return how(command, ...)
+  end
+end
+`
+
+vi.mock(import('../../src/engines/redis/held-layout.js'), async original => {
+  const { createHash } = await import('node:crypto')
+  const { HELD_LAYOUTS } = await original()
+  const checked = (layout: typeof HELD_LAYOUTS.string): typeof layout => {
+    const calls = 'redis.call, redis.pcall,'
+    const script = TELLING + layout.script.replace(calls, 'checked(redis.call), checked(redis.pcall),')
+    return { ...layout, script, sha: createHash('sha1').update(script).digest('hex') }
+  }
+  return {
+    HELD_LAYOUTS: { string: checked(HELD_LAYOUTS.string), redisson: checked(HELD_LAYOUTS.redisson) },
+  }
+})
+
+let here: RedisPlace
+
+beforeAll(async () => {
+  here = await RedisPlace.start()
+})
+
+afterAll(() => here[Symbol.asyncDispose]())
+
+/** How many calls of the script something takes. */
+async function callsOf(task: () => Promise<unknown>): Promise<number> {
+  await here.server.command('CONFIG', 'RESETSTAT')
+  await task()
+  const { evalsha = 0 } = await here.server.calls()
+  return evalsha
+}
+
+/** Takes so many locks in one tick. */
+async function take(box: Box, count: number, lease: number): Promise<Grant[]> {
+  const locks = Array.from({ length: count }, (_, index) => box.mutex(`key ${index}`))
+  return Promise.all(locks.map(lock => lock.acquire({ lease })))
+}
+
+test.each([1, 100, MOST, MOST + 1, 600])(
+  'what one tick asks of %s locks travels in as few calls as can carry it',
+  async count => {
+    await using box = await here.box()
+    await box.mutex('first').run(() => undefined)
+    const calls = Math.ceil(count / MOST)
+    let grants: Grant[] = []
+    expect(await callsOf(async () => (grants = await take(box, count, 60_000)))).toBe(calls)
+    expect(await callsOf(() => Promise.all(grants.map(grant => grant.release())))).toBe(calls)
+  },
+)
+
+test('what is renewed at one time travels in as few calls, too', async () => {
+  await using box = await here.box()
+  const grants = await take(box, 600, LEASE)
+  const begun = systemClock.now()
+  const calls = await callsOf(() => pause(2 * LEASE))
+  const times = (systemClock.now() - begun) / (LEASE / 3)
+  for (const grant of grants) grant.assertHeld()
+  // At least once within each lease.
+  expect(calls).toBeGreaterThanOrEqual(Math.ceil(600 / MOST))
+  expect(calls).toBeLessThanOrEqual(Math.ceil(600 / MOST) * (times + 2))
+})
+
+test.each(['string', 'redisson'])('only what a call names is touched, with the layout %s', async layout => {
+  await here.server.command('DEL', 'untold', 'used')
+  await doEverything(`${here.server.url}?prefix=${layout}:&layout=${layout}`)
+  expect(await here.server.command('LRANGE', 'untold', 0, -1)).toEqual([])
+  expect(await here.server.command('HKEYS', 'used')).toEqual(
+    expect.arrayContaining(['SET', 'MGET', 'HRANDFIELD']),
+  )
+})
