@@ -62,7 +62,7 @@ function program(terminal: Terminal): Command {
   addShow(command, stdout)
   addTop(command, terminal)
   addGraph(command, stdout)
-  addWait(command)
+  addWait(command, stdout)
   addDoctor(command, stdout)
   addRelease(command, stdout)
   addRevoke(command, stdout)

@@ -271,4 +271,20 @@ describe.concurrent('limit', () => {
     expect(exact.stdout.trim()).toBe('141 012 012 377 000 142')
     expect(head).toEqual({ status: 0, stdout: 'y\ny\n0\n', stderr: '' })
   })
+
+  test('tells in JSON on standard error what happens', async () => {
+    await using place = new CommandPlace()
+    const rate = ['--rate', '10/s', '--json']
+    const ran = await place.signalbox('limit', 'api', ...rate, '--', 'sh', '-c', 'echo ran; exit 4')
+    expect(ran).toMatchObject({ status: 4, stdout: 'ran\n' })
+    const events = ran.stderr.trim().split('\n')
+    expect(events.map(event => JSON.parse(event) as unknown)).toEqual([
+      { event: 'granted', name: 'api', waited: expect.any(Number) as number },
+      { event: 'ended', status: 4 },
+    ])
+    const filter = `"$NODE" "$SIGNALBOX" limit lines --per-line ${rate.join(' ')}`
+    const filtered = await place.bash(`printf 'a\\nb\\n' | ${filter}`)
+    expect(filtered).toMatchObject({ status: 0, stdout: 'a\nb\n' })
+    expect(JSON.parse(filtered.stderr)).toEqual({ event: 'ended', name: 'lines', lines: 2 })
+  })
 })

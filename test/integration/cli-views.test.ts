@@ -93,7 +93,9 @@ describe.concurrent('wait', () => {
     await grant.release()
     const ends = await Promise.all(waiting.map(({ ended }) => ended))
     expect(ends).toEqual([1, 2].map(() => ({ status: 0, stdout: '', stderr: '' })))
-    expect((await place.signalbox('wait', 'free')).status).toBe(0)
+    const free = await place.signalbox('wait', 'free', '--json')
+    expect(free).toMatchObject({ status: 0, stderr: '' })
+    expect(JSON.parse(free.stdout)).toEqual({ key: 'free', waited: expect.any(Number) as number })
   })
 })
 
