@@ -1,5 +1,5 @@
 /**
- * Writes what each engine guarantees, as its boxes say it, into docs/guarantees.md and docs/choosing.md:
+ * Writes what each engine guarantees, as its boxes say it, into README.md, docs/guarantees.md and docs/choosing.md:
  * `node scripts/guarantees.mjs`, after `npm run build`.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -11,6 +11,7 @@ import { withBlock } from './block.mjs'
 
 /** The pages that a block stands in, with what writes it. */
 export const pages = [
+  { path: below('README.md'), block: brief },
   { path: below('docs/guarantees.md'), block: whole },
   { path: below('docs/choosing.md'), block: beside },
 ]
@@ -115,18 +116,29 @@ const kept = {
 const { PROMISES: promises } = await import(built('cli/doctor/finding.js'))
 
 /**
+ * The promises by name, and all kinds of box.
+ * @param {readonly Kind[]} boxes
+ */
+function brief(boxes) {
+  const named = Object.entries(promises).map(([promise, title]) => `**${promise}** ${title}`)
+  return [`${named.join('; ')}.`, '', ...table(boxes), ''].join('\n')
+}
+
+/**
  * All kinds of box, and each weakness in words.
  * @param {readonly Kind[]} boxes
  */
 function whole(boxes) {
+  return [...table(boxes), '', ...boxes.flatMap(listed), ''].join('\n')
+}
+
+/** @param {readonly Kind[]} boxes */
+function table(boxes) {
   return [
     '| box | excludes within one | frees what a dead process held | keeps committed state | weakened |',
     '|-|-|-|-|-|',
     ...boxes.map(row),
-    '',
-    ...boxes.flatMap(listed),
-    '',
-  ].join('\n')
+  ]
 }
 
 /** @param {Kind} box */

@@ -1,5 +1,5 @@
 /**
- * The Debian package of each server that tests start.
+ * The Debian package of each server or other program that tests start.
  * @type {ReadonlyMap<string, string>}
  */
 export const servers = new Map([
@@ -8,4 +8,7 @@ export const servers = new Map([
   // For certificates, and for what is preloaded into a server to set its clock.
   ['openssl', 'openssl'],
   ['gcc', 'gcc libc6-dev'],
+  // For which the command brings completion.
+  ['zsh', 'zsh'],
+  ['fish', 'fish'],
 ])

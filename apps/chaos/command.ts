@@ -33,9 +33,9 @@ interface Parsed extends Settings {
   readonly verbose?: true
 }
 
-/** Carries out the command line of the fault harness and gives its exit status. */
-export async function runChaos(args: readonly string[]): Promise<number> {
-  const command = new Command('signalbox chaos')
+/** The command line of the fault harness. */
+export function chaosCommand(): Command {
+  return new Command('signalbox chaos')
     .description(
       'Client processes count under locks and move money in transactions, while they are killed and stopped, their ' +
         'clocks jump, their network is disturbed, and the server is restarted. Then what happened is held against the promises.',
@@ -77,8 +77,12 @@ export async function runChaos(args: readonly string[]): Promise<number> {
     .addHelpText('after', EXIT_TEXT)
     .allowExcessArguments(false)
     .exitOverride()
+}
+
+/** Carries out the command line of the fault harness and gives its exit status. */
+export async function runChaos(args: readonly string[]): Promise<number> {
   try {
-    return await run(command.parse(args, { from: 'user' }).opts<Parsed>())
+    return await run(chaosCommand().parse(args, { from: 'user' }).opts<Parsed>())
   } catch (error) {
     // Commander has said already what is wrong, or has printed the help that was asked for.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.fine : EXIT.usage

@@ -5,9 +5,9 @@ import { demo } from './demo.js'
 /** How the demo ends. */
 const EXIT = { fine: 0, failed: 1, usage: 2 } as const
 
-/** Carries out the command line of the mutex demo and gives its exit status. */
-export async function mutex(args: readonly string[]): Promise<number> {
-  const command = new Command('signalbox mutex')
+/** The command line of the mutex demo. */
+export function mutexCommand(): Command {
+  return new Command('signalbox mutex')
     .description(
       'Ten tasks at once without a mutex, then with one; then what an outlived lease does to a lock that is deleted ' +
         'unconditionally, and to one that is not.',
@@ -18,8 +18,12 @@ export async function mutex(args: readonly string[]): Promise<number> {
       "\nExit status:\n  0  done\n  1  the engine can't be used\n  2  the command line can't be used",
     )
     .exitOverride()
+}
+
+/** Carries out the command line of the mutex demo and gives its exit status. */
+export async function mutex(args: readonly string[]): Promise<number> {
   try {
-    const { engine } = command.parse(args, { from: 'user' }).opts<{ engine: string }>()
+    const { engine } = mutexCommand().parse(args, { from: 'user' }).opts<{ engine: string }>()
     await demo(shared(engine), line => void process.stdout.write(`${line}\n`))
     return EXIT.fine
   } catch (error) {

@@ -76,7 +76,8 @@ Exit status:
 
 The classic limits are --lock-wait 10ms --lease 2m --lock-tries 10 --attempts 3.`
 
-function command(): Command {
+/** The command line of the train tracker. */
+export function trainsCommand(): Command {
   return new Command('signalbox trains')
     .description(
       'Drives the trains of a timetable through shared locations: worker processes apply its messages under locks, ' +
@@ -158,7 +159,7 @@ function command(): Command {
  * and when only help was asked for.
  */
 export function readOptions(args: readonly string[]): Settings {
-  const trains = command()
+  const trains = trainsCommand()
   const given = trains.parse(args, { from: 'user' }).opts<Parsed>()
   if (given.messages !== undefined) {
     for (const name of ['gtfs', 'date', 'by', 'speed', 'days'] as const) {

@@ -10,9 +10,16 @@ export function addCompletion(program: Command, stdout: Terminal['stdout']): voi
     .command('completion')
     .description('print what makes a shell complete the commands and options of signalbox')
     .addArgument(new Argument('<shell>', 'the shell').choices(SHELLS))
-    .action((shell: Shell) => {
-      stdout.write(SCRIPTS[shell](wordsOf(program)))
+    .action(async (shell: Shell) => {
+      stdout.write(SCRIPTS[shell](await wordsOf(program)))
     })
+}
+
+/** The command lines that an application reads by itself, by the name of its subcommand. */
+const APPLICATIONS: Readonly<Record<string, () => Promise<Command>>> = {
+  trains: async () => (await import('../../apps/trains/options.js')).trainsCommand(),
+  mutex: async () => (await import('../../apps/mutex/command.js')).mutexCommand(),
+  chaos: async () => (await import('../../apps/chaos/command.js')).chaosCommand(),
 }
 
 /** A word that can be completed, and what it does. */
@@ -26,12 +33,16 @@ interface Entry extends Word {
   readonly options: readonly Word[]
 }
 
-function wordsOf(program: Command): Entry[] {
-  return program.commands.map(command => ({
-    name: command.name(),
-    description: firstSentence(command.description()),
-    options: command.options.map(optionWord),
-  }))
+function wordsOf(program: Command): Promise<Entry[]> {
+  const entries = program.commands.map(async command => {
+    const { options } = (await APPLICATIONS[command.name()]?.()) ?? command
+    return {
+      name: command.name(),
+      description: firstSentence(command.description()),
+      options: options.map(optionWord),
+    }
+  })
+  return Promise.all(entries)
 }
 
 function optionWord({ long, short, description }: Option): Word {

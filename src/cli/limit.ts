@@ -1,5 +1,6 @@
 import { Option, type Command } from 'commander'
 import type { Box } from '../box.js'
+import { systemClock } from '../clock.js'
 import type { Duration } from '../duration.js'
 import { BusyError, TimedOutError } from '../errors.js'
 import type { BoxLimiter } from '../limits/box-limiter.js'
@@ -11,6 +12,7 @@ import { CommandError, EndedWith } from './failure.js'
 import { Interrupt } from './interrupt.js'
 import { linesOf } from './lines.js'
 import type { Terminal } from './terminal.js'
+import { teller } from './work.js'
 import { labelOf } from './work-options.js'
 
 interface LimitOptions {
@@ -18,6 +20,7 @@ interface LimitOptions {
   rate: { limit: number; per: Duration }
   wait?: number
   perLine?: boolean
+  json?: boolean
 }
 
 /** Adds `signalbox limit`. */
@@ -38,6 +41,7 @@ export function addLimit(program: Command, terminal: Terminal): void {
     )
     .option('--per-line', 'copy standard input to standard output, a permit for each line')
     .addOption(engineOption())
+    .option('--json', 'tell on standard error what happens, in lines of JSON')
     .action(async (name: string, command: readonly string[], options: LimitOptions) => {
       if (command.length > 0 === (options.perLine ?? false)) {
         throw new CommandError('limit takes either a command behind -- or --per-line', EXIT.usage)
@@ -46,7 +50,9 @@ export function addLimit(program: Command, terminal: Terminal): void {
       const status = await withBox(
         options.engine,
         box =>
-          command.length > 0 ? runLimited(box, name, command, options) : filter(box, name, options, terminal),
+          command.length > 0
+            ? runLimited(box, name, command, options, terminal)
+            : filter(box, name, options, terminal),
         { makes: true, ...(label !== undefined && { label }) },
       )
       if (status !== EXIT.fine) throw new EndedWith(status)
@@ -58,22 +64,29 @@ async function runLimited(
   box: Box,
   name: string,
   command: readonly string[],
-  { rate, wait }: LimitOptions,
+  { rate, wait, json = false }: LimitOptions,
+  { stderr }: Terminal,
 ): Promise<number> {
+  const tell = teller(stderr, json)
   await using limiter = box.limiter(name, rate)
   using interrupt = new Interrupt()
+  const started = systemClock.now()
   await interrupt.during(signal => limiter.acquire(1, { wait, signal }))
+  tell('granted', { name, waited: Math.round(systemClock.now() - started) })
   // No lock hangs on it: what it may take to end is its own affair.
-  return await new Child(command, {}, 0).ended
+  const status = await new Child(command, {}, 0).ended
+  tell('ended', { status })
+  return status
 }
 
 /** Lets the lines of standard input through at the rate. */
 async function filter(
   box: Box,
   name: string,
-  { rate, wait }: LimitOptions,
-  { stdin, stdout, unread }: Terminal,
+  { rate, wait, json = false }: LimitOptions,
+  { stdin, stdout, stderr, unread }: Terminal,
 ): Promise<number> {
+  let lines = 0
   await using limiter = box.limiter(name, rate)
   using interrupt = new Interrupt()
   await interrupt.during(async interrupted => {
@@ -82,12 +95,14 @@ async function filter(
       for await (const line of linesOf(stdin, signal)) {
         await permit(limiter, wait, signal)
         await new Promise<void>(resolve => void stdout.write(line, () => resolve()))
+        lines++
       }
     } catch (error) {
       // Whoever read the lines has had enough.
       if (!unread.aborted) throw error
     } finally {
       stdin.destroy()
+      teller(stderr, json)('ended', { name, lines })
     }
   })
   return EXIT.fine

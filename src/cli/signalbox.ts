@@ -2,6 +2,7 @@ import { createRequire } from 'node:module'
 import { Command, CommanderError } from 'commander'
 import { EXIT, EXIT_TEXT } from './exit-status.js'
 import { complaint, EndedWith, statusOf } from './failure.js'
+import { addBench } from './bench.js'
 import { addCas } from './cas.js'
 import { addChaos } from './chaos.js'
 import { addCompletion } from './completion.js'
@@ -62,13 +63,14 @@ function program(terminal: Terminal): Command {
   addShow(command, stdout)
   addTop(command, terminal)
   addGraph(command, stdout)
-  addWait(command)
+  addWait(command, stdout)
   addDoctor(command, stdout)
   addRelease(command, stdout)
   addRevoke(command, stdout)
   addGet(command, stdout)
   addPut(command, terminal)
   addCas(command, terminal)
+  addBench(command, stdout)
   addTrains(command)
   addMutex(command)
   addChaos(command)

@@ -1,15 +1,18 @@
 import { Option, type Command } from 'commander'
+import { systemClock } from '../clock.js'
 import { duration } from './arguments.js'
 import { engineOption, withBox } from './engine.js'
 import { Interrupt } from './interrupt.js'
+import type { Terminal } from './terminal.js'
 
 interface WaitOptions {
   engine?: string
   wait?: number
+  json?: boolean
 }
 
 /** Adds `signalbox wait`. */
-export function addWait(program: Command): void {
+export function addWait(program: Command, stdout: Terminal['stdout']): void {
   program
     .command('wait')
     .description(
@@ -20,11 +23,14 @@ export function addWait(program: Command): void {
       new Option('--wait <time>', 'how long to wait (default: as long as it takes)').argParser(duration),
     )
     .addOption(engineOption())
-    .action(async (key: string, { engine, wait }: WaitOptions) => {
+    .option('--json', 'a line of JSON when it is free: the key, and how many milliseconds that took')
+    .action(async (key: string, { engine, wait, json }: WaitOptions) => {
+      const started = systemClock.now()
       await withBox(engine, async box => {
         using interrupt = new Interrupt()
         // Shared, so that those who wait likewise are not in each other's way.
         await interrupt.during(signal => box.readWriteLock(key).read.run(() => undefined, { wait, signal }))
       })
+      if (json) stdout.write(`${JSON.stringify({ key, waited: Math.round(systemClock.now() - started) })}\n`)
     })
 }

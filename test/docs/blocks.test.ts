@@ -23,18 +23,27 @@ describe('findBlocks', () => {
       '~~~',
     ]
     expect(findBlocks('page.md', page.join('\n'))).toEqual([
-      { page: 'page.md', line: 4, language: 'ts', code: 'const a = 1', setup: undefined },
-      { page: 'page.md', line: 9, language: 'sh', code: 'echo ```\n  x', setup: undefined },
-      { page: 'page.md', line: 13, language: '', code: 'y', setup: undefined },
+      { page: 'page.md', line: 4, language: 'ts', code: 'const a = 1', setup: undefined, output: undefined },
+      {
+        page: 'page.md',
+        line: 9,
+        language: 'sh',
+        code: 'echo ```\n  x',
+        setup: undefined,
+        output: undefined,
+      },
+      { page: 'page.md', line: 13, language: '', code: 'y', setup: undefined, output: undefined },
     ])
   })
 
-  test('a setup comment belongs to the next block only', () => {
-    const page = '<!-- setup: file test/docs/setup/db.ts -->\n\n```ts\na\n```\n```ts\nb\n```\n'
-    expect(findBlocks('page.md', page).map(({ setup }) => setup)).toEqual([
-      'test/docs/setup/db.ts',
-      undefined,
+  test('comments belong to the next block only', () => {
+    const comments = '<!-- setup: file test/docs/setup/db.ts -->\n<!-- output: ^a b\\n$ -->'
+    const page = `${comments}\n\n\`\`\`ts\na\n\`\`\`\n\`\`\`ts\nb\n\`\`\`\n`
+    expect(findBlocks('page.md', page).map(({ setup, output }) => [setup, output])).toEqual([
+      ['test/docs/setup/db.ts', '^a b\\n$'],
+      [undefined, undefined],
     ])
+    expect(() => findBlocks('page.md', `<!-- output: a -->\n${comments}\n`)).toThrow('page.md:3')
   })
 
   test('a setup comment without a block, and a block without an end, are errors', () => {
@@ -51,6 +60,7 @@ test('a block with wrong types is reported at its line of the page', () => {
     language: 'ts',
     code: "const a: number = 1\nconst b: string = a\nimport { nothing } from 'signalbox'",
     setup: undefined,
+    output: undefined,
   }
   const { problems } = compileBlocks([block], join(root, 'build-docs/types')).get(block)!
   expect(problems.map(problem => problem.slice(0, 19))).toEqual([

@@ -12,28 +12,32 @@ export interface Block {
    * its exports stand for what a reader has already, such as a database.
    */
   readonly setup: string | undefined
+  /** What the block has to print, as a hidden comment before it says: `<!-- output: ^97\n$ -->`, a regular expression. */
+  readonly output: string | undefined
 }
 
 const opening = /^(?<indent>\s*)(?<fence>`{3,}|~{3,})\s*(?<language>[\w+-]*)[^`]*$/
-const setupComment = /^\s*<!--\s*setup:\s*file\s+(?<file>\S+)\s*-->\s*$/
+const comment = /^\s*<!--\s*(?:setup:\s*file\s+(?<setup>\S+)|output:\s*(?<output>.+?))\s*-->\s*$/
 
 /**
  * Finds the fenced code blocks of a Markdown page, those inside list items too.
  *
- * @throws Error when a block isn't closed, or when a setup comment has no block after it.
+ * @throws Error when a block isn't closed, or when a comment about a block has none after it.
  */
 export function findBlocks(page: string, text: string): Block[] {
   const blocks: Block[] = []
   const lines = text.split(/\r?\n/)
-  let setup: string | undefined
+  let said: { readonly setup?: string | undefined; readonly output?: string | undefined } = {}
   for (let index = 0; index < lines.length; index++) {
     const line = lines[index]!
     const start = opening.exec(line)?.groups
     if (start === undefined) {
-      const file = setupComment.exec(line)?.groups?.['file']
-      if (setup !== undefined && (file !== undefined || line.trim() !== ''))
-        throw new Error(`${page}:${index + 1}: the setup comment before this line has no code block after it`)
-      setup ??= file
+      const { setup, output } = comment.exec(line)?.groups ?? {}
+      const isRepeated = [said.setup && setup, said.output && output].some(Boolean)
+      const isOther = line.trim() !== '' && (setup ?? output) === undefined
+      if (isRepeated || (isOther && Object.keys(said).length > 0))
+        throw new Error(`${page}:${index + 1}: the comment before this line has no code block after it`)
+      said = { ...said, ...(setup && { setup }), ...(output && { output }) }
       continue
     }
     const end = lines.findIndex((candidate, at) => at > index && closes(candidate, start['fence']!))
@@ -46,12 +50,14 @@ export function findBlocks(page: string, text: string): Block[] {
         .slice(index + 1, end)
         .map(codeLine => withoutIndent(codeLine, start['indent']!.length))
         .join('\n'),
-      setup,
+      setup: said.setup,
+      output: said.output,
     })
-    setup = undefined
+    said = {}
     index = end
   }
-  if (setup !== undefined) throw new Error(`${page}: the setup comment at its end has no code block after it`)
+  if (Object.keys(said).length > 0)
+    throw new Error(`${page}: the comment at its end has no code block after it`)
   return blocks
 }
 

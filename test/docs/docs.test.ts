@@ -16,12 +16,13 @@ const timeLimit = 50_000
 /** Output, foreign languages and schemata: there is nothing here that could run them. */
 const onlyShown = new Set(['text', 'sql', 'java', 'python', 'go', 'lua', 'mermaid', 'http', 'xml'])
 
-const checks: Readonly<Record<string, (block: Block) => Promise<void> | void>> = {
+/** Each gives what the block has printed. */
+const checks: Readonly<Record<string, (block: Block) => Promise<string>>> = {
   ts: runTypeScript,
   js: runJavaScript,
   sh: runShell,
   bash: runShell,
-  json: block => void JSON.parse(block.code),
+  json: async ({ code }) => JSON.stringify(JSON.parse(code)),
 }
 
 /** Where a reader's server is; blocks run against one that is started here. */
@@ -68,25 +69,29 @@ test('every code block says a language that is checked or known not to be', () =
 
 test.for(checkedBlocks.map(block => [`${block.page}:${block.line} ${block.language}`, block] as const))(
   '%s',
-  ([, block]) => checks[block.language]!(block),
+  async ([, block]) => {
+    const printed = await checks[block.language]!(block)
+    if (block.output !== undefined) expect(printed).toMatch(new RegExp(block.output))
+  },
 )
 
-async function runTypeScript(block: Block): Promise<void> {
+async function runTypeScript(block: Block): Promise<string> {
   const { problems, program } = compiled.get(block)!
   expect(problems).toEqual([])
   writeFileSync(program, onOurServer(readFileSync(program, 'utf8')))
-  await runInEmptyFolder(program)
+  return runInEmptyFolder(program)
 }
 
-async function runJavaScript(block: Block): Promise<void> {
+async function runJavaScript(block: Block): Promise<string> {
   const kind = /\brequire\(/.test(block.code) ? 'cjs' : 'mjs'
   const program = join(output, `${fileName(block)}.${kind}`)
   writeFileSync(program, onOurServer(block.code))
-  await runInEmptyFolder(program)
+  return runInEmptyFolder(program)
 }
 
-async function runShell(block: Block): Promise<void> {
-  await runProgram('bash', ['-c', shellPrelude + onOurServer(block.code)], { cwd: clone.path, timeLimit })
+async function runShell(block: Block): Promise<string> {
+  const script = shellPrelude + onOurServer(block.code)
+  return (await runProgram('bash', ['-c', script], { cwd: clone.path, timeLimit })).stdout
 }
 
 function onOurServer(code: string): string {
@@ -97,10 +102,10 @@ function onOurServer(code: string): string {
     .replaceAll(readersHazelcast, hazelcast.address)
 }
 
-async function runInEmptyFolder(program: string): Promise<void> {
+async function runInEmptyFolder(program: string): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-docs-'))
   try {
-    await runProgram(process.execPath, [program], { cwd: folder, timeLimit })
+    return (await runProgram(process.execPath, [program], { cwd: folder, timeLimit })).stdout
   } finally {
     rmSync(folder, { recursive: true })
   }

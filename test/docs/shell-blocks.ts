@@ -36,12 +36,13 @@ export class Clone implements Disposable {
 
 /**
  * Defines, for a block of shell commands, the few that can't be run as they stand: a clone is the copy that
- * is there already, nothing is fetched from a registry, and commands that would run these tests again or
- * take minutes are only looked up. The train tracker runs for one day.
+ * is there already, nothing is fetched from a registry, the package is packed by a test of its own, and commands that
+ * would run these tests again or take minutes are only looked up. The train tracker runs for one day.
  */
 export const shellPrelude = String.raw`
 set -euo pipefail
 clone=$PWD
+tarball=signalbox-$(sed -n 's/^  "version": "\(.*\)",$/\1/p' package.json).tgz
 
 git() {
   if [ "$1" != clone ]; then command git "$@"; return; fi
@@ -51,6 +52,7 @@ git() {
 npm() {
   case $1 in
     install | i | ci) has_only_our_packages "$@" ;;
+    pack) echo "$tarball" ;;
     start) shift; [ "$#" -eq 0 ] || shift; command npm start --silent -- "$@" --days 1 ;;
     run) shift; if [ "$1" = mutex ]; then command npm run --silent "$@"; else has_script "$1"; fi ;;
     *) has_script "$1" ;;
@@ -80,7 +82,7 @@ has_only_our_packages() {
   shift
   local name
   for name in "$@"; do
-    case $name in -* | signalbox) continue ;; esac
+    case $name in -* | signalbox | "../signalbox/$tarball") continue ;; esac
     package_lists peerDependencies "$name" && continue
     echo "npm: '$name' is neither this package nor an optional peer of it" >&2
     return 1

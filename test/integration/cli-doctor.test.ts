@@ -6,28 +6,38 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { open } from '../../src/index.js'
 import { ZooKeeper } from '../../src/zookeeper/index.js'
+import { cpOptions } from '../contract/hazelcast-cp-fixture.js'
 import { RedisPlace, through } from '../redis/place.js'
 import { smallDisk } from '../file/small-disk.js'
 import { FakeClock } from '../servers/fake-clock.js'
 import { startHazelcast, startHazelcastCluster, TEST_CLUSTER } from '../servers/hazelcast.js'
 import { startRedis, startRedisServers, type RedisServerOptions } from '../servers/redis.js'
+import { startRedisCluster } from '../servers/redis-cluster.js'
+import { startRedisWithSentinel } from '../servers/redis-sentinel.js'
 import { startZooKeeper } from '../servers/zookeeper.js'
+import { startZooKeeperEnsemble } from '../servers/zookeeper-ensemble.js'
 import { CommandPlace, program, type End } from './command-line.js'
 
 /** Settings that weaken nothing. */
 const SAFE = ['appendonly yes', 'appendfsync always']
 
 /** What the doctor finds, by name; its status has to fit. */
-async function found(url: string): Promise<{ ids: string[]; facts: string[] }> {
+async function found(url: string): Promise<Found> {
   await using place = new CommandPlace(url)
   return read(await place.signalbox('doctor', '--json'))
 }
 
-function read({ status, stdout, stderr }: End): { ids: string[]; facts: string[] } {
+interface Found {
+  readonly ids: string[]
+  readonly facts: string[]
+  readonly findings: readonly { readonly id: string; readonly how: string; readonly mend: string }[]
+}
+
+function read({ status, stdout, stderr }: End): Found {
   expect(stderr).toBe('')
-  const { facts, findings } = JSON.parse(stdout) as { facts: string[]; findings: { id: string }[] }
+  const { facts, findings } = JSON.parse(stdout) as Pick<Found, 'facts' | 'findings'>
   expect(status).toBe(findings.length > 0 ? 1 : 0)
-  return { ids: findings.map(({ id }) => id), facts }
+  return { ids: findings.map(({ id }) => id), facts, findings }
 }
 
 /** A relay before a server that tells an older version of it, with as many characters. */
@@ -42,6 +52,15 @@ async function older(port: number, from: string, to: string, at = 0): Promise<nu
   await new Promise<void>(resolve => relay.listen(at, '127.0.0.1', resolve))
   onTestFinished(() => void relay.close())
   return (relay.address() as { port: number }).port
+}
+
+/** The doctor on a machine whose clock is an hour ahead. */
+async function atAnotherTime(url: string): Promise<End> {
+  const clock = new FakeClock()
+  clock.set(3_600_000)
+  await using place = new CommandPlace(url)
+  const set = Object.entries(clock.environment).map(([name, value]) => `${name}=${value}`)
+  return await place.program('env', ...set, process.execPath, program, 'doctor', '--json').ended
 }
 
 describe.concurrent('doctor of Redis', () => {
@@ -128,6 +147,55 @@ describe.concurrent('doctor of Redis', () => {
     expect(await place.signalbox('doctor')).toMatchObject({ status: 69, stdout: '' })
   })
 
+  test('names which servers of a cluster or a quorum a finding is about, where not all are the same', async () => {
+    const servers = await startRedisServers(3, { config: SAFE })
+    await servers[1]!.command('CONFIG', 'SET', 'appendfsync', 'no')
+    await servers[2]!.command('CONFIG', 'SET', 'appendfsync', 'no')
+    const names = servers.map(({ port }) => `127.0.0.1:${port}`)
+    const quorum = await found(`redis-quorum://${names.join(',')}`)
+    expect(quorum.ids).toEqual(['late-fsync'])
+    expect(quorum.findings[0]!.how).toMatch(`redis://${names[1]!}, redis://${names[2]!}: appendfsync is no`)
+
+    await using cluster = await startRedisCluster({ config: SAFE })
+    const well = await found(cluster.url)
+    expect(well.ids).toEqual([])
+    for (const { port } of cluster.masters)
+      expect(well.facts.filter(fact => fact.startsWith(`127.0.0.1:${port}: Redis`))).toHaveLength(1)
+    const [first, , last] = cluster.masters
+    await first!.command('CONFIG', 'SET', 'appendonly', 'no')
+    await last!.command('CONFIG', 'SET', 'appendfsync', 'everysec')
+    const { findings } = await found(cluster.url)
+    expect(Object.fromEntries(findings.map(({ id, how }) => [id, /^[^ ]+(?=: )/.exec(how)?.[0]]))).toEqual({
+      'no-persistence': `127.0.0.1:${first!.port}`,
+      'late-fsync': `127.0.0.1:${last!.port}`,
+    })
+  })
+
+  test('looks at the master that Sentinels name', async () => {
+    await using servers = await startRedisWithSentinel()
+    for (const server of [servers.master, servers.replica]) {
+      await server.command('CONFIG', 'SET', 'appendonly', 'yes')
+      await server.command('CONFIG', 'SET', 'appendfsync', 'always')
+    }
+    expect((await found(servers.url)).ids).toEqual(['asynchronous-replicas'])
+    expect((await found(`${servers.url}?minReplicas=1`)).ids).toEqual([])
+  })
+
+  test('tells a key of its own that is taken, or that another program has written to, from a server that refuses', async () => {
+    await using server = await startRedis({ config: SAFE })
+    await using box = await open(server.url)
+    const grant = await box.mutex('signalbox-doctor').acquire()
+    const taken = await found(server.url)
+    expect(taken.ids).toEqual(['no-locks'])
+    expect(taken.findings[0]!.mend).toMatch(/signalbox show signalbox-doctor/)
+    await grant.release()
+    // The held key is a plain string, and has the name of the lock.
+    await server.command('RPUSH', 'signalbox-doctor', 'spoiled')
+    const spoiled = await found(server.url)
+    expect(spoiled.ids).toEqual(['no-locks'])
+    expect(spoiled.findings[0]!.mend).toMatch(/^delete what another program has put there/)
+  })
+
   test('says for a person which promise is weakened, and how to mend it', async () => {
     await using server = await startRedis()
     await using place = new CommandPlace(server.url)
@@ -203,6 +271,16 @@ test('doctor of ZooKeeper finds a server that is alone, sessions that are cut sh
   expect(closed.ids).toEqual(['single-server', 'no-entry'])
 })
 
+test('doctor of ZooKeeper finds nothing of an ensemble that is well, and a clock that is wrong', async () => {
+  await using ensemble = await startZooKeeperEnsemble()
+  const url = `zookeeper://${ensemble.servers.map(({ address }) => address).join(',')}/app`
+  const well = await found(url)
+  expect(well.ids).toEqual([])
+  expect(well.facts.filter(fact => /: ZooKeeper \d.*, (leader|follower)$/.test(fact))).toHaveLength(3)
+  expect(well.facts.join('\n')).toMatch(/the leader, clock \d+ms (ahead|behind); .*forceSync.* can't be seen/)
+  expect(read(await atAnotherTime(url)).ids).toEqual(['clock'])
+})
+
 describe('doctor of Hazelcast', () => {
   test('finds what maps are set up to lose, and nothing of a cluster that is well', async () => {
     const map = (name: string, settings: string): string => `<map name="${name}*">${settings}</map>`
@@ -235,15 +313,17 @@ describe('doctor of Hazelcast', () => {
       }
       const seen = Object.keys(expected).map(async name => [name, (await found(`${url}?map=${name}`)).ids])
       expect(Object.fromEntries(await Promise.all(seen))).toEqual(expected)
-      const clock = new FakeClock()
-      clock.set(3_600_000)
-      await using place = new CommandPlace(url)
-      const set = Object.entries(clock.environment).map(([name, value]) => `${name}=${value}`)
-      const wrong = place.program('env', ...set, process.execPath, program, 'doctor', '--json')
-      expect(read(await wrong.ended).ids).toEqual(['clock'])
+      expect(read(await atAnotherTime(url)).ids).toEqual(['clock'])
     } finally {
       await Promise.all(members.map(member => member.kill()))
     }
+  })
+
+  test('finds a CP subsystem that keeps no more than maps do', async () => {
+    await using server = await startHazelcast(cpOptions())
+    const url = `hazelcast://${server.address}/${TEST_CLUSTER}`
+    expect((await found(`${url}?cp=unsafe`)).ids).toEqual(['single-member', 'unsafe-cp'])
+    expect((await found(`${url}?map=other`)).ids).toEqual(['single-member'])
   })
 
   test('finds a member that is alone, that is old, and that is not there', async () => {

@@ -1,26 +1,9 @@
-import { appendFileSync, existsSync, readFileSync } from 'node:fs'
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import type { Box } from '../../src/index.js'
 import { queued } from '../../src/conformance/time.js'
-import { CommandPlace } from './command-line.js'
-
-/** Patient, because other tests run meanwhile. */
-const PATIENCE = { timeout: 20_000, interval: 20 }
-
-/** The lines that commands have written into a file. */
-function linesIn(place: CommandPlace, file: string): string[] {
-  const path = join(place.folder, file)
-  return existsSync(path) ? readFileSync(path, 'utf8').split('\n').slice(0, -1) : []
-}
-
-async function linesCome(place: CommandPlace, file: string, count: number): Promise<string[]> {
-  return vi.waitFor(() => {
-    const lines = linesIn(place, file)
-    expect(lines.length).toBeGreaterThanOrEqual(count)
-    return lines
-  }, PATIENCE)
-}
+import { CommandPlace, PATIENCE } from './command-line.js'
 
 /** When somebody holds the key, its token. */
 async function tokenOf(box: Box, key: string): Promise<bigint> {
@@ -98,6 +81,40 @@ describe.concurrent('run', () => {
     expect(stdout).toBe('')
   })
 
+  test('hands on what a program may be told by a signal, each once', async () => {
+    await using place = new CommandPlace()
+    const names = ['USR1', 'HUP', 'QUIT', 'USR2', 'INT'] as const
+    const traps = names.map(name => `trap "echo ${name} >> log" ${name}`).join('; ')
+    const script = `${traps}; trap "exit 5" TERM; echo up >> log; for turn in $(seq 1000); do sleep 0.05; done`
+    const running = place.start('run', '--lock', 'a', '--', 'sh', '-c', script)
+    for (const [index, name] of names.entries()) {
+      await place.linesCome('log', index + 1)
+      running.kill(`SIG${name}`)
+    }
+    expect(await place.linesCome('log', 1 + names.length)).toEqual(['up', ...names])
+    running.kill('SIGTERM')
+    expect((await running.ended).status).toBe(5)
+  })
+
+  test('leaves Ctrl-C at a terminal to the keyboard, which tells the command by itself', async () => {
+    await using place = new CommandPlace()
+    // The command stops signalbox until it was told, and has another signal handed on then: what would be told twice comes before.
+    const job = `trap 'echo told >> log; kill -CONT $PPID; kill -USR1 $PPID' INT
+      trap 'echo asked >> log; exit 7' USR1
+      kill -STOP $PPID
+      echo up >> log
+      for turn in $(seq 1000); do sleep 0.05; done`
+    writeFileSync(join(place.folder, 'job'), job)
+    const { stdout } = await place.bash(`
+      come() { for turn in $(seq 1000); do grep -q "$1" log 2> /dev/null && return; sleep 0.05; done; }
+      { come up; printf '\\003'; come asked; } |
+        timeout 60 script -qec 'trap : INT; "$NODE" "$SIGNALBOX" run --lock a -- sh ./job; exit $?' /dev/null
+      echo "status \${PIPESTATUS[1]}"`)
+    expect(stdout).toMatch(/status 7\n$/)
+    expect(place.lines('log')).toEqual(['up', 'told', 'asked'])
+    expect((await place.signalbox('ls', '--json')).stdout).toBe('')
+  })
+
   test('that waits gives up at a signal and leaves nothing behind', async () => {
     await using place = new CommandPlace()
     const box = await place.box('holder')
@@ -126,7 +143,7 @@ describe.concurrent('run', () => {
     const box = await place.box('operator')
     const script = `${begin}\nwhile :; do sleep 0.05; done`
     const running = place.start('run', '--json', '--lock', 'a', '--grace', grace, '--', 'bash', '-c', script)
-    const [child] = await linesCome(place, 'child', 1)
+    const [child] = await place.linesCome('child', 1)
     expect(lives(Number(child))).toBe(true)
     expect(await box.forceRelease('a', await tokenOf(box, 'a'))).toBe(true)
     const { status, stdout, stderr } = await running.ended
@@ -168,7 +185,7 @@ describe.concurrent('run', () => {
     const first = place.start('run', '--json', ...job)
     await vi.waitFor(() => expect(first.stderr).toContain('"ended"'), PATIENCE)
     expect(await place.signalbox('run', ...job)).toMatchObject({ status: 0, stderr: '' })
-    expect(linesIn(place, 'log')).toEqual(['ran'])
+    expect(place.lines('log')).toEqual(['ran'])
     first.kill('SIGTERM')
     expect((await first.ended).status).toBe(0)
     expect((await place.signalbox('ls', '--json')).stdout).toBe('')
@@ -185,7 +202,7 @@ describe.concurrent('run', () => {
     // A slot of a thousand days will not end before this test does.
     await once('1000d', 'echo period >> log')
     await once('1000d', 'echo period >> log')
-    expect(linesIn(place, 'log')).toEqual(['failed', 'monday', 'tuesday', 'period'])
+    expect(place.lines('log')).toEqual(['failed', 'monday', 'tuesday', 'period'])
   })
 })
 
@@ -197,7 +214,7 @@ describe.concurrent('lead', () => {
     const leaders: { token: bigint; command: number }[] = []
     try {
       for (const signal of ['SIGKILL', 'SIGTERM', 'SIGTERM'] as const) {
-        const lines = await linesCome(place, 'log', leaders.length + 1)
+        const lines = await place.linesCome('log', leaders.length + 1)
         expect(lines).toHaveLength(leaders.length + 1)
         const [token = '', command = '', parent = ''] = lines.at(-1)!.split(' ')
         leaders.push({ token: BigInt(token), command: Number(command) })
@@ -218,7 +235,7 @@ describe.concurrent('lead', () => {
     await using place = new CommandPlace()
     const box = await place.box('operator')
     const running = place.start('lead', 'job', '--', 'sh', '-c', 'echo up >> log')
-    await linesCome(place, 'log', 2)
+    await place.linesCome('log', 2)
     const grant = await box.election('job').campaign()
     await queued(box, 'election:job', 1)
     running.kill('SIGTERM')
@@ -270,5 +287,21 @@ describe.concurrent('limit', () => {
     expect(slow).toEqual({ status: 0, stdout: '1\n2\n3\n4\n5\n', stderr: '' })
     expect(exact.stdout.trim()).toBe('141 012 012 377 000 142')
     expect(head).toEqual({ status: 0, stdout: 'y\ny\n0\n', stderr: '' })
+  })
+
+  test('tells in JSON on standard error what happens', async () => {
+    await using place = new CommandPlace()
+    const rate = ['--rate', '10/s', '--json']
+    const ran = await place.signalbox('limit', 'api', ...rate, '--', 'sh', '-c', 'echo ran; exit 4')
+    expect(ran).toMatchObject({ status: 4, stdout: 'ran\n' })
+    const events = ran.stderr.trim().split('\n')
+    expect(events.map(event => JSON.parse(event) as unknown)).toEqual([
+      { event: 'granted', name: 'api', waited: expect.any(Number) as number },
+      { event: 'ended', status: 4 },
+    ])
+    const filter = `"$NODE" "$SIGNALBOX" limit lines --per-line ${rate.join(' ')}`
+    const filtered = await place.bash(`printf 'a\\nb\\n' | ${filter}`)
+    expect(filtered).toMatchObject({ status: 0, stdout: 'a\nb\n' })
+    expect(JSON.parse(filtered.stderr)).toEqual({ event: 'ended', name: 'lines', lines: 2 })
   })
 })

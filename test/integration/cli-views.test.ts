@@ -1,10 +1,9 @@
-import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { queued } from '../../src/conformance/time.js'
 import { RedisPlace } from '../redis/place.js'
-import { CommandPlace } from './command-line.js'
+import { CommandPlace, PATIENCE } from './command-line.js'
 
 describe.concurrent('show, graph and top', () => {
   test('tell who holds and who waits for whom', async () => {
@@ -93,7 +92,9 @@ describe.concurrent('wait', () => {
     await grant.release()
     const ends = await Promise.all(waiting.map(({ ended }) => ended))
     expect(ends).toEqual([1, 2].map(() => ({ status: 0, stdout: '', stderr: '' })))
-    expect((await place.signalbox('wait', 'free')).status).toBe(0)
+    const free = await place.signalbox('wait', 'free', '--json')
+    expect(free).toMatchObject({ status: 0, stderr: '' })
+    expect(JSON.parse(free.stdout)).toEqual({ key: 'free', waited: expect.any(Number) as number })
   })
 })
 
@@ -128,50 +129,106 @@ describe.concurrent('get, put and cas', () => {
   })
 })
 
-/** Whether a shell is installed. */
-function has(shell: string): boolean {
-  return spawnSync(shell, ['-c', 'true']).status === 0
-}
-
 describe.concurrent('completion', () => {
-  async function completed(shell: string, script: string): Promise<string[]> {
-    await using place = new CommandPlace()
+  /** A place where the completion of a shell lies in a file of that name. */
+  async function placeFor(shell: string): Promise<CommandPlace> {
+    const place = new CommandPlace()
     const { stdout } = await place.signalbox('completion', shell)
     writeFileSync(join(place.folder, 'completion'), stdout)
+    return place
+  }
+
+  async function completed(place: CommandPlace, shell: string, script: string): Promise<string[]> {
     const end = await place.program(shell, '-c', script).ended
     expect(end).toMatchObject({ status: 0, stderr: '' })
     return end.stdout.split(/\s+/)
   }
 
   test('of bash knows commands and options', async () => {
+    await using place = await placeFor('bash')
     const words = (line: string): Promise<string[]> =>
       completed(
+        place,
         'bash',
         `source ./completion; COMP_WORDS=(${line}); COMP_CWORD=$((\${#COMP_WORDS[@]} - 1)); _signalbox; echo "\${COMPREPLY[@]}"`,
       )
     expect(await words('signalbox re')).toEqual(['release', 'revoke', ''])
     expect(await words('signalbox run --sk')).toEqual(['--skip-if-busy', ''])
     expect(await words('signalbox run --lock a -- mkfif')).toContain('mkfifo')
+    expect(await words('signalbox chaos --proc')).toEqual(['--processes', ''])
+    expect(await words('signalbox trains --kil')).toEqual(['--kill', ''])
+    expect(await words('signalbox mutex --e')).toEqual(['--engine', ''])
   })
 
-  test.runIf(has('fish'))('of fish knows commands and options', async () => {
+  test('of fish knows commands and options', async () => {
+    await using place = await placeFor('fish')
     const words = (line: string): Promise<string[]> =>
-      completed('fish', `source ./completion; complete -C '${line}'`)
+      completed(place, 'fish', `source ./completion; complete -C '${line}'`)
     expect(await words('signalbox re')).toEqual(expect.arrayContaining(['release', 'revoke']))
     expect(await words('signalbox run --sk')).toContain('--skip-if-busy')
+    expect(await words('signalbox chaos --peer')).toContain('--peer')
   })
 
-  test.runIf(has('zsh'))('of zsh can be read', async () => {
-    const out = await completed(
-      'zsh',
-      'autoload -Uz compinit; compinit -u -D; source ./completion; whence -w _signalbox',
+  test('of zsh knows commands and options', async () => {
+    await using place = await placeFor('zsh')
+    // What the function offers, without a terminal in which it could be completed.
+    const words = (...line: string[]): Promise<string[]> =>
+      completed(
+        place,
+        'zsh',
+        `autoload -Uz compinit; compinit -u -D; source ./completion
+         _describe() { print -l -- \${(P)2} }
+         words=(${line.join(' ')}); CURRENT=$#words; _signalbox`,
+      )
+    expect(await words('signalbox', 're')).toEqual(
+      expect.arrayContaining([expect.stringMatching(/^release:/), expect.stringMatching(/^revoke:/)]),
     )
-    expect(out.join(' ')).toContain('_signalbox: function')
+    expect(await words('signalbox', 'run', '--sk')).toContainEqual(expect.stringMatching(/^--skip-if-busy:/))
+    expect(await words('signalbox', 'chaos', '--p')).toContainEqual(expect.stringMatching(/^--peer:/))
   })
 
   test('knows no other shell', async () => {
     await using place = new CommandPlace()
     expect(await place.signalbox('completion', 'csh')).toMatchObject({ status: 2, stdout: '' })
+  })
+})
+
+describe.concurrent('bench', () => {
+  test('measures an engine, and leaves nothing held', async () => {
+    await using place = new CommandPlace()
+    const [table, json] = await Promise.all([
+      place.signalbox('bench', '--time', '50ms'),
+      place.signalbox('bench', '--time', '50ms', '--json'),
+    ])
+    expect(table).toMatchObject({ status: 0, stderr: '' })
+    const rows = table.stdout
+      .trim()
+      .split('\n')
+      .map(row => row.trim().split(/ {2,}/))
+    expect(rows.map(row => row.slice(0, 2).join())).toEqual(['CALLERS,KEYS', '1,1', '64,64', '64,1'])
+    const figures = json.stdout
+      .trim()
+      .split('\n')
+      .map(line => JSON.parse(line) as Record<string, number>)
+    for (const { callers, cycles, perSecond, median, p99, longest } of figures) {
+      expect(cycles).toBeGreaterThanOrEqual(callers!)
+      expect(perSecond).toBeGreaterThan(0)
+      expect([median, p99, longest]).toEqual([median!, p99!, longest!].sort((a, b) => a - b))
+    }
+    expect((await place.signalbox('ls', '--json')).stdout).toBe('')
+    expect((await place.signalbox('bench', '--engine', 'memory:')).status).toBe(2)
+  })
+
+  test('ends at Ctrl-C', async () => {
+    await using place = new CommandPlace()
+    const box = await place.box('watcher')
+    const running = place.start('bench', '--time', '1h')
+    await vi.waitFor(async () => {
+      const { value } = await box.inspect('signalbox-bench/').next()
+      expect(value).toBeDefined()
+    }, PATIENCE)
+    running.kill('SIGINT')
+    expect(await running.ended).toEqual({ status: 130, stdout: '', stderr: '' })
   })
 })
 

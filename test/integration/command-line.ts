@@ -1,8 +1,9 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { expect, vi } from 'vitest'
 import { open, type Box } from '../../src/index.js'
 
 /** How a command ended and what it printed. */
@@ -11,6 +12,9 @@ export interface End {
   readonly stdout: string
   readonly stderr: string
 }
+
+/** Patient, because other tests run meanwhile. */
+export const PATIENCE = { timeout: 50_000, interval: 20 }
 
 /** The built command, as a shell would start it. */
 export const program = fileURLToPath(new URL('../../dist/src/cli/main.js', import.meta.url))
@@ -99,6 +103,21 @@ export class CommandPlace implements AsyncDisposable {
   /** Runs a script of bash to its end. */
   bash(script: string): Promise<End> {
     return this.program('bash', '-c', script).ended
+  }
+
+  /** The lines that commands have written into a file. */
+  lines(file: string): string[] {
+    const path = join(this.folder, file)
+    return existsSync(path) ? readFileSync(path, 'utf8').split('\n').slice(0, -1) : []
+  }
+
+  /** The same, as soon as there are so many. */
+  linesCome(file: string, count: number): Promise<string[]> {
+    return vi.waitFor(() => {
+      const lines = this.lines(file)
+      expect(lines.length).toBeGreaterThanOrEqual(count)
+      return lines
+    }, PATIENCE)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

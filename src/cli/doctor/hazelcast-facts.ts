@@ -2,16 +2,16 @@ import { randomUUID } from 'node:crypto'
 import type { IMap, Member } from 'hazelcast-client'
 import { systemClock } from '../../clock.js'
 import { answered } from '../../engines/hazelcast/call.js'
+import { isUnsafe } from '../../engines/hazelcast/cp-subsystem.js'
 import type { HazelcastClient, Linked } from '../../engines/hazelcast/link.js'
+import type { ClockFacts } from './clock.js'
 
 /** What a client sees of a cluster. */
-export interface HazelcastFacts {
+export interface HazelcastFacts extends ClockFacts {
   readonly members: readonly MemberFacts[]
   readonly maps: readonly MapFacts[]
-  /** How far the wall clock of a member is ahead of this machine's: milliseconds; undefined when it can't be read. */
-  readonly ahead: number | undefined
-  /** How far that may be wrong: milliseconds. */
-  readonly uncertainty: number
+  /** Whether the URL asks for the CP subsystem, and that is in unsafe mode. */
+  readonly isCpUnsafe: boolean
   /** What a member refused to tell, in its own words. */
   readonly refusals: readonly string[]
 }
@@ -43,7 +43,7 @@ const SECOND = 1000
 const NONE = -1
 
 /** Asks a cluster for all that matters, by entries that are gone afterwards. */
-export async function hazelcastFacts({ client, locks, table, values }: Linked): Promise<HazelcastFacts> {
+export async function hazelcastFacts({ client, locks, table, values, cp }: Linked): Promise<HazelcastFacts> {
   const refusals: string[] = []
   const maps: MapFacts[] = []
   const see = async (name: string, look: () => Promise<MapFacts>): Promise<void> => {
@@ -61,6 +61,7 @@ export async function hazelcastFacts({ client, locks, table, values }: Linked): 
   return {
     members: client.getCluster().getMembers().map(memberFacts),
     maps,
+    isCpUnsafe: cp !== undefined && (await answered(isUnsafe(client), systemClock)),
     ahead: time?.ahead,
     uncertainty: time?.uncertainty ?? 0,
     refusals,

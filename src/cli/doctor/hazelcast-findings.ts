@@ -1,5 +1,5 @@
 import { shortDuration } from '../short-duration.js'
-import { clockGap } from './clock-gap.js'
+import { clockFindings } from './clock.js'
 import type { Finding } from './finding.js'
 import type { HazelcastFacts, MapFacts } from './hazelcast-facts.js'
 
@@ -14,7 +14,13 @@ export function hazelcastFindings(facts: HazelcastFacts): Finding[] {
     ...(data.length < 2 ? alone(data.length) : backups(facts)),
     ...ending(facts),
     ...eviction(facts),
-    ...clock(facts),
+    ...clockFindings(
+      facts,
+      ['P2', 'P11'],
+      gap =>
+        `a member's clock is ${gap}: tokens begin at the clock of a machine when a cluster has lost its data, and ids of changes are kept by it`,
+    ),
+    ...unsafeCp(facts),
   ]
 }
 
@@ -90,15 +96,14 @@ function eviction({ maps }: HazelcastFacts): Finding[] {
   ]
 }
 
-function clock({ ahead, uncertainty }: HazelcastFacts): Finding[] {
-  const gap = clockGap(ahead, uncertainty)
-  if (gap === undefined) return []
+function unsafeCp({ isCpUnsafe }: HazelcastFacts): Finding[] {
+  if (!isCpUnsafe) return []
   return [
     {
-      id: 'clock',
-      promises: ['P2', 'P11'],
-      how: `a member's clock is ${gap}: tokens begin at the clock of a machine when a cluster has lost its data, and ids of changes are kept by it`,
-      mend: 'let NTP keep the clocks of all machines, in small steps',
+      id: 'unsafe-cp',
+      promises: ['P1', 'P2', 'P13'],
+      how: 'the CP subsystem is in unsafe mode, in which it loses and doubles locks as maps do',
+      mend: 'cp-member-count 3 or more on the members, and cp=safe in the URL',
     },
   ]
 }

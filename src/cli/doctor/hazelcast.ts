@@ -2,7 +2,7 @@ import { systemClock } from '../../clock.js'
 import { parseHazelcastUrl } from '../../engines/hazelcast/hazelcast-url.js'
 import { Link } from '../../engines/hazelcast/link.js'
 import { installedPackage } from '../../engines/hazelcast/open.js'
-import { shortDuration } from '../short-duration.js'
+import { clockFact } from './clock.js'
 import type { Diagnosis } from './finding.js'
 import { hazelcastFacts, type HazelcastFacts } from './hazelcast-facts.js'
 import { hazelcastFindings } from './hazelcast-findings.js'
@@ -20,15 +20,14 @@ export async function lookAtHazelcast(url: string): Promise<Diagnosis> {
   }
 }
 
-function factsOf(name: string, { members, ahead, refusals }: HazelcastFacts): string[] {
-  const clock =
-    ahead === undefined ? [] : [`clock ${shortDuration(Math.abs(ahead))} ${ahead < 0 ? 'behind' : 'ahead'}`]
+function factsOf(name: string, facts: HazelcastFacts): string[] {
+  const { members, refusals } = facts
   const versions = members.map(
     ({ address, version, isLite }) =>
       `${address} ${version ?? 'of a version that it does not tell'}${isLite ? ' (lite)' : ''}`,
   )
   return [
-    [`${name}: Hazelcast ${versions.join(', ')}`, ...clock].join(', '),
+    `${name}: Hazelcast ${versions.join(', ')}${clockFact(facts)}`,
     ...refusals.map(refusal => `${name}: can't be looked at: ${refusal}`),
     `${name}: split-brain protection and eviction at random can't be seen from a client`,
   ]

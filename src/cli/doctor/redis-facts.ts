@@ -1,28 +1,30 @@
 import type { Reply } from '../../engines/redis/clients/redis-link.js'
 import { systemClock } from '../../clock.js'
+import type { ClockFacts } from './clock.js'
 
 /** Sends a command to one server. */
 export type Send = (args: readonly string[]) => Promise<Reply>
 
 /** What a server says of itself. What it does not let us see is undefined. */
-export interface RedisFacts {
+export interface RedisFacts extends ClockFacts {
+  /** Where it is. */
+  readonly name: string
   readonly version: string | undefined
   readonly role: string | undefined
   readonly replicas: number
   /** `CONFIG GET` by name; what INFO tells, too, where that is refused. */
   readonly settings: ReadonlyMap<string, string>
-  /** How far its wall clock is ahead of this machine's: milliseconds; undefined when it can't be read. */
-  readonly ahead: number | undefined
-  /** How long the answer with its time took: milliseconds. */
-  readonly uncertainty: number
   /** What it refused to tell, in its own words. */
   readonly refusals: readonly string[]
 }
 
 const SETTINGS = ['appendonly', 'appendfsync', 'save', 'maxmemory', 'maxmemory-policy']
 
-/** Asks a server for all that matters. */
-export async function redisFacts(send: Send): Promise<RedisFacts> {
+/**
+ * Asks a server for all that matters.
+ * @param name where it is, unless it is one of a cluster, which knows that itself.
+ */
+export async function redisFacts(send: Send, name: string, isOfCluster: boolean): Promise<RedisFacts> {
   const refusals: string[] = []
   const ask = async (args: readonly string[]): Promise<Reply | undefined> => {
     try {
@@ -46,6 +48,7 @@ export async function redisFacts(send: Send): Promise<RedisFacts> {
   const time = await ask(['TIME'])
   const uncertainty = systemClock.now() - begun
   return {
+    name: (isOfCluster ? ownAddress(await ask(['CLUSTER', 'NODES'])) : undefined) ?? name,
     version: info.get('redis_version'),
     role: info.get('role'),
     replicas: Number(info.get('connected_slaves') ?? 0),
@@ -54,6 +57,11 @@ export async function redisFacts(send: Send): Promise<RedisFacts> {
     uncertainty,
     refusals,
   }
+}
+
+/** Of the nodes that a node of a cluster knows it marks itself: `ID HOST:PORT@PORT myself,master ...`. */
+function ownAddress(nodes: Reply | undefined): string | undefined {
+  return typeof nodes === 'string' ? /^\S+ ([^\s@]+)\S* myself\b/m.exec(nodes)?.[1] : undefined
 }
 
 function fields(reply: Reply | undefined): Map<string, string> {

@@ -1,4 +1,4 @@
-import { clockGap } from './clock-gap.js'
+import { clockFindings } from './clock.js'
 import type { Finding } from './finding.js'
 import type { RedisFacts } from './redis-facts.js'
 
@@ -15,7 +15,11 @@ export function redisFindings(facts: RedisFacts, minReplicas: number): Finding[]
     ...persistence(facts),
     ...eviction(facts),
     ...replication(facts, minReplicas),
-    ...clock(facts),
+    ...clockFindings(
+      facts,
+      ['P2', 'P11'],
+      gap => `the server's clock is ${gap}, and leases jump when it is set right`,
+    ),
   ]
 }
 
@@ -102,19 +106,6 @@ function replication({ replicas, role: name }: RedisFacts, minReplicas: number):
       promises: [],
       how: `the server has ${replicas} replicas and minReplicas is ${minReplicas}, so nothing is ever certain`,
       mend: 'start replicas, or lower minReplicas in the URL',
-    },
-  ]
-}
-
-function clock({ ahead, uncertainty }: RedisFacts): Finding[] {
-  const gap = clockGap(ahead, uncertainty)
-  if (gap === undefined) return []
-  return [
-    {
-      id: 'clock',
-      promises: ['P2', 'P11'],
-      how: `the server's clock is ${gap}, and leases jump when it is set right`,
-      mend: 'let NTP keep both clocks, in small steps',
     },
   ]
 }

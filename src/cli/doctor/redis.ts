@@ -4,10 +4,10 @@ import { linkTo } from '../../engines/redis/open.js'
 import { parseQuorumUrl } from '../../engines/redis-quorum/quorum-url.js'
 import { parseRedisUrl } from '../../engines/redis/redis-url.js'
 import { UnavailableError } from '../../errors.js'
+import { clockFact } from './clock.js'
 import type { Diagnosis, Finding } from './finding.js'
 import { redisFacts, type RedisFacts } from './redis-facts.js'
 import { redisFindings } from './redis-findings.js'
-import { shortDuration } from '../short-duration.js'
 
 /**
  * Looks at each Redis server that a URL means: one, the master of Sentinels, all masters of a cluster, all of a quorum.
@@ -15,26 +15,46 @@ import { shortDuration } from '../short-duration.js'
  */
 export async function lookAtRedis(url: string): Promise<Diagnosis> {
   const isQuorum = /^rediss?-quorum:/.test(url)
-  const diagnoses = isQuorum ? await lookAtMany(parseQuorumUrl(url).servers) : [await lookAtOne(url)]
-  const findings = new Map<string, Finding>()
-  // What is so everywhere is told once.
-  for (const { findings: some } of diagnoses) for (const finding of some) findings.set(finding.id, finding)
-  return { facts: diagnoses.flatMap(({ facts }) => facts), findings: [...findings.values()] }
+  const servers = isQuorum ? await lookAtMany(parseQuorumUrl(url).servers) : await lookAtOne(url)
+  return { facts: servers.flatMap(({ facts }) => facts), findings: toldOnce(servers) }
+}
+
+/** A server and what it says. */
+interface Seen extends Diagnosis {
+  readonly name: string
+}
+
+/** What is so of several servers is told once; which ones it is about is said where there are several. */
+function toldOnce(servers: readonly Seen[]): Finding[] {
+  const told = new Map<string, { finding: Finding; names: string[] }>()
+  for (const { name, findings } of servers) {
+    for (const finding of findings) {
+      const key = `${finding.id} ${finding.how}`
+      const known = told.get(key)
+      if (known) known.names.push(name)
+      else told.set(key, { finding, names: [name] })
+    }
+  }
+  if (servers.length === 1) return [...told.values()].map(({ finding }) => finding)
+  return [...told.values()].map(({ finding, names }) =>
+    names.every(name => finding.how.includes(name))
+      ? finding
+      : { ...finding, how: `${names.join(', ')}: ${finding.how}` },
+  )
 }
 
 /** Of a quorum some may be away. @throws when all are, and what is no outage */
-async function lookAtMany(urls: readonly string[]): Promise<Diagnosis[]> {
+async function lookAtMany(urls: readonly string[]): Promise<Seen[]> {
   let outages = 0
-  return Promise.all(
-    urls.map(async url => {
-      try {
-        return await lookAtOne(url)
-      } catch (error) {
-        if (!(error instanceof UnavailableError) || ++outages === urls.length) throw error
-        return { facts: [], findings: [absent(error)] }
-      }
-    }),
-  )
+  const seen = urls.map(async url => {
+    try {
+      return await lookAtOne(url)
+    } catch (error) {
+      if (!(error instanceof UnavailableError) || ++outages === urls.length) throw error
+      return [{ name: parseRedisUrl(url).name, facts: [], findings: [absent(error)] }]
+    }
+  })
+  return (await Promise.all(seen)).flat()
 }
 
 function absent({ message }: UnavailableError): Finding {
@@ -46,7 +66,7 @@ function absent({ message }: UnavailableError): Finding {
   }
 }
 
-async function lookAtOne(url: string): Promise<Diagnosis> {
+async function lookAtOne(url: string): Promise<Seen[]> {
   const place = parseRedisUrl(url)
   const link = linkTo(
     place,
@@ -60,19 +80,20 @@ async function lookAtOne(url: string): Promise<Diagnosis> {
   }
 }
 
-async function lookThrough(link: RedisLink, minReplicas: number): Promise<Diagnosis> {
-  const servers = await Promise.all((await link.masters()).map(redisFacts))
-  return {
-    facts: servers.flatMap(server => factsOf(link.name, server)),
-    findings: servers.flatMap(server => redisFindings(server, minReplicas)),
-  }
+async function lookThrough(link: RedisLink, minReplicas: number): Promise<Seen[]> {
+  const masters = await link.masters()
+  const servers = await Promise.all(masters.map(send => redisFacts(send, link.name, link.cluster)))
+  return servers.map(server => ({
+    name: server.name,
+    facts: factsOf(server),
+    findings: redisFindings(server, minReplicas),
+  }))
 }
 
-function factsOf(name: string, { version, role, replicas, ahead, refusals }: RedisFacts): string[] {
-  const clock =
-    ahead === undefined ? '' : `, clock ${shortDuration(Math.abs(ahead))} ${ahead < 0 ? 'behind' : 'ahead'}`
+function factsOf(server: RedisFacts): string[] {
+  const { name, version, role, replicas, refusals } = server
   return [
-    `${name}: Redis ${version ?? 'of a version that it does not tell'}, ${role ?? 'role unknown'}, ${replicas} replicas${clock}`,
+    `${name}: Redis ${version ?? 'of a version that it does not tell'}, ${role ?? 'role unknown'}, ${replicas} replicas${clockFact(server)}`,
     ...refusals.map(refusal => `${name}: can't be looked at: ${refusal}`),
   ]
 }

@@ -1,11 +1,14 @@
 import type { Box } from '../../box.js'
 import { systemClock } from '../../clock.js'
-import { InvalidArgumentError } from '../../errors.js'
+import { BusyError, InvalidArgumentError, TimedOutError } from '../../errors.js'
+import type { Grant } from '../../locks/grant.js'
 import { shortDuration } from '../short-duration.js'
 import type { Diagnosis, Finding } from './finding.js'
 
 /** What the trial uses in the engine; nothing of it stays. */
 const NAME = 'signalbox-doctor'
+/** How engines tell that another program has written in the place of what is theirs. */
+const SPOILED = /another program|is no JSON/
 const ROUND_TRIPS = 15
 /** Milliseconds. A lease is renewed when a third of it is over, and the shortest that are of use are some 500 ms. */
 const SLOW = 100
@@ -14,17 +17,19 @@ const SLOW = 100
 export async function trial(box: Box): Promise<Diagnosis> {
   const findings: Finding[] = []
   const facts: string[] = []
+  const works = new Set<string>()
   for (const [what, use] of uses(box)) {
     try {
       await use()
+      works.add(what)
     } catch (error) {
       // An engine that has no such thing says so in its guarantees.
       if (error instanceof InvalidArgumentError) facts.push(`no ${what} here`)
       else findings.push(refused(what, error))
     }
   }
-  if (findings.some(({ id }) => id === 'no-locks')) return { facts, findings }
-  const times = await roundTrips(box)
+  if (!works.has('locks')) return { facts, findings }
+  const times = await roundTrips(works.has('stores') ? () => read(box) : () => lock(box))
   const [median, longest] = [times[Math.floor(times.length / 2)]!, times.at(-1)!]
   facts.push(`a round trip takes ${shown(median)}, the longest of ${times.length} took ${shown(longest)}`)
   if (median > SLOW) findings.push(slow(median))
@@ -59,24 +64,37 @@ export function refused(what: string, error: unknown): Finding {
     id: `no-${what}`,
     promises: [],
     how: `no ${what}: ${[...new Set(messages)].join(': ')}`,
-    mend: 'give this user the rights that the page of the engine names, or the server the room it lacks',
+    mend: mendOf(error, messages),
   }
 }
 
+function mendOf(error: unknown, messages: readonly string[]): string {
+  if (error instanceof TimedOutError || error instanceof BusyError)
+    return `look who uses ${NAME}, by signalbox show ${NAME}, and end it; what a doctor held that was killed is free by itself within a minute`
+  if (messages.some(message => SPOILED.test(message)))
+    return `delete what another program has put there: the name ${NAME} is the doctor's own`
+  return 'give this user the rights that the page of the engine names, or the server the room it lacks'
+}
+
 /** How long it took to ask for something small: milliseconds, the shortest first. */
-async function roundTrips(box: Box): Promise<number[]> {
+async function roundTrips(ask: () => Promise<Grant | undefined>): Promise<number[]> {
   const times: number[] = []
   for (let index = 0; index < ROUND_TRIPS; index++) {
     const begun = systemClock.now()
-    await box.store(NAME).get('trial').catch(ignored)
+    const grant = await ask()
     times.push(systemClock.now() - begun)
+    await grant?.release()
   }
   return times.sort((a, b) => a - b)
 }
 
-/** An engine without stores refuses before it asks; its locks have been used. */
-function ignored(error: unknown): undefined {
-  if (!(error instanceof InvalidArgumentError)) throw error
+async function read(box: Box): Promise<undefined> {
+  await box.store(NAME).get('trial')
+}
+
+/** Where no store can be read. */
+function lock(box: Box): Promise<Grant | undefined> {
+  return box.mutex(NAME).tryAcquire()
 }
 
 function slow(median: number): Finding {

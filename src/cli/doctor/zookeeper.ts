@@ -1,10 +1,13 @@
+import { randomUUID } from 'node:crypto'
 import { connect, isIP } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { connectOptions } from '../../engines/zookeeper/connect-options.js'
 import { parseZooKeeperUrl } from '../../engines/zookeeper/zookeeper-url.js'
+import { systemClock } from '../../clock.js'
 import { parseEnsemble } from '../../zookeeper/hosts.js'
 import { ZooKeeper } from '../../zookeeper/index.js'
 import { shortDuration } from '../short-duration.js'
+import { clockFact, clockFindings, type ClockFacts } from './clock.js'
 import type { Diagnosis, Finding } from './finding.js'
 
 const LEAST_VERSION = [3, 6] as const
@@ -19,12 +22,43 @@ export async function lookAtZooKeeper(url: string): Promise<Diagnosis> {
   const servers = await Promise.all(
     parseEnsemble(ensemble).hosts.map(({ host, port }) => lookAtServer(host, port, isSecure)),
   )
+  const clock = (await clockOf(client, place.root)) ?? (await clockOf(client, ''))
   return {
-    facts: servers.flatMap(({ facts }) => facts),
+    facts: [
+      ...servers.flatMap(({ facts }) => facts),
+      `${place.name}: ${clock ? `the leader${clockFact(clock)}` : 'no clock could be read'}; whether all is on a disk before it is answered (forceSync, dataLogDir) can't be seen from a client`,
+    ],
     findings: [
       ...servers.flatMap(({ findings }) => findings),
       ...sessionFindings(sessionTimeout, client.sessionTimeout),
+      ...(clock
+        ? clockFindings(
+            clock,
+            ['P11'],
+            gap =>
+              `the leader's clock is ${gap}, and by it ids of transactions are kept and what is deleted is dropped for good`,
+          )
+        : []),
     ],
+  }
+}
+
+/**
+ * The leader's clock, by a node that goes with the session; undefined where this user may make none, or the folder is not
+ * there yet.
+ */
+async function clockOf(client: ZooKeeper, folder: string): Promise<ClockFacts | undefined> {
+  const begun = systemClock.now()
+  const before = Date.now()
+  try {
+    const { stat } = await client.create(`${folder}/signalbox-doctor-${randomUUID()}`, '', {
+      ephemeral: true,
+    })
+    const uncertainty = systemClock.now() - begun
+    return { ahead: stat.ctime - (before + uncertainty / 2), uncertainty }
+  } catch {
+    // The trial tells of rights that lack.
+    return undefined
   }
 }
 

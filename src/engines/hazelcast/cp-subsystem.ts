@@ -113,8 +113,11 @@ export function lockName(key: string, group: string): string {
   return `${key.replace(/[%@]|^\s+|\s+$/g, encodeURIComponent)}@${group}`
 }
 
-/** In unsafe mode members have no groups, so a name stands where that of the default group would. */
-async function isUnsafe(client: Client): Promise<boolean> {
+/**
+ * Whether a CP subsystem is in unsafe mode: members have no groups then, so a name stands where that of the default group would.
+ * @throws what the client throws
+ */
+export async function isUnsafe(client: Client): Promise<boolean> {
   const probe = (await client.getCPSubsystem().getAtomicLong('signalbox')) as Inside
   return probe.getGroupId?.().name !== DEFAULT_GROUP
 }

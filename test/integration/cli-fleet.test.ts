@@ -1,0 +1,144 @@
+import { describe, expect, test, vi } from 'vitest'
+import { startHazelcast, TEST_CLUSTER } from '../servers/hazelcast.js'
+import { startRedis } from '../servers/redis.js'
+import { startZooKeeper } from '../servers/zookeeper.js'
+import { CommandPlace, PATIENCE } from './command-line.js'
+
+/** Engines over servers, with what starts one, how that ends, and what a fleet on it is to do. */
+const ENGINES: readonly [
+  engine: string,
+  start: () => Promise<{ url: string; end: () => Promise<void> }>,
+  parts: readonly ((url: string) => Promise<void>)[],
+][] = [
+  [
+    'Redis',
+    async () => {
+      const server = await startRedis()
+      return { url: server.url, end: () => server.kill() }
+    },
+    [oneAtATime, onceForASlot, heldAtLeast, oneLeader, limited],
+  ],
+  [
+    'ZooKeeper',
+    async () => {
+      const server = await startZooKeeper()
+      return { url: `zookeeper://${server.address}/app`, end: () => server.kill() }
+    },
+    [oneAtATime, oneLeader],
+  ],
+  [
+    'Hazelcast',
+    async () => {
+      const server = await startHazelcast()
+      return { url: `hazelcast://${server.address}/${TEST_CLUSTER}`, end: () => server.kill() }
+    },
+    [oneAtATime, oneLeader],
+  ],
+]
+
+describe.each(ENGINES)('a fleet on %s', (_, start, parts) => {
+  test('runs one at a time, and as one leader', async () => {
+    const { url, end } = await start()
+    try {
+      await Promise.all(parts.map(part => part(url)))
+    } finally {
+      await end()
+    }
+  })
+})
+
+async function oneAtATime(url: string): Promise<void> {
+  await using place = new CommandPlace(url)
+  // Whoever meets another one inside can't make the folder.
+  const script = 'mkdir busy && sleep 0.3 && echo "$SIGNALBOX_TOKEN" >> log && rmdir busy'
+  const job = ['--lock', 'a', '--lock', 'b', '--', 'sh', '-c', script]
+  const ends = await Promise.all([place.signalbox('run', ...job), place.signalbox('run', ...job)])
+  expect(ends).toEqual(ends.map(() => ({ status: 0, stdout: '', stderr: '' })))
+  const [first, second] = place.lines('log').map(BigInt)
+  expect(second).toBeGreaterThan(first!)
+}
+
+async function onceForASlot(url: string): Promise<void> {
+  await using place = new CommandPlace(url)
+  const job = ['run', '--lock', 'job', '--once-per', 'monday', '--', 'sh', '-c', 'echo ran >> log']
+  const ends = await Promise.all([place.signalbox(...job), place.signalbox(...job)])
+  expect(ends.map(({ status }) => status)).toEqual([0, 0])
+  expect(place.lines('log')).toEqual(['ran'])
+}
+
+async function heldAtLeast(url: string): Promise<void> {
+  await using place = new CommandPlace(url)
+  const script = ['--', 'sh', '-c', 'echo ran >> log']
+  const job = ['run', '--json', '--lock', 'quick', '--skip-if-busy', '--hold-at-least', '1h', ...script]
+  const first = place.start(...job)
+  await vi.waitFor(() => expect(first.stderr).toContain('"ended"'), PATIENCE)
+  expect((await place.signalbox(...job)).stderr).toBe('{"event":"skipped","reason":"busy"}\n')
+  first.kill('SIGTERM')
+  expect((await first.ended).status).toBe(0)
+  expect(place.lines('log')).toEqual(['ran'])
+}
+
+async function oneLeader(url: string): Promise<void> {
+  await using place = new CommandPlace(url)
+  const script = 'echo "$SIGNALBOX_TOKEN $PPID" >> log; exec sleep 60'
+  const fleet = [1, 2].map(() => place.start('lead', 'scheduler', '--', 'sh', '-c', script))
+  const terms: (readonly [token: bigint, leader: number])[] = []
+  for (const term of [1, 2]) {
+    const lines = await place.linesCome('log', term)
+    expect(lines).toHaveLength(term)
+    const [token, leader] = lines.at(-1)!.split(' ')
+    terms.push([BigInt(token!), Number(leader)])
+    const leading = fleet.find(({ pid }) => pid === Number(leader))!
+    leading.kill('SIGTERM')
+    expect((await leading.ended).status).toBe(143)
+  }
+  expect(terms[1]![0]).toBeGreaterThan(terms[0]![0])
+  expect(terms[1]![1]).not.toBe(terms[0]![1])
+}
+
+async function limited(url: string): Promise<void> {
+  await using place = new CommandPlace(url)
+  const call = ['limit', 'api', '--rate', '2/h', '--wait', '0s', '--', 'true']
+  const ends = await Promise.all([1, 2, 3].map(() => place.signalbox(...call)))
+  expect(ends.map(({ status }) => status).sort()).toEqual([0, 0, 75])
+}
+
+/** A command that says when it is told to end, and then does so or not. */
+function commandThat(afterwards: string): readonly string[] {
+  const script = `trap "echo told >> log; ${afterwards}" TERM; echo "up $SIGNALBOX_TOKEN" >> log`
+  return ['--', 'sh', '-c', `${script}; for turn in $(seq 1000); do sleep 0.05; done`]
+}
+
+describe.concurrent('a server that dies while a command runs', () => {
+  test('takes the lock with it: the command is told, and killed after the grace', async () => {
+    await using server = await startRedis()
+    await using place = new CommandPlace(server.url)
+    const lock = ['--lock', 'a', '--lease', '1s', '--grace', '300ms']
+    const running = place.start('run', '--json', ...lock, ...commandThat(':'))
+    await place.linesCome('log', 1)
+    await server.kill()
+    const { status, stderr } = await running.ended
+    expect(status).toBe(76)
+    expect(place.lines('log').slice(1)).toEqual(['told'])
+    // The shell says itself what became of the programs that it has started.
+    const events = (stderr.match(/^{.*$/gm) ?? []).map(line => JSON.parse(line) as Record<string, unknown>)
+    // 128 and the number of SIGKILL.
+    expect(events.slice(1)).toMatchObject([{ event: 'lost' }, { event: 'ended', status: 137 }])
+  })
+
+  test('ends a term, and the next one begins when it is back', async () => {
+    await using server = await startRedis()
+    await using place = new CommandPlace(server.url)
+    const leading = place.start('lead', 'job', '--lease', '1s', ...commandThat('exit 3'))
+    await place.linesCome('log', 1)
+    await server.kill()
+    await place.linesCome('log', 2)
+    await server.start()
+    const lines = await place.linesCome('log', 3)
+    expect(lines.map(line => line.split(' ')[0])).toEqual(['up', 'told', 'up'])
+    const [first, , second] = lines.map(line => BigInt(line.split(' ')[1] ?? 0))
+    expect(second).toBeGreaterThan(first!)
+    leading.kill('SIGTERM')
+    expect((await leading.ended).status).toBe(3)
+  })
+})
