@@ -38,7 +38,10 @@ export async function limits(args: readonly string[]): Promise<number> {
     )
     .option('--redis <url>', 'a Redis server, for the strategies by which processes count there')
     .option('--json <file>', 'write the figures there')
-    .option('--picture <file>', 'draw the calls of the first scenario over time, in SVG')
+    .option(
+      '--picture <file>',
+      'draw the calls of the first scenario over time there, in SVG; default: beside the figures, or limits.svg',
+    )
     .allowExcessArguments(false)
     .exitOverride()
   try {
@@ -52,7 +55,14 @@ export async function limits(args: readonly string[]): Promise<number> {
   }
 }
 
-async function run({ only, scenario, redis, json, picture: file, ...setting }: Parsed): Promise<void> {
+async function run({
+  only,
+  scenario,
+  redis,
+  json,
+  picture: file = pictureBeside(json),
+  ...setting
+}: Parsed): Promise<void> {
   const chosen = strategies.filter(({ name }) => only === undefined || name === only)
   const able = chosen.filter(one => isAble(one, setting.mode, redis))
   if (able.length === 0 && !chosen.some(({ simulated }) => simulated))
@@ -70,7 +80,8 @@ async function run({ only, scenario, redis, json, picture: file, ...setting }: P
     process.stdout.write(`${leftOut(others, setting.mode)}\n`)
   }
   const first = played[0]!
-  if (file !== undefined) await writeFile(file, await picture(first.outcomes, setting))
+  await writeFile(file, await picture(first.outcomes, setting))
+  process.stdout.write(`drawn: ${file}\n`)
   if (json === undefined) return
   const report = {
     ...setting,
@@ -83,6 +94,10 @@ async function run({ only, scenario, redis, json, picture: file, ...setting }: P
     })),
   }
   await writeFile(json, `${JSON.stringify(report, undefined, 2)}\n`)
+}
+
+function pictureBeside(json: string | undefined): string {
+  return json === undefined ? 'limits.svg' : json.replace(/(\.json)?$/, '.svg')
 }
 
 /** Why strategies were not run. */

@@ -5,6 +5,13 @@ import { now } from '../clock.js'
 import { until } from '../processes/busy.js'
 import type { Window } from '../processes/performer.js'
 
+/** What one thread did. */
+export interface Decided {
+  /** Yes and no. */
+  readonly decisions: number
+  readonly permits: number
+}
+
 /** So many decisions between two looks at the clock. */
 const BATCH = 100
 
@@ -12,10 +19,12 @@ const own = joinLimiter(workerData as SharedLimiterHandle)
 
 parentPort!.on('message', ({ startAt, endAt }: Window) => {
   void until(startAt).then(() => {
-    let done = 0
-    for (; now() < endAt; done += BATCH) {
-      for (let index = 0; index < BATCH; index++) own.tryAcquire()
+    let decisions = 0
+    let permits = 0
+    for (; now() < endAt; decisions += BATCH) {
+      for (let index = 0; index < BATCH; index++) if (own.tryAcquire() !== undefined) permits++
     }
-    parentPort!.postMessage(done)
+    const decided: Decided = { decisions, permits }
+    parentPort!.postMessage(decided)
   })
 })

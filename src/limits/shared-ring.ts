@@ -14,6 +14,12 @@ import { COARSE } from './coarse-time.js'
  * not before the reading of the claim before it, because the head was moved in between. The time that is written was read
  * after the claim. So of two used grants that are `limit` or more apart, the later one's time is at least a window after the
  * earlier one's.
+ *
+ * A refund makes a slot free and moves times from before it up, so that the free slot comes to be the next one that is looked at.
+ * A time is written into its new slot before its old one is made free: it is missing at no moment, at most it is counted twice
+ * for a while, or until it is a window old when two who move get into each other's way. And it only ever moves up, so
+ * whoever looks at several slots from the first to the last can't miss it on its way: all that are less than a window old stay within the
+ * `limit` slots before the head.
  */
 export class SharedRing {
   readonly memory: SharedArrayBuffer
@@ -101,26 +107,76 @@ export class SharedRing {
   /** Writes the time of a grant unless that has been done. */
   write(grant: number, time: number): boolean {
     const slot = grant & (this.#capacity - 1)
-    const before = Atomics.load(this.#slots, slot)
     const lap = this.#lapOf(grant)
-    // Read after the whole: laps only go on, so if it is the one before now, the whole was of that one, too, or is overwritten
-    // already, which the exchange finds out.
-    const high = Atomics.load(this.#halves, 2 * slot + HIGH)
-    if (high >>> HIGH_TIME_BITS !== ((lap - 1) & (LAPS - 1))) return false
-    return Atomics.compareExchange(this.#slots, slot, before, this.#word(lap, time)) === before
+    while (true) {
+      const before = Atomics.load(this.#slots, slot)
+      // Read after the whole: laps only go on, so if it is the one before now, the whole was of that one, too, or is overwritten
+      // already, which the exchange finds out.
+      const high = Atomics.load(this.#halves, 2 * slot + HIGH)
+      if (high >>> HIGH_TIME_BITS !== ((lap - 1) & (LAPS - 1))) return false
+      // What a refund moves meanwhile is of the lap before, too.
+      if (Atomics.compareExchange(this.#slots, slot, before, this.#word(lap, this.#ticks(time))) === before)
+        return true
+    }
   }
 
-  /** Makes a grant that was not used as old as can be. Without effect when it is overwritten already. */
-  forget(grant: number): void {
+  /** Whether a grant was given back, so that its slot counts for nothing. */
+  isFree(grant: number): boolean {
+    return this.#ticksOf(grant) === FREE
+  }
+
+  /**
+   * Gives back `n` grants that were not used, and puts their slots before those that are in use.
+   * @param grant the first of them, as it was claimed. Where other refunds have moved them they are found after it.
+   * @param time with which they were stamped.
+   * @param old what was stamped before this time has come back by itself.
+   */
+  refund(grant: number, n: number, time: number, old: number): void {
+    const { head } = this
+    const ticks = this.#ticks(time)
+    let left = n
+    for (let step = 0; step < MOST_MOVED; step++) {
+      const next = (grant + step) | 0
+      if (next === head) return
+      if (this.#ticksOf(next) !== ticks || !this.#exchange(next, ticks, FREE)) continue
+      left--
+      if (left === 0) return this.#moveUp(next, this.#ticks(old))
+    }
+  }
+
+  /** Moves times up into free slots, from one of these downwards. @param old in ticks. */
+  #moveUp(free: number, old: number): void {
+    let place = free
+    for (let step = 1; step <= MOST_MOVED; step++) {
+      const grant = (free - step) | 0
+      const ticks = this.#ticksOf(grant)
+      // Nothing moves past one that is not written yet, and there is nothing to gain from those that have come back.
+      if (ticks === undefined || (ticks !== FREE && ticks < old)) return
+      if (ticks === FREE) continue
+      while (place !== grant && !this.isFree(place)) place = (place - 1) | 0
+      if (place !== grant && this.#exchange(place, FREE, ticks)) this.#exchange(grant, ticks, FREE)
+    }
+  }
+
+  /** What is written for a grant; undefined when nothing is, or when it is overwritten already. */
+  #ticksOf(grant: number): number | undefined {
+    const word = Atomics.load(this.#slots, grant & (this.#capacity - 1))
+    if (Number(word >> LAP_BITS) !== this.#lapOf(grant)) return undefined
+    return Number(word & TIME_MASK)
+  }
+
+  #exchange(grant: number, before: number, after: number): boolean {
     const slot = grant & (this.#capacity - 1)
-    const before = Atomics.load(this.#slots, slot)
     const lap = this.#lapOf(grant)
-    if (Number(before >> LAP_BITS) !== lap) return
-    Atomics.compareExchange(this.#slots, slot, before, BigInt(lap) << LAP_BITS)
+    const expected = this.#word(lap, before)
+    return Atomics.compareExchange(this.#slots, slot, expected, this.#word(lap, after)) === expected
   }
 
-  #word(lap: number, time: number): bigint {
-    const ticks = Math.ceil((time - this.#origin) * TICKS)
+  #ticks(time: number): number {
+    return Math.ceil((time - this.#origin) * TICKS)
+  }
+
+  #word(lap: number, ticks: number): bigint {
     // Put together from halves: each step with bigints would make one more of them.
     wordHalves[LOW] = ticks % 2 ** 32
     wordHalves[HIGH] = (lap << HIGH_TIME_BITS) | Math.floor(ticks / 2 ** 32)
@@ -144,6 +200,11 @@ const SLOT_BYTES = 64
 const TICKS = 16_384
 /** A time takes 56 bits, the lap seven above it; the sign is left alone. */
 const LAP_BITS = 56n
+const TIME_MASK = (1n << LAP_BITS) - 1n
+/** Ticks of a grant that was given back. They count as a time so long ago that nobody can have stamped it. */
+const FREE = 1
+/** So many slots are looked at for one refund, because the event loop stands still for it. */
+const MOST_MOVED = 10_000
 const LAPS = 128
 const HIGH_TIME_BITS = 24
 const HIGH_TIME_MASK = 2 ** HIGH_TIME_BITS - 1

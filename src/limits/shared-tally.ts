@@ -59,10 +59,10 @@ export class SharedTally implements Counter {
       const own = n + ahead
       const wanted = own + this.#turns.before(arrival)
       // Those before had their chance: permits have been there for a while.
-      const left = wanted > own && this.#readyFrom(head, now, own) <= now - PATIENCE
+      const left = wanted > own && this.#readyFrom(head, now, n, own) <= now - PATIENCE
       if (left && this.#turns.passOver(arrival, PATIENCE)) continue
-      if (this.#readyFrom(head, now, wanted) > now) {
-        const yields = arrival !== 0 && wanted > own && this.#readyFrom(head, now, own) <= now
+      if (this.#readyFrom(head, now, n, wanted) > now) {
+        const yields = arrival !== 0 && wanted > own && this.#readyFrom(head, now, n, own) <= now
         if (yields) this.#turns.yield()
         return NaN
       }
@@ -78,8 +78,8 @@ export class SharedTally implements Counter {
     // Nothing limits how many are in use.
   }
 
-  refund({ n, mark }: Taken): void {
-    for (let index = 0; index < n; index++) this.#ring.forget((mark + index) | 0)
+  refund({ n, at, mark }: Taken): void {
+    this.#ring.refund(mark, n, at, this.#times.now() - this.#longest)
     this.#turns.tell()
   }
 
@@ -93,12 +93,12 @@ export class SharedTally implements Counter {
     const { head, pausedUntil } = this.#ring
     const own = n + ahead
     const before = this.#turns.before(arrival)
-    const turn = this.#readyFrom(head, now, own + before)
+    const turn = this.#readyFrom(head, now, n, own + before)
     if (arrival === 0 || before === 0) return Math.max(now, pausedUntil, turn)
     // There may be fewer before than can be known from here. Those who are tell when they have taken what they can.
-    const soonest = this.#readyFrom(head, now, own + this.#turns.leastBefore(arrival))
+    const soonest = this.#readyFrom(head, now, n, own + this.#turns.leastBefore(arrival))
     // If those before don't come for theirs, somebody has to notice.
-    const look = Math.max(this.#readyFrom(head, now, own), now) + LOOK_AGAIN
+    const look = Math.max(this.#readyFrom(head, now, n, own), now) + LOOK_AGAIN
     return Math.max(now, pausedUntil, Math.min(soonest > now ? soonest : turn, look))
   }
 
@@ -121,20 +121,30 @@ export class SharedTally implements Counter {
       const { per, kind } = this.#rules.windows[index]!
       let used = 0
       let oldest = now
-      for (; used < limit; used++) {
-        const time = this.#ring.timeOf((head - 1 - used) | 0) ?? now
-        if (now - time >= memory) break
-        oldest = Math.min(oldest, time)
+      for (let back = 1; back <= limit; back++) {
+        const grant = (head - back) | 0
+        const time = this.#ring.timeOf(grant) ?? now
+        if (now - time < memory) {
+          // A free one after it can't be had before it.
+          used = back
+          oldest = Math.min(oldest, time)
+        } else if (!this.#ring.isFree(grant)) break
       }
       const resetIn = used === 0 ? 0 : oldest + memory - now
       return { limit, per, window: kind, remaining: limit - used, resetIn }
     })
   }
 
-  /** When so many permits in all will be there for whoever is last of those who want them. */
-  #readyFrom(head: number, now: number, wanted: number): number {
+  /** When the next `n` permits can be claimed, and so many in all will be there for whoever is last of those who want them. */
+  #readyFrom(head: number, now: number, n: number, wanted: number): number {
     let ready = -Infinity
-    for (const look of this.#looks) ready = Math.max(ready, this.#lookReady(look, head, now, wanted))
+    for (const look of this.#looks) {
+      // After a refund a later one can be free sooner. From the first to the last: see the proof at the ring.
+      for (let own = 1; own <= n && own < wanted; own++) {
+        ready = Math.max(ready, this.#lookReady(look, head, now, own))
+      }
+      ready = Math.max(ready, this.#lookReady(look, head, now, wanted))
+    }
     return ready
   }
 

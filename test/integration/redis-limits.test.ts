@@ -50,6 +50,20 @@ test('what another program has put in the place of a limit is told, with its nam
   await Promise.all(limiters.map(limiter => limiter.acquire()))
 })
 
+test('a period goes on over a restart of a server that keeps its data', async () => {
+  await using here = await RedisPlace.start({ config: ['appendonly yes', 'appendfsync always'] })
+  const box = await here.box()
+  const limiter = box.limiter('yearly', { limit: 3, per: '366d', window: 'calendar' })
+  await limiter.acquire(2)
+  await here.server.kill()
+  await here.server.start()
+  await until('it is back', async () => (await codeOf(limiter.explain())) === undefined)
+  expect((await limiter.explain()).limits[0]!.remaining).toBe(1)
+  expect(await limiter.tryAcquire(2)).toBeUndefined()
+  expect(await limiter.tryAcquire()).toBeDefined()
+  expect(await limiter.tryAcquire()).toBeUndefined()
+})
+
 test('a limit goes on after a failover where it was, as far as the replica had it', async () => {
   await using servers = await startRedisWithSentinel()
   await using one = await open(servers.url)

@@ -1,42 +1,48 @@
-import { once } from 'node:events'
-import { Worker } from 'node:worker_threads'
 import { expect, test } from 'vitest'
-import { systemClock } from '../../src/clock.js'
-import { pause } from '../../src/conformance/time.js'
-import { sharedLimiter } from '../../src/limits/index.js'
-import { builtProgram } from '../file/built-program.js'
 import { mostWithin } from '../limits/service.js'
+import { shareLimit, type Shared } from '../limits/threads.js'
 
 const THREADS = 50
 const LIMIT = 20
 const PER = 500
-/** Covers that a thread can lose its processor between a permit and the note of it. */
-const JITTER = 500
+/** Rounding aside. */
+const EXACT = PER - 0.001
 
-test('fifty worker threads keep the bound, and all have their turn', async () => {
-  const { handle } = sharedLimiter({ limit: LIMIT, per: PER, jitter: JITTER })
-  const threads = Array.from(
-    { length: THREADS },
-    () => new Worker(builtProgram('test/limits/sharer.process.js'), { workerData: handle }),
-  )
-  try {
-    await Promise.all(threads.map(thread => once(thread, 'message')))
-    const from = systemClock.now()
-    await pause(15_000)
-    const notes = threads.map(async thread => {
-      const note = once(thread, 'message')
-      thread.postMessage('enough')
-      const [times] = (await note) as [number[]]
-      return times
-    })
-    const all = await Promise.all(notes)
-    expect(mostWithin(all.flat(), PER)).toBeLessThanOrEqual(LIMIT)
-    const counts = all.map(times => times.filter(time => time > from).length)
-    expect(Math.min(...counts)).toBeGreaterThan(0)
-    // In order of arrival nobody has much more than others.
-    const average = counts.reduce((sum, count) => sum + count, 0) / THREADS
-    expect(Math.max(...counts)).toBeLessThanOrEqual(2 * average)
-  } finally {
-    await Promise.all(threads.map(thread => thread.terminate()))
+const options = { limit: LIMIT, per: PER, threads: THREADS }
+
+/** Whether all had their turn, and nobody more than others, because turns go in order of arrival. */
+function isFair({ times, from }: Shared, most: number): boolean {
+  const counts = times.map(own => own.filter(time => time > from).length)
+  const average = counts.reduce((sum, count) => sum + count, 0) / THREADS
+  return Math.min(...counts) > 0 && Math.max(...counts) <= most * average
+}
+
+/** The part of what the bound allows that was used while all threads wanted more. */
+function useOf({ times, from, until }: Shared): number {
+  const start = from + PER
+  const windows = Math.floor((until - start) / PER)
+  const end = start + windows * PER
+  return times.flat().filter(time => time >= start && time < end).length / (windows * LIMIT)
+}
+
+test('fifty worker threads use 99 of 100 permits in turn, keep the bound and wait without spinning', async () => {
+  let best = 0
+  let idlest = Infinity
+  // Whatever else wants the processors makes threads late and so only lowers it: the best of three counts.
+  for (let run = 0; run < 3 && (best < 0.99 || idlest > 0.5); run++) {
+    const shared = await shareLimit({ ...options, duration: 10_000 })
+    expect(mostWithin(shared.times.flat(), EXACT)).toBeLessThanOrEqual(LIMIT)
+    expect(isFair(shared, 1.5)).toBe(true)
+    best = Math.max(best, useOf(shared))
+    idlest = Math.min(idlest, shared.busy)
   }
+  expect(best).toBeGreaterThanOrEqual(0.99)
+  expect(idlest).toBeLessThan(0.5)
+})
+
+test('the bound holds for all while one of fifty stands still again and again', async () => {
+  const shared = await shareLimit({ ...options, duration: 10_000, stalls: 450 })
+  expect(mostWithin(shared.times.flat(), EXACT)).toBeLessThanOrEqual(LIMIT)
+  expect(isFair(shared, 2)).toBe(true)
+  expect(useOf(shared)).toBeGreaterThan(0.5)
 })

@@ -28,10 +28,11 @@ export class MemorySpace {
   readonly effects: AnyEffect[] = []
   readonly decisions: Decisions
   readonly listeners = new Map<string, Listener>()
-  readonly limits = new MemoryLimits()
+  readonly limits: MemoryLimits
 
   constructor(clock: Clock) {
     this.state = new MemoryState(Date.now() * 1000, clock)
+    this.limits = new MemoryLimits(clock)
     this.decisions = new Decisions(this.state, effect => this.effects.push(effect))
   }
 }
@@ -76,7 +77,7 @@ export class MemoryEngine implements Engine {
     const { limits } = this.#space
     const now = this.#clock.now()
     const decision = reserve(limits.get(request.limiter), request, now, wallOf(this.#clock)())
-    limits.set(request.limiter, decision.state, now, decision.forgottenIn)
+    limits.set(request.limiter, decision.state, now + decision.forgottenIn)
     return { reserved: decision.reserved, earliest: now, latest: now }
   }
 

@@ -7,6 +7,8 @@ import { policyName, rateLimitFields, seconds } from './rate-limit-fields.js'
 export interface RequestLimiter {
   tryAcquire(n?: number): RequestPermit | undefined | Promise<RequestPermit | undefined>
   explain(n?: number): Explanation | Promise<Explanation>
+  /** Why what counts could not be asked the last time; undefined when it could. */
+  readonly outage?: Error | undefined
 }
 
 /** The same with a limiter for each key. */
@@ -74,24 +76,42 @@ export function judge<Request>(
 }
 
 async function verdict(limiter: RequestLimiter, name: string): Promise<Verdict> {
-  const permit = await limiter.tryAcquire()
-  const explanation = await limiter.explain()
-  const { limits, readyIn } = explanation
-  const { policy, state } = rateLimitFields(name, limits)
-  const told: readonly (readonly [string, string])[] = [
-    ['RateLimit-Policy', policy],
-    ['RateLimit', state],
-  ]
-  if (permit) return { fields: told, permit, problem: '' }
-  const retry = Math.max(seconds(readyIn), LEAST_RETRY)
+  const taking = limiter.tryAcquire()
+  const asking = explained(limiter)
+  const permit = await taking
+  if (permit) return { fields: fieldsOf(name, await asking), permit, problem: '' }
+  // Asked while the request itself still stood in line, it would count as somebody before.
+  const explanation = await explained(limiter)
+  const retry = Math.max(seconds(explanation?.readyIn ?? 0), LEAST_RETRY)
   return {
-    fields: [...told, ['Retry-After', String(retry)]],
+    fields: [...fieldsOf(name, explanation), ['Retry-After', String(retry)]],
     permit: undefined,
     problem: problem(name, explanation),
   }
 }
 
-function problem(name: string, { binding, limits }: Explanation): string {
+/** Undefined while nobody can tell: what was decided about the request holds all the same. */
+async function explained(limiter: RequestLimiter): Promise<Explanation | undefined> {
+  try {
+    // Right behind the question for the permit, so that an engine answers both in one round trip, with that permit counted.
+    await Promise.resolve()
+    return limiter.outage ? undefined : await limiter.explain()
+  } catch {
+    return undefined
+  }
+}
+
+function fieldsOf(name: string, explanation: Explanation | undefined): Verdict['fields'] {
+  if (!explanation) return []
+  const { policy, state } = rateLimitFields(name, explanation.limits)
+  return [
+    ['RateLimit-Policy', policy],
+    ['RateLimit', state],
+  ]
+}
+
+function problem(name: string, explanation: Explanation | undefined): string {
+  const { binding, limits = [] } = explanation ?? {}
   return JSON.stringify({
     type: QUOTA_EXCEEDED,
     title: 'Too many requests',

@@ -7,6 +7,7 @@ import type { BoxLimiterOptions } from '../../../src/limits/box-limiter-options.
 import { ClockOffset } from '../../../src/limits/clock-offset.js'
 import type { Permit } from '../../../src/limits/permit.js'
 import { reserve, type LimiterState, type Reserve } from '../../../src/limits/reserve.js'
+import { memoryInUse } from '../../heap.js'
 import { Random } from '../../../src/conformance/random.js'
 import { NaiveCount } from './naive-count.js'
 import { pass } from './passing.js'
@@ -151,8 +152,10 @@ describe('callers of one process', () => {
   function scene(options: BoxLimiterOptions) {
     const clock = new VirtualClock()
     const server = new Server(clock)
+    const asked: Reserve[] = []
     const ask = (request: Reserve): Reservation => {
       const now = clock.now()
+      asked.push(request)
       return { reserved: server.decide(request), earliest: now, latest: now }
     }
     const box = new BoxLimiters({ clock, engine: 'test:', ask })
@@ -166,8 +169,73 @@ describe('callers of one process', () => {
         () => notes.push(`${name} ${clock.now()}`),
         (error: unknown) => notes.push(`${name} ${(error as Error).name}`),
       )
-    return { clock, box, limiter, other, third, notes, call }
+    return { clock, box, limiter, other, third, notes, call, asked }
   }
+
+  test('have all their permits from one call, and what comes while it is under way from the next', async () => {
+    const clock = new VirtualClock()
+    const server = new Server(clock)
+    const asked: number[] = []
+    const ask = async (request: Reserve): Promise<Reservation> => {
+      asked.push(request.units.length)
+      const earliest = clock.now()
+      await new Promise<void>(resolve => clock.after(3, resolve))
+      return { reserved: server.decide(request), earliest, latest: clock.now() }
+    }
+    const limiter = new BoxLimiters({ clock, engine: 'test:', ask }).limiter('api', {
+      limit: 1000,
+      per: 1000,
+    })
+    let given = 0
+    const callers = (count: number): void => {
+      for (let caller = 0; caller < count; caller++) void limiter.acquire().then(() => given++)
+    }
+    callers(64)
+    await pass(clock, 1)
+    expect(asked).toEqual([64])
+    for (const count of [10, 20, 6]) {
+      callers(count)
+      await pass(clock, 0.5)
+    }
+    expect(asked).toEqual([64])
+    await pass(clock, 20)
+    expect(asked).toEqual([64, 36])
+    expect(given).toBe(100)
+  })
+
+  test('are refused at once when their wait can not be met, also behind others', async () => {
+    const { clock, limiter, notes, call, asked } = scene({ limit: 1, per: 1000 })
+    for (const name of 'abc') call(name)
+    await pass(clock, 1)
+    const late = (wait: number) =>
+      limiter.acquire(1, { wait }).then(
+        () => notes.push(`given ${clock.now()}`),
+        (error: unknown) => notes.push(`${(error as Error).name} ${clock.now()}`),
+      )
+    // Its turn is after three windows of 1020 ms.
+    void late(2900)
+    void late(3500)
+    await pass(clock, 1)
+    expect(notes).toEqual(['a 0', 'TimedOutError 1'])
+    const before = asked.length
+    await pass(clock, 4000)
+    expect(notes).toEqual(['a 0', 'TimedOutError 1', 'b 1020', 'c 2040', 'given 3060'])
+    // While they wait they only hear whether there is a pause, or anything that was given back before what they have.
+    const looks = asked.slice(before).flatMap(({ units }) => units)
+    expect(looks.filter(({ within }) => within >= 3060)).toEqual([])
+  })
+
+  test('cost nothing once they are gone: no timer, no call, and no memory for their names', async () => {
+    const { clock, limiter, asked } = scene({ limit: 2, per: 1000 })
+    const before = (await memoryInUse()).heapUsed
+    for (let key = 0; key < 5000; key++) await limiter.key(`key ${key}`).tryAcquire()
+    const during = (await memoryInUse()).heapUsed
+    asked.length = 0
+    await pass(clock, 40_000)
+    expect(asked).toEqual([])
+    expect((await memoryInUse()).heapUsed - before).toBeLessThan((during - before) / 4)
+    expect(clock.nextAt()).toBeUndefined()
+  })
 
   test('a greater priority comes first, also before those for whom something is reserved', async () => {
     const { clock, notes, call } = scene({ limit: 1, per: 100 })

@@ -1,6 +1,8 @@
 import { describe, expect, test, vi } from 'vitest'
 import { VirtualClock } from '../../../src/clock.js'
+import { Box } from '../../../src/box.js'
 import type { Reservation } from '../../../src/engines/engine.js'
+import { MemoryEngine, MemorySpace } from '../../../src/engines/memory/memory-engine.js'
 import { BoxLimiters } from '../../../src/limits/box-limiter.js'
 import { limiter } from '../../../src/limits/index.js'
 import { reserve, type LimiterState, type Reserve } from '../../../src/limits/reserve.js'
@@ -127,6 +129,25 @@ describe('keys', () => {
     expect(days.key('counted').tryAcquire()).toBeDefined()
   })
 })
+
+test('an engine in memory forgets limiters that nobody uses, and nothing has to be called for that', async () => {
+  const clock = new VirtualClock()
+  const engine = new MemoryEngine('memory:', new MemorySpace(clock), clock)
+  const box = await Box.join(engine, clock)
+  const before = await inUse()
+  const names = box.limiter('long', { limit: 3, per: '1m' })
+  expect(await names.tryAcquire()).toBeDefined()
+  const many = box.limiter('many', { limit: 3, per: '1s' })
+  for (let index = 0; index < 10_000; index++) await many.key(`key ${index}`).tryAcquire()
+  expect((await inUse()) - before).toBeGreaterThan(10_000 * 200)
+  // The box forgets in ten seconds what it knows of them itself.
+  await pass(clock, 25_000)
+  expect((await inUse()) - before).toBeLessThan(1e6)
+  expect(await names.tryAcquire(3)).toBeUndefined()
+  await pass(clock, 100_000)
+  expect(clock.nextAt()).toBeUndefined()
+  await box.close()
+}, 60_000)
 
 test('a limiter that nobody waits for keeps no process alive', () => {
   const limit = limiter({ limit: 1, per: '1s' })

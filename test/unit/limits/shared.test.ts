@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../../src/clock.js'
+import { Random } from '../../../src/conformance/random.js'
 import { ClosedError, InvalidArgumentError } from '../../../src/errors.js'
 import { joinLimiter, sharedLimiter, type SharedLimiterOptions } from '../../../src/limits/index.js'
+import type { Permit } from '../../../src/limits/permit.js'
 import { SharedRing } from '../../../src/limits/shared-ring.js'
 import { ThreadTurns, TURNS_BYTES } from '../../../src/limits/thread-turns.js'
 import { Waiter, WaitingLine } from '../../../src/limits/waiting-line.js'
@@ -120,6 +122,43 @@ describe('a limiter that is shared', () => {
     permit.refund()
     expect(other.tryAcquire(2)).toBeDefined()
     expect(other.tryAcquire()).toBeUndefined()
+  })
+
+  test('tells and gives at once what was given back, whatever was taken before or after', () => {
+    const limit = sharedLimiter({ limit: 3, per: '1h' })
+    const left = () => limit.explain().limits[0]!.remaining
+    limit.tryAcquire()
+    limit.tryAcquire(2)!.refund()
+    expect(left()).toBe(2)
+    expect(limit.tryAcquire(2)).toBeDefined()
+    // Two slots of three are free no more, and one is in use: nothing may be had for having looked past it.
+    expect([left(), limit.tryAcquire()]).toEqual([0, undefined])
+  })
+
+  test('keeps each limit, and uses the whole of it, over random takes and refunds', () => {
+    const random = new Random(7)
+    for (let round = 0; round < 100; round++) {
+      const limits = [
+        { limit: 1 + random.below(12), per: '1h' },
+        { limit: 1 + random.below(12), per: '2h' },
+      ] as const
+      const one = sharedLimiter({ limits })
+      const threads = [one, joinLimiter(one.handle), joinLimiter(one.handle)]
+      const most = Math.min(...limits.map(({ limit }) => limit))
+      const held: Permit[] = []
+      for (let step = 0; step < 60; step++) {
+        const thread = threads[random.below(3)]!
+        const out = held.reduce((sum, { n }) => sum + n, 0)
+        expect(thread.explain().limits.map(({ limit, remaining }) => limit - remaining)).toEqual([out, out])
+        if (random.below(3) === 0 && held.length > 0) held.splice(random.below(held.length), 1)[0]!.refund()
+        else {
+          const n = 1 + random.below(most)
+          const permit = thread.tryAcquire(n)
+          expect(permit !== undefined).toBe(out + n <= most)
+          if (permit) held.push(permit)
+        }
+      }
+    }
   })
 
   test('lets nobody overtake who waits in another thread', async () => {

@@ -1,0 +1,135 @@
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, expect, test } from 'vitest'
+import { SignalboxError, type Box, type BoxLimiter, type BoxLimiterOptions } from '../../src/index.js'
+import { limitRequests, type Middleware } from '../../src/limits/http/index.js'
+import { soFar, until } from '../../src/conformance/time.js'
+import { codeOf } from '../redis/outcome.js'
+import { RedisPlace } from '../redis/place.js'
+
+const servers: Server[] = []
+
+afterEach(() => {
+  for (const server of servers.splice(0)) {
+    server.close()
+    server.closeAllConnections()
+  }
+})
+
+/** What is limited, and what its limiters do while the engine is away. */
+const policies = {
+  error: { limit: 100, per: '1h', onUnavailable: 'error' },
+  closed: { limit: 100, per: '1h', onUnavailable: 'closed' },
+  open: { limit: 1, per: '1h', onUnavailable: 'open' },
+  share: { limit: 6, per: '1h', onUnavailable: 'share', shares: 3 },
+} as const satisfies Record<string, BoxLimiterOptions>
+
+type Policy = keyof typeof policies
+
+/** A server with a path for each policy; what goes to `next` is answered 503 with the error's code. */
+async function limitedServer(box: Box): Promise<(policy: Policy) => Promise<string>> {
+  const middlewares = new Map<string, Middleware>()
+  for (const [name, options] of Object.entries(policies)) {
+    middlewares.set(`/${name}`, limitRequests(box.limiter(name, options)))
+  }
+  const server = createServer((request, response) =>
+    middlewares.get(request.url!)!(request, response, error => {
+      if (error) response.statusCode = 503
+      response.end(error instanceof SignalboxError ? error.code : error ? 'defect' : 'welcome')
+    }),
+  )
+  servers.push(server)
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const { port } = server.address() as AddressInfo
+  return async policy => {
+    const answer = await fetch(`http://127.0.0.1:${port}/${policy}`)
+    const told = answer.headers.get('ratelimit')?.replace(/;t=\d+/, '') ?? 'no limit told'
+    const body = answer.status === 429 ? 'refused' : await answer.text()
+    return `${answer.status} ${body}, ${told}`
+  }
+}
+
+/** The engine is away from here on: what requests to each path meet. */
+async function meetTheOutage(request: (policy: Policy) => Promise<string>): Promise<void> {
+  const unavailable = /^503 (UNAVAILABLE|INDETERMINATE), no limit told$/
+  const [error, closed, open, ...shared] = await Promise.all([
+    request('error'),
+    request('closed'),
+    request('open'),
+    request('share'),
+    request('share'),
+    request('share'),
+  ])
+  expect(error).toMatch(unavailable)
+  expect(closed).toMatch(unavailable)
+  expect(open).toBe('200 welcome, no limit told')
+  // A third of six.
+  expect(shared.sort()).toEqual([
+    '200 welcome, no limit told',
+    '200 welcome, no limit told',
+    '429 refused, no limit told',
+  ])
+  // And as long as it lasts.
+  expect(await request('open')).toBe('200 welcome, no limit told')
+  expect(await request('share')).toBe('429 refused, no limit told')
+  expect(await request('error')).toMatch(unavailable)
+}
+
+async function meetTheEngine(request: (policy: Policy) => Promise<string>): Promise<void> {
+  expect(await request('error')).toBe('200 welcome, "default";r=99')
+  expect(await request('closed')).toBe('200 welcome, "default";r=99')
+  expect(await request('open')).toBe('200 welcome, "default";r=0')
+  expect(await request('open')).toBe('429 refused, "default";r=0')
+  expect(await request('share')).toBe('200 welcome, "default";r=5')
+}
+
+test('requests meet what onUnavailable says while a Redis is dead, and the limit when it is back', async () => {
+  await using here = await RedisPlace.start()
+  const request = await limitedServer(await here.box())
+  await meetTheEngine(request)
+  await here.server.kill()
+  await meetTheOutage(request)
+  await here.server.start()
+  // It has lost what it counted.
+  for (const policy of ['error', 'closed', 'open', 'share'] as const) {
+    await until('it is counted again', async () => (await request(policy)).includes('"default";r='))
+  }
+})
+
+test('requests meet the same while a Redis hangs', async () => {
+  await using here = await RedisPlace.start()
+  const request = await limitedServer(await here.box())
+  await meetTheEngine(request)
+  here.server.pause()
+  await meetTheOutage(request)
+  here.server.resume()
+  // What was asked meanwhile may have been counted.
+  for (const policy of ['error', 'closed', 'open', 'share'] as const) {
+    await until('it is counted again', async () => (await request(policy)).includes('"default";r='))
+  }
+})
+
+test('who waits while a Redis is away waits on, goes on without it, or hears of it, and nothing counts as limited', async () => {
+  await using here = await RedisPlace.start()
+  const box = await here.box()
+  const limiters = Object.fromEntries(
+    Object.entries(policies).map(([name, options]) => [name, box.limiter(name, options)]),
+  ) as Record<Policy, BoxLimiter>
+  const { error, closed, open, share } = limiters
+  await Promise.all([error, closed, open, share].map(limiter => limiter.acquire()))
+  await here.server.kill()
+  const waiting = closed.acquire()
+  expect(await codeOf(error.acquire())).toMatch(/UNAVAILABLE|INDETERMINATE/)
+  expect(await codeOf(closed.acquire(1, { wait: 50 }))).toBe('UNAVAILABLE')
+  expect(await codeOf(open.acquire(1, { wait: 50 }))).toBeUndefined()
+  await Promise.all([share.acquire(), share.acquire()])
+  expect(await codeOf(share.acquire(1, { wait: 50 }))).toBe('TIMED_OUT')
+  for (const { outage } of [error, closed, open, share]) {
+    expect(await codeOf(Promise.reject(outage!))).toMatch(/UNAVAILABLE|INDETERMINATE/)
+  }
+  expect(await soFar(waiting)).toBe('pending')
+  await here.server.start()
+  await waiting
+  expect(closed.outage).toBeUndefined()
+})
