@@ -15,6 +15,7 @@ import { LONGEST_REQUEST } from './frames.js'
 import { addressesOf, type Host } from './hosts.js'
 import { JuteReader } from './jute-reader.js'
 import { JuteWriter } from './jute-writer.js'
+import { without } from './paths.js'
 import type { WatchEvent, WatchListener } from './watch-event.js'
 import { Watches, type Told } from './watches.js'
 
@@ -27,6 +28,8 @@ export type SessionState = 'connecting' | 'connected' | 'suspended' | 'expired' 
 export interface SessionOptions extends ConnectionOptions {
   /** For messages. */
   readonly name: string
+  /** What is before the paths that listeners know; '' for nothing. */
+  readonly chroot: string
   readonly hosts: readonly Host[]
   /** What is asked for: milliseconds. */
   readonly sessionTimeout: number
@@ -55,6 +58,8 @@ interface Entry {
   timer: Timer | undefined
   /** An event that came before the answer, for the watch that comes with it. */
   early: WatchEvent | undefined
+  /** Whether nobody wants the watch any more that comes with the answer. */
+  isUnwatched: boolean
 }
 
 /** Who has authenticated how. */
@@ -208,6 +213,7 @@ export class Session {
         isSettled: false,
         timer: undefined,
         early: undefined,
+        isUnwatched: false,
       }
       entry.timer = this.#clock.after(timeout, () => this.#overdue(entry), false)
       this.#await(1)
@@ -228,11 +234,24 @@ export class Session {
     await this.#authenticate(credential)
   }
 
-  /** Forgets a listener; gives whether anybody else listens at that path still. */
-  unwatch(watch: NewWatch): boolean {
-    if (this.#watches.remove(watch)) return true
-    // Whose request is under way is going to listen, and the server would take that away, too.
-    return [...this.#watching].some(({ call }) => call.watch!(false).path === watch.path)
+  /**
+   * Forgets a listener, whose request may be under way, and has the server forget it, too.
+   * @param path the server's
+   * @param removal takes all watches at that path away
+   */
+  unwatch(path: string, listener: WatchListener, removal: Call<unknown>): void {
+    this.#watches.remove(path, listener)
+    let isWatched = this.#watches.has(path)
+    let isUnderWay = false
+    for (const entry of [...this.#watching, ...this.#queue]) {
+      const watch = entry.call.watch?.(false)
+      if (watch?.path !== path || entry.isUnwatched) continue
+      if (watch.listener === listener) isUnderWay = entry.isUnwatched = true
+      else isWatched = true
+    }
+    // The server would take away what others here listen for, too. One that is connected later knows nothing of it.
+    if (isWatched || !(isUnderWay || this.#state === 'connected')) return
+    this.submit(removal).catch(() => undefined)
   }
 
   /** Counts those who wait for something other than an operation: they keep the process alive. */
@@ -316,7 +335,7 @@ export class Session {
     this.#shift()
     this.#answeredAt = Math.max(this.#answeredAt, entry.sentAt)
     this.#watching.delete(entry)
-    if (!error && call.watch) this.#begin(call.watch(number !== 0), entry.early)
+    if (!error && call.watch && !entry.isUnwatched) this.#begin(call.watch(number !== 0), entry.early)
     if (error) this.#reject(entry, error)
     else this.#settle(entry, () => entry.resolve(answer))
   }
@@ -331,7 +350,7 @@ export class Session {
   #begin(watch: NewWatch, early: WatchEvent | undefined): void {
     const once = watch.kind !== 'persistent' && watch.kind !== 'recursive'
     if (!early || !once) this.#watches.add(watch)
-    if (early) tell(watch.listener, early)
+    if (early) this.#tell(watch.listener, early)
   }
 
   #notified(reader: JuteReader): void {
@@ -342,7 +361,19 @@ export class Session {
     const event = { type, path }
     // A server may tell of an event before it has answered the request that set the watch.
     for (const entry of this.#watching) if (entry.call.watch!(false).path === path) entry.early = event
-    for (const listener of this.#watches.take(type, path)) tell(listener, event)
+    for (const listener of this.#watches.take(type, path)) this.#tell(listener, event)
+  }
+
+  /** What a listener throws is its owner's to find, and delays nobody else. */
+  #tell(listener: WatchListener, event: WatchEvent): void {
+    const { chroot } = this.#options
+    try {
+      listener(chroot === '' ? event : { ...event, path: without(chroot, event.path) })
+    } catch (error) {
+      setImmediate(() => {
+        throw error
+      })
+    }
   }
 
   async #authenticate({ scheme, data }: Credential): Promise<void> {
@@ -453,7 +484,7 @@ export class Session {
     this.#look()
     this.#changed()
     // Persistent watches are not told what they missed.
-    for (const { path, listener } of this.#watches.lasting()) tell(listener, { type: 'changed', path })
+    for (const { path, listener } of this.#watches.lasting()) this.#tell(listener, { type: 'changed', path })
   }
 
   #disconnected(connection: Connection, cause: Error): void {
@@ -528,7 +559,7 @@ export class Session {
     for (const entry of this.#queue.splice(0)) this.#reject(entry, why)
     for (const { reject } of this.#authenticating.splice(0)) reject(why)
     for (const { path, listener } of this.#watches.takeAll())
-      tell(listener, { type: 'ended', path, cause: why })
+      this.#tell(listener, { type: 'ended', path, cause: why })
     this.#changed()
   }
 
@@ -599,15 +630,4 @@ const CLOSE: Call<undefined> = {
 
 function isAbsence(number: number): boolean {
   return number === NUMBERS.noNode
-}
-
-/** What a listener throws is its owner's to find, and delays nobody else. */
-function tell(listener: WatchListener, event: WatchEvent): void {
-  try {
-    listener(event)
-  } catch (error) {
-    setImmediate(() => {
-      throw error
-    })
-  }
 }

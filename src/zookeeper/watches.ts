@@ -35,12 +35,17 @@ export class Watches {
     else byPath.set(path, new Set([listener]))
   }
 
-  /** Forgets a listener; gives whether anybody else still listens at that path. */
-  remove({ kind, path, listener }: NewWatch): boolean {
-    const listeners = this.#listeners[kind].get(path)
-    listeners?.delete(listener)
-    if (listeners?.size === 0) this.#listeners[kind].delete(path)
-    return KINDS.some(each => this.#listeners[each].has(path))
+  /** Forgets a listener at a path, whatever it is told of there. */
+  remove(path: string, listener: WatchListener): void {
+    for (const kind of KINDS) {
+      const listeners = this.#listeners[kind].get(path)
+      if (listeners?.delete(listener) && listeners.size === 0) this.#listeners[kind].delete(path)
+    }
+  }
+
+  /** Whether anybody listens at a path. */
+  has(path: string): boolean {
+    return KINDS.some(kind => this.#listeners[kind].has(path))
   }
 
   /** Who is told of an event; one-shot watches are used up by it. */

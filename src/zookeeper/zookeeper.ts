@@ -10,11 +10,11 @@ import { parseEnsemble } from './hosts.js'
 import { multi, type MultiOutcome } from './multi.js'
 import type { CreateOptions } from './node-kind.js'
 import type { SaslUser } from './digest-md5.js'
-import { below, checkPath, without } from './paths.js'
+import { below, checkPath } from './paths.js'
 import { Session, type Sending, type SessionState } from './session.js'
 import type { Stat } from './stat.js'
 import { Transaction } from './transaction.js'
-import type { WatchEvent, WatchListener } from './watch-event.js'
+import type { WatchListener } from './watch-event.js'
 import { WatchStream } from './watch-stream.js'
 
 /** How a client connects. */
@@ -44,7 +44,10 @@ export interface OperationOptions {
 
 /** How a node is read. */
 export interface ReadOptions extends OperationOptions {
-  /** Is told of the next change, once. */
+  /**
+   * Is told of the next change, once, unless {@link ZooKeeper.unwatch} comes before. A listener that is given again before
+   * that is one and the same.
+   */
   readonly watch?: WatchListener
   /**
    * Asks the leader first for all that is committed by now; a server that is behind would else tell what was. Costs a
@@ -93,6 +96,7 @@ export class ZooKeeper implements AsyncDisposable {
       throw new InvalidArgumentError('sasl takes { user, password }, two texts that are not empty')
     const session = new Session({
       name: `zookeeper://${ensemble}`,
+      chroot,
       hosts,
       sessionTimeout: milliseconds('sessionTimeout', options.sessionTimeout ?? 10_000, SESSION_TIMEOUT),
       tls,
@@ -250,15 +254,20 @@ export class ZooKeeper implements AsyncDisposable {
    */
   async onChange(path: string, listener: WatchListener, options: WatchOptions = {}): Promise<() => void> {
     const { recursive = false } = options
-    const local: WatchListener = event => listener(this.#local(event))
-    await this.#submit(options, () => this.#calls.addWatch(checked(path), recursive, local))
-    const kind = recursive ? 'recursive' : 'persistent'
-    return () => {
-      // The server tells as long as anybody here listens at that path.
-      if (this.#session.unwatch({ kind, path: below(this.#chroot, path), listener: local })) return
-      if (this.#session.state === 'connected')
-        void this.#session.submit(this.#calls.removeWatches(path)).catch(() => undefined)
-    }
+    // The same listener may be given again, and each time ends by itself.
+    const own: WatchListener = event => listener(event)
+    await this.#submit(options, () => this.#calls.addWatch(checked(path), recursive, own))
+    return () => this.unwatch(path, own)
+  }
+
+  /**
+   * Takes back a listener that was given as `watch` to a read of a path, whether that was answered or not: nothing more is
+   * told to it, not even the end. Servers are told when nobody else of this client listens at that path. Fine when it is not
+   * there any more.
+   * @throws InvalidArgumentError when that can't be a path
+   */
+  unwatch(path: string, watch: WatchListener): void {
+    this.#session.unwatch(below(this.#chroot, checked(path)), watch, this.#calls.removeWatches(path))
   }
 
   /** Tells every server from now on who this client is, too. A refusal ends the session, as ZooKeeper wants it. */
@@ -281,16 +290,11 @@ export class ZooKeeper implements AsyncDisposable {
     call: (watch: WatchListener | undefined) => Call<T>,
   ): Promise<T> {
     const { watch, linearizable = false } = options
-    const listener = watch && ((event: WatchEvent) => watch(this.#local(event)))
-    if (!linearizable) return this.#submit(options, () => (checkPath(path), call(listener)))
+    if (!linearizable) return this.#submit(options, () => (checkPath(path), call(watch)))
     // Both are answered in order by one server; when the connection is lost between, both are sent again in order.
     const synced = this.#submit(options, () => this.#calls.sync(checked(path)))
-    const read = this.#submit(options, () => call(listener))
+    const read = this.#submit(options, () => call(watch))
     return Promise.all([read, synced]).then(([answer]) => answer)
-  }
-
-  #local(event: WatchEvent): WatchEvent {
-    return this.#chroot === '' ? event : { ...event, path: without(this.#chroot, event.path) }
   }
 
   /** Whatever is unfit rejects the promise, too. */

@@ -1,6 +1,6 @@
 import type { Timer } from '../../clock.js'
 import type { Claim } from '../../locks/claim.js'
-import type { ZooKeeper } from '../../zookeeper/index.js'
+import type { WatchListener, ZooKeeper } from '../../zookeeper/index.js'
 
 /** One node of a request: its place in the queue of one key. */
 export interface OwnNode {
@@ -17,8 +17,8 @@ export interface OwnNode {
   ahead: number
   /** Those that keep it out, as far as it has to look at them. */
   before: readonly string[]
-  /** Those whose changes are told. */
-  readonly watched: Set<string>
+  /** Those whose changes are told, and to whom. */
+  readonly watched: Map<string, WatchListener>
   /** One of those, which had been touched when it was looked at. */
   touched: string | undefined
   /** Whether somebody behind it waits for a sign that it got in. */
@@ -90,6 +90,14 @@ export function beginAnew(request: OwnRequest, guid: string): void {
   request.nodes = request.nodes.map(({ claim, parent }) => newNode(claim, parent))
 }
 
+/** Takes back what is still watched for a request that nothing before it keeps out any more, or that is over. */
+export function unwatch({ client, nodes }: OwnRequest): void {
+  for (const { parent, watched } of nodes) {
+    for (const [name, watch] of watched) client!.unwatch(`${parent}/${name}`, watch)
+    watched.clear()
+  }
+}
+
 /** A node that is not there yet. */
 function newNode(claim: Claim, parent: string): OwnNode {
   return {
@@ -100,7 +108,7 @@ function newNode(claim: Claim, parent: string): OwnNode {
     isFree: false,
     ahead: 0,
     before: [],
-    watched: new Set(),
+    watched: new Map(),
     touched: undefined,
     hasFollower: false,
     isLast: false,

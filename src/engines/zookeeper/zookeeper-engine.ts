@@ -18,6 +18,7 @@ import {
   SessionExpiredError,
   type Acl,
   type CreatedTogether,
+  type WatchListener,
   type ZooKeeper,
 } from '../../zookeeper/index.js'
 import {
@@ -52,7 +53,7 @@ import { byRequest, isGranted, keysOf, nodesOf, reports, withOthers } from './in
 import { nodePrefix, Places, readerName, twinPrefix } from './names.js'
 import { nodeText } from './node-text.js'
 import { queueOf } from './queue.js'
-import { beginAnew, newRequest, pathOf, pathsOf, type OwnNode, type OwnRequest } from './request.js'
+import { beginAnew, newRequest, pathOf, pathsOf, unwatch, type OwnNode, type OwnRequest } from './request.js'
 import { ServerTime } from './server-time.js'
 import { Values } from './values.js'
 import type { ZooKeeperPlace } from './zookeeper-url.js'
@@ -379,15 +380,14 @@ export class ZooKeeperEngine implements Engine {
     const look = (): void => this.#look(request)
     for (const name of node.before) {
       if (node.watched.has(name)) continue
-      node.watched.add(name)
+      const watch: WatchListener = ({ type }) => {
+        node.watched.delete(name)
+        if (type !== 'ended') look()
+      }
+      node.watched.set(name, watch)
       // Reading it, because asking whether it exists would leave a watch for its coming where it has gone.
       request
-        .client!.getData(`${node.parent}/${name}`, {
-          watch: ({ type }) => {
-            node.watched.delete(name)
-            if (type !== 'ended') look()
-          },
-        })
+        .client!.getData(`${node.parent}/${name}`, { watch })
         .then(({ stat }) => {
           // Touched before it was watched: it got in meanwhile. Once, because others may touch nodes, too.
           if (stat.version === 0 || node.touched === name) return
@@ -443,6 +443,7 @@ export class ZooKeeperEngine implements Engine {
     }
     if (!isFree(request)) return
     request.phase = 'free'
+    unwatch(request)
     this.#arm(request, CLAIM_WINDOW)
     this.#listener!.wake(request.id)
   }
@@ -698,6 +699,7 @@ export class ZooKeeperEngine implements Engine {
     request.phase = 'gone'
     request.timer?.cancel()
     request.alone?.cancel()
+    unwatch(request)
     if (this.#requests.get(request.id) === request) this.#requests.delete(request.id)
   }
 

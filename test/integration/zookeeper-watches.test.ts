@@ -1,0 +1,201 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Box } from '../../src/box.js'
+import { TimedOutError } from '../../src/errors.js'
+import { open } from '../../src/open.js'
+import { oneEvent, ZooKeeper, type WatchListener } from '../../src/zookeeper/index.js'
+import { locks, queued } from '../../src/conformance/time.js'
+import { Proxy } from '../../apps/chaos/servers/proxy.js'
+import { memoryInUse } from '../heap.js'
+import { until } from '../servers/until.js'
+import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
+
+let server: ZooKeeperServer
+
+beforeAll(async () => {
+  server = await startZooKeeper()
+})
+afterAll(() => server.kill())
+
+/** How many paths its data watches are at. */
+async function watchedPaths(): Promise<number> {
+  return Number(/watching (\d+) paths/.exec(await server.say('wchs'))![1])
+}
+
+/** Without the assertions of Vitest, which keep what they were about. */
+function timedOut(error: unknown): void {
+  if (!(error instanceof TimedOutError)) throw error
+}
+
+/** How many watches the server keeps, of all its connections. */
+async function watches(): Promise<number> {
+  return Number(/^zk_watch_count\t(\d+)$/m.exec(await server.say('mntr'))![1])
+}
+
+function box(place: string): Promise<Box> {
+  return open(`zookeeper://${server.address}${place}?sessionTimeout=60s`)
+}
+
+// One after the other, because the server counts the watches of all.
+describe('watches that nobody wants any more', () => {
+  test('are taken back, on the server, too, whether the read was answered or not', async () => {
+    await using zk = await ZooKeeper.connect(server.address)
+    await zk.create('/place')
+    await using below = await ZooKeeper.connect(`${server.address}/place`)
+    await below.create('/a')
+    const told: string[] = []
+    const watch: WatchListener = ({ type, path }) => void told.push(`${type} ${path}`)
+
+    await below.getData('/a', { watch })
+    await below.getChildren('/a', { watch })
+    await below.exists('/none', { watch })
+    expect([below.watched, await watches()]).toEqual([3, 3])
+    below.unwatch('/a', watch)
+    below.unwatch('/none', watch)
+    expect(below.watched).toBe(0)
+    await until(async () => (await watches()) === 0)
+
+    const reading = below.getData('/a', { watch, linearizable: true })
+    below.unwatch('/a', watch)
+    await reading
+    await until(async () => (await watches()) === 0)
+    expect(below.watched).toBe(0)
+
+    await below.create('/none')
+    await below.setData('/a', 'changed')
+    await below.create('/a/child')
+    expect(told).toEqual([])
+    // Not there, not there any more, and in a path that is none.
+    below.unwatch('/a', watch)
+    expect(() => below.unwatch('a', watch)).toThrow(/path takes/)
+  })
+
+  test('leave those of others at the same path alone', async () => {
+    await using zk = await ZooKeeper.connect(server.address)
+    await zk.create('/shared')
+    const told: string[] = []
+    const watch: WatchListener = ({ type }) => void told.push(type)
+    const other = oneEvent()
+    await zk.getData('/shared', { watch })
+    await zk.getData('/shared', { watch: other.listener })
+    zk.unwatch('/shared', watch)
+    await zk.setData('/shared', '1')
+    expect(await other.event).toEqual({ type: 'changed', path: '/shared' })
+
+    const late = oneEvent()
+    await zk.getData('/shared', { watch })
+    const reading = zk.getData('/shared', { watch: late.listener })
+    zk.unwatch('/shared', watch)
+    await reading
+    await zk.setData('/shared', '2')
+    await late.event
+    expect(told).toEqual([])
+    await until(async () => (await watches()) === 0)
+  })
+
+  test('are taken back while no server is connected', async () => {
+    await using proxy = await Proxy.start(server.port)
+    await using zk = await ZooKeeper.connect(`127.0.0.1:${proxy.port}`, { sessionTimeout: '30s' })
+    await zk.create('/suspended')
+    const told: string[] = []
+    const watch: WatchListener = ({ type }) => void told.push(type)
+    await zk.getData('/suspended', { watch })
+    proxy.target = undefined
+    proxy.cut()
+    await until(() => zk.state === 'suspended')
+    const reading = zk.getChildren('/suspended', { watch })
+    zk.unwatch('/suspended', watch)
+    proxy.target = server.port
+    await reading
+    await zk.create('/suspended/child')
+    await zk.setData('/suspended', 'changed')
+    expect([told, zk.watched]).toEqual([[], 0])
+    await until(async () => (await watches()) === 0)
+  })
+})
+
+describe('a wait that is given up behind a long holder', () => {
+  test('takes back what it watched, and memory does not grow by it', async () => {
+    const keys = Array.from({ length: 50 }, (_, index) => `key ${index}`)
+    await using one = await box('/given-up')
+    await using other = await box('/given-up')
+    const held = await Promise.all(keys.map(key => one.mutex(key).acquire({ lease: '1h' })))
+    const before = await watches()
+    const giveUp = async (rounds: number): Promise<void> => {
+      for (let round = 0; round < rounds; round++)
+        await Promise.all(keys.map(key => other.mutex(key).acquire({ wait: 1 }).catch(timedOut)))
+      await until(async () => (await locks(other)).every(({ waiters }) => waiters.length === 0))
+    }
+    await giveUp(10)
+    await until(async () => (await watches()) === before)
+    const { heapUsed } = await memoryInUse()
+    await giveUp(50)
+    await until(async () => (await watches()) === before)
+    // A listener that stayed would keep its request: some kilobytes for each of 2500.
+    expect((await memoryInUse()).heapUsed - heapUsed).toBeLessThan(1_500_000)
+    for (const grant of held) grant.assertHeld()
+    await Promise.all(held.map(grant => grant.release()))
+  })
+
+  test('takes back a watch that is set just then', async () => {
+    await using proxy = await Proxy.start(server.port)
+    await using one = await box('/just-then')
+    await using other = await open(`zookeeper://127.0.0.1:${proxy.port}/just-then?sessionTimeout=60s`)
+    await using held = await one.mutex('key').acquire({ lease: '1h' })
+    const before = await watches()
+    const end = new AbortController()
+    proxy.delay = 100
+    const asked = other.mutex('key').acquire({ signal: end.signal })
+    const refused = expect(asked).rejects.toThrow()
+    // The read that sets it is on its way when the server has it.
+    await until(async () => (await watches()) > before)
+    end.abort()
+    await refused
+    proxy.delay = 0
+    await until(async () => (await watches()) === before)
+    held.assertHeld()
+  })
+
+  test('of permits keeps no watch on those who hold on when it gets in', async () => {
+    await using one = await box('/permits')
+    await using other = await box('/permits')
+    const semaphore = one.semaphore('key', { permits: 3 })
+    const held = await Promise.all([semaphore.acquire(), semaphore.acquire(), semaphore.acquire()])
+    const before = await watches()
+    const waiting = other.semaphore('key', { permits: 3 }).acquire()
+    await queued(one, 'key', 1)
+    await until(async () => (await watches()) === before + 3)
+    await held[0].release()
+    const grant = await waiting
+    await until(async () => (await watches()) === before)
+    await grant.release()
+    for (const each of held.slice(1)) await each.release()
+  })
+})
+
+test('of those who wait in a queue each watches the one before it, and a release wakes one', async () => {
+  const boxes = await Promise.all(Array.from({ length: 9 }, () => box('/queue')))
+  const [first, ...others] = boxes as [Box, ...Box[]]
+  const held = await first.mutex('key').acquire({ lease: '1h' })
+  await using zk = await ZooKeeper.connect(server.address)
+  const before = await watches()
+  const pathsBefore = await watchedPaths()
+  const asked = []
+  for (const [index, other] of others.entries()) {
+    asked.push(other.mutex('key').acquire({ lease: '1h' }))
+    await queued(first, 'key', index + 1)
+  }
+  // A herd would be as many watches of one path.
+  await until(async () => (await watches()) === before + others.length)
+  expect(await watchedPaths()).toBe(pathsBefore + others.length)
+
+  let grant = held
+  for (const [index, next] of asked.entries()) {
+    await grant.release()
+    grant = await next
+    // Whoever is woken looks, and the others still watch what they watched.
+    expect(await watches()).toBe(before + others.length - index - 1)
+  }
+  await grant.release()
+  expect((await zk.getChildren('/queue/locks/key')).children).toEqual([])
+  for (const each of boxes) await each.close()
+})
