@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Box } from '../../src/box.js'
 import { LostError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
-import { ZooKeeper } from '../../src/zookeeper/index.js'
+import { NoNodeError, ZooKeeper } from '../../src/zookeeper/index.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { locks, queued, soFar } from '../../src/conformance/time.js'
 import { until } from '../servers/until.js'
@@ -33,18 +33,25 @@ function plain(place: string): Promise<Box> {
 
 /** The nodes in the queue of a key in the order of their numbers, without what tells requests apart. */
 async function queue(place: string, key: string): Promise<string[]> {
-  const { children } = await zk.getChildren(`${place}/locks/${key}`, { linearizable: true })
+  let children: readonly string[]
+  try {
+    children = (await zk.getChildren(`${place}/locks/${key}`, { linearizable: true })).children
+  } catch (error) {
+    // The server has deleted it, because it was empty.
+    if (error instanceof NoNodeError) return []
+    throw error
+  }
   const digits = (name: string): string => name.slice(-10)
-  return children
+  return [...children]
     .sort((one, other) => digits(one).localeCompare(digits(other)))
     .map(name => name.slice(0, -10).replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/, 'GUID'))
 }
 
-const WRITER = ['_c_GUID-lock-', '_c_GUID__lock__']
+const WRITER = ['_c_GUID-lock-', '_c_GUID__lock__', '_c_GUID__WRIT__']
 const READER = ['_c_GUID-__READ__', '_c_GUID__rlock__']
 
 describe.concurrent('the ZooKeeper engine with a bridge', () => {
-  test('each claim has a node and its twin, which come, change and go together', async () => {
+  test('each claim has a node and its twins, which come, change and go together', async () => {
     const place = nextPlace()
     await using one = await bridged(place)
     const both = await one.mutex('a', 'b').acquire()
@@ -60,7 +67,7 @@ describe.concurrent('the ZooKeeper engine with a bridge', () => {
     expect(await queue(place, 'a')).toEqual(READER)
     await reading.release()
     const some = await one.semaphore('b', { permits: 4 }).acquire({ permits: 2 })
-    expect(await queue(place, 'b')).toEqual(['_c_GUID-2of4-lock-', '_c_GUID__lock__'])
+    expect(await queue(place, 'b')).toEqual(['_c_GUID-2of4-lock-', '_c_GUID__lock__', '_c_GUID__WRIT__'])
     await some.release()
     const writing = await one.readWriteLock('b').write.acquire()
     await writing.downgrade()
@@ -118,7 +125,7 @@ describe.concurrent('the ZooKeeper engine with a bridge', () => {
     expect(await zk.getEphemerals(`${place}/locks`)).toEqual([])
   })
 
-  test('answers that were lost with the connection are found by both nodes, and nothing is left behind', async () => {
+  test('answers that were lost with the connection are found by all nodes, and nothing is left behind', async () => {
     const place = nextPlace()
     await using proxy = await Proxy.start(server.port)
     await using one = await bridged(place, proxy.port)
@@ -164,28 +171,31 @@ describe.concurrent('the ZooKeeper engine with a bridge', () => {
     await until(() => grants.every(({ signal }) => signal.aborted))
   })
 
-  test('who has lost only the twin is not inside any more, and can not commit', async () => {
-    const place = nextPlace()
-    await using one = await bridged(place)
-    const twinOf = async (key: string): Promise<string> => {
-      const { children } = await zk.getChildren(`${place}/locks/${key}`, { linearizable: true })
-      return `${place}/locks/${key}/${children.find(name => name.includes('__lock__'))!}`
-    }
-    const held = await one.mutex('key').acquire({ lease: 900 })
-    await zk.delete(await twinOf('key'))
-    await until(() => held.signal.aborted)
-    await expect(held.release()).rejects.toThrow(LostError)
-    await until(async () => (await queue(place, 'key')).length === 0)
+  test.each(['__lock__', '__WRIT__'])(
+    'who has lost only %s is not inside any more, and can not commit',
+    async kind => {
+      const place = nextPlace()
+      await using one = await bridged(place)
+      const twinOf = async (key: string): Promise<string> => {
+        const { children } = await zk.getChildren(`${place}/locks/${key}`, { linearizable: true })
+        return `${place}/locks/${key}/${children.find(name => name.includes(kind))!}`
+      }
+      const held = await one.mutex('key').acquire({ lease: 900 })
+      await zk.delete(await twinOf('key'))
+      await until(() => held.signal.aborted)
+      await expect(held.release()).rejects.toThrow(LostError)
+      await until(async () => (await queue(place, 'key')).length === 0)
 
-    const store = one.store('s')
-    await store.put('key', 'before')
-    const writing = store.transaction(['key'], async transaction => {
-      transaction.put('key', 'late')
-      const [report] = await locks(one)
-      await zk.delete(await twinOf(encodeURIComponent(report!.key)))
-    })
-    await expect(writing).rejects.toThrow(LostError)
-    expect((await store.get('key'))!.value).toBe('before')
-    await until(async () => (await zk.getEphemerals(`${place}/locks`)).length === 0)
-  })
+      const store = one.store('s')
+      await store.put('key', 'before')
+      const writing = store.transaction(['key'], async transaction => {
+        transaction.put('key', 'late')
+        const [report] = await locks(one)
+        await zk.delete(await twinOf(encodeURIComponent(report!.key)))
+      })
+      await expect(writing).rejects.toThrow(LostError)
+      expect((await store.get('key'))!.value).toBe('before')
+      await until(async () => (await zk.getEphemerals(`${place}/locks`)).length === 0)
+    },
+  )
 })

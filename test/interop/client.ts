@@ -31,12 +31,17 @@ const node = (kind: string): Kind => ({
 })
 
 export const signalbox = node('signalbox')
+export const ourWriter: Kind = { ...signalbox, kind: 'writer of Signalbox', more: ['write'] }
+export const ourReader: Kind = { ...signalbox, kind: 'reader of Signalbox', more: ['read'] }
 export const redlock = node('redlock')
 export const redisSemaphore = node('redis-semaphore')
 export const redisPy: Kind = { kind: 'redis-py', ...python('redis_py.py') }
 export const redsync: Kind = { kind: 'redsync', program: `${builtFolder}/go/redsync`, argv: [] }
 export const rLock = ofJava('RLock', 'RedissonRounds')
 export const curator = ofJava('Curator', 'CuratorRounds')
+/** The sides of an InterProcessReadWriteLock. */
+export const curatorWriter: Kind = { ...curator, kind: 'writer of Curator', more: ['write'] }
+export const curatorReader: Kind = { ...curator, kind: 'reader of Curator', more: ['read'] }
 export const javaMap = ofJava('IMap', 'HazelcastRounds')
 export const kazoo: Kind = { kind: 'kazoo', ...python('kazoo_lock.py') }
 /** These count no names but kazoo's own. */

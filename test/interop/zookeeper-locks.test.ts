@@ -2,9 +2,30 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
 import { open } from '../../src/index.js'
-import { Client, curator, kazoo, kazooAsItIs, kazooReader, kazooWriter, signalbox } from './client.js'
+import { queued, soFar } from '../../src/conformance/time.js'
+import {
+  Client,
+  curator,
+  curatorReader,
+  curatorWriter,
+  kazoo,
+  kazooAsItIs,
+  kazooReader,
+  kazooWriter,
+  ourReader,
+  ourWriter,
+  signalbox,
+} from './client.js'
 import { withOurs } from './meeting.js'
-import { KEEPING, meetAtZooKeeper, ofOurs, partOf } from './zookeeper-meeting.js'
+import {
+  betweenSides,
+  KEEPING,
+  meetAtZooKeeper,
+  ofOurs,
+  partOf,
+  readWriteLocks,
+  sharedWithOurs,
+} from './zookeeper-meeting.js'
 
 const KINDS = [curator, kazoo]
 /** A contest that has not come to its end by then fails: milliseconds. */
@@ -42,38 +63,98 @@ test('with a bridge, Signalbox is never inside with kazoo as it is or with Curat
     expect(result.handOvers.get(pair) ?? 0, pair).toBeGreaterThanOrEqual(times)
 })
 
-test.each([
-  // A Lock of kazoo sees no readers, kazoo's own neither.
-  [kazooAsItIs, { keptOutBy: ['mutex', 'permits'], keepsOut: ['mutex', 'read', 'permits'] }],
-  [kazooWriter, { keptOutBy: ['mutex', 'read', 'permits'], keepsOut: ['mutex', 'read', 'permits'] }],
-  [kazooReader, { keptOutBy: ['mutex', 'permits'], keepsOut: ['mutex', 'permits'] }],
-])('with a bridge, each claim excludes $kind as far as it should', async (kind, { keptOutBy, keepsOut }) => {
-  const { address } = server
-  await using box = await open(`zookeeper://${address}/place?bridge=true`)
-  const key: string = randomUUID()
-  await using theirs = await Client.start(kind, partOf(address, key))
-  const claims = {
-    mutex: box.mutex(key),
-    read: box.readWriteLock(key).read,
-    permits: box.semaphore(key, { permits: 2 }),
-  }
-  for (const [name, lock] of Object.entries(claims)) {
-    const grant = await lock.acquire()
-    const isOut = keptOutBy.includes(name)
-    expect(await theirs.acquire(isOut ? IMPATIENT : PATIENT), name).toBe(!isOut)
-    if (isOut) {
-      const turn = theirs.acquire(PATIENT)
-      await grant.release()
-      expect(await turn).toBe(true)
-    } else await grant.release()
-    const tried = await lock.tryAcquire()
-    expect(tried === undefined, name).toBe(keepsOut.includes(name))
-    await tried?.release()
-    const turn = tried ? undefined : lock.acquire({ wait: PATIENT })
-    await theirs.release()
-    await (await turn)?.release()
-  }
+describe.each(readWriteLocks)('the read-write locks of Signalbox and $library', ({ reader, writer }) => {
+  test('are never inside at once with a bridge, but for readers, who share', async () => {
+    const clients = [ourReader, ourWriter, reader, writer]
+    const wanted = betweenSides([reader, writer], 15)
+    const result = await meetAtZooKeeper(server, clients, wanted, LIMIT, { bridge: true })
+    expect(ofOurs(result)).toEqual([])
+    expect(sharedWithOurs(result)).toBeGreaterThan(0)
+    for (const [pair, times] of wanted)
+      expect(result.handOvers.get(pair) ?? 0, pair).toBeGreaterThanOrEqual(times)
+  })
+
+  test('are found to overlap without one', async () => {
+    const wanted = new Map([[`${ourWriter.kind} > ${writer.kind}`, 15]])
+    const result = await meetAtZooKeeper(server, [ourWriter, writer], wanted, LIMIT)
+    expect(ofOurs(result).length).toBeGreaterThan(0)
+  })
+
+  test('know a writer that becomes a reader for one', async () => {
+    const { address } = server
+    const key: string = randomUUID()
+    await using box = await open(`zookeeper://${address}/place?bridge=true`)
+    await using reading = await Client.start(reader, partOf(address, key))
+    await using writing = await Client.start(writer, partOf(address, key))
+    const grant = await box.readWriteLock(key).write.acquire()
+    const readerTurn = reading.acquire(PATIENT)
+    await queued(box, key, 1)
+    const writerTurn = writing.acquire(PATIENT)
+    await queued(box, key, 2)
+    expect(await soFar(readerTurn)).toBe('pending')
+    await grant.downgrade()
+    expect(await readerTurn).toBe(true)
+    expect(await reading.release()).toBe(true)
+    expect(await soFar(writerTurn)).toBe('pending')
+    await grant.release()
+    expect(await writerTurn).toBe(true)
+  })
 })
+
+test('without a bridge, readers of Signalbox are never inside with writers of Curator', async () => {
+  const wanted = new Map([[`${ourReader.kind} > ${curatorWriter.kind}`, 15]])
+  const clients = [ourReader, ourReader, curatorWriter]
+  const result = await meetAtZooKeeper(server, clients, wanted, LIMIT)
+  expect(ofOurs(result)).toEqual([])
+  for (const [pair, times] of wanted)
+    expect(result.handOvers.get(pair) ?? 0, pair).toBeGreaterThanOrEqual(times)
+})
+
+const ALL = ['mutex', 'write', 'read', 'permits']
+/** Those that share with no reader. */
+const STRICT = ALL.filter(claim => claim !== 'read')
+
+test.each([
+  // A Lock of kazoo and an InterProcessMutex see no readers, those of their own library neither.
+  { kind: kazooAsItIs, bridge: true, keptOutBy: STRICT, keepsOut: ALL },
+  { kind: kazooWriter, bridge: true, keptOutBy: ALL, keepsOut: ALL },
+  { kind: kazooReader, bridge: true, keptOutBy: STRICT, keepsOut: STRICT },
+  { kind: curator, bridge: true, keptOutBy: STRICT, keepsOut: ALL },
+  { kind: curatorWriter, bridge: true, keptOutBy: ALL, keepsOut: ALL },
+  { kind: curatorReader, bridge: true, keptOutBy: STRICT, keepsOut: STRICT },
+  { kind: curator, bridge: false, keptOutBy: STRICT, keepsOut: ALL },
+  { kind: curatorWriter, bridge: false, keptOutBy: ['read'], keepsOut: ALL },
+  { kind: curatorReader, bridge: false, keptOutBy: [], keepsOut: STRICT },
+])(
+  'each claim excludes $kind.kind, with a bridge: $bridge',
+  async ({ kind, bridge, keptOutBy, keepsOut }) => {
+    const { address } = server
+    await using box = await open(`zookeeper://${address}/place?bridge=${bridge}`)
+    const key: string = randomUUID()
+    await using theirs = await Client.start(kind, partOf(address, key))
+    const claims = {
+      mutex: box.mutex(key),
+      ...box.readWriteLock(key),
+      permits: box.semaphore(key, { permits: 2 }),
+    }
+    for (const [name, lock] of Object.entries(claims)) {
+      const grant = await lock.acquire()
+      const isOut = keptOutBy.includes(name)
+      expect(await theirs.acquire(isOut ? IMPATIENT : PATIENT), name).toBe(!isOut)
+      if (isOut) {
+        const turn = theirs.acquire(PATIENT)
+        await grant.release()
+        expect(await turn).toBe(true)
+      } else await grant.release()
+      const tried = await lock.tryAcquire()
+      expect(tried === undefined, name).toBe(keepsOut.includes(name))
+      await tried?.release()
+      const turn = tried ? undefined : lock.acquire({ wait: PATIENT })
+      await theirs.release()
+      await (await turn)?.release()
+    }
+  },
+)
 
 test('without a bridge, kazoo as it is does not see Signalbox', async () => {
   const clients = [signalbox, signalbox, kazooAsItIs, kazooAsItIs]

@@ -1,22 +1,64 @@
 import { randomUUID } from 'node:crypto'
 import type { ZooKeeperServer } from '../servers/zookeeper.js'
-import { signalbox, type Kind } from './client.js'
+import {
+  curatorReader,
+  curatorWriter,
+  kazooReader,
+  kazooWriter,
+  ourReader,
+  ourWriter,
+  signalbox,
+  type Kind,
+  type Stay,
+} from './client.js'
 import { contest, type ContestResult } from './contest.js'
 import type { Part } from './rounds.js'
+
+const OURS = [signalbox, ourReader, ourWriter]
+const READERS = [ourReader, curatorReader, kazooReader]
+
+/** The two sides of a read-write lock, by whose it is. */
+export const readWriteLocks = [
+  { library: 'Curator', reader: curatorReader, writer: curatorWriter },
+  { library: 'kazoo', reader: kazooReader, writer: kazooWriter },
+]
 
 interface Manner {
   /** False in control runs: then nothing is locked. */
   readonly excludes?: boolean
-  /** Whether Signalbox has nodes for kazoo. */
+  /** Whether Signalbox has nodes for locks that count only their own. */
   readonly bridge?: boolean
 }
 
 /** kazoo takes the node of a lock that it has seen for permanent, but servers delete containers that are empty. */
 export const KEEPING = { properties: { 'znode.container.checkIntervalMs': '3600000' } }
 
-/** The overlaps that Signalbox had part in. Curator and kazoo do not see each other. */
+/**
+ * The overlaps that Signalbox had part in, without those of two readers, who share. Curator and kazoo do not see each
+ * other.
+ */
 export function ofOurs({ overlaps }: ContestResult): ContestResult['overlaps'] {
-  return overlaps.filter(pair => pair.some(({ kind }) => kind === signalbox.kind))
+  return overlaps.filter(pair => pair.some(isOf(OURS)) && !pair.every(isOf(READERS)))
+}
+
+/** How often a reader of Signalbox and another one were inside at once, at the least. */
+export function sharedWithOurs({ overlaps }: ContestResult): number {
+  return overlaps.filter(pair => pair.some(isOf([ourReader])) && pair.every(isOf(READERS))).length
+}
+
+/** The hand-overs between the sides of our read-write lock and these, without those of two readers, who share. */
+export function betweenSides(kinds: readonly Kind[], times: number): Map<string, number> {
+  const wanted = new Map<string, number>()
+  for (const ours of [ourReader, ourWriter])
+    for (const theirs of kinds) {
+      if ([ours, theirs].every(isOf(READERS))) continue
+      wanted.set(`${ours.kind} > ${theirs.kind}`, times).set(`${theirs.kind} > ${ours.kind}`, times)
+    }
+  return wanted
+}
+
+function isOf(kinds: readonly Kind[]): (one: Pick<Kind | Stay, 'kind'>) => boolean {
+  return one => kinds.some(({ kind }) => kind === one.kind)
 }
 
 /**
@@ -34,7 +76,7 @@ export function meetAtZooKeeper(
   const ours = { url: `zookeeper://${address}/place?sessionTimeout=20s&bridge=${bridge}`, name: key }
   const part = (kind: Kind): Part => {
     const theirs = partOf(address, key)
-    return { ...theirs, ...(kind === signalbox && ours), excludes }
+    return { ...theirs, ...(OURS.includes(kind) && ours), excludes }
   }
   return contest({ clients: kinds.map(kind => [kind, part(kind)]), wanted, limit })
 }

@@ -1,11 +1,18 @@
 import { expect, test } from 'vitest'
-import { curator, kazoo, kazooAsItIs, signalbox } from '../interop/client.js'
+import { curator, kazoo, kazooAsItIs, ourReader, ourWriter, signalbox } from '../interop/client.js'
 import { withOurs } from '../interop/meeting.js'
-import { KEEPING, meetAtZooKeeper, ofOurs } from '../interop/zookeeper-meeting.js'
+import {
+  betweenSides,
+  KEEPING,
+  meetAtZooKeeper,
+  ofOurs,
+  readWriteLocks,
+  sharedWithOurs,
+} from '../interop/zookeeper-meeting.js'
 import { startZooKeeper } from '../servers/zookeeper.js'
 
 const HAND_OVERS = 1000
-const LIMIT = 300_000
+const LIMIT = 600_000
 
 test.each([curator, kazoo].map(kind => [kind.kind, kind] as const))(
   'a thousand hand-overs between Signalbox and %s, each way',
@@ -30,3 +37,17 @@ test('a thousand hand-overs between Signalbox with a bridge and both others as t
   for (const [pair, times] of wanted)
     expect(result.handOvers.get(pair) ?? 0, pair).toBeGreaterThanOrEqual(times)
 })
+
+test.each(readWriteLocks)(
+  'a thousand hand-overs between the read-write locks of Signalbox with a bridge and $library, each way between each two sides',
+  async ({ reader, writer }) => {
+    await using server = await startZooKeeper(KEEPING)
+    const wanted = betweenSides([reader, writer], HAND_OVERS)
+    const clients = [ourReader, ourWriter, reader, writer]
+    const result = await meetAtZooKeeper(server, clients, wanted, LIMIT, { bridge: true })
+    expect(ofOurs(result)).toEqual([])
+    expect(sharedWithOurs(result)).toBeGreaterThan(0)
+    for (const [pair, times] of wanted)
+      expect(result.handOvers.get(pair) ?? 0, pair).toBeGreaterThanOrEqual(times)
+  },
+)

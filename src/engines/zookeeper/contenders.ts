@@ -4,8 +4,8 @@ import { guidOf, isTwin } from './names.js'
 /** A node in the queue of a key, of this library or another. */
 export interface Contender {
   readonly name: string
-  /** The node beside it that kazoo counts, which comes and goes with it. */
-  readonly twin: string | undefined
+  /** The nodes beside it that others count, which come and go with it. */
+  readonly twins: readonly string[]
   /** The number that the server gave it: an int32, which wraps. */
   readonly sequence: number
   readonly mode: Claim['mode']
@@ -25,7 +25,7 @@ export type Place =
 
 /** Names of Curator, of kazoo and of this library; a number below 0 has nine digits or ten after its sign. */
 const PERMITS = /-(\d+)of(\d+)-lock-(-?\d{9,10})$/
-const EXCLUSIVE = /(?:-lock-|__lock__|-__WRIT__|-latch-)(-?\d{9,10})$/
+const EXCLUSIVE = /(?:-lock-|__lock__|__WRIT__|-latch-)(-?\d{9,10})$/
 const SHARED = /(?:-__READ__|__rlock__)(-?\d{9,10})$/
 
 /** What a child is in the queue; undefined for one that is no contender. */
@@ -43,40 +43,57 @@ function contenderOf(name: string): Contender | undefined {
 }
 
 function contender(name: string, digits: string, mode: Claim['mode'], permits = 0, max = 0): Contender {
-  return { name, twin: undefined, sequence: Number(digits), mode, permits, max }
+  return { name, twins: [], sequence: Number(digits), mode, permits, max }
 }
 
 /**
- * A node and its twin are one contender, which stands where the first of them does: nobody comes in between, because they
- * are created together. A twin whose node somebody has deleted still is in the way.
+ * A node and its twins are one contender, which stands where the first of them does: nobody comes in between, because they
+ * are created together. Twins whose node somebody has deleted still are in the way.
  */
-function paired(nodes: readonly Contender[], twins: ReadonlyMap<string, Contender>): Contender[] {
+function grouped(nodes: readonly Contender[], twins: ReadonlyMap<string, readonly Contender[]>): Contender[] {
   const alone = new Map(twins)
   const contenders = nodes.map(node => {
     const guid = guidOf(node.name)
-    const twin = guid === undefined ? undefined : alone.get(guid)
-    if (!twin) return node
+    const own = guid === undefined ? undefined : alone.get(guid)
+    if (!own) return node
     alone.delete(guid!)
-    return { ...node, twin: twin.name }
+    return together(node, inOrder(own))
   })
-  return [...contenders, ...alone.values()]
+  for (const own of alone.values()) {
+    const [first, ...others] = inOrder(own)
+    contenders.push(together(first!, others))
+  }
+  return contenders
+}
+
+function together(first: Contender, others: readonly Contender[]): Contender {
+  return { ...first, twins: others.map(({ name }) => name) }
 }
 
 /**
- * The contenders among a node's children, the first one first. The numbers go round at 2^31, so what counts is which of
- * two is reached sooner from the other; that holds as long as fewer than 2^31 stand between them.
+ * The first one first. The numbers go round at 2^31, so what counts is which of two is reached sooner from the other; that
+ * holds as long as fewer than 2^31 stand between them.
  */
+function inOrder(contenders: readonly Contender[]): Contender[] {
+  return [...contenders].sort((a, b) => (a.sequence - b.sequence) | 0)
+}
+
+/** The contenders among a node's children, the first one first. */
 export function contendersOf(children: readonly string[]): Contender[] {
   const nodes: Contender[] = []
-  const twins = new Map<string, Contender>()
+  const twins = new Map<string, Contender[]>()
   for (const name of children) {
     const contender = contenderOf(name)
     if (!contender) continue
-    if (isTwin(name)) twins.set(guidOf(name)!, contender)
-    else nodes.push(contender)
+    if (!isTwin(name)) nodes.push(contender)
+    else {
+      const guid = guidOf(name)!
+      const others = twins.get(guid)
+      if (others) others.push(contender)
+      else twins.set(guid, [contender])
+    }
   }
-  const contenders = twins.size === 0 ? nodes : paired(nodes, twins)
-  return contenders.sort((a, b) => (a.sequence - b.sequence) | 0)
+  return inOrder(twins.size === 0 ? nodes : grouped(nodes, twins))
 }
 
 /** How the contender at an index stands. Those who came later never matter, so one that is free stays so. */

@@ -8,7 +8,7 @@ import { parseNode, type NodeText } from './node-text.js'
 /** A node in the queue of a key, as somebody who looks from outside sees it. */
 export interface SeenNode {
   readonly key: string
-  /** Of the node and of its twin. */
+  /** Of the node and of its twins. */
   readonly paths: readonly string[]
   readonly name: string
   /** What it tells; undefined for one of another library. */
@@ -122,14 +122,14 @@ async function nodesOfKey(client: ZooKeeper, places: Places, key: string): Promi
     throw error
   }
   const nodes = await Promise.all(
-    contenders.map(async ({ name, twin, mode, permits, max }, index): Promise<SeenNode | undefined> => {
+    contenders.map(async ({ name, twins, mode, permits, max }, index): Promise<SeenNode | undefined> => {
       const path = `${parent}/${name}`
       try {
         const { data, stat } = await client.getData(path)
         const text = parseNode(data)
         return {
           key,
-          paths: twin === undefined ? [path] : [path, `${parent}/${twin}`],
+          paths: [path, ...twins.map(twin => `${parent}/${twin}`)],
           name,
           text,
           data: data.toString(),

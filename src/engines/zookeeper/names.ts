@@ -85,12 +85,14 @@ export function nodePrefix(guid: string, claim: Claim): string {
 }
 
 /**
- * What the name of a node's twin begins with. kazoo counts all names with `__lock__`, or `__rlock__` for a reader, right
- * before the digits. A name without `lock-` is sorted by Curator as a whole; beginning with `_` it comes behind every
- * number, where it keeps nobody out who came before it.
+ * What the names of a node's twins begin with: those that locks count who do not count the node itself. kazoo counts all
+ * names with `__lock__`, or `__rlock__` for a reader, right before the digits; Curator's read-write lock counts `__WRIT__`
+ * there, and readers by the name that they have anyway. Curator sorts names without what it looks for as a whole; beginning
+ * with `_` they come behind every number, where they keep nobody out who came before.
  */
-export function twinPrefix(guid: string, { mode }: Claim): string {
-  return `_c_${guid}${mode === 'shared' ? '__rlock__' : '__lock__'}`
+export function twinPrefixes(guid: string, { mode }: Claim): readonly string[] {
+  const kinds = mode === 'shared' ? ['__rlock__'] : ['__lock__', '__WRIT__']
+  return kinds.map(kind => `_c_${guid}${kind}`)
 }
 
 /** The id that all names of one request have in common; undefined for a name of kazoo's own. */
@@ -101,14 +103,21 @@ export function guidOf(name: string): string | undefined {
 /** Where the id ends in a name that begins with one. */
 const GUID_END = '_c_'.length + 36
 
-/** Whether the name of a contender is that of a twin. */
+/** Whether the name of a contender is that of a twin; Curator and kazoo make no such names. */
 export function isTwin(name: string): boolean {
   return name.startsWith('__', GUID_END) && name.startsWith('_c_')
 }
 
-/** The name in the same place for a writer that becomes a reader; the same one for whoever is no writer. */
-export function readerName(name: string): string {
-  return name.replace(/(?:-lock-|__lock__)(?=-?\d+$)/, writer =>
-    writer === '-lock-' ? '-__READ__' : '__rlock__',
-  )
+/**
+ * The names in the same places for a writer that becomes a reader; the same ones for whoever is no writer.
+ * @param names of a node and its twins
+ */
+export function readerNames(names: readonly string[]): string[] {
+  return names
+    .filter(name => !/__WRIT__-?\d+$/.test(name))
+    .map(name =>
+      name.replace(/(?:-lock-|__lock__)(?=-?\d+$)/, writer =>
+        writer === '-lock-' ? '-__READ__' : '__rlock__',
+      ),
+    )
 }

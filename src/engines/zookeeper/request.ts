@@ -9,8 +9,8 @@ export interface OwnNode {
   readonly parent: string
   /** Undefined until the server has named it; another one after a downgrade. */
   name: string | undefined
-  /** The name of the node beside it that kazoo counts; undefined without a bridge. */
-  twin: string | undefined
+  /** The names of the nodes beside it that others count; none without a bridge. */
+  twins: readonly string[]
   /** Whether nobody before it keeps it out: then it stays so. */
   isFree: boolean
   /** How many stood before it at the last look. */
@@ -104,7 +104,7 @@ function newNode(claim: Claim, parent: string): OwnNode {
     claim,
     parent,
     name: undefined,
-    twin: undefined,
+    twins: [],
     isFree: false,
     ahead: 0,
     before: [],
@@ -116,12 +116,12 @@ function newNode(claim: Claim, parent: string): OwnNode {
   }
 }
 
-/** The full path of a node that has its name, without its twin. */
+/** The full path of a node that has its name, without its twins. */
 export function pathOf({ parent, name }: OwnNode): string {
   return `${parent}/${name!}`
 }
 
-/** The full paths of a node and its twin, as far as they have names. */
-export function pathsOf({ parent, name, twin }: OwnNode): string[] {
-  return [name, twin].filter(each => each !== undefined).map(each => `${parent}/${each}`)
+/** The full paths of a node and its twins, as far as they have names. */
+export function pathsOf({ parent, name, twins }: Pick<OwnNode, 'parent' | 'name' | 'twins'>): string[] {
+  return [name, ...twins].filter(each => each !== undefined).map(each => `${parent}/${each}`)
 }

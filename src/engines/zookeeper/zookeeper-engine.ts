@@ -50,7 +50,7 @@ import { Connected } from './connected.js'
 import { contendersOf, hasFollower, placeOf, type Contender, type Place } from './contenders.js'
 import { ZOOKEEPER_GUARANTEES } from './guarantees.js'
 import { byRequest, isGranted, keysOf, nodesOf, reports, withOthers } from './inspection.js'
-import { nodePrefix, Places, readerName, twinPrefix } from './names.js'
+import { nodePrefix, Places, readerNames, twinPrefixes } from './names.js'
 import { nodeText } from './node-text.js'
 import { queueOf } from './queue.js'
 import { beginAnew, newRequest, pathOf, pathsOf, unwatch, type OwnNode, type OwnRequest } from './request.js'
@@ -77,7 +77,7 @@ const GONE = { state: 'gone' } as const
 /**
  * Locks and values as nodes of ZooKeeper. A request is an ephemeral sequential node for each of its keys, all created in
  * one multi, so that the queues agree on who is first; it is granted when nobody stands before it in any of them. With a
- * bridge each of them has a twin, which says the same to kazoo and comes and goes with it.
+ * bridge each of them has twins, which say the same to locks of others that do not count it, and come and go with it.
  */
 export class ZooKeeperEngine implements Engine {
   readonly name: string
@@ -278,8 +278,8 @@ export class ZooKeeperEngine implements Engine {
       listing = changed.lists
       const names = changed.created.map(({ path }) => path.slice(path.lastIndexOf('/') + 1))
       for (const node of nodes) {
-        node.name = names.shift()
-        if (this.#isBridged) node.twin = names.shift()
+        const own = names.splice(0, this.#prefixes(guid, node.claim).length)
+        ;[node.name, ...node.twins] = own as [string, ...string[]]
       }
       const [first] = changed.created as [CreatedTogether]
       const stat = first.stat ?? (await client.exists(first.path))
@@ -307,10 +307,10 @@ export class ZooKeeperEngine implements Engine {
     return undefined
   }
 
-  /** What the names of the nodes begin with by which a claim stands in its queue; that of the twin comes last. */
+  /** What the names of the nodes begin with by which a claim stands in its queue; those of the twins come last. */
   #prefixes(guid: string, claim: Claim): readonly string[] {
     const first = nodePrefix(guid, claim)
-    return this.#isBridged ? [first, twinPrefix(guid, claim)] : [first]
+    return this.#isBridged ? [first, ...twinPrefixes(guid, claim)] : [first]
   }
 
   /** Parents are containers: the server deletes them some time after they are empty, so they are made whenever missed. */
@@ -348,7 +348,8 @@ export class ZooKeeperEngine implements Engine {
       const names = this.#prefixes(request.guid, node.claim).map(prefix =>
         children.find(child => child.startsWith(prefix)),
       )
-      ;[node.name, node.twin] = names
+      node.name = names[0]
+      node.twins = names.slice(1).filter(name => name !== undefined)
       const stat = node.name === undefined ? undefined : await client.exists(pathOf(node))
       if (stat?.ephemeralOwner === client.sessionId && !names.includes(undefined))
         request.number = Number(stat.czxid)
@@ -544,22 +545,21 @@ export class ZooKeeperEngine implements Engine {
       )
   }
 
-  /** Each exclusive node, and its twin, is replaced by a shared one of the same number, so that it keeps its place. */
+  /** Each exclusive node, and its twins, is replaced by shared ones of the same number, so that it keeps its place. */
   async #downgrade({ id, number }: Downgrade): Promise<boolean> {
     const request = this.#held(id, number)
     if (!request) return false
     const client = request.client!
     const transaction = client.transaction()
-    const moving: { node: OwnNode; name: string; twin: string | undefined }[] = []
+    const moving: (Pick<OwnNode, 'name' | 'twins'> & { node: OwnNode })[] = []
     for (const node of request.nodes) {
       if (node.claim.mode !== 'exclusive') continue
       const text = nodeText(this.#member!, request, node.claim, number)
-      const name = readerName(node.name!)
+      const [name, ...twins] = readerNames([node.name!, ...node.twins])
       // Done already.
       if (name === node.name) continue
-      const twin = node.twin && readerName(node.twin)
-      moving.push({ node, name, twin })
-      for (const path of pathsOf({ ...node, name, twin }))
+      moving.push({ node, name, twins })
+      for (const path of pathsOf({ ...node, name, twins }))
         transaction.create(path, text, { ephemeral: true, acl: this.#acl })
       for (const path of pathsOf(node)) transaction.delete(path)
     }
@@ -571,12 +571,12 @@ export class ZooKeeperEngine implements Engine {
         this.#taken(request)
         return false
       }
-      for (const { node, name, twin } of moving) Object.assign(node, { name, twin })
+      for (const { node, name, twins } of moving) Object.assign(node, { name, twins })
     } catch (error) {
       if (!(error instanceof ConnectionLossError)) throw error
       const { node, name } = moving[0]!
-      if ((await client.exists(`${node.parent}/${name}`, { linearizable: true })) === undefined) throw error
-      for (const { node, name, twin } of moving) Object.assign(node, { name, twin })
+      if ((await client.exists(`${node.parent}/${name!}`, { linearizable: true })) === undefined) throw error
+      for (const { node, name, twins } of moving) Object.assign(node, { name, twins })
     } finally {
       for (const { node } of moving) node.isMoving = false
     }

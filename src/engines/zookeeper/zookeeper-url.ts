@@ -22,7 +22,7 @@ export interface ZooKeeperPlace {
   readonly sessionTimeout: number
   /** Whether only who logs in as this box may touch what it creates. */
   readonly isPrivate: boolean
-  /** Whether each request also has the nodes that kazoo heeds. */
+  /** Whether each request also has the nodes that kazoo and Curator's read-write lock heed. */
   readonly isBridged: boolean
 }
 

@@ -3,10 +3,14 @@ import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
+import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.retry.RetryOneTime;
 import org.yaml.snakeyaml.Yaml;
 
-/** Curator's InterProcessMutex. Its lease is its session. */
+/**
+ * Curator's InterProcessMutex; or the side of its InterProcessReadWriteLock that is named behind the part. Its lease is its
+ * session.
+ */
 public final class CuratorRounds implements Rounds.Lock {
   private final InterProcessMutex lock;
 
@@ -21,7 +25,17 @@ public final class CuratorRounds implements Rounds.Lock {
         CuratorFrameworkFactory.newClient((String) part.get("url"), 20_000, 15_000, new RetryOneTime(100));
     client.start();
     client.blockUntilConnected();
-    Rounds.answer(new CuratorRounds(new InterProcessMutex(client, (String) part.get("name"))), part);
+    String side = arguments.length > 1 ? arguments[1] : "mutex";
+    Rounds.answer(new CuratorRounds(lock(client, (String) part.get("name"), side)), part);
+  }
+
+  private static InterProcessMutex lock(CuratorFramework client, String path, String side) {
+    return switch (side) {
+      case "mutex" -> new InterProcessMutex(client, path);
+      case "read" -> new InterProcessReadWriteLock(client, path).readLock();
+      case "write" -> new InterProcessReadWriteLock(client, path).writeLock();
+      default -> throw new IllegalArgumentException(side);
+    };
   }
 
   @Override

@@ -5,8 +5,8 @@ import {
   decodeKey,
   encodeKey,
   nodePrefix,
-  readerName,
-  twinPrefix,
+  readerNames,
+  twinPrefixes,
 } from '../../../src/engines/zookeeper/names.js'
 import { checkPath } from '../../../src/zookeeper/paths.js'
 import { Random } from '../../../src/conformance/random.js'
@@ -120,24 +120,28 @@ describe('the queue of a key', () => {
   })
 })
 
-describe('a node and its twin', () => {
+describe('a node and its twins', () => {
   const guid = (index: number): string => `${String(index).padStart(8, '0')}-89ab-4def-8123-456789abcdef`
   /** The nodes that a bridge creates for a claim in one transaction. */
-  const bridged = (claim: Claim, index: number, first: number): [string, string] => [
-    nodePrefix(guid(index), claim) + digits(first),
-    twinPrefix(guid(index), claim) + digits((first + 1) | 0),
-  ]
+  const bridged = (claim: Claim, index: number, first: number): [string, string, ...string[]] => {
+    const [twin, ...more] = twinPrefixes(guid(index), claim)
+    return [
+      nodePrefix(guid(index), claim) + digits(first),
+      twin! + digits((first + 1) | 0),
+      ...more.map(prefix => prefix + digits((first + 2) | 0)),
+    ]
+  }
   /** The states of a queue in which only some are bridged. */
   function mixedStates(claims: readonly Claim[], isBridged: (index: number) => boolean, first = 0): string[] {
     let next = first
     const parties = claims.map((claim, index) => {
       if (!isBridged(index)) return [nodePrefix(guid(index), claim) + digits(next++ | 0)]
       const names = bridged(claim, index, next | 0)
-      next += 2
+      next += names.length
       return names
     })
     const contenders = contendersOf(parties.flat().reverse())
-    expect(contenders.map(({ name, twin }) => (twin === undefined ? [name] : [name, twin]))).toEqual(parties)
+    expect(contenders.map(({ name, twins }) => [name, ...twins])).toEqual(parties)
     return contenders.map((_, index) => {
       const place = placeOf(contenders, index)
       if (place.state !== 'blocked') return place.state
@@ -160,39 +164,67 @@ describe('a node and its twin', () => {
   })
 
   test('keep their order with kazoo and Curator, which each count one of them', () => {
-    const [node, twin] = bridged(exclusive, 1, 4)
-    const [later] = bridged(exclusive, 2, 8)
-    const foreign = [`${HEX}__lock__0000000003`, `_c_${GUID}-lock-0000000006`, `${HEX}__lock__0000000007`]
-    const contenders = contendersOf([...foreign, node, twin, later])
+    const nodes = bridged(exclusive, 1, 4)
+    const [node] = nodes
+    const [later] = bridged(exclusive, 2, 9)
+    const foreign = [`${HEX}__lock__0000000003`, `_c_${GUID}-lock-0000000007`, `${HEX}__lock__0000000008`]
+    const contenders = contendersOf([...foreign, ...nodes, later])
     expect(contenders.map(({ name }) => name)).toEqual([foreign[0], node, foreign[1], foreign[2], later])
     expect(placeOf(contenders, 1)).toEqual({ state: 'blocked', watch: [foreign[0]], ahead: 1 })
     expect(placeOf(contenders, 4)).toEqual({ state: 'blocked', watch: [foreign[2]], ahead: 4 })
   })
 
-  test('a twin whose node is gone, or a node whose twin is gone, is still in the way', () => {
-    const [node, twin] = bridged(permits(1), 1, 4)
-    const behind = nodePrefix(guid(2), permits(1)) + digits(6)
-    expect(placeOf(contendersOf([behind, twin]), 1)).toEqual({ state: 'blocked', watch: [twin], ahead: 1 })
+  test('what is left where somebody has deleted one of them is still in the way', () => {
+    const [node, twin, other] = bridged(permits(1), 1, 4) as [string, string, string]
+    const behind = nodePrefix(guid(2), permits(1)) + digits(7)
+    for (const left of [[twin, other], [twin], [other]]) {
+      const contenders = contendersOf([behind, ...left.toReversed()])
+      expect(contenders.map(({ name, twins }) => [name, ...twins])).toEqual([left, [behind]])
+      expect(placeOf(contenders, 1)).toEqual({ state: 'blocked', watch: left.slice(0, 1), ahead: 1 })
+    }
     expect(contendersOf([behind, node]).map(({ name }) => name)).toEqual([node, behind])
   })
 
-  test('a twin is what kazoo counts, and behind all numbers in the order of Curator', () => {
-    for (const claim of [exclusive, permits(2)])
-      expect(twinPrefix(GUID, claim) + digits(7)).toMatch(/__lock__(-?\d{10})$/)
-    expect(twinPrefix(GUID, shared) + digits(7)).toMatch(/__rlock__(-?\d{10})$/)
+  /** What Curator sorts a name by that looks for these words, one after the other. */
+  const sortedBy = (name: string, ...words: readonly string[]): string =>
+    words.reduce(
+      (rest, word) => rest.slice(rest.includes(word) ? rest.lastIndexOf(word) + word.length : 0),
+      name,
+    )
+
+  test('each kind of lock of kazoo and Curator counts one of them by its number, and has the others behind all numbers', () => {
     for (const claim of [exclusive, shared, permits(2)]) {
-      const twin = twinPrefix(GUID, claim)
-      expect(twin.includes('lock-')).toBe(false)
-      for (const sequence of [0, 2 ** 31 - 1, -1, -(2 ** 31)]) expect(twin > digits(sequence)).toBe(true)
+      const isShared = claim.mode === 'shared'
+      for (const sequence of [7, 2 ** 31 - 1]) {
+        const names = bridged(claim, 1, sequence)
+        const counted = (pattern: RegExp): number => names.filter(name => pattern.test(name)).length
+        expect(counted(/__lock__(-?\d{10})$/)).toBe(isShared ? 0 : 1)
+        expect(counted(/__rlock__(-?\d{10})$/)).toBe(isShared ? 1 : 0)
+        const isNumber = (rest: string): boolean => /^-?\d{9,10}$/.test(rest)
+        const ofMutex = names.map(name => sortedBy(name, 'lock-'))
+        expect(ofMutex.filter(isNumber).length).toBe(isShared ? 0 : 1)
+        const ofReadWriteLock = names.map(name => sortedBy(name, '__READ__', '__WRIT__'))
+        expect(ofReadWriteLock.filter(isNumber).length).toBe(1)
+        // Its readers look for what they wait for in the whole name.
+        expect(names.filter(name => name.includes('__WRIT__')).length).toBe(isShared ? 0 : 1)
+        for (const rest of [...ofMutex, ...ofReadWriteLock])
+          expect(isNumber(rest) || rest > digits(2 ** 31 - 1)).toBe(true)
+      }
     }
   })
 
-  test('a writer that becomes a reader keeps its numbers', () => {
+  test('a writer that becomes a reader keeps its numbers, and has no name of a writer any more', () => {
     for (const sequence of [7, 2 ** 31 - 1, -3]) {
-      const [node, twin] = bridged(exclusive, 1, sequence)
-      expect([node, twin].map(readerName)).toEqual(bridged(shared, 1, sequence))
-      expect(bridged(shared, 1, sequence).map(readerName)).toEqual(bridged(shared, 1, sequence))
+      const readers = bridged(shared, 1, sequence)
+      expect(readerNames(bridged(exclusive, 1, sequence))).toEqual(readers)
+      expect(readerNames(readers)).toEqual(readers)
     }
+  })
+
+  test('an earlier release counts no twin that it does not know, and the node itself', () => {
+    // Those were taken for contenders when there was one twin of a node.
+    const known = /(?:-lock-|__lock__|-__WRIT__|-latch-)(-?\d{9,10})$/
+    expect(bridged(exclusive, 1, 4).map(name => known.test(name))).toEqual([true, true, false])
   })
 })
 
