@@ -39,7 +39,7 @@ import { newestStamp, SpoiledError, Values } from './values.js'
 const PATIENCE = 10_000
 /** Changes that were carried over are taken out of the table's record with the next one, or after so many milliseconds. */
 const FORGET_WITHIN = 20
-/** What another box has not carried over after so long is carried over here: milliseconds. */
+/** What is still not carried over after so long since it was seen is carried over here: milliseconds. */
 const CARRY_OVER_AFTER = 2000
 
 type AnyOutcome = Outcomes[keyof Outcomes]
@@ -96,6 +96,7 @@ export class HazelcastEngine implements Engine {
   /** The version of the newest change that watchers were told of. */
   #toldOf = 0
   #forgetting: Timer | undefined
+  #helping: Timer | undefined
   #member: Member | undefined
   #listener: Listener | undefined
   #isOver = false
@@ -137,6 +138,7 @@ export class HazelcastEngine implements Engine {
         for (const request of await this.#members.deadIn(record)) this.#table.sightings.isOver(request)
       this.#members.join(member)
       this.#member = member
+      this.#helpCarryOver(record)
     } catch (error) {
       this.#isOver = true
       await this.#link.close()
@@ -172,6 +174,7 @@ export class HazelcastEngine implements Engine {
     if (!member) return
     this.#member = undefined
     this.#forgetting?.cancel()
+    this.#helping?.cancel()
     if (this.#link.now) {
       const left = [
         this.#decide({ type: 'revoke', session: member.session }),
@@ -562,11 +565,23 @@ export class HazelcastEngine implements Engine {
       if (this.#watched.has(key) && stampOf(text) > since) this.#listener!.changed(key)
   }
 
-  /** Whoever committed it may have died before it was carried over. */
-  #helpCarryOver(record: TableRecord): void {
-    const oldest = (Date.now() - CARRY_OVER_AFTER) * 1000
-    const left = Object.entries(record.pending).filter(([, text]) => stampOf(text) < oldest)
-    this.#carryOver(left, () => undefined)
+  /**
+   * Whoever committed it may have died before it was carried over. Nothing has to happen for that to be found, and no
+   * clock of another process matters: what the record has for that long is seen to.
+   */
+  #helpCarryOver({ pending }: TableRecord): void {
+    if (this.#helping || !this.#member || Object.keys(pending).length === 0) return
+    this.#helping = this.#clock.after(
+      CARRY_OVER_AFTER,
+      () => {
+        this.#helping = undefined
+        const { record } = this.#table.known!
+        const left = Object.entries(record.pending).filter(([key, text]) => pending[key] === text)
+        this.#carryOver(left, () => undefined)
+        this.#helpCarryOver(record)
+      },
+      false,
+    )
   }
 
   /** What others are to be told they hear of by the record itself. */
