@@ -122,8 +122,8 @@ export class HazelcastEngine implements Engine {
     this.#values = new Values(link, hazelcast, clock, () => this.#isOver)
     this.#members = new Members(async () => (await link()).table, clock)
     const keyLocks = this.#usesCp
-      ? new FencedLocks(async () => (await link()).cp!)
-      : new MapLocks(async () => (await link()).locks)
+      ? new FencedLocks(async () => (await link()).cp!, hazelcast)
+      : new MapLocks(async () => (await link()).locks, hazelcast)
     this.#locks = new MemberLocks(keyLocks, clock)
   }
 
@@ -203,11 +203,11 @@ export class HazelcastEngine implements Engine {
       }
       case 'pass': {
         // On their way together, because most of the time nobody else waits. What is unlocked reaches the member after it.
-        const entering = this.#locks.prolong(operation.id, operation.lease)
-        entering.catch(() => undefined)
+        const keeping = this.#locks.handOn(operation.id, operation.lease)
+        keeping.catch(() => undefined)
         const standing = (await this.#decide(operation)) as Standing
         if (standing.state === 'held' && standing.id === operation.id)
-          return this.#enter(operation.id, operation, standing, entering)
+          return this.#keep(operation, standing, keeping)
         await this.#locks.leave(operation.id)
         return this.#enter(operation.next, operation, standing)
       }
@@ -288,10 +288,6 @@ export class HazelcastEngine implements Engine {
       this.#giveUp(id)
       throw this.#failure(error, IndeterminateError)
     }
-    if (operation.type === 'pass' && standing.id === operation.id) {
-      this.#giveUp(id)
-      return { state: 'gone' }
-    }
     if (operation.wait === 0) {
       await this.#decide({ type: 'cancel', id })
       await this.#locks.leave(id)
@@ -299,6 +295,29 @@ export class HazelcastEngine implements Engine {
     }
     this.#locks.wait(id, () => this.#listener!.wake(id))
     return { state: 'queued', id, place: 0, lookAgain: hearWithin(operation), behind: [] }
+  }
+
+  /** Keeps what the table has passed on, unless another program was let in. */
+  async #keep(
+    operation: Pass,
+    standing: Standing,
+    keeping: ReturnType<MemberLocks['handOn']>,
+  ): Promise<Standing> {
+    const { id, next, lease, wait, label } = operation
+    const own = this.#own.get(id)
+    try {
+      const kept = await keeping
+      if (kept === 'held') return standing
+      this.#giveUp(id)
+      if (kept === 'lost' || !own) return { state: 'gone' }
+    } catch (error) {
+      this.#giveUp(id)
+      throw this.#failure(error, IndeterminateError)
+    }
+    // Whoever waits here stands behind that program, as behind another box.
+    const { session, claims } = own
+    const enqueue = { type: 'enqueue', id: next, session, claims, lease, wait, label } as const
+    return (await this.#decideAndLock(enqueue)) as Standing
   }
 
   async #relocked(id: string, lease: number): Promise<boolean> {
