@@ -180,6 +180,17 @@ describe('one member', () => {
     await map.unlock('taken')
   })
 
+  test('a grant whose lock was lost is told so although its key is free, and does not take it again', async () => {
+    const map = await (await foreign(server)).getMap('signalbox')
+    await using box = await open(url)
+    const grant = await box.mutex('freed').acquire({ lease: 900 })
+    await map.forceUnlock('freed')
+    await until('it is told', () => grant.signal.aborted)
+    expect(() => grant.assertHeld()).toThrow(/given it up|taken away/)
+    await until('it is free', async () => !(await map.isLocked('freed')))
+    await box.mutex('freed').run(() => undefined)
+  })
+
   test('a process that was stopped past its lease knows when it goes on, and takes nothing from the next', async () => {
     const map = await (await foreign(server)).getMap('signalbox')
     await using box = await open(url)

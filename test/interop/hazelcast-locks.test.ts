@@ -1,11 +1,14 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startHazelcast, type HazelcastServer } from '../servers/hazelcast.js'
-import { javaMap, signalbox } from './client.js'
+import { open } from '../../src/open.js'
+import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
+import { Client, javaMap, signalbox } from './client.js'
 import { meetAtHazelcast } from './hazelcast-meeting.js'
 import { withOurs } from './meeting.js'
 
 /** A contest that has not come to its end by then fails: milliseconds. */
 const LIMIT = 60_000
+/** A wait that is longer has no bound: milliseconds. It is some milliseconds on a machine that has time. */
+const BOUND = 5000
 
 let server: HazelcastServer
 
@@ -30,4 +33,31 @@ test('without locks the same rounds are found to overlap', async () => {
     return kinds.includes(javaMap.kind) && kinds.includes(signalbox.kind)
   })
   expect(between.length).toBeGreaterThan(0)
+})
+
+test('a Java program and a process whose callers never let go by themselves keep each other waiting for a bounded time', async () => {
+  const part = { name: 'busy', lease: 60_000, renew: true, retry: 5, hold: 1, pause: 0, excludes: true }
+  await using java = await Client.start(javaMap, { ...part, url: `${server.address}/${TEST_CLUSTER}/shared` })
+  await using box = await open(`hazelcast://${server.address}/${TEST_CLUSTER}?map=shared`)
+  const over = new AbortController()
+  let longest = 0
+  const callers = Array.from({ length: 4 }, async () => {
+    while (!over.signal.aborted) {
+      const since = performance.now()
+      await box.mutex(part.name).run(() => undefined)
+      longest = Math.max(longest, performance.now() - since)
+    }
+  })
+  for (let round = 0; round < 20; round++) {
+    expect(await java.acquire(BOUND)).toBe(true)
+    expect(await java.release()).toBe(true)
+  }
+  // Now it does not let go by itself, either.
+  java.begin()
+  const rounds = java.stays.length
+  while (java.stays.length < rounds + 100) await new Promise(resolve => setTimeout(resolve, 10))
+  await java.stop()
+  over.abort()
+  await Promise.all(callers)
+  expect(longest).toBeLessThan(BOUND)
 })

@@ -7,14 +7,16 @@ const CALL_TIMEOUT = 3000
 export class NoAnswerError extends Error {}
 
 /**
- * The answer of a remote call, which keeps the process alive meanwhile, or a NoAnswerError after `limit` milliseconds. The
- * client's own limits are two minutes and more.
+ * The answer of a remote call, or a NoAnswerError after `limit` milliseconds. The client's own limits are two minutes and
+ * more.
+ * @param keepsAlive whether it keeps the process alive meanwhile
  */
 export function answered<T>(
   call: Promise<T>,
   clock: Clock,
   limit: number = CALL_TIMEOUT,
   onLate?: (answer: T) => void,
+  keepsAlive = true,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
     let isOver = false
@@ -24,7 +26,7 @@ export function answered<T>(
         isOver = true
         reject(new NoAnswerError(`no answer within ${Math.ceil(limit)} ms`))
       },
-      true,
+      keepsAlive,
     )
     call.then(
       answer => {

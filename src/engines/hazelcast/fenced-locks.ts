@@ -1,5 +1,6 @@
 import { isOwner, type CpSubsystem } from './cp-subsystem.js'
-import type { KeyLock, KeyLocks } from './key-locks.js'
+import { unlocked, type KeyLock, type KeyLocks } from './key-locks.js'
+import type { Package } from './link.js'
 
 /** How long the loss of one may go unnoticed while its grant is passed on: milliseconds. */
 const UNSEEN = 1000
@@ -7,12 +8,18 @@ const UNSEEN = 1000
 /** FencedLocks: they know no lease, and end with the CP session of their client. */
 export class FencedLocks implements KeyLocks {
   readonly attempt = 250
+  /** Nothing else would end what is granted to a client that has left. */
+  readonly longestWait = 1000
+  /** To let others in takes two rounds of consensus. */
+  readonly longestTurns = 100
   readonly #cp: () => Promise<CpSubsystem>
+  readonly #package: Package
   /** What is being given back: calls reach the group over any member, so in any order. */
   readonly #ending = new Map<string, Promise<unknown>>()
 
-  constructor(cp: () => Promise<CpSubsystem>) {
+  constructor(cp: () => Promise<CpSubsystem>, hazelcast: Package) {
     this.#cp = cp
+    this.#package = hazelcast
   }
 
   reached(): Promise<unknown> {
@@ -35,12 +42,13 @@ export class FencedLocks implements KeyLocks {
     return lease + UNSEEN
   }
 
-  #end(key: string, unlocking: Promise<void>): Promise<void> {
+  #end(key: string, unlocking: Promise<void>): Promise<boolean> {
     const ended = unlocking.catch(() => undefined)
     this.#ending.set(key, ended)
     void ended.then(() => {
       if (this.#ending.get(key) === ended) this.#ending.delete(key)
     })
-    return unlocking
+    const { IllegalMonitorStateError } = this.#package
+    return unlocked(unlocking, error => error instanceof IllegalMonitorStateError)
   }
 }

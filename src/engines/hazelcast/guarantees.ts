@@ -7,13 +7,20 @@ const SESSION_ENDED =
   'The CP subsystem frees the FencedLocks of a client that was away for longer than its `session-time-to-live-seconds`, so a Java program may get in before the grant of such a client has ended; other boxes may not.'
 const MEMBERS_LOST = 'Members that lose what they had, or that part from each other, lose or double grants.'
 
+const NOT_EXCLUSIVE =
+  'Readers and permits are between boxes alone: a Java program that has locked the key keeps none of them out.'
+
 const NUMBERS_LOST: Weakness = {
   promise: 'P2',
   how: 'Tokens fall when a cluster loses its data and the wall clock of the next box was set back.',
 }
 const JAVA_QUEUE: Weakness = {
   promise: 'P4',
-  how: 'Java programs stand in a queue of the member, so one of them may come in before boxes that wait for longer.',
+  how: 'Java programs stand in a queue of the member, so one of them may come in before boxes that wait for longer; and a box loses its place among them when its call there ends, after 1 s, then 2 s and so on up to 30 s, so Java programs that are inside for longer than that come in before it.',
+}
+const JAVA_CP_QUEUE: Weakness = {
+  promise: 'P4',
+  how: 'Java programs stand in a queue of the CP group, so one of them may come in before boxes that wait for longer; and a box loses its place among them each second, so Java programs that are inside for longer than that can keep it waiting without end.',
 }
 const SESSIONS: Weakness = {
   promise: 'P9',
@@ -30,12 +37,12 @@ const OVER_MAPS: Guarantees = {
   ...BASE,
   deadHolder: 'lease',
   weaknesses: [
-    { promise: 'P1', how: `${CUT_OFF} ${MEMBERS_LOST}` },
+    { promise: 'P1', how: `${CUT_OFF} ${MEMBERS_LOST} ${NOT_EXCLUSIVE}` },
     NUMBERS_LOST,
     JAVA_QUEUE,
     {
       promise: 'P9',
-      how: 'A member keeps the lock of a key until its lease ends, or its client does: for up to two seconds longer than a grant, and also when the session of a stopped process was revoked.',
+      how: 'A member keeps the lock of a key until its lease ends, or its client does: for up to two seconds longer than a grant, and also when the session of a stopped process was revoked. One that waits behind a Java program and gives up or dies may be given the lock once more when that program leaves: a box that lives gives it back at once, else it ends within two seconds.',
     },
     {
       promise: 'P13',
@@ -49,9 +56,9 @@ const OVER_UNSAFE_CP: Guarantees = {
   engine: 'hazelcast, unsafe CP subsystem',
   deadHolder: 'session timeout',
   weaknesses: [
-    { promise: 'P1', how: `${SESSION_ENDED} ${MEMBERS_LOST}` },
+    { promise: 'P1', how: `${SESSION_ENDED} ${MEMBERS_LOST} ${NOT_EXCLUSIVE}` },
     NUMBERS_LOST,
-    JAVA_QUEUE,
+    JAVA_CP_QUEUE,
     SESSIONS,
     KEPT_LOCKS,
     ...OVER_MAPS.weaknesses.filter(({ promise }) => promise === 'P13'),
@@ -64,13 +71,13 @@ const OVER_CP: Guarantees = {
   weaknesses: [
     {
       promise: 'P1',
-      how: `${SESSION_ENDED} A CP subsystem that was lost with a majority of its members, and made anew, knows no grant of before, so two can hold one lock until the lease of the first is over.`,
+      how: `${SESSION_ENDED} A CP subsystem that was lost with a majority of its members, and made anew, knows no grant of before, so two can hold one lock until the lease of the first is over. ${NOT_EXCLUSIVE}`,
     },
     {
       promise: 'P2',
       how: 'Tokens fall when a majority of the CP members lost what they had, so that the CP subsystem was reset, and the wall clock of the next box was set back.',
     },
-    JAVA_QUEUE,
+    JAVA_CP_QUEUE,
     SESSIONS,
     KEPT_LOCKS,
     {

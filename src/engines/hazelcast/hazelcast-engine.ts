@@ -39,7 +39,7 @@ import { newestStamp, SpoiledError, Values } from './values.js'
 const PATIENCE = 10_000
 /** Changes that were carried over are taken out of the table's record with the next one, or after so many milliseconds. */
 const FORGET_WITHIN = 20
-/** What another box has not carried over after so long is carried over here: milliseconds. */
+/** What is still not carried over after so long since it was seen is carried over here: milliseconds. */
 const CARRY_OVER_AFTER = 2000
 
 type AnyOutcome = Outcomes[keyof Outcomes]
@@ -96,6 +96,7 @@ export class HazelcastEngine implements Engine {
   /** The version of the newest change that watchers were told of. */
   #toldOf = 0
   #forgetting: Timer | undefined
+  #helping: Timer | undefined
   #member: Member | undefined
   #listener: Listener | undefined
   #isOver = false
@@ -121,8 +122,8 @@ export class HazelcastEngine implements Engine {
     this.#values = new Values(link, hazelcast, clock, () => this.#isOver)
     this.#members = new Members(async () => (await link()).table, clock)
     const keyLocks = this.#usesCp
-      ? new FencedLocks(async () => (await link()).cp!)
-      : new MapLocks(async () => (await link()).locks)
+      ? new FencedLocks(async () => (await link()).cp!, hazelcast)
+      : new MapLocks(async () => (await link()).locks, hazelcast)
     this.#locks = new MemberLocks(keyLocks, clock)
   }
 
@@ -137,6 +138,7 @@ export class HazelcastEngine implements Engine {
         for (const request of await this.#members.deadIn(record)) this.#table.sightings.isOver(request)
       this.#members.join(member)
       this.#member = member
+      this.#helpCarryOver(record)
     } catch (error) {
       this.#isOver = true
       await this.#link.close()
@@ -172,6 +174,7 @@ export class HazelcastEngine implements Engine {
     if (!member) return
     this.#member = undefined
     this.#forgetting?.cancel()
+    this.#helping?.cancel()
     if (this.#link.now) {
       const left = [
         this.#decide({ type: 'revoke', session: member.session }),
@@ -200,11 +203,11 @@ export class HazelcastEngine implements Engine {
       }
       case 'pass': {
         // On their way together, because most of the time nobody else waits. What is unlocked reaches the member after it.
-        const entering = this.#locks.prolong(operation.id, operation.lease)
-        entering.catch(() => undefined)
+        const keeping = this.#locks.handOn(operation.id, operation.lease)
+        keeping.catch(() => undefined)
         const standing = (await this.#decide(operation)) as Standing
         if (standing.state === 'held' && standing.id === operation.id)
-          return this.#enter(operation.id, operation, standing, entering)
+          return this.#keep(operation, standing, keeping)
         await this.#locks.leave(operation.id)
         return this.#enter(operation.next, operation, standing)
       }
@@ -285,10 +288,6 @@ export class HazelcastEngine implements Engine {
       this.#giveUp(id)
       throw this.#failure(error, IndeterminateError)
     }
-    if (operation.type === 'pass' && standing.id === operation.id) {
-      this.#giveUp(id)
-      return { state: 'gone' }
-    }
     if (operation.wait === 0) {
       await this.#decide({ type: 'cancel', id })
       await this.#locks.leave(id)
@@ -296,6 +295,29 @@ export class HazelcastEngine implements Engine {
     }
     this.#locks.wait(id, () => this.#listener!.wake(id))
     return { state: 'queued', id, place: 0, lookAgain: hearWithin(operation), behind: [] }
+  }
+
+  /** Keeps what the table has passed on, unless another program was let in. */
+  async #keep(
+    operation: Pass,
+    standing: Standing,
+    keeping: ReturnType<MemberLocks['handOn']>,
+  ): Promise<Standing> {
+    const { id, next, lease, wait, label } = operation
+    const own = this.#own.get(id)
+    try {
+      const kept = await keeping
+      if (kept === 'held') return standing
+      this.#giveUp(id)
+      if (kept === 'lost' || !own) return { state: 'gone' }
+    } catch (error) {
+      this.#giveUp(id)
+      throw this.#failure(error, IndeterminateError)
+    }
+    // Whoever waits here stands behind that program, as behind another box.
+    const { session, claims } = own
+    const enqueue = { type: 'enqueue', id: next, session, claims, lease, wait, label } as const
+    return (await this.#decideAndLock(enqueue)) as Standing
   }
 
   async #relocked(id: string, lease: number): Promise<boolean> {
@@ -562,11 +584,23 @@ export class HazelcastEngine implements Engine {
       if (this.#watched.has(key) && stampOf(text) > since) this.#listener!.changed(key)
   }
 
-  /** Whoever committed it may have died before it was carried over. */
-  #helpCarryOver(record: TableRecord): void {
-    const oldest = (Date.now() - CARRY_OVER_AFTER) * 1000
-    const left = Object.entries(record.pending).filter(([, text]) => stampOf(text) < oldest)
-    this.#carryOver(left, () => undefined)
+  /**
+   * Whoever committed it may have died before it was carried over. Nothing has to happen for that to be found, and no
+   * clock of another process matters: what the record has for that long is seen to.
+   */
+  #helpCarryOver({ pending }: TableRecord): void {
+    if (this.#helping || !this.#member || Object.keys(pending).length === 0) return
+    this.#helping = this.#clock.after(
+      CARRY_OVER_AFTER,
+      () => {
+        this.#helping = undefined
+        const { record } = this.#table.known!
+        const left = Object.entries(record.pending).filter(([key, text]) => pending[key] === text)
+        this.#carryOver(left, () => undefined)
+        this.#helpCarryOver(record)
+      },
+      false,
+    )
   }
 
   /** What others are to be told they hear of by the record itself. */

@@ -24,6 +24,7 @@ export type Package = Pick<
   | 'TargetDisconnectedError'
   | 'TargetNotMemberError'
   | 'Predicates'
+  | 'IllegalMonitorStateError'
   | 'UnsupportedOperationError'
   | 'CPGroupDestroyedError'
 >

@@ -1,13 +1,18 @@
 import type { IMap } from 'hazelcast-client'
-import type { KeyLock, KeyLocks } from './key-locks.js'
+import { unlocked, type KeyLock, type KeyLocks } from './key-locks.js'
+import type { Package } from './link.js'
 
 /** The locks of the keys of an IMap. A member knows the owner of one by its client alone. */
 export class MapLocks implements KeyLocks {
   readonly attempt = 25
+  readonly longestWait = 30_000
+  readonly longestTurns = 5
   readonly #map: () => Promise<IMap<string, unknown>>
+  readonly #package: Package
 
-  constructor(map: () => Promise<IMap<string, unknown>>) {
+  constructor(map: () => Promise<IMap<string, unknown>>, hazelcast: Package) {
     this.#map = map
+    this.#package = hazelcast
   }
 
   reached(): Promise<unknown> {
@@ -26,23 +31,27 @@ export class MapLocks implements KeyLocks {
 
   /**
    * Locking again sets the lease, and unlocking takes the second lock back; whoever had lost it gets it by that, and has
-   * it no more afterwards. All three are carried out in this order, because they go to the same partition.
+   * it no more afterwards. All four are carried out in this order, because they go to the same partition. A member does not say
+   * who has a lock: one that is asked before may have another program's that is unlocked just then, so one asks after it, too.
    */
   async #relock(key: string, lease: number): Promise<boolean> {
     const map = await this.#map()
-    const [wasLocked, again] = await Promise.allSettled([
+    const [wasLocked, again, , isLocked] = await Promise.allSettled([
       map.isLocked(key),
       map.tryLock(key, 0, memberLease(lease)),
       map.unlock(key),
+      map.isLocked(key),
     ])
-    if (wasLocked.status === 'rejected') throw wasLocked.reason as Error
-    if (again.status === 'rejected') throw again.reason as Error
-    return wasLocked.value && again.value
+    for (const answer of [wasLocked, again, isLocked])
+      if (answer.status === 'rejected') throw answer.reason as Error
+      else if (!answer.value) return false
+    return true
   }
 
-  async #unlock(key: string): Promise<void> {
+  async #unlock(key: string): Promise<boolean> {
     const map = await this.#map()
-    await map.unlock(key)
+    const { IllegalMonitorStateError } = this.#package
+    return unlocked(map.unlock(key), error => error instanceof IllegalMonitorStateError)
   }
 }
 

@@ -2,8 +2,10 @@ import type { Clock, Timer } from '../../clock.js'
 import { answered } from './call.js'
 import type { KeyLock, KeyLocks } from './key-locks.js'
 
-/** A call that waits for another program is parked on the member for so long at once: milliseconds. */
+/** A call that waits for another program is parked on the member for so long at first, then for twice as long: milliseconds. */
 const PARKED = 1000
+/** What a parked call locks ends so soon unless it is renewed, in case nobody is there any more when it is granted: milliseconds. */
+const PARKED_LEASE = 0
 const PAUSE = 200
 
 /** The locks that one grant has on the members. */
@@ -14,6 +16,8 @@ interface Holding {
   readonly locked: Map<string, KeyLock>
   /** Until when those live for certain, if nobody takes them away: clock time. */
   until: number
+  /** When the last of them was locked: clock time. */
+  since: number
   lease: number
   /** Set while all are being tried at once. */
   attempt: Promise<boolean> | undefined
@@ -45,11 +49,13 @@ export class MemberLocks {
   async tryEnter(id: string, keys: readonly string[], lease: number): Promise<boolean> {
     const holding = this.#holdings.get(id) ?? this.#begin(id, keys, lease)
     holding.lease = lease
+    this.#arm(id, holding)
     if (holding.isWaiting) {
-      this.#arm(id, holding)
+      // Those that it has would else end while it waits for the others. One that is out of reach is found out later.
+      await this.#renewOrDrop(holding).catch(() => undefined)
       return false
     }
-    if (holding.locked.size === keys.length) return this.renew(id, lease)
+    if (holding.locked.size === keys.length) return this.#renewOrDrop(holding)
     return (holding.attempt ??= this.#attempt(id, holding).finally(() => (holding.attempt = undefined)))
   }
 
@@ -57,7 +63,7 @@ export class MemberLocks {
     const attempts = await Promise.allSettled(
       holding.keys.map(key => this.#lock(holding, key, this.#keyLocks.attempt)),
     )
-    const failed = attempts.find(attempt => attempt.status === 'rejected')
+    const failed = failureOf(attempts)
     if (failed) {
       await this.leave(id)
       throw failed.reason
@@ -84,28 +90,58 @@ export class MemberLocks {
     const holding = this.#holdings.get(id)
     if (!holding) return true
     holding.lease = lease
-    if (holding.locked.size < holding.keys.length) return false
+    if (holding.locked.size < holding.keys.length || !(await this.#renew(holding))) return false
+    this.#arm(id, holding)
+    return !holding.isGone
+  }
+
+  async #renew(holding: Holding): Promise<boolean> {
+    const { lease } = holding
     await this.#keyLocks.reached()
     const sentAt = this.#clock.now()
     const renewals = [...holding.locked.values()].map(lock => answered(lock.renew(lease), this.#clock))
     const held = await Promise.all(renewals)
     if (!held.every(Boolean)) return false
     holding.until = sentAt + this.#keyLocks.certainLife(lease)
-    this.#arm(id, holding)
-    return !holding.isGone
+    return true
+  }
+
+  /** One that was lost while its request waits is waited for anew, with all others, so that they are taken in their order. */
+  async #renewOrDrop(holding: Holding): Promise<boolean> {
+    if (await this.#renew(holding)) return !holding.isGone
+    await this.#unlock(holding)
+    return false
   }
 
   /**
-   * Sees to it that the locks live for a lease from now on; asks the members only when they would not. Locks that were taken
-   * away are found out within a second, which is as much longer as they live. False: a lock was lost.
+   * Keeps the locks for the next user here, who finds them for a lease from now on. Most of the time the members are not
+   * asked. Now and then all are given back and asked for again, because a program that waits there is not heard of: it comes
+   * in between, and what it has is `taken`. Locks that were taken away are found out by then.
+   * @throws what the client throws
    */
-  async prolong(id: string, lease: number): Promise<boolean> {
+  async handOn(id: string, lease: number): Promise<'held' | 'lost' | 'taken'> {
     const holding = this.#holdings.get(id)
-    const isWhole = holding && !holding.isWaiting && holding.locked.size === holding.keys.length
-    if (!isWhole || this.#clock.now() + lease > holding.until) return this.renew(id, lease)
+    if (!holding) return 'held'
+    const now = this.#clock.now()
+    const isWhole = !holding.isWaiting && holding.locked.size === holding.keys.length
+    if (isWhole && now - holding.since >= this.#keyLocks.longestTurns) return this.#letIn(id, holding, lease)
+    if (!isWhole || now + lease > holding.until) return (await this.renew(id, lease)) ? 'held' : 'lost'
     holding.lease = lease
     this.#arm(id, holding)
-    return true
+    return 'held'
+  }
+
+  async #letIn(id: string, holding: Holding, lease: number): Promise<'held' | 'lost' | 'taken'> {
+    const locks = [...holding.locked.values()]
+    holding.locked.clear()
+    holding.until = Infinity
+    await this.#keyLocks.reached()
+    const unlocked = await Promise.allSettled(locks.map(lock => answered(lock.unlock(), this.#clock)))
+    const failed = failureOf(unlocked)
+    if (failed) throw failed.reason
+    if (unlocked.some(each => each.status === 'fulfilled' && !each.value)) return 'lost'
+    if (holding.isGone) return 'taken'
+    return (await this.tryEnter(id, holding.keys, lease)) ? 'held' : 'taken'
   }
 
   /** Unlocks what the grant has and takes back what it waits for. Never throws: what is left ends by itself. */
@@ -136,6 +172,7 @@ export class MemberLocks {
       keys: [...keys].sort(),
       locked: new Map(),
       until: Infinity,
+      since: -Infinity,
       lease,
       attempt: undefined,
       isWaiting: false,
@@ -154,34 +191,42 @@ export class MemberLocks {
     holding.lapse = this.#clock.after(holding.lease, () => void this.leave(id), false)
   }
 
+  /**
+   * A call can't be taken back, so the first is a short one; but the place in the member's queue ends with it, and where
+   * other programs are inside for long only a longer one is served.
+   */
   async #waitFor(holding: Holding): Promise<void> {
+    let wait = PARKED
     while (!holding.isGone) {
-      const next = holding.keys.find(key => !holding.locked.has(key))
-      if (next === undefined) return
+      const next = holding.keys.findIndex(key => !holding.locked.has(key))
+      if (next < 0) return
+      // What was lost meanwhile would be taken after those that come after it.
+      if (holding.locked.size > next) await this.#unlock(holding)
       try {
-        await this.#lock(holding, next, PARKED)
+        await this.#lock(holding, holding.keys[next]!, wait, PARKED_LEASE)
+        if (holding.locked.has(holding.keys[next]!)) await this.#renewOrDrop(holding)
+        else wait = Math.min(2 * wait, this.#keyLocks.longestWait)
       } catch {
         await new Promise<void>(resolve => void this.#clock.after(PAUSE, resolve, false))
       }
     }
   }
 
-  async #lock(holding: Holding, key: string, wait: number): Promise<void> {
+  async #lock(holding: Holding, key: string, wait: number, lease = holding.lease): Promise<void> {
     await this.#keyLocks.reached()
-    const { lease } = holding
     const sentAt = this.#clock.now()
     const call = this.#keyLocks.tryLock(key, wait, lease)
     this.#parked.add(call)
     const parked = (): void => void this.#parked.delete(call)
     call.then(parked, parked)
     // Granted when nobody wants it any more, because a call can't be taken back.
-    const lock = await answered(call, this.#clock, wait + CALL, late => void (late && this.#give(late)))
+    const late = (lock: KeyLock | undefined): void => void (lock && this.#give(lock))
+    const lock = await answered(call, this.#clock, wait + CALL, late, wait < PARKED)
     if (!lock) return
-    if (holding.isGone) await this.#give(lock)
-    else {
-      holding.locked.set(key, lock)
-      holding.until = Math.min(holding.until, sentAt + this.#keyLocks.certainLife(lease))
-    }
+    if (holding.isGone) return this.#give(lock)
+    holding.locked.set(key, lock)
+    holding.since = this.#clock.now()
+    holding.until = Math.min(holding.until, sentAt + this.#keyLocks.certainLife(lease))
   }
 
   async #unlock(holding: Holding): Promise<void> {
@@ -210,3 +255,7 @@ export class MemberLocks {
 
 /** How long an answer may come after its wait: milliseconds. */
 const CALL = 3000
+
+function failureOf(calls: readonly PromiseSettledResult<unknown>[]): PromiseRejectedResult | undefined {
+  return calls.find(call => call.status === 'rejected')
+}

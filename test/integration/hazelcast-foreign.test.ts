@@ -1,0 +1,82 @@
+import * as hazelcast from 'hazelcast-client'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { pause, until } from '../../src/conformance/time.js'
+import { open } from '../../src/open.js'
+import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
+
+/** What has to be over by then: milliseconds. Far more than it takes. */
+const BOUND = 30_000
+
+let server: HazelcastServer
+let url: string
+
+beforeAll(async () => {
+  server = await startHazelcast()
+  url = `hazelcast://${server.address}/${TEST_CLUSTER}`
+})
+afterAll(() => server.kill())
+
+/** A map as another program has it. */
+async function foreignMap(name = 'signalbox') {
+  const client = await hazelcast.Client.newHazelcastClient({
+    clusterName: TEST_CLUSTER,
+    network: { clusterMembers: [server.address] },
+    properties: { 'hazelcast.logging.level': 'OFF' },
+  })
+  onTestFinished(() => client.shutdown())
+  return client.getMap(name)
+}
+
+test('a key that was lost while another one was waited for is waited for again, without a pause of its lease', async () => {
+  const map = await foreignMap()
+  await using box = await open(url)
+  expect(await map.tryLock('lost b', 0)).toBe(true)
+  const waiting = box.mutex('lost a', 'lost b').acquire({ lease: '10m' })
+  // After the attempt to lock both at once.
+  await pause(500)
+  await until('the first is locked', () => map.isLocked('lost a'))
+  await until('another program has it', async () => {
+    await map.forceUnlock('lost a')
+    return map.tryLock('lost a', 0)
+  })
+  const table = await foreignMap('signalbox.table')
+  const before = await table.get('table')
+  await map.unlock('lost b')
+  await pause(500)
+  // Who only waits changes nothing.
+  expect(await table.get('table')).toBe(before)
+  await map.unlock('lost a')
+  const grant = await waiting
+  for (const key of ['lost a', 'lost b']) expect(await map.tryLock(key, 0)).toBe(false)
+  await grant.release()
+})
+
+test('a program comes in between callers of a box that want the key without end, and they after it', async () => {
+  const map = await foreignMap()
+  await using box = await open(url)
+  const over = new AbortController()
+  let last = 0n
+  let turns = 0
+  let isForeign = false
+  const tasks = Array.from({ length: 4 }, async () => {
+    while (!over.signal.aborted)
+      await box.mutex('busy').run(async grant => {
+        expect(isForeign).toBe(false)
+        expect(grant.token).toBeGreaterThan(last)
+        last = grant.token
+        turns++
+        await pause(0)
+      })
+  })
+  for (let round = 0; round < 50; round++) {
+    expect(await map.tryLock('busy', BOUND)).toBe(true)
+    isForeign = true
+    await pause(round % 10 === 0 ? 100 : 1)
+    isForeign = false
+    const before = turns
+    await map.unlock('busy')
+    await until('the box is in again', () => turns > before)
+  }
+  over.abort()
+  await Promise.all(tasks)
+})

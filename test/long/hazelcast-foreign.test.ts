@@ -1,0 +1,68 @@
+import * as hazelcast from 'hazelcast-client'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { pause } from '../../src/conformance/time.js'
+import { open } from '../../src/open.js'
+import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
+
+/** What has to be over by then: milliseconds. Far more than it takes. */
+const BOUND = 30_000
+
+let server: HazelcastServer
+let url: string
+
+beforeAll(async () => {
+  server = await startHazelcast()
+  url = `hazelcast://${server.address}/${TEST_CLUSTER}`
+})
+afterAll(() => server.kill())
+
+/** A map as another program has it. */
+async function foreignMap(name = 'signalbox') {
+  const client = await hazelcast.Client.newHazelcastClient({
+    clusterName: TEST_CLUSTER,
+    network: { clusterMembers: [server.address] },
+    properties: { 'hazelcast.logging.level': 'OFF' },
+  })
+  onTestFinished(() => client.shutdown())
+  return client.getMap(name)
+}
+
+test('who has one key and waits for another that a program holds keeps the first for longer than its lease', async () => {
+  const map = await foreignMap()
+  await using box = await open(url)
+  expect(await map.tryLock('kept b', 0)).toBe(true)
+  const waiting = box.mutex('kept a', 'kept b').acquire({ lease: 3000 })
+  // After the attempt to lock both at once.
+  await pause(500)
+  // A member would have ended it by then.
+  for (const end = performance.now() + 5500; performance.now() < end;) {
+    expect(await map.isLocked('kept a')).toBe(true)
+    await pause(20)
+  }
+  await map.unlock('kept b')
+  await (await waiting).release()
+})
+
+test(
+  'two programs that are inside for longer than a call is parked at first let a box in',
+  { timeout: 2 * BOUND },
+  async () => {
+    const maps = [await foreignMap(), await foreignMap()]
+    const over = new AbortController()
+    const programs = maps.map(async map => {
+      while (!over.signal.aborted) {
+        expect(await map.tryLock('slow', BOUND)).toBe(true)
+        await pause(1200)
+        await map.unlock('slow')
+      }
+    })
+    await pause(100)
+    await using box = await open(url)
+    try {
+      await box.mutex('slow').run(() => undefined, { wait: BOUND })
+    } finally {
+      over.abort()
+      await Promise.all(programs)
+    }
+  },
+)
