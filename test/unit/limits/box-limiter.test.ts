@@ -41,7 +41,10 @@ class Process implements Clock {
     this.#server = server
     this.#random = random
     const ask = (request: Reserve): Promise<Reservation> => this.#ask(request)
-    this.limiter = new BoxLimiters({ clock: this, engine: 'test:', ask }).limiter('api', options)
+    this.limiter = new BoxLimiters({ clock: this, engine: 'test:', session: 'one', ask }).limiter(
+      'api',
+      options,
+    )
   }
 
   now(): number {
@@ -155,9 +158,9 @@ describe('callers of one process', () => {
       const now = clock.now()
       return { reserved: server.decide(request), earliest: now, latest: now }
     }
-    const box = new BoxLimiters({ clock, engine: 'test:', ask })
+    const box = new BoxLimiters({ clock, engine: 'test:', session: 'one', ask })
     const limiter = box.limiter('api', options)
-    const other = new BoxLimiters({ clock, engine: 'test:', ask }).limiter('api', options)
+    const other = new BoxLimiters({ clock, engine: 'test:', session: 'one', ask }).limiter('api', options)
     const notes: string[] = []
     const call = (name: string, priority = 0): void =>
       void limiter.acquire(1, { priority }).then(
