@@ -38,9 +38,8 @@ const FILE_SYSTEMS: Readonly<Record<number, string>> = {
   0x01021994: 'tmpfs',
 }
 
-/** @param folder that the file engine works in. @param parts that are measured. */
-export async function thisMachine(folder: string, parts: readonly string[]): Promise<Machine> {
-  const peers = new Set(parts.flatMap(part => PEERS[part] ?? []))
+/** @param folder that the file engine works in. */
+export async function thisMachine(folder: string): Promise<Omit<Machine, 'versions'>> {
   const kind = (await statfs(folder)).type
   return {
     cpu: cpus()[0]?.model.trim() ?? 'unknown',
@@ -50,6 +49,11 @@ export async function thisMachine(folder: string, parts: readonly string[]): Pro
     fileSystem: FILE_SYSTEMS[kind] ?? `0x${kind.toString(16)}`,
     node: process.versions.node,
     load: Math.round(loadavg()[0]! * 100) / 100,
-    versions: Object.fromEntries(['signalbox', ...peers].map(name => [name, versionOf(name)])),
   }
+}
+
+/** The versions of this package and of what it is compared with in these parts. */
+export function versionsOf(parts: readonly string[]): Machine['versions'] {
+  const peers = new Set(parts.flatMap(part => PEERS[part] ?? []))
+  return Object.fromEntries(['signalbox', ...peers].map(name => [name, versionOf(name)]))
 }

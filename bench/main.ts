@@ -3,9 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { CommanderError } from 'commander'
 import { chart } from './chart.js'
-import { thisMachine } from './machine.js'
+import { thisMachine, versionsOf } from './machine.js'
 import { readOptions, type Options } from './options.js'
 import { parts, works } from './registry.js'
+import { formatted, writeReport } from './report-files.js'
 import { workReport, type Report, type WorkReport } from './report.js'
 import { measured } from './rounds.js'
 import { markdown, workText } from './tables.js'
@@ -29,54 +30,64 @@ async function readReport(file: string): Promise<Report> {
   return JSON.parse(await readFile(file, 'utf8')) as Report
 }
 
-async function bench({ only, rounds, seconds, json }: Options, args: readonly string[]): Promise<void> {
+async function bench(options: Options, args: readonly string[]): Promise<void> {
+  const { only, json, reports } = options
   const folder = await mkdtemp(join(tmpdir(), 'signalbox-bench-'))
   try {
-    const machine = await thisMachine(folder, only ?? parts)
-    const results: WorkReport[] = []
-    for (const [index, work] of works.entries()) {
-      if (only && !only.includes(work.part)) continue
-      const own = join(folder, String(index))
-      await mkdir(own)
-      const samples = await measured(work, { rounds, seconds }, own, progress)
-      progress('')
-      const result = workReport(work, samples)
-      process.stdout.write(`${workText(result)}\n`)
-      results.push(result)
-    }
-    const broken = results.flatMap(({ rows }) => rows.filter(row => row.broken !== undefined))
-    if (broken.length > 0) {
-      process.exitCode = 1
-      const lines = broken.map(row => `  ${row.work}: ${row.subject}: ${row.broken!}\n`)
-      process.stderr.write(`What did not do what it is for has no figures:\n${lines.join('')}`)
-    }
-    if (json === undefined) return
-    const report: Report = {
-      command: ['npm run bench --', ...args].join(' '),
+    const machine = await thisMachine(folder)
+    const report = (of: readonly string[], results: readonly WorkReport[]): Report => ({
+      command: ['npm run bench', ...(args.length > 0 ? ['--', ...args] : [])].join(' '),
       date: new Date().toISOString(),
-      machine,
+      machine: { ...machine, versions: versionsOf(of) },
       rows: results.flatMap(({ rows }) => rows),
       ratios: results.flatMap(({ ratios }) => ratios),
       targets: results.flatMap(({ targets }) => targets),
+    })
+    const measuredParts = parts.filter(part => only?.includes(part) ?? true)
+    const all: WorkReport[] = []
+    for (const part of measuredParts) {
+      const results = await measurePart(part, options, folder)
+      all.push(...results)
+      // One part after the other, so that nothing is lost where a later one fails.
+      if (json === undefined) await writeReport(reports, part, report([part], results))
     }
-    await writeFile(json, await formatted(report))
+    if (json !== undefined) await writeFile(json, await formatted(report(measuredParts, all)))
+    tellBroken(all)
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
 }
 
+async function measurePart(
+  part: string,
+  { rounds, seconds }: Options,
+  folder: string,
+): Promise<readonly WorkReport[]> {
+  const results: WorkReport[] = []
+  for (const [index, work] of works.entries()) {
+    if (work.part !== part) continue
+    const own = join(folder, String(index))
+    await mkdir(own)
+    const samples = await measured(work, { rounds, seconds }, own, progress)
+    progress('')
+    const result = workReport(work, samples)
+    process.stdout.write(`${workText(result)}\n`)
+    results.push(result)
+  }
+  return results
+}
+
+function tellBroken(results: readonly WorkReport[]): void {
+  const broken = results.flatMap(({ rows }) => rows.filter(row => row.broken !== undefined))
+  if (broken.length === 0) return
+  process.exitCode = 1
+  const lines = broken.map(row => `  ${row.work}: ${row.subject}: ${row.broken!}\n`)
+  process.stderr.write(`What did not do what it is for has no figures:\n${lines.join('')}`)
+}
+
 /** The line that says what goes on, on a terminal only. */
 function progress(text: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\u001b[K${text}`)
-}
-
-/** As the format check wants it, because reports are kept beside the sources. */
-async function formatted(report: Report): Promise<string> {
-  const { format, resolveConfig } = await import('prettier')
-  return format(JSON.stringify(report), {
-    ...(await resolveConfig('bench/reports/report.json')),
-    parser: 'json',
-  })
 }
 
 await main(process.argv.slice(2))

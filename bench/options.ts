@@ -7,8 +7,10 @@ export interface Options {
   readonly only: readonly string[] | undefined
   readonly rounds: number
   readonly seconds: number | undefined
-  /** Where the report is written. */
+  /** The file that the report is written to, instead of one and a picture for each part. */
   readonly json: string | undefined
+  /** The folder for those. */
+  readonly reports: string
   /** A report to print as a table instead of measuring. */
   readonly table: string | undefined
   /** A report to draw instead of measuring. */
@@ -20,6 +22,7 @@ interface Parsed {
   rounds: number
   seconds?: number
   json?: string
+  reports: string
   table?: string
   chart?: string
 }
@@ -41,13 +44,18 @@ export function readOptions(args: readonly string[]): Options {
       'how long each subject works in a round (default: as the work says)',
       positive,
     )
-    .option('--json <file>', 'write the report there')
+    .option(
+      '--reports <folder>',
+      'write the report of each part there, as JSON and as a picture in SVG',
+      'bench/reports',
+    )
+    .option('--json <file>', 'write one report of all parts there instead, and no picture')
     .option('--table <file>', 'measure nothing: print a report that was written before as markdown')
     .option('--chart <file>', 'measure nothing: draw a report that was written before as SVG')
     .allowExcessArguments(false)
     .exitOverride()
-  const { only, rounds, seconds, json, table, chart } = command.parse(args, { from: 'user' }).opts<Parsed>()
-  return { only, rounds, seconds, json, table, chart }
+  const { only, seconds, json, table, chart, ...rest } = command.parse(args, { from: 'user' }).opts<Parsed>()
+  return { only, seconds, json, table, chart, ...rest }
 }
 
 function knownParts(text: string): readonly string[] {

@@ -154,6 +154,7 @@ export class Box implements AsyncDisposable {
     this.#limiters ??= new BoxLimiters({
       clock: this.#session.clock,
       engine: engine.name,
+      session: this.#session.id,
       ask: request => {
         const { ending } = this.#session
         // What was reserved in vain goes back all the same.

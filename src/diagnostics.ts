@@ -1,11 +1,15 @@
 import { channel } from 'node:diagnostics_channel'
 
-/** What every message on a lock channel carries. */
-export interface LockEvent {
+/** What every message carries. */
+export interface BoxEvent {
   /** The engine's name. */
   engine: string
   /** The box's session id. */
   session: string
+}
+
+/** What every message on a lock channel carries. */
+export interface LockEvent extends BoxEvent {
   keys: readonly string[]
 }
 
@@ -39,11 +43,79 @@ export interface TimedOutEvent extends LockEvent {
   request?: LockEvent | undefined
 }
 
-/** The channels of `node:diagnostics_channel` on which locks tell what happens. Nothing is built without a subscriber. */
+/** What every message on a limit channel carries. */
+export interface LimitEvent extends BoxEvent {
+  /** The limiter's name. */
+  limiter: string
+  /** Absent for the limiter as a whole. */
+  key: string | undefined
+}
+
+/** A message on `signalbox:limit:permitted`. */
+export interface PermittedEvent extends LimitEvent {
+  /** For how many calls the permit stands. */
+  n: number
+  /** Milliseconds from the request to the permit. */
+  waited: number
+}
+
+/** A message on `signalbox:limit:refused`. */
+export interface RefusedEvent extends LimitEvent {
+  n: number
+  /** Milliseconds from the request to its end. */
+  waited: number
+  /** What `acquire` was rejected with; a BusyError where `tryAcquire` gave nothing. */
+  error: unknown
+}
+
+/** A message on `signalbox:limit:paused`. */
+export interface PausedEvent extends LimitEvent {
+  /** Milliseconds since 1970. */
+  until: number
+}
+
+/** What every message on a store channel carries. */
+export interface StoreEvent extends BoxEvent {
+  /** The store's name. */
+  store: string
+  /** As the caller named them; none for a transaction that ended before its keys were found. */
+  keys: readonly string[]
+  /** Milliseconds from the call to its end. */
+  took: number
+  /** What the call was rejected with. */
+  error?: unknown
+}
+
+/** A message on `signalbox:store:transaction`. */
+export interface TransactionEvent extends StoreEvent {
+  /** `repeated`: its `id` was committed before; `failed`: nothing was written, or `error` says that nobody knows. */
+  outcome: 'applied' | 'repeated' | 'failed'
+  /** How often its keys were named. */
+  attempts: number
+  /** Of the locks under which it was applied. */
+  token?: bigint | undefined
+}
+
+/** A message on `signalbox:store:write`. */
+export interface WriteEvent extends StoreEvent {
+  verb: 'put' | 'delete' | 'compareAndSet'
+  /** `conflict`: another version was found, and nothing was written. */
+  outcome: 'applied' | 'conflict' | 'failed'
+}
+
+/**
+ * The channels of `node:diagnostics_channel` on which locks, limiters of boxes, and stores tell what happens. Nothing is
+ * built without a subscriber.
+ */
 export const channels = {
   requested: channel('signalbox:lock:requested'),
   granted: channel('signalbox:lock:granted'),
   released: channel('signalbox:lock:released'),
   lost: channel('signalbox:lock:lost'),
   timedOut: channel('signalbox:lock:timed-out'),
+  permitted: channel('signalbox:limit:permitted'),
+  refused: channel('signalbox:limit:refused'),
+  paused: channel('signalbox:limit:paused'),
+  transaction: channel('signalbox:store:transaction'),
+  write: channel('signalbox:store:write'),
 }

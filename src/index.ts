@@ -37,7 +37,21 @@ export type { LockOptions } from './locks/lock-options.js'
 export type { Mutex } from './locks/mutex.js'
 export type { ReadWriteLock } from './locks/read-write-lock.js'
 export type { PermitOptions, Semaphore, SemaphoreOptions } from './locks/semaphore.js'
-export type { GrantedEvent, LockEvent, LostEvent, ReleasedEvent, TimedOutEvent } from './diagnostics.js'
+export type {
+  BoxEvent,
+  GrantedEvent,
+  LimitEvent,
+  LockEvent,
+  LostEvent,
+  PausedEvent,
+  PermittedEvent,
+  RefusedEvent,
+  ReleasedEvent,
+  StoreEvent,
+  TimedOutEvent,
+  TransactionEvent,
+  WriteEvent,
+} from './diagnostics.js'
 export type { ReadValue, TransactionKeys, TransactionOutcome } from './store/batch.js'
 export type { PartId, Store, StoreEntry, StoreOptions, TransactionOptions } from './store/store.js'
 export type { Transaction } from './store/transaction.js'

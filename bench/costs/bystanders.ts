@@ -1,8 +1,9 @@
-import { open, type BoxOptions } from 'signalbox'
+import type { Box, BoxOptions } from 'signalbox'
 import { now } from '../clock.js'
 import { busy, type Operations } from '../processes/busy.js'
 import { forked, type ForkedSubject } from '../processes/forked.js'
 import type { Work } from '../work.js'
+import { inBox } from './in-box.js'
 
 /** Code that has nothing to do with locks: one asynchronous call inside another. */
 const plain: Operations = {
@@ -26,11 +27,11 @@ async function inner(value: number): Promise<number> {
 
 /** Plain code in a process that has used `run` once. */
 function bystander(name: string, options: BoxOptions | undefined): ForkedSubject {
-  return forked(name, async () => {
-    const box = await open('memory:', options)
+  const afterRun = async (box: Box): Promise<Operations> => {
     await box.mutex('key').run(() => undefined)
-    return { perform: window => busy(window, 1, plain), stop: () => box.close() }
-  })
+    return plain
+  }
+  return inBox(name, afterRun, options)
 }
 
 const ALONE = 'before any run'

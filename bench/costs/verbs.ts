@@ -1,11 +1,12 @@
-import { open, type Box, type BoxOptions, type Lock } from 'signalbox'
+import { open, type Box, type Lock } from 'signalbox'
 import { now } from '../clock.js'
 import { busy, type Operations } from '../processes/busy.js'
-import { forked, type ForkedSubject } from '../processes/forked.js'
+import { forked } from '../processes/forked.js'
 import type { Work } from '../work.js'
+import { inBox } from './in-box.js'
 
 /** Acquiring and releasing on the memory engine; `lockOf` is called anew each time, as callers write it. */
-export function acquired(lockOf: (box: Box) => Lock): (box: Box) => Operations {
+function acquired(lockOf: (box: Box) => Lock): (box: Box) => Operations {
   return box => ({
     async batch(count) {
       for (let index = 0; index < count; index++) {
@@ -21,6 +22,12 @@ export function acquired(lockOf: (box: Box) => Lock): (box: Box) => Operations {
       return wait
     },
   })
+}
+
+/** The same mutex over and over. */
+export function kept(box: Box): Operations {
+  const mutex = box.mutex('key')
+  return acquired(() => mutex)(box)
 }
 
 /** A task of nothing, run under a mutex. */
@@ -62,14 +69,6 @@ function alternating(box: Box, other: Box): Operations {
   }
 }
 
-function verb(name: string, operationsOf: (box: Box) => Operations, options?: BoxOptions): ForkedSubject {
-  return forked(name, async () => {
-    const box = await open('memory:', options)
-    const operations = operationsOf(box)
-    return { perform: window => busy(window, 1, operations), stop: () => box.close() }
-  })
-}
-
 const KEPT = 'mutex, kept in a variable'
 
 let keys = 0
@@ -80,16 +79,12 @@ export const verbs: Work = {
   name: 'one lock operation on the memory engine',
   seconds: 0.25,
   subjects: [
-    forked(KEPT, async () => {
-      const box = await open('memory:')
-      const mutex = box.mutex('key')
-      return { perform: window => busy(window, 1, acquired(() => mutex)(box)), stop: () => box.close() }
-    }),
-    verb(
+    inBox(KEPT, kept),
+    inBox(
       'mutex, named each time',
       acquired(box => box.mutex('key')),
     ),
-    verb(
+    inBox(
       'mutex, another key each time',
       acquired(box => box.mutex(`key ${keys++}`)),
     ),
@@ -104,24 +99,24 @@ export const verbs: Work = {
         },
       }
     }),
-    verb(
+    inBox(
       'mutex of 3 keys',
       acquired(box => box.mutex('a', 'b', 'c')),
     ),
-    verb(
+    inBox(
       'semaphore, 1 of 4 permits',
       acquired(box => box.semaphore('key', { permits: 4 })),
     ),
-    verb(
+    inBox(
       'read lock',
       acquired(box => box.readWriteLock('key').read),
     ),
-    verb(
+    inBox(
       'write lock',
       acquired(box => box.readWriteLock('key').write),
     ),
-    verb('run, tasks followed', run),
-    verb('run, tasks not followed', run, { detectDeadlocks: false }),
+    inBox('run, tasks followed', run),
+    inBox('run, tasks not followed', run, { detectDeadlocks: false }),
   ],
   comparisons: [{ measure: 'opsPerSecond', of: 'run, tasks followed', to: 'run, tasks not followed' }],
 }

@@ -1,6 +1,13 @@
 import type { Timer } from '../clock.js'
 import type { Duration } from '../duration.js'
-import { ClosedError, InvalidArgumentError, shown } from '../errors.js'
+import {
+  channels,
+  type LimitEvent,
+  type PausedEvent,
+  type PermittedEvent,
+  type RefusedEvent,
+} from '../diagnostics.js'
+import { BusyError, ClosedError, InvalidArgumentError, shown } from '../errors.js'
 import { checkKey } from '../locks/claim.js'
 import { boxTerms, withLimit, type BoxLimiterOptions, type BoxTerms } from './box-limiter-options.js'
 import { drainOf, endGates, type LimiterCloseOptions } from './closing.js'
@@ -68,10 +75,18 @@ export interface BoxLimiter extends KeyedBoxLimiter, AsyncDisposable {
   close(options?: LimiterCloseOptions): Promise<void>
 }
 
+/** What limiters need of their box. */
+export interface LimiterSource extends GateSource {
+  /** The box's session id. */
+  readonly session: string
+}
+
 /** What nobody has used for so many milliseconds is forgotten. */
 const FORGET = 10_000
 /** No key is empty. */
 const WHOLE = ''
+/** What a try asks for. */
+const NOW: AcquireOptions = { wait: 0 }
 
 /** The gates of one limiter of a box. */
 class Family {
@@ -87,13 +102,17 @@ class Family {
 
 /** The limiters of a box by name. */
 export class BoxLimiters {
-  readonly #source: GateSource
+  readonly #source: LimiterSource
   readonly #families = new Map<string, Family>()
   #sweeper: Timer | undefined
   #closed: ClosedError | undefined
 
-  constructor(source: GateSource) {
+  constructor(source: LimiterSource) {
     this.#source = source
+  }
+
+  get source(): LimiterSource {
+    return this.#source
   }
 
   /** @throws InvalidArgumentError for unfit options, or others than those of the same name that is in use. */
@@ -205,14 +224,21 @@ class OfKey implements KeyedBoxLimiter {
     this.#key = key
   }
 
-  tryAcquire(n?: number): Promise<Permit | undefined> {
-    return this.#with(gate => gate.tryAcquire(n))
+  async tryAcquire(n?: number): Promise<Permit | undefined> {
+    try {
+      return await this.acquire(n, NOW)
+    } catch (error) {
+      if (error instanceof BusyError) return undefined
+      throw error
+    }
   }
 
   acquire(n?: number, options?: AcquireOptions): Promise<Permit> {
     // The busiest of all: no function is made for it.
     if (this.#shared.closed) return Promise.reject(this.#shared.closed)
     try {
+      if (channels.permitted.hasSubscribers || channels.refused.hasSubscribers)
+        return this.#told(this.#gate, n, options)
       return this.#gate.acquire(n, options)
     } catch (error) {
       return Promise.reject(error)
@@ -233,12 +259,35 @@ class OfKey implements KeyedBoxLimiter {
     return this.#with(gate => gate.explain(n))
   }
 
-  pauseUntil(time: Date | number): Promise<void> {
-    return this.#with(gate => gate.pauseUntil(time))
+  async pauseUntil(time: Date | number): Promise<void> {
+    await this.#with(gate => gate.pauseUntil(time))
+    if (channels.paused.hasSubscribers)
+      channels.paused.publish({ ...this.#event(), until: Number(time) } satisfies PausedEvent)
   }
 
   get outage(): Error | undefined {
     return this.#gate.outage
+  }
+
+  /** Acquires, and tells those who listen what came of it. */
+  async #told(gate: RemoteGate, n = 1, options: AcquireOptions | undefined): Promise<Permit> {
+    const { clock } = this.#shared.limiters.source
+    const since = clock.now()
+    const event = () => ({ ...this.#event(), n, waited: clock.now() - since })
+    try {
+      const permit = await gate.acquire(n, options)
+      channels.permitted.publish(event() satisfies PermittedEvent)
+      return permit
+    } catch (error) {
+      channels.refused.publish({ ...event(), error } satisfies RefusedEvent)
+      throw error
+    }
+  }
+
+  #event(): LimitEvent {
+    const { limiters, name: limiter } = this.#shared
+    const { engine, session } = limiters.source
+    return { engine, session, limiter, key: this.#key === WHOLE ? undefined : this.#key }
   }
 
   get #gate(): RemoteGate {

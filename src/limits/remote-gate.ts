@@ -109,15 +109,6 @@ export class RemoteGate implements PermitGiver {
     }
   }
 
-  async tryAcquire(n?: number): Promise<Permit | undefined> {
-    try {
-      return await this.acquire(n, { wait: 0 })
-    } catch (error) {
-      if (error instanceof BusyError) return undefined
-      throw error
-    }
-  }
-
   acquire(n = 1, options?: AcquireOptions): Promise<Permit> {
     try {
       if (n !== 1) this.#check(n)

@@ -1,19 +1,12 @@
 import { metrics, trace, type MeterProvider, type TracerProvider } from '@opentelemetry/api'
-import { subscribe, unsubscribe, type Channel } from 'node:diagnostics_channel'
-import {
-  channels,
-  type GrantedEvent,
-  type LockEvent,
-  type LostEvent,
-  type ReleasedEvent,
-  type TimedOutEvent,
-} from '../diagnostics.js'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { channels } from '../diagnostics.js'
 import { InvalidArgumentError, shown } from '../errors.js'
 import { checkOptions } from '../locks/lock-options.js'
-import { LockMetrics } from './lock-metrics.js'
-import { LockSpans } from './lock-spans.js'
+import { Metrics } from './metrics.js'
+import { Spans } from './spans.js'
 
-/** How locks are shown to OpenTelemetry. */
+/** How locks, limits and stores are shown to OpenTelemetry. */
 export interface InstrumentOptions {
   /** Where metrics go; default: the global provider, as it is now. */
   meterProvider?: MeterProvider | undefined
@@ -29,14 +22,19 @@ export interface InstrumentOptions {
 const SCOPE = 'signalbox'
 
 /**
- * Tells OpenTelemetry of the locks of all boxes of this process, over the channels of `node:diagnostics_channel`, until
- * what is returned is disposed of.
+ * Tells OpenTelemetry of the locks, limiters and stores of all boxes of this process, over the channels of
+ * `node:diagnostics_channel`, until what is returned is disposed of.
  *
- * Metrics: the counters `signalbox.lock.requests` and `signalbox.lock.losses`, and the histograms
+ * Metrics of locks: the counters `signalbox.lock.requests` and `signalbox.lock.losses`, and the histograms
  * `signalbox.lock.wait.seconds` (with `signalbox.outcome`, `granted` or `timed out`) and `signalbox.lock.hold.seconds`; all
  * with `signalbox.engine`. Spans: `signalbox.lock.wait` from a request to its grant or the end of its wait, below the span
  * within which it was asked for, and `signalbox.lock.hold` from a grant to its release, below the span within which it
  * was released; `signalbox.lock.lost` at a loss; all with keys, engine and session.
+ *
+ * Of limits, with `signalbox.limiter`: the counters `signalbox.limit.permits` and `signalbox.limit.pauses`, the histogram
+ * and span `signalbox.limit.wait` (`.seconds`), the span `signalbox.limit.pause`. Of stores, with `signalbox.store`: the
+ * histograms and spans `signalbox.store.transaction` and `signalbox.store.write` (`.seconds`). Their outcome is that of
+ * the call, or the `code` of its error in lower case.
  * @throws InvalidArgumentError when an option is unfit
  */
 export function instrument(options: InstrumentOptions = {}): Disposable {
@@ -44,8 +42,8 @@ export function instrument(options: InstrumentOptions = {}): Disposable {
   const { meterProvider = metrics, tracerProvider = trace, lockName = () => undefined } = options
   if (typeof lockName !== 'function')
     throw new InvalidArgumentError(`lockName takes a function, not ${shown(lockName)}`)
-  const measured = new LockMetrics(meterProvider.getMeter(SCOPE), lockName)
-  const traced = new LockSpans(tracerProvider.getTracer(SCOPE))
+  const measured = new Metrics(meterProvider.getMeter(SCOPE), lockName)
+  const traced = new Spans(tracerProvider.getTracer(SCOPE))
   const stops = [...listen(measured), ...listen(traced)]
   return {
     [Symbol.dispose]() {
@@ -55,17 +53,10 @@ export function instrument(options: InstrumentOptions = {}): Disposable {
 }
 
 /** Tells a sink all that the channels tell; what is returned ends that. */
-function listen(sink: LockMetrics | LockSpans): (() => void)[] {
-  return [
-    on(channels.requested, message => sink.requested(message as LockEvent)),
-    on(channels.granted, message => sink.granted(message as GrantedEvent)),
-    on(channels.released, message => sink.released(message as ReleasedEvent)),
-    on(channels.lost, message => sink.lost(message as LostEvent)),
-    on(channels.timedOut, message => sink.timedOut(message as TimedOutEvent)),
-  ]
-}
-
-function on({ name }: Channel, listener: (message: unknown) => void): () => void {
-  subscribe(name, listener)
-  return () => void unsubscribe(name, listener)
+function listen(sink: Metrics | Spans): (() => void)[] {
+  return (Object.keys(channels) as (keyof typeof channels)[]).map(name => {
+    const listener = (message: unknown): void => sink[name](message as never)
+    subscribe(channels[name].name, listener)
+    return () => void unsubscribe(channels[name].name, listener)
+  })
 }

@@ -1,6 +1,9 @@
+import { AsyncResource } from 'node:async_hooks'
 import { onAbort } from '../abort-task.js'
 import type { Clock } from '../clock.js'
+import { channels, type StoreEvent, type TransactionEvent, type WriteEvent } from '../diagnostics.js'
 import { milliseconds, type Duration } from '../duration.js'
+import type { CommitOutcome } from '../engines/engine.js'
 import { AbortedError, InvalidArgumentError, shown } from '../errors.js'
 import { checkKey, LONGEST_KEY } from '../locks/claim.js'
 import { checkOptions, checkSignal, lockAsk, type LockOptions } from '../locks/lock-options.js'
@@ -74,6 +77,8 @@ const MOST_TOGETHER = 1024
 export class Store {
   readonly #values: Values
   readonly #engine: string
+  readonly #session: string
+  readonly #name: string
   readonly #clock: Clock
   readonly #prefix: string
   readonly #queue: TransactionQueue
@@ -87,6 +92,8 @@ export class Store {
     const { records } = options
     this.#values = records === undefined ? new EngineValues(session) : recordValues(session, records)
     this.#engine = session.engine.name
+    this.#session = session.id
+    this.#name = name
     this.#clock = session.clock
     this.#prefix = `${name}/`
     this.#queue = new TransactionQueue(session, this.#values, this.#prefix, group)
@@ -109,7 +116,7 @@ export class Store {
    * @throws InvalidArgumentError, UnavailableError, IndeterminateError, ClosedError
    */
   async put(key: string, value: unknown): Promise<number> {
-    const version = await this.#write(key, undefined, encode(key, value))
+    const version = await this.#write('put', key, undefined, encode(key, value))
     return version!
   }
 
@@ -120,7 +127,7 @@ export class Store {
    */
   async delete(key: string, version?: number): Promise<boolean> {
     if (version !== undefined) checkVersion(version)
-    return (await this.#write(key, version, undefined)) !== undefined
+    return (await this.#write('delete', key, version, undefined)) !== undefined
   }
 
   /**
@@ -130,7 +137,7 @@ export class Store {
    */
   async compareAndSet(key: string, version: number, value: unknown): Promise<number | undefined> {
     checkVersion(version)
-    return this.#write(key, version, encode(key, value))
+    return this.#write('compareAndSet', key, version, encode(key, value))
   }
 
   /**
@@ -147,7 +154,16 @@ export class Store {
     options: TransactionOptions = {},
   ): Promise<TransactionOutcome<T>> {
     return new Promise((resolve, reject) => {
-      const member = this.#member(keys, task, options, resolve as Member['resolve'], reject)
+      const tell = channels.transaction.hasSubscribers ? this.#teller(() => member) : undefined
+      const applied = (outcome: TransactionOutcome<unknown>): void => {
+        tell?.(outcome)
+        resolve(outcome as TransactionOutcome<T>)
+      }
+      const failed = (error: unknown): void => {
+        tell?.(undefined, error)
+        reject(error)
+      }
+      const member = this.#member(keys, task, options, applied, failed)
       const { signal } = member.ask
       if (signal?.aborted) {
         const key = titleOf(member, this.#prefix)
@@ -200,13 +216,58 @@ export class Store {
   }
 
   async #write(
+    verb: WriteEvent['verb'],
     key: string,
     version: number | undefined,
     value: string | undefined,
   ): Promise<number | undefined> {
     const full = this.#key(key)
-    const outcome = await this.#values.write({ key: full, value }, version, DEFAULT_RETENTION)
+    const writing = this.#values.write({ key: full, value }, version, DEFAULT_RETENTION)
+    const outcome = await (channels.write.hasSubscribers ? this.#told(verb, key, writing) : writing)
     return outcome.state === 'committed' ? outcome.versions[0]! : undefined
+  }
+
+  /** Tells those who listen what came of a write. */
+  async #told(
+    verb: WriteEvent['verb'],
+    key: string,
+    writing: Promise<CommitOutcome>,
+  ): Promise<CommitOutcome> {
+    const since = this.#clock.now()
+    const tell = (outcome: WriteEvent['outcome'], failure: object = {}): void =>
+      channels.write.publish({
+        ...this.#event([key], since),
+        ...failure,
+        verb,
+        outcome,
+      } satisfies WriteEvent)
+    try {
+      const outcome = await writing
+      tell(outcome.state === 'committed' ? 'applied' : 'conflict')
+      return outcome
+    } catch (error) {
+      tell('failed', { error })
+      throw error
+    }
+  }
+
+  /** What tells what became of a transaction, in the context of its caller: another one of its batch may settle it. */
+  #teller(member: () => Member): (outcome: TransactionOutcome<unknown> | undefined, error?: unknown) => void {
+    const since = this.#clock.now()
+    return AsyncResource.bind((outcome: TransactionOutcome<unknown> | undefined, error?: unknown) => {
+      const { keys = [], attempts } = member()
+      channels.transaction.publish({
+        ...this.#event(keys, since),
+        ...(outcome ? { outcome: outcome.applied ? 'applied' : 'repeated' } : { outcome: 'failed', error }),
+        attempts,
+        ...(outcome?.applied && { token: outcome.token }),
+      } satisfies TransactionEvent)
+    })
+  }
+
+  #event(keys: readonly string[], since: number): StoreEvent {
+    const took = this.#clock.now() - since
+    return { engine: this.#engine, session: this.#session, store: this.#name, keys, took }
   }
 
   #key(key: string): string {

@@ -42,7 +42,10 @@ class Process implements Clock {
     this.#server = server
     this.#random = random
     const ask = (request: Reserve): Promise<Reservation> => this.#ask(request)
-    this.limiter = new BoxLimiters({ clock: this, engine: 'test:', ask }).limiter('api', options)
+    this.limiter = new BoxLimiters({ clock: this, engine: 'test:', session: 'one', ask }).limiter(
+      'api',
+      options,
+    )
   }
 
   now(): number {
@@ -158,10 +161,10 @@ describe('callers of one process', () => {
       asked.push(request)
       return { reserved: server.decide(request), earliest: now, latest: now }
     }
-    const box = new BoxLimiters({ clock, engine: 'test:', ask })
+    const box = new BoxLimiters({ clock, engine: 'test:', session: 'one', ask })
     const limiter = box.limiter('api', options)
     const [other, third] = [1, 2].map(() =>
-      new BoxLimiters({ clock, engine: 'test:', ask }).limiter('api', options),
+      new BoxLimiters({ clock, engine: 'test:', session: 'one', ask }).limiter('api', options),
     ) as [BoxLimiter, BoxLimiter]
     const notes: string[] = []
     const call = (name: string, priority = 0): void =>
@@ -182,7 +185,7 @@ describe('callers of one process', () => {
       await new Promise<void>(resolve => clock.after(3, resolve))
       return { reserved: server.decide(request), earliest, latest: clock.now() }
     }
-    const limiter = new BoxLimiters({ clock, engine: 'test:', ask }).limiter('api', {
+    const limiter = new BoxLimiters({ clock, engine: 'test:', session: 'one', ask }).limiter('api', {
       limit: 1000,
       per: 1000,
     })

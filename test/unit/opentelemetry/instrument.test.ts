@@ -12,7 +12,7 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { channels } from '../../../src/diagnostics.js'
-import { open } from '../../../src/index.js'
+import { ConflictError, LostError, open, type Box } from '../../../src/index.js'
 import { instrument } from '../../../src/opentelemetry/index.js'
 import { freePort } from '../../../apps/chaos/servers/free-port.js'
 
@@ -56,9 +56,16 @@ beforeAll(() => {
 })
 afterAll(() => context.disable())
 
-/** Everything that locks can tell: a grant, a hand-over, a wait that is over, and a loss. */
+/** Everything that can be told of locks, limits and stores, each in every way that the page names. */
 async function everything(): Promise<void> {
   await using box = await open('memory:')
+  await ofLocks(box)
+  await ofLimits(box)
+  await ofStores(box)
+}
+
+/** A grant, a hand-over, a wait that is over, and a loss. */
+async function ofLocks(box: Box): Promise<void> {
   const grant = await box.mutex('a').acquire()
   const next = box.mutex('a').acquire()
   await expect(box.mutex('a').acquire({ wait: 5 })).rejects.toThrow()
@@ -68,7 +75,43 @@ async function everything(): Promise<void> {
   await taken.release().catch(() => undefined)
 }
 
-test('metrics tell of requests, waits, holds and losses, and the dashboard asks for nothing else', async () => {
+/** Permits, one that was not to be had, waits that can't be met or are over, and a pause. */
+async function ofLimits(box: Box): Promise<void> {
+  const limiter = box.limiter('api', { limit: 3, per: '1m' })
+  await limiter.acquire(2)
+  await limiter.key('one').acquire()
+  expect(await limiter.tryAcquire(2)).toBeUndefined()
+  await expect(limiter.acquire(2, { wait: 5 })).rejects.toThrow()
+  await limiter.pauseUntil(Date.now() + 60_000)
+}
+
+/** A transaction that was applied, its repetition, one that was lost, one that failed, and single writes. */
+async function ofStores(box: Box): Promise<void> {
+  const store = box.store('bank')
+  const add = () => store.transaction(['a', 'b'], transaction => transaction.put('a', 1), { id: 'one' })
+  await add()
+  await add()
+  const lost = store.transaction(['a'], async transaction => {
+    transaction.put('a', 2)
+    await box.forceRelease('bank/a', transaction.token)
+  })
+  await expect(lost).rejects.toThrow(LostError)
+  const conflict = store.transaction(['a'], async transaction => {
+    transaction.put('a', 3)
+    await store.put('a', 4)
+  })
+  await expect(conflict).rejects.toThrow(ConflictError)
+  const failing = store.transaction(['a'], () => {
+    throw new TypeError('no')
+  })
+  await expect(failing).rejects.toThrow('no')
+  const { version } = (await store.get('a'))!
+  await store.compareAndSet('a', version, 5)
+  expect(await store.compareAndSet('a', version, 6)).toBeUndefined()
+  await store.delete('a')
+}
+
+test('metrics tell of locks, limits and stores, and the dashboard asks for nothing else', async () => {
   const port = await freePort()
   const reader = new PrometheusExporter({ host: '127.0.0.1', port, preventServerStart: true })
   const meterProvider = new MeterProvider({ readers: [reader] })
@@ -81,26 +124,49 @@ test('metrics tell of requests, waits, holds and losses, and the dashboard asks 
   // Nobody listens any more.
   await everything()
   const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
-  const labels = 'signalbox_engine="memory:",signalbox_lock="a"'
+  const value = (name: string, labels: string): number =>
+    Number(
+      new RegExp(`^${name}\\{signalbox_engine="memory:",${labels}[^}]*\\} ([\\d.e-]+)`, 'm').exec(text)?.[1],
+    )
   const series = (name: string, more = ''): number =>
-    Number(new RegExp(`^${name}\\{${labels}${more}[^}]*\\} ([\\d.e-]+)`, 'm').exec(text)?.[1])
-  expect(series('signalbox_lock_requests_total')).toBe(3)
-  expect(series('signalbox_lock_losses_total')).toBe(1)
-  expect(series('signalbox_lock_hold_seconds_count')).toBe(2)
-  expect(series('signalbox_lock_wait_seconds_count', ',signalbox_outcome="granted"')).toBe(2)
-  expect(series('signalbox_lock_wait_seconds_count', ',signalbox_outcome="timed out"')).toBe(1)
+    value(`signalbox_lock_${name}`, `signalbox_lock="a"${more}`)
+  const limit = (name: string, more = ''): number =>
+    value(`signalbox_limit_${name}`, `signalbox_limiter="api"${more}`)
+  const ended = (what: string, outcome: string, more = ''): number =>
+    value(
+      `signalbox_store_${what}_seconds_count`,
+      `signalbox_store="bank",signalbox_outcome="${outcome}"${more}`,
+    )
+  expect(series('requests_total')).toBe(3)
+  expect(series('losses_total')).toBe(1)
+  expect(series('hold_seconds_count')).toBe(2)
+  expect(series('wait_seconds_count', ',signalbox_outcome="granted"')).toBe(2)
+  expect(series('wait_seconds_count', ',signalbox_outcome="timed out"')).toBe(1)
   // Seconds, not milliseconds: it waited 5 ms.
-  expect(series('signalbox_lock_wait_seconds_sum', ',signalbox_outcome="timed out"')).toBeGreaterThan(0.004)
-  expect(series('signalbox_lock_wait_seconds_sum', ',signalbox_outcome="timed out"')).toBeLessThan(4)
+  expect(series('wait_seconds_sum', ',signalbox_outcome="timed out"')).toBeGreaterThan(0.004)
+  expect(series('wait_seconds_sum', ',signalbox_outcome="timed out"')).toBeLessThan(4)
+
+  expect(limit('permits_total')).toBe(3)
+  expect(limit('pauses_total')).toBe(1)
+  expect(limit('wait_seconds_count', ',signalbox_outcome="permitted"')).toBe(2)
+  expect(limit('wait_seconds_count', ',signalbox_outcome="busy"')).toBe(1)
+  expect(limit('wait_seconds_count', ',signalbox_outcome="timed out"')).toBe(1)
+
+  for (const outcome of ['applied', 'repeated', 'lost', 'conflict', 'failed'])
+    expect(ended('transaction', outcome), outcome).toBe(1)
+  expect(ended('write', 'applied', ',signalbox_verb="put"')).toBe(1)
+  expect(ended('write', 'applied', ',signalbox_verb="compareAndSet"')).toBe(1)
+  expect(ended('write', 'conflict', ',signalbox_verb="compareAndSet"')).toBe(1)
+  expect(ended('write', 'applied', ',signalbox_verb="delete"')).toBe(1)
 
   const dashboard = readFileSync(
     fileURLToPath(new URL('../../../docs/grafana-dashboard.json', import.meta.url)),
     'utf8',
   )
-  const asked = new Set(dashboard.match(/\bsignalbox_lock_\w+/g))
-  expect(asked.size).toBeGreaterThan(5)
+  const asked = new Set(dashboard.match(/\bsignalbox_(?:lock|limit|store)_\w+/g))
+  expect(asked.size).toBeGreaterThan(13)
   for (const name of asked) expect(text, name).toMatch(new RegExp(`^${name}\\{`, 'm'))
-  const used = new Set(dashboard.match(/\bsignalbox_(?!lock_)\w+/g))
+  const used = new Set(dashboard.match(/\bsignalbox_(?!(?:lock|limit|store)_)\w+/g))
   for (const name of used) expect(text, name).toContain(`${name}="`)
 })
 
@@ -141,6 +207,65 @@ test('spans are below the one within which the lock was asked for or released', 
   })
   const hold = spans.filter(({ name }) => name === 'signalbox.lock.hold')[0]!
   expect(hold.duration[0] * 1e9 + hold.duration[1]).toBeGreaterThan(0)
+})
+
+test('limits and stores have spans, below the one within which they were asked, and failed ones say why', async () => {
+  const exporter = new InMemorySpanExporter()
+  const tracerProvider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })
+  const tracer = tracerProvider.getTracer('test')
+  using _instrumented = instrument({ tracerProvider })
+  await using box = await open('memory:')
+  const store = box.store('bank', { group: { most: 2, within: 1000 } })
+  const within = (name: string, task: () => Promise<unknown>): Promise<unknown> =>
+    context.with(trace.setSpan(context.active(), tracer.startSpan(name)), async () => {
+      await task()
+      trace.getActiveSpan()!.end()
+    })
+  // They share a commit: whoever settles one does so for the other.
+  await Promise.all(
+    ['one', 'other'].map(name =>
+      within(name, () => store.transaction([name], transaction => transaction.put(name, 1))),
+    ),
+  )
+  await within('writes', () => store.compareAndSet('one', 1, 2))
+  await within('limits', () => ofLimits(box))
+  const spans = exporter.getFinishedSpans()
+  const parents = (name: string): (string | undefined)[] =>
+    spans.filter(span => span.name === name).map(span => parentOf(span, spans)?.name)
+  expect(parents('signalbox.store.transaction')).toEqual(['one', 'other'])
+  expect(parents('signalbox.store.write')).toEqual(['writes'])
+  expect(parents('signalbox.limit.wait')).toEqual(['limits', 'limits', 'limits', 'limits'])
+  expect(parents('signalbox.limit.pause')).toEqual(['limits'])
+  const attributes = (name: string, index = 0) => spans.filter(span => span.name === name)[index]!.attributes
+  expect(attributes('signalbox.store.transaction')).toEqual({
+    'signalbox.engine': 'memory:',
+    'signalbox.session': box.session,
+    'signalbox.store': 'bank',
+    'signalbox.keys': ['one'],
+    'signalbox.outcome': 'applied',
+    'signalbox.attempts': 1,
+    'signalbox.token': expect.stringMatching(/^\d{10,19}$/),
+  })
+  expect(attributes('signalbox.store.write')).toMatchObject({
+    'signalbox.verb': 'compareAndSet',
+    'signalbox.outcome': 'conflict',
+  })
+  expect(attributes('signalbox.limit.wait', 1)).toEqual({
+    'signalbox.engine': 'memory:',
+    'signalbox.session': box.session,
+    'signalbox.limiter': 'api',
+    'signalbox.key': 'one',
+    'signalbox.n': 1,
+  })
+  const failures = spans
+    .filter(({ name }) => name === 'signalbox.limit.wait')
+    .map(({ status }) => status.message)
+  expect(failures).toEqual([
+    undefined,
+    undefined,
+    'there is no permit now',
+    expect.stringMatching('^no permit within'),
+  ])
 })
 
 function parentOf(span: ReadableSpan, spans: readonly ReadableSpan[]): ReadableSpan | undefined {

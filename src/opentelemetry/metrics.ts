@@ -1,0 +1,126 @@
+import type { Attributes, Counter, Histogram, Meter } from '@opentelemetry/api'
+import type {
+  GrantedEvent,
+  LimitEvent,
+  LockEvent,
+  LostEvent,
+  PermittedEvent,
+  RefusedEvent,
+  ReleasedEvent,
+  StoreEvent,
+  TimedOutEvent,
+  TransactionEvent,
+  WriteEvent,
+} from '../diagnostics.js'
+import { outcomeOf } from './outcome.js'
+
+/** Seconds: from hand-overs within a process to leases. */
+const BOUNDARIES = [0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300]
+
+/** What locks, limits and stores tell, as counters and histograms. */
+export class Metrics {
+  readonly #lockName: (keys: readonly string[]) => string | undefined
+  readonly #requests: Counter
+  readonly #losses: Counter
+  readonly #wait: Histogram
+  readonly #hold: Histogram
+  readonly #permits: Counter
+  readonly #pauses: Counter
+  readonly #limitWait: Histogram
+  readonly #transaction: Histogram
+  readonly #write: Histogram
+
+  constructor(meter: Meter, lockName: (keys: readonly string[]) => string | undefined) {
+    this.#lockName = lockName
+    this.#requests = meter.createCounter('signalbox.lock.requests', {
+      description: 'Requests for locks that were willing to wait',
+      unit: '{request}',
+    })
+    this.#losses = meter.createCounter('signalbox.lock.losses', {
+      description: 'Grants that were lost before they were released',
+      unit: '{grant}',
+    })
+    this.#permits = meter.createCounter('signalbox.limit.permits', {
+      description: 'Calls that limits have let through',
+      unit: '{call}',
+    })
+    this.#pauses = meter.createCounter('signalbox.limit.pauses', {
+      description: 'Times that callers were held off until a named time',
+      unit: '{pause}',
+    })
+    // The unit is part of the name, because some exporters to Prometheus add it and others don't.
+    const advice = { explicitBucketBoundaries: BOUNDARIES }
+    const seconds = (name: string, description: string): Histogram =>
+      meter.createHistogram(`signalbox.${name}.seconds`, { description, unit: 's', advice })
+    this.#wait = seconds('lock.wait', 'From a request to its grant, or to the end of its wait')
+    this.#hold = seconds('lock.hold', 'From a grant to its release')
+    this.#limitWait = seconds('limit.wait', 'From a request to its permit, or to its refusal')
+    this.#transaction = seconds('store.transaction', 'From the call of a transaction to its end')
+    this.#write = seconds('store.write', 'From the call of a single write to its end')
+  }
+
+  requested(event: LockEvent): void {
+    this.#requests.add(1, this.#attributes(event))
+  }
+
+  granted(event: GrantedEvent): void {
+    this.#waited(event, 'granted')
+  }
+
+  timedOut(event: TimedOutEvent): void {
+    this.#waited(event, 'timed out')
+  }
+
+  released(event: ReleasedEvent): void {
+    this.#hold.record(event.held / 1000, this.#attributes(event))
+  }
+
+  lost(event: LostEvent): void {
+    this.#losses.add(1, this.#attributes(event))
+  }
+
+  permitted(event: PermittedEvent): void {
+    const attributes = limitAttributes(event)
+    this.#permits.add(event.n, attributes)
+    this.#limitWait.record(event.waited / 1000, { ...attributes, 'signalbox.outcome': 'permitted' })
+  }
+
+  refused(event: RefusedEvent): void {
+    const attributes = { ...limitAttributes(event), 'signalbox.outcome': outcomeOf(event.error) }
+    this.#limitWait.record(event.waited / 1000, attributes)
+  }
+
+  paused(event: LimitEvent): void {
+    this.#pauses.add(1, limitAttributes(event))
+  }
+
+  transaction(event: TransactionEvent): void {
+    this.#transaction.record(event.took / 1000, storeAttributes(event))
+  }
+
+  write(event: WriteEvent): void {
+    this.#write.record(event.took / 1000, { ...storeAttributes(event), 'signalbox.verb': event.verb })
+  }
+
+  #waited(event: GrantedEvent | TimedOutEvent, outcome: string): void {
+    const attributes = this.#attributes(event)
+    attributes['signalbox.outcome'] = outcome
+    this.#wait.record(event.waited / 1000, attributes)
+  }
+
+  #attributes({ engine, keys }: LockEvent): Attributes {
+    const attributes: Attributes = { 'signalbox.engine': engine }
+    const name = this.#lockName(keys)
+    if (name !== undefined) attributes['signalbox.lock'] = name
+    return attributes
+  }
+}
+
+function limitAttributes({ engine, limiter }: LimitEvent): Attributes {
+  return { 'signalbox.engine': engine, 'signalbox.limiter': limiter }
+}
+
+function storeAttributes({ engine, store, outcome, error }: StoreEvent & { outcome: string }): Attributes {
+  const ended = outcome === 'failed' ? outcomeOf(error) : outcome
+  return { 'signalbox.engine': engine, 'signalbox.store': store, 'signalbox.outcome': ended }
+}

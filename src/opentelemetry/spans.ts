@@ -1,0 +1,115 @@
+import { context, SpanStatusCode, type Attributes, type Context, type Tracer } from '@opentelemetry/api'
+import type {
+  BoxEvent,
+  GrantedEvent,
+  LockEvent,
+  LostEvent,
+  PausedEvent,
+  PermittedEvent,
+  RefusedEvent,
+  ReleasedEvent,
+  TimedOutEvent,
+  TransactionEvent,
+  WriteEvent,
+} from '../diagnostics.js'
+
+/** The fields of messages that are attributes of the same name. */
+const SHOWN: ReadonlySet<string> = new Set([
+  'engine',
+  'session',
+  'limiter',
+  'key',
+  'n',
+  'until',
+  'store',
+  'verb',
+  'outcome',
+  'attempts',
+])
+
+/** What locks, limits and stores tell, as spans. */
+export class Spans {
+  readonly #tracer: Tracer
+  /** Within what a lock was asked for: it may be granted within somebody else's release. */
+  readonly #askedWithin = new WeakMap<LockEvent, Context>()
+
+  constructor(tracer: Tracer) {
+    this.#tracer = tracer
+  }
+
+  requested(event: LockEvent): void {
+    this.#askedWithin.set(event, context.active())
+  }
+
+  granted(event: GrantedEvent): void {
+    this.#waited(event)
+  }
+
+  timedOut(event: TimedOutEvent): void {
+    this.#waited(event, 'the wait was over')
+  }
+
+  released(event: ReleasedEvent): void {
+    this.#span('signalbox.lock.hold', event.held, event, context.active())
+  }
+
+  lost(event: LostEvent): void {
+    this.#span('signalbox.lock.lost', 0, event, context.active(), event.error.message)
+  }
+
+  permitted(event: PermittedEvent): void {
+    this.#span('signalbox.limit.wait', event.waited, event, context.active())
+  }
+
+  refused(event: RefusedEvent): void {
+    this.#span('signalbox.limit.wait', event.waited, event, context.active(), textOf(event.error))
+  }
+
+  paused(event: PausedEvent): void {
+    this.#span('signalbox.limit.pause', 0, event, context.active())
+  }
+
+  transaction(event: TransactionEvent): void {
+    const failure = event.outcome === 'failed' ? textOf(event.error) : undefined
+    this.#span('signalbox.store.transaction', event.took, event, context.active(), failure)
+  }
+
+  write(event: WriteEvent): void {
+    const failure = event.outcome === 'failed' ? textOf(event.error) : undefined
+    this.#span('signalbox.store.write', event.took, event, context.active(), failure)
+  }
+
+  #waited(event: GrantedEvent | TimedOutEvent, failure?: string): void {
+    const within = (event.request && this.#askedWithin.get(event.request)) ?? context.active()
+    this.#span('signalbox.lock.wait', event.waited, event, within, failure)
+  }
+
+  /** A span that ends now. @param duration milliseconds */
+  #span(name: string, duration: number, event: BoxEvent, within: Context, failure?: string): void {
+    const now = Date.now()
+    const span = this.#tracer.startSpan(
+      name,
+      { startTime: now - duration, attributes: attributesOf(event) },
+      within,
+    )
+    if (failure !== undefined) span.setStatus({ code: SpanStatusCode.ERROR, message: failure })
+    span.end(now)
+  }
+}
+
+/** What a message says of itself, but for how long it took and why it failed: that is what the span is. */
+function attributesOf(event: BoxEvent): Attributes {
+  const attributes: Attributes = {}
+  for (const [name, value] of Object.entries(event) as [string, unknown][]) {
+    if (Array.isArray(value)) attributes[`signalbox.${name}`] = [...(value as string[])]
+    // A token is greater than a number can be exactly.
+    else if (typeof value === 'bigint') attributes[`signalbox.${name}`] = String(value)
+    else if (SHOWN.has(name) && value !== undefined)
+      attributes[`signalbox.${name}`] = value as string | number
+  }
+  return attributes
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,107 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { expect, onTestFinished, test } from 'vitest'
+import { channels, type BoxEvent } from '../../src/diagnostics.js'
+import { BusyError, open, TimedOutError } from '../../src/index.js'
+
+/** What channels tell from now on, in order: the end of the channel's name and the message. */
+function heard(...names: (keyof typeof channels)[]): [string, BoxEvent][] {
+  const events: [string, BoxEvent][] = []
+  for (const name of names) {
+    const listen = (message: unknown): void => void events.push([name, message as BoxEvent])
+    subscribe(channels[name].name, listen)
+    onTestFinished(() => void unsubscribe(channels[name].name, listen))
+  }
+  return events
+}
+
+const milliseconds = expect.any(Number) as number
+
+test('a limiter tells of permits, refusals and pauses before its caller goes on', async () => {
+  await using box = await open('memory:')
+  const events = heard('permitted', 'refused', 'paused')
+  const limiter = box.limiter('api', { limit: 1, per: '1m' })
+  const about = { engine: 'memory:', session: box.session, limiter: 'api', key: undefined, n: 1 }
+  await limiter.acquire()
+  expect(events.splice(0)).toEqual([['permitted', { ...about, waited: milliseconds }]])
+  await limiter.key('one').run(() => {
+    expect(events.splice(0)).toEqual([['permitted', { ...about, key: 'one', waited: milliseconds }]])
+  })
+  expect(await limiter.tryAcquire()).toBeUndefined()
+  expect(events.splice(0)).toEqual([
+    ['refused', { ...about, waited: milliseconds, error: expect.any(BusyError) as Error }],
+  ])
+  const refusal = await limiter.acquire(1, { wait: 10 }).catch((error: unknown) => error)
+  expect(refusal).toBeInstanceOf(TimedOutError)
+  expect(events.splice(0)).toEqual([['refused', { ...about, waited: milliseconds, error: refusal }]])
+  const { n: _n, ...whole } = about
+  const until = new Date(Date.now() + 60_000)
+  await limiter.pauseUntil(until)
+  expect(events.splice(0)).toEqual([['paused', { ...whole, until: until.getTime() }]])
+})
+
+test('a store tells how each transaction and each write ended, with the keys as the caller named them', async () => {
+  await using box = await open('memory:')
+  const events = heard('transaction', 'write')
+  const store = box.store('bank')
+  const about = { engine: 'memory:', session: box.session, store: 'bank', took: milliseconds }
+  const add = () =>
+    store.transaction(['b', 'a'], transaction => transaction.put('a', transaction.token > 0n), { id: 'one' })
+  const done = await add()
+  const token = done.applied ? done.token : undefined
+  await add()
+  expect(events.splice(0)).toEqual([
+    ['transaction', { ...about, keys: ['b', 'a'], outcome: 'applied', attempts: 1, token }],
+    ['transaction', { ...about, keys: ['b', 'a'], outcome: 'repeated', attempts: 1 }],
+  ])
+
+  // Where the key leads to has moved, so it is named anew.
+  await store.put('way', 'a')
+  let moved = false
+  await store.transaction(
+    async read => {
+      const found = (await read<string>('way'))!
+      if (!moved) await store.put('way', 'b')
+      moved = true
+      return ['way', found]
+    },
+    () => undefined,
+  )
+  const failure = await store
+    .transaction(['a'], () => Promise.reject(new Error('no')))
+    .catch((error: unknown) => error)
+  expect(events.splice(0).slice(2)).toEqual([
+    [
+      'transaction',
+      { ...about, keys: ['way', 'b'], outcome: 'applied', attempts: 2, token: expect.any(BigInt) as bigint },
+    ],
+    ['transaction', { ...about, keys: ['a'], outcome: 'failed', attempts: 1, error: failure }],
+  ])
+
+  const version = await store.put('c', 1)
+  expect(await store.compareAndSet('c', version + 1, 2)).toBeUndefined()
+  expect(await store.delete('c', version)).toBe(true)
+  expect(events.splice(0)).toEqual([
+    ['write', { ...about, keys: ['c'], verb: 'put', outcome: 'applied' }],
+    ['write', { ...about, keys: ['c'], verb: 'compareAndSet', outcome: 'conflict' }],
+    ['write', { ...about, keys: ['c'], verb: 'delete', outcome: 'applied' }],
+  ])
+})
+
+test('a call that fails is told with the error that its caller gets', async () => {
+  const box = await open('memory:')
+  const events = heard('transaction', 'write', 'refused')
+  const store = box.store('bank')
+  const limiter = box.limiter('api', { limit: 1, per: '1m' })
+  await box.close()
+  const errors = await Promise.all(
+    [store.put('a', 1), store.transaction(['a'], () => 1)].map(failing =>
+      failing.catch((error: unknown) => error),
+    ),
+  )
+  const refused = await limiter.acquire().catch((error: unknown) => error)
+  expect(events.map(([name, event]) => [name, (event as BoxEvent & { error: unknown }).error])).toEqual([
+    ['write', errors[0]],
+    ['transaction', errors[1]],
+    ['refused', refused],
+  ])
+})
