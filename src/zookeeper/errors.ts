@@ -54,14 +54,14 @@ export class InvalidAclError extends RefusedError {}
 export class AuthFailedError extends RefusedError {}
 
 /** Numbers of replies that mean something beyond the error that they stand for. */
-export const NUMBERS = { noNode: -101, sessionExpired: -112, authFailed: -115 } as const
+export const NUMBERS = { noNode: -101, badVersion: -103, sessionExpired: -112, authFailed: -115 } as const
 
 type RefusalClass = typeof RefusedError
 
 const REFUSALS: ReadonlyMap<number, readonly [RefusalClass, RefusalCode, string]> = new Map([
   [NUMBERS.noNode, [NoNodeError, 'NO_NODE', 'there is no such node']],
   [-110, [NodeExistsError, 'NODE_EXISTS', 'the node exists already']],
-  [-103, [BadVersionError, 'BAD_VERSION', 'the node has another version']],
+  [NUMBERS.badVersion, [BadVersionError, 'BAD_VERSION', 'the node has another version']],
   [-111, [NotEmptyError, 'NOT_EMPTY', 'the node has children']],
   [
     -108,

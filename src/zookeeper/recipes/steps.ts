@@ -6,6 +6,7 @@ import type { Created } from '../calls.js'
 import { ConnectionLossError, NodeExistsError, NoNodeError } from '../errors.js'
 import { insist } from '../insist.js'
 import type { CreateOptions } from '../node-kind.js'
+import { settled } from '../settled.js'
 import type { ZooKeeper } from '../zookeeper.js'
 
 /** How a recipe makes its nodes. */
@@ -46,6 +47,7 @@ export async function createBelow(
 
 /**
  * Creates a child exactly once, although answers get lost.
+ * @param folder '' for the root of all.
  * @param name nobody else's, so that it is found again.
  * @returns its name, with the number if it is sequential
  */
@@ -56,20 +58,23 @@ export async function createChild(
   data: string | Uint8Array,
   options: CreateOptions,
 ): Promise<string> {
-  for (;;) {
-    try {
-      const { path } = await createBelow(zk, `${folder}/${name}`, data, options)
-      return path.slice(folder.length + 1)
-    } catch (error) {
-      if (!(error instanceof ConnectionLossError)) throw error
-      // Behind the sync, what the lost connection had sent is applied, or never will be.
-      const children = await childrenOf(zk, folder).catch((why: unknown) => {
-        // An ephemeral node ends with the session that nobody can look with any more; others may be there.
-        throw options.ephemeral ? why : error
-      })
-      const found = children.find(child => child.startsWith(name))
-      if (found !== undefined) return found
-    }
+  let unseen: unknown
+  const create = async (): Promise<string> => {
+    const { path } = await createBelow(zk, `${folder}/${name}`, data, options)
+    return path.slice(folder.length + 1)
+  }
+  const look = async (): Promise<{ answer: string } | undefined> => {
+    const children = await childrenOf(zk, folder === '' ? '/' : folder).catch((why: unknown) => {
+      throw (unseen = why)
+    })
+    const answer = children.find(child => child.startsWith(name))
+    return answer === undefined ? undefined : { answer }
+  }
+  try {
+    return await settled(create, look)
+  } catch (error) {
+    // An ephemeral node ends with the session that nobody can look with any more; others may be there.
+    throw options.ephemeral && unseen ? unseen : error
   }
 }
 

@@ -1,0 +1,186 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import {
+  BadVersionError,
+  ConnectionLossError,
+  createSettled,
+  deleteSettled,
+  NoChildrenForEphemeralsError,
+  NoNodeError,
+  setDataSettled,
+  settled,
+  SessionExpiredError,
+  type Stat,
+  ZooKeeper,
+} from '../../src/zookeeper/index.js'
+import { Proxy } from '../../apps/chaos/servers/proxy.js'
+import { until } from '../servers/until.js'
+import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
+import { RequestCutter, type CutMoment } from '../servers/zookeeper-cutter.js'
+
+let server: ZooKeeperServer
+let places = 0
+
+beforeAll(async () => {
+  server = await startZooKeeper()
+})
+afterAll(() => server.kill())
+
+/** A path that nobody else uses, two levels below anything that is there. */
+const place = (): string => `/folder-${++places}/place`
+
+describe.concurrent('changes whose connection is cut at each single request', () => {
+  const steps: Record<string, (zk: ZooKeeper, path: string) => Promise<void>> = {
+    async 'a creation'(zk, path) {
+      const made = [
+        await createSettled(zk, `${path}/node-`, 'data', { ephemeral: true, sequential: true }),
+        await createSettled(zk, `${path}/node`, 'data'),
+      ]
+      const { children } = await zk.getChildren(path)
+      expect(children.map(child => `${path}/${child}`).sort()).toEqual([...made].sort())
+      expect(made[0]).toMatch(/_c_[0-9a-f-]{36}-node-\d{10}$/)
+      for (const each of made) expect((await zk.getData(each)).data.toString()).toBe('data')
+    },
+    async 'a write'(zk, path) {
+      const node = await createSettled(zk, path, 'data')
+      let { stat } = await zk.getData(node)
+      for (const count of [1, 2, 3]) {
+        stat = await setDataSettled(zk, node, `${count}`, stat)
+        expect(stat.version).toBe(count)
+      }
+      expect((await zk.getData(node)).data.toString()).toBe('3')
+    },
+    async 'a deletion'(zk, path) {
+      const node = await createSettled(zk, path)
+      await deleteSettled(zk, node, (await zk.exists(node))!)
+      expect(await zk.exists(node)).toBeUndefined()
+    },
+    async 'a transaction'(zk, path) {
+      const node = await createSettled(zk, path)
+      const { stat } = await zk.getData(node)
+      const both = zk.transaction().setData(node, path, stat.version).create(`${node}/child`)
+      const versions = await settled(
+        async () => {
+          const [changed] = await both.commit()
+          return (changed as { version: number }).version
+        },
+        async () => {
+          const { data, stat } = await zk.getData(node, { linearizable: true })
+          return data.toString() === path ? { answer: stat.version } : undefined
+        },
+      )
+      expect(versions).toBe(stat.version + 1)
+      expect((await zk.getChildren(node)).children).toEqual(['child'])
+    },
+  }
+
+  test.for(
+    Object.entries(steps).flatMap(([name, step]) =>
+      (['before', 'after'] as const).map((moment): [string, CutMoment, typeof step] => [name, moment, step]),
+    ),
+  )('%s, cut %s', async ([, moment, step]) => {
+    await using cutter = await RequestCutter.start(server.port)
+    await using zk = await ZooKeeper.connect(`127.0.0.1:${cutter.port}`)
+    let requests = 1
+    for (; ; requests++) {
+      cutter.cutAt(requests, moment)
+      await step(zk, place())
+      const wasCut = !cutter.isPending
+      cutter.cutAt(Infinity, moment)
+      if (!wasCut) break
+    }
+    expect(requests).toBeGreaterThan(4)
+  })
+})
+
+describe.concurrent('a change that was lost, and what others did before it could be looked for', () => {
+  /** What became of it, and what the node holds then; undefined when it is gone. */
+  async function outcome<T>(
+    lost: 'requests' | 'replies',
+    change: (zk: ZooKeeper, path: string, stat: Stat) => Promise<T>,
+    others: (zk: ZooKeeper, path: string) => Promise<unknown>,
+  ): Promise<[PromiseSettledResult<T>, string | undefined]> {
+    await using proxy = await Proxy.start(server.port)
+    await using zk = await ZooKeeper.connect(`127.0.0.1:${proxy.port}`, { sessionTimeout: '30s' })
+    await using direct = await ZooKeeper.connect(server.address)
+    const wanted = place()
+    // Not a container, which the server would reap when its only node is deleted.
+    await direct.create(wanted.slice(0, wanted.lastIndexOf('/')))
+    const path = await createSettled(direct, wanted, 'old')
+    const stat = (await direct.exists(path))!
+    await zk.sync()
+    proxy[lost] = 'lose'
+    const settling = Promise.allSettled([change(zk, path, stat)])
+    await until(() => (lost === 'requests' ? proxy.withheldRequests : proxy.withheldReplies) > 0)
+    await others(direct, path)
+    proxy[lost] = 'pass'
+    proxy.cut()
+    const [settledAs] = await settling
+    const isThere = await direct.exists(path)
+    return [settledAs, isThere && (await direct.getData(path)).data.toString()]
+  }
+  const write = (zk: ZooKeeper, path: string, stat: Stat) => setDataSettled(zk, path, 'new', stat)
+  const remove = (zk: ZooKeeper, path: string, stat: Stat) => deleteSettled(zk, path, stat)
+  const overwrite = (zk: ZooKeeper, path: string) => zk.setData(path, 'of another')
+  const renew = async (zk: ZooKeeper, path: string) => {
+    if (await zk.exists(path)) await zk.delete(path)
+    await zk.create(path, 'of another')
+  }
+  const rejected = (error: unknown) => ({ status: 'rejected', reason: expect.any(error) as unknown })
+
+  test('a write that did not arrive is refused when somebody else wrote', async () => {
+    expect(await outcome('requests', write, overwrite)).toMatchObject([
+      rejected(BadVersionError),
+      'of another',
+    ])
+  })
+
+  test('a write that somebody wrote over may have been applied', async () => {
+    expect(await outcome('replies', write, overwrite)).toMatchObject([
+      rejected(ConnectionLossError),
+      'of another',
+    ])
+  })
+
+  test('so may one whose node was made anew', async () => {
+    for (const lost of ['requests', 'replies'] as const)
+      expect(await outcome(lost, write, renew)).toMatchObject([rejected(ConnectionLossError), 'of another'])
+  })
+
+  test('a deletion leaves alone what was made anew or written to', async () => {
+    for (const lost of ['requests', 'replies'] as const)
+      expect(await outcome(lost, remove, renew)).toMatchObject([{ status: 'fulfilled' }, 'of another'])
+    expect(await outcome('requests', remove, overwrite)).toMatchObject([
+      rejected(BadVersionError),
+      'of another',
+    ])
+  })
+
+  test('what is refused at once is refused', async () => {
+    await using zk = await ZooKeeper.connect(server.address)
+    const path = await createSettled(zk, place())
+    const stat = (await zk.exists(path))!
+    await zk.delete(path)
+    await expect(write(zk, path, stat)).rejects.toThrow(NoNodeError)
+    await expect(remove(zk, path, stat)).rejects.toThrow(NoNodeError)
+    const ephemeral = await createSettled(zk, `/of-the-root-${++places}`, '', { ephemeral: true })
+    await expect(createSettled(zk, `${ephemeral}/child`)).rejects.toThrow(NoChildrenForEphemeralsError)
+    await expect(createSettled(zk, 'no path')).rejects.toThrow(/path takes/)
+  })
+
+  test('when the session ends before anybody can look, it is told as what may have been applied', async () => {
+    await using proxy = await Proxy.start(server.port)
+    await using zk = await ZooKeeper.connect(`127.0.0.1:${proxy.port}`, { sessionTimeout: 2000 })
+    const path = await createSettled(zk, place())
+    const stat = (await zk.exists(path))!
+    proxy.replies = 'hold'
+    const changes = await Promise.allSettled([
+      createSettled(zk, place()),
+      createSettled(zk, place(), '', { ephemeral: true }),
+      write(zk, path, stat),
+      remove(zk, path, stat),
+    ])
+    expect(changes).toMatchObject(
+      [ConnectionLossError, SessionExpiredError, ConnectionLossError, ConnectionLossError].map(rejected),
+    )
+  })
+})
