@@ -1,66 +1,39 @@
-import { createServer, type Server, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { expect, test } from 'vitest'
 import { OPCODE } from '../../../src/zookeeper/call.js'
 import { ProtocolError } from '../../../src/zookeeper/errors.js'
 import { Frames, LONGEST_REPLY } from '../../../src/zookeeper/frames.js'
 import { ConnectionLossError, SessionExpiredError, ZooKeeper } from '../../../src/zookeeper/index.js'
-import { JuteReader } from '../../../src/zookeeper/jute-reader.js'
+import type { JuteReader } from '../../../src/zookeeper/jute-reader.js'
 import { JuteWriter } from '../../../src/zookeeper/jute-writer.js'
 import { Random } from '../../../src/conformance/random.js'
 import { memoryInUse } from '../../heap.js'
+import { ScriptedServer, writeStat } from './scripted-server.js'
 
 const SESSION_TIMEOUT = 600
 const ROUNDS = 8
 const CLIENTS = 12
 
 /** A server that knows one node, and garbles, cuts or blows up what it answers when it is told to. */
-class GarblingServer {
+class GarblingServer extends ScriptedServer {
   readonly #random: Random
-  readonly #server: Server
-  readonly #sockets = new Set<Socket>()
   /** How many answers from now on are bad ones. */
   bad = 0
   /** How many were. */
   count = 0
 
   constructor(seed: number) {
+    super(SESSION_TIMEOUT)
     this.#random = new Random(seed)
-    this.#server = createServer(socket => this.#accept(socket))
   }
 
-  async listen(): Promise<string> {
-    await new Promise<void>(resolve => this.#server.listen(0, '127.0.0.1', resolve))
-    const address = this.#server.address()
-    return `127.0.0.1:${(address as { port: number }).port}`
-  }
-
-  close(): void {
-    for (const socket of this.#sockets) socket.destroy()
-    this.#server.close()
-  }
-
-  #accept(socket: Socket): void {
-    this.#sockets.add(socket)
-    socket.on('error', () => undefined).on('close', () => this.#sockets.delete(socket))
-    const frames = new Frames()
-    let isWelcome = false
-    socket.on('data', (chunk: Buffer) => {
-      for (const frame of frames.push(chunk)) {
-        if (isWelcome) this.#answer(socket, new JuteReader(frame))
-        else
-          socket.write(new JuteWriter().int(0).int(SESSION_TIMEOUT).long(7n).bytes(Buffer.alloc(16)).frame())
-        isWelcome = true
-      }
-    })
-  }
-
-  #answer(socket: Socket, request: JuteReader): void {
+  protected answer(socket: Socket, request: JuteReader): void {
     const xid = request.int()
     const opcode = request.int()
     const writer = new JuteWriter().int(xid).long(9n).int(0)
-    if (opcode === OPCODE.getData) stat(writer.bytes(Buffer.from('data')))
-    if (opcode === OPCODE.getChildren2) stat(writer.list(['a', 'b'], name => writer.text(name)))
-    if (opcode === OPCODE.create2) stat(writer.text('/created'))
+    if (opcode === OPCODE.getData) writeStat(writer.bytes(Buffer.from('data')))
+    if (opcode === OPCODE.getChildren2) writeStat(writer.list(['a', 'b'], name => writer.text(name)))
+    if (opcode === OPCODE.create2) writeStat(writer.text('/created'))
     const frame = Buffer.from(writer.frame())
     if (this.bad === 0 || opcode < 0 || opcode === OPCODE.ping) return void socket.write(frame)
     this.bad--
@@ -87,10 +60,6 @@ class GarblingServer {
         socket.write(frame)
     }
   }
-}
-
-function stat(writer: JuteWriter): void {
-  writer.long(1n).long(2n).long(3n).long(4n).int(5).int(6).int(7).long(8n).int(9).int(10).long(11n)
 }
 
 test('a server that garbles its answers costs a connection, and nothing waits for ever or grows', async () => {
