@@ -6,6 +6,7 @@ import {
   BadVersionError,
   ConnectionLossError,
   CREATOR_ACL,
+  digestId,
   NoAuthError,
   NoChildrenForEphemeralsError,
   NodeExistsError,
@@ -13,6 +14,7 @@ import {
   NotEmptyError,
   NotSentError,
   oneEvent,
+  PERMISSIONS,
   SessionExpiredError,
   ZooKeeper,
   type ConnectOptions,
@@ -95,19 +97,36 @@ describe.concurrent('the ZooKeeper client', () => {
       await expect(zk.exists(path as string)).rejects.toThrow(InvalidArgumentError)
   })
 
-  test('ACLs keep others out, and authentication lets them in', async () => {
-    await using zk = await client({ auth: [{ scheme: 'digest', data: 'ann:secret' }] })
+  test('ACLs keep others out, and authentication lets them in, after a reconnect, too', async () => {
+    const auth = [{ scheme: 'digest', data: 'ann:secret' }]
+    await using proxy = await Proxy.start(server.port)
+    const connecting = client({ auth }, `127.0.0.1:${proxy.port}`)
+    const place = places
+    await using zk = await connecting
     await zk.create('/a', 'mine', { acl: CREATOR_ACL })
-    const place = `/place-${places}`
-    await using other = await ZooKeeper.connect(server.address)
-    const path = (await other.getChildren('/')).children.includes(place.slice(1)) ? place : ''
     const { acl } = await zk.getAcl('/a')
-    expect(acl[0]).toMatchObject({ permissions: 31, scheme: 'digest' })
-    expect(path).not.toBe('')
-    await zk.setAcl('/a', [{ permissions: 1, scheme: 'world', id: 'anyone' }])
+    expect(acl).toEqual([{ permissions: 31, scheme: 'digest', id: digestId('ann', 'secret') }])
+
+    const path = `/place-${place}/a`
+    await using other = await ZooKeeper.connect(server.address)
+    await expect(other.getData(path)).rejects.toThrow(NoAuthError)
+    await expect(other.setData(path, '')).rejects.toThrow(NoAuthError)
+    await other.authenticate('digest', 'bob:secret')
+    await expect(other.getData(path)).rejects.toThrow(NoAuthError)
+    await other.authenticate('digest', 'ann:secret')
+    expect((await other.getData(path)).data.toString()).toBe('mine')
+
+    const states: string[] = []
+    zk.onState(state => states.push(state))
+    proxy.cut()
+    await until(() => states.includes('connected'))
+    expect((await zk.getData('/a')).data.toString()).toBe('mine')
+    await zk.setAcl('/a', [{ permissions: PERMISSIONS.read, scheme: 'world', id: 'anyone' }])
     await expect(zk.setData('/a', '')).rejects.toThrow(NoAuthError)
-    await expect(other.authenticate('nonsense', '')).rejects.toThrow()
-    expect(other.state).toBe('closed')
+    await using stranger = await ZooKeeper.connect(server.address)
+    expect((await stranger.getData(path)).data.toString()).toBe('mine')
+    await expect(stranger.authenticate('nonsense', '')).rejects.toThrow()
+    expect(stranger.state).toBe('closed')
   })
 
   test('a multi is applied whole or not at all', async () => {
@@ -196,7 +215,9 @@ describe.concurrent('the ZooKeeper client', () => {
   })
 
   test('payloads of 0 bytes to the limit arrive whole, and larger ones are not sent', async () => {
-    await using zk = await client()
+    const connecting = client()
+    const place = places
+    await using zk = await connecting
     const bytes = Buffer.alloc(1_048_575, 0).map((_, index) => index % 251)
     for (const size of [0, 1, 511, 512, 513, 65_536, 131_072, 131_073, 1_048_450]) {
       const path = `/${size}`
@@ -205,6 +226,13 @@ describe.concurrent('the ZooKeeper client', () => {
       const read = await zk.getData(path)
       expect(read.data.equals(data)).toBe(true)
     }
+    // Numbers and lengths of a creation, and its ACL of world and anyone.
+    const beside = 8 + 4 + 4 + 4 + 4 + 4 + 5 + 4 + 6 + 4
+    const chroot = Buffer.byteLength(`/place-${place}`)
+    const most = 1_048_575 - beside - chroot - Buffer.byteLength('/most')
+    await zk.create('/most', bytes.subarray(0, most))
+    expect((await zk.getData('/most')).data.equals(bytes.subarray(0, most))).toBe(true)
+    await expect(zk.create('/more', bytes.subarray(0, most + 1))).rejects.toThrow(/takes 1048576 bytes/)
     await expect(zk.create('/larger', bytes)).rejects.toThrow(/1048575/)
     expect(zk.state).toBe('connected')
     expect(await zk.exists('/larger')).toBeUndefined()

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Box } from '../../src/box.js'
 import { LostError, UnavailableError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
-import { NoNodeError, ZooKeeper } from '../../src/zookeeper/index.js'
+import { digestId, NoNodeError, PERMISSIONS, ZooKeeper } from '../../src/zookeeper/index.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../servers/until.js'
 import { runProgram } from '../run-program.js'
@@ -267,6 +267,33 @@ describe.concurrent('the ZooKeeper engine', () => {
       expect((await tree(zk, place)).filter(path => path.includes('_c_'))).toEqual([])
     })
 
+  test('the commit of a holder that has lost its nodes and does not know it is rejected by ZooKeeper', async () => {
+    const place = nextPlace()
+    await using one = await box(place)
+    await using other = await box(place)
+    await using zk = await ZooKeeper.connect(server.address)
+    await other.store('s').put('key', 'before')
+    for (const isChanged of [false, true]) {
+      const writing = one.store('s').transaction(
+        ['key', 'beside'],
+        async transaction => {
+          transaction.put('key', 'late')
+          transaction.put('beside', 'late')
+          // As the end of its session does. Servers close the connection then, so nothing that comes after it gets far.
+          for (const path of await tree(zk, `${place}/locks`)) if (path.includes('_c_')) await zk.delete(path)
+          await other.mutex('s/key').run(({ token }) => expect(token).toBeGreaterThan(transaction.token))
+          if (isChanged) await other.store('s').put('key', 'of the next holder')
+          // So it commits. What it has read may still be as it was: then the check of its nodes alone is in the way.
+          expect(transaction.signal.aborted).toBe(false)
+        },
+        { lease: '1h' },
+      )
+      await expect(writing).rejects.toBeInstanceOf(LostError)
+      expect((await other.store('s').get('key'))!.value).toBe(isChanged ? 'of the next holder' : 'before')
+      expect(await other.store('s').get('beside')).toBeUndefined()
+    }
+  })
+
   test('a transaction whose session ended meanwhile writes nothing', async () => {
     const place = nextPlace()
     await using proxy = await Proxy.start(server.port)
@@ -456,7 +483,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     expect(await locks(other)).toEqual([])
   })
 
-  test('the command shows who holds and waits, and takes locks away', async () => {
+  test('the command shows who holds and waits, takes locks away, and runs, waits and leads under them', async () => {
     const place = nextPlace()
     const url = `zookeeper://127.0.0.1:${server.port}${place}`
     await using one = await box(place)
@@ -464,21 +491,59 @@ describe.concurrent('the ZooKeeper engine', () => {
     const held = await one.mutex('key').acquire({ label: 'the holder' })
     const waiting = other.mutex('key').acquire()
     await queued(one, 'key', 1)
-    const run = (...argv: string[]) =>
-      runProgram(process.execPath, [command, ...argv, '--engine', url], { cwd: '/', timeLimit: 30_000 })
+    const run = (verb: string, ...argv: string[]) =>
+      runProgram(process.execPath, [command, verb, '--engine', url, ...argv], {
+        cwd: '/',
+        timeLimit: 60_000,
+      })
     const { stdout } = await run('ls', '--json')
     expect(stdout).toContain('the holder')
     const [report] = await locks(one, 'key')
     await run('release', 'key', '--token', String(report!.holders[0]!.token))
-    await (await waiting).release()
+    const next = await waiting
     await expect(held.release()).rejects.toThrow(LostError)
+
+    // Runs behind the holder, and `wait` is over when both are.
+    const running = run('run', '--lock', 'key', '--', 'sh', '-c', 'echo $SIGNALBOX_TOKEN')
+    await queued(one, 'key', 1)
+    const shown = await run('show', 'key', '--json')
+    expect(JSON.parse(shown.stdout)).toMatchObject({
+      key: 'key',
+      holders: [{ token: String(next.token) }],
+      waiters: [{ label: 'signalbox: sh' }],
+    })
+    const over = run('wait', 'key')
+    await next.release()
+    expect(BigInt((await running).stdout)).toBeGreaterThan(next.token)
+    await over
+    // Leads until it is interrupted, here by its own command.
+    const led = await run('lead', 'night', '--', 'sh', '-c', 'echo led by $SIGNALBOX_TOKEN; kill $PPID').then(
+      ({ stdout }) => stdout,
+      (error: unknown) => String(error),
+    )
+    expect(led).toMatch(/^led by \d+$/m)
+    await until(async () => (await locks(one)).length === 0)
   })
 
   test('who is not the creator is kept out of private places', async () => {
     const place = nextPlace()
     const url = (login: string): string => `zookeeper://${login}127.0.0.1:${server.port}${place}`
     await using one = await open(`${url('ann:secret@')}?acl=creator`)
-    await one.mutex('key').run(() => undefined)
+    await using zk = await ZooKeeper.connect(server.address)
+    await zk.authenticate('digest', 'ann:secret')
+    await one.mutex('key').run(async () => {
+      await one.store('s').put('key', 1)
+      const made = await tree(zk, place)
+      expect(made.filter(path => path.includes('_c_'))).toHaveLength(1)
+      for (const path of made) {
+        const answer = await zk.getAcl(path).catch((error: unknown) => {
+          // The server takes away empty containers meanwhile.
+          if (!(error instanceof NoNodeError)) throw error
+        })
+        const own = [{ permissions: PERMISSIONS.all, scheme: 'digest', id: digestId('ann', 'secret') }]
+        if (answer || path.includes('_c_')) expect(answer?.acl, path).toEqual(own)
+      }
+    })
     await expect(open(url('bob:other@'))).rejects.toThrow(/ACL/)
     await expect(open(url(''))).rejects.toThrow(/ACL/)
   })

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { LostError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
 import { ZooKeeper } from '../../src/zookeeper/index.js'
-import { locks } from '../../src/conformance/time.js'
+import { locks, queued } from '../../src/conformance/time.js'
 import { until } from '../servers/until.js'
 import { startZooKeeper } from '../servers/zookeeper.js'
 
@@ -42,6 +42,39 @@ describe.concurrent('a server', () => {
         .catch(() => false),
     )
     expect(await box.store('s').get('key')).toBeUndefined()
+  })
+
+  test('that is down for longer than a holder lives leaves waiters of longer sessions in their places', async () => {
+    await using server = await startZooKeeper()
+    const opened = (sessionTimeout: string) =>
+      open(`zookeeper://${server.address}/place?sessionTimeout=${sessionTimeout}`)
+    await using short = await opened('2s')
+    await using first = await opened('40s')
+    await using second = await opened('40s')
+    const held = await short.mutex('key').acquire({ lease: '1h' })
+    const waiting = [first.mutex('key').acquire()]
+    await queued(first, 'key', 1)
+    waiting.push(second.mutex('key').acquire())
+    await queued(first, 'key', 2)
+    const [before] = await locks(first, 'key')
+    await server.kill()
+    await until(() => held.signal.aborted)
+    expect(() => held.assertHeld()).toThrow(LostError)
+    await server.start()
+    const late = short.mutex('key').acquire()
+    const grant = await waiting[0]!
+    const [after] = await locks(first, 'key')
+    // The same sessions with the same requests: only the holder has gone, and whoever comes is last.
+    expect(after!.holders[0]!.session).toBe(first.session)
+    expect(before!.waiters.map(({ session }) => session)).toEqual([first.session, second.session])
+    expect(grant.token).toBeGreaterThan(held.token)
+    await grant.release()
+    const next = await waiting[1]!
+    expect(next.token).toBeGreaterThan(grant.token)
+    await next.release()
+    const last = await late
+    expect(last.token).toBeGreaterThan(next.token)
+    await last.release()
   })
 
   test('that takes no more connections is told as the cause', async () => {

@@ -16,6 +16,11 @@ beforeAll(async () => {
 })
 afterAll(() => server.kill())
 
+/** How many paths its data watches are at. */
+async function watchedPaths(): Promise<number> {
+  return Number(/watching (\d+) paths/.exec(await server.say('wchs'))![1])
+}
+
 /** Without the assertions of Vitest, which keep what they were about. */
 function timedOut(error: unknown): void {
   if (!(error instanceof TimedOutError)) throw error
@@ -165,4 +170,31 @@ describe('a wait that is given up behind a long holder', () => {
     await grant.release()
     for (const each of held.slice(1)) await each.release()
   })
+})
+
+test('of those who wait in a queue each watches the one before it, and a release wakes one', async () => {
+  const boxes = await Promise.all(Array.from({ length: 9 }, () => box('/queue')))
+  const [first, ...others] = boxes as [Box, ...Box[]]
+  const held = await first.mutex('key').acquire({ lease: '1h' })
+  const before = await watches()
+  const pathsBefore = await watchedPaths()
+  const asked = []
+  for (const [index, other] of others.entries()) {
+    asked.push(other.mutex('key').acquire({ lease: '1h' }))
+    await queued(first, 'key', index + 1)
+  }
+  // A herd would be as many watches of one path.
+  await until(async () => (await watches()) === before + others.length)
+  expect(await watchedPaths()).toBe(pathsBefore + others.length)
+
+  let grant = held
+  for (const [index, next] of asked.entries()) {
+    await grant.release()
+    grant = await next
+    // Whoever is woken looks, and the others still watch what they watched.
+    expect(await watches()).toBe(before + others.length - index - 1)
+  }
+  await grant.release()
+  expect(await locks(first)).toEqual([])
+  for (const each of boxes) await each.close()
 })
