@@ -1,9 +1,12 @@
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, expect, test } from 'vitest'
+import { queued, soFar } from '../../src/conformance/time.js'
+import { open } from '../../src/open.js'
 import { ZooKeeper } from '../../src/zookeeper/index.js'
 import { contractSuite } from '../contract/suite.js'
 import { zookeeperOn } from '../contract/zookeeper-fixture.js'
+import { until } from '../servers/until.js'
 import { startZooKeeper } from '../servers/zookeeper.js'
 
 const start = () => startZooKeeper({ isDebian: true })
@@ -38,6 +41,40 @@ test('the server is the older one', async () => {
     { path: '/numbered/more', stat: undefined },
   ])
   expect(states).toEqual([])
+})
+
+test('switched off, upgraded and switched on again within the session, it costs nothing', async () => {
+  await using old = await start()
+  const url = `zookeeper://${old.address}/place?sessionTimeout=60s`
+  await using one = await open(url)
+  await using other = await open(url)
+  const held = await one.mutex('key').acquire({ lease: '1h' })
+  const waiting = other.mutex('key').acquire()
+  await queued(one, 'key', 1)
+  await one.store('s').put('key', 'kept')
+  const states: string[] = []
+  await using zk = await ZooKeeper.connect(old.address, { sessionTimeout: '60s' })
+  zk.onState(state => states.push(state))
+  const told: string[] = []
+  await zk.getData('/place/store/s%2Fkey', { watch: ({ type }) => void told.push(type) })
+
+  await old.stop()
+  held.assertHeld()
+  await using server = old.upgraded()
+  await server.start()
+  expect(await server.say('srvr')).toContain('version: 3.9.')
+
+  expect((await other.store('s').get('key'))!.value).toBe('kept')
+  held.assertHeld()
+  expect(await soFar(waiting)).toBe('pending')
+  await one.store('s').put('key', 'new')
+  await until(() => told.length > 0)
+  expect(told).toEqual(['changed'])
+  expect(new Set(states)).toEqual(new Set(['suspended', 'connected']))
+  await held.release()
+  const next = await waiting
+  expect(next.token).toBeGreaterThan(held.token)
+  await next.release()
 })
 
 contractSuite(zookeeperOn('zookeeper 3.8', start))

@@ -1,12 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.js'
 import { UnavailableError } from '../../src/errors.js'
+import { open } from '../../src/open.js'
 import { ConnectionLossError, SessionExpiredError, ZooKeeper } from '../../src/zookeeper/index.js'
 import { soFar } from '../../src/conformance/time.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../servers/until.js'
 import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
-import { startLaggingEnsemble } from '../servers/zookeeper-ensemble.js'
+import { startLaggingEnsemble, startZooKeeperEnsemble } from '../servers/zookeeper-ensemble.js'
 
 // One after the other: each does something to the server.
 describe('the client, when something happens to its server', () => {
@@ -175,4 +176,38 @@ test('who moves to a server that is behind never reads older than it has read an
   expect(await soFar(reading)).toBe('pending')
   link.replies = 'pass'
   expect((await reading).data.toString()).toBe('new')
+})
+
+test('when the leader is killed work goes on within 2 s', async () => {
+  await using ensemble = await startZooKeeperEnsemble()
+  await using box = await open(`zookeeper://${ensemble.address}/place?sessionTimeout=20s`)
+  const pauses: number[] = []
+  for (let round = 0; round < 3; round++) {
+    await box.mutex('key').run(() => undefined)
+    const leader = await ensemble.leader()
+    const killedAt = performance.now()
+    await leader.kill()
+    await box.mutex('key').run(() => undefined)
+    pauses.push(performance.now() - killedAt)
+    await leader.start()
+  }
+  // The median, because what an election takes is left to chance, and the machine may have other work.
+  expect(pauses.sort((a, b) => a - b)[1]).toBeLessThan(2000)
+})
+
+test('a server that is frozen for two thirds of the session is left, and met again within it', async () => {
+  await using server = await startZooKeeper()
+  await using zk = await ZooKeeper.connect(server.address, { sessionTimeout: '9s' })
+  await zk.create('/mine', '', { ephemeral: true })
+  const session = zk.sessionId
+  const states: string[] = []
+  zk.onState(state => states.push(state))
+  await zk.sync()
+  server.pause()
+  await until(() => states.length > 0)
+  server.resume()
+  await until(() => zk.state === 'connected')
+  expect(states).toEqual(['suspended', 'connected'])
+  expect(zk.sessionId).toBe(session)
+  expect((await zk.exists('/mine'))?.ephemeralOwner).toBe(session)
 })

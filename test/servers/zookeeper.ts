@@ -38,7 +38,7 @@ export class ZooKeeperServer extends ServerProcess {
     folder: string,
     { isDebian = false, config = [], properties = {}, files = {} }: ZooKeeperServerOptions,
   ) {
-    mkdirSync(join(folder, 'data'))
+    mkdirSync(join(folder, 'data'), { recursive: true })
     const lines = [
       'tickTime=500',
       'minSessionTimeout=1000',
@@ -77,6 +77,11 @@ export class ZooKeeperServer extends ServerProcess {
     this.port = port
     this.address = `127.0.0.1:${port}`
     this.#folder = folder
+  }
+
+  /** The newest version in its place, with all that this one had, once it is stopped. */
+  upgraded(): ZooKeeperServer {
+    return new ZooKeeperServer(this.port, this.#folder, {})
   }
 
   /** Throws away all that it had, while it does not run. */
