@@ -535,10 +535,14 @@ describe.concurrent('the ZooKeeper engine', () => {
       await one.store('s').put('key', 1)
       const made = await tree(zk, place)
       expect(made.filter(path => path.includes('_c_'))).toHaveLength(1)
-      for (const path of made)
-        expect((await zk.getAcl(path)).acl, path).toEqual([
-          { permissions: PERMISSIONS.all, scheme: 'digest', id: digestId('ann', 'secret') },
-        ])
+      for (const path of made) {
+        const answer = await zk.getAcl(path).catch((error: unknown) => {
+          // The server takes away empty containers meanwhile.
+          if (!(error instanceof NoNodeError)) throw error
+        })
+        const own = [{ permissions: PERMISSIONS.all, scheme: 'digest', id: digestId('ann', 'secret') }]
+        if (answer || path.includes('_c_')) expect(answer?.acl, path).toEqual(own)
+      }
     })
     await expect(open(url('bob:other@'))).rejects.toThrow(/ACL/)
     await expect(open(url(''))).rejects.toThrow(/ACL/)

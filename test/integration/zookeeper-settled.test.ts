@@ -102,7 +102,10 @@ describe.concurrent('a change that was lost, and what others did before it could
     await using proxy = await Proxy.start(server.port)
     await using zk = await ZooKeeper.connect(`127.0.0.1:${proxy.port}`, { sessionTimeout: '30s' })
     await using direct = await ZooKeeper.connect(server.address)
-    const path = await createSettled(direct, place(), 'old')
+    const wanted = place()
+    // Not a container, which the server would reap when its only node is deleted.
+    await direct.create(wanted.slice(0, wanted.lastIndexOf('/')))
+    const path = await createSettled(direct, wanted, 'old')
     const stat = (await direct.exists(path))!
     await zk.sync()
     proxy[lost] = 'lose'
