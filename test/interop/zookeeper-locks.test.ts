@@ -76,7 +76,8 @@ describe.each(readWriteLocks)('the read-write locks of Signalbox and $library', 
 
   test('are found to overlap without one', async () => {
     const wanted = new Map([[`${ourWriter.kind} > ${writer.kind}`, 15]])
-    const result = await meetAtZooKeeper(server, [ourWriter, writer], wanted, LIMIT)
+    // Longer than the other stays away, so that it comes meanwhile.
+    const result = await meetAtZooKeeper(server, [ourWriter, writer], wanted, LIMIT, { hold: 30 })
     expect(ofOurs(result).length).toBeGreaterThan(0)
   })
 

@@ -28,6 +28,8 @@ interface Manner {
   readonly excludes?: boolean
   /** Whether Signalbox has nodes for locks that count only their own. */
   readonly bridge?: boolean
+  /** How long a round stays inside: milliseconds. */
+  readonly hold?: number
 }
 
 /** kazoo takes the node of a lock that it has seen for permanent, but servers delete containers that are empty. */
@@ -70,13 +72,13 @@ export function meetAtZooKeeper(
   kinds: readonly Kind[],
   wanted: ReadonlyMap<string, number>,
   limit: number,
-  { excludes = true, bridge = false }: Manner = {},
+  { excludes = true, bridge = false, hold = 1 }: Manner = {},
 ): Promise<ContestResult> {
   const key: string = randomUUID()
   const ours = { url: `zookeeper://${address}/place?sessionTimeout=20s&bridge=${bridge}`, name: key }
   const part = (kind: Kind): Part => {
     const theirs = partOf(address, key)
-    return { ...theirs, ...(OURS.includes(kind) && ours), excludes }
+    return { ...theirs, ...(OURS.includes(kind) && ours), excludes, hold }
   }
   return contest({ clients: kinds.map(kind => [kind, part(kind)]), wanted, limit })
 }

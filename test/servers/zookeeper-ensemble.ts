@@ -63,11 +63,13 @@ export class ZooKeeperEnsemble {
 interface LaggingEnsemble extends AsyncDisposable {
   readonly leader: ZooKeeperServer
   readonly follower: ZooKeeperServer
+  /** A follower whose link to the leader is its own. */
+  readonly other: ZooKeeperServer
   readonly link: Proxy
 }
 
 /**
- * Three servers of which one follows another that leads, over `link`: with its replies held back, the follower lags behind.
+ * Three servers of which one follows another that leads, over `link`: with its replies held back or late, the follower lags behind.
  */
 export async function startLaggingEnsemble(): Promise<LaggingEnsemble> {
   const links = new Map<string, Proxy>()
@@ -79,7 +81,8 @@ export async function startLaggingEnsemble(): Promise<LaggingEnsemble> {
   const [leader, follower] = [await ensemble.leader(), await ensemble.follower()]
   const [from, to] = [follower, leader].map(server => ensemble.servers.indexOf(server))
   const link = links.get(`${from!}-${to!}`)!
-  return { leader, follower, link, [Symbol.asyncDispose]: () => ensemble.kill() }
+  const other = ensemble.servers.find(server => server !== leader && server !== follower)!
+  return { leader, follower, other, link, [Symbol.asyncDispose]: () => ensemble.kill() }
 }
 
 /**
