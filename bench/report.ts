@@ -105,10 +105,16 @@ function valueOf(measure: Measure, { operations, milliseconds, waits, perProcess
     case 'p99 wait':
       return percentile(waits.slice().sort(), 0.99)
     case 'worst wait':
-      return waits.reduce((worst, wait) => Math.max(worst, wait), 0)
+      return worst(waits)
+    case 'worst wait in medians':
+      return worst(waits) / percentile(waits.slice().sort(), 0.5)
     case 'least share':
       return Math.min(...(perProcess ?? [operations])) / operations
   }
+}
+
+function worst(waits: Float64Array): number {
+  return waits.reduce((most, wait) => Math.max(most, wait), 0)
 }
 
 function reaches(value: number, goal: Goal): boolean {

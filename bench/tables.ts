@@ -95,6 +95,7 @@ const NAMES: Readonly<Record<Measure, string>> = {
   opsPerSecond: 'operations a second',
   'p99 wait': 'p99 wait in ms',
   'worst wait': 'worst wait',
+  'worst wait in medians': 'worst wait, as a multiple of the median',
   'least share': 'share of the process that did least',
 }
 

@@ -38,7 +38,7 @@ export interface Subject {
 }
 
 /** What can be compared between two subjects, or held against a goal. */
-export type Measure = 'opsPerSecond' | 'p99 wait' | 'worst wait' | 'least share'
+export type Measure = 'opsPerSecond' | 'p99 wait' | 'worst wait' | 'worst wait in medians' | 'least share'
 
 /** What a value has to reach. */
 export type Goal = { readonly atLeast: number } | { readonly atMost: number }

@@ -120,3 +120,12 @@ test('what is broken in one round has neither figures nor ratios, and its row sa
   for (const text of [workText(result), markdown(report)])
     expect(text).toContain('bad: broken, it failed: the server')
 })
+
+test('the longest wait is held against the median of its round', () => {
+  const waits = Float64Array.of(9, 1, 3)
+  const goal = { atMost: 3 } as const
+  const sample = { ...SOUND, waits }
+  const targets = [{ measure: 'worst wait in medians' as const, of: 'one', goal }]
+  const report = workReport({ ...work(subject('one')), targets }, [{ subject: 'one', samples: [sample] }])
+  expect(report.targets).toMatchObject([{ median: 3, reached: true }])
+})
