@@ -28,6 +28,15 @@ function oneProcess(): Work {
   )
 }
 
+/** One key that many processes want: nobody is to wait much longer than the others do. */
+function manyProcesses(): Work {
+  const work = hotKey(field({ atLeast: 3 }), { processes: 4, tasks: 4 })
+  return {
+    ...work,
+    targets: [{ measure: 'worst wait to median', of: 'signalbox', goal: { atMost: 5 } }],
+  }
+}
+
 /** A member for each run of the train tracker. */
 const onMember: MakeState = async () => {
   const server = await startHazelcast()
@@ -47,12 +56,26 @@ function trains(processes: number): Work {
   }
 }
 
+/** The tracker with a second process beside the first: it is to be faster for that. */
+function moreProcesses(): Work {
+  const [one, two] = [tracker(1, onMember), tracker(2, onMember)]
+  return {
+    part: 'hazelcast',
+    name: 'messages of the train tracker, by the number of processes',
+    seconds: 2,
+    mostRounds: 3,
+    subjects: [one, two],
+    comparisons: [{ measure: 'opsPerSecond', of: two.name, to: one.name, goal: { atLeast: 1 } }],
+  }
+}
+
 /** Locks and transactions on one Hazelcast member. */
 export const hazelcastWorks: readonly Work[] = [
   sequential(field({ atLeast: 1 })),
   distinctKeys(field({ atLeast: 1 }), 64),
   oneProcess(),
-  hotKey(field({ atLeast: 3 }), { processes: 4, tasks: 4 }),
+  manyProcesses(),
   trains(1),
   trains(2),
+  moreProcesses(),
 ]

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { Client } from 'hazelcast-client'
 import { expect, vi } from 'vitest'
+import type { Box } from '../../src/box.js'
 import { hazelcastGuarantees } from '../../src/engines/hazelcast/guarantees.js'
 import { openHazelcast } from '../../src/engines/hazelcast/open.js'
 import { open } from '../../src/open.js'
@@ -8,7 +9,7 @@ import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/h
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { startChild } from './child.js'
 import type { EngineFixture } from '../../src/conformance/fixture.js'
-import { locks, pause, queued, soFar } from '../../src/conformance/time.js'
+import { locks, pause, queued, soFar, until } from '../../src/conformance/time.js'
 
 let shared: Promise<HazelcastServer> | undefined
 
@@ -24,6 +25,16 @@ function javaLike({ address }: HazelcastServer): Promise<Client> {
     // Else it would go by the address of a proxy, too.
     network: { clusterMembers: [address], smartRouting: false },
     properties: { 'hazelcast.logging.level': 'OFF' },
+  })
+}
+
+/** A box that goes round a proxy that the member names to its clients. */
+function openDirectly({ address }: HazelcastServer): Promise<Box> {
+  return open({
+    hazelcast: {
+      clusterName: TEST_CLUSTER,
+      network: { clusterMembers: [address], smartRouting: false },
+    },
   })
 }
 
@@ -43,13 +54,25 @@ export const hazelcast: EngineFixture = {
       await using box = await open(`hazelcast://127.0.0.1:${proxy.port}/${TEST_CLUSTER}`)
       const foreign = await javaLike(server)
       const map = await foreign.getMap('signalbox')
-      const grant = await box.mutex('key').acquire({ lease: '1m' })
+      const grant = await box.mutex('key').acquire({ lease: '8s' })
       expect(await map.tryLock('key', 100)).toBe(false)
       proxy.target = undefined
       proxy.cut()
       expect(await map.tryLock('key', 10_000)).toBe(true)
       grant.assertHeld()
       proxy.target = server.port
+      // It is told once it has reached the member again, and what it writes by then a resource refuses.
+      await until('it is told', () => grant.signal.aborted)
+      expect(() => grant.assertHeld()).toThrow()
+      await using direct = await openDirectly(server)
+      const reading = await direct.readWriteLock('key').read.tryAcquire()
+      // Readers are none of the members' business: the other program has the key, and they come in beside it.
+      expect(reading).toBeDefined()
+      await reading!.release()
+      await map.unlock('key')
+      const next = await direct.mutex('key').acquire()
+      expect(next.token).toBeGreaterThan(grant.token)
+      await next.release()
       await foreign.shutdown()
     },
     async P2() {

@@ -48,14 +48,14 @@ test('a Java program and a process whose callers never let go by themselves keep
       longest = Math.max(longest, performance.now() - since)
     }
   })
-  for (let round = 0; round < 20; round++) {
+  for (let round = 0; round < 10; round++) {
     expect(await java.acquire(BOUND)).toBe(true)
     expect(await java.release()).toBe(true)
   }
   // Now it does not let go by itself, either.
   java.begin()
   const rounds = java.stays.length
-  while (java.stays.length < rounds + 100) await new Promise(resolve => setTimeout(resolve, 10))
+  while (java.stays.length < rounds + 20) await new Promise(resolve => setTimeout(resolve, 10))
   await java.stop()
   over.abort()
   await Promise.all(callers)

@@ -91,10 +91,14 @@ export class HazelcastServer extends ServerProcess {
     return (await this.#status('/hazelcast/health/cluster-safe')) === 200
   }
 
+  /** Of how many members its cluster is, as far as it knows. */
+  async clusterSize(): Promise<number> {
+    return Number(await this.#ask('/hazelcast/health/cluster-size'))
+  }
+
   /** The member is up, in a cluster of as many as it was told of and itself. */
   protected async answers(): Promise<void> {
-    if ((await this.#ask('/hazelcast/health/cluster-size')) !== String(this.#members))
-      throw new Error('members are missing')
+    if ((await this.clusterSize()) !== this.#members) throw new Error('members are missing')
     if ((await this.#ask('/hazelcast/health/node-state')) !== '"ACTIVE"')
       throw new Error('it does not serve yet')
   }
