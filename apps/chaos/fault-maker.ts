@@ -2,7 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client } from './client-process.js'
 import type { Fault, LockRequest } from './history.js'
 import { silenceOf } from './limits.js'
-import { CLIENT_FAULTS, NETWORK_FAULTS, SERVER_FAULTS, type FaultKind, type PlannedFault } from './plan.js'
+import {
+  CLIENT_FAULTS,
+  NETWORK_FAULTS,
+  SERVER_FAULTS,
+  SILENCES,
+  type FaultKind,
+  type PlannedFault,
+} from './plan.js'
 import type { Recorder } from './recorder.js'
 import type { CommandServer } from './servers/command-server.js'
 import type { Fate } from './servers/proxy.js'
@@ -53,19 +60,22 @@ export class FaultMaker {
     const { clients, recorder } = this.#world
     const { kind, inside, pause } = planned
     await this.#sleep(pause)
-    // A client's own faults are worst between reading and writing.
-    const needsHolder = inside && CLIENT_FAULTS.has(kind)
+    const silences = SILENCES.has(kind) && !this.#concernsAll(kind)
+    // What hits one client is worst between reading and writing.
+    const needsHolder = inside && (CLIENT_FAULTS.has(kind) || silences)
     const place = (needsHolder ? await this.#whoIsInside() : undefined) ?? planned.client
     if (this.#isInterrupted()) return undefined
     const { who } = clients[place]!
     const at = recorder.now
-    const key = kind === 'kill' || kind === 'stop' ? recorder.heldBy(who)[0] : undefined
+    const key = kind === 'kill' || kind === 'stop' || silences ? recorder.heldBy(who)[0] : undefined
     const grants = this.#collectGrants()
     await this.#inflict(planned, place)
     const good = recorder.now
     const wait = this.#whoHasToWait(kind, { who, key, at, good })
     const limit = this.#world.limits[kind]!
     const recovery = await grants.first(wait, limit + BEYOND)
+    const forKey: Wait = { isIt: other => other.who !== who && other.key === key, since: at }
+    const others = silences && key !== undefined ? await grants.first(forKey, limit + BEYOND) : undefined
     grants.end()
     // What took too long already is broken all the same.
     const isBrokenOff = this.#isInterrupted() && recovery === undefined && recorder.now - wait.since <= limit
@@ -76,6 +86,7 @@ export class FaultMaker {
       until: good,
       ...(key !== undefined && { key }),
       ...(recovery !== undefined && { recovery }),
+      ...(others !== undefined && { others }),
       ...(isBrokenOff && { interrupted: true }),
     }
   }

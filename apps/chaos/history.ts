@@ -99,8 +99,13 @@ export interface Fault {
   readonly until: number
   /** The key that the client held. */
   readonly key?: string
-  /** How long somebody still had to wait for it; absent: longer than the harness looked. */
+  /**
+   * How long it took until somebody went on who shows that all does; absent: longer than the harness looked. After a kill or
+   * stop, others: at the key that the client held, if it held one, else at any; after other faults of a client, itself.
+   */
   readonly recovery?: number
+  /** How long others had to wait for the key of a client that was silenced; absent as `recovery` is, or without a key. */
+  readonly others?: number
   /** The run was interrupted before it was seen who goes on: what it cost isn't known. */
   readonly interrupted?: true
 }

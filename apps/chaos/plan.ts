@@ -30,6 +30,8 @@ export const NETWORK_FAULTS: ReadonlySet<FaultKind> = new Set([
   'lose replies',
   'delay',
 ])
+/** Of these, what keeps a client from being heard or from hearing. */
+export const SILENCES: ReadonlySet<FaultKind> = new Set(['hold requests', 'hold replies', 'lose replies'])
 /** What is done to the engine. */
 export const SERVER_FAULTS: ReadonlySet<FaultKind> = new Set(['kill server', 'stop server'])
 

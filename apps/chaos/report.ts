@@ -1,6 +1,11 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { cpus, availableParallelism } from 'node:os'
+import { dirname, join } from 'node:path'
 import type { Verdict } from './check/check.js'
 import { seenThrough } from './check/recovery.js'
+import type { Fault } from './history.js'
 import { sessionOf } from './limits.js'
 import type { Outcome } from './run.js'
 import type { Settings } from './settings.js'
@@ -8,6 +13,10 @@ import type { Settings } from './settings.js'
 /** What a run gave, without its history. */
 export interface Report extends Verdict {
   readonly date: string
+  /** Of this package. */
+  readonly version: string
+  /** Of its sources, where it runs from a clone. */
+  readonly commit?: string
   readonly engine: string
   /** Whose locks were used. */
   readonly locks: string
@@ -20,7 +29,12 @@ export interface Report extends Verdict {
   readonly session?: number
   readonly seconds: number
   readonly faults: number
+  /** Each of them, also what an interrupt broke off. */
+  readonly faultList: readonly Fault[]
 }
+
+const require = createRequire(import.meta.url)
+const MANIFEST = 'signalbox/package.json'
 
 export function reportOf(
   { engine, seed, processes, lease, peer }: Settings,
@@ -28,8 +42,11 @@ export function reportOf(
   verdict: Verdict,
 ): Report {
   const session = sessionOf(engine)
+  const commit = commitOf(dirname(require.resolve(MANIFEST)))
   return {
     date: new Date().toISOString(),
+    version: (require(MANIFEST) as { version: string }).version,
+    ...(commit !== undefined && { commit }),
     engine: outcome.guarantees.engine,
     locks: peer ?? 'signalbox',
     machine: {
@@ -43,6 +60,22 @@ export function reportOf(
     ...(session !== undefined && { session }),
     seconds: Math.round(outcome.seconds),
     faults: seenThrough(outcome.history.faults).length,
+    faultList: outcome.history.faults,
     ...verdict,
+  }
+}
+
+/** What a clone has checked out, with a plus where files were changed; undefined where there is none, or no git. */
+function commitOf(folder: string): string | undefined {
+  if (!existsSync(join(folder, '.git'))) return undefined
+  const argv = ['describe', '--always', '--abbrev=12', '--exclude=*', '--dirty=+']
+  try {
+    return execFileSync('git', argv, {
+      cwd: folder,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    }).trim()
+  } catch {
+    return undefined
   }
 }

@@ -61,11 +61,12 @@ function updates({ fenced, unfenced, locks }: Report): string[][] {
   return locks === 'signalbox' ? [line('with fencing tokens', fenced), free] : [free]
 }
 
-function sentence({ grants, transfers, storeCalls, locks }: Report): string {
-  if (locks !== 'signalbox') return `${number(grants)} grants.\n`
+function sentence({ grants, orders, transfers, storeCalls, locks }: Report): string {
+  const granted = `${number(grants)} grants, ${number(orders)} orders of arrival compared`
+  if (locks !== 'signalbox') return `${granted}.\n`
   const { applied, repeated, refused, unknown } = transfers
   return (
-    `${number(grants)} grants; ${number(storeCalls)} single reads and writes; ${number(applied)} transfers done, ` +
+    `${granted}; ${number(storeCalls)} single reads and writes; ${number(applied)} transfers done, ` +
     `${number(repeated)} deliveries found theirs done, ${number(refused)} refused, ${number(unknown)} unknown.\n`
   )
 }

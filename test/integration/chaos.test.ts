@@ -1,11 +1,14 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, test } from 'vitest'
 import { check, type Verdict } from '../../apps/chaos/check/check.js'
+import type { Report } from '../../apps/chaos/report.js'
 import { faultLine } from '../../apps/chaos/text-report.js'
 import { chaosRun } from '../chaos-run.js'
+import { root } from '../docs/pages.js'
 import { CommandPlace, program } from './command-line.js'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { reapedFolder } from '../../apps/chaos/servers/reaper.js'
@@ -14,14 +17,21 @@ import { reapedFolder } from '../../apps/chaos/servers/reaper.js'
 const SHORT = ['--lease', '500', '--processes', '3', '--faults', '3']
 const TIME_LIMIT = 150_000
 
+/** The kinds of faults that were made, whatever was measured after each. */
+function kindsOf({ recoveries }: Report): string[] {
+  return [...new Set(recoveries.map(({ kind }) => kind.split(',')[0]!))].sort()
+}
+
 describe.concurrent('signalbox chaos', () => {
   test(
     'keeps the promises over files while clients are killed and stopped and their clocks jump',
     { timeout: TIME_LIMIT },
     async ({ expect }) => {
-      const { report, history, findings, stderr } = await chaosRun(
+      const { report, history, findings, stderr, picture } = await chaosRun(
         '--engine',
         'file:./locks',
+        '--picture',
+        'picture.svg',
         '--verbose',
         '--seed',
         '23',
@@ -30,9 +40,15 @@ describe.concurrent('signalbox chaos', () => {
       expect(findings).toEqual([])
       expect(report).toMatchObject({ engine: 'file', faults: 3, seed: 23, undecided: 0 })
       expect(report.fenced).toMatchObject({ lost: 0 })
-      expect(report.recoveries.map(({ kind }) => kind).sort()).toEqual(['kill', 'shift clock', 'stop'])
+      expect(kindsOf(report)).toEqual(['kill', 'shift clock', 'stop'])
       // All that was checked is in the history, and each fault was told.
       expect(report).toMatchObject(JSON.parse(JSON.stringify(check(history))) as Verdict)
+      expect(report.faultList).toEqual(history.faults)
+      const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
+      expect(report.version).toBe(version)
+      expect(report.commit ?? '').toMatch(/^([0-9a-f]{12}\+?)?$/)
+      expect(picture).toMatch(/^<svg /)
+      for (const { kind } of history.faults) expect(picture).toContain(`>${kind}</text>`)
       expect(stderr).toBe(history.faults.map(faultLine).join(''))
       expect(stderr).toMatch(
         /^\d+\.\d s: (kill|stop|shift clock) of client [123](, which held \S+)?: went on after [\d,]+ ms\n/,
@@ -52,7 +68,7 @@ describe.concurrent('signalbox chaos', () => {
       const { report, findings, stderr } = await chaosRun(...engine, '--seed', '105', ...SHORT)
       expect({ findings, stderr }).toEqual({ findings: [], stderr: '' })
       expect(report).toMatchObject({ engine: 'redis', faults: 3, undecided: 0 })
-      expect(report.recoveries.map(({ kind }) => kind).sort()).toEqual(['cut', 'kill', 'kill server'])
+      expect(kindsOf(report)).toEqual(['cut', 'kill', 'kill server'])
       expect(Math.min(report.grants, report.transfers.applied, report.storeCalls)).toBeGreaterThan(10)
     },
   )

@@ -16,6 +16,8 @@ export interface Verdict {
   readonly transfers: TransferFigures
   readonly storeCalls: number
   readonly recoveries: readonly Recovery[]
+  /** Pairs of requests of two clients whose order of arrival was held against that of their grants (P4). */
+  readonly orders: number
   /** Histories of keys for which the search for an order was given up. */
   readonly undecided: number
 }
@@ -40,6 +42,7 @@ export function check(history: History): Verdict {
     transfers: transferFigures(transfers),
     storeCalls: calls.length,
     recoveries: recoveries(history),
+    orders: locks.orders,
     undecided: locks.undecided + store.undecided,
   }
 }

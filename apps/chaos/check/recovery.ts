@@ -1,9 +1,11 @@
 import type { Fault, History } from '../history.js'
+import { SILENCES, type FaultKind } from '../plan.js'
 import type { Finding } from './finding.js'
 import { grouped } from './grouped.js'
 
 /** What faults of one kind cost those who had to wait: milliseconds. */
 export interface Recovery {
+  /** The fault, and what was measured where that is not the same for all of its kind. */
   readonly kind: string
   readonly faults: number
   readonly median: number
@@ -11,16 +13,36 @@ export interface Recovery {
   readonly limit: number
 }
 
+/** How long somebody had to wait after a fault, and what that shows. */
+interface Measured {
+  readonly fault: Fault
+  readonly what: string
+  /** Milliseconds; Infinity: longer than the harness looked. */
+  readonly time: number
+}
+
 export function recoveries({ faults, limits }: History): Recovery[] {
-  return [...grouped(seenThrough(faults), ({ kind }) => kind)].map(([kind, all]) => {
-    const times = all.map(({ recovery }) => recovery ?? Infinity).sort((one, other) => one - other)
+  return [...grouped(measured(faults), ({ what }) => what)].map(([kind, all]) => {
+    const times = all.map(({ time }) => time).sort((one, other) => one - other)
     return {
       kind,
       faults: all.length,
       median: (times[(times.length - 1) >> 1]! + times[times.length >> 1]!) / 2,
       worst: times.at(-1)!,
-      limit: limits[kind]!,
+      limit: limits[all[0]!.fault.kind]!,
     }
+  })
+}
+
+/** What was seen after the faults: whether the client goes on, and others with what it held. */
+function measured(faults: readonly Fault[]): Measured[] {
+  return seenThrough(faults).flatMap((fault): Measured[] => {
+    const { kind, key, recovery: time = Infinity, others = Infinity } = fault
+    if ((kind === 'kill' || kind === 'stop') && key === undefined)
+      return [{ fault, what: `${kind}, held nothing`, time }]
+    const own = { fault, what: kind, time }
+    const isSilence = SILENCES.has(kind as FaultKind) && key !== undefined
+    return isSilence ? [own, { fault, what: `${kind}, others`, time: others }] : [own]
   })
 }
 
@@ -31,10 +53,10 @@ export function seenThrough(faults: readonly Fault[]): Fault[] {
 
 /** Whether everything went on in time after each fault (P9). */
 export function checkRecovery({ faults, limits }: History): Finding[] {
-  return seenThrough(faults)
-    .filter(({ kind, recovery = Infinity }) => recovery > limits[kind]!)
-    .map(({ kind, at, recovery }) => ({
+  return measured(faults)
+    .filter(({ fault: { kind }, time }) => time > limits[kind]!)
+    .map(({ fault: { kind, at }, what, time }) => ({
       promise: 'P9',
-      message: `${recovery === undefined ? 'nothing went on' : `it took ${Math.round(recovery)} ms`} after the fault "${kind}" at ${Math.round(at)} ms, where ${limits[kind]!} ms are allowed`,
+      message: `${time === Infinity ? 'nothing went on' : `it took ${Math.round(time)} ms`} after the fault "${what}" at ${Math.round(at)} ms, where ${limits[kind]!} ms are allowed`,
     }))
 }

@@ -63,6 +63,37 @@ test('a fault that an interrupt broke off is no finding and no figure', () => {
   expect({ findings, recoveries }).toEqual({ findings: [], recoveries: [] })
 })
 
+test('only orders that were compared are counted as such', () => {
+  expect(check(history('bad-overtaken')).orders).toBe(1)
+  const { requests, ...rest } = history('bad-overtaken')
+  const unseen = requests.map(({ queued: _queued, ...request }) => request)
+  expect(check({ ...rest, requests: unseen }).orders).toBe(0)
+})
+
+test('a recovery says what was measured: others at the key that was held, or anybody', () => {
+  const faults = [
+    { kind: 'kill', client: 1, at: 0, until: 10, key: 'run:a', recovery: 700 },
+    { kind: 'kill', client: 1, at: 2000, until: 2010, recovery: 5 },
+    { kind: 'hold replies', client: 2, at: 3000, until: 4000, key: 'run:a', recovery: 40, others: 1700 },
+    { kind: 'hold replies', client: 2, at: 5000, until: 6000, recovery: 60 },
+    { kind: 'lose replies', client: 2, at: 7000, until: 8000, key: 'run:a', recovery: 20 },
+  ]
+  const limits = { kill: 1500, 'hold replies': 1500, 'lose replies': 1500 }
+  const { recoveries, findings } = check({ ...history('good-calm'), faults, limits })
+  expect(recoveries.map(({ kind, faults: times, median }) => [kind, times, median])).toEqual([
+    ['kill', 1, 700],
+    ['kill, held nothing', 1, 5],
+    ['hold replies', 2, 50],
+    ['hold replies, others', 1, 1700],
+    ['lose replies', 1, 20],
+    ['lose replies, others', 1, Infinity],
+  ])
+  expect(findings.map(({ promise, message }) => `${promise} ${message}`)).toEqual([
+    'P9 it took 1700 ms after the fault "hold replies, others" at 3000 ms, where 1500 ms are allowed',
+    'P9 nothing went on after the fault "lose replies, others" at 7000 ms, where 1500 ms are allowed',
+  ])
+})
+
 test('what escapes from the library is a finding', () => {
   const { findings } = check({ ...history('good-calm'), escapes: ['TypeError'] })
   expect(findings).toEqual([{ promise: 'P10', message: 'TypeError' }])
