@@ -211,7 +211,14 @@ interface Answered {
   readonly reports: readonly ScriptReport[]
 }
 
-const COUNTED: ReadonlySet<string> = new Set(['number', 'version', 'versions', 'behind', 'lookAgain', 'isAlone'])
+const COUNTED: ReadonlySet<string> = new Set([
+  'number',
+  'version',
+  'versions',
+  'behind',
+  'lookAgain',
+  'isAlone',
+])
 
 function versionsIn(value: unknown): number[] {
   if (Array.isArray(value)) return value.flatMap(versionsIn)
