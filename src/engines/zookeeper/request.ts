@@ -50,6 +50,8 @@ export interface OwnRequest {
   timer: Timer | undefined
   /** Ends the time for which it can be vouched for that nobody else waits. */
   alone: Timer | undefined
+  /** Is told when somebody else comes, or may have come. */
+  wanted: (() => void) | undefined
   /** Whether a look at the queues is under way, and another one wanted. */
   looking: boolean
   lookAgain: boolean
@@ -79,6 +81,7 @@ export function newRequest(
     entered: Promise.resolve(),
     timer: undefined,
     alone: undefined,
+    wanted: undefined,
     looking: false,
     lookAgain: false,
   }

@@ -531,11 +531,12 @@ export class ZooKeeperEngine implements Engine {
 
   /** Tells as soon as anybody stands behind a request behind which nobody stood. */
   #watchBehind(request: OwnRequest): void {
-    const wanted = (): void => {
+    // One and the same for all looks: what watches until somebody comes must not grow with them.
+    const wanted = (request.wanted ??= () => {
       request.alone?.cancel()
       request.alone = undefined
       if (request.phase === 'held') this.#listener!.wanted(request.id)
-    }
+    })
     request.alone = this.#clock.after(ALONE_FOR, wanted, false)
     for (const { parent, name } of request.nodes)
       request.client!.getChildren(parent, { watch: wanted }).then(
