@@ -45,15 +45,14 @@ export class Mutex implements AsyncDisposable {
     if (this.#released) return
     this.#released = true
     const { grant, lockId, log } = this.#parts
-    // Told before it is deleted; afterwards it may be anybody's.
-    const actual = log && (await this.#holder())
     try {
       await grant.release()
     } catch (error) {
       if (log && error instanceof LostError) log(deleted(lockId, await this.#holder()))
       throw error
     }
-    if (actual !== undefined) log?.(deleted(lockId, actual))
+    // It was released on condition that it had this id.
+    log?.(deleted(lockId, lockId))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
