@@ -99,7 +99,11 @@ describe.runIf(process.platform === 'linux')(
           code: 'UNAVAILABLE',
           message: `${file} can not be opened for writing by this user`,
         })
-        expect(readdirSync(folder)).toEqual(before)
+        const after = readdirSync(folder)
+        expect(before).toEqual(expect.arrayContaining(after))
+        // Log and index go when what libsql had open in this process is garbage, which may be just now.
+        const lasting = before.filter(name => !/-(?:wal|shm)$/.test(name))
+        expect(after).toEqual(expect.arrayContaining(lasting))
         chmodSync(file, 0o644)
       }
       const box = await open(url)
