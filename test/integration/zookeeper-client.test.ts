@@ -1,4 +1,4 @@
-import { createServer } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.js'
 import { ClosedError, InvalidArgumentError, UnavailableError } from '../../src/errors.js'
@@ -352,9 +352,47 @@ describe.concurrent('a connection that fails', () => {
     const data = Buffer.alloc(30_000, 'abc')
     await zk.create('/a', data)
     for (let round = 0; round < 3; round++) expect((await zk.getData('/a')).data.equals(data)).toBe(true)
-    pieces.cutAfter = 5000
+    pieces.repliesLeft = 5000
     expect((await zk.getData('/a')).data.equals(data)).toBe(true)
     expect(pieces.cuts).toBe(1)
+  })
+
+  test('a request in pieces of a kilobyte arrives; one cut in the middle is not carried out, and the session goes on', async () => {
+    await using pieces = await piecemeal(server.port)
+    await using zk = await client({}, `127.0.0.1:${pieces.port}`)
+    const { sessionId } = zk
+    const data = Buffer.alloc(30_000, 'abc')
+    await zk.create('/a', data)
+    await zk.create('/mine', '', { ephemeral: true })
+    pieces.requestsLeft = 5000
+    const writing = zk.setData('/a', Buffer.alloc(30_000, 'new'))
+    // Behind it in the same stream, of which nothing arrives.
+    const creating = zk.create('/b')
+    const reading = zk.getData('/a')
+    const lost = { code: 'INDETERMINATE', operation: 'setData', path: '/a' }
+    await expect(writing).rejects.toMatchObject(lost)
+    await expect(creating).rejects.toThrow(ConnectionLossError)
+    expect((await reading).data.equals(data)).toBe(true)
+    expect(pieces.cuts).toBe(1)
+    expect(await zk.exists('/b')).toBeUndefined()
+    expect([zk.sessionId, (await zk.exists('/mine'))?.ephemeralOwner]).toEqual([sessionId, sessionId])
+  })
+
+  test('a callback of a watch that never ends delays nothing else', async () => {
+    await using zk = await client()
+    await zk.create('/a')
+    const told: string[] = []
+    const never: unknown = new Promise(() => undefined)
+    const slow = (): unknown => {
+      told.push('slow')
+      return never
+    }
+    const stop = await zk.onChange('/a', slow)
+    await zk.onChange('/a', ({ type }) => void told.push(type))
+    for (let round = 0; round < 3; round++) await zk.setData('/a', String(round))
+    await until(() => told.length === 6)
+    expect(told).toEqual(['slow', 'changed', 'slow', 'changed', 'slow', 'changed'])
+    stop()
   })
 
   test('a black hole is noticed, and the session ends here before the server gives its nodes away', async () => {
@@ -422,32 +460,34 @@ describe.concurrent('a connection that fails', () => {
   })
 })
 
-/** A network that passes replies on in pieces of a kilobyte, and once cuts the connection after some bytes. */
+/** A network that passes all on in pieces of a kilobyte, and once cuts the connection after some bytes of one way. */
 async function piecemeal(target: number) {
-  const { connect } = await import('node:net')
   const port = await freePort()
-  const state = { port, cutAfter: Infinity, cuts: 0 }
+  const state = { port, cuts: 0, requestsLeft: Infinity, repliesLeft: Infinity }
   const listener = createServer(client => {
     const upstream = connect(target, '127.0.0.1')
-    for (const socket of [client, upstream]) socket.setNoDelay().on('error', () => undefined)
-    client.pipe(upstream)
-    let chain = Promise.resolve()
-    upstream.on('data', (bytes: Buffer) => {
-      for (let at = 0; at < bytes.length; at += 1024) {
-        const piece = bytes.subarray(at, at + 1024)
-        chain = chain.then(async () => {
-          await new Promise(resolve => setTimeout(resolve, 1))
-          state.cutAfter -= piece.length
-          if (state.cutAfter < 0) {
-            state.cuts++
-            state.cutAfter = Infinity
-            client.destroy()
-            upstream.destroy()
-          } else if (!client.destroyed) client.write(piece)
-        })
-      }
-    })
-    client.on('close', () => upstream.destroy())
+    const passOn = (from: Socket, to: Socket, left: 'requestsLeft' | 'repliesLeft'): void => {
+      let chain = Promise.resolve()
+      from.setNoDelay().on('error', () => undefined)
+      from.on('data', (bytes: Buffer) => {
+        for (let at = 0; at < bytes.length; at += 1024) {
+          const piece = bytes.subarray(at, at + 1024)
+          chain = chain.then(async () => {
+            await new Promise(resolve => setTimeout(resolve, 1))
+            state[left] -= piece.length
+            if (state[left] < 0) {
+              state.cuts++
+              state[left] = Infinity
+              from.destroy()
+              to.destroy()
+            } else if (!to.destroyed) to.write(piece)
+          })
+        }
+      })
+      from.on('close', () => to.destroy())
+    }
+    passOn(client, upstream, 'requestsLeft')
+    passOn(upstream, client, 'repliesLeft')
   })
   await new Promise<void>(resolve => listener.listen(port, '127.0.0.1', resolve))
   listener.unref()

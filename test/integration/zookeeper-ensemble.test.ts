@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { open } from '../../src/open.js'
-import { ZooKeeper } from '../../src/zookeeper/index.js'
+import { ZooKeeper, type WatchListener } from '../../src/zookeeper/index.js'
+import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../servers/until.js'
+import type { ZooKeeperServer } from '../servers/zookeeper.js'
 import { startZooKeeperEnsemble, type ZooKeeperEnsemble } from '../servers/zookeeper-ensemble.js'
 import { queued, soFar } from '../../src/conformance/time.js'
 
@@ -50,6 +52,36 @@ describe('an ensemble of three', () => {
     expect(await soFar(waiting)).toBe('pending')
     await held.release()
     await (await waiting).release()
+  })
+
+  test('watches and ephemeral nodes move to another server with their session', async () => {
+    const [first, second] = ensemble.servers as [ZooKeeperServer, ZooKeeperServer, ZooKeeperServer]
+    await using proxy = await Proxy.start(first.port)
+    await using zk = await ZooKeeper.connect(`127.0.0.1:${proxy.port}`, { sessionTimeout: '30s' })
+    await using other = await ZooKeeper.connect(second.address)
+    for (const path of ['/once', '/missed', '/always']) await zk.create(path)
+    await zk.create('/mine', '', { ephemeral: true })
+    const { sessionId } = zk
+    const told: string[] = []
+    const watch: WatchListener = ({ type, path }) => void told.push(`${type} ${path}`)
+    await zk.getData('/once', { watch })
+    await zk.getData('/missed', { watch })
+    await zk.onChange('/always', watch)
+
+    proxy.target = undefined
+    proxy.cut()
+    await until(() => zk.state === 'suspended')
+    await other.sync()
+    await other.setData('/missed', 'while nobody was connected')
+    proxy.target = second.port
+    await until(() => told.includes('changed /missed'))
+    expect(zk.sessionId).toBe(sessionId)
+    told.length = 0
+    await other.setData('/once', 'new')
+    await other.setData('/always', 'new')
+    await until(() => told.length === 2)
+    expect(told.sort()).toEqual(['changed /always', 'changed /once'])
+    expect((await other.exists('/mine'))!.ephemeralOwner).toBe(sessionId)
   })
 
   test('operations that wait for a server are carried out in order when one is back', async () => {
