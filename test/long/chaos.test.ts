@@ -6,9 +6,10 @@ import { shiftWallClock } from '../../src/conformance/wall-clock.js'
 import { open } from '../../src/open.js'
 import { chaosRun } from '../chaos-run.js'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
-import { startHazelcast, TEST_CLUSTER } from '../servers/hazelcast.js'
+import { reapedFolder } from '../../apps/chaos/servers/reaper.js'
+import { HazelcastServer, TEST_CLUSTER } from '../servers/hazelcast.js'
 import { startRedis, type RedisServer } from '../servers/redis.js'
-import { startZooKeeper } from '../servers/zookeeper.js'
+import { ZooKeeperServer } from '../servers/zookeeper.js'
 
 const FAULTS = ['--faults', '12', '--processes', '3', '--lease', '1000', '--seconds', '120']
 /** Enough for some that meet a client between its reading and its writing. */
@@ -19,25 +20,42 @@ const LEASE = 3000
 /** No promise was broken, and enough was done for that to mean something. */
 async function keeps(...args: readonly string[]): Promise<void> {
   const { report, findings, stderr } = await chaosRun(...args, ...FAULTS)
-  console.log(report)
+  const { faultList: _faults, ...figures } = report
+  console.log(figures)
   expect({ findings, stderr }).toEqual({ findings: [], stderr: '' })
   expect(report.undecided).toBe(0)
   expect(report.recoveries.length).toBeGreaterThan(3)
   expect(Math.min(report.grants, report.transfers.applied, report.storeCalls)).toBeGreaterThan(20)
 }
 
-describe('under faults of clients and network', () => {
+describe('under faults of clients, network and server', () => {
+  test('Redis keeps its promises', async () => {
+    const port = await freePort()
+    const folder = reapedFolder('chaos')
+    const command = `redis-server --port ${port} --bind 127.0.0.1 --appendonly yes --appendfsync always --dir ${folder}`
+    await keeps('--engine', `redis://127.0.0.1:${port}`, '--server', command)
+  })
+
   test('ZooKeeper keeps its promises', async () => {
-    await using server = await startZooKeeper()
-    await keeps('--engine', `zookeeper://${server.address}/chaos?sessionTimeout=2s`)
+    const server = new ZooKeeperServer(await freePort(), reapedFolder('zookeeper'), {})
+    const engine = `zookeeper://${server.address}/chaos?sessionTimeout=2s`
+    await keeps('--engine', engine, '--server', server.writeScript())
   })
 
   test('Hazelcast keeps its promises', async () => {
     const publicPort = await freePort()
-    await using server = await startHazelcast({ publicPort })
+    const server = new HazelcastServer(await freePort(), { publicPort })
     const engine = `hazelcast://${server.address}/${TEST_CLUSTER}`
-    await keeps('--engine', engine, '--proxy-port', String(publicPort))
+    await keeps('--engine', engine, '--proxy-port', String(publicPort), '--server', server.writeScript())
   })
+})
+
+test('where nothing is disturbed orders of arrival are compared, and none is broken', async () => {
+  await using server = await startRedis()
+  // It lasts for half a lease.
+  const { report, findings } = await chaosRun('--engine', server.url, '--faults', '0', '--lease', '20000')
+  expect(findings).toEqual([])
+  expect(report.orders).toBeGreaterThan(0)
 })
 
 describe('the same faults', () => {

@@ -7,15 +7,17 @@ import { inOrder, overlaps, type Interval } from '../../apps/chaos/check/interva
 import { runProgram } from '../run-program.js'
 import { startRedis, type RedisServer } from '../servers/redis.js'
 
+/** How often each place is inside, by one release and then by the other. */
 const ROUNDS = 60
+const PLACES = 4
 
 /** Goes in and out of one lock, and tells when it was inside. */
 const PROGRAM = `
 import { setTimeout as sleep } from 'node:timers/promises'
-const [release, url, key] = process.argv.slice(2)
+const [release, url, key, rounds] = process.argv.slice(2)
 const { open } = await import('./' + release + '/index.js')
 const box = await open(url)
-for (let round = 0; round < ${ROUNDS}; round++) {
+for (let round = 0; round < Number(rounds); round++) {
   await box.mutex(key).run(async () => {
     const from = process.hrtime.bigint()
     await sleep(3)
@@ -53,12 +55,10 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
-/** When processes of a release were inside. */
-async function visits(release: string, key: string): Promise<Interval[]> {
-  const { stdout } = await runProgram(process.execPath, ['program.js', release, server.url, key], {
-    cwd: folder,
-    timeLimit: 120_000,
-  })
+/** When a process of a release was inside. */
+async function visits(release: string, key: string, rounds: number): Promise<Interval[]> {
+  const argv = ['program.js', release, server.url, key, String(rounds)]
+  const { stdout } = await runProgram(process.execPath, argv, { cwd: folder, timeLimit: 120_000 })
   return stdout
     .trim()
     .split('\n')
@@ -68,15 +68,21 @@ async function visits(release: string, key: string): Promise<Interval[]> {
     })
 }
 
-/** Two processes of each release work at once. */
+/** A process works at each place until one of the newer release takes its place: at one after the other. */
 async function rollingDeploy(keyOf: (release: string) => string): Promise<Interval[]> {
-  const releases = ['layout-1', 'layout-2', 'layout-1', 'layout-2']
-  return (await Promise.all(releases.map(release => visits(release, keyOf(release))))).flat()
+  const places = Array.from({ length: PLACES }, async (_, place) => {
+    const before = (ROUNDS * (place + 1)) / (PLACES + 1)
+    return [
+      ...(await visits('layout-1', keyOf('layout-1'), before)),
+      ...(await visits('layout-2', keyOf('layout-2'), ROUNDS - before)),
+    ]
+  })
+  return (await Promise.all(places)).flat()
 }
 
 test('releases with different layouts in Redis exclude each other', async () => {
   const all = await rollingDeploy(() => 'shared')
-  expect(all).toHaveLength(4 * ROUNDS)
+  expect(all).toHaveLength(PLACES * ROUNDS)
   expect(overlaps(all)).toEqual([])
   const handOvers = inOrder(all).filter(({ who }, index, those) => index > 0 && those[index - 1]!.who !== who)
   expect(handOvers.length).toBeGreaterThan(5)

@@ -36,6 +36,15 @@ export abstract class ServerProcess {
     }
   }
 
+  /** Writes a script that starts it in the foreground, and gives its command line. */
+  writeScript(): string {
+    const { program, argv, folder } = this.#command
+    const words = [program, ...argv].map(word => `'${word.replaceAll("'", `'\\''`)}'`)
+    const script = join(folder, 'start.sh')
+    writeFileSync(script, `cd "$(dirname "$0")" && exec ${words.join(' ')}\n`)
+    return `sh ${script}`
+  }
+
   /** Of the process that runs, or of the last one that ran. */
   get pid(): number {
     const pid = this.#child?.pid
