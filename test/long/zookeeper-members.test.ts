@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, expect, test } from 'vitest'
 import { deadHolders } from '../../src/conformance/dead-holders.js'
 import { exclusion } from '../../src/conformance/exclusion.js'
-import { fencing } from '../../src/conformance/fencing.js'
 import type { EngineFixture } from '../../src/conformance/fixture.js'
 import { givingUp } from '../../src/conformance/giving-up.js'
 import { order } from '../../src/conformance/order.js'
@@ -52,18 +51,7 @@ const members: EngineFixture = {
 }
 
 // What servers could disagree about. The rest is the same on whichever server.
-contractParts(
-  members,
-  exclusion,
-  fencing,
-  order,
-  waking,
-  wholeness,
-  release,
-  givingUp,
-  deadHolders,
-  safeState,
-)
+contractParts(members, exclusion, order, waking, wholeness, release, givingUp, deadHolders, safeState)
 
 test('the first box of each place is at a server that tells what was', async () => {
   const { leader, follower } = await ensemble()
