@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { IndeterminateError, SignalboxError, UnavailableError } from '../../src/errors.js'
 import { open } from '../../src/index.js'
 import { memoryRecords, postgresRecords, redisRecords, type Records } from '../../src/store/records/index.js'
@@ -108,6 +109,41 @@ describe.each(names(kinds))('a holder that is paused while another takes over, i
     expect((await store.get('a'))?.value).toBe(2)
     expect((await store.get('b'))?.value).toBe('nothing')
   })
+
+  test.concurrent.each([0, 1, 2])(
+    'locks on a ZooKeeper whose session has ended meanwhile, after %s writes',
+    async writes => {
+      await using proxy = await Proxy.start(zookeeper.port)
+      const place = `${randomUUID().slice(0, 8)}?sessionTimeout=1500`
+      const name = randomUUID()
+      const records = kinds[kind]()
+      await using one = await open(`zookeeper://127.0.0.1:${proxy.port}/${place}`)
+      await using other = await open(`zookeeper://${zookeeper.address}/${place}`)
+      const store = other.store(name, { records })
+      await store.put('a', 1)
+      const paused = new PausedRecords(records, writes)
+      let early = 0n
+      const late = one.store(name, { records: paused }).transaction(['a', 'b'], transaction => {
+        early = transaction.token
+        transaction.put('a', 'of the paused')
+        transaction.put('b', 'of the paused')
+      })
+      const refused = expect(late).rejects.toThrow(/lost|ended|expired|written round|later holder/)
+      await paused.isPaused
+      // The server hears nothing more of it, as of a process that stands still.
+      proxy.requests = 'hold'
+      const outcome = await store.transaction(['a', 'b'], transaction => {
+        transaction.put('a', Number(transaction.get('a')) + 1)
+        transaction.put('b', transaction.get('b') ?? 'nothing')
+      })
+      expect(outcome.applied && outcome.token > early).toBe(true)
+      proxy.requests = 'pass'
+      paused.resume()
+      await refused
+      expect((await store.get('a'))?.value).toBe(2)
+      expect((await store.get('b'))?.value).toBe('nothing')
+    },
+  )
 })
 
 test('PostgreSQL is killed again and again: every message is applied once, to both accounts or to none', async () => {
