@@ -8,7 +8,7 @@ import type { Stat } from './stat.js'
 import type { ZooKeeper } from './zookeeper.js'
 
 /** Which node it was, and in which version, as a reading told. */
-type Seen = Pick<Stat, 'czxid' | 'version'>
+export type Seen = Pick<Stat, 'czxid' | 'version'>
 
 /**
  * Creates a node once although answers get lost: its name begins with `_c_GUID-`, as Curator's protected nodes do, by which it
