@@ -1,7 +1,7 @@
-import * as hazelcast from 'hazelcast-client'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { pause, until } from '../../src/conformance/time.js'
 import { open } from '../../src/open.js'
+import { foreignMap } from '../hazelcast/foreign-map.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
 
 /** What has to be over by then: milliseconds. Far more than it takes. */
@@ -16,19 +16,8 @@ beforeAll(async () => {
 })
 afterAll(() => server.kill())
 
-/** A map as another program has it. */
-async function foreignMap(name = 'signalbox') {
-  const client = await hazelcast.Client.newHazelcastClient({
-    clusterName: TEST_CLUSTER,
-    network: { clusterMembers: [server.address] },
-    properties: { 'hazelcast.logging.level': 'OFF' },
-  })
-  onTestFinished(() => client.shutdown())
-  return client.getMap(name)
-}
-
 test('a key that was lost while another one was waited for is waited for again, without a pause of its lease', async () => {
-  const map = await foreignMap()
+  const map = await foreignMap(server)
   await using box = await open(url)
   expect(await map.tryLock('lost b', 0)).toBe(true)
   const waiting = box.mutex('lost a', 'lost b').acquire({ lease: '10m' })
@@ -39,7 +28,7 @@ test('a key that was lost while another one was waited for is waited for again, 
     await map.forceUnlock('lost a')
     return map.tryLock('lost a', 0)
   })
-  const table = await foreignMap('signalbox.table')
+  const table = await foreignMap(server, 'signalbox.table')
   const before = await table.get('table')
   await map.unlock('lost b')
   await pause(500)
@@ -52,7 +41,7 @@ test('a key that was lost while another one was waited for is waited for again, 
 })
 
 test('a program comes in between callers of a box that want the key without end, and they after it', async () => {
-  const map = await foreignMap()
+  const map = await foreignMap(server)
   await using box = await open(url)
   const over = new AbortController()
   let last = 0n

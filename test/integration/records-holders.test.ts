@@ -7,7 +7,7 @@ import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { IndeterminateError, SignalboxError, UnavailableError } from '../../src/errors.js'
-import { open } from '../../src/index.js'
+import { open, type Box } from '../../src/index.js'
 import { memoryRecords, postgresRecords, redisRecords, type Records } from '../../src/store/records/index.js'
 import { startPostgres, type PostgresServer } from '../servers/postgres.js'
 import { startRedis, type RedisServer } from '../servers/redis.js'
@@ -78,36 +78,60 @@ class PausedRecords implements Records {
 
 const names = <T extends object>(of: T): (keyof T)[] => Object.keys(of) as (keyof T)[]
 
+/** What happens to the one that is paused. */
+interface Fate {
+  /** Before another one asks for its keys. */
+  readonly begins: () => Promise<void> | void
+  /** Before it goes on. */
+  readonly ends?: () => void
+  /** What it is told then. */
+  readonly refusal: RegExp
+}
+
+/** One stands still in its commit, after so many writes, until another one has done the same: nothing of it is left. */
+async function overtaken(
+  one: Box,
+  other: Box,
+  records: Records,
+  writes: number,
+  { begins, ends, refusal }: Fate,
+): Promise<void> {
+  const name = randomUUID()
+  const store = other.store(name, { records })
+  await store.put('a', 1)
+  const paused = new PausedRecords(records, writes)
+  let early = 0n
+  const late = one.store(name, { records: paused }).transaction(['a', 'b'], transaction => {
+    early = transaction.token
+    transaction.put('a', 'of the paused')
+    transaction.put('b', 'of the paused')
+  })
+  const refused = expect(late).rejects.toThrow(refusal)
+  await paused.isPaused
+  await begins()
+  const outcome = await store.transaction(['a', 'b'], transaction => {
+    transaction.put('a', Number(transaction.get('a')) + 1)
+    transaction.put('b', transaction.get('b') ?? 'nothing')
+  })
+  expect(outcome.applied && outcome.token > early).toBe(true)
+  ends?.()
+  paused.resume()
+  await refused
+  expect((await store.get('a'))?.value).toBe(2)
+  expect((await store.get('b'))?.value).toBe('nothing')
+}
+
 describe.each(names(kinds))('a holder that is paused while another takes over, in %s records', kind => {
   const cases = names(engines).flatMap(engine => [0, 1, 2].map(writes => ({ engine, writes })))
   test.concurrent.each(cases)('locks on $engine, after $writes writes', async ({ engine, writes }) => {
     const url = engines[engine]()
-    const name = randomUUID()
-    const records = kinds[kind]()
     await using one = await open(url)
     await using other = await open(url)
-    const store = other.store(name, { records })
-    await store.put('a', 1)
-    const paused = new PausedRecords(records, writes)
-    let early = 0n
-    const late = one.store(name, { records: paused }).transaction(['a', 'b'], transaction => {
-      early = transaction.token
-      transaction.put('a', 'of the paused')
-      transaction.put('b', 'of the paused')
+    await overtaken(one, other, kinds[kind](), writes, {
+      // As a supervisor that believes it dead, which does not wait for the lease.
+      begins: async () => expect(await other.revoke(one.session)).toBeGreaterThan(0),
+      refusal: /lost|written round|later holder/,
     })
-    const refused = expect(late).rejects.toThrow(/lost|written round|later holder/)
-    await paused.isPaused
-    // As a supervisor that believes it dead, which does not wait for the lease.
-    expect(await other.revoke(one.session)).toBeGreaterThan(0)
-    const outcome = await store.transaction(['a', 'b'], transaction => {
-      transaction.put('a', Number(transaction.get('a')) + 1)
-      transaction.put('b', transaction.get('b') ?? 'nothing')
-    })
-    expect(outcome.applied && outcome.token > early).toBe(true)
-    paused.resume()
-    await refused
-    expect((await store.get('a'))?.value).toBe(2)
-    expect((await store.get('b'))?.value).toBe('nothing')
   })
 
   test.concurrent.each([0, 1, 2])(
@@ -115,33 +139,14 @@ describe.each(names(kinds))('a holder that is paused while another takes over, i
     async writes => {
       await using proxy = await Proxy.start(zookeeper.port)
       const place = `${randomUUID().slice(0, 8)}?sessionTimeout=1500`
-      const name = randomUUID()
-      const records = kinds[kind]()
       await using one = await open(`zookeeper://127.0.0.1:${proxy.port}/${place}`)
       await using other = await open(`zookeeper://${zookeeper.address}/${place}`)
-      const store = other.store(name, { records })
-      await store.put('a', 1)
-      const paused = new PausedRecords(records, writes)
-      let early = 0n
-      const late = one.store(name, { records: paused }).transaction(['a', 'b'], transaction => {
-        early = transaction.token
-        transaction.put('a', 'of the paused')
-        transaction.put('b', 'of the paused')
+      await overtaken(one, other, kinds[kind](), writes, {
+        // The server hears nothing more of it, as of a process that stands still.
+        begins: () => void (proxy.requests = 'hold'),
+        ends: () => void (proxy.requests = 'pass'),
+        refusal: /lost|ended|expired|written round|later holder/,
       })
-      const refused = expect(late).rejects.toThrow(/lost|ended|expired|written round|later holder/)
-      await paused.isPaused
-      // The server hears nothing more of it, as of a process that stands still.
-      proxy.requests = 'hold'
-      const outcome = await store.transaction(['a', 'b'], transaction => {
-        transaction.put('a', Number(transaction.get('a')) + 1)
-        transaction.put('b', transaction.get('b') ?? 'nothing')
-      })
-      expect(outcome.applied && outcome.token > early).toBe(true)
-      proxy.requests = 'pass'
-      paused.resume()
-      await refused
-      expect((await store.get('a'))?.value).toBe(2)
-      expect((await store.get('b'))?.value).toBe('nothing')
     },
   )
 })

@@ -1,7 +1,7 @@
-import * as hazelcast from 'hazelcast-client'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { pause } from '../../src/conformance/time.js'
 import { open } from '../../src/open.js'
+import { foreignMap } from '../hazelcast/foreign-map.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
 
 /** What has to be over by then: milliseconds. Far more than it takes. */
@@ -16,19 +16,8 @@ beforeAll(async () => {
 })
 afterAll(() => server.kill())
 
-/** A map as another program has it. */
-async function foreignMap(name = 'signalbox') {
-  const client = await hazelcast.Client.newHazelcastClient({
-    clusterName: TEST_CLUSTER,
-    network: { clusterMembers: [server.address] },
-    properties: { 'hazelcast.logging.level': 'OFF' },
-  })
-  onTestFinished(() => client.shutdown())
-  return client.getMap(name)
-}
-
 test('who has one key and waits for another that a program holds keeps the first for longer than its lease', async () => {
-  const map = await foreignMap()
+  const map = await foreignMap(server)
   await using box = await open(url)
   expect(await map.tryLock('kept b', 0)).toBe(true)
   const waiting = box.mutex('kept a', 'kept b').acquire({ lease: 3000 })
@@ -47,7 +36,7 @@ test(
   'two programs that are inside for longer than a call is parked at first let a box in',
   { timeout: 2 * BOUND },
   async () => {
-    const maps = [await foreignMap(), await foreignMap()]
+    const maps = [await foreignMap(server), await foreignMap(server)]
     const over = new AbortController()
     const programs = maps.map(async map => {
       while (!over.signal.aborted) {
