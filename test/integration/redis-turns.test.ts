@@ -1,62 +1,20 @@
 import { describe, expect, test } from 'vitest'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
-import type { Box } from '../../src/box.js'
 import { locks, pause } from '../../src/conformance/time.js'
 import { open } from '../../src/open.js'
+import { givesWay, HotKey } from '../hot-key.js'
 import { RedisPlace } from '../redis/place.js'
 import { until } from '../servers/until.js'
-
-/** Tasks of a process that do nothing but take one lock, until they are told to end. */
-class Hot {
-  readonly tokens: bigint[] = []
-  readonly #end = new AbortController()
-  readonly #tasks: Promise<void>[]
-
-  constructor(box: Box, inside: () => Promise<void> | void = () => undefined) {
-    this.#tasks = Array.from({ length: 8 }, async () => {
-      while (!this.#end.signal.aborted)
-        await box.mutex('key').run(async ({ token }) => {
-          this.tokens.push(token)
-          await inside()
-        })
-    })
-  }
-
-  /** The greatest number of turns of one number. */
-  get turns(): bigint {
-    return this.tokens.reduce((most, token) => ((token & 1023n) > most ? token & 1023n : most), 0n)
-  }
-
-  async end(): Promise<void> {
-    this.#end.abort()
-    await Promise.all(this.#tasks)
-    const disorder = this.tokens.findIndex((token, index) => index > 0 && token <= this.tokens[index - 1]!)
-    expect(disorder).toBe(-1)
-  }
-}
 
 // One after the other, because tasks that do nothing but take a lock leave others little of their thread.
 describe('turns of a key on Redis', () => {
   test('a key that only one process wants stays there, and who comes from elsewhere is next', async () => {
     await using here = await RedisPlace.start()
     const [one, other] = [await here.box(), await here.box()]
-    const hot = new Hot(one)
-    const { tokens } = hot
-    // Of one number there are 16 turns at the most where others may wait.
-    await until(() => hot.turns > 16n)
-    for (let round = 0; round < 20; round++) {
-      const known = tokens.length
-      const grant = await other.mutex('key').acquire()
-      const last = tokens.at(-1)!
-      await pause(5)
-      // While it is held elsewhere nobody is inside, and all is in the order of the tokens.
-      expect(tokens.at(-1)).toBe(last)
-      expect(grant.token).toBeGreaterThan(last)
-      await grant.release()
-      await until(() => tokens.length > known)
-    }
+    const hot = new HotKey(one)
+    await givesWay(hot, other)
     // Whoever was there leaves nothing that would keep it from staying again.
-    tokens.length = 0
+    hot.tokens.length = 0
     await until(() => hot.turns > 16n)
     await hot.end()
     expect(await locks(other)).toEqual([])
@@ -77,7 +35,7 @@ describe('turns of a key on Redis', () => {
       '-ssubscribe',
     )
     await using box = await open(`redis://deaf:secret@127.0.0.1:${here.server.port}`)
-    const hot = new Hot(box)
+    const hot = new HotKey(box)
     await until(() => hot.tokens.length > 500)
     await hot.end()
     expect(hot.turns).toBeLessThan(16n)
@@ -87,7 +45,7 @@ describe('turns of a key on Redis', () => {
     await using here = await RedisPlace.start()
     await using proxy = await Proxy.start(here.server.port)
     await using box = await open(`redis://127.0.0.1:${proxy.port}`)
-    const hot = new Hot(box, () => pause(1))
+    const hot = new HotKey(box, () => pause(1))
     await until(() => hot.turns > 3n && hot.tokens.length > 100)
     proxy.replies = 'hold'
     let before = -1

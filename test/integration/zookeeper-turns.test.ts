@@ -3,6 +3,7 @@ import type { Box } from '../../src/box.js'
 import { locks, pause } from '../../src/conformance/time.js'
 import { open } from '../../src/open.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
+import { givesWay, HotKey } from '../hot-key.js'
 import { until } from '../servers/until.js'
 import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
 
@@ -23,28 +24,9 @@ describe('turns of a key on ZooKeeper', () => {
     const place = '/told'
     await using one = await box(place)
     await using other = await box(place)
-    const end = new AbortController()
-    const tokens: bigint[] = []
-    const tasks = Array.from({ length: 8 }, async () => {
-      while (!end.signal.aborted) await one.mutex('key').run(({ token }) => void tokens.push(token))
-    })
-    // Of one number there are 16 turns at the most where others may wait.
-    await until(() => tokens.some(token => (token & 1023n) > 16n))
-    for (let round = 0; round < 20; round++) {
-      const known = tokens.length
-      const grant = await other.mutex('key').acquire()
-      const last = tokens.at(-1)!
-      await pause(5)
-      // While it is held elsewhere nobody is inside, and all is in the order of the tokens.
-      expect(tokens.at(-1)).toBe(last)
-      expect(grant.token).toBeGreaterThan(last)
-      await grant.release()
-      await until(() => tokens.length > known)
-    }
-    end.abort()
-    await Promise.all(tasks)
-    for (const [index, token] of tokens.entries())
-      if (index > 0 && token <= tokens[index - 1]!) expect(token).toBeGreaterThan(tokens[index - 1]!)
+    const hot = new HotKey(one)
+    await givesWay(hot, other)
+    await hot.end()
     expect(await locks(other)).toEqual([])
   })
 
