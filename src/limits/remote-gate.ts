@@ -286,7 +286,7 @@ export class RemoteGate implements PermitGiver {
     // Where nobody waits any more, what was reserved goes back at once.
     const [units, waiters] = this.#askAgainAt > now && this.#line.head ? NO_WISHES : this.#wishes(now)
     if (units.length === 0 && this.#returns.length === 0 && !look) {
-      this.#arm()
+      this.#arm(now)
       return
     }
     const returns = this.#takeReturns()
@@ -585,9 +585,11 @@ export class RemoteGate implements PermitGiver {
     return undefined
   }
 
-  /** Sets the one timer for what comes first. */
-  #arm(): void {
-    const now = this.#source.clock.now()
+  /**
+   * Sets the one timer for what comes first. @param now when it was decided that nothing is to be asked for: what has
+   * fallen due since then would have no timer otherwise.
+   */
+  #arm(now = this.#source.clock.now()): void {
     const share = this.#stock.first
     let at = this.#deadlines.earliest
     if (share) {

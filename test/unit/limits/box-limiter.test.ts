@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { VirtualClock, type Clock, type Timer } from '../../../src/clock.js'
 import type { Reservation } from '../../../src/engines/engine.js'
-import { IndeterminateError } from '../../../src/errors.js'
+import { IndeterminateError, UnavailableError } from '../../../src/errors.js'
 import { BoxLimiters, type BoxLimiter } from '../../../src/limits/box-limiter.js'
 import type { BoxLimiterOptions } from '../../../src/limits/box-limiter-options.js'
 import { ClockOffset } from '../../../src/limits/clock-offset.js'
@@ -145,6 +145,62 @@ describe('processes that are stopped, with slow and lost answers', () => {
         await pass(clock, 400_000)
         expect(open, `seed ${seed}`).toBe(0)
         expect(count.total).toBeGreaterThan(5)
+      }
+    })
+  }
+})
+
+/** A clock as a busy machine has it: it goes on between any two looks, and timers come up to a millisecond early. */
+class RestlessClock implements Clock {
+  readonly #clock: VirtualClock
+  readonly #random: Random
+
+  constructor(clock: VirtualClock, random: Random) {
+    this.#clock = clock
+    this.#random = random
+  }
+
+  now(): number {
+    this.#clock.freeze(this.#random.below(50) === 0 ? this.#random.below(700) : this.#random.fraction() / 2)
+    return this.#clock.now()
+  }
+
+  after(delay: number, task: () => void): Timer {
+    return this.#clock.after(delay - this.#random.fraction(), task)
+  }
+}
+
+describe('whenever time passes', () => {
+  for (const onUnavailable of ['error', 'closed', 'share'] as const) {
+    test(`nobody who waits is forgotten: onUnavailable ${onUnavailable}`, async () => {
+      for (let seed = 1; seed <= 150; seed++) {
+        const random = new Random(seed)
+        const virtual = new VirtualClock(5000)
+        const clock = new RestlessClock(virtual, random)
+        const server = new Server(virtual)
+        let awayUntil = 5000 + random.below(3) * 400
+        const ask = async (request: Reserve): Promise<Reservation> => {
+          const earliest = clock.now()
+          if (earliest < awayUntil) throw new UnavailableError('it is away')
+          const reserved = server.decide(request)
+          return { reserved, earliest, latest: clock.now() }
+        }
+        const options = { limit: 2, per: 2000, onUnavailable, ...(onUnavailable === 'share' && { shares: 2 }) }
+        const box = new BoxLimiters({ clock, engine: 'test:', session: 'one', ask })
+        const limiter = box.limiter('api', options)
+        let open = 0
+        const call = async (wait: number | undefined): Promise<void> => {
+          open++
+          await limiter.acquire(1, { wait }).catch(() => undefined)
+          open--
+        }
+        for (let step = 0; step < 12; step++) {
+          void call([undefined, undefined, 0, 50, 3000][random.below(5)])
+          if (random.below(6) === 0) awayUntil = virtual.now() + random.below(1500)
+          await pass(virtual, random.below(3) === 0 ? random.below(1200) : 0)
+        }
+        await pass(virtual, 60_000)
+        expect(open, `seed ${seed}`).toBe(0)
       }
     })
   }
