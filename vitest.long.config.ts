@@ -3,17 +3,29 @@ import { testDefaults } from './vitest.shared.config.js'
 
 const minute = 60_000
 
-/** Sweeps, soaks and fault runs: one file at a time, because most of them load the machine on purpose. */
+const schedules = 'test/long/simulation.test.ts'
+
+/**
+ * Sweeps, soaks and fault runs. Those that load the machine or measure it run one file at a time; the simulated
+ * schedules, which need nothing but processor time, are run beside them, with the lowest priority.
+ */
 export default defineConfig({
-  ...testDefaults,
   test: {
-    ...testDefaults.test,
-    name: 'long',
-    include: ['test/long/**/*.test.ts'],
-    passWithNoTests: true,
-    fileParallelism: false,
-    testTimeout: 20 * minute,
-    hookTimeout: 2 * minute,
-    globalSetup: ['./test/built.ts', './test/interop/built.ts'],
+    projects: [
+      {
+        ...testDefaults,
+        test: {
+          ...testDefaults.test,
+          name: 'long',
+          include: ['test/long/**/*.test.ts'],
+          exclude: [schedules],
+          fileParallelism: false,
+          testTimeout: 20 * minute,
+          hookTimeout: 2 * minute,
+          globalSetup: ['./test/built.ts', './test/interop/built.ts'],
+        },
+      },
+      { ...testDefaults, test: { ...testDefaults.test, name: 'schedules', include: [schedules] } },
+    ],
   },
 })
