@@ -185,7 +185,12 @@ describe('whenever time passes', () => {
           const reserved = server.decide(request)
           return { reserved, earliest, latest: clock.now() }
         }
-        const options = { limit: 2, per: 2000, onUnavailable, ...(onUnavailable === 'share' && { shares: 2 }) }
+        const options = {
+          limit: 2,
+          per: 2000,
+          onUnavailable,
+          ...(onUnavailable === 'share' && { shares: 2 }),
+        }
         const box = new BoxLimiters({ clock, engine: 'test:', session: 'one', ask })
         const limiter = box.limiter('api', options)
         let open = 0
