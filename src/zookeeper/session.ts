@@ -324,7 +324,13 @@ export class Session {
     const entry = this.#sent[this.#firstSent]
     if (entry?.xid !== xid)
       throw new ProtocolError(`the server answers request ${xid}, and ${entry?.xid ?? 'none'} is the next`)
-    if (number === NUMBERS.sessionExpired) return this.#expire('the server says that it is gone')
+    if (number === NUMBERS.sessionExpired) {
+      // This one was refused like any other; what became of those after it, nobody has said.
+      this.#shift()
+      this.#expire('the server says that it is gone')
+      this.#reject(entry, this.#ending!)
+      return
+    }
     const { call } = entry
     // Decoded before it counts as answered: whose answer can't be read, is not to wait for ever.
     let answer: unknown

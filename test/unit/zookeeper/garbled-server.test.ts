@@ -7,11 +7,12 @@ import { ConnectionLossError, SessionExpiredError, ZooKeeper } from '../../../sr
 import type { JuteReader } from '../../../src/zookeeper/jute-reader.js'
 import { JuteWriter } from '../../../src/zookeeper/jute-writer.js'
 import { Random } from '../../../src/conformance/random.js'
+import { SignalboxError } from '../../../src/errors.js'
 import { memoryInUse } from '../../heap.js'
 import { ScriptedServer, writeStat } from './scripted-server.js'
 
 const SESSION_TIMEOUT = 600
-const ROUNDS = 8
+const ROUNDS = 12
 const CLIENTS = 12
 
 /** A server that knows one node, and garbles, cuts or blows up what it answers when it is told to. */
@@ -34,6 +35,17 @@ class GarblingServer extends ScriptedServer {
     if (opcode === OPCODE.getData) writeStat(writer.bytes(Buffer.from('data')))
     if (opcode === OPCODE.getChildren2) writeStat(writer.list(['a', 'b'], name => writer.text(name)))
     if (opcode === OPCODE.create2) writeStat(writer.text('/created'))
+    if (opcode === OPCODE.getAcl)
+      writeStat(writer.list(['anyone'], id => writer.int(31).text('world').text(id)))
+    if (opcode === OPCODE.getEphemerals) writer.list(['/a', '/b'], path => writer.text(path))
+    if (opcode === OPCODE.multiRead) {
+      writer
+        .int(OPCODE.getChildren)
+        .bool(false)
+        .int(0)
+        .list(['c'], name => writer.text(name))
+      writer.int(-1).bool(false).int(-101).int(-101)
+    }
     const frame = Buffer.from(writer.frame())
     if (this.bad === 0 || opcode < 0 || opcode === OPCODE.ping) return void socket.write(frame)
     this.bad--
@@ -62,6 +74,16 @@ class GarblingServer extends ScriptedServer {
   }
 }
 
+/** What is asked, with what is there whatever the answer was garbled to. */
+const ASKED: readonly ((zk: ZooKeeper) => Promise<void>)[] = [
+  async zk => expect((await zk.create('/created')).path).toBeTypeOf('string'),
+  async zk => expect((await zk.getData('/a')).data).toBeInstanceOf(Buffer),
+  async zk => expect((await zk.getChildren('/a')).children).toBeInstanceOf(Array),
+  async zk => expect((await zk.getAcl('/a')).acl).toBeInstanceOf(Array),
+  async zk => expect(await zk.getEphemerals('/')).toBeInstanceOf(Array),
+  async zk => expect(await zk.childrenOf(['/a', '/b'])).toHaveLength(2),
+]
+
 test('a server that garbles its answers costs a connection, and nothing waits for ever or grows', async () => {
   const before = await memoryInUse()
   let spoilt = 0
@@ -74,9 +96,7 @@ test('a server that garbles its answers costs a connection, and nothing waits fo
       for (let round = 0; round < ROUNDS; round++) {
         server.bad = 1
         try {
-          if (round % 3 === 0) expect((await zk.create('/created')).path).toBeTypeOf('string')
-          else if (round % 3 === 1) expect((await zk.getData('/a')).data).toBeInstanceOf(Buffer)
-          else expect((await zk.getChildren('/a')).children).toBeInstanceOf(Array)
+          await ASKED[round % ASKED.length]!(zk)
         } catch (error) {
           // What was garbled can also be a number that stands for a refusal.
           expect((error as Error).name).toMatch(/Error$/)
@@ -101,6 +121,64 @@ test('a server that garbles its answers costs a connection, and nothing waits fo
   expect(after.heapUsed - before.heapUsed).toBeLessThan(8_000_000)
   expect(after.arrayBuffers - before.arrayBuffers).toBeLessThan(8_000_000)
 }, 60_000)
+
+/** A server that garbles what it says first. */
+class UnclearServer extends ScriptedServer {
+  readonly #random: Random
+
+  constructor(random: Random) {
+    super(SESSION_TIMEOUT)
+    this.#random = random
+  }
+
+  protected override welcome(): Buffer {
+    const frame = Buffer.from(super.welcome())
+    for (let count = 1 + this.#random.below(3); count > 0; count--)
+      frame[this.#random.below(frame.length)] = this.#random.below(256)
+    return frame
+  }
+
+  protected answer(socket: Socket, request: JuteReader): void {
+    socket.write(new JuteWriter().int(request.int()).long(9n).int(0).frame())
+  }
+}
+
+test('a server that garbles its welcome is connected to or is not, in bounded time', async () => {
+  const random = new Random(7)
+  let refused = 0
+  const server = new UnclearServer(random)
+  const address = await server.listen()
+  const connect = async (): Promise<void> => {
+    try {
+      const zk = await ZooKeeper.connect(address, { timeout: 150 })
+      await zk.close()
+    } catch (error) {
+      expect(error).toBeInstanceOf(SignalboxError)
+      refused++
+    }
+  }
+  await Promise.all(Array.from({ length: 100 }, connect))
+  server.close()
+  expect(refused).toBeGreaterThan(0)
+}, 60_000)
+
+/** A server whose sessions are gone when anything is asked. */
+class ForgetfulServer extends ScriptedServer {
+  protected answer(socket: Socket, request: JuteReader): void {
+    socket.write(new JuteWriter().int(request.int()).long(9n).int(-112).frame())
+  }
+}
+
+test('what is refused because the session is gone was not carried out; of what stands behind it nobody knows', async () => {
+  const server = new ForgetfulServer(60_000)
+  const zk = await ZooKeeper.connect(await server.listen())
+  const [first, second, read] = await Promise.allSettled([zk.create('/a'), zk.create('/b'), zk.exists('/c')])
+  expect(first).toMatchObject({ reason: expect.any(SessionExpiredError) as Error })
+  expect(second).toMatchObject({ reason: expect.any(ConnectionLossError) as Error })
+  expect(read).toMatchObject({ reason: expect.any(SessionExpiredError) as Error })
+  await zk.close()
+  server.close()
+})
 
 test('a stream of anything is cut into frames or refused, and no more is kept than came', () => {
   const random = new Random(99)

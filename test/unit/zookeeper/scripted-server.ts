@@ -28,6 +28,11 @@ export abstract class ScriptedServer {
 
   protected abstract answer(socket: Socket, request: JuteReader): void
 
+  /** What it says to one who introduces himself. */
+  protected welcome(): Buffer {
+    return new JuteWriter().int(0).int(this.#sessionTimeout).long(7n).bytes(Buffer.alloc(16)).frame()
+  }
+
   #accept(socket: Socket): void {
     this.#sockets.add(socket)
     socket.on('error', () => undefined).on('close', () => this.#sockets.delete(socket))
@@ -36,10 +41,7 @@ export abstract class ScriptedServer {
     socket.on('data', (chunk: Buffer) => {
       for (const frame of frames.push(chunk)) {
         if (isWelcome) this.answer(socket, new JuteReader(frame))
-        else
-          socket.write(
-            new JuteWriter().int(0).int(this.#sessionTimeout).long(7n).bytes(Buffer.alloc(16)).frame(),
-          )
+        else socket.write(this.welcome())
         isWelcome = true
       }
     })
