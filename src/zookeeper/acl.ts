@@ -20,6 +20,29 @@ export const OPEN_ACL: readonly Acl[] = [{ permissions: PERMISSIONS.all, scheme:
 /** Those who have authenticated as this client has may do everything, and nobody else anything. */
 export const CREATOR_ACL: readonly Acl[] = [{ permissions: PERMISSIONS.all, scheme: 'auth', id: '' }]
 
+/** What stands for each permission in the command line client of ZooKeeper. */
+const LETTERS: ReadonlyMap<string, number> = new Map([
+  ['c', PERMISSIONS.create],
+  ['d', PERMISSIONS.delete],
+  ['r', PERMISSIONS.read],
+  ['w', PERMISSIONS.write],
+  ['a', PERMISSIONS.admin],
+])
+
+/**
+ * An ACL as the command line client of ZooKeeper writes it: `auth::cdrwa,world:anyone:r`.
+ * @throws InvalidArgumentError
+ */
+export function parseAcl(text: string): readonly Acl[] {
+  return text.split(',').map(entry => {
+    const [, scheme, id, letters = ''] = /^([^:]+):(.*):([cdrwa]+)$/.exec(entry) ?? []
+    if (scheme === undefined || id === undefined)
+      throw new InvalidArgumentError(`an entry of an acl looks like scheme:id:cdrwa, not ${shown(entry)}`)
+    const permissions = [...new Set(letters)].reduce((sum, letter) => sum + LETTERS.get(letter)!, 0)
+    return { permissions, scheme, id }
+  })
+}
+
 /** The id of a user in an ACL of the scheme `digest`. */
 export function digestId(user: string, password: string): string {
   return `${user}:${createHash('sha1').update(`${user}:${password}`).digest('base64')}`

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Box } from '../../src/box.js'
 import { LostError, UnavailableError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
-import { digestId, NoNodeError, PERMISSIONS, ZooKeeper } from '../../src/zookeeper/index.js'
+import { digestId, NoAuthError, NoNodeError, PERMISSIONS, ZooKeeper } from '../../src/zookeeper/index.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../servers/until.js'
 import { runProgram } from '../run-program.js'
@@ -545,6 +545,22 @@ describe.concurrent('the ZooKeeper engine', () => {
       }
     })
     await expect(open(url('bob:other@'))).rejects.toThrow(/ACL/)
+    await expect(open(url(''))).rejects.toThrow(/ACL/)
+  })
+
+  test('a list of its own says who may do what with all that a box creates', async () => {
+    const place = nextPlace()
+    const url = (login: string): string => `zookeeper://${login}127.0.0.1:${server.port}${place}`
+    await using one = await open(`${url('ann:secret@')}?acl=auth::cdrwa,world:anyone:r`)
+    await using anybody = await ZooKeeper.connect(server.address)
+    await one.mutex('key').run(async () => {
+      await one.store('s').put('key', 'told')
+      expect((await anybody.getData(`${place}/store/s%2Fkey`)).data.toString()).toContain('told')
+      const [request] = (await tree(anybody, place)).filter(path => path.includes('_c_'))
+      expect((await anybody.getData(request!)).data.toString()).toContain('"host"')
+      await expect(anybody.delete(request!)).rejects.toThrow(NoAuthError)
+      await expect(anybody.setData(`${place}/store/s%2Fkey`, '')).rejects.toThrow(NoAuthError)
+    })
     await expect(open(url(''))).rejects.toThrow(/ACL/)
   })
 })

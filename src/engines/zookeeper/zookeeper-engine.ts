@@ -10,11 +10,9 @@ import {
 import type { Claim } from '../../locks/claim.js'
 import {
   ConnectionLossError,
-  CREATOR_ACL,
   NodeExistsError,
   NoNodeError,
   NotSentError,
-  OPEN_ACL,
   SessionExpiredError,
   type Acl,
   type CreatedTogether,
@@ -98,11 +96,11 @@ export class ZooKeeperEngine implements Engine {
   #listener: Listener | undefined
 
   constructor(place: ZooKeeperPlace, clock: Clock) {
-    const { name, ensemble, root, isPrivate, isBridged } = place
+    const { name, ensemble, root, acl, isBridged } = place
     this.name = name
     this.#clock = clock
     this.#places = new Places(root)
-    this.#acl = isPrivate ? CREATOR_ACL : OPEN_ACL
+    this.#acl = acl
     this.#isBridged = isBridged
     const options = { ...connectOptions(place), timeout: PATIENCE }
     this.#connected = new Connected(ensemble, options, name, clock, {

@@ -1,5 +1,6 @@
 import { milliseconds } from '../../duration.js'
 import { InvalidArgumentError, shown } from '../../errors.js'
+import { CREATOR_ACL, OPEN_ACL, parseAcl, type Acl } from '../../zookeeper/acl.js'
 import { checkPath } from '../../zookeeper/paths.js'
 import { parseEnsemble } from '../../zookeeper/hosts.js'
 import { urlParameters } from '../url-parameters.js'
@@ -20,8 +21,8 @@ export interface ZooKeeperPlace {
   readonly isSecure: boolean
   /** Milliseconds. */
   readonly sessionTimeout: number
-  /** Whether only who logs in as this box may touch what it creates. */
-  readonly isPrivate: boolean
+  /** Who may do what with the nodes that this box creates. */
+  readonly acl: readonly Acl[]
   /** Whether each request also has the nodes that kazoo and Curator's read-write lock heed. */
   readonly isBridged: boolean
 }
@@ -50,11 +51,6 @@ export function parseZooKeeperUrl(url: string): ZooKeeperPlace {
       throw new InvalidArgumentError(`ZooKeeper has no option ${shown(name)}; known are ${KNOWN.join(', ')}`)
   }
   const login = credentials === undefined ? undefined : decoded(credentials)
-  const acl = parameters.get('acl') ?? 'open'
-  if (acl !== 'open' && acl !== 'creator')
-    throw new InvalidArgumentError(`acl takes 'open' or 'creator', not ${shown(acl)}`)
-  if (acl === 'creator' && login === undefined)
-    throw new InvalidArgumentError("acl 'creator' takes a user and a password in the URL")
   const auth = parameters.get('auth') ?? 'digest'
   if (auth !== 'digest' && auth !== 'sasl')
     throw new InvalidArgumentError(`auth takes 'digest' or 'sasl', not ${shown(auth)}`)
@@ -75,9 +71,22 @@ export function parseZooKeeperUrl(url: string): ZooKeeperPlace {
       numeric(parameters.get('sessionTimeout')) ?? DEFAULT_SESSION_TIMEOUT,
       SESSION_TIMEOUT,
     ),
-    isPrivate: acl === 'creator',
+    acl: aclOf(parameters.get('acl') ?? 'open', login),
     isBridged: bridge === 'true',
   }
+}
+
+/** What the parameter means: a name, or a list as in the command line client of ZooKeeper. */
+function aclOf(text: string, login: string | undefined): readonly Acl[] {
+  if (text === 'open') return OPEN_ACL
+  if (text !== 'creator' && !text.includes(':'))
+    throw new InvalidArgumentError(
+      `acl takes 'open', 'creator' or a list like auth::cdrwa,world:anyone:r, not ${shown(text)}`,
+    )
+  const acl = text === 'creator' ? CREATOR_ACL : parseAcl(text)
+  if (login === undefined && acl.some(({ scheme }) => scheme === 'auth'))
+    throw new InvalidArgumentError("acl 'creator' and the scheme auth take a user and a password in the URL")
+  return acl
 }
 
 /** A number in a query is a text, but means milliseconds. */

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { parseZooKeeperUrl } from '../../../src/engines/zookeeper/zookeeper-url.js'
 import { InvalidArgumentError } from '../../../src/errors.js'
+import { CREATOR_ACL, OPEN_ACL, PERMISSIONS } from '../../../src/zookeeper/index.js'
 import { addressesOf, parseEnsemble } from '../../../src/zookeeper/hosts.js'
 
 test('a URL of ZooKeeper names servers, a node, who logs in, and how', () => {
@@ -12,7 +13,7 @@ test('a URL of ZooKeeper names servers, a node, who logs in, and how', () => {
     isSasl: false,
     isSecure: false,
     sessionTimeout: 6000,
-    isPrivate: false,
+    acl: OPEN_ACL,
     isBridged: false,
   })
   expect(parseZooKeeperUrl('zookeeper://a')).toMatchObject({ root: '/signalbox', sessionTimeout: 10_000 })
@@ -21,7 +22,7 @@ test('a URL of ZooKeeper names servers, a node, who logs in, and how', () => {
   expect(parseZooKeeperUrl('zookeeper://a/')).toMatchObject({ root: '', name: 'zookeeper://a/' })
   expect(parseZooKeeperUrl('zookeeper://ann:s%40cret@a/x?sessionTimeout=5000&acl=creator')).toMatchObject({
     login: 'ann:s@cret',
-    isPrivate: true,
+    acl: CREATOR_ACL,
     name: 'zookeeper://a/x',
     sessionTimeout: 5000,
   })
@@ -30,6 +31,16 @@ test('a URL of ZooKeeper names servers, a node, who logs in, and how', () => {
     isSasl: true,
   })
   expect(parseZooKeeperUrl('zookeeper://ann:secret@a/x?auth=digest')).toMatchObject({ isSasl: false })
+  expect(
+    parseZooKeeperUrl('zookeeper://ann:secret@a?acl=auth::cdrwa,digest:bob:x%2By=:rw,ip:10.0.0.0/8:r').acl,
+  ).toEqual([
+    { permissions: PERMISSIONS.all, scheme: 'auth', id: '' },
+    { permissions: PERMISSIONS.read + PERMISSIONS.write, scheme: 'digest', id: 'bob:x+y=' },
+    { permissions: PERMISSIONS.read, scheme: 'ip', id: '10.0.0.0/8' },
+  ])
+  expect(parseZooKeeperUrl('zookeeper://a?acl=world:anyone:rr').acl).toEqual([
+    { permissions: PERMISSIONS.read, scheme: 'world', id: 'anyone' },
+  ])
   expect(parseZooKeeperUrl('zookeeper+tls://ann:secret@a:2281')).toMatchObject({
     name: 'zookeeper+tls://a:2281/signalbox',
     isSecure: true,
@@ -47,6 +58,11 @@ test('a URL that is unfit is refused without its password', () => {
     'zookeeper://a?sessionTimeout=1',
     'zookeeper://a?acl=mine',
     'zookeeper://a?acl=creator',
+    'zookeeper://a?acl=auth::cdrwa',
+    'zookeeper://a?acl=world:anyone',
+    'zookeeper://a?acl=world:anyone:x',
+    'zookeeper://a?acl=world:anyone:r,',
+    'zookeeper://a?acl=:anyone:r',
     'zookeeper://ann:secret@a?auth=kerberos',
     'zookeeper://ann:@a?auth=sasl',
     'zookeeper://a?auth=sasl',
