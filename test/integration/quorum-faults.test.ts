@@ -450,6 +450,29 @@ describe('a quorum of five servers', () => {
     for (const proxy of [late, silent]) await proxy[Symbol.asyncDispose]()
   })
 
+  test('a session is revoked when a server that is late has done it, too', async () => {
+    const three = servers.slice(0, 3)
+    const [late, ...deaf] = await Promise.all([0, 0, 1, 2].map(index => Proxy.start(three[index]!.port)))
+    await using one = await open(quorumUrl(deaf))
+    await using operator = await open(quorumUrl([late!, three[1]!, three[2]!]))
+    for (const box of [one, operator]) await box.mutex('practice').run(() => pause(50))
+    const held = await one.mutex('key').acquire({ lease: 10_000 })
+    await until('all have voted', async () => (await votes()) === 3)
+    // So it gives nothing back by itself.
+    for (const proxy of deaf) proxy.replies = 'hold'
+    late!.delay = 50
+    expect(await operator.revoke(one.session)).toBe(1)
+    expect(await votes()).toBe(0)
+    for (const proxy of deaf) proxy.replies = 'pass'
+    await until('it knows', () => held.signal.aborted)
+    for (const proxy of [late!, ...deaf]) await proxy[Symbol.asyncDispose]()
+
+    async function votes(): Promise<number> {
+      const there = await Promise.all(three.map(server => server.command('EXISTS', 'key')))
+      return there.reduce<number>((sum, one) => sum + Number(one), 0)
+    }
+  })
+
   test('an even number of servers: two against two settle', async () => {
     const four = servers.slice(0, 4)
     // To each of them two of the servers are far, and not the same two.

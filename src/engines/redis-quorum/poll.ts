@@ -5,6 +5,8 @@ export interface PollState<Answer> {
   readonly pending: number
   /** Whether those that have not answered take longer than they should. */
   readonly overdue: boolean
+  /** Whether they have taken too long and are waited for no longer. */
+  readonly over: boolean
 }
 
 /** When servers take longer than they should, and when they have taken too long: whoever is added is told. */
@@ -30,13 +32,15 @@ export function poll<Answer, Outcome>(
     const failures: Error[] = []
     let pending = asked.length
     let overdue = false
+    let over = false
     let isOpen = true
     const weigh = (): void => {
       if (!isOpen) return
-      const outcome = decide({ answers, failures, pending, overdue })
-      if (outcome === undefined && pending > 0) return
+      const state = { answers, failures, pending, overdue, over }
+      const outcome = decide(state)
+      if (outcome === undefined && pending > 0 && !over) return
       isOpen = false
-      if (outcome === undefined) reject(failed({ answers, failures, pending, overdue }))
+      if (outcome === undefined) reject(failed(state))
       else resolve(outcome)
     }
     for (const each of asked) {
@@ -60,9 +64,8 @@ export function poll<Answer, Outcome>(
       weigh()
       if (!isOpen) return
       patience.giveUp(() => {
-        if (!isOpen) return
-        isOpen = false
-        reject(failed({ answers, failures, pending, overdue }))
+        over = true
+        weigh()
       })
     })
   })

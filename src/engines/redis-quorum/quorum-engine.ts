@@ -16,6 +16,7 @@ import type {
   OutcomeOf,
   Pass,
   RequestReport,
+  Revoke,
   Standing,
 } from '../engine.js'
 import type { IdentifiedReport } from '../redis/redis-engine.js'
@@ -115,7 +116,7 @@ export class QuorumEngine implements Engine {
       case 'serve':
         return this.#ofAll(operation).then(() => undefined)
       case 'revoke':
-        return this.#ofAll(operation).then(counts => Math.max(...counts))
+        return this.#revoke(operation)
       case 'free':
         return this.#free(operation)
       case 'inspect':
@@ -187,6 +188,18 @@ export class QuorumEngine implements Engine {
       isFreed = (await this.#freeVotes(key, votes)) || isFreed
       reports = await this.#reports('')
     }
+  }
+
+  /**
+   * A server that is late takes what the session has by then, also what it was given since: so late ones are waited for,
+   * until they count as out of reach.
+   */
+  async #revoke(operation: Revoke): Promise<number> {
+    const { majority, voters } = this.#electorate
+    const asked = voters.map(voter => voter.submit(operation))
+    const decide = ({ answers, pending, over }: PollState<number>): readonly number[] | undefined =>
+      answers.length >= majority && (over || pending === 0) ? answers : undefined
+    return Math.max(...(await poll(asked, this.#electorate, decide, this.#parts.unclear)))
   }
 
   #freeVotes(key: string, votes: readonly (IdentifiedReport | undefined)[]): Promise<boolean> {
