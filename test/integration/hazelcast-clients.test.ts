@@ -12,6 +12,7 @@ import type { Package } from '../../src/engines/hazelcast/link.js'
 import { dropClosed } from '../../src/engines/hazelcast/quiet-client.js'
 import { open } from '../../src/open.js'
 import { pause, soFar, until } from '../../src/conformance/time.js'
+import { intercepted } from '../hazelcast/intercepted.js'
 import { makeCertificate } from '../redis/certificate.js'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
@@ -98,11 +99,7 @@ test.each<Version>(['5.6', '5.7'])(
     const map = await client.getMap<string, string>(`closed-${version}`)
     const { connectionRegistry } = client as unknown as { connectionRegistry: Registry }
     const [connection] = connectionRegistry.getConnections()
-    const member = connection!.getRemoteUuid()
-    // As it comes when a member ends a connection while the client is being let in.
-    connectionRegistry.deleteConnection(member)
-    connection!.close('by the test')
-    connectionRegistry.setConnection(member, connection)
+    takeForOpen(connectionRegistry, connection!)
     const lost = map.get('key')
     lost.catch(() => undefined)
     await pause(1500)
@@ -117,11 +114,43 @@ test.each<Version>(['5.6', '5.7'])(
   },
 )
 
+test('the client that is in use is looked after when one that was given up while it started ends later', async () => {
+  const clients: client56.Client[] = []
+  const clientPackage = intercepted(
+    ({ send }) => send(),
+    client => {
+      if (clients.push(client) === 1) throw new client56.TargetDisconnectedError('refused by the test')
+    },
+  )
+  const place = parseHazelcastUrl(`hazelcast://${server.address}/${TEST_CLUSTER}?map=given-up`)
+  await using box = await Box.join(new HazelcastEngine(place, clientPackage, systemClock), systemClock)
+  const [givenUp, inUse] = clients as [client56.Client, client56.Client]
+  await givenUp.shutdown()
+  const { connectionRegistry } = inUse as unknown as { connectionRegistry: Registry }
+  const [connection] = connectionRegistry.getConnections()
+  takeForOpen(connectionRegistry, connection!)
+  await until('it is dropped', () => !connectionRegistry.getConnections().includes(connection!))
+  await box.mutex('key').run(() => undefined)
+})
+
 /** The books of a client, as they are inside. */
 interface Registry {
-  getConnections(): readonly { close(reason: string): void; getRemoteUuid(): unknown }[]
+  getConnections(): readonly Connection[]
   deleteConnection(member: unknown): void
-  setConnection(member: unknown, connection: unknown): void
+  setConnection(member: unknown, connection: Connection): void
+}
+
+interface Connection {
+  close(reason: string): void
+  getRemoteUuid(): unknown
+}
+
+/** Closes a connection, and it stays in the books: as it comes when a member ends one while the client is being let in. */
+function takeForOpen(registry: Registry, connection: Connection): void {
+  const member = connection.getRemoteUuid()
+  registry.deleteConnection(member)
+  connection.close('by the test')
+  registry.setConnection(member, connection)
 }
 
 test('TLS and whatever else the client takes passes through', { timeout: 60_000 }, async () => {

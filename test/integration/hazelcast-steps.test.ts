@@ -6,14 +6,13 @@ import { HazelcastEngine } from '../../src/engines/hazelcast/hazelcast-engine.js
 import { parseHazelcastUrl } from '../../src/engines/hazelcast/hazelcast-url.js'
 import { open } from '../../src/open.js'
 import { pause, until } from '../../src/conformance/time.js'
+import { intercepted, type MapCall } from '../hazelcast/intercepted.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
 
 /** More remote calls than the transaction and its carrying over take. */
 const STEPS = 32
 /** What is left undone is seen to by then: milliseconds. Far more than it takes. */
 const BOUND = 20_000
-
-type AnyMap = Record<string, (...args: unknown[]) => Promise<unknown>>
 
 /** Where a client is cut off: that call is the last that goes out, and its answer comes or does not. */
 interface Cut {
@@ -40,28 +39,7 @@ function cutOff(cut: Cut) {
     cut.isCut = true
     return new Promise(() => undefined)
   }
-  const remote = /^(get|getAll|set|delete|replaceIfSame|putIfAbsent|tryLock|unlock|isLocked)$/
-  const watched = (map: AnyMap): AnyMap =>
-    new Proxy(map, {
-      get(target, name) {
-        const method = target[name as string]!
-        if (typeof name !== 'string' || !remote.test(name)) return method
-        return (...args: unknown[]) => call(() => method.apply(target, args))
-      },
-    })
-  const Client = {
-    async newHazelcastClient(config: hazelcast.ClientConfig) {
-      const client = await hazelcast.Client.newHazelcastClient(config)
-      return new Proxy(client, {
-        get(target, name) {
-          if (name === 'getMap') return async (map: string) => watched((await target.getMap(map)) as never)
-          const member: unknown = Reflect.get(target, name)
-          return typeof member === 'function' ? (member.bind(target) as unknown) : member
-        },
-      })
-    },
-  }
-  return { ...hazelcast, Client: Client as unknown as typeof hazelcast.Client }
+  return intercepted(({ send }) => call(send))
 }
 
 let server: HazelcastServer
@@ -161,3 +139,79 @@ test(
     }
   },
 )
+
+/** A box of which each remote call is made by `call`. */
+async function boxWith(map: string, call: (call: MapCall) => Promise<unknown>): Promise<Box> {
+  const place = parseHazelcastUrl(`hazelcast://${server.address}/${TEST_CLUSTER}?map=${map}`)
+  const box = await Box.join(new HazelcastEngine(place, intercepted(call), systemClock), systemClock)
+  onTestFinished(() => box.close())
+  return box
+}
+
+/** Keeps calls back until it is opened. */
+class Gate {
+  isShut = false
+  /** How many stand before it. */
+  waiting = 0
+  #open: () => void = () => undefined
+  #opened = Promise.resolve()
+
+  shut(): void {
+    this.isShut = true
+    this.#opened = new Promise(resolve => (this.#open = resolve))
+  }
+
+  open(): void {
+    this.isShut = false
+    this.#open()
+  }
+
+  async pass(): Promise<void> {
+    if (!this.isShut) return
+    this.waiting++
+    await this.#opened
+    this.waiting--
+  }
+}
+
+test('a grant that is downgraded while it is renewed is held on', async () => {
+  const gate = new Gate()
+  const box = await boxWith('downgraded', async ({ method, send }) => {
+    const answer = await send()
+    if (method === 'isLocked') await gate.pass()
+    return answer
+  })
+  gate.shut()
+  const lease = 3000
+  const grant = await box.readWriteLock('key').write.acquire({ lease })
+  await until('it is being renewed', () => gate.waiting === 2)
+  await grant.downgrade()
+  gate.open()
+  await until('it is renewed', () => grant.expiresIn() > lease / 2)
+  grant.assertHeld()
+  expect(await box.readWriteLock('key').write.tryAcquire()).toBeUndefined()
+  await grant.release()
+})
+
+test('a look for what was missed is made again until it succeeds', async () => {
+  /** More often than anything is told of a connection that was lost and made again. */
+  const refusals = 5
+  let looks = -Infinity
+  let client!: hazelcast.Client
+  const place = parseHazelcastUrl(`hazelcast://${server.address}/${TEST_CLUSTER}?map=looked`)
+  const clientPackage = intercepted(
+    async ({ map, method, send }) => {
+      if (map === 'looked.table' && method === 'get' && ++looks > 0 && looks <= refusals)
+        throw new hazelcast.TargetDisconnectedError('refused by the test')
+      return send()
+    },
+    started => (client = started),
+  )
+  await using _box = await Box.join(new HazelcastEngine(place, clientPackage, systemClock), systemClock)
+  looks = 0
+  const { connectionRegistry } = client as unknown as {
+    connectionRegistry: { getConnections(): readonly { close(reason: string): void }[] }
+  }
+  for (const connection of connectionRegistry.getConnections()) connection.close('by the test')
+  await until('it has succeeded', () => looks > refusals)
+})

@@ -21,7 +21,7 @@ export function faultless(days: number): Partial<Report> {
   }
 }
 
-/** A run that takes longer is killed: milliseconds. */
+/** A run that takes longer is killed, unless a test gives it another limit: milliseconds. */
 export const TIME_LIMIT = 120_000
 
 interface Ended {
@@ -35,13 +35,13 @@ export function runTracker(
   folder: string,
   engine: string,
   argv: readonly string[],
-  { interrupt = 0, input = '' } = {},
+  { interrupt = 0, input = '', limit = TIME_LIMIT } = {},
 ): Promise<Ended> {
   const json = join(folder, 'report.json')
   rmSync(json, { force: true })
   const all = [program, '--engine', engine, '--json', json, ...argv]
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, all, { cwd: folder, timeout: TIME_LIMIT, killSignal: 'SIGKILL' })
+    const child = spawn(process.execPath, all, { cwd: folder, timeout: limit, killSignal: 'SIGKILL' })
     let output = ''
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding('utf8').on('data', (text: string) => (output += text))

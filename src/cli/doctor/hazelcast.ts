@@ -10,7 +10,7 @@ import { hazelcastFindings } from './hazelcast-findings.js'
 /** Looks at the cluster of a `hazelcast:` URL and at the maps that it names. @throws UnavailableError when no member answers. */
 export async function lookAtHazelcast(url: string): Promise<Diagnosis> {
   const place = parseHazelcastUrl(url)
-  const listener = { changed: () => undefined, back: () => undefined }
+  const listener = { changed: () => undefined, missed: () => undefined }
   const link = new Link(place, 'doctor', await installedPackage(), systemClock, listener)
   try {
     const facts = await hazelcastFacts(await link.get())

@@ -41,6 +41,7 @@ const PATIENCE = 10_000
 const FORGET_WITHIN = 20
 /** What is still not carried over after so long since it was seen is carried over here: milliseconds. */
 const CARRY_OVER_AFTER = 2000
+const LOOK_PAUSE = 500
 
 type AnyOutcome = Outcomes[keyof Outcomes]
 
@@ -97,6 +98,7 @@ export class HazelcastEngine implements Engine {
   #toldOf = 0
   #forgetting: Timer | undefined
   #helping: Timer | undefined
+  #looking: Timer | undefined
   #member: Member | undefined
   #listener: Listener | undefined
   #isOver = false
@@ -110,7 +112,7 @@ export class HazelcastEngine implements Engine {
     const by = randomBytes(6).toString('hex')
     this.#link = new Link(place, by, hazelcast, clock, {
       changed: text => this.#table.heard(text),
-      back: () => this.#lookAgain(),
+      missed: () => this.#lookAgain(),
     })
     const link = () => this.#link.get()
     this.#table = new Table(
@@ -175,6 +177,7 @@ export class HazelcastEngine implements Engine {
     this.#member = undefined
     this.#forgetting?.cancel()
     this.#helping?.cancel()
+    this.#looking?.cancel()
     if (this.#link.now) {
       const left = [
         this.#decide({ type: 'revoke', session: member.session }),
@@ -214,6 +217,9 @@ export class HazelcastEngine implements Engine {
       case 'renew': {
         if (!(await this.#decide(operation))) return false
         if (await this.#relocked(operation.id, operation.lease)) return true
+        const own = this.#own.get(operation.id)
+        // Downgraded meanwhile: its locks were not lost but given back.
+        if (own && !exclusiveKeys(own.claims)) return true
         this.#giveUp(operation.id)
         return false
       }
@@ -619,14 +625,17 @@ export class HazelcastEngine implements Engine {
     }
   }
 
-  /** The cluster was out of reach, and what happened meanwhile was not heard of. */
+  /** What has happened may not have been heard of. A look that fails is made again: nothing else may ever tell of it. */
   #lookAgain(): void {
     if (!this.#member) return
     this.#table.read().then(
       () => {
         for (const key of this.#watched) this.#listener!.changed(key)
       },
-      () => undefined,
+      () => {
+        this.#looking?.cancel()
+        this.#looking = this.#clock.after(LOOK_PAUSE, () => this.#lookAgain(), false)
+      },
     )
   }
 

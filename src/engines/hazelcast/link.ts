@@ -5,6 +5,7 @@ import { ClosedError, InvalidArgumentError, SignalboxError, UnavailableError } f
 import { answered, NoAnswerError } from './call.js'
 import { CpSubsystem, NEWS_KEY } from './cp-subsystem.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
+import { heardOver } from './heard-over.js'
 import { dropClosed, quieten } from './quiet-client.js'
 import { mapCell, TABLE_KEY, type TableCell } from './table-cell.js'
 import { madeBy } from './table-record.js'
@@ -39,7 +40,7 @@ const CLIENT_PATIENCE = 5000
  */
 const START_TIMEOUT = CLIENT_PATIENCE + 500
 const RETRY_PAUSE = 200
-const QUIETEN_EVERY = 1000
+const LOOK_EVERY = 1000
 
 /** A client that works, and its maps. */
 export interface Linked {
@@ -58,8 +59,8 @@ export interface Linked {
 export interface LinkListener {
   /** The table's record, after another box has changed it. */
   changed(record: string): void
-  /** The cluster was out of reach and is in reach again: changes may have been missed. */
-  back(): void
+  /** The cluster, or a member, was out of reach, or another client took the place of one: changes may have been missed. */
+  missed(): void
 }
 
 /**
@@ -74,7 +75,11 @@ export class Link {
   readonly #listener: LinkListener
   #linked: Linked | undefined
   #coming: Promise<Linked> | undefined
-  #timer: Timer | undefined
+  /** Over which connections the client hears of changes, as it was seen last. */
+  #heardOver: readonly object[] = []
+  #wasLinked = false
+  #looking: Timer | undefined
+  #replacing: Timer | undefined
   #isClosed = false
 
   /** @param by what tells the changes of this box from those of others. */
@@ -110,7 +115,8 @@ export class Link {
   /** Ends the client. Never throws. */
   async close(): Promise<void> {
     this.#isClosed = true
-    this.#timer?.cancel()
+    this.#looking?.cancel()
+    this.#replacing?.cancel()
     const linked = this.#linked ?? (await this.#coming?.catch(() => undefined))
     this.#linked = undefined
     if (linked) await this.#end(linked.client)
@@ -124,9 +130,9 @@ export class Link {
       let client: HazelcastClient | undefined
       try {
         client = await this.#start(Math.min(START_TIMEOUT, until - this.#clock.now()))
-        this.#linked = await this.#prepare(client)
-        this.#keepQuiet()
-        return this.#linked
+        const linked = await this.#prepare(client)
+        this.#begin(linked)
+        return linked
       } catch (error) {
         if (client) void this.#end(client)
         if (error instanceof SignalboxError) throw error
@@ -215,34 +221,48 @@ export class Link {
       lifecycleListeners: [
         ...(given.lifecycleListeners ?? []),
         state => {
-          if (state === LifecycleState.CONNECTED && this.#linked) this.#listener.back()
-          if (state === LifecycleState.SHUTDOWN && !this.#isClosed) this.#replace()
+          if (state === LifecycleState.CONNECTED && this.#linked) this.#listener.missed()
+          // Clients end, too, that were given up while they started.
+          if (state === LifecycleState.SHUTDOWN && this.#wasLinked && !this.now) this.#replace()
         },
       ],
     }
   }
 
+  #begin(linked: Linked): void {
+    this.#linked = linked
+    this.#heardOver = heardOver(linked.client)
+    this.#look()
+    if (this.#wasLinked) this.#listener.missed()
+    this.#wasLinked = true
+  }
+
   /** Again and again, as long as the box is open: somebody may wait for what only an event tells. */
   #replace(): void {
     if (this.#isClosed) return
-    this.#timer?.cancel()
-    this.#timer = this.#clock.after(
+    this.#replacing?.cancel()
+    this.#replacing = this.#clock.after(
       RETRY_PAUSE,
-      () =>
-        void this.get().then(
-          () => this.#listener.back(),
-          () => this.#replace(),
-        ),
+      () => void this.get().catch(() => this.#replace()),
       false,
     )
   }
 
-  #keepQuiet(): void {
+  /** Looks after the client now and then, because it tells nothing of its single connections. */
+  #look(): void {
+    this.#looking?.cancel()
     const linked = this.now
     if (!linked || this.#isClosed) return
     dropClosed(linked.client)
     quieten(linked.client)
-    this.#timer = this.#clock.after(QUIETEN_EVERY, () => this.#keepQuiet(), false)
+    const before = this.#heardOver
+    this.#heardOver = heardOver(linked.client)
+    // A member tells of its changes over its own connection: what came between an old and a new one was told to nobody.
+    const isSame =
+      before.length === this.#heardOver.length &&
+      before.every((each, index) => each === this.#heardOver[index])
+    if (!isSame) this.#listener.missed()
+    this.#looking = this.#clock.after(LOOK_EVERY, () => this.#look(), false)
   }
 
   async #end(client: HazelcastClient): Promise<void> {

@@ -7,6 +7,8 @@ const PARKED = 1000
 /** What a parked call locks ends so soon unless it is renewed, in case nobody is there any more when it is granted: milliseconds. */
 const PARKED_LEASE = 0
 const PAUSE = 200
+/** The runtime counts timers in whole milliseconds, so they come early by less than this: milliseconds. */
+const EARLY = 2
 
 /** The locks that one grant has on the members. */
 interface Holding {
@@ -22,6 +24,8 @@ interface Holding {
   /** Set while all are being tried at once. */
   attempt: Promise<boolean> | undefined
   isWaiting: boolean
+  /** While all are given back and asked for again, to let another program in. */
+  isLettingIn: boolean
   isGone: boolean
   lapse: Timer | undefined
 }
@@ -88,7 +92,8 @@ export class MemberLocks {
   /** Sets the leases anew. False: a lock was lost. */
   async renew(id: string, lease: number): Promise<boolean> {
     const holding = this.#holdings.get(id)
-    if (!holding) return true
+    // Whoever lets others in sets the leases anew, and finds out what became of the locks.
+    if (!holding || holding.isLettingIn) return true
     holding.lease = lease
     if (holding.locked.size < holding.keys.length || !(await this.#renew(holding))) return false
     this.#arm(id, holding)
@@ -135,13 +140,18 @@ export class MemberLocks {
     const locks = [...holding.locked.values()]
     holding.locked.clear()
     holding.until = Infinity
-    await this.#keyLocks.reached()
-    const unlocked = await Promise.allSettled(locks.map(lock => answered(lock.unlock(), this.#clock)))
-    const failed = failureOf(unlocked)
-    if (failed) throw failed.reason
-    if (unlocked.some(each => each.status === 'fulfilled' && !each.value)) return 'lost'
-    if (holding.isGone) return 'taken'
-    return (await this.tryEnter(id, holding.keys, lease)) ? 'held' : 'taken'
+    holding.isLettingIn = true
+    try {
+      await this.#keyLocks.reached()
+      const unlocked = await Promise.allSettled(locks.map(lock => answered(lock.unlock(), this.#clock)))
+      const failed = failureOf(unlocked)
+      if (failed) throw failed.reason
+      if (unlocked.some(each => each.status === 'fulfilled' && !each.value)) return 'lost'
+      if (holding.isGone) return 'taken'
+      return (await this.tryEnter(id, holding.keys, lease)) ? 'held' : 'taken'
+    } finally {
+      holding.isLettingIn = false
+    }
   }
 
   /** Unlocks what the grant has and takes back what it waits for. Never throws: what is left ends by itself. */
@@ -176,6 +186,7 @@ export class MemberLocks {
       lease,
       attempt: undefined,
       isWaiting: false,
+      isLettingIn: false,
       isGone: false,
       lapse: undefined,
     }
@@ -184,11 +195,14 @@ export class MemberLocks {
     return holding
   }
 
-  /** The member's lease is longer, so who is alive gives back earlier. */
+  /**
+   * The member's lease is longer, so who is alive gives back earlier; not before the grant ends, though timers of the
+   * runtime can be early.
+   */
   #arm(id: string, holding: Holding): void {
     holding.lapse?.cancel()
     if (holding.isGone) return
-    holding.lapse = this.#clock.after(holding.lease, () => void this.leave(id), false)
+    holding.lapse = this.#clock.after(holding.lease + EARLY, () => void this.leave(id), false)
   }
 
   /**
