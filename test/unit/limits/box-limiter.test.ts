@@ -29,6 +29,11 @@ class Server {
   }
 }
 
+/** None of these limiters has a concurrency. */
+const lock = (): never => {
+  throw new Error('no lock is needed')
+}
+
 /** A process that can be stopped: then no timer runs and no answer comes until it goes on. */
 class Process implements Clock {
   stoppedUntil = -Infinity
@@ -42,7 +47,7 @@ class Process implements Clock {
     this.#server = server
     this.#random = random
     const ask = (request: Reserve): Promise<Reservation> => this.#ask(request)
-    this.limiter = new BoxLimiters({ clock: this, engine: 'test:', session: 'one', ask }).limiter(
+    this.limiter = new BoxLimiters({ clock: this, engine: 'test:', session: 'one', ask, lock }).limiter(
       'api',
       options,
     )
@@ -185,8 +190,13 @@ describe('whenever time passes', () => {
           const reserved = server.decide(request)
           return { reserved, earliest, latest: clock.now() }
         }
-        const options = { limit: 2, per: 2000, onUnavailable, ...(onUnavailable === 'share' && { shares: 2 }) }
-        const box = new BoxLimiters({ clock, engine: 'test:', session: 'one', ask })
+        const options = {
+          limit: 2,
+          per: 2000,
+          onUnavailable,
+          ...(onUnavailable === 'share' && { shares: 2 }),
+        }
+        const box = new BoxLimiters({ clock, engine: 'test:', session: 'one', ask, lock })
         const limiter = box.limiter('api', options)
         let open = 0
         const call = async (wait: number | undefined): Promise<void> => {
@@ -217,10 +227,10 @@ describe('callers of one process', () => {
       asked.push(request)
       return { reserved: server.decide(request), earliest: now, latest: now }
     }
-    const box = new BoxLimiters({ clock, engine: 'test:', session: 'one', ask })
+    const box = new BoxLimiters({ clock, engine: 'test:', session: 'one', ask, lock })
     const limiter = box.limiter('api', options)
     const [other, third] = [1, 2].map(() =>
-      new BoxLimiters({ clock, engine: 'test:', session: 'one', ask }).limiter('api', options),
+      new BoxLimiters({ clock, engine: 'test:', session: 'one', ask, lock }).limiter('api', options),
     ) as [BoxLimiter, BoxLimiter]
     const notes: string[] = []
     const call = (name: string, priority = 0): void =>
@@ -241,7 +251,7 @@ describe('callers of one process', () => {
       await new Promise<void>(resolve => clock.after(3, resolve))
       return { reserved: server.decide(request), earliest, latest: clock.now() }
     }
-    const limiter = new BoxLimiters({ clock, engine: 'test:', session: 'one', ask }).limiter('api', {
+    const limiter = new BoxLimiters({ clock, engine: 'test:', session: 'one', ask, lock }).limiter('api', {
       limit: 1000,
       per: 1000,
     })
