@@ -169,7 +169,12 @@ export class RemoteGate implements BoxGate, PermitGiver {
   async explain(n = 1, later = 0): Promise<Explanation> {
     this.#check(n)
     if (this.#closed) throw this.#closed
-    const { callers: place, permits } = this.#line
+    // Who wants a permit now or not at all is gone before anybody's turn.
+    let { callers: place, permits } = this.#line
+    for (const { n: tried } of this.#tries) {
+      place--
+      permits -= tried
+    }
     const ahead = Math.max(permits - this.#stock.permits, 0) + later
     const { reserved } = await this.#ask({ explain: { n, ahead } })
     const { now, pausedUntil } = reserved

@@ -306,6 +306,19 @@ describe('callers of one process', () => {
     expect(clock.nextAt()).toBeUndefined()
   })
 
+  test('who only tries stands before nobody', async () => {
+    const { clock, limiter } = scene({ limit: 3, per: 1000 })
+    const tries = [limiter.tryAcquire(), limiter.tryAcquire(2)]
+    const explaining = limiter.explain()
+    await Promise.all(tries)
+    expect(await explaining).toMatchObject({ waitsFor: 'nothing', place: 0, readyIn: 0 })
+    void limiter.acquire()
+    const tried = limiter.tryAcquire()
+    expect(await limiter.explain()).toMatchObject({ waitsFor: 'limit', place: 1 })
+    await tried
+    await pass(clock, 2000)
+  })
+
   test('a greater priority comes first, also before those for whom something is reserved', async () => {
     const { clock, notes, call } = scene({ limit: 1, per: 100 })
     for (const [name, priority] of [['a'], ['b'], ['c', 1]] as const) call(name, priority)
