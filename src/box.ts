@@ -59,7 +59,7 @@ export interface LockReport {
 
 /** How a box is closed. */
 export interface CloseOptions {
-  /** Wait until the grants in use are released: true for as long as it takes, or how long at the most. Default: don't. */
+  /** Wait until the grants in use are released, and the permits of limiters with a `concurrency`: true for as long as it takes, or how long at the most. Default: don't. */
   drain?: boolean | Duration | undefined
 }
 
@@ -160,6 +160,7 @@ export class Box implements AsyncDisposable {
         // What was reserved in vain goes back all the same.
         return ending && request.units.length > 0 ? Promise.reject(ending) : engine.reserve!(request)
       },
+      lock: claim => new ClaimLock(this.#session, claimSet([claim]), 'concurrency'),
     })
     return this.#limiters.limiter(name, options)
   }

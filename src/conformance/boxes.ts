@@ -94,3 +94,16 @@ export function boxesOf(fixture: EngineFixture): Boxes {
   afterEach(() => boxes.end())
   return boxes
 }
+
+/** What a check does with boxes of its own, so that it can run beside others. */
+export function onBoxes(fixture: EngineFixture, task: (boxes: Boxes) => Promise<void>): () => Promise<void> {
+  return async () => {
+    const boxes = new Boxes(fixture)
+    await boxes.start()
+    try {
+      await task(boxes)
+    } finally {
+      await boxes.end()
+    }
+  }
+}

@@ -3,6 +3,7 @@ import { badArguments } from './arguments.js'
 import { box } from './box.js'
 import { checksOf, type Check } from './checks.js'
 import { clocks } from './clocks.js'
+import { concurrency } from './concurrency.js'
 import { deadHolders } from './dead-holders.js'
 import { deadline } from './deadline.js'
 import { diagnostics } from './diagnostics.js'
@@ -46,8 +47,10 @@ export function conformance(fixture: EngineFixture): Check[] {
     clocks(fixture)
     quiet(fixture)
     if (keepsValues(fixture)) safeState(fixture)
-    if (hasLimits(fixture)) limits(fixture)
-    else noLimits(fixture)
+    if (hasLimits(fixture)) {
+      limits(fixture)
+      concurrency(fixture)
+    } else noLimits(fixture)
     box(fixture)
     if (keepsValues(fixture)) election(fixture)
     diagnostics(fixture)

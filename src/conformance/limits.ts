@@ -11,7 +11,7 @@ import {
   UnavailableError,
 } from '../errors.js'
 import type { Permit } from '../limits/permit.js'
-import { Boxes } from './boxes.js'
+import { Boxes, onBoxes } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { block, pause, soFar, until } from './time.js'
 
@@ -39,22 +39,9 @@ const JITTER = 100
 /** Rate limits across boxes, where the engine has them. */
 export function limits(fixture: EngineFixture): void {
   describe('limits', () => {
-    /** A test with boxes of its own, so that it can run beside others. */
-    const onBoxes =
-      (task: (boxes: Boxes) => Promise<void>): (() => Promise<void>) =>
-      async () => {
-        const boxes = new Boxes(fixture)
-        await boxes.start()
-        try {
-          await task(boxes)
-        } finally {
-          await boxes.end()
-        }
-      }
-
     test.concurrent(
       'the bound holds in any window over several boxes, and all have their turn in order',
-      onBoxes(async boxes => {
+      onBoxes(fixture, async boxes => {
         const all = await boxes.several(3)
         const arrivals = new Arrivals()
         const served = all.map((): number[] => [])
@@ -76,7 +63,7 @@ export function limits(fixture: EngineFixture): void {
 
     test.concurrent(
       'what one box has used is not there for another, and comes back',
-      onBoxes(async boxes => {
+      onBoxes(fixture, async boxes => {
         const [one, other] = await boxes.pair()
         const options = { limit: 3, per: 500 }
         const start = systemClock.now()
@@ -93,7 +80,7 @@ export function limits(fixture: EngineFixture): void {
 
     test.concurrent(
       'several limits hold together, keys count apart',
-      onBoxes(async boxes => {
+      onBoxes(fixture, async boxes => {
         const [one, other] = await boxes.pair()
         const options = {
           limits: [
@@ -114,7 +101,7 @@ export function limits(fixture: EngineFixture): void {
 
     test.concurrent(
       'a permit that was not used can be had by another box',
-      onBoxes(async boxes => {
+      onBoxes(fixture, async boxes => {
         const [one, other] = await boxes.pair()
         const options = { limit: 2, per: '1m' } as const
         const permit = await one.limiter('api', options).acquire(2)
@@ -132,7 +119,7 @@ export function limits(fixture: EngineFixture): void {
 
     test(
       'a process that was stopped does not use what it had reserved',
-      onBoxes(async boxes => {
+      onBoxes(fixture, async boxes => {
         const [one, other] = await boxes.pair()
         const options = { limit: 2, per: 500, jitter: JITTER }
         const arrivals = new Arrivals()
@@ -150,7 +137,7 @@ export function limits(fixture: EngineFixture): void {
 
     test.concurrent(
       'who gives up leaves its place to the next, and what nobody wants goes back',
-      onBoxes(async boxes => {
+      onBoxes(fixture, async boxes => {
         const [box, engine] = await boxes.meddled()
         const reserved: number[] = []
         const returned: number[] = []
@@ -179,7 +166,7 @@ export function limits(fixture: EngineFixture): void {
 
     test.concurrent(
       'a wait that can not be met is refused at once, a long line with a busy error',
-      onBoxes(async boxes => {
+      onBoxes(fixture, async boxes => {
         const box = await boxes.open()
         const limiter = box.limiter('api', { limit: 1, per: '1m', queue: 1 })
         await limiter.acquire()
@@ -196,7 +183,7 @@ export function limits(fixture: EngineFixture): void {
 
     test.concurrent(
       'a pause is felt by all, also by those who wait for what they have reserved',
-      onBoxes(async boxes => {
+      onBoxes(fixture, async boxes => {
         const [one, other] = await boxes.pair()
         const options = { limit: 1, per: 800 }
         await one.limiter('api', options).acquire()
@@ -213,7 +200,7 @@ export function limits(fixture: EngineFixture): void {
 
     test.concurrent(
       'while some go by another definition, both hold, and nobody is locked out',
-      onBoxes(async boxes => {
+      onBoxes(fixture, async boxes => {
         const [old, next] = await boxes.pair()
         const before = { limit: 6, per: 400, jitter: JITTER }
         const after = { limit: 2, per: 400, jitter: JITTER }
@@ -238,7 +225,7 @@ export function limits(fixture: EngineFixture): void {
 
     test.concurrent(
       'another definition of a name in use in the same box is refused, until it is closed',
-      onBoxes(async boxes => {
+      onBoxes(fixture, async boxes => {
         const box = await boxes.open()
         const limiter = box.limiter('api', { limit: 2, per: '1s' })
         await limiter.acquire()
@@ -251,7 +238,7 @@ export function limits(fixture: EngineFixture): void {
 
     test.concurrent(
       'a limit is set while callers wait: lowered at once, raised when all go by it',
-      onBoxes(async boxes => {
+      onBoxes(fixture, async boxes => {
         const [one, other] = await boxes.pair()
         const options = { limit: 4, per: 400, jitter: JITTER }
         const limiters = [one.limiter('api', options), other.limiter('api', options)]
@@ -285,7 +272,7 @@ export function limits(fixture: EngineFixture): void {
 
     test.concurrent(
       'once a limit that was raised is forgotten nobody waits for what was reserved by it',
-      onBoxes(async boxes => {
+      onBoxes(fixture, async boxes => {
         const [box, engine] = await boxes.meddled()
         const waits: number[] = []
         engine.meddleReserve = async (request, carryOut) => {
@@ -307,7 +294,7 @@ export function limits(fixture: EngineFixture): void {
 
     test.concurrent(
       'permits that are fetched together keep the bound, and what is left over goes back',
-      onBoxes(async boxes => {
+      onBoxes(fixture, async boxes => {
         const [one, other] = await boxes.pair()
         const options = { limit: 50, per: 400, jitter: JITTER, batch: 20 }
         const arrivals = new Arrivals()
@@ -326,7 +313,7 @@ export function limits(fixture: EngineFixture): void {
 
     test.concurrent(
       'calendar and smooth windows hold over several boxes',
-      onBoxes(async boxes => {
+      onBoxes(fixture, async boxes => {
         const [one, other] = await boxes.pair()
         const smooth = { limit: 10, per: 500, window: 'smooth' } as const
         const arrivals = new Arrivals()
@@ -343,7 +330,7 @@ export function limits(fixture: EngineFixture): void {
 
     test.concurrent(
       'an engine that can not be asked is told apart from a limit',
-      onBoxes(async boxes => {
+      onBoxes(fixture, async boxes => {
         const [box, engine] = await boxes.meddled()
         const failure = new UnavailableError('it is away')
         const options = { limit: 2, per: '1m' } as const
@@ -376,7 +363,7 @@ export function limits(fixture: EngineFixture): void {
 
     test.concurrent(
       'bad input is refused before anything is sent',
-      onBoxes(async boxes => {
+      onBoxes(fixture, async boxes => {
         const [box, engine] = await boxes.meddled()
         let asked = 0
         engine.meddleReserve = (_, carryOut) => {
@@ -389,7 +376,7 @@ export function limits(fixture: EngineFixture): void {
           { limit: NaN, per: 1000 },
           { limit: 2, per: 0 },
           { limit: 2, per: 1000, window: 'round' },
-          { limit: 2, per: 1000, concurrency: 3 },
+          { limit: 2, per: 1000, concurrency: 0 },
           { limit: 2, per: 1000, onUnavailable: 'perhaps' },
           { limit: 2, per: 1000, onUnavailable: 'share', shares: 3 },
           { limit: 2, per: 1000, batch: 3 },

@@ -18,6 +18,12 @@ import type { Rules } from './tally.js'
 export type BoxLimiterOptions = {
   /** By how much the time from the grant of a permit to the arrival of its call can vary; default 0. */
   jitter?: Duration | undefined
+  /**
+   * How many permits may be in use together, in all processes, until they are released: 1 to 10,000; default: any number.
+   * What a dead process had in use comes back with its lease, 30 seconds at the most. While some go by another number each
+   * permit takes the part of the whole that its process's number says.
+   */
+  concurrency?: number | undefined
   /** How many callers of this process may wait; default: any number. Further ones get a BusyError. */
   queue?: number | undefined
   /**
@@ -46,6 +52,8 @@ export interface BoxTerms {
   readonly horizon: number
   /** For how long a permit can be used: milliseconds. */
   readonly hold: number
+  /** How many permits may be in use together. */
+  readonly concurrency: number
   readonly queue: number
   readonly batch: number
   readonly onUnavailable: NonNullable<BoxLimiterOptions['onUnavailable']>
@@ -71,6 +79,8 @@ const MOST_AHEAD = FARTHEST / 2
 const BOX_NAMES = ['batch', 'onUnavailable', 'shares']
 const POLICIES = ['error', 'open', 'closed', 'share'] as const
 const MOST_SHARES = 1e6
+/** Above, equal parts of what there is would leave room for one permit more. */
+const MOST_CONCURRENCY = 10_000
 
 /** @throws InvalidArgumentError that names the option, what it got and what it takes. */
 export function boxTerms(options: BoxLimiterOptions): BoxTerms {
@@ -85,13 +95,9 @@ export function boxTerms(options: BoxLimiterOptions): BoxTerms {
     'concurrency',
     ...BOX_NAMES,
   ])
-  if ('concurrency' in options) {
-    throw new InvalidArgumentError(
-      'there is no option "concurrency" for limiters of a box; use a semaphore of the box beside it',
-    )
-  }
   const { batch: wantedBatch, onUnavailable = 'error', shares, ...local } = options
-  const { windows: rules, queue } = rulesOf(local)
+  const { windows: rules, queue, concurrency } = rulesOf(local)
+  if (concurrency < Infinity) whole('concurrency', concurrency, 1, MOST_CONCURRENCY)
   const limits = options.limits ?? [options]
   const jitter = options.jitter === undefined ? 0 : milliseconds('jitter', options.jitter, JITTER_BOUNDS)
   const shortest = Math.min(...rules.map(({ per }) => per))
@@ -119,9 +125,16 @@ export function boxTerms(options: BoxLimiterOptions): BoxTerms {
     throw new InvalidArgumentError(`batch takes 1 for window 'smooth', not ${batch}`)
   }
   const share = shareOf(local, onUnavailable, shares)
-  const signature = JSON.stringify([windows.map(idOf), queue, batch, onUnavailable, shares ?? 0])
+  const signature = JSON.stringify([
+    windows.map(idOf),
+    options.concurrency,
+    queue,
+    batch,
+    onUnavailable,
+    shares ?? 0,
+  ])
   const horizon = Math.min(Math.max(shortest * AHEAD, LEAST_AHEAD), MOST_AHEAD)
-  return { options, windows, most, horizon, hold, queue, batch, onUnavailable, share, signature }
+  return { options, windows, most, horizon, hold, concurrency, queue, batch, onUnavailable, share, signature }
 }
 
 /**
@@ -151,14 +164,12 @@ function shareOf(local: LimiterOptions, policy: unknown, shares: unknown): Rules
   }
   const parts = whole('shares', shares, 1, MOST_SHARES)
   const rules = rulesOf(local)
-  const windows = rules.windows.map(window => {
-    const part = Math.floor(window.limit / parts)
-    if (part === 0) {
-      throw new InvalidArgumentError(
-        `shares takes ${window.limit} at the most for a limit of that, not ${parts}`,
-      )
-    }
-    return window.withLimit(part)
-  })
-  return { ...rules, windows }
+  const windows = rules.windows.map(window => window.withLimit(partOf('limit', window.limit, parts)))
+  return { ...rules, windows, concurrency: partOf('concurrency', rules.concurrency, parts) }
+}
+
+function partOf(what: string, most: number, parts: number): number {
+  const part = Math.floor(most / parts)
+  if (part > 0) return part
+  throw new InvalidArgumentError(`shares takes ${most} at the most for a ${what} of that, not ${parts}`)
 }

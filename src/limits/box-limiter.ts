@@ -14,13 +14,14 @@ import { drainOf, endGates, type LimiterCloseOptions } from './closing.js'
 import type { AcquireOptions } from './limit-options.js'
 import type { Explanation } from './limiter.js'
 import type { Permit } from './permit.js'
-import { RemoteGate, type GateSource } from './remote-gate.js'
+import { CappedGate, type CappedSource } from './capped-gate.js'
+import { RemoteGate, type BoxGate } from './remote-gate.js'
 
 /** What a limiter of a box can do, as a whole or for one key: the same as any limiter, with promises. */
 export interface KeyedBoxLimiter {
   /**
    * A permit for `n` calls if it can be had now without overtaking anybody, else undefined; waits for nothing but the
-   * engine's answer.
+   * engine's answers. With a `concurrency` it has its share of that, too, or takes neither.
    * @param n a whole number, no greater than the least limit; default 1.
    * Rejects with UnavailableError or IndeterminateError when the engine can't be asked (see `onUnavailable`),
    * InvalidArgumentError, ClosedError.
@@ -28,7 +29,9 @@ export interface KeyedBoxLimiter {
   tryAcquire(n?: number): Promise<Permit | undefined>
   /**
    * A permit for `n` calls as soon as it is this caller's turn: in this process by priority, then first come, first
-   * served; among processes in the order in which they asked. Rejects with TimedOutError when `wait` is over, or as soon
+   * served; among processes in the order in which they asked. With a `concurrency` it waits for a share of that first, and
+   * `wait` is for both together; the share is leased, so a process that the engine does not hear of for 30 seconds has it no
+   * longer, although the call may go on. Rejects with TimedOutError when `wait` is over, or as soon
    * as the engine says that it can't be met (BusyError for a wait of 0), BusyError when too many wait, AbortedError, and
    * as `tryAcquire` does.
    */
@@ -36,8 +39,9 @@ export interface KeyedBoxLimiter {
   /** Acquires, calls `task`, releases, and gives what the task gave. Rejects as `acquire` does, and with what the task throws. */
   run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T>
   /**
-   * What a caller who asked for `n` permits now would meet; `place` counts the callers of this process. Rejects as
-   * `tryAcquire` does.
+   * What a caller who asked for `n` permits now would meet; `place` counts the callers of this process who wait. Of a
+   * `concurrency` it tells what this box knows: how many are `running` here, and `waitsFor` it when callers of this box wait
+   * for a share or it has them all. Rejects as `tryAcquire` does.
    */
   explain(n?: number): Promise<Explanation>
   /**
@@ -69,14 +73,14 @@ export interface BoxLimiter extends KeyedBoxLimiter, AsyncDisposable {
   setLimit(limit: number, per?: Duration): void
   /**
    * Gives no more permits in this box. Those who wait here are rejected with a ClosedError, unless they are to have their
-   * turn before; other processes go on. Resolves when nobody waits here.
+   * turn before; other processes go on. What is in use counts for a `concurrency` until it is released. Resolves when nobody waits here.
    * @throws InvalidArgumentError
    */
   close(options?: LimiterCloseOptions): Promise<void>
 }
 
 /** What limiters need of their box. */
-export interface LimiterSource extends GateSource {
+export interface LimiterSource extends CappedSource {
   /** The box's session id. */
   readonly session: string
 }
@@ -90,7 +94,7 @@ const NOW: AcquireOptions = { wait: 0 }
 
 /** The gates of one limiter of a box. */
 class Family {
-  readonly gates = new Map<string, RemoteGate>()
+  readonly gates = new Map<string, BoxGate>()
   usedAt = 0
   terms: BoxTerms
 
@@ -124,7 +128,7 @@ export class BoxLimiters {
   }
 
   /** @throws InvalidArgumentError */
-  gate(name: string, terms: BoxTerms, key: string): RemoteGate {
+  gate(name: string, terms: BoxTerms, key: string): BoxGate {
     const known = this.#families.get(name)
     // Nothing to check where they are the very terms.
     const gate = known?.made === terms ? known.gates.get(key) : undefined
@@ -174,13 +178,14 @@ export class BoxLimiters {
     return family
   }
 
-  #checkedGate(name: string, terms: BoxTerms, key: string): RemoteGate {
+  #checkedGate(name: string, terms: BoxTerms, key: string): BoxGate {
     const { gates, terms: current } = this.#family(name, terms)
     let gate = gates.get(key)
     if (!gate) {
       // The length keeps names apart whatever characters they have.
       const id = `${name.length}:${name}${key === WHOLE ? '' : `:${key}`}`
-      gate = new RemoteGate(this.#source, current, id, key || name)
+      const Gate = current.concurrency === Infinity ? RemoteGate : CappedGate
+      gate = new Gate(this.#source, current, id, key || name)
       gates.set(key, gate)
       if (this.#closed) gate.shut(this.#closed)
     }
@@ -270,7 +275,7 @@ class OfKey implements KeyedBoxLimiter {
   }
 
   /** Acquires, and tells those who listen what came of it. */
-  async #told(gate: RemoteGate, n = 1, options: AcquireOptions | undefined): Promise<Permit> {
+  async #told(gate: BoxGate, n = 1, options: AcquireOptions | undefined): Promise<Permit> {
     const { clock } = this.#shared.limiters.source
     const since = clock.now()
     const event = () => ({ ...this.#event(), n, waited: clock.now() - since })
@@ -290,12 +295,12 @@ class OfKey implements KeyedBoxLimiter {
     return { engine, session, limiter, key: this.#key === WHOLE ? undefined : this.#key }
   }
 
-  get #gate(): RemoteGate {
+  get #gate(): BoxGate {
     const { limiters, name, terms } = this.#shared
     return limiters.gate(name, terms, this.#key)
   }
 
-  #with<T>(task: (gate: RemoteGate) => Promise<T>): Promise<T> {
+  #with<T>(task: (gate: BoxGate) => Promise<T>): Promise<T> {
     if (this.#shared.closed) return Promise.reject(this.#shared.closed)
     try {
       return task(this.#gate)

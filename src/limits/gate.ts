@@ -1,4 +1,11 @@
-import { BusyError, ClosedError, InvalidArgumentError, shown, TimedOutError } from '../errors.js'
+import {
+  BusyError,
+  ClosedError,
+  InvalidArgumentError,
+  shown,
+  TimedOutError,
+  type ErrorContext,
+} from '../errors.js'
 import type { Explanation, Limiter } from './limiter.js'
 import { termsOf, whole, type AcquireOptions } from './limit-options.js'
 import { Permit, type PermitGiver } from './permit.js'
@@ -11,18 +18,18 @@ import type { Waiter } from './waiting-line.js'
 export class Gate implements Limiter, PermitGiver, Source {
   readonly times: Times
   readonly counter: Counter
-  readonly key: string | undefined
+  readonly context: ErrorContext
   readonly turns: Turns | undefined
   readonly #rules: Rules
   /** Made when somebody waits for the first time. */
   #queue: Queue | undefined
   #closed: ClosedError | undefined
 
-  constructor(rules: Rules, times: Times, counter: Counter, key: string | undefined, turns?: Turns) {
+  constructor(rules: Rules, times: Times, counter: Counter, context: ErrorContext, turns?: Turns) {
     this.#rules = rules
     this.times = times
     this.counter = counter
-    this.key = key
+    this.context = context
     this.turns = turns
   }
 
@@ -39,7 +46,7 @@ export class Gate implements Limiter, PermitGiver, Source {
       if (n !== 1) this.#check(n)
       const { wait, signal, priority } = termsOf(options)
       if (this.#closed) throw this.#closed
-      if (signal?.aborted) throw aborted({ key: this.key, cause: signal.reason })
+      if (signal?.aborted) throw aborted({ ...this.context, cause: signal.reason })
       const queue = (this.#queue ??= new Queue(this))
       if (wait === 0 || queue.callers >= this.#rules.queue) {
         const permit = this.tryAcquire(n)
@@ -114,12 +121,12 @@ export class Gate implements Limiter, PermitGiver, Source {
 
   /** Lets nobody in any more. */
   shut(): void {
-    this.#closed ??= new ClosedError('the limiter was closed', { key: this.key })
+    this.#closed ??= new ClosedError('the limiter was closed', this.context)
   }
 
-  /** Rejects all who wait. */
-  refuseAll(): void {
-    this.#queue?.refuseAll(this.#closed!)
+  /** Rejects all who wait. @param error default: that it is shut. */
+  refuseAll(error: Error = this.#closed!): void {
+    this.#queue?.refuseAll(error)
   }
 
   /** Resolves when nobody waits any more. */
@@ -152,9 +159,10 @@ export class Gate implements Limiter, PermitGiver, Source {
     const ready = this.counter.readyAt(n, before.permits, 0)
     if (ready - now <= wait) return now + wait
     const turn = `its turn would be in ${Math.ceil(ready - now)} ms at the earliest`
-    throw new TimedOutError(`no permit within ${wait} ms: ${before.callers} callers stand before, ${turn}`, {
-      key: this.key,
-    })
+    throw new TimedOutError(
+      `no permit within ${wait} ms: ${before.callers} callers stand before, ${turn}`,
+      this.context,
+    )
   }
 
   #check(n: number): void {
@@ -163,6 +171,6 @@ export class Gate implements Limiter, PermitGiver, Source {
 
   #busy(wait: number, callers: number): BusyError {
     const why = wait === 0 ? 'there is no permit now' : `${callers} callers wait already`
-    return new BusyError(why, { key: this.key })
+    return new BusyError(why, this.context)
   }
 }

@@ -12,7 +12,7 @@ export interface Explanation {
   readonly place: number
   /** Milliseconds until its turn, if nobody before it gives up. What is in use may be released sooner or later. */
   readonly readyIn: number
-  /** How many permits are in use, where `concurrency` limits that. */
+  /** How many permits are in use, where `concurrency` limits that; of a box's limiter, those of this box. */
   readonly running: number
   readonly limits: readonly LimitReport[]
 }

@@ -24,9 +24,9 @@ export class LocalLimiter extends GateLimiter implements AsyncDisposable {
     this.#clock = clock
     this.#rules = rules
     const times = new Times(rules.windows, clock, readWall)
-    this.gate = new Gate(rules, times, new Tally(rules, times), undefined)
+    this.gate = new Gate(rules, times, new Tally(rules, times), {})
     const ofKey = (key: string): Gate => {
-      const gate = new Gate(rules, times, new Tally(rules, times), key)
+      const gate = new Gate(rules, times, new Tally(rules, times), { key })
       if (this.#closed) gate.shut()
       return gate
     }

@@ -22,7 +22,7 @@ export interface Source {
   readonly counter: Counter
   readonly times: Times
   /** For messages. */
-  readonly key: string | undefined
+  readonly context: ErrorContext
   /** The line in which threads stand, where several share a limit. */
   readonly turns: Turns | undefined
   /** A permit for whoever comes first, if there is one now. @param late as in `Counter.take`. */
@@ -122,8 +122,8 @@ export class Queue {
     })
   }
 
-  get #context(): { readonly key: string | undefined } {
-    return { key: this.#source.key }
+  get #context(): ErrorContext {
+    return this.#source.context
   }
 
   #limit(waiter: Waiter, signal: AbortSignal | undefined, deadline: number): void {
@@ -238,9 +238,6 @@ export function lowered(most: number, n: number, context: ErrorContext): Invalid
 }
 
 /** @param context with the reason of the signal as cause. */
-export function aborted(context: {
-  readonly key: string | undefined
-  readonly cause: unknown
-}): AbortedError {
+export function aborted(context: ErrorContext & { readonly cause: unknown }): AbortedError {
   return new AbortedError('the wait for a permit was aborted', context)
 }

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../clock.js'
 import type { Awaitable, Reservation } from '../engines/engine.js'
-import { BusyError, ClosedError, TimedOutError, UnavailableError } from '../errors.js'
+import { BusyError, ClosedError, TimedOutError, UnavailableError, type ErrorContext } from '../errors.js'
 import { AbortWatch } from './abort-watch.js'
 import type { BoxTerms } from './box-limiter-options.js'
 import { ClockOffset } from './clock-offset.js'
@@ -26,6 +26,28 @@ export interface GateSource {
   readonly ask: (request: Reserve) => Awaitable<Reservation>
 }
 
+/** What decides for one limiter of a box, or one key of it. */
+export interface BoxGate {
+  /** Why the engine could not be asked the last time; undefined when it could. */
+  readonly outage: Error | undefined
+  acquire(n?: number, options?: AcquireOptions): Promise<Permit>
+  explain(n?: number): Promise<Explanation>
+  pauseUntil(time: Date | number): Promise<void>
+  /** Whether it could be forgotten: nobody waits, and nothing is owed, since a while. */
+  isIdle(since: number): boolean
+  /**
+   * Goes by other terms from now on. What is reserved for later is asked for anew unless it keeps the new limits, too, and
+   * those who wait for more than there can be are rejected.
+   */
+  change(terms: BoxTerms): void
+  /** Lets nobody in any more. */
+  shut(error: Error): void
+  /** Rejects all who wait, once it is shut. */
+  refuseAll(): void
+  /** Resolves when nobody waits any more and what was reserved in vain was given back, or could not be. */
+  end(): Promise<void>
+}
+
 /** One call asks for so many callers at the most. */
 const MOST_UNITS = 1000
 /** And for so many windows full of permits, because more can seldom be reserved ahead. */
@@ -35,14 +57,14 @@ const LOOK = 250
 /** Those for whom nothing could be reserved ask again within so many milliseconds. */
 const ASK_AGAIN = 2500
 /** A shorter delay could be lost in rounding: milliseconds. */
-const SHORTEST_DELAY = 0.001
+export const SHORTEST_DELAY = 0.001
 /** An engine that can't be asked is tried again after so many milliseconds. */
-const RETRY = 500
+export const RETRY = 500
 /** If answers come too late to be of use for so many milliseconds, the engine counts as out of reach. */
 const MOST_LATE = 5000
 
 /** Takes back permits that nobody has counted. */
-const NOBODY: PermitGiver = { released: () => undefined, unused: () => undefined }
+export const NOBODY: PermitGiver = { released: () => undefined, unused: () => undefined }
 
 /**
  * The callers of this process that want permits of one limiter of an engine: one line, one timer, and one call under way,
@@ -50,7 +72,7 @@ const NOBODY: PermitGiver = { released: () => undefined, unused: () => undefined
  * time that keeps the bound whenever this process was stopped; one that comes too late for it goes back, and its caller's
  * is asked for anew.
  */
-export class RemoteGate implements PermitGiver {
+export class RemoteGate implements BoxGate, PermitGiver {
   readonly #source: GateSource
   #terms: BoxTerms
   readonly #id: string
@@ -82,7 +104,6 @@ export class RemoteGate implements PermitGiver {
   #lookAt = -Infinity
   /** Since when no answer came in time to be of use; undefined after one that did. */
   #lateSince: number | undefined
-  /** Why the engine could not be asked the last time; undefined when it could. */
   outage: Error | undefined
   #retryAt = -Infinity
   /** What goes by the share of this process while the engine is out of reach. */
@@ -105,7 +126,7 @@ export class RemoteGate implements PermitGiver {
     const { share } = terms
     if (share) {
       const times = new Times(share.windows, source.clock, wallOf(source.clock))
-      this.#share = new Gate(share, times, new Tally(share, times), key)
+      this.#share = new Gate(share, times, new Tally(share, times), this.#context)
     }
   }
 
@@ -125,7 +146,7 @@ export class RemoteGate implements PermitGiver {
         const permit = this.#atHand(n, now)
         if (permit) return Promise.resolve(permit)
       }
-      if (this.outage && this.#goesOnWithout) return this.#without(n, options, now)
+      if (this.goesWithout) return this.#without(n, options, now)
       if (wait === 0 || callers >= this.#terms.queue) {
         if (this.#askAgainAt > now && !this.outage) throw this.#busy(wait, callers)
         return this.#join(n, priority, signal, Infinity, true)
@@ -144,11 +165,17 @@ export class RemoteGate implements PermitGiver {
     }
   }
 
-  async explain(n = 1): Promise<Explanation> {
+  /** @param later how many permits those want who come to stand in line here. */
+  async explain(n = 1, later = 0): Promise<Explanation> {
     this.#check(n)
     if (this.#closed) throw this.#closed
-    const place = this.#line.callers
-    const ahead = Math.max(this.#line.permits - this.#stock.permits, 0)
+    // Who wants a permit now or not at all is gone before anybody's turn.
+    let { callers: place, permits } = this.#line
+    for (const { n: tried } of this.#tries) {
+      place--
+      permits -= tried
+    }
+    const ahead = Math.max(permits - this.#stock.permits, 0) + later
     const { reserved } = await this.#ask({ explain: { n, ahead } })
     const { now, pausedUntil } = reserved
     const { ready, binding, reports } = reserved.explained!
@@ -170,16 +197,11 @@ export class RemoteGate implements PermitGiver {
     this.#learn(await this.#ask({ pause: Math.max(until - now, 0) }))
   }
 
-  /** Whether it could be forgotten: nobody waits, and nothing is owed, since a while. */
   isIdle(since: number): boolean {
     const owes = this.#calling || this.#scheduled || this.#returns.length > 0
     return !this.#line.head && !this.#stock.first && !owes && this.#usedAt < since
   }
 
-  /**
-   * Goes by other terms from now on. What is reserved for later is asked for anew unless it keeps the new limits, too, and
-   * those who wait for more than there can be are rejected.
-   */
   change(terms: BoxTerms): void {
     const before = this.#terms
     const { share } = before
@@ -198,19 +220,16 @@ export class RemoteGate implements PermitGiver {
     this.#schedule()
   }
 
-  /** Lets nobody in any more. */
   shut(error: Error): void {
     this.#closed ??= error
     this.#share?.shut()
   }
 
-  /** Rejects all who wait. */
   refuseAll(): void {
     for (const waiter of this.#line) this.#refuse(waiter, this.#closed!)
     this.#share?.refuseAll()
   }
 
-  /** Resolves when nobody waits any more and what was reserved in vain was given back, or could not be. */
   async end(): Promise<void> {
     if (this.#line.head) await new Promise<void>(resolve => this.#ended.push(resolve))
     await this.#share?.end()
@@ -235,8 +254,16 @@ export class RemoteGate implements PermitGiver {
     this.#schedule()
   }
 
-  get #goesOnWithout(): boolean {
-    return this.#terms.onUnavailable === 'open' || this.#terms.onUnavailable === 'share'
+  /** Whether it gives permits just now although the engine can't be asked. */
+  get goesWithout(): boolean {
+    const { onUnavailable } = this.#terms
+    return this.outage !== undefined && (onUnavailable === 'open' || onUnavailable === 'share')
+  }
+
+  /** The engine could not be asked for something else. */
+  away(error: Error): void {
+    this.outage = error
+    this.#retryAt = this.#source.clock.now() + RETRY
   }
 
   /** A permit that was fetched together with others. */
@@ -503,8 +530,7 @@ export class RemoteGate implements PermitGiver {
       this.shut(error)
       return this.refuseAll()
     }
-    this.outage = error
-    this.#retryAt = now + RETRY
+    this.away(error)
     switch (this.#terms.onUnavailable) {
       case 'error':
         for (const waiter of waiters) if (waiter.rank !== undefined) this.#refuse(waiter, error)
@@ -629,10 +655,7 @@ export class RemoteGate implements PermitGiver {
       const waiter = this.#deadlines.first()
       if (!waiter) return
       const error = this.outage
-        ? new UnavailableError(`no permit within the wait, because the engine can't be asked`, {
-            ...this.#context,
-            cause: this.outage,
-          })
+        ? stillAway(this.outage, this.#context)
         : new TimedOutError('no permit within the wait', this.#context)
       this.#refuse(waiter, error)
     }
@@ -671,6 +694,12 @@ export class RemoteGate implements PermitGiver {
     const turn = `its turn would be in ${Math.ceil(ahead)} ms at the earliest`
     return new TimedOutError(`no permit within ${Math.ceil(wait)} ms: ${turn}`, this.#context)
   }
+}
+
+/** The wait is over, and the engine could not be asked. */
+export function stillAway(cause: Error, context: ErrorContext): UnavailableError {
+  const why = `no permit within the wait, because the engine can't be asked`
+  return new UnavailableError(why, { ...context, cause })
 }
 
 /** Of the promise that was made last: no function has to be made for each. */

@@ -48,7 +48,7 @@ export class SharedLimiter implements Limiter, AsyncDisposable {
     const times = new Times(rules.windows, systemClock, wallOf(systemClock))
     this.#turns = new ThreadTurns(handle.turns, () => systemClock.now())
     const tally = new SharedTally(rules, jitter, times, new SharedRing(handle.ring), this.#turns)
-    this.#gate = new Gate(rules, times, tally, undefined, this.#turns)
+    this.#gate = new Gate(rules, times, tally, {}, this.#turns)
   }
 
   tryAcquire(n?: number): Permit | undefined {

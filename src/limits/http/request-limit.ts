@@ -76,15 +76,12 @@ export function judge<Request>(
 }
 
 async function verdict(limiter: RequestLimiter, name: string): Promise<Verdict> {
-  const taking = limiter.tryAcquire()
-  const asking = explained(limiter)
-  const permit = await taking
-  if (permit) return { fields: fieldsOf(name, await asking), permit, problem: '' }
-  // Asked while the request itself still stood in line, it would count as somebody before.
-  const explanation = await explained(limiter)
+  const [permit, explanation] = await Promise.all([limiter.tryAcquire(), explained(limiter)])
+  const fields = fieldsOf(name, explanation)
+  if (permit) return { fields, permit, problem: '' }
   const retry = Math.max(seconds(explanation?.readyIn ?? 0), LEAST_RETRY)
   return {
-    fields: [...fieldsOf(name, explanation), ['Retry-After', String(retry)]],
+    fields: [...fields, ['Retry-After', String(retry)]],
     permit: undefined,
     problem: problem(name, explanation),
   }

@@ -29,6 +29,11 @@ class Server {
   }
 }
 
+/** None of these limiters has a concurrency. */
+const lock = (): never => {
+  throw new Error('no lock is needed')
+}
+
 /** A process that can be stopped: then no timer runs and no answer comes until it goes on. */
 class Process implements Clock {
   stoppedUntil = -Infinity
@@ -42,7 +47,7 @@ class Process implements Clock {
     this.#server = server
     this.#random = random
     const ask = (request: Reserve): Promise<Reservation> => this.#ask(request)
-    this.limiter = new BoxLimiters({ clock: this, engine: 'test:', session: 'one', ask }).limiter(
+    this.limiter = new BoxLimiters({ clock: this, engine: 'test:', session: 'one', ask, lock }).limiter(
       'api',
       options,
     )
@@ -191,7 +196,7 @@ describe('whenever time passes', () => {
           onUnavailable,
           ...(onUnavailable === 'share' && { shares: 2 }),
         }
-        const box = new BoxLimiters({ clock, engine: 'test:', session: 'one', ask })
+        const box = new BoxLimiters({ clock, engine: 'test:', session: 'one', ask, lock })
         const limiter = box.limiter('api', options)
         let open = 0
         const call = async (wait: number | undefined): Promise<void> => {
@@ -222,10 +227,10 @@ describe('callers of one process', () => {
       asked.push(request)
       return { reserved: server.decide(request), earliest: now, latest: now }
     }
-    const box = new BoxLimiters({ clock, engine: 'test:', session: 'one', ask })
+    const box = new BoxLimiters({ clock, engine: 'test:', session: 'one', ask, lock })
     const limiter = box.limiter('api', options)
     const [other, third] = [1, 2].map(() =>
-      new BoxLimiters({ clock, engine: 'test:', session: 'one', ask }).limiter('api', options),
+      new BoxLimiters({ clock, engine: 'test:', session: 'one', ask, lock }).limiter('api', options),
     ) as [BoxLimiter, BoxLimiter]
     const notes: string[] = []
     const call = (name: string, priority = 0): void =>
@@ -246,7 +251,7 @@ describe('callers of one process', () => {
       await new Promise<void>(resolve => clock.after(3, resolve))
       return { reserved: server.decide(request), earliest, latest: clock.now() }
     }
-    const limiter = new BoxLimiters({ clock, engine: 'test:', session: 'one', ask }).limiter('api', {
+    const limiter = new BoxLimiters({ clock, engine: 'test:', session: 'one', ask, lock }).limiter('api', {
       limit: 1000,
       per: 1000,
     })
@@ -299,6 +304,19 @@ describe('callers of one process', () => {
     expect(asked).toEqual([])
     expect((await memoryInUse()).heapUsed - before).toBeLessThan((during - before) / 4)
     expect(clock.nextAt()).toBeUndefined()
+  })
+
+  test('who only tries stands before nobody', async () => {
+    const { clock, limiter } = scene({ limit: 3, per: 1000 })
+    const tries = [limiter.tryAcquire(), limiter.tryAcquire(2)]
+    const explaining = limiter.explain()
+    await Promise.all(tries)
+    expect(await explaining).toMatchObject({ waitsFor: 'nothing', place: 0, readyIn: 0 })
+    void limiter.acquire()
+    const tried = limiter.tryAcquire()
+    expect(await limiter.explain()).toMatchObject({ waitsFor: 'limit', place: 1 })
+    await tried
+    await pass(clock, 2000)
   })
 
   test('a greater priority comes first, also before those for whom something is reserved', async () => {

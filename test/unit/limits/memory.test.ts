@@ -51,7 +51,13 @@ describe('callers who wait', () => {
       return { reserved: decision.reserved, earliest: now, latest: now }
     }
     const options = { limit: 1, per: '1h' } as const
-    const limit = new BoxLimiters({ clock, engine: 'test:', session: 'one', ask }).limiter('api', options)
+    const lock = (): never => {
+      throw new Error('it has no concurrency')
+    }
+    const limit = new BoxLimiters({ clock, engine: 'test:', session: 'one', ask, lock }).limiter(
+      'api',
+      options,
+    )
     await limit.acquire()
     const before = after.mock.calls.length
     const promise = await bytesEach(() => new Promise(() => undefined))

@@ -1,0 +1,212 @@
+import { BusyError, TimedOutError } from '../errors.js'
+import type { PermitsClaim } from '../locks/claim.js'
+import type { Lock } from '../locks/lock.js'
+import type { BoxTerms } from './box-limiter-options.js'
+import { termsOf, whole, type AcquireOptions } from './limit-options.js'
+import type { Explanation } from './limiter.js'
+import { Permit } from './permit.js'
+import { aborted } from './queue.js'
+import {
+  NOBODY,
+  RemoteGate,
+  SHORTEST_DELAY,
+  stillAway,
+  type BoxGate,
+  type GateSource,
+} from './remote-gate.js'
+import { isOutage, Shares } from './shares.js'
+
+/** What a gate with a concurrency needs of its box. */
+export interface CappedSource extends GateSource {
+  readonly lock: (claim: PermitsClaim) => Lock
+}
+
+/**
+ * All shares of a limiter together, whatever its concurrency: a permit takes an equal part of it. So processes that go by
+ * different numbers, as during a deployment, each take the part that theirs says, and none is refused.
+ */
+const ALL_SHARES = 1e9
+
+/** A permit with a share of the concurrency, which it gives back. */
+class CappedPermit extends Permit {
+  readonly #permit: Permit
+  readonly #share: Permit
+
+  constructor(permit: Permit, share: Permit) {
+    super(NOBODY, permit.n, 0, 0, 0)
+    this.#permit = permit
+    this.#share = share
+  }
+
+  override release(): void {
+    this.#permit.release()
+    this.#share.release()
+  }
+
+  override refund(): void {
+    this.#permit.refund()
+    this.#share.release()
+  }
+}
+
+/**
+ * The callers of this process that want permits of a limiter with a concurrency: each takes a share of that first, and with
+ * it stands in line for its permit. The other way round a permit would be over before there is a share.
+ */
+export class CappedGate implements BoxGate {
+  readonly #remote: RemoteGate
+  readonly #shares: Shares
+  readonly #source: GateSource
+  readonly #context: { readonly key: string; readonly engine: string }
+  #terms: BoxTerms
+  /** How many have asked for a permit and have not got it yet. */
+  #callers = 0
+  /** How many of them have a share. */
+  #halfway = 0
+  #closed: Error | undefined
+  #refused = false
+  readonly #ended: (() => void)[] = []
+
+  /** @param id of the limiter in the engine. @param key for messages. */
+  constructor(source: CappedSource, terms: BoxTerms, id: string, key: string) {
+    this.#source = source
+    this.#terms = terms
+    this.#context = { key, engine: source.engine }
+    this.#remote = new RemoteGate(source, behind(terms), id, key)
+    const permits = Math.floor(ALL_SHARES / terms.concurrency)
+    this.#shares = new Shares(
+      {
+        clock: source.clock,
+        lock: source.lock({ key: `limiter:${id}`, mode: 'permits', permits, max: ALL_SHARES }),
+        context: this.#context,
+        waitsOn: terms.onUnavailable === 'closed',
+        failed: error => this.#failed(error),
+      },
+      terms.most,
+    )
+  }
+
+  get outage(): Error | undefined {
+    return this.#remote.outage
+  }
+
+  async acquire(n = 1, options?: AcquireOptions): Promise<Permit> {
+    whole('n', n, 1, this.#terms.most)
+    const { wait, signal, priority } = termsOf(options)
+    if (this.#closed) throw this.#closed
+    if (signal?.aborted) throw aborted({ ...this.#context, cause: signal.reason })
+    if (this.#remote.goesWithout) return this.#remote.acquire(n, options)
+    const { clock } = this.#source
+    const isTry = wait === 0 || this.#callers >= this.#terms.queue
+    const deadline = clock.now() + wait
+    /** With what is left of the wait. */
+    const rest = (): AcquireOptions => ({
+      wait: isTry ? 0 : Math.max(deadline - clock.now(), SHORTEST_DELAY),
+      signal,
+      priority,
+    })
+    const callers = this.#callers++
+    try {
+      const share = await (isTry ? this.#try(wait, callers) : this.#share(n, rest()))
+      return await this.#permit(share, n, rest())
+    } catch (error) {
+      if (isOutage(error) && this.#remote.goesWithout) return await this.#remote.acquire(n, rest())
+      throw error
+    } finally {
+      this.#callers--
+      if (this.#callers === 0) this.#tellEnded()
+    }
+  }
+
+  async explain(n?: number): Promise<Explanation> {
+    const { callers, permits } = this.#shares
+    const explanation = await this.#remote.explain(n, permits)
+    const isFull = callers > 0 || this.#shares.running >= this.#terms.concurrency
+    return {
+      ...explanation,
+      waitsFor: isFull ? 'concurrency' : explanation.waitsFor,
+      place: explanation.place + callers,
+      running: this.#shares.running - this.#halfway,
+    }
+  }
+
+  pauseUntil(time: Date | number): Promise<void> {
+    return this.#remote.pauseUntil(time)
+  }
+
+  isIdle(since: number): boolean {
+    return this.#callers === 0 && this.#shares.blank && this.#remote.isIdle(since)
+  }
+
+  change(terms: BoxTerms): void {
+    this.#terms = terms
+    this.#shares.change(terms.most)
+    this.#remote.change(behind(terms))
+  }
+
+  shut(error: Error): void {
+    // Those who have a share already are still to have their permit.
+    this.#closed ??= error
+  }
+
+  refuseAll(): void {
+    const closed = this.#closed!
+    this.#refused = true
+    this.#shares.refuseAll(closed)
+    this.#remote.shut(closed)
+    this.#remote.refuseAll()
+    this.#tellEnded()
+  }
+
+  async end(): Promise<void> {
+    if (this.#callers > 0 && !this.#refused) await new Promise<void>(resolve => this.#ended.push(resolve))
+    this.#remote.shut(this.#closed!)
+    await this.#remote.end()
+  }
+
+  async #try(wait: number, callers: number): Promise<Permit> {
+    const share = await this.#shares.tryAcquire()
+    if (share) return share
+    throw new BusyError(
+      wait === 0 ? 'there is no permit now' : `${callers} callers wait already`,
+      this.#context,
+    )
+  }
+
+  async #share(n: number, options: AcquireOptions): Promise<Permit> {
+    try {
+      return await this.#shares.acquire(n, options)
+    } catch (error) {
+      const { outage } = this
+      if (error instanceof TimedOutError && outage) throw stillAway(outage, this.#context)
+      throw error
+    }
+  }
+
+  async #permit(share: Permit, n: number, options: AcquireOptions): Promise<Permit> {
+    this.#halfway++
+    try {
+      return new CappedPermit(await this.#remote.acquire(n, options), share)
+    } catch (error) {
+      share.release()
+      throw error
+    } finally {
+      this.#halfway--
+    }
+  }
+
+  #failed(error: Error): void {
+    this.#remote.away(error)
+    // Nobody has to wait for a share while there is none to be had.
+    if (this.#remote.goesWithout) this.#shares.refuseAll(error)
+  }
+
+  #tellEnded(): void {
+    for (const tell of this.#ended.splice(0)) tell()
+  }
+}
+
+/** The terms of the line in which those stand who have a share: they have been let in already. */
+function behind(terms: BoxTerms): BoxTerms {
+  return { ...terms, queue: Infinity }
+}
