@@ -32,13 +32,17 @@ export const systemClock: Clock = {
     return time[0] * 1e3 + time[1] * 1e-6
   },
   after(delay, task, keepAlive) {
+    const due = systemClock.now() + delay
     let handle: NodeJS.Timeout
     const set = (left: number): void => {
-      handle =
-        left > LONGEST_DELAY
-          ? setTimeout(() => set(left - LONGEST_DELAY), LONGEST_DELAY)
-          : setTimeout(task, Math.max(left, 0))
+      handle = setTimeout(look, Math.min(Math.max(left, 0), LONGEST_DELAY))
       if (!keepAlive) handle.unref()
+    }
+    // The runtime counts timers in whole milliseconds from a whole millisecond on, so more than half of them come early.
+    const look = (): void => {
+      const left = due - systemClock.now()
+      if (left > 0) set(left)
+      else task()
     }
     set(delay)
     return { cancel: () => clearTimeout(handle) }

@@ -7,8 +7,6 @@ const PARKED = 1000
 /** What a parked call locks ends so soon unless it is renewed, in case nobody is there any more when it is granted: milliseconds. */
 const PARKED_LEASE = 0
 const PAUSE = 200
-/** The runtime counts timers in whole milliseconds, so they come early by less than this: milliseconds. */
-const EARLY = 2
 
 /** The locks that one grant has on the members. */
 interface Holding {
@@ -195,14 +193,11 @@ export class MemberLocks {
     return holding
   }
 
-  /**
-   * The member's lease is longer, so who is alive gives back earlier; not before the grant ends, though timers of the
-   * runtime can be early.
-   */
+  /** The member's lease is longer, so who is alive gives back earlier. */
   #arm(id: string, holding: Holding): void {
     holding.lapse?.cancel()
     if (holding.isGone) return
-    holding.lapse = this.#clock.after(holding.lease + EARLY, () => void this.leave(id), false)
+    holding.lapse = this.#clock.after(holding.lease, () => void this.leave(id), false)
   }
 
   /**
