@@ -2,8 +2,8 @@
 export interface Clock {
   /** Milliseconds on a clock that never goes back. */
   now(): number
-  /** Waits `duration` milliseconds, or until `signal` aborts, whichever comes first. */
-  sleep(duration: number, signal: AbortSignal): Promise<void>
+  /** Waits `duration` milliseconds, or until `signal` aborts if there is one, whichever comes first. */
+  sleep(duration: number, signal?: AbortSignal): Promise<void>
 }
 
 /** The system's clock. */
@@ -11,16 +11,16 @@ export const systemClock: Clock = {
   now: () => performance.now(),
   sleep: (duration, signal) =>
     new Promise(resolve => {
-      if (signal.aborted) {
+      if (signal?.aborted) {
         resolve()
         return
       }
       const done = () => {
         clearTimeout(timer)
-        signal.removeEventListener('abort', done)
+        signal?.removeEventListener('abort', done)
         resolve()
       }
       const timer = setTimeout(done, Math.min(duration, 2 ** 31 - 1))
-      signal.addEventListener('abort', done)
+      signal?.addEventListener('abort', done)
     }),
 }

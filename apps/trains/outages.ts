@@ -42,7 +42,7 @@ export class Outages {
         this.#since ??= now
         // What keeps failing by itself while others go through has its own end.
         if (now - Math.min(own, this.#since) >= this.#patience) throw error
-        await this.#clock.sleep(PAUSE, NEVER)
+        await this.#clock.sleep(PAUSE)
       }
     }
   }
@@ -52,5 +52,3 @@ export class Outages {
 function isOutage(error: unknown): boolean {
   return error instanceof UnavailableError || error instanceof IndeterminateError
 }
-
-const NEVER = new AbortController().signal

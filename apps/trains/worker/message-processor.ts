@@ -147,7 +147,7 @@ export class MessageProcessor {
       }
       this.#log.info('retried', { message: message.id, attempt: attempt + 1 })
       if (failureKind(outcome.failed) === 'engine') {
-        await this.#clock.sleep(ENGINE_PAUSE * attempt, NEVER)
+        await this.#clock.sleep(ENGINE_PAUSE * attempt)
       }
     }
   }
@@ -172,7 +172,7 @@ export class MessageProcessor {
           case 'locks':
             this.#log.info('not all locks acquired', about)
             if (lockTry === lockTries) break
-            await this.#clock.sleep(this.#random() * Math.min(lockWait, LOCK_PAUSE) * lockTry, NEVER)
+            await this.#clock.sleep(this.#random() * Math.min(lockWait, LOCK_PAUSE) * lockTry)
             continue
           case 'conflict':
             this.#log.warn('conflict', about)
@@ -289,5 +289,3 @@ export class MessageProcessor {
     this.#log.info(event, { message: message.id, train: message.train, ...details })
   }
 }
-
-const NEVER = new AbortController().signal
