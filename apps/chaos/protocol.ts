@@ -67,6 +67,9 @@ export type ToClient =
 export const ACCOUNTS = ['anna', 'ben', 'cleo', 'dora'] as const
 export const COUNTERS = ['one', 'two', 'three'] as const
 
-/** The store of the accounts and the one of single values, below what a run's names begin with. */
-export const accountsOf = (run: string): string => `${run}-accounts`
+/**
+ * The store of the accounts and the one of single values, below what a run's names begin with. The braces keep all accounts
+ * in one slot of a Redis Cluster, which a transaction has to have.
+ */
+export const accountsOf = (run: string): string => `{${run}-accounts}`
 export const valuesOf = (run: string): string => `${run}-values`

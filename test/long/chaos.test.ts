@@ -9,6 +9,8 @@ import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { reapedFolder } from '../../apps/chaos/servers/reaper.js'
 import { startHazelcast, TEST_CLUSTER } from '../servers/hazelcast.js'
 import { startRedis, type RedisServer } from '../servers/redis.js'
+import { startRedisCluster } from '../servers/redis-cluster.js'
+import { startZooKeeperEnsemble } from '../servers/zookeeper-ensemble.js'
 import { ZooKeeperServer } from '../servers/zookeeper.js'
 
 const FAULTS = ['--faults', '12', '--processes', '3', '--lease', '1000', '--seconds', '120']
@@ -48,6 +50,19 @@ describe('under faults of clients, network and server', () => {
     await using server = await startHazelcast({ publicPort })
     const engine = `hazelcast://${server.address}/${TEST_CLUSTER}`
     await keeps('--engine', engine, '--proxy-port', String(publicPort))
+  })
+})
+
+describe('of several servers, under faults of clients', () => {
+  test('Redis Cluster keeps its promises, over all masters', async () => {
+    await using cluster = await startRedisCluster()
+    await keeps('--engine', cluster.url)
+    for (const master of cluster.masters) expect(await master.command('DBSIZE')).toBeGreaterThan(0)
+  })
+
+  test('an ensemble of ZooKeeper keeps its promises', async () => {
+    await using ensemble = await startZooKeeperEnsemble()
+    await keeps('--engine', `zookeeper://${ensemble.address}/chaos?sessionTimeout=2s`)
   })
 })
 
