@@ -42,18 +42,18 @@ export default defineConfig({
       project('simulation', 0, { maxWorkers: 4, testTimeout: 600_000 }),
       project('quorum', 1, {
         include: [quorum],
-        maxWorkers: 2,
+        fileParallelism: false,
         testTimeout: 20_000,
         globalSetup: built,
       }),
-      project('docs', 1, { maxWorkers: 2, testTimeout: 60_000, globalSetup: built }),
-      project('interop', 1, {
+      project('docs', 2, { maxWorkers: 2, testTimeout: 60_000, globalSetup: built }),
+      project('interop', 2, {
         maxWorkers: 2,
         testTimeout: 120_000,
         globalSetup: [...built, './test/interop/built.ts'],
       }),
-      project('package', 1, { maxWorkers: 2, testTimeout: 180_000, globalSetup: built }),
-      project('integration', 2, { maxWorkers: 3, testTimeout: 60_000, globalSetup: built }),
+      project('package', 2, { maxWorkers: 2, testTimeout: 180_000, globalSetup: built }),
+      project('integration', 3, { maxWorkers: 3, testTimeout: 60_000, globalSetup: built }),
     ],
   },
 })
