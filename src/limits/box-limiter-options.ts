@@ -96,8 +96,8 @@ export function boxTerms(options: BoxLimiterOptions): BoxTerms {
     ...BOX_NAMES,
   ])
   const { batch: wantedBatch, onUnavailable = 'error', shares, ...local } = options
+  if (options.concurrency !== undefined) whole('concurrency', options.concurrency, 1, MOST_CONCURRENCY)
   const { windows: rules, queue, concurrency } = rulesOf(local)
-  if (concurrency < Infinity) whole('concurrency', concurrency, 1, MOST_CONCURRENCY)
   const limits = options.limits ?? [options]
   const jitter = options.jitter === undefined ? 0 : milliseconds('jitter', options.jitter, JITTER_BOUNDS)
   const shortest = Math.min(...rules.map(({ per }) => per))

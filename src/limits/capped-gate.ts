@@ -65,6 +65,8 @@ export class CappedGate implements BoxGate {
   #halfway = 0
   #closed: Error | undefined
   #refused = false
+  /** What came of the last try for a share. */
+  #lastTry: Promise<unknown> | undefined
   readonly #ended: (() => void)[] = []
 
   /** @param id of the limiter in the engine. @param key for messages. */
@@ -81,6 +83,7 @@ export class CappedGate implements BoxGate {
         context: this.#context,
         waitsOn: terms.onUnavailable === 'closed',
         failed: error => this.#failed(error),
+        look: () => this.#look(),
       },
       terms.most,
     )
@@ -107,7 +110,8 @@ export class CappedGate implements BoxGate {
     })
     const callers = this.#callers++
     try {
-      const share = await (isTry ? this.#try(wait, callers) : this.#share(n, rest()))
+      const asked = isTry ? (this.#lastTry = this.#try(wait, callers)) : this.#share(n, rest())
+      const share = await asked
       return await this.#permit(share, n, rest())
     } catch (error) {
       if (isOutage(error) && this.#remote.goesWithout) return await this.#remote.acquire(n, rest())
@@ -119,6 +123,9 @@ export class CappedGate implements BoxGate {
   }
 
   async explain(n?: number): Promise<Explanation> {
+    // Who tries just now stands before whoever asks: its permit is asked for as soon as it has its share.
+    await this.#lastTry?.catch(() => undefined)
+    await Promise.resolve()
     const { callers, permits } = this.#shares
     const explanation = await this.#remote.explain(n, permits)
     const isFull = callers > 0 || this.#shares.running >= this.#terms.concurrency
@@ -167,6 +174,7 @@ export class CappedGate implements BoxGate {
   async #try(wait: number, callers: number): Promise<Permit> {
     const share = await this.#shares.tryAcquire()
     if (share) return share
+    if (this.outage) throw stillAway(this.outage, this.#context)
     throw new BusyError(
       wait === 0 ? 'there is no permit now' : `${callers} callers wait already`,
       this.#context,
@@ -197,8 +205,17 @@ export class CappedGate implements BoxGate {
 
   #failed(error: Error): void {
     this.#remote.away(error)
-    // Nobody has to wait for a share while there is none to be had.
-    if (this.#remote.goesWithout) this.#shares.refuseAll(error)
+    this.#letGo()
+  }
+
+  async #look(): Promise<void> {
+    await this.#remote.look()
+    this.#letGo()
+  }
+
+  /** Nobody has to wait for a share while there is none to be had. */
+  #letGo(): void {
+    if (this.outage && this.#remote.goesWithout) this.#shares.refuseAll(this.outage)
   }
 
   #tellEnded(): void {

@@ -260,6 +260,11 @@ export class RemoteGate implements BoxGate, PermitGiver {
     return this.outage !== undefined && (onUnavailable === 'open' || onUnavailable === 'share')
   }
 
+  /** Asks for nothing, which tells whether the engine can be asked; never rejects. */
+  look(): Promise<void> {
+    return this.#turn(true)
+  }
+
   /** The engine could not be asked for something else. */
   away(error: Error): void {
     this.outage = error

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.js'
+import type { Clock, Timer } from '../clock.js'
 import { IndeterminateError, UnavailableError } from '../errors.js'
 import type { Grant } from '../locks/grant.js'
 import type { Lock } from '../locks/lock.js'
@@ -22,6 +22,8 @@ export interface ShareSource {
   readonly waitsOn: boolean
   /** The engine could not be asked. */
   readonly failed: (error: Error) => void
+  /** Finds out whether the engine can be asked: who waits for a share does not hear of it. */
+  readonly look: () => Promise<void>
 }
 
 /**
@@ -153,14 +155,32 @@ export class Shares implements Counter, Turns {
 
   async #ask(): Promise<void> {
     const { signal } = (this.#asking = new AbortController())
+    const looking = this.#keepLooking()
     try {
       this.#atHand.push(await this.#source.lock.acquire({ signal }))
     } catch (error) {
       if (!signal.aborted) await this.#failed(error as Error, signal)
+    } finally {
+      looking.cancel()
     }
     this.#asking = undefined
     this.#look()
     this.#gate.wake()
+  }
+
+  #keepLooking(): Timer {
+    let timer: Timer | undefined
+    let isOver = false
+    const wait = (): void => {
+      if (!isOver) timer = this.#source.clock.after(RETRY, () => void this.#source.look().then(wait), false)
+    }
+    wait()
+    return {
+      cancel: () => {
+        isOver = true
+        timer?.cancel()
+      },
+    }
   }
 
   async #failed(error: Error, signal: AbortSignal): Promise<void> {

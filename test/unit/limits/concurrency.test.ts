@@ -4,7 +4,7 @@ import { VirtualClock } from '../../../src/clock.js'
 import { MeddledEngine } from '../../../src/conformance/meddled-engine.js'
 import { Random } from '../../../src/conformance/random.js'
 import { MemoryEngine, MemorySpace } from '../../../src/engines/memory/memory-engine.js'
-import { IndeterminateError } from '../../../src/errors.js'
+import { IndeterminateError, UnavailableError } from '../../../src/errors.js'
 import type { BoxLimiterOptions } from '../../../src/limits/box-limiter-options.js'
 import { pass } from './passing.js'
 
@@ -125,6 +125,57 @@ describe('concurrency of a box', () => {
     await pass(clock, 30)
     expect((await waiting).n).toBe(1)
   })
+
+  test('an explanation counts the permit that is tried for just before', async () => {
+    const { join } = scene()
+    const [box] = await join()
+    const limiter = box.limiter('api', { limit: 10, per: 60_000, concurrency: 2 })
+    for (const left of [9, 8]) {
+      const [permit, explanation] = await Promise.all([limiter.tryAcquire(), limiter.explain()])
+      expect(permit).toBeDefined()
+      expect(explanation.limits[0]!.remaining).toBe(left)
+    }
+  })
+
+  test.each(['error', 'closed', 'open', 'share'] as const)(
+    'while somebody waits for a share, an outage is found out: onUnavailable %s',
+    async onUnavailable => {
+      const { clock, join } = scene()
+      const [box, engine] = await join()
+      const [other] = await join()
+      const options = {
+        ...AMPLE,
+        concurrency: 2,
+        onUnavailable,
+        ...(onUnavailable === 'share' && { shares: 2 }),
+      }
+      const held = [
+        await other.limiter('api', options).acquire(),
+        await other.limiter('api', options).acquire(),
+      ]
+      const limiter = box.limiter('api', options)
+      let given = 0
+      void limiter.acquire().then(() => given++)
+      await pass(clock, 100)
+      const failure = new UnavailableError('it is away')
+      engine.meddleReserve = () => Promise.reject(failure)
+      await pass(clock, 600)
+      expect(limiter.outage).toBe(failure)
+      const goesOn = onUnavailable === 'open' || onUnavailable === 'share'
+      expect(given).toBe(goesOn ? 1 : 0)
+      if (onUnavailable === 'open') expect(await limiter.tryAcquire()).toBeDefined()
+      if (!goesOn) await expect(limiter.tryAcquire()).rejects.toThrow(UnavailableError)
+      engine.meddleReserve = (_, carryOut) => carryOut()
+      if (!goesOn) {
+        await pass(clock, 1100)
+        expect(limiter.outage).toBeUndefined()
+        expect(await limiter.tryAcquire()).toBeUndefined()
+      }
+      for (const permit of held) permit.release()
+      await pass(clock, 100)
+      expect(given).toBe(1)
+    },
+  )
 
   test('whatever callers, answers and boxes do, there are never more, all have their turn, and nothing is left', async () => {
     for (let seed = 1; seed <= 15; seed++) {
