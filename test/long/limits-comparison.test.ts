@@ -16,40 +16,100 @@ beforeAll(async () => {
 
 afterAll(() => rm(folder, { recursive: true }))
 
+interface Report {
+  /** Of the first scenario. */
+  readonly strategies: readonly Figures[]
+  readonly scenarios: readonly { readonly name: string; readonly strategies: readonly Figures[] }[]
+}
+
 /** Runs the comparison against its service and gives what it wrote. */
 async function compared(...options: string[]) {
   const json = join(folder, 'report.json')
   const svg = join(folder, 'picture.svg')
-  const argv = ['dist/apps/limits/main.js', '--json', json, '--picture', svg, ...options]
+  const argv = ['dist/apps/limits/main.js', '--seconds', '3', '--json', json, '--picture', svg, ...options]
   const { stdout } = await runProgram(process.execPath, argv, { cwd: root, timeLimit: 600_000 })
   expect(await readFile(svg, 'utf8')).toMatch(/^<svg /)
-  return { stdout, ...(JSON.parse(await readFile(json, 'utf8')) as { strategies: Figures[] }) }
+  return { stdout, ...(JSON.parse(await readFile(json, 'utf8')) as Report) }
 }
 
-test('all strategies and scenarios against the service', async () => {
-  const { strategies, stdout } = await compared('--seconds', '4')
-  expect(strategies.length).toBe(17)
+const LIMIT = 20
+const MOST_RUNS = 3
+
+/** Ours whose windows, as the service counted them, are above what they promise. */
+function above(strategies: readonly Figures[]): readonly Figures[] {
+  return strategies.filter(({ name, worstWindow, worstCalendarSecond }) => {
+    const worst = name === 'signalbox calendar' ? worstCalendarSecond : worstWindow
+    return name.startsWith('signalbox') && worst > LIMIT
+  })
+}
+
+/**
+ * The calm scenario, in which ours keep the limit. Their windows are longer by as much as calls usually differ on their way;
+ * on a machine that is busy they differ by more, so the best of some runs of each counts.
+ */
+async function comparedCalm(...options: string[]) {
+  const calm = ['--scenario', 'calm', ...options]
+  const outcome = await compared(...calm)
+  let failing = above(outcome.strategies)
+  for (let run = 1; run < MOST_RUNS && failing.length > 0; run++) {
+    const again: Figures[] = []
+    for (const { name } of failing) again.push(...(await compared(...calm, '--only', name)).strategies)
+    failing = above(again)
+  }
+  expect(failing).toEqual([])
+  return outcome
+}
+
+test('what others do wrong, in all scenarios against the service', async () => {
+  const { scenarios, stdout } = await compared()
   expect(stdout.match(/^strategy /gm)!.length).toBe(5)
-  const byName = new Map(strategies.map(one => [one.name, one]))
-  // Where the machine is busy calls arrive late, so the service's count is held against a bound that one step would break.
-  expect(byName.get('signalbox sliding')!.calls).toBeLessThanOrEqual(80)
-  expect(byName.get('first caller refill')!.calls).toBeLessThan(40)
-  expect(byName.get('counter, usual')!.calls).toBeGreaterThan(100)
+  const [calm, late, later] = ['calm', 'late', 'later'].map(name => {
+    const { strategies } = scenarios.find(one => one.name === name)!
+    return new Map(strategies.map(one => [one.name, one]))
+  }) as [Map<string, Figures>, Map<string, Figures>, Map<string, Figures>]
+  expect(calm.size).toBe(17)
+  // What begins anew with each second lets nearly twice the limit through around its edge.
+  for (const name of ['scheduled refill', 'counter, packed', 'ring of 60 semaphores', 'timed semaphore'])
+    expect(calm.get(name)!.worstWindow, name).toBeGreaterThan(LIMIT)
+  // Everybody sleeps, and nobody is left who sees that the second is over.
+  expect(calm.get('first caller refill')!.calls).toBeLessThanOrEqual(LIMIT)
+  // Who has slept to the next second is not counted.
+  const usual = calm.get('counter, usual')!
+  expect(usual.calls).toBeGreaterThan(1.5 * usual.ideal)
+  expect(usual.worstCalendarSecond).toBeGreaterThan(LIMIT)
+  // Sixty of them stand it that their restorer is 40 s late, and not that it is 60 s late.
+  expect(late.get('ring of 60 semaphores')!.idleSeconds).toBe(0)
+  expect(later.get('ring of 60 semaphores')!.idleSeconds).toBeGreaterThan(0)
+  expect(late.get('ring of 60 counters')!.idleSeconds).toBeGreaterThan(0)
+  for (const run of [late, later]) {
+    expect(run.get('signalbox sliding')).toMatchObject({ idleSeconds: 0, worstWindow: LIMIT })
+    expect(run.get('counter, usual')!.worstCalendarSecond).toBeGreaterThan(LIMIT)
+  }
 })
 
-test.each(['threads', 'processes'])('workers in %s', async mode => {
-  // Fewer than anybody would try, because most of the time goes into the start of threads.
-  const options = ['--workers', '20', '--scenario', 'calm', '--seconds', '4']
-  const { strategies } = await compared('--mode', mode, ...options)
-  const ours = strategies.filter(({ name }) => name.startsWith('signalbox'))
-  expect(ours.map(({ calls }) => calls <= 80 && calls > 20)).toEqual([true])
+test.each(['sliding', 'calendar', 'smooth'])(
+  '%s of ours keeps the limit where calls arrive',
+  async window => {
+    const { strategies } = await comparedCalm('--only', `signalbox ${window}`)
+    expect(strategies).toHaveLength(1)
+    expect(strategies[0]!.calls).toBeGreaterThan(LIMIT)
+  },
+)
+
+test.each([
+  ['threads', 'signalbox sliding'],
+  ['processes', 'signalbox file'],
+])('so do ours of workers in %s', async (mode, name) => {
+  // Fewer workers than anybody would try, because most of the time goes into their start.
+  const { strategies } = await comparedCalm('--mode', mode, '--only', name, '--workers', '20')
+  expect(strategies).toHaveLength(1)
+  expect(strategies[0]!.calls).toBeGreaterThan(LIMIT)
 })
 
-test('workers in processes that count in Redis', async () => {
+test('so do ours of workers in processes that count in Redis', async () => {
   const server = await startRedis()
   try {
-    const options = ['--mode', 'processes', '--scenario', 'calm', '--seconds', '4', '--redis', server.url]
-    const { strategies, stdout } = await compared(...options)
+    const { strategies, stdout } = await comparedCalm('--mode', 'processes', '--redis', server.url)
     expect(strategies.map(({ name }) => name)).toEqual([
       'signalbox file',
       'signalbox redis',
@@ -57,7 +117,6 @@ test('workers in processes that count in Redis', async () => {
       'rate-limiter-flexible redis',
     ])
     for (const { calls } of strategies) expect(calls).toBeGreaterThan(0)
-    expect(strategies[1]!.calls).toBeLessThanOrEqual(80)
     expect(stdout).toMatch(/left out, because they do not count for several processes: .*, p-throttle/)
   } finally {
     await server.stop()
