@@ -59,7 +59,10 @@ export interface LockReport {
 
 /** How a box is closed. */
 export interface CloseOptions {
-  /** Wait until the grants in use are released, and the permits of limiters with a `concurrency`: true for as long as it takes, or how long at the most. Default: don't. */
+  /**
+   * Wait until the grants in use are released, and the permits of limiters with a `concurrency`: true for as long as it
+   * takes, or how long at the most. Default: don't.
+   */
   drain?: boolean | Duration | undefined
 }
 

@@ -11,7 +11,7 @@ import {
   UnavailableError,
 } from '../errors.js'
 import type { Permit } from '../limits/permit.js'
-import { Boxes, onBoxes } from './boxes.js'
+import { onBoxes } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { block, pause, soFar, until } from './time.js'
 
@@ -399,14 +399,11 @@ export function limits(fixture: EngineFixture): void {
 
 /** An engine without a clock of its own says so, and what to do. */
 export function noLimits(fixture: EngineFixture): void {
-  test('limits are refused with the way out', async () => {
-    const boxes = new Boxes(fixture)
-    await boxes.start()
-    try {
+  test(
+    'limits are refused with the way out',
+    onBoxes(fixture, async boxes => {
       const box = await boxes.open()
       expect(() => box.limiter('api', { limit: 2, per: 1000 })).toThrow(/no clock of its own.*limiter\(\)/)
-    } finally {
-      await boxes.end()
-    }
-  })
+    }),
+  )
 }

@@ -73,7 +73,8 @@ export interface BoxLimiter extends KeyedBoxLimiter, AsyncDisposable {
   setLimit(limit: number, per?: Duration): void
   /**
    * Gives no more permits in this box. Those who wait here are rejected with a ClosedError, unless they are to have their
-   * turn before; other processes go on. What is in use counts for a `concurrency` until it is released. Resolves when nobody waits here.
+   * turn before; other processes go on. What is in use counts for a `concurrency` until it is released. Resolves when
+   * nobody waits here.
    * @throws InvalidArgumentError
    */
   close(options?: LimiterCloseOptions): Promise<void>

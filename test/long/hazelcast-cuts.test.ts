@@ -5,6 +5,7 @@ import type { Box } from '../../src/box.js'
 import { locks, pause, queued, soFar, until } from '../../src/conformance/time.js'
 import { SignalboxError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
+import { eventually } from '../hazelcast/eventually.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
 
 /** How long a client is cut off: milliseconds. */
@@ -80,19 +81,6 @@ async function ending(task: Promise<unknown>): Promise<End> {
     // Anything else was not meant for callers.
     if (!(error instanceof SignalboxError)) throw error
     return { code: error.code, at: performance.now() }
-  }
-}
-
-/** What comes of it once the member is in reach. */
-async function eventually<T>(task: () => Promise<T>): Promise<T> {
-  const end = performance.now() + BOUND
-  while (true) {
-    try {
-      return await task()
-    } catch (error) {
-      if (performance.now() > end) throw error
-      await pause(50)
-    }
   }
 }
 
@@ -202,7 +190,7 @@ describe.concurrent('a client that alone is cut off for 15 s', () => {
       expect(end.at - since).toBeLessThan(BOUND)
     }
     // The box goes on by itself, whatever became of its client.
-    await eventually(() => box.mutex('after').run(() => undefined))
+    await eventually(() => box.mutex('after').run(() => undefined), BOUND)
     const waited = await ending(waiting)
     expect(isLong ? [undefined] : ['UNAVAILABLE', 'INDETERMINATE']).toContain(waited.code)
     expect(waited.at - since).toBeLessThan(isLong ? CUT + BOUND : BOUND)
@@ -216,7 +204,7 @@ describe.concurrent('a client that alone is cut off for 15 s', () => {
       await expect(held.release()).rejects.toMatchObject({ code: 'LOST' })
     }
     for (const key of ['unsent', 'unanswered']) {
-      await eventually(() => add(box, key, lease))
+      await eventually(() => add(box, key, lease), BOUND)
       expect((await box.store('s').get(key))!.value).toBe(1)
       expect((await other.store('s').get(key))!.value).toBe(1)
     }

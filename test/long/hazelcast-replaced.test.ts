@@ -8,6 +8,7 @@ import { pause, until } from '../../src/conformance/time.js'
 import { SignalboxError } from '../../src/errors.js'
 import type { Grant } from '../../src/locks/grant.js'
 import { open } from '../../src/open.js'
+import { eventually } from '../hazelcast/eventually.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
 
 const ROUNDS = 9
@@ -119,18 +120,12 @@ class Sections {
 }
 
 /** What comes of it once the member is in reach; until then it is refused, or it is not known what became of it. */
-async function persisting<T>(task: () => Promise<T>): Promise<T> {
-  const end = performance.now() + BOUND
-  while (true) {
-    try {
-      return await task()
-    } catch (error) {
-      const isRefusal =
-        error instanceof SignalboxError && ['UNAVAILABLE', 'INDETERMINATE'].includes(error.code)
-      if (!isRefusal || performance.now() > end) throw error
-      await pause(20)
-    }
-  }
+function persisting<T>(task: () => Promise<T>): Promise<T> {
+  return eventually(
+    task,
+    BOUND,
+    error => error instanceof SignalboxError && ['UNAVAILABLE', 'INDETERMINATE'].includes(error.code),
+  )
 }
 
 function deposit(box: Box, name: string, id: string): Promise<unknown> {

@@ -114,7 +114,7 @@ export class QuorumEngine implements Engine {
       case 'downgrade':
         return this.#candidates.get(operation.id)?.downgrade(operation.number) ?? NO
       case 'serve':
-        return this.#ofAll(operation).then(() => undefined)
+        return this.#majorityOf(this.#askAll(operation)).then(() => undefined)
       case 'revoke':
         return this.#revoke(operation)
       case 'free':
@@ -195,11 +195,10 @@ export class QuorumEngine implements Engine {
    * until they count as out of reach.
    */
   async #revoke(operation: Revoke): Promise<number> {
-    const { majority, voters } = this.#electorate
-    const asked = voters.map(voter => voter.submit(operation))
+    const { majority } = this.#electorate
     const decide = ({ answers, pending, over }: PollState<number>): readonly number[] | undefined =>
       answers.length >= majority && (over || pending === 0) ? answers : undefined
-    return Math.max(...(await poll(asked, this.#electorate, decide, this.#parts.unclear)))
+    return Math.max(...(await poll(this.#askAll(operation), this.#electorate, decide, this.#parts.unclear)))
   }
 
   #freeVotes(key: string, votes: readonly (IdentifiedReport | undefined)[]): Promise<boolean> {
@@ -230,11 +229,11 @@ export class QuorumEngine implements Engine {
     return reports
   }
 
-  /** Has all servers do the same, and settles when a majority has. */
-  #ofAll<O extends Operation>(operation: O): Promise<readonly OutcomeOf<O>[]> {
-    return this.#majorityOf(this.#electorate.voters.map(voter => voter.submit(operation)))
+  #askAll<O extends Operation>(operation: O): Promise<OutcomeOf<O>>[] {
+    return this.#electorate.voters.map(voter => voter.submit(operation))
   }
 
+  /** Settles when a majority has answered. */
   #majorityOf<Answer>(asked: readonly Promise<Answer>[]): Promise<readonly Answer[]> {
     const decide = ({ answers }: PollState<Answer>): readonly Answer[] | undefined =>
       answers.length >= this.#electorate.majority ? answers : undefined
