@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import { open } from '../../src/open.js'
-import { pause, queued, soFar, timed, until } from '../../src/conformance/time.js'
+import { locks, pause, queued, soFar, timed, until } from '../../src/conformance/time.js'
 import { codeOf } from '../redis/outcome.js'
 import { RedisPlace, through } from '../redis/place.js'
 import type { Proxy } from '../../apps/chaos/servers/proxy.js'
@@ -71,6 +71,31 @@ describe.concurrent('an answer that is lost', () => {
     next.assertHeld()
     expect(await left(here, 'key')).toBeGreaterThanOrEqual(Math.floor(next.expiresIn()))
     expect(await box.mutex('key').tryAcquire()).toBeUndefined()
+  })
+
+  test('of a release does not hide from those who wait in the same box that it is their turn', async () => {
+    await using started = await start()
+    const { here, network, box, other } = started
+    const only = box.semaphore('key', { permits: 1 })
+    let held = await only.acquire({ lease: '60s' })
+    let asked = only.acquire({ lease: '60s' })
+    await queued(other, 'key', 1)
+    await held.release()
+    // From here on wake-ups are heard.
+    held = await asked
+    asked = only.acquire({ lease: '60s' })
+    await queued(other, 'key', 1)
+    // Behind the answer that it stands in the queue.
+    await box.store('s').get('k')
+    network.replies = 'lose'
+    const released = codeOf(held.release())
+    await until('it is done', async () => (await locks(other, 'key'))[0]?.holders.length !== 1)
+    network.replies = 'pass'
+    // The connection of wake-ups lives on.
+    await here.server.command('CLIENT', 'KILL', 'TYPE', 'normal')
+    expect(await released).toBe('INDETERMINATE')
+    // By its own look it would come forty seconds later.
+    expect(await timed(async () => (await asked).release())).toBeLessThan(SOON)
   })
 
   test('because the release never arrived leaves the key free as soon as the server is back', async () => {

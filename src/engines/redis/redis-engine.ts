@@ -72,6 +72,8 @@ const REMEMBERED = 5000
 const LEAST_SWEPT = 1024
 /** How long replicas may take to have what they must: milliseconds. */
 const REPLICA_PATIENCE = 1000
+/** The pause after an answer was lost until all who wait look: milliseconds. */
+const UNHEARD_PAUSE = 100
 const SCAN_COUNT = '1000'
 
 /** A request of this session: the engine is told its claims once and has to name their keys in every call. */
@@ -126,6 +128,8 @@ export class RedisEngine implements Engine {
   #listener: Listener | undefined
   /** Settles when the script is there again after a server had lost it; calls wait for that to keep their order. */
   #loading: Promise<void> | undefined
+  /** Makes good what an answer that was lost had to tell. */
+  #unheard: Timer | undefined
 
   constructor(makeLink: LinkMaker, options: RedisEngineOptions, clock: Clock) {
     this.#link = makeLink({
@@ -233,6 +237,7 @@ export class RedisEngine implements Engine {
     const live = [...this.#own].filter(([, { until }]) => until > now)
     const cancelled = live.map(([id]) => this.submit({ type: 'cancel', id }))
     this.#member = undefined
+    this.#unheard?.cancel()
     // What can't be given back now ends with its lease.
     await Promise.allSettled(cancelled)
     await this.#link.close()
@@ -358,6 +363,7 @@ export class RedisEngine implements Engine {
       const missed = this.#options.minReplicas > 0 && (await this.#missed(lane.group, batch, answers))
       // A client package may send a call again over a new connection; what it then finds gone, it may have done itself.
       const twice = this.#link.epoch !== epoch
+      if (twice) this.#lookSoon()
       for (let index = 0; index < batch.length; index++) {
         const { operation, resolve, reject } = batch[index]!
         const outcome = outcomeOf(operation, answers[index]!)
@@ -542,6 +548,21 @@ export class RedisEngine implements Engine {
     )
   }
 
+  /**
+   * What a call does for requests of this very session is told with its answer and nowhere else. Where that is lost, those
+   * who wait look where they stand, and again until they are answered.
+   */
+  #lookSoon(): void {
+    this.#unheard ??= this.#clock.after(
+      UNHEARD_PAUSE,
+      () => {
+        this.#unheard = undefined
+        this.#lookAtAll()
+      },
+      false,
+    )
+  }
+
   #lookAtAll(): void {
     for (const [id, { waiting }] of [...this.#own]) if (waiting) this.#listener?.wake(id)
   }
@@ -719,6 +740,12 @@ export class RedisEngine implements Engine {
   }
 
   #failure(error: unknown): Error {
+    const failure = this.#failureOf(error)
+    if (failure instanceof IndeterminateError) this.#lookSoon()
+    return failure
+  }
+
+  #failureOf(error: unknown): Error {
     if (error instanceof SignalboxError) return error
     const context = { engine: this.name, cause: error }
     if (error instanceof RedisReplyError) {
