@@ -135,21 +135,21 @@ export class FaultMaker {
         // It stays so until it jumps again, or another process takes this one's place.
         return client.shiftWallClock(setsRight && client.ahead !== 0 ? 0 : jump)
       case 'cut':
-        ways.proxy(place).cut()
+        ways.of(place).cut()
         return
       case 'hold requests':
-        return this.#during(long, fate => void (ways.proxy(place).requests = fate), 'hold')
+        return this.#during(long, fate => void (ways.of(place).requests = fate), 'hold')
       case 'hold replies':
-        return this.#during(long, fate => void (ways.proxy(place).replies = fate), 'hold')
+        return this.#during(long, fate => void (ways.of(place).replies = fate), 'hold')
       case 'lose replies':
-        await this.#during(long * length, fate => void (ways.proxy(place).replies = fate), 'lose')
+        await this.#during(long * length, fate => void (ways.of(place).replies = fate), 'lose')
         // A stream that lacks something is of no use any more.
-        ways.proxy(place).cut()
+        ways.of(place).cut()
         return
       case 'delay':
-        ways.proxy(place).delay = LONGEST_DELAY * (0.1 + 0.9 * length)
+        ways.of(place).delay = LONGEST_DELAY * (0.1 + 0.9 * length)
         await this.#sleep(long)
-        ways.proxy(place).delay = 0
+        ways.of(place).delay = 0
         return
       case 'kill server':
         return server!.restart()

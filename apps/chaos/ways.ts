@@ -1,62 +1,53 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { InvalidArgumentError } from 'signalbox'
-import { Proxy } from './servers/proxy.js'
+import { Proxy, type Fate } from './servers/proxy.js'
 
-/** Engines on one server that can stand behind a proxy, with the port of a URL that names none. */
-const PORTS: Readonly<Record<string, number>> = { redis: 6379, zookeeper: 2181, hazelcast: 5701 }
+/** Engines whose clients know their servers from the URL alone, with the port of one that names none. */
+const PORTS: Readonly<Record<string, number>> = {
+  redis: 6379,
+  'redis-quorum': 6379,
+  zookeeper: 2181,
+  hazelcast: 5701,
+}
 
-const ONE_SERVER = /^(redis|zookeeper|hazelcast):\/\/([^/?#@]*@)?([\w.-]+)(?::(\d+))?(?=[/?#]|$)/
+const SERVERS = /^([a-z-]+):\/\/([^/?#@]*@)?([^/?#@]+)(?=[/?#]|$)/
+const SERVER = /^([\w.-]+)(?::(\d+))?$/
 
-/** The ways from the clients to the server: each goes through a proxy of its own, where that is possible. */
-export class Ways implements AsyncDisposable {
-  readonly #url: string
+/** A server as a URL names it. */
+interface Server {
+  readonly host: string
+  readonly port: number
+}
+
+/** The way of one client to all its servers, each through a proxy of its own. */
+export class Way {
   readonly #proxies: readonly Proxy[]
 
-  private constructor(url: string, proxies: readonly Proxy[]) {
-    this.#url = url
+  constructor(proxies: readonly Proxy[]) {
     this.#proxies = proxies
   }
 
-  /**
-   * Starts the proxies. A Hazelcast member tells its clients where it is, so they can't be led through proxies of their
-   * own: there is one for all, on the port that the member was told to name, and without that port none.
-   */
-  static async start(url: string, clients: number, proxyPort: number | undefined): Promise<Ways> {
-    const server = serverOf(url)
-    if (proxyPort !== undefined) {
-      if (!server) throw new InvalidArgumentError(`${url} names no single server that a proxy could lead to`)
-      return new Ways(url, [await proxyOn(proxyPort, server)])
-    }
-    if (!server || server.kind === 'hazelcast') return new Ways(url, [])
-    const { host: targetHost, port } = server
-    const starts = Array.from({ length: clients }, () => Proxy.start(port, { targetHost }))
-    return new Ways(url, await Promise.all(starts))
+  /** The servers as the client is to know them. */
+  get hosts(): string {
+    return this.#proxies.map(({ host, port }) => `${host}:${port}`).join(',')
   }
 
-  /** Whether the network can be disturbed. */
-  get exist(): boolean {
-    return this.#proxies.length > 0
+  set requests(fate: Fate) {
+    for (const proxy of this.#proxies) proxy.requests = fate
   }
 
-  /** Whether all clients have the same way. */
-  get areOne(): boolean {
-    return this.#proxies.length === 1
+  set replies(fate: Fate) {
+    for (const proxy of this.#proxies) proxy.replies = fate
   }
 
-  /** The proxy of a client, counted from 0. */
-  proxy(client: number): Proxy {
-    return this.#proxies[client % this.#proxies.length]!
+  /** How long each direction takes: milliseconds. */
+  set delay(time: number) {
+    for (const proxy of this.#proxies) proxy.delay = time
   }
 
-  /** The URL that a client uses. */
-  url(client: number): string {
-    if (!this.exist) return this.#url
-    return this.#url.replace(
-      ONE_SERVER,
-      (_, kind: string, login: string | undefined) =>
-        `${kind}://${login ?? ''}127.0.0.1:${this.proxy(client).port}`,
-    )
+  cut(): void {
+    for (const proxy of this.#proxies) proxy.cut()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -64,8 +55,64 @@ export class Ways implements AsyncDisposable {
   }
 }
 
+/** The ways from the clients to the servers: each has one of its own, where that is possible. */
+export class Ways implements AsyncDisposable {
+  readonly #url: string
+  readonly #ways: readonly Way[]
+
+  private constructor(url: string, ways: readonly Way[]) {
+    this.#url = url
+    this.#ways = ways
+  }
+
+  /**
+   * Starts the proxies. A Hazelcast member tells its clients where it is, so they can't be led through proxies of their
+   * own: there is one for all, on the port that the member was told to name, and without that port none.
+   */
+  static async start(url: string, clients: number, proxyPort: number | undefined): Promise<Ways> {
+    const servers = serversOf(url)
+    if (proxyPort !== undefined) {
+      if (servers.length !== 1)
+        throw new InvalidArgumentError(`${url} names no single server that a proxy could lead to`)
+      return new Ways(url, [new Way([await proxyOn(proxyPort, servers[0]!)])])
+    }
+    if (servers.length === 0 || url.startsWith('hazelcast:')) return new Ways(url, [])
+    const begin = async (): Promise<Way> =>
+      new Way(await Promise.all(servers.map(({ host, port }) => Proxy.start(port, { targetHost: host }))))
+    return new Ways(url, await Promise.all(Array.from({ length: clients }, begin)))
+  }
+
+  /** Whether the network can be disturbed. */
+  get exist(): boolean {
+    return this.#ways.length > 0
+  }
+
+  /** Whether all clients have the same way. */
+  get areOne(): boolean {
+    return this.#ways.length === 1
+  }
+
+  /** The way of a client, counted from 0. */
+  of(client: number): Way {
+    return this.#ways[client % this.#ways.length]!
+  }
+
+  /** The URL that a client uses. */
+  url(client: number): string {
+    if (!this.exist) return this.#url
+    return this.#url.replace(
+      SERVERS,
+      (_, kind: string, login: string | undefined) => `${kind}://${login ?? ''}${this.of(client).hosts}`,
+    )
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#ways.map(way => way[Symbol.asyncDispose]()))
+  }
+}
+
 /** @throws InvalidArgumentError when the port can't be listened on. */
-async function proxyOn(port: number, server: { host: string; port: number }): Promise<Proxy> {
+async function proxyOn(port: number, server: Server): Promise<Proxy> {
   try {
     return await Proxy.start(server.port, { targetHost: server.host, port })
   } catch (error) {
@@ -76,8 +123,8 @@ async function proxyOn(port: number, server: { host: string; port: number }): Pr
 
 /** Whether somebody listens where the one server is that a URL names; false when it names no single one. */
 export async function isServed(url: string): Promise<boolean> {
-  const server = serverOf(url)
-  if (!server) return false
+  const [server, ...others] = serversOf(url)
+  if (!server || others.length > 0) return false
   const socket = connect(server.port, server.host)
   try {
     await once(socket, 'connect')
@@ -89,9 +136,13 @@ export async function isServed(url: string): Promise<boolean> {
   }
 }
 
-/** The one server that a URL names, if it does. */
-function serverOf(url: string): { kind: string; host: string; port: number } | undefined {
-  const [, kind, , host, port] = ONE_SERVER.exec(url) ?? []
-  if (kind === undefined) return undefined
-  return { kind, host: host!, port: port === undefined ? PORTS[kind]! : Number(port) }
+/** The servers that a URL names; none where the engine tells its clients of servers itself. */
+function serversOf(url: string): readonly Server[] {
+  const [, kind = '', , hosts = ''] = SERVERS.exec(url) ?? []
+  const usual = PORTS[kind]
+  if (usual === undefined) return []
+  const found = hosts.split(',').map(each => SERVER.exec(each))
+  // Of several members of Hazelcast each tells of all.
+  if (found.includes(null) || (kind === 'hazelcast' && found.length > 1)) return []
+  return found.map(match => ({ host: match![1]!, port: match![2] === undefined ? usual : Number(match![2]) }))
 }

@@ -4,6 +4,8 @@ import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { pause } from '../../src/conformance/time.js'
 import { shiftWallClock } from '../../src/conformance/wall-clock.js'
 import { open } from '../../src/open.js'
+import { NETWORK_FAULTS, type FaultKind } from '../../apps/chaos/plan.js'
+import type { Report } from '../../apps/chaos/report.js'
 import { chaosRun } from '../chaos-run.js'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { reapedFolder } from '../../apps/chaos/servers/reaper.js'
@@ -21,13 +23,19 @@ const LEASE = 3000
 
 /** No promise was broken, and enough was done for that to mean something. */
 async function keeps(...args: readonly string[]): Promise<void> {
-  const { report, findings, stderr } = await chaosRun(...args, ...FAULTS)
+  const { grants, transfers, storeCalls } = await unbroken(...args)
+  expect(Math.min(grants, transfers.applied, storeCalls)).toBeGreaterThan(20)
+}
+
+/** What was done in a run that broke no promise. */
+async function unbroken(...args: readonly string[]): Promise<Report> {
+  const { report, findings, stderr } = await chaosRun(...FAULTS, ...args)
   const { faultList: _faults, ...figures } = report
   console.log(figures)
   expect({ findings, stderr }).toEqual({ findings: [], stderr: '' })
   expect(report.undecided).toBe(0)
   expect(report.faults).toBeGreaterThan(6)
-  expect(Math.min(report.grants, report.transfers.applied, report.storeCalls)).toBeGreaterThan(20)
+  return report
 }
 
 describe('under faults of clients, network and server', () => {
@@ -53,14 +61,25 @@ describe('under faults of clients, network and server', () => {
   })
 })
 
-describe('of several servers, under faults of clients', () => {
-  test('Redis Cluster keeps its promises, over all masters', async () => {
+describe('of several servers', () => {
+  test('Redis Cluster keeps its promises, over all masters, under faults of clients', async () => {
     await using cluster = await startRedisCluster()
     await keeps('--engine', cluster.url)
     for (const master of cluster.masters) expect(await master.command('DBSIZE')).toBeGreaterThan(0)
   })
 
-  test('an ensemble of ZooKeeper keeps its promises', async () => {
+  test('a quorum keeps those of locks under faults of clients and of their network', async () => {
+    const servers = await Promise.all([startRedis(), startRedis(), startRedis()])
+    onTestFinished(async () => {
+      await Promise.all(servers.map(server => server.kill()))
+    })
+    const hosts = servers.map(({ url }) => new URL(url).host).join(',')
+    const { faultList, grants } = await unbroken('--engine', `redis-quorum://${hosts}`, ...MORE_FAULTS)
+    expect(faultList.some(({ kind }) => NETWORK_FAULTS.has(kind as FaultKind))).toBe(true)
+    expect(grants).toBeGreaterThan(20)
+  })
+
+  test('an ensemble of ZooKeeper keeps its promises under faults of clients and of their network', async () => {
     await using ensemble = await startZooKeeperEnsemble()
     await keeps('--engine', `zookeeper://${ensemble.address}/chaos?sessionTimeout=2s`)
   })
