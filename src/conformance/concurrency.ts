@@ -133,6 +133,29 @@ export function concurrency(fixture: EngineFixture): void {
     )
 
     test.concurrent(
+      'a share that comes in the moment in which who waited for it gives up is given back',
+      onBoxes(fixture, async boxes => {
+        const [one, other] = await boxes.pair()
+        const options = { concurrency: 1 }
+        for (let round = 0; round < 12; round++) {
+          const held = await limiterOf(one, options).acquire()
+          const controller = new AbortController()
+          const asked = limiterOf(other, options).acquire(1, { signal: controller.signal })
+          const ended = asked.then(
+            permit => permit.release(),
+            (error: unknown) => expect(error).toBeInstanceOf(AbortedError),
+          )
+          await queued(one, KEY, 1)
+          held.release()
+          if (round % 4 > 0) await pause(round % 4)
+          controller.abort()
+          await ended
+          await nothingLeft(one)
+        }
+      }),
+    )
+
+    test.concurrent(
       'what a closed box has in use can be had by others, and that of one whose session is ended',
       onBoxes(fixture, async boxes => {
         const [one, other, third] = (await boxes.several(3)) as [Box, Box, Box]
