@@ -5,7 +5,7 @@ import type { GrantedEvent, LockEvent, LostEvent, ReleasedEvent, TimedOutEvent }
 import { LostError } from '../errors.js'
 import { boxesOf } from './boxes.js'
 import { keepsValues, type EngineFixture } from './fixture.js'
-import { locks, pause, queued } from './time.js'
+import { locks, pause, queued, TOLD_BY_RENEWAL } from './time.js'
 
 /** The channels of `node:diagnostics_channel`. */
 export function diagnostics(fixture: EngineFixture): void {
@@ -97,7 +97,7 @@ export function diagnostics(fixture: EngineFixture): void {
       await pause(80)
       await lapsing.release().catch(() => undefined)
       expect(lost.map(({ keys }) => keys)).toEqual([['lapsing']])
-      const taken = await one.mutex('taken').acquire()
+      const taken = await one.mutex('taken').acquire({ lease: TOLD_BY_RENEWAL })
       const told = new Promise(resolve => taken.signal.addEventListener('abort', resolve))
       await other.forceRelease('taken', (await locks(other, 'taken'))[0]!.holders[0]!.token!)
       await told

@@ -17,7 +17,7 @@ import {
 } from '../errors.js'
 import { boxesOf } from './boxes.js'
 import { keepsValues, type EngineFixture } from './fixture.js'
-import { locks, pause, queued, until } from './time.js'
+import { locks, pause, queued, TOLD_BY_RENEWAL, until } from './time.js'
 
 type ErrorClass = abstract new (...args: never[]) => SignalboxError
 
@@ -200,7 +200,7 @@ export function errors(fixture: EngineFixture): void {
         'key',
         one,
       )
-      const taken = await one.mutex('key').acquire()
+      const taken = await one.mutex('key').acquire({ lease: TOLD_BY_RENEWAL })
       const told = new Promise(resolve => {
         taken.signal.addEventListener('abort', () => resolve(taken.signal.reason))
       })

@@ -3,10 +3,7 @@ import { expect } from './expect.js'
 import { IndeterminateError, LostError } from '../errors.js'
 import { boxesOf } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
-import { locks, pause, queued, until } from './time.js'
-
-/** Who holds and hears no messages, because it has never had to wait, finds out at a third of this: milliseconds. */
-const TOLD_BY_RENEWAL = 3000
+import { locks, pause, queued, TOLD_BY_RENEWAL, until } from './time.js'
 
 /** P7: releasing, renewing or retrying a release never touches anybody else's grant. */
 export function release(fixture: EngineFixture): void {
@@ -120,7 +117,7 @@ export function release(fixture: EngineFixture): void {
 
     test('an operator can take a grant away by its token', async () => {
       const [one, other] = await boxes.pair()
-      const grant = await one.mutex('key').acquire()
+      const grant = await one.mutex('key').acquire({ lease: TOLD_BY_RENEWAL })
       const told = new Promise(resolve => grant.signal.addEventListener('abort', resolve))
       const waiting = other.mutex('key').acquire()
       await queued(other, 'key', 1)

@@ -1,5 +1,8 @@
 import type { Box, LockReport } from '../box.js'
 
+/** Who holds and hears no messages, because it has never had to wait, finds out at a third of this: milliseconds. */
+export const TOLD_BY_RENEWAL = 3000
+
 /** Waits for so many milliseconds, at least. */
 export function pause(duration: number): Promise<void> {
   return new Promise(resolve => setTimeout(resolve, duration))

@@ -21,7 +21,7 @@ export interface Kind extends Program {
 
 const ofJava = (kind: string, main: string): Kind => {
   const { program, argv } = java(main)
-  return { kind, program, argv: ['-XX:+UseSerialGC', '-Xshare:auto', ...argv] }
+  return { kind, program, argv: ['-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-Xshare:auto', ...argv] }
 }
 
 const node = (kind: string): Kind => ({
