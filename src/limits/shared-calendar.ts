@@ -54,9 +54,10 @@ export class SharedCalendar extends SharedWindow {
     const { per } = this.#window
     this.#now = now
     while (true) {
-      const wall = (this.#wall = this.#times.wallNow())
       const period = this.#current()
-      // An end so far ahead is of before the clock was set back. What is nearer is waited for.
+      // Read after the period: what it shows was seen before, so a time far before that is one of a clock that was set back.
+      const wall = (this.#wall = this.#times.wallNow())
+      // What is nearer is waited for.
       const isSetBack = period.end - wall > 2 * per
       if (wall < period.end && !isSetBack) return
       this.#begin(period, isSetBack)

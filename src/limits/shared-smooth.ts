@@ -61,33 +61,19 @@ export class SharedSmooth extends SharedSliding {
     return this.reader.ring.origin + numberOf(this.#told) / PARTS
   }
 
-  /** When the next permit may come by what stands in the ring. */
+  /**
+   * When the next permit may come by what stands in the ring. Where the newest was given back, or what stood before it has
+   * moved up into its place, that is over: else it would not have been given.
+   */
   #afterNewest(head: number, now: number): number {
-    const { ring } = this.reader
     let newest = -Infinity
     let n = 0
     for (; n < this.limit; n++) {
-      const grant = (head - n - 1) | 0
-      // Times may be moving up now, so that they can be missed in this direction.
-      if (ring.isFree(grant)) return this.#afterMoved(head, now)
-      const time = this.reader.timeOf(grant, head, now)
+      const time = this.reader.timeOf((head - n - 1) | 0, head, now)
       // What was given together has one time.
       if (n > 0 && time !== newest) break
       newest = time
       if (now - newest > this.limit * this.#interval) return -Infinity
-    }
-    return newest + n * this.#interval
-  }
-
-  /** The same, whatever moves: see the ring. */
-  #afterMoved(head: number, now: number): number {
-    let newest = -Infinity
-    let n = 0
-    for (let back = this.limit; back >= 1; back--) {
-      const time = this.reader.timeOf((head - back) | 0, head, now)
-      if (time < newest) continue
-      n = time > newest ? 1 : n + 1
-      newest = time
     }
     return newest + n * this.#interval
   }
