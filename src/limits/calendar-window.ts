@@ -25,22 +25,17 @@ const FIELDS = 3
 export class CalendarWindow implements Window<PeriodCount> {
   readonly kind = 'calendar'
   readonly wall = true
-  readonly #periods: CalendarPeriods
-  readonly #jitter: number
 
-  /** @param jitter milliseconds, less than the shortest period. */
   constructor(
     readonly limit: number,
     readonly per: number,
-    jitter: number,
-    periods: CalendarPeriods,
-  ) {
-    this.#jitter = jitter
-    this.#periods = periods
-  }
+    /** Milliseconds, less than the shortest period. */
+    readonly jitter: number,
+    readonly periods: CalendarPeriods,
+  ) {}
 
   withLimit(limit: number): CalendarWindow {
-    return new CalendarWindow(limit, this.per, this.#jitter, this.#periods)
+    return new CalendarWindow(limit, this.per, this.jitter, this.periods)
   }
 
   empty(): PeriodCount {
@@ -50,20 +45,20 @@ export class CalendarWindow implements Window<PeriodCount> {
   allows(count: PeriodCount, now: number, n: number, ahead: number): boolean {
     if (now < count.end) {
       const left = this.limit - count.used
-      return now >= count.start && now < count.end - this.#jitter && n + ahead <= left
+      return now >= count.start && now < count.end - this.jitter && n + ahead <= left
     }
-    return n + ahead <= this.limit && (this.#jitter === 0 || now < this.#periods.at(now).end - this.#jitter)
+    return n + ahead <= this.limit && (this.jitter === 0 || now < this.periods.at(now).end - this.jitter)
   }
 
   readyAt(count: PeriodCount, now: number, n: number, ahead: number): number {
     const period = this.#period(count, now)
     const at = Math.max(now, period.start)
     // What doesn't fit before the guard at the end goes into the next period as if this one were full.
-    const left = at < period.end - this.#jitter ? this.limit - usedIn(period, count) : 0
+    const left = at < period.end - this.jitter ? this.limit - usedIn(period, count) : 0
     const wanted = n + ahead
     if (wanted <= left) return at
     const periods = Math.ceil((wanted - left) / this.limit)
-    return periods === 1 ? period.end : this.#periods.after(period, periods).start
+    return periods === 1 ? period.end : this.periods.after(period, periods).start
   }
 
   take(count: PeriodCount, n: number, at: number, _late: number, now = at): void {
@@ -73,7 +68,7 @@ export class CalendarWindow implements Window<PeriodCount> {
       let over = 0
       while (before.length > over + FIELDS && before[over + FIELDS + 1]! <= now) over += FIELDS
       before.splice(0, over)
-      const { start, end } = this.#periods.at(at)
+      const { start, end } = this.periods.at(at)
       count.start = start
       count.end = end
       count.used = 0
@@ -117,7 +112,7 @@ export class CalendarWindow implements Window<PeriodCount> {
   }
 
   rebase(count: PeriodCount, now: number): void {
-    const { start, end } = this.#periods.at(now)
+    const { start, end } = this.periods.at(now)
     count.start = start
     count.end = end
     count.used = Math.max(this.limit, count.used)
@@ -126,7 +121,7 @@ export class CalendarWindow implements Window<PeriodCount> {
 
   /** The period that counts at this time: never one before that of the last grant. */
   #period(count: PeriodCount, now: number): Period {
-    return now < count.end ? count : this.#periods.at(now)
+    return now < count.end ? count : this.periods.at(now)
   }
 }
 

@@ -1,4 +1,4 @@
-import { systemClock } from '../clock.js'
+import { systemClock, type Clock } from '../clock.js'
 import { milliseconds, type Duration } from '../duration.js'
 import { InvalidArgumentError, shown } from '../errors.js'
 import { checkOptions } from '../locks/lock-options.js'
@@ -8,7 +8,7 @@ import { JITTER_BOUNDS, rulesOf, type AcquireOptions, type LimitOptions } from '
 import type { Explanation, Limiter } from './limiter.js'
 import type { Permit } from './permit.js'
 import { SharedRing } from './shared-ring.js'
-import { SharedTally } from './shared-tally.js'
+import { notesBytes, SharedTally } from './shared-tally.js'
 import { ThreadTurns, TURNS_BYTES } from './thread-turns.js'
 import { Times, wallOf } from './times.js'
 
@@ -22,10 +22,11 @@ export type SharedLimiterOptions = {
 
 /** What another thread needs to join: it goes through `workerData` or `postMessage` as it is. */
 export interface SharedLimiterHandle {
-  readonly limits: readonly { readonly limit: number; readonly per: number }[]
+  readonly limits: readonly Readonly<LimitOptions>[]
   readonly jitter: number
   readonly queue: number | undefined
   readonly ring: SharedArrayBuffer
+  readonly notes: SharedArrayBuffer
   readonly turns: SharedArrayBuffer
 }
 
@@ -36,18 +37,24 @@ const MOST_SHARED = 1_000_000
 export class SharedLimiter implements Limiter, AsyncDisposable {
   /** For other threads. */
   readonly handle: SharedLimiterHandle
+  readonly #clock: Clock
   readonly #gate: Gate
   readonly #turns: ThreadTurns
   #listening = false
 
-  /** Shared limiters come from `sharedLimiter` and `joinLimiter`. */
-  constructor(handle: SharedLimiterHandle) {
-    const { limits, jitter, queue } = handle
+  /**
+   * Shared limiters come from `sharedLimiter` and `joinLimiter`.
+   * @param clock the same in all threads.
+   * @param readWall milliseconds since 1970.
+   */
+  constructor(handle: SharedLimiterHandle, clock: Clock, readWall: () => number) {
+    const { limits, jitter, queue, ring, notes, turns } = handle
     this.handle = handle
+    this.#clock = clock
     const rules = rulesOf({ limits, queue, jitter })
-    const times = new Times(rules.windows, systemClock, wallOf(systemClock))
-    this.#turns = new ThreadTurns(handle.turns, () => systemClock.now())
-    const tally = new SharedTally(rules, jitter, times, new SharedRing(handle.ring), this.#turns)
+    const times = new Times(rules.windows, clock, readWall)
+    this.#turns = new ThreadTurns(turns, () => clock.now())
+    const tally = new SharedTally(rules, jitter, times, new SharedRing(ring), notes, this.#turns)
     this.#gate = new Gate(rules, times, tally, {}, this.#turns)
   }
 
@@ -82,7 +89,7 @@ export class SharedLimiter implements Limiter, AsyncDisposable {
   async close(options: LimiterCloseOptions = {}): Promise<void> {
     const drain = drainOf(options)
     this.#gate.shut()
-    await endGates([this.#gate], drain, systemClock)
+    await endGates([this.#gate], drain, this.#clock)
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -102,20 +109,15 @@ export class SharedLimiter implements Limiter, AsyncDisposable {
 }
 
 /**
- * A limiter for the threads of this process: exact in any window, and in the order of arrival. Give its `handle` to other
- * threads. Windows are sliding; a limit is a million at the most.
+ * A limiter for the threads of this process: exact, and in the order of arrival. Give its `handle` to other threads. A limit
+ * is a million at the most.
  * @throws InvalidArgumentError that names the option, what it got and what it takes.
  */
 export function sharedLimiter(options: SharedLimiterOptions): SharedLimiter {
   checkOptions(options, ['limit', 'per', 'window', 'timeZone', 'limits', 'jitter', 'queue'])
   const { windows } = rulesOf(options)
   const jitter = options.jitter === undefined ? 0 : milliseconds('jitter', options.jitter, JITTER_BOUNDS)
-  for (const { kind, limit } of windows) {
-    if (kind !== 'sliding') {
-      throw new InvalidArgumentError(
-        `window takes 'sliding' for a limiter that threads share, not ${shown(kind)}`,
-      )
-    }
+  for (const { limit } of windows) {
     if (limit > MOST_SHARED) {
       throw new InvalidArgumentError(
         `limit takes ${MOST_SHARED} at the most for a limiter that threads share, not ${limit}`,
@@ -123,11 +125,16 @@ export function sharedLimiter(options: SharedLimiterOptions): SharedLimiter {
     }
   }
   const longest = Math.max(...windows.map(({ per }) => per)) + jitter
-  return new SharedLimiter({
-    limits: windows.map(({ limit, per }) => ({ limit, per })),
+  const given = 'limits' in options ? options.limits : [options]
+  return joinLimiter({
+    limits: windows.map(({ limit, per, kind }, index) => {
+      const { timeZone } = given[index]!
+      return { limit, per, window: kind, timeZone }
+    }),
     jitter,
     queue: options.queue,
     ring: SharedRing.memory(Math.max(...windows.map(({ limit }) => limit)), systemClock.now() - longest - 1),
+    notes: new SharedArrayBuffer(notesBytes(windows.length)),
     turns: new SharedArrayBuffer(TURNS_BYTES),
   })
 }
@@ -138,8 +145,8 @@ export function sharedLimiter(options: SharedLimiterOptions): SharedLimiter {
  * @throws InvalidArgumentError when it is none.
  */
 export function joinLimiter(handle: SharedLimiterHandle): SharedLimiter {
-  if (!(handle?.ring instanceof SharedArrayBuffer && handle.turns instanceof SharedArrayBuffer)) {
+  if (![handle?.ring, handle?.notes, handle?.turns].every(memory => memory instanceof SharedArrayBuffer)) {
     throw new InvalidArgumentError(`handle takes the handle of a shared limiter, not ${shown(handle)}`)
   }
-  return new SharedLimiter(handle)
+  return new SharedLimiter(handle, systemClock, wallOf(systemClock))
 }

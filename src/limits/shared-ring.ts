@@ -1,10 +1,20 @@
 import { COARSE } from './coarse-time.js'
+import {
+  HIGH,
+  HIGH_NUMBER_BITS,
+  HIGH_NUMBER_MASK,
+  LOW,
+  numberOf,
+  taggedWord,
+  tagOf,
+  TAGS,
+} from './tagged-word.js'
 
 /**
  * The times of the last grants of several threads, in a ring in shared memory. Grants are numbered; whoever moves the head
  * on by compare-and-set has claimed the next numbers, and then writes its times into their slots.
  *
- * A slot is 64 bits, written at once by compare-and-set: the lap of the ring in which it was written, and a time. While a
+ * A slot is one word, written at once by compare-and-set: the lap of the ring in which it was written, and a time. While a
  * slot still shows the lap before, its claimer is between claim and writing, and nobody knows when its call begins: it
  * counts as used now. A claimer that does not come back to write (its thread was ended or stands still) must not stop the
  * others, so after a while somebody writes the present in its stead; should it come back, it finds that and has no permit.
@@ -29,7 +39,7 @@ export class SharedRing {
   readonly #capacity: number
   readonly #lapShift: number
   /** The moment from which times count: on the system's monotonic clock, in milliseconds. */
-  readonly #origin: number
+  readonly origin: number
 
   /** @param memory made by `SharedRing.memory`, of this or another thread. */
   constructor(memory: SharedArrayBuffer) {
@@ -37,7 +47,7 @@ export class SharedRing {
     this.#control = new Int32Array(memory, 0, CONTROL_WORDS)
     this.#capacity = this.#control[CAPACITY]!
     this.#lapShift = Math.log2(this.#capacity)
-    this.#origin = new Float64Array(memory, ORIGIN_BYTES, 1)[0]!
+    this.origin = new Float64Array(memory, ORIGIN_BYTES, 1)[0]!
     this.#slots = new BigInt64Array(memory, SLOT_BYTES, this.#capacity)
     this.#halves = new Int32Array(memory, SLOT_BYTES, 2 * this.#capacity)
   }
@@ -52,7 +62,7 @@ export class SharedRing {
     new Int32Array(memory)[CAPACITY] = capacity
     new Float64Array(memory, ORIGIN_BYTES, 1)[0] = origin
     // As if written in the lap before the first, at the origin.
-    new BigInt64Array(memory, SLOT_BYTES, capacity).fill(BigInt(LAPS - 1) << LAP_BITS)
+    new BigInt64Array(memory, SLOT_BYTES, capacity).fill(taggedWord(TAGS - 1, 0))
     return memory
   }
 
@@ -61,14 +71,24 @@ export class SharedRing {
     return this.#capacity
   }
 
+  /** A clock time as it is stamped, not before it: parts of a millisecond since the origin. */
+  ticks(time: number): number {
+    return Math.ceil((time - this.origin) * TICKS)
+  }
+
+  /** The clock time that was stamped. */
+  timeAt(ticks: number): number {
+    return this.origin + ticks / TICKS
+  }
+
   /** Nothing is given before this clock time. */
   get pausedUntil(): number {
-    return this.#origin + Atomics.load(this.#control, PAUSED) / COARSE
+    return this.origin + Atomics.load(this.#control, PAUSED) / COARSE
   }
 
   /** The latest of several pauses counts. @param time clock time, kept to a sixteenth of a second, not too early. */
   pauseUntil(time: number): void {
-    const wanted = Math.min(Math.ceil((time - this.#origin) * COARSE), 2 ** 31 - 1)
+    const wanted = Math.min(Math.ceil((time - this.origin) * COARSE), 2 ** 31 - 1)
     let known = Atomics.load(this.#control, PAUSED)
     while (wanted > known) {
       const found = Atomics.compareExchange(this.#control, PAUSED, known, wanted)
@@ -86,10 +106,10 @@ export class SharedRing {
   timeOf(grant: number): number | undefined {
     const place = 2 * (grant & (this.#capacity - 1))
     const high = Atomics.load(this.#halves, place + HIGH)
-    if (high >>> HIGH_TIME_BITS !== this.#lapOf(grant)) return undefined
+    if (high >>> HIGH_NUMBER_BITS !== this.#lapOf(grant)) return undefined
     const low = Atomics.load(this.#halves, place + LOW)
     // Had it been overwritten between the two, the head would have moved, which a claim finds out.
-    return this.#origin + ((high & HIGH_TIME_MASK) * 2 ** 32 + (low >>> 0)) / TICKS
+    return this.timeAt((high & HIGH_NUMBER_MASK) * 2 ** 32 + (low >>> 0))
   }
 
   /** Whether `n` grants from `head` on are now the caller's, to be stamped at once. */
@@ -113,9 +133,9 @@ export class SharedRing {
       // Read after the whole: laps only go on, so if it is the one before now, the whole was of that one, too, or is overwritten
       // already, which the exchange finds out.
       const high = Atomics.load(this.#halves, 2 * slot + HIGH)
-      if (high >>> HIGH_TIME_BITS !== ((lap - 1) & (LAPS - 1))) return false
+      if (high >>> HIGH_NUMBER_BITS !== ((lap - 1) & (TAGS - 1))) return false
       // What a refund moves meanwhile is of the lap before, too.
-      if (Atomics.compareExchange(this.#slots, slot, before, this.#word(lap, this.#ticks(time))) === before)
+      if (Atomics.compareExchange(this.#slots, slot, before, taggedWord(lap, this.ticks(time))) === before)
         return true
     }
   }
@@ -133,14 +153,14 @@ export class SharedRing {
    */
   refund(grant: number, n: number, time: number, old: number): void {
     const { head } = this
-    const ticks = this.#ticks(time)
+    const ticks = this.ticks(time)
     let left = n
     for (let step = 0; step < MOST_MOVED; step++) {
       const next = (grant + step) | 0
       if (next === head) return
       if (this.#ticksOf(next) !== ticks || !this.#exchange(next, ticks, FREE)) continue
       left--
-      if (left === 0) return this.#moveUp(next, this.#ticks(old))
+      if (left === 0) return this.#moveUp(next, this.ticks(old))
     }
   }
 
@@ -161,30 +181,18 @@ export class SharedRing {
   /** What is written for a grant; undefined when nothing is, or when it is overwritten already. */
   #ticksOf(grant: number): number | undefined {
     const word = Atomics.load(this.#slots, grant & (this.#capacity - 1))
-    if (Number(word >> LAP_BITS) !== this.#lapOf(grant)) return undefined
-    return Number(word & TIME_MASK)
+    return tagOf(word) === this.#lapOf(grant) ? numberOf(word) : undefined
   }
 
   #exchange(grant: number, before: number, after: number): boolean {
     const slot = grant & (this.#capacity - 1)
     const lap = this.#lapOf(grant)
-    const expected = this.#word(lap, before)
-    return Atomics.compareExchange(this.#slots, slot, expected, this.#word(lap, after)) === expected
-  }
-
-  #ticks(time: number): number {
-    return Math.ceil((time - this.#origin) * TICKS)
-  }
-
-  #word(lap: number, ticks: number): bigint {
-    // Put together from halves: each step with bigints would make one more of them.
-    wordHalves[LOW] = ticks % 2 ** 32
-    wordHalves[HIGH] = (lap << HIGH_TIME_BITS) | Math.floor(ticks / 2 ** 32)
-    return word[0]!
+    const expected = taggedWord(lap, before)
+    return Atomics.compareExchange(this.#slots, slot, expected, taggedWord(lap, after)) === expected
   }
 
   #lapOf(grant: number): number {
-    return (grant >>> this.#lapShift) & (LAPS - 1)
+    return (grant >>> this.#lapShift) & (TAGS - 1)
   }
 }
 
@@ -198,21 +206,7 @@ const SLOT_BYTES = 64
 
 /** Parts of a millisecond that a time counts: 53 bits of them last for seventeen years. */
 const TICKS = 16_384
-/** A time takes 56 bits, the lap seven above it; the sign is left alone. */
-const LAP_BITS = 56n
-const TIME_MASK = (1n << LAP_BITS) - 1n
 /** Ticks of a grant that was given back. They count as a time so long ago that nobody can have stamped it. */
 const FREE = 1
 /** So many slots are looked at for one refund, because the event loop stands still for it. */
 const MOST_MOVED = 10_000
-const LAPS = 128
-const HIGH_TIME_BITS = 24
-const HIGH_TIME_MASK = 2 ** HIGH_TIME_BITS - 1
-
-const LITTLE_ENDIAN = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1
-const LOW = LITTLE_ENDIAN ? 0 : 1
-const HIGH = 1 - LOW
-
-/** One word and its halves, to put together what is written. */
-const word = new BigInt64Array(1)
-const wordHalves = new Int32Array(word.buffer)

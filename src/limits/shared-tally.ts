@@ -1,5 +1,11 @@
+import { CalendarWindow } from './calendar-window.js'
+import { RingReader } from './ring-reader.js'
+import { SharedCalendar } from './shared-calendar.js'
 import type { SharedRing } from './shared-ring.js'
-import type { Counter, LimitReport, Rules, Taken } from './tally.js'
+import { SharedSliding } from './shared-sliding.js'
+import { SharedSmooth } from './shared-smooth.js'
+import type { SharedWindow } from './shared-window.js'
+import { MOST_ROUNDS, type Counter, type LimitReport, type Rules, type Taken } from './tally.js'
 import type { ThreadTurns } from './thread-turns.js'
 import type { Times } from './times.js'
 
@@ -8,11 +14,11 @@ const PATIENCE = 150
 /** After so long they are looked for: milliseconds. */
 const LOOK_AGAIN = PATIENCE + 70
 
-/** A limit as the ring knows it: the grant `limit` before has to be `memory` old. */
-interface Look {
-  readonly limit: number
-  /** Milliseconds, the guard against jitter included. */
-  readonly memory: number
+/** So many words of shared memory each limit has beside the ring. */
+const WORDS = 3
+/** Bytes of shared memory that so many limits take. */
+export function notesBytes(limits: number): number {
+  return limits * WORDS * BigInt64Array.BYTES_PER_ELEMENT
 }
 
 /** The count of what several threads were given, on a ring in shared memory. */
@@ -20,36 +26,53 @@ export class SharedTally implements Counter {
   readonly running = 0
   readonly full = false
   readonly blank = false
+  readonly most: number
   /** The number of the first grant of the last take. */
   mark = 0
   readonly #rules: Rules
   readonly #times: Times
   readonly #ring: SharedRing
   readonly #turns: ThreadTurns
-  readonly #looks: readonly Look[]
-  readonly #longest: number
-  /** A grant that was claimed and not written when it was looked at, and since when. */
-  #unwritten: { readonly grant: number; readonly since: number } | undefined
+  readonly #windows: readonly SharedWindow[]
+  /** Those for which there is more than the ring. */
+  readonly #noted: readonly SharedWindow[]
 
-  /** @param jitter milliseconds. */
-  constructor(rules: Rules, jitter: number, times: Times, ring: SharedRing, turns: ThreadTurns) {
+  /**
+   * @param jitter milliseconds.
+   * @param notes shared memory of `notesBytes`, zero at first.
+   */
+  constructor(
+    rules: Rules,
+    jitter: number,
+    times: Times,
+    ring: SharedRing,
+    notes: SharedArrayBuffer,
+    turns: ThreadTurns,
+  ) {
     this.#rules = rules
     this.#times = times
     this.#ring = ring
     this.#turns = turns
-    this.#looks = rules.windows.map(({ limit, per }) => ({ limit, memory: per + jitter }))
-    this.#longest = Math.max(...this.#looks.map(({ memory }) => memory))
-  }
-
-  get most(): number {
-    return Math.min(...this.#looks.map(({ limit }) => limit))
+    const { windows } = rules
+    const longest = Math.max(...windows.map(({ per }) => per + jitter))
+    const reader = new RingReader(ring, Math.min(longest, PATIENCE))
+    this.#windows = windows.map((window, index) => {
+      const words = new BigInt64Array(notes, notesBytes(index), WORDS)
+      if (window instanceof CalendarWindow) return new SharedCalendar(window, times, reader, words)
+      const memory = window.per + jitter
+      return window.kind === 'smooth'
+        ? new SharedSmooth(window.limit, memory, reader, words)
+        : new SharedSliding(window.limit, memory, reader)
+    })
+    this.#noted = this.#windows.filter((_, index) => windows[index]!.kind !== 'sliding')
+    this.most = Math.min(...windows.map(({ limit }) => limit))
   }
 
   get paused(): boolean {
     return this.#times.now() < this.#ring.pausedUntil
   }
 
-  take(n: number, ahead: number, _callers: number, _late: number, arrival: number): number {
+  take(n: number, ahead: number, _callers: number, late: number, arrival: number): number {
     const ring = this.#ring
     while (true) {
       // In this order: see the proof at the ring.
@@ -69,6 +92,7 @@ export class SharedTally implements Counter {
       if (!ring.claim(head, n)) continue
       const time = this.#times.now()
       if (!ring.stamp(head, n, time)) continue
+      if (this.#noted.length > 0 && !this.#note(head, n, time, late)) continue
       this.mark = head
       return time
     }
@@ -78,8 +102,10 @@ export class SharedTally implements Counter {
     // Nothing limits how many are in use.
   }
 
-  refund({ n, at, mark }: Taken): void {
-    this.#ring.refund(mark, n, at, this.#times.now() - this.#longest)
+  refund({ n, at, mark }: Pick<Taken, 'n' | 'at' | 'mark'>): void {
+    const now = this.#times.now()
+    const old = this.#windows.reduce((time, window) => Math.min(time, window.countsFrom(now)), now)
+    this.#ring.refund(mark, n, at, old)
     this.#turns.tell()
   }
 
@@ -89,81 +115,77 @@ export class SharedTally implements Counter {
   }
 
   readyAt(n: number, ahead: number, arrival: number): number {
-    const now = this.#times.now()
+    // The head before the clock: see the proof at the ring.
     const { head, pausedUntil } = this.#ring
+    const now = this.#times.now()
     const own = n + ahead
     const before = this.#turns.before(arrival)
     const turn = this.#readyFrom(head, now, n, own + before)
-    if (arrival === 0 || before === 0) return Math.max(now, pausedUntil, turn)
+    if (arrival === 0 || before === 0) return this.#openFrom(Math.max(now, pausedUntil, turn))
     // There may be fewer before than can be known from here. Those who are tell when they have taken what they can.
     const soonest = this.#readyFrom(head, now, n, own + this.#turns.leastBefore(arrival))
     // If those before don't come for theirs, somebody has to notice.
     const look = Math.max(this.#readyFrom(head, now, n, own), now) + LOOK_AGAIN
-    return Math.max(now, pausedUntil, Math.min(soonest > now ? soonest : turn, look))
+    return this.#openFrom(Math.max(now, pausedUntil, Math.min(soonest > now ? soonest : turn, look)))
   }
 
   binding(n: number, ahead: number): number | undefined {
-    const now = this.#times.now()
     const { head } = this.#ring
+    const now = this.#times.now()
     let longest = now
     let binding
-    this.#looks.forEach((look, index) => {
-      const ready = this.#lookReady(look, head, now, n + ahead)
+    this.#windows.forEach((window, index) => {
+      window.look(head, now)
+      const ready = window.readyAt(head, now, n + ahead, ahead)
       if (ready > longest) [longest, binding] = [ready, index]
     })
     return binding
   }
 
   reports(): LimitReport[] {
-    const now = this.#times.now()
     const { head } = this.#ring
-    return this.#looks.map(({ limit, memory }, index) => {
-      const { per, kind } = this.#rules.windows[index]!
-      let used = 0
-      let oldest = now
-      for (let back = 1; back <= limit; back++) {
-        const grant = (head - back) | 0
-        const time = this.#ring.timeOf(grant) ?? now
-        if (now - time < memory) {
-          // A free one after it can't be had before it.
-          used = back
-          oldest = Math.min(oldest, time)
-        } else if (!this.#ring.isFree(grant)) break
-      }
-      const resetIn = used === 0 ? 0 : oldest + memory - now
+    const now = this.#times.now()
+    return this.#windows.map((window, index) => {
+      window.look(head, now)
+      const { used, resetIn } = window.use(head, now)
+      const { limit, per, kind } = this.#rules.windows[index]!
       return { limit, per, window: kind, remaining: limit - used, resetIn }
     })
   }
 
   /** When the next `n` permits can be claimed, and so many in all will be there for whoever is last of those who want them. */
   #readyFrom(head: number, now: number, n: number, wanted: number): number {
+    if (this.#noted.length > 0) for (const window of this.#noted) window.look(head, now)
     let ready = -Infinity
-    for (const look of this.#looks) {
+    for (const window of this.#windows) {
       // After a refund a later one can be free sooner. From the first to the last: see the proof at the ring.
       for (let own = 1; own <= n && own < wanted; own++) {
-        ready = Math.max(ready, this.#lookReady(look, head, now, own))
+        ready = Math.max(ready, window.readyAt(head, now, own, 0))
       }
-      ready = Math.max(ready, this.#lookReady(look, head, now, wanted))
+      ready = Math.max(ready, window.readyAt(head, now, wanted, wanted - n))
     }
     return ready
   }
 
-  #lookReady({ limit, memory }: Look, head: number, now: number, wanted: number): number {
-    // Beyond the limit each permit follows the one `limit` before it by one window.
-    const windows = Math.ceil(wanted / limit) - 1
-    const grant = (head + wanted - windows * limit - 1 - limit) | 0
-    const time = this.#ring.timeOf(grant)
-    // An unwritten one counts as used now.
-    return (time ?? this.#missing(grant, now)) + memory * (windows + 1)
+  /** A later time can be too late for a period that was open before. */
+  #openFrom(time: number): number {
+    for (let round = 0; round < MOST_ROUNDS && this.#noted.length > 0; round++) {
+      const next = this.#noted.reduce((from, window) => window.openFrom(from), time)
+      if (next === time) break
+      time = next
+    }
+    return time
   }
 
-  /** Puts a time to a grant whose claimer has not written one for a whole window. */
-  #missing(grant: number, now: number): number {
-    if (this.#unwritten?.grant !== grant) this.#unwritten = { grant, since: now }
-    else if (now - this.#unwritten.since >= this.#longest) {
-      this.#ring.write(grant, now)
-      this.#unwritten = undefined
+  /** What was claimed and stamped is given, unless the moment for which it was judged is over: then it is given back. */
+  #note(head: number, n: number, time: number, late: number): boolean {
+    // One reading, so that there is a moment at which all of them hold.
+    const wall = this.#times.wallNow()
+    if (this.#noted.every(window => window.holds(wall))) {
+      for (const window of this.#noted) window.given(head, n, time, late)
+      return true
     }
-    return now
+    this.refund({ n, at: time, mark: head })
+    return false
   }
 }

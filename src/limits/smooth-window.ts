@@ -5,6 +5,11 @@ import type { Window } from './window.js'
 /** Added to the interval so that `limit` intervals are never a rounding error shorter than the window. */
 const ROUNDING = 1 + 2 ** -50
 
+/** How far apart evenly spaced permits are: milliseconds. @param memory how long a permit stays away. */
+export function intervalOf(limit: number, memory: number): number {
+  return (memory / limit) * ROUNDING
+}
+
 /** What an even spacing remembers. */
 export interface Spacing {
   /** When the next permit may come. */
@@ -34,7 +39,7 @@ export class SmoothWindow implements Window<Spacing> {
     this.#jitter = jitter
     this.#grains = grains
     this.#sliding = new SlidingWindow(limit, per, jitter, grains)
-    this.#interval = ((per + jitter) / limit) * ROUNDING
+    this.#interval = intervalOf(limit, per + jitter)
   }
 
   withLimit(limit: number): SmoothWindow {

@@ -74,7 +74,7 @@ export interface Counter {
 }
 
 /** So many times a turn is put off because of a period that is over by then; the line looks again anyway. */
-const MOST_ROUNDS = 8
+export const MOST_ROUNDS = 8
 
 /**
  * The count of what was given, under several limits that hold together, and whether more can be given now. Decides within

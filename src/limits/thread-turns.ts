@@ -195,7 +195,7 @@ const NOWHERE: readonly number[] = []
 const CALL_LASTS = 2000
 
 /** Numbers go round: which of two is earlier shows in their difference. */
-function isBefore(one: number, other: number): boolean {
+export function isBefore(one: number, other: number): boolean {
   return ((one - other) | 0) < 0
 }
 

@@ -8,7 +8,7 @@ const PER = 400
 const EXACT = PER - 0.001
 
 test('threads keep the bound, one of them standing still again and again, and wait without spinning', async () => {
-  const options = { limit: LIMIT, per: PER, threads: 12, duration: 2500, stalls: 450 }
+  const options = { limits: { limit: LIMIT, per: PER }, threads: 12, duration: 2500, stalls: 450 }
   const { times, busy } = await shareLimit(options)
   expect(mostWithin(times.flat(), EXACT)).toBeLessThanOrEqual(LIMIT)
   expect(Math.min(...times.map(own => own.length))).toBeGreaterThan(0)
@@ -18,12 +18,69 @@ test('threads keep the bound, one of them standing still again and again, and wa
 
 test('threads keep the bound while they give back what others could have taken', async () => {
   const { times } = await shareLimit({
-    limit: LIMIT,
-    per: PER,
+    limits: { limit: LIMIT, per: PER },
     threads: 8,
     duration: 2500,
     refunds: true,
   })
   expect(mostWithin(times.flat(), EXACT)).toBeLessThanOrEqual(LIMIT)
+  expect(times.flat().length).toBeGreaterThan(LIMIT)
+})
+
+/** The most of these times in any period of the wall clock. */
+function mostInPeriod(times: readonly number[], length: number): number {
+  const counts = new Map<number, number>()
+  for (const time of times) {
+    const period = Math.floor(time / length)
+    counts.set(period, (counts.get(period) ?? 0) + 1)
+  }
+  return Math.max(...counts.values())
+}
+
+test('threads keep the bound of each period of a calendar, and come again in every one', async () => {
+  const { wallTimes } = await shareLimit({
+    limits: { limit: LIMIT, per: PER, window: 'calendar' },
+    threads: 8,
+    duration: 1500,
+    stalls: 250,
+  })
+  expect(mostInPeriod(wallTimes.flat(), PER)).toBeLessThanOrEqual(LIMIT)
+  // Three periods are whole ones: one more than they need.
+  expect(wallTimes.flat().length).toBeGreaterThan(2 * LIMIT)
+})
+
+test('threads are evenly spaced, whichever of them is next, and give back what others take', async () => {
+  const { times } = await shareLimit({
+    limits: { limit: LIMIT, per: PER, window: 'smooth' },
+    threads: 8,
+    duration: 1500,
+    refunds: true,
+  })
+  const sorted = times.flat().sort((one, other) => one - other)
+  expect(mostWithin(sorted, EXACT)).toBeLessThanOrEqual(LIMIT)
+  const apart = sorted.slice(1).map((time, index) => time - sorted[index]!)
+  // What is for several calls has one time, and a timer that was late is made up for within 5 ms.
+  const nearest = Math.min(...apart.filter(gap => gap > 0))
+  expect(nearest).toBeGreaterThanOrEqual(PER / LIMIT - 5.001)
+  expect(sorted.length).toBeGreaterThan(LIMIT)
+})
+
+test('threads keep limits of all kinds together, while they stand still and give permits back', async () => {
+  const { times, wallTimes } = await shareLimit({
+    limits: {
+      limits: [
+        { limit: 6, per: 100 },
+        { limit: LIMIT, per: 500, window: 'calendar' },
+        { limit: 30, per: 600, window: 'smooth' },
+      ],
+    },
+    threads: 8,
+    duration: 1500,
+    stalls: 250,
+    refunds: true,
+  })
+  expect(mostWithin(times.flat(), 99.999)).toBeLessThanOrEqual(6)
+  expect(mostWithin(times.flat(), 599.999)).toBeLessThanOrEqual(30)
+  expect(mostInPeriod(wallTimes.flat(), 500)).toBeLessThanOrEqual(LIMIT)
   expect(times.flat().length).toBeGreaterThan(LIMIT)
 })

@@ -3,21 +3,25 @@ import { systemClock } from '../../src/clock.js'
 import { ClosedError } from '../../src/index.js'
 import { joinLimiter } from '../../src/limits/index.js'
 import { Random } from '../../src/conformance/random.js'
-import type { SharerTask } from './threads.js'
+import type { SharerTask, SharerTimes } from './threads.js'
 
 /**
  * Takes permits of a limit that many threads share, one after the other, until it hears a message. Tells that it is
- * there, and at the end when it was given each permit that it used: times of the machine's monotonic clock, which all
- * threads read alike.
+ * there, and at the end when it was given each permit that it used: times of the machine's monotonic clock and of its wall
+ * clock, which all threads read alike.
  */
 const { handle, stalls, refunds, seed } = workerData as SharerTask
 /** The last reading of the clock: when a caller goes on, it is the one with which its permit was given. */
 let lastRead = 0
 const { now } = systemClock
 systemClock.now = () => (lastRead = now())
+let lastWallRead = 0
+const readWall = Date.now.bind(Date)
+Date.now = () => (lastWallRead = readWall())
 const limiter = joinLimiter(handle)
 const random = new Random(seed)
 const times: number[] = []
+const wallTimes: number[] = []
 parentPort!.once('message', () => void limiter.close())
 if (stalls > 0) standStill()
 parentPort!.postMessage('ready')
@@ -26,15 +30,21 @@ try {
     const n = refunds ? 1 + random.below(3) : 1
     const permit = await limiter.acquire(n)
     const at = lastRead
+    const wallAt = lastWallRead
     if (refunds && random.below(2) === 0) {
       if (random.below(2) === 0) await new Promise(resolve => setTimeout(resolve, random.below(60)))
       permit.refund()
-    } else for (let call = 0; call < n; call++) times.push(at)
+    } else
+      for (let call = 0; call < n; call++) {
+        times.push(at)
+        wallTimes.push(wallAt)
+      }
   }
 } catch (error) {
   if (!(error instanceof ClosedError)) throw error
 }
-parentPort!.postMessage(times)
+const told: SharerTimes = { times, wallTimes }
+parentPort!.postMessage(told)
 
 /** Now it runs, now it doesn't. */
 function standStill(): void {

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { systemClock } from '../../src/clock.js'
 import { pause } from '../../src/conformance/time.js'
-import { sharedLimiter, type SharedLimiterHandle } from '../../src/limits/index.js'
+import { sharedLimiter, type SharedLimiterHandle, type SharedLimiterOptions } from '../../src/limits/index.js'
 import { builtProgram } from '../file/built-program.js'
 
 /** What a thread is given. */
@@ -15,10 +15,15 @@ export interface SharerTask {
   readonly seed: number
 }
 
-/** How threads share a limit. */
+/** When it was given the permits that it used, by both clocks. */
+export interface SharerTimes {
+  readonly times: readonly number[]
+  readonly wallTimes: readonly number[]
+}
+
+/** How threads share limits. */
 export interface ShareOptions {
-  readonly limit: number
-  readonly per: number
+  readonly limits: SharedLimiterOptions
   readonly threads: number
   /** How long all of them take permits: milliseconds. */
   readonly duration: number
@@ -31,6 +36,8 @@ export interface ShareOptions {
 export interface Shared {
   /** When each was given the permits that it used: by thread, clock times. */
   readonly times: readonly (readonly number[])[]
+  /** The same by the wall clock, where a limit needs it. */
+  readonly wallTimes: readonly (readonly number[])[]
   /** From when on all threads wanted permits, until when. */
   readonly from: number
   readonly until: number
@@ -40,8 +47,8 @@ export interface Shared {
 
 /** Has threads take permits as fast as they get them. */
 export async function shareLimit(options: ShareOptions): Promise<Shared> {
-  const { limit, per, threads: count, duration, stalls = 0, refunds = false } = options
-  const { handle } = sharedLimiter({ limit, per })
+  const { limits, threads: count, duration, stalls = 0, refunds = false } = options
+  const { handle } = sharedLimiter(limits)
   const threads = Array.from({ length: count }, (_, seed) => {
     const workerData: SharerTask = { handle, stalls: seed === 0 ? stalls : 0, refunds, seed: seed + 1 }
     return new Worker(builtProgram('test/limits/sharer.process.js'), { workerData })
@@ -56,10 +63,17 @@ export async function shareLimit(options: ShareOptions): Promise<Shared> {
     const notes = threads.map(async thread => {
       const note = once(thread, 'message')
       thread.postMessage('enough')
-      const [times] = (await note) as [number[]]
-      return times
+      const [told] = (await note) as [SharerTimes]
+      return told
     })
-    return { times: await Promise.all(notes), from, until, busy: (user + system) / 1000 / (until - from) }
+    const all = await Promise.all(notes)
+    return {
+      times: all.map(({ times }) => times),
+      wallTimes: all.map(({ wallTimes }) => wallTimes),
+      from,
+      until,
+      busy: (user + system) / 1000 / (until - from),
+    }
   } finally {
     await Promise.all(threads.map(thread => thread.terminate()))
   }

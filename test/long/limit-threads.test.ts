@@ -8,7 +8,7 @@ const PER = 500
 /** Rounding aside. */
 const EXACT = PER - 0.001
 
-const options = { limit: LIMIT, per: PER, threads: THREADS }
+const options = { limits: { limit: LIMIT, per: PER }, threads: THREADS }
 
 /** Whether all had their turn, and nobody more than others, because turns go in order of arrival. */
 function isFair({ times, from }: Shared): boolean {

@@ -98,6 +98,8 @@ test.each(['sliding', 'calendar', 'smooth'])(
 
 test.each([
   ['threads', 'signalbox sliding'],
+  ['threads', 'signalbox calendar'],
+  ['threads', 'signalbox smooth'],
   ['processes', 'signalbox file'],
 ])('so do ours of workers in %s', async (mode, name) => {
   // Fewer workers than anybody would try, because most of the time goes into their start.

@@ -10,11 +10,9 @@ import { rateLimiterFlexibleRedis } from './rate-limiter-flexible-redis.js'
 import { rateLimiterFlexible } from './rate-limiter-flexible.js'
 import { scheduledRefill } from './scheduled-refill.js'
 import { semaphoreRing } from './semaphore-ring.js'
-import { signalboxCalendar } from './signalbox-calendar.js'
 import { signalboxFile } from './signalbox-file.js'
 import { signalboxRedis } from './signalbox-redis.js'
-import { signalboxSliding } from './signalbox-sliding.js'
-import { signalboxSmooth } from './signalbox-smooth.js'
+import { signalboxWindow } from './signalbox-window.js'
 import type { Strategy } from './strategy.js'
 import { timedSemaphore } from './timed-semaphore.js'
 import { tokenBucket } from './token-bucket.js'
@@ -22,9 +20,9 @@ import { usualCounter } from './usual-counter.js'
 
 /** All that are compared, in the order in which they are shown. */
 export const strategies: readonly Strategy[] = [
-  signalboxSliding,
-  signalboxCalendar,
-  signalboxSmooth,
+  signalboxWindow('sliding'),
+  signalboxWindow('calendar'),
+  signalboxWindow('smooth'),
   signalboxFile,
   signalboxRedis,
   scheduledRefill,

@@ -221,14 +221,21 @@ describe('a limiter that is shared', () => {
   test.each([
     [{ limit: 0, per: 1000 }, 'limit takes a whole number'],
     [{ limit: 2_000_000, per: 1000 }, 'limit takes 1000000 at the most'],
-    [{ limit: 5, per: 1000, window: 'calendar' }, `window takes 'sliding'`],
+    [{ limit: 2_000_000, per: 1000, window: 'smooth' }, 'limit takes 1000000 at the most'],
+    [{ limit: 5, per: 1000, window: 'weekly' }, `window takes 'sliding', 'calendar', 'smooth'`],
+    [{ limit: 5, per: 1000.5, window: 'calendar' }, 'per takes whole milliseconds'],
+    [{ limit: 5, per: 1000, window: 'calendar', jitter: 1000 }, 'jitter takes less than per'],
+    [{ limit: 5, per: '1d', timeZone: 'Europe/Berlin' }, `timeZone is for window 'calendar'`],
+    [{ limits: [{ limit: 5, per: '1d', window: 'calendar', timeZone: 'Mars' }] }, 'timeZone takes a name'],
+    [{ limit: 5, per: '1d', limits: [] }, 'there is no option'],
     [{ limit: 5, per: 1000, concurrency: 2 }, 'there is no option "concurrency"'],
   ])('%j is refused', (options, message) => {
     expect(() => sharedLimiter(options as SharedLimiterOptions)).toThrow(message)
   })
 
   test('so is what is no handle', () => {
-    for (const handle of [undefined, {}, 5]) {
+    const { handle: whole } = sharedLimiter({ limit: 1, per: '1s' })
+    for (const handle of [undefined, {}, 5, { ...whole, notes: undefined }]) {
       expect(() => joinLimiter(handle as never)).toThrow(InvalidArgumentError)
     }
   })

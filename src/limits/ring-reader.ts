@@ -1,0 +1,55 @@
+import type { SharedRing } from './shared-ring.js'
+import { isBefore } from './thread-turns.js'
+
+/** Grants that still count. */
+interface Recent {
+  /** Up to which of them, counted back from the head: what was given back between them can't be had before them. */
+  readonly count: number
+  /** When the oldest was given; the present where there is none. */
+  readonly oldest: number
+}
+
+/** What one thread sees in the ring, at a head and a time that it has read in this order. */
+export class RingReader {
+  readonly ring: SharedRing
+  readonly #patience: number
+  /** The head when a grant was found that is not written, and since when that is so. */
+  #unwritten: { readonly before: number; readonly since: number } | undefined
+
+  /** @param patience after so many milliseconds a grant that was claimed and not written is written by somebody else. */
+  constructor(ring: SharedRing, patience: number) {
+    this.ring = ring
+    this.#patience = patience
+  }
+
+  /** Clock time. A grant that is not written yet counts as given now. */
+  timeOf(grant: number, head: number, now: number): number {
+    return this.ring.timeOf(grant) ?? this.#missing(grant, head, now)
+  }
+
+  /** Those of the last `limit` grants that still count. */
+  recent(head: number, limit: number, now: number, counts: (time: number) => boolean): Recent {
+    let count = 0
+    let oldest = now
+    for (let back = 1; back <= limit; back++) {
+      const grant = (head - back) | 0
+      const time = this.ring.timeOf(grant) ?? now
+      if (counts(time)) {
+        count = back
+        oldest = Math.min(oldest, time)
+      } else if (!this.ring.isFree(grant)) break
+    }
+    return { count, oldest }
+  }
+
+  #missing(grant: number, head: number, now: number): number {
+    const known = this.#unwritten
+    if (!known || now - known.since >= this.#patience) {
+      this.#unwritten = { before: head, since: now }
+      // All that were claimed by then have been waited for.
+      if (known)
+        for (let late = grant; isBefore(late, known.before); late = (late + 1) | 0) this.ring.write(late, now)
+    }
+    return now
+  }
+}

@@ -1,0 +1,506 @@
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { systemClock, VirtualClock, type Clock, type Timer } from '../../../src/clock.js'
+import { Random } from '../../../src/conformance/random.js'
+import type { LimitOptions, Permit } from '../../../src/limits/index.js'
+import { rulesOf } from '../../../src/limits/limit-options.js'
+import { LocalLimiter } from '../../../src/limits/local-limiter.js'
+import {
+  SharedLimiter,
+  sharedLimiter,
+  type SharedLimiterOptions,
+} from '../../../src/limits/shared-limiter.js'
+import { SharedRing } from '../../../src/limits/shared-ring.js'
+import { NaiveCount } from './naive-count.js'
+import { pass, settled } from './passing.js'
+
+/** By the virtual clock. */
+const START = 1e6
+/** A Monday, on the hour. */
+const MONDAY = Date.UTC(2026, 5, 1, 12)
+
+/** Threads that share limits, all on one virtual clock, and what their wall clock shows. */
+function scene(options: SharedLimiterOptions, wallStart = MONDAY) {
+  const clock = new VirtualClock(START)
+  const wall = { offset: wallStart - START }
+  const readWall = (): number => clock.now() + wall.offset
+  const begun = vi.spyOn(systemClock, 'now').mockReturnValue(START)
+  const { handle } = sharedLimiter(options)
+  begun.mockRestore()
+  const thread = (of: Clock = clock, reading = readWall): SharedLimiter =>
+    new SharedLimiter(structuredClone(handle), of, reading)
+  return { clock, wall, readWall, handle, thread }
+}
+
+/** A few limits of any kinds, for a second or so. */
+function someLimits(random: Random, most = 8): LimitOptions[] {
+  return Array.from({ length: 1 + random.below(3) }, () => ({
+    limit: 1 + random.below(most),
+    per: [500, 1000, 2500][random.below(3)]!,
+    window: (['sliding', 'calendar', 'smooth'] as const)[random.below(3)]!,
+  }))
+}
+
+/** What of the limits the grants break, in words. @param grants in order, by the monotonic and by the wall clock. */
+function broken(limits: readonly LimitOptions[], jitter: number, grants: readonly Given[]): string[] {
+  const count = new NaiveCount()
+  const wallCount = new NaiveCount()
+  for (const { at, wallAt, n } of grants) {
+    count.add(at, n)
+    wallCount.add(wallAt, n)
+  }
+  return limits.flatMap(({ limit, per, window }) => {
+    const length = per as number
+    if (window === 'calendar') {
+      const inGuard = grants.some(({ wallAt }) => wallAt % length >= length - jitter)
+      return wallCount.worstPeriod(length) > limit || inGuard ? [`calendar of ${limit} in ${length}`] : []
+    }
+    // Rounding aside.
+    const memory = length + jitter - 1e-4
+    const tooMany = count.worst(memory) > limit
+    const interval = memory / limit
+    const tooNear = grants.some(
+      ({ at }, index) => index > 0 && at - grants[index - 1]!.at < interval * grants[index - 1]!.n - 1e-3,
+    )
+    return tooMany || (window === 'smooth' && tooNear) ? [`${window!} of ${limit} in ${length}`] : []
+  })
+}
+
+interface Given {
+  readonly permit: Permit
+  readonly at: number
+  readonly wallAt: number
+  readonly n: number
+}
+
+afterEach(() => vi.restoreAllMocks())
+
+describe('threads that share windows of all kinds', () => {
+  test('decide and explain like the limiter of one thread, over random arrivals, weights and refunds', () => {
+    for (let seed = 1; seed <= 60; seed++) {
+      const random = new Random(seed)
+      const limits = someLimits(random)
+      const jitter = random.below(3) === 0 ? random.below(200) : 0
+      const { clock, readWall, thread } = scene({ limits, jitter })
+      const threads = [thread(), thread(), thread()]
+      const local = new LocalLimiter(rulesOf({ limits, jitter }), clock, readWall)
+      const most = Math.min(...limits.map(({ limit }) => limit))
+      const held: (Given & { readonly own: Permit })[] = []
+      const seen: Given[] = []
+      for (let step = 0; step < 80; step++) {
+        // Fractions, so that no moment is one at which something comes back.
+        clock.advance(random.fraction() * (random.below(8) === 0 ? 3000 : 200))
+        const own = threads[random.below(3)]!
+        const n = 1 + random.below(most)
+        const label = `seed ${seed}, step ${step}`
+        const expected = local.explain(n)
+        const explained = own.explain(n)
+        expect(explained.readyIn, label).toBeCloseTo(expected.readyIn, 2)
+        // By the wall clock a wait that is over can be one of a rounding error.
+        if (expected.readyIn === 0 || expected.readyIn > 0.01) {
+          expect(explained.waitsFor, label).toBe(expected.waitsFor)
+        }
+        expected.limits.forEach((limit, index) => {
+          const report = explained.limits[index]!
+          expect(report.resetIn, label).toBeCloseTo(limit.resetIn, 2)
+          expect({ ...report, resetIn: 0 }, label).toEqual({ ...limit, resetIn: 0 })
+        })
+        if (random.below(4) === 0 && held.length > 0) {
+          const [back] = held.splice(random.below(held.length), 1)
+          back!.permit.refund()
+          back!.own.refund()
+          seen.splice(seen.indexOf(back!), 1)
+          continue
+        }
+        if (random.below(40) === 0) {
+          const until = readWall() + random.below(800)
+          own.pauseUntil(until)
+          local.pauseUntil(until)
+          // The threads keep it to a sixteenth of a second.
+          clock.advance(Math.max(until - readWall(), 0) + 63)
+        }
+        const permit = own.tryAcquire(n)
+        const other = local.tryAcquire(n)
+        expect(permit !== undefined, label).toBe(other !== undefined)
+        if (!permit) continue
+        const given = { permit, own: other!, at: clock.now(), wallAt: readWall(), n }
+        held.push(given)
+        seen.push(given)
+      }
+      expect(broken(limits, jitter, seen), `seed ${seed}`).toEqual([])
+    }
+  })
+
+  test('keep every bound whatever others do between any two steps of a decision', () => {
+    let given = 0
+    let interrupt = (): void => undefined
+    betweenAtomics(() => interrupt())
+    for (let seed = 1; seed <= 300; seed++) {
+      const random = new Random(seed)
+      const limits = someLimits(random, 4)
+      const jitter = random.below(3) === 0 ? random.below(100) : 0
+      const { clock, readWall, handle } = scene({ limits, jitter })
+      const grants: (Given & { readonly own: Interrupted })[] = []
+      const threads = Array.from({ length: 4 }, () => new Interrupted(handle, clock, readWall, between))
+      interrupt = () => {
+        if (random.below(20) === 0) between()
+      }
+      /** Whenever a thread looks at a clock or at what is shared, others may go on before, and time pass. */
+      let depth = 0
+      function between(): void {
+        if (depth >= 3) return
+        depth++
+        while (random.below(3) === 0) {
+          if (random.below(3) === 0) clock.freeze(random.fraction() * [1, 100, 700][random.below(3)]!)
+          else act()
+        }
+        depth--
+      }
+      function act(): void {
+        const idle = threads.filter(({ busy }) => !busy)
+        if (idle.length === 0) return
+        const own = idle[random.below(idle.length)]!
+        const back = grants.findLast(given => given.own === own)
+        if (random.below(4) === 0 && back) {
+          grants.splice(grants.indexOf(back), 1)
+          own.while(() => back.permit.refund())
+          return
+        }
+        const n = 1 + random.below(Math.min(...limits.map(({ limit }) => limit)))
+        const permit = own.while(limiter => limiter.tryAcquire(n))
+        if (permit) grants.push({ permit, at: own.readAt, wallAt: own.wallReadAt, n, own })
+      }
+      for (let step = 0; step < 60; step++) {
+        clock.freeze(random.fraction() * 150)
+        act()
+      }
+      interrupt = () => undefined
+      grants.sort((one, other) => one.at - other.at)
+      given += grants.length
+      expect(broken(limits, jitter, grants), `seed ${seed}: ${JSON.stringify({ limits, jitter })}`).toEqual(
+        [],
+      )
+    }
+    expect(given).toBeGreaterThan(500)
+  })
+
+  test('give all that the limits allow to those who wait, in their order', async () => {
+    for (let seed = 1; seed <= 25; seed++) {
+      const random = new Random(seed)
+      const limits = someLimits(random)
+      const most = Math.min(...limits.map(({ limit }) => limit))
+      const { clock, thread, readWall } = scene({ limits })
+      const shared = thread()
+      const local = new LocalLimiter(rulesOf({ limits }), clock, readWall)
+      const served: [number, number][][] = [[], []]
+      const all = Array.from({ length: 30 }, (_, index) => {
+        const n = 1 + random.below(most)
+        return [shared, local].map((limiter, which) =>
+          limiter.acquire(n).then(() => served[which]!.push([index, clock.now() - START])),
+        )
+      })
+      await pass(clock, 300_000)
+      await Promise.all(all.flat())
+      served[0]!.forEach(([index, at], place) => {
+        expect(index, `seed ${seed}`).toBe(place)
+        // A stamp is rounded up, for each that waits for the one before.
+        expect(Math.abs(at - served[1]![place]![1]), `seed ${seed}`).toBeLessThan(0.1)
+      })
+    }
+  })
+
+  test('serve callers of several threads in the order in which they came', async () => {
+    for (const window of ['sliding', 'calendar', 'smooth'] as const) {
+      const one = sharedLimiter({ limit: 6, per: 120, window })
+      const threads = [one, joined(one), joined(one)]
+      const order: number[] = []
+      const callers = Array.from({ length: 24 }, (_, index) =>
+        threads[Math.floor(index / (1 + (index % 4))) % 3]!.acquire().then(() => order.push(index)),
+      )
+      await Promise.all(callers)
+      // Those that are there together are taken together.
+      const together = window === 'smooth' ? 1 : 6
+      const runs = Array.from({ length: 24 / together }, (_, run) =>
+        order.slice(together * run, together * (run + 1)).sort((a, b) => a - b),
+      )
+      if (window === 'calendar') expect([...order].sort((a, b) => a - b)).toEqual(callers.map((_, i) => i))
+      else expect(runs.flat()).toEqual(callers.map((_, index) => index))
+    }
+  })
+})
+
+describe('a calendar that threads share', () => {
+  test('begins anew with each period of the wall clock, for all of them', () => {
+    const { clock, thread } = scene({ limit: 3, per: '1s', window: 'calendar' }, MONDAY + 900)
+    const [one, other] = [thread(), thread()]
+    expect(one.tryAcquire(2)).toBeDefined()
+    expect(other.tryAcquire(2)).toBeUndefined()
+    expect(other.tryAcquire()).toBeDefined()
+    expect(one.explain()).toMatchObject({ readyIn: 100, limits: [{ remaining: 0, resetIn: 100 }] })
+    clock.advance(99)
+    expect(one.tryAcquire()).toBeUndefined()
+    clock.advance(1)
+    expect(other.explain().limits[0]).toMatchObject({ remaining: 3, resetIn: 0 })
+    expect(other.tryAcquire(3)).toBeDefined()
+    expect(one.tryAcquire()).toBeUndefined()
+  })
+
+  test('has the days of a time zone in every thread, that with 23 hours too', () => {
+    const night = Date.UTC(2026, 2, 28, 22, 30)
+    const limits = [{ limit: 2, per: '1d', window: 'calendar', timeZone: 'Europe/Berlin' }] as const
+    const { clock, thread } = scene({ limits }, night)
+    const [one, other] = [thread(), thread()]
+    expect(one.tryAcquire(2)).toBeDefined()
+    expect(other.explain()).toMatchObject({ readyIn: 1_800_000 })
+    clock.advance(1_800_000)
+    expect(other.tryAcquire(2)).toBeDefined()
+    expect(one.explain()).toMatchObject({ readyIn: 23 * 3_600_000 })
+    expect(one.explain(2).readyIn).toBe(23 * 3_600_000)
+  })
+
+  test('gives nothing at the end of a period that could arrive in the next', () => {
+    const { clock, thread } = scene({ limit: 2, per: '1s', window: 'calendar', jitter: 50 }, MONDAY + 949)
+    const one = thread()
+    expect(one.tryAcquire()).toBeDefined()
+    clock.advance(1)
+    expect(one.tryAcquire()).toBeUndefined()
+    expect(one.explain().readyIn).toBe(50)
+    clock.advance(50)
+    expect(one.tryAcquire(2)).toBeDefined()
+  })
+
+  test('counts a permit that is given back in its own period only', () => {
+    const { clock, thread } = scene({ limit: 2, per: '1s', window: 'calendar' })
+    const [one, other] = [thread(), thread()]
+    const old = one.tryAcquire(2)!
+    clock.advance(1000)
+    const permit = one.tryAcquire(2)!
+    old.refund()
+    expect(other.tryAcquire()).toBeUndefined()
+    permit.refund()
+    expect(other.tryAcquire(2)).toBeDefined()
+    expect(one.tryAcquire()).toBeUndefined()
+  })
+
+  test('takes the period for used up that a clock shows which was set back, in every thread', () => {
+    const { clock, wall, thread } = scene({ limit: 2, per: '1s', window: 'calendar' })
+    const [one, other] = [thread(), thread()]
+    expect(one.tryAcquire()).toBeDefined()
+    wall.offset -= 3_600_000
+    // One of them sees it; the other one has never seen the hour before.
+    expect(other.tryAcquire()).toBeUndefined()
+    expect(one.tryAcquire()).toBeUndefined()
+    expect(one.explain()).toMatchObject({ readyIn: 1000, limits: [{ remaining: 0, resetIn: 1000 }] })
+    clock.advance(1000)
+    expect(one.tryAcquire(2)).toBeDefined()
+    expect(other.tryAcquire()).toBeUndefined()
+  })
+
+  test('waits for the period that a clock has shown before it was set back by little', () => {
+    const { clock, wall, thread } = scene({ limit: 2, per: '1s', window: 'calendar' })
+    const [one, other] = [thread(), thread()]
+    expect(one.tryAcquire()).toBeDefined()
+    wall.offset -= 300
+    // As in one thread the clock stands still for who has seen the later time.
+    expect(one.tryAcquire()).toBeDefined()
+    expect(other.tryAcquire()).toBeUndefined()
+    clock.advance(1299)
+    expect(other.tryAcquire()).toBeUndefined()
+    clock.advance(1)
+    expect(other.tryAcquire(2)).toBeDefined()
+  })
+
+  test('is not disturbed by a thread that stood still at any step while it began a period', () => {
+    let step = 0
+    let task: (() => void) | undefined
+    betweenAtomics(() => {
+      if (step-- === 0) task?.()
+    })
+    for (let stop = 0; stop < 30; stop++) {
+      const { clock, thread } = scene({ limit: 1, per: '1s', window: 'calendar' })
+      const [slow, other] = [thread(), thread()]
+      const given: boolean[] = []
+      task = () => {
+        task = undefined
+        for (let period = 0; period < 3; period++) {
+          clock.advance(1000)
+          given.push(other.tryAcquire() !== undefined)
+        }
+        clock.advance(100)
+      }
+      step = stop
+      const late = slow.tryAcquire() !== undefined
+      task = undefined
+      expect([late, ...given].filter(Boolean).length, `stop ${stop}`).toBeLessThanOrEqual(4)
+      // In the last period somebody was given the one permit, whoever asks next.
+      expect(thread().tryAcquire(), `stop ${stop}`).toBeUndefined()
+      clock.advance(1000)
+      expect(thread().tryAcquire(), `stop ${stop}`).toBeDefined()
+    }
+  })
+
+  test('does not need the thread that was ended while it began a period', () => {
+    for (let reading = 1; reading <= 6; reading++) {
+      const { clock, readWall, handle, thread } = scene({ limit: 2, per: '1s', window: 'calendar' })
+      const one = thread()
+      expect(one.tryAcquire(2)).toBeDefined()
+      clock.advance(1000)
+      let readings = 0
+      const ended = new Interrupted(handle, clock, readWall, () => {
+        if (++readings === reading) throw new Error('ended')
+      })
+      expect(() => ended.while(limiter => limiter.tryAcquire(2))).toThrow('ended')
+      // What it had claimed is lost for this period at the most.
+      one.tryAcquire()
+      clock.advance(500)
+      one.tryAcquire()
+      clock.advance(500)
+      one.tryAcquire()
+      clock.advance(1000)
+      expect(one.tryAcquire(2), `reading ${reading}`).toBeDefined()
+      expect(one.tryAcquire()).toBeUndefined()
+    }
+  })
+})
+
+describe('even spacing that threads share', () => {
+  test('is the same whichever of them asks', async () => {
+    const { clock, thread } = scene({ limit: 4, per: '1s', window: 'smooth' })
+    const [one, other] = [thread(), thread()]
+    expect(one.tryAcquire()).toBeDefined()
+    expect(other.tryAcquire()).toBeUndefined()
+    expect(other.explain()).toMatchObject({ waitsFor: 'limit' })
+    expect(other.explain().readyIn).toBeCloseTo(250, 3)
+    clock.advance(249.9)
+    expect(other.tryAcquire()).toBeUndefined()
+    clock.advance(0.11)
+    expect(other.tryAcquire(2)).toBeDefined()
+    expect(one.explain().readyIn).toBeCloseTo(500, 1)
+    await settled()
+  })
+
+  test('makes up for a late timer, but not for a caller who comes later', async () => {
+    const { clock, thread } = scene({ limit: 10, per: '1s', window: 'smooth' })
+    const one = thread()
+    const at: number[] = []
+    const all = Array.from({ length: 4 }, () => one.acquire().then(() => at.push(clock.now() - START)))
+    await settled()
+    clock.freeze(103)
+    clock.advance(0)
+    await pass(clock, 300)
+    await Promise.all(all)
+    expect(at.map(Math.round)).toEqual([0, 103, 200, 300])
+    clock.advance(200)
+    one.tryAcquire()
+    expect(one.explain().readyIn).toBeCloseTo(100, 1)
+  })
+
+  test('has no place for who comes later when its first in line is late', async () => {
+    const { clock, thread } = scene({ limit: 10, per: '1s', window: 'smooth' })
+    const [one, other] = [thread(), thread()]
+    expect(one.tryAcquire()).toBeDefined()
+    const waiting = one.acquire()
+    await settled()
+    // Its thread stands still.
+    clock.freeze(250)
+    expect(other.tryAcquire()).toBeUndefined()
+    clock.advance(0)
+    await waiting
+  })
+
+  test('gives the interval of the newest permit back with it, and no other', () => {
+    const { clock, thread } = scene({ limit: 4, per: '1s', window: 'smooth' })
+    const [one, other] = [thread(), thread()]
+    const first = one.tryAcquire()!
+    clock.advance(300)
+    const second = other.tryAcquire(2)!
+    first.refund()
+    expect(one.explain().readyIn).toBeCloseTo(500, 1)
+    second.refund()
+    expect(one.explain().readyIn).toBe(0)
+    expect(one.tryAcquire()).toBeDefined()
+  })
+
+  test('goes on soon when a thread was ended before it wrote what it had claimed', () => {
+    const { clock, handle, thread } = scene({ limit: 4, per: '1m', window: 'smooth' })
+    const one = thread()
+    expect(new SharedRing(handle.ring).claim(0, 2)).toBe(true)
+    expect(one.tryAcquire()).toBeUndefined()
+    clock.advance(200)
+    expect(one.tryAcquire()).toBeUndefined()
+    expect(one.tryAcquire()).toBeUndefined()
+    clock.advance(30_001)
+    expect(one.tryAcquire()).toBeDefined()
+  })
+})
+
+test('grants of several that are not written are written by others, whichever is looked at first', () => {
+  const { clock, handle, thread } = scene({ limit: 2, per: '1s' })
+  const one = thread()
+  new SharedRing(handle.ring).claim(0, 2)
+  for (let look = 0; look < 4; look++) {
+    expect(one.tryAcquire(2)).toBeUndefined()
+    clock.advance(300)
+  }
+  clock.advance(1000)
+  expect(one.tryAcquire(2)).toBeDefined()
+})
+
+/** Calls `task` before each access to shared memory. */
+function betweenAtomics(task: () => void): void {
+  for (const name of ['load', 'store', 'compareExchange', 'sub'] as const) {
+    const access = Atomics[name] as (...args: unknown[]) => unknown
+    vi.spyOn(Atomics, name as 'load').mockImplementation(((...args: unknown[]) => {
+      task()
+      return access(...args)
+    }) as typeof Atomics.load)
+  }
+}
+
+/** The part of another thread. */
+function joined({ handle }: SharedLimiter): SharedLimiter {
+  return new SharedLimiter(structuredClone(handle), systemClock, Date.now)
+}
+
+/** A thread to which things happen whenever it looks at a clock. */
+class Interrupted implements Clock {
+  busy = false
+  /** What it has read last, by each clock. */
+  readAt = 0
+  wallReadAt = 0
+  readonly #clock: VirtualClock
+  readonly #between: () => void
+  readonly #limiter: SharedLimiter
+
+  constructor(
+    handle: SharedLimiter['handle'],
+    clock: VirtualClock,
+    readWall: () => number,
+    between: () => void,
+  ) {
+    this.#clock = clock
+    this.#between = between
+    this.#limiter = new SharedLimiter(handle, this, () => {
+      between()
+      return (this.wallReadAt = readWall())
+    })
+  }
+
+  now(): number {
+    this.#between()
+    return (this.readAt = this.#clock.now())
+  }
+
+  after(delay: number, task: () => void): Timer {
+    return this.#clock.after(delay, task)
+  }
+
+  /** Nobody else uses it meanwhile. */
+  while<T>(task: (limiter: SharedLimiter) => T): T {
+    this.busy = true
+    try {
+      return task(this.#limiter)
+    } finally {
+      this.busy = false
+    }
+  }
+}
