@@ -134,11 +134,13 @@ export function waking(fixture: EngineFixture): void {
       const [box, engine] = await boxes.meddled()
       await practise(box)
       engine.operations.length = 0
-      const leaving = holder.readWriteLock('key').write.acquire({ wait: 500 })
+      const controller = new AbortController()
+      const leaving = holder.readWriteLock('key').write.acquire({ signal: controller.signal })
       const left = expect(leaving).rejects.toThrow()
       await queued(holder, 'key', 1)
       const reading = box.readWriteLock('key').read.acquire()
       await queued(box, 'key', 2)
+      controller.abort()
       await left
       await reading
       expect(engine.count('claim')).toBe(1)
