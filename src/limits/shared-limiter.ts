@@ -90,6 +90,8 @@ export class SharedLimiter implements Limiter, AsyncDisposable {
     const drain = drainOf(options)
     this.#gate.shut()
     await endGates([this.#gate], drain, this.#clock)
+    // An ear that is left open keeps the shared memory.
+    if (this.#listening) this.#turns.tell()
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -145,8 +147,18 @@ export function sharedLimiter(options: SharedLimiterOptions): SharedLimiter {
  * @throws InvalidArgumentError when it is none.
  */
 export function joinLimiter(handle: SharedLimiterHandle): SharedLimiter {
-  if (![handle?.ring, handle?.notes, handle?.turns].every(memory => memory instanceof SharedArrayBuffer)) {
+  if (!isHandle(handle))
     throw new InvalidArgumentError(`handle takes the handle of a shared limiter, not ${shown(handle)}`)
-  }
   return new SharedLimiter(handle, systemClock, wallOf(systemClock))
+}
+
+function isHandle(handle: SharedLimiterHandle): boolean {
+  const { limits, ring, notes, turns } = (handle as SharedLimiterHandle | undefined) ?? {}
+  return (
+    [ring, notes, turns].every(memory => memory instanceof SharedArrayBuffer) &&
+    Array.isArray(limits) &&
+    SharedRing.isOne(ring!, Math.max(...(limits as readonly LimitOptions[]).map(({ limit }) => limit))) &&
+    notes!.byteLength === notesBytes(limits.length) &&
+    turns!.byteLength === TURNS_BYTES
+  )
 }

@@ -9,6 +9,7 @@ import {
   tagOf,
   TAGS,
 } from './tagged-word.js'
+import { isBefore } from './thread-turns.js'
 
 /**
  * The times of the last grants of several threads, in a ring in shared memory. Grants are numbered; whoever moves the head
@@ -27,7 +28,8 @@ import {
  *
  * A refund makes a slot free and moves times from before it up, so that the free slot comes to be the next one that is looked at.
  * A time is written into its new slot before its old one is made free: it is missing at no moment, at most it is counted twice
- * for a while, or until it is a window old when two who move get into each other's way. And it only ever moves up, so
+ * for a while, or until it is a window old when three who move get into each other's way. Of two who move the same time, the
+ * one that finds its old slot free already takes back what it has written. And a time only ever moves up, so
  * whoever looks at several slots from the first to the last can't miss it on its way: all that are less than a window old stay within the
  * `limit` slots before the head.
  */
@@ -57,13 +59,19 @@ export class SharedRing {
    * @param origin a clock time so long ago that a grant of then has come back.
    */
   static memory(limit: number, origin: number): SharedArrayBuffer {
-    const capacity = 2 ** Math.max(Math.ceil(Math.log2(limit)), 1)
+    const capacity = capacityFor(limit)
     const memory = new SharedArrayBuffer(SLOT_BYTES + 8 * capacity)
     new Int32Array(memory)[CAPACITY] = capacity
     new Float64Array(memory, ORIGIN_BYTES, 1)[0] = origin
     // As if written in the lap before the first, at the origin.
     new BigInt64Array(memory, SLOT_BYTES, capacity).fill(taggedWord(TAGS - 1, 0))
     return memory
+  }
+
+  /** Whether this was made by `SharedRing.memory` for such a limit. */
+  static isOne(memory: SharedArrayBuffer, limit: number): boolean {
+    const capacity = capacityFor(limit)
+    return memory.byteLength === SLOT_BYTES + 8 * capacity && new Int32Array(memory)[CAPACITY] === capacity
   }
 
   /** How great a limit can be. */
@@ -121,6 +129,9 @@ export class SharedRing {
   stamp(head: number, n: number, time: number): boolean {
     let ours = true
     for (let index = 0; index < n; index++) ours = this.write((head + index) | 0, time) && ours
+    // What was given back above could not be filled past a grant that was not written.
+    const above = (head + n) | 0
+    if (above !== this.head && this.isFree(above)) this.#moveUp(above, FREE)
     return ours
   }
 
@@ -152,29 +163,42 @@ export class SharedRing {
    * @param old what was stamped before this time has come back by itself.
    */
   refund(grant: number, n: number, time: number, old: number): void {
-    const { head } = this
     const ticks = this.ticks(time)
     let left = n
     for (let step = 0; step < MOST_MOVED; step++) {
       const next = (grant + step) | 0
-      if (next === head) return
+      // Others may claim more meanwhile, and move what is looked for up there.
+      if (next === this.head) return
       if (this.#ticksOf(next) !== ticks || !this.#exchange(next, ticks, FREE)) continue
       left--
       if (left === 0) return this.#moveUp(next, this.ticks(old))
     }
   }
 
-  /** Moves times up into free slots, from one of these downwards. @param old in ticks. */
+  /**
+   * Moves times up into free slots: into those from the head to this one, which may have been given back while one between was not
+   * written, and into this one. @param old in ticks.
+   */
   #moveUp(free: number, old: number): void {
-    let place = free
-    for (let step = 1; step <= MOST_MOVED; step++) {
-      const grant = (free - step) | 0
+    const { head } = this
+    const above = (head - 1 - free) | 0
+    const first = above < MOST_MOVED / 2 ? (head - 1) | 0 : free
+    let place = first
+    for (let step = 0; step <= MOST_MOVED; step++) {
+      const grant = (first - step) | 0
       const ticks = this.#ticksOf(grant)
-      // Nothing moves past one that is not written yet, and there is nothing to gain from those that have come back.
-      if (ticks === undefined || (ticks !== FREE && ticks < old)) return
       if (ticks === FREE) continue
-      while (place !== grant && !this.isFree(place)) place = (place - 1) | 0
-      if (place !== grant && this.#exchange(place, FREE, ticks)) this.#exchange(grant, ticks, FREE)
+      if (ticks === undefined || ticks < old) {
+        // There is nothing to gain from those that have come back.
+        if (!isBefore(free, grant)) return
+        // Nothing moves past one that is not written yet.
+        place = (grant - 1) | 0
+        continue
+      }
+      do while (place !== grant && !this.isFree(place)) place = (place - 1) | 0
+      while (place !== grant && !this.#exchange(place, FREE, ticks))
+      const isSurplus = place !== grant && !this.#exchange(grant, ticks, FREE)
+      if (isSurplus) this.#exchange(place, ticks, FREE)
     }
   }
 
@@ -194,6 +218,10 @@ export class SharedRing {
   #lapOf(grant: number): number {
     return (grant >>> this.#lapShift) & (TAGS - 1)
   }
+}
+
+function capacityFor(limit: number): number {
+  return 2 ** Math.max(Math.ceil(Math.log2(limit)), 1)
 }
 
 /** Words at the beginning. */

@@ -2,10 +2,19 @@ import type { RingReader } from './ring-reader.js'
 import { SharedSliding } from './shared-sliding.js'
 import type { SharedUse } from './shared-window.js'
 import { intervalOf } from './smooth-window.js'
-import { numberOf, taggedWord, tagOf, TAGS } from './tagged-word.js'
 
-/** Parts of a millisecond that a word counts: more than the ring, so that a short interval is not lost in rounding. */
-const PARTS = 2 ** 17
+/**
+ * The low bits of a word tell a time, by the last bits of its parts: enough to find it again near the present. The others tell
+ * the head that it is for, by its last bits. More than a limit is claimed within no window, so none is taken for another one.
+ */
+const TIME_BITS = 42n
+const TIMES = 2 ** Number(TIME_BITS)
+const TIME_MASK = (1n << TIME_BITS) - 1n
+const HEAD_MASK = 2 ** 21 - 1
+/** Powers of two: the most parts of a millisecond, more than the ring has, so that a short interval is not lost in rounding. */
+const FINEST = 17
+/** And the most parts of a window, which is as far ahead as a word tells of. */
+const LONGEST = 40
 
 /**
  * Permits evenly spaced, with the bound of the sliding window beside it. When the next one may come shows in the ring: as many
@@ -17,6 +26,8 @@ const PARTS = 2 ** 17
 export class SharedSmooth extends SharedSliding {
   readonly #words: BigInt64Array
   readonly #interval: number
+  /** Of a millisecond. */
+  readonly #parts: number
   #told = 0n
   /** When the next permit may come, as of the last look: clock time. */
   #openAt = -Infinity
@@ -29,14 +40,15 @@ export class SharedSmooth extends SharedSliding {
     super(limit, memory, reader)
     this.#words = words
     this.#interval = intervalOf(limit, memory)
+    this.#parts = 2 ** Math.min(FINEST, LONGEST - Math.ceil(Math.log2(memory)))
   }
 
   override look(head: number, now: number): void {
     this.#told = Atomics.load(this.#words, 0)
     const shown = this.#afterNewest(head, now)
-    const isOfHead = tagOf(this.#told) === tagOfHead(head)
+    const isOfHead = Number(this.#told >> TIME_BITS) === (head & HEAD_MASK)
     // What was told is too late when the newest was given back.
-    this.#openAt = isOfHead ? Math.min(this.#toldTime(), shown) : shown
+    this.#openAt = isOfHead ? Math.min(this.#toldTime(now), shown) : shown
   }
 
   override readyAt(head: number, now: number, wanted: number, others: number): number {
@@ -47,8 +59,8 @@ export class SharedSmooth extends SharedSliding {
 
   override given(head: number, n: number, time: number, late: number): void {
     const openAt = Math.max(this.#openAt, time - late) + n * this.#interval
-    const parts = Math.round((openAt - this.reader.ring.origin) * PARTS)
-    const word = taggedWord(tagOfHead((head + n) | 0), parts)
+    const parts = Math.round(this.#partsAt(openAt)) % TIMES
+    const word = (BigInt((head + n) & HEAD_MASK) << TIME_BITS) | BigInt(parts)
     // Who comes late with this must not write over the word of a later grant.
     Atomics.compareExchange(this.#words, 0, this.#told, word)
   }
@@ -57,8 +69,16 @@ export class SharedSmooth extends SharedSliding {
     return { used: super.use(head, now).used, resetIn: Math.max(this.#openAt - now, 0) }
   }
 
-  #toldTime(): number {
-    return this.reader.ring.origin + numberOf(this.#told) / PARTS
+  #toldTime(now: number): number {
+    const present = Math.round(this.#partsAt(now))
+    const ahead = Number(this.#told & TIME_MASK) - (present % TIMES)
+    const nearest = ahead - TIMES * Math.round(ahead / TIMES)
+    return this.reader.ring.origin + (present + nearest) / this.#parts
+  }
+
+  /** Parts since the origin. */
+  #partsAt(time: number): number {
+    return (time - this.reader.ring.origin) * this.#parts
   }
 
   /**
@@ -77,8 +97,4 @@ export class SharedSmooth extends SharedSliding {
     }
     return newest + n * this.#interval
   }
-}
-
-function tagOfHead(head: number): number {
-  return head & (TAGS - 1)
 }

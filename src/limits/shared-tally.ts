@@ -81,10 +81,10 @@ export class SharedTally implements Counter {
       if (now < ring.pausedUntil) return NaN
       const own = n + ahead
       const wanted = own + this.#turns.before(arrival)
-      // Those before had their chance: permits have been there for a while.
-      const left = wanted > own && this.#readyFrom(head, now, n, own) <= now - PATIENCE
-      if (left && this.#turns.passOver(arrival, PATIENCE)) continue
+      if (wanted > own && this.#isLeft(head, now, n, own) && this.#turns.passOver(arrival, PATIENCE)) continue
       if (this.#readyFrom(head, now, n, wanted) > now) {
+        // What stood at a head that has moved on may be overwritten.
+        if (ring.head !== head) continue
         const yields = arrival !== 0 && wanted > own && this.#readyFrom(head, now, n, own) <= now
         if (yields) this.#turns.yield()
         return NaN
@@ -121,6 +121,11 @@ export class SharedTally implements Counter {
     const own = n + ahead
     const before = this.#turns.before(arrival)
     const turn = this.#readyFrom(head, now, n, own + before)
+    if (arrival === 0 && before > 0 && this.#isLeft(head, now, n, own)) {
+      // Nobody knows whether those before are still there.
+      if (this.#turns.passOver(arrival, PATIENCE)) return this.readyAt(n, ahead, arrival)
+      return this.#openFrom(Math.max(now + LOOK_AGAIN, pausedUntil))
+    }
     if (arrival === 0 || before === 0) return this.#openFrom(Math.max(now, pausedUntil, turn))
     // There may be fewer before than can be known from here. Those who are tell when they have taken what they can.
     const soonest = this.#readyFrom(head, now, n, own + this.#turns.leastBefore(arrival))
@@ -151,6 +156,11 @@ export class SharedTally implements Counter {
       const { limit, per, kind } = this.#rules.windows[index]!
       return { limit, per, window: kind, remaining: limit - used, resetIn }
     })
+  }
+
+  /** Whether permits have been there for a while, so that those before had their chance. */
+  #isLeft(head: number, now: number, n: number, own: number): boolean {
+    return now >= this.#ring.pausedUntil + PATIENCE && this.#readyFrom(head, now, n, own) <= now - PATIENCE
   }
 
   /** When the next `n` permits can be claimed, and so many in all will be there for whoever is last of those who want them. */

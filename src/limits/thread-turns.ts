@@ -109,8 +109,8 @@ export class ThreadTurns implements Turns {
     const since = (now - called) | 0
     if (called !== 0 && since >= 0 && since <= patience * COARSE) return false
     let passed = false
-    // A call of long ago was about other permits.
-    if (called !== 0 && since >= 0 && since <= CALL_LASTS * COARSE) {
+    // However long ago that was: who was called and lives has been seen since.
+    if (called !== 0 && since >= 0) {
       for (const place of this.#placesBefore(arrival)) {
         const other = Atomics.load(words, place + ARRIVAL)
         if (other === 0 || ((Atomics.load(words, place + SEEN) - called) | 0) >= 0) continue
@@ -191,8 +191,6 @@ export class ThreadTurns implements Turns {
 }
 
 const NOWHERE: readonly number[] = []
-/** How long a call for those who did not come means the permits that lie there: milliseconds. */
-const CALL_LASTS = 2000
 
 /** Numbers go round: which of two is earlier shows in their difference. */
 export function isBefore(one: number, other: number): boolean {

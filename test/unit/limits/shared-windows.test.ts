@@ -183,6 +183,59 @@ describe('threads that share windows of all kinds', () => {
     expect(given).toBeGreaterThan(500)
   })
 
+  test('lose next to nothing of what is given back, whatever others do between any two steps', () => {
+    let refunds = 0
+    let lost = 0
+    let interrupt = (): void => undefined
+    betweenAtomics(() => interrupt())
+    for (let seed = 1; seed <= 300; seed++) {
+      const random = new Random(seed)
+      const limit = 4 + random.below(8)
+      const { clock, readWall, handle } = scene({ limit, per: '1d' })
+      const held: { readonly permit: Permit; readonly own: Interrupted }[] = []
+      const threads = Array.from({ length: 3 }, () => new Interrupted(handle, clock, readWall, between))
+      let depth = 0
+      interrupt = () => {
+        if (random.below(20) === 0) between()
+      }
+      function between(): void {
+        if (depth >= 3) return
+        depth++
+        while (random.below(3) === 0) {
+          if (random.below(2) === 0) clock.freeze(random.fraction())
+          else act()
+        }
+        depth--
+      }
+      function act(): void {
+        const idle = threads.filter(({ busy }) => !busy)
+        if (idle.length === 0) return
+        const own = idle[random.below(idle.length)]!
+        const mine = held.filter(each => each.own === own)
+        if (random.below(2) === 0 && mine.length > 0) {
+          const back = mine[random.below(mine.length)]!
+          held.splice(held.indexOf(back), 1)
+          own.while(() => back.permit.refund())
+          refunds++
+          return
+        }
+        const permit = own.while(limiter => limiter.tryAcquire())
+        if (permit) held.push({ permit, own })
+      }
+      for (let step = 0; step < 40; step++) {
+        clock.freeze(random.fraction())
+        act()
+      }
+      depth = Infinity
+      let used = held.length
+      while (threads[0]!.while(limiter => limiter.tryAcquire())) used++
+      expect(used, `seed ${seed}`).toBeLessThanOrEqual(limit)
+      lost += limit - used
+    }
+    // Three who move the same time at once can leave it twice.
+    expect(lost).toBeLessThan(refunds / 100)
+  })
+
   test('give all that the limits allow to those who wait, in their order', async () => {
     for (let seed = 1; seed <= 25; seed++) {
       const random = new Random(seed)
@@ -363,6 +416,35 @@ describe('a calendar that threads share', () => {
 })
 
 describe('even spacing that threads share', () => {
+  test.each([127, 128, 129, 256])(
+    'counts a permit for %i calls from the moment at which it is claimed',
+    n => {
+      let interrupt = (): void => undefined
+      betweenAtomics(() => interrupt())
+      for (let moment = 0; moment < 2000; moment += 13) {
+        const { clock, readWall, handle } = scene({ limit: 1024, per: '1s', window: 'smooth' })
+        const [one, other] = [0, 1].map(() => new Interrupted(handle, clock, readWall, () => undefined)) as [
+          Interrupted,
+          Interrupted,
+        ]
+        // So that the spacing has been told of before.
+        expect(one.while(limiter => limiter.tryAcquire())).toBeDefined()
+        clock.advance(10)
+        let steps = 0
+        let between: Permit | undefined
+        interrupt = () => {
+          if (steps++ === moment) between = other.while(limiter => limiter.tryAcquire())
+        }
+        const permit = one.while(limiter => limiter.tryAcquire(n))
+        interrupt = () => undefined
+        expect([permit, between].filter(Boolean), `moment ${moment}`).toHaveLength(1)
+        if (!permit) continue
+        clock.advance(1)
+        expect(other.while(limiter => limiter.tryAcquire())).toBeUndefined()
+      }
+    },
+  )
+
   test('is the same whichever of them asks', async () => {
     const { clock, thread } = scene({ limit: 4, per: '1s', window: 'smooth' })
     const [one, other] = [thread(), thread()]

@@ -1,12 +1,14 @@
 import { describe, expect, test } from 'vitest'
-import { systemClock } from '../../../src/clock.js'
+import { systemClock, VirtualClock } from '../../../src/clock.js'
 import { Random } from '../../../src/conformance/random.js'
 import { ClosedError, InvalidArgumentError } from '../../../src/errors.js'
 import { joinLimiter, sharedLimiter, type SharedLimiterOptions } from '../../../src/limits/index.js'
 import type { Permit } from '../../../src/limits/permit.js'
+import { SharedLimiter } from '../../../src/limits/shared-limiter.js'
 import { SharedRing } from '../../../src/limits/shared-ring.js'
 import { ThreadTurns, TURNS_BYTES } from '../../../src/limits/thread-turns.js'
 import { Waiter, WaitingLine } from '../../../src/limits/waiting-line.js'
+import { pass, settled } from './passing.js'
 
 /** A line in which callers stand who want so many permits each. */
 function line(turns: ThreadTurns, ...wanted: number[]): WaitingLine {
@@ -34,6 +36,17 @@ describe('a ring in shared memory', () => {
     ring.claim(0, 1)
     expect(ring.write(0, systemClock.now())).toBe(true)
     expect(ring.stamp(0, 1, systemClock.now())).toBe(false)
+  })
+
+  test('what was given back above a grant that is not written is filled when it is', () => {
+    const origin = systemClock.now() - 1000
+    const ring = new SharedRing(SharedRing.memory(4, origin))
+    const [time, later] = [origin + 500, origin + 600]
+    expect([ring.claim(0, 1), ring.claim(1, 1), ring.stamp(1, 1, later)]).toEqual([true, true, true])
+    ring.refund(1, 1, later, origin)
+    expect(ring.isFree(1)).toBe(true)
+    expect(ring.stamp(0, 1, time)).toBe(true)
+    expect([ring.isFree(0), ring.timeOf(1)]).toEqual([true, time])
   })
 
   test('laps and numbers go round', () => {
@@ -239,4 +252,54 @@ describe('a limiter that is shared', () => {
       expect(() => joinLimiter(handle as never)).toThrow(InvalidArgumentError)
     }
   })
+})
+
+describe('a thread that was ended while many of its callers waited', () => {
+  /** Threads that share five a second, and one that stands before them and never comes. */
+  function scene() {
+    const clock = new VirtualClock(systemClock.now())
+    const { handle } = sharedLimiter({ limit: 5, per: '1s' })
+    const gone = new ThreadTurns(handle.turns, () => clock.now())
+    gone.stand(line(gone, ...Array.from({ length: 500 }, () => 1)), false)
+    // What nobody comes for lies there for a while.
+    clock.advance(1000)
+    return { clock, limiter: new SharedLimiter(handle, clock, Date.now) }
+  }
+
+  test('keeps back nobody who is to be served within a while', async () => {
+    const { clock, limiter } = scene()
+    const asked = limiter.acquire(1, { wait: '1s' })
+    await pass(clock, 900)
+    expect(await asked).toBeDefined()
+  })
+
+  test('nor whoever tries now and then', () => {
+    const { clock, limiter } = scene()
+    expect(limiter.tryAcquire()).toBeUndefined()
+    clock.advance(60_000)
+    expect(limiter.tryAcquire()).toBeDefined()
+  })
+})
+
+test('a limiter that was closed listens to other threads no longer', async () => {
+  const limiter = sharedLimiter({ limit: 5, per: '1s' })
+  await limiter.acquire()
+  await limiter.close()
+  await settled()
+  expect(Atomics.notify(new Int32Array(limiter.handle.turns), 2)).toBe(0)
+})
+
+test.each(['ring', 'notes', 'turns'] as const)('a handle whose %s has not its size is refused', part => {
+  const { handle } = sharedLimiter({
+    limits: [
+      { limit: 5, per: '1s' },
+      { limit: 9, per: '1m', window: 'smooth' },
+    ],
+  })
+  for (const size of [0, 8, 64, 65_536]) {
+    expect(() => joinLimiter({ ...handle, [part]: new SharedArrayBuffer(size) })).toThrow(
+      InvalidArgumentError,
+    )
+  }
+  expect(() => joinLimiter({ ...handle, limits: undefined as never })).toThrow(InvalidArgumentError)
 })
