@@ -21,7 +21,7 @@ interface Server {
 }
 
 /** The way of one client to all its servers, each through a proxy of its own. */
-export class Way {
+class Way implements AsyncDisposable {
   readonly #proxies: readonly Proxy[]
 
   constructor(proxies: readonly Proxy[]) {

@@ -74,11 +74,6 @@ export class SharedRing {
     return memory.byteLength === SLOT_BYTES + 8 * capacity && new Int32Array(memory)[CAPACITY] === capacity
   }
 
-  /** How great a limit can be. */
-  get capacity(): number {
-    return this.#capacity
-  }
-
   /** A clock time as it is stamped, not before it: parts of a millisecond since the origin. */
   ticks(time: number): number {
     return Math.ceil((time - this.origin) * TICKS)
@@ -189,9 +184,9 @@ export class SharedRing {
       const ticks = this.#ticksOf(grant)
       if (ticks === FREE) continue
       if (ticks === undefined || ticks < old) {
-        // There is nothing to gain from those that have come back.
+        // Further down all have come back, and there is nothing to gain from those.
         if (!isBefore(free, grant)) return
-        // Nothing moves past one that is not written yet.
+        // Up there it may be one that is not written yet, and nothing moves past such a one.
         place = (grant - 1) | 0
         continue
       }

@@ -138,40 +138,28 @@ describe('threads that share windows of all kinds', () => {
       const random = new Random(seed)
       const limits = someLimits(random, 4)
       const jitter = random.below(3) === 0 ? random.below(100) : 0
-      const { clock, readWall, handle } = scene({ limits, jitter })
+      const place = scene({ limits, jitter })
       const grants: (Given & { readonly own: Interrupted })[] = []
-      const threads = Array.from({ length: 4 }, () => new Interrupted(handle, clock, readWall, between))
-      interrupt = () => {
-        if (random.below(20) === 0) between()
-      }
-      /** Whenever a thread looks at a clock or at what is shared, others may go on before, and time pass. */
-      let depth = 0
-      function between(): void {
-        if (depth >= 3) return
-        depth++
-        while (random.below(3) === 0) {
-          if (random.below(3) === 0) clock.freeze(random.fraction() * [1, 100, 700][random.below(3)]!)
-          else act()
-        }
-        depth--
-      }
-      function act(): void {
-        const idle = threads.filter(({ busy }) => !busy)
-        if (idle.length === 0) return
-        const own = idle[random.below(idle.length)]!
-        const back = grants.findLast(given => given.own === own)
-        if (random.below(4) === 0 && back) {
-          grants.splice(grants.indexOf(back), 1)
-          own.while(() => back.permit.refund())
-          return
-        }
-        const n = 1 + random.below(Math.min(...limits.map(({ limit }) => limit)))
-        const permit = own.while(limiter => limiter.tryAcquire(n))
-        if (permit) grants.push({ permit, at: own.readAt, wallAt: own.wallReadAt, n, own })
-      }
+      const crowd = new Crowd(place, random, {
+        size: 4,
+        pauses: 1 / 3,
+        pause: () => random.fraction() * [1, 100, 700][random.below(3)]!,
+        act: own => {
+          const back = grants.findLast(one => one.own === own)
+          if (random.below(4) === 0 && back) {
+            grants.splice(grants.indexOf(back), 1)
+            own.while(() => back.permit.refund())
+            return
+          }
+          const n = 1 + random.below(Math.min(...limits.map(({ limit }) => limit)))
+          const permit = own.while(limiter => limiter.tryAcquire(n))
+          if (permit) grants.push({ permit, at: own.readAt, wallAt: own.wallReadAt, n, own })
+        },
+      })
+      interrupt = () => crowd.sometimes()
       for (let step = 0; step < 60; step++) {
-        clock.freeze(random.fraction() * 150)
-        act()
+        place.clock.freeze(random.fraction() * 150)
+        crowd.act()
       }
       interrupt = () => undefined
       grants.sort((one, other) => one.at - other.at)
@@ -191,44 +179,34 @@ describe('threads that share windows of all kinds', () => {
     for (let seed = 1; seed <= 300; seed++) {
       const random = new Random(seed)
       const limit = 4 + random.below(8)
-      const { clock, readWall, handle } = scene({ limit, per: '1d' })
+      const place = scene({ limit, per: '1d' })
       const held: { readonly permit: Permit; readonly own: Interrupted }[] = []
-      const threads = Array.from({ length: 3 }, () => new Interrupted(handle, clock, readWall, between))
-      let depth = 0
-      interrupt = () => {
-        if (random.below(20) === 0) between()
-      }
-      function between(): void {
-        if (depth >= 3) return
-        depth++
-        while (random.below(3) === 0) {
-          if (random.below(2) === 0) clock.freeze(random.fraction())
-          else act()
-        }
-        depth--
-      }
-      function act(): void {
-        const idle = threads.filter(({ busy }) => !busy)
-        if (idle.length === 0) return
-        const own = idle[random.below(idle.length)]!
-        const mine = held.filter(each => each.own === own)
-        if (random.below(2) === 0 && mine.length > 0) {
-          const back = mine[random.below(mine.length)]!
-          held.splice(held.indexOf(back), 1)
-          own.while(() => back.permit.refund())
-          refunds++
-          return
-        }
-        const permit = own.while(limiter => limiter.tryAcquire())
-        if (permit) held.push({ permit, own })
-      }
+      const crowd = new Crowd(place, random, {
+        size: 3,
+        pauses: 1 / 2,
+        pause: () => random.fraction(),
+        act: own => {
+          const mine = held.filter(each => each.own === own)
+          if (random.below(2) === 0 && mine.length > 0) {
+            const back = mine[random.below(mine.length)]!
+            held.splice(held.indexOf(back), 1)
+            own.while(() => back.permit.refund())
+            refunds++
+            return
+          }
+          const permit = own.while(limiter => limiter.tryAcquire())
+          if (permit) held.push({ permit, own })
+        },
+      })
+      interrupt = () => crowd.sometimes()
       for (let step = 0; step < 40; step++) {
-        clock.freeze(random.fraction())
-        act()
+        place.clock.freeze(random.fraction())
+        crowd.act()
       }
-      depth = Infinity
+      interrupt = () => undefined
       let used = held.length
-      while (threads[0]!.while(limiter => limiter.tryAcquire())) used++
+      const last = place.thread()
+      while (last.tryAcquire()) used++
       expect(used, `seed ${seed}`).toBeLessThanOrEqual(limit)
       lost += limit - used
     }
@@ -585,4 +563,50 @@ class Interrupted implements Clock {
       this.busy = false
     }
   }
+}
+
+/** Threads on one place of which others go on, and time passes, whenever one is between two steps. */
+class Crowd {
+  readonly #clock: VirtualClock
+  readonly #random: Random
+  readonly #life: CrowdLife
+  readonly #threads: readonly Interrupted[]
+  #depth = 0
+
+  constructor({ clock, readWall, handle }: ReturnType<typeof scene>, random: Random, life: CrowdLife) {
+    this.#clock = clock
+    this.#random = random
+    this.#life = life
+    const between = (): void => this.#between()
+    this.#threads = Array.from({ length: life.size }, () => new Interrupted(handle, clock, readWall, between))
+  }
+
+  /** One that is not in the middle of something does something. */
+  act(): void {
+    const idle = this.#threads.filter(({ busy }) => !busy)
+    if (idle.length > 0) this.#life.act(idle[this.#random.below(idle.length)]!)
+  }
+
+  /** To be called between two steps: the others seldom go on there. */
+  sometimes(): void {
+    if (this.#random.below(20) === 0) this.#between()
+  }
+
+  #between(): void {
+    if (this.#depth >= 3) return
+    this.#depth++
+    while (this.#random.below(3) === 0) {
+      if (this.#random.fraction() < this.#life.pauses) this.#clock.freeze(this.#life.pause())
+      else this.act()
+    }
+    this.#depth--
+  }
+}
+
+/** How many there are, how often and for how long nobody does anything: milliseconds; and what one does. */
+interface CrowdLife {
+  readonly size: number
+  readonly pauses: number
+  readonly pause: () => number
+  readonly act: (own: Interrupted) => void
 }
