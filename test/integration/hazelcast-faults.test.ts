@@ -251,8 +251,12 @@ describe('one member', () => {
     await box.mutex('key').run(() => undefined)
     for (const text of ['none of ours', '[1,2]\n', '{}\n']) {
       await table.set('table', text)
-      for (const refused of [box.mutex('key').tryAcquire(), box.store('s').put('k', 1), open(place)])
-        await expect(refused).rejects.toMatchObject({
+      for (const ask of [
+        () => box.mutex('key').tryAcquire(),
+        () => box.store('s').put('k', 1),
+        () => open(place),
+      ])
+        await expect(ask()).rejects.toMatchObject({
           code: 'UNAVAILABLE',
           message: expect.stringMatching(/another program, or has another layout/) as string,
         })

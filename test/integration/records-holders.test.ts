@@ -200,7 +200,12 @@ test('a store that is out of reach is an error of Signalbox', async () => {
     compareAndSet: () => Promise.reject(new Error('no connection')),
   }
   const store = box.store('s', { records: down })
-  for (const failing of [store.get('a'), store.put('a', 1), store.transaction(['a'], () => 1)]) {
+  for (const ask of [
+    () => store.get('a'),
+    () => store.put('a', 1),
+    () => store.transaction(['a'], () => 1),
+  ]) {
+    const failing = ask()
     await expect(failing).rejects.toThrow(UnavailableError)
     await expect(failing).rejects.toThrow(SignalboxError)
   }

@@ -370,8 +370,10 @@ describe.concurrent('a connection that fails', () => {
     const creating = zk.create('/b')
     const reading = zk.getData('/a')
     const lost = { code: 'INDETERMINATE', operation: 'setData', path: '/a' }
-    await expect(writing).rejects.toMatchObject(lost)
-    await expect(creating).rejects.toThrow(ConnectionLossError)
+    await Promise.all([
+      expect(writing).rejects.toMatchObject(lost),
+      expect(creating).rejects.toThrow(ConnectionLossError),
+    ])
     expect((await reading).data.equals(data)).toBe(true)
     expect(pieces.cuts).toBe(1)
     expect(await zk.exists('/b')).toBeUndefined()

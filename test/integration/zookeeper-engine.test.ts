@@ -412,8 +412,8 @@ describe.concurrent('the ZooKeeper engine', () => {
     const name = `${place}/locks/key/_c_5a2cbd1a-6bb8-4a3c-9a0c-5f0f2f3a8a11-lock-`
     const { path } = await zk.create(name, 'none of ours', { ephemeral: true, sequential: true })
     expect(await one.mutex('key').tryAcquire()).toBeUndefined()
-    for (const refused of [one.store('s').get('key'), one.store('s').put('key', 1)])
-      await expect(refused).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    for (const ask of [() => one.store('s').get('key'), () => one.store('s').put('key', 1)])
+      await expect(ask()).rejects.toMatchObject({ code: 'UNAVAILABLE' })
     expect((await zk.getData(`${place}/store/s%2Fkey`)).data.toString()).toBe('none of ours')
     const waiting = one.mutex('key').acquire()
     await zk.delete(path)
