@@ -2,8 +2,9 @@ import type { ForeignLibrary, LockLibrary, Tasks } from '../lockers/locker.js'
 import { forked, type ForkedSubject } from '../processes/forked.js'
 import type { Performer } from '../processes/performer.js'
 import type { Comparison, Work } from '../work.js'
+import { GuardedField } from './guarded-field.js'
 import { GuardedFile } from './guarded-file.js'
-import { lockCycles } from './lock-cycles.js'
+import { lockCycles, type Section } from './lock-cycles.js'
 
 /** Which libraries are measured, and how the first of them is to compare with the others. */
 interface Field {
@@ -54,15 +55,20 @@ function cycling(
 
 async function performerOf(
   library: LockLibrary,
-  { folder, process, keys, tasks, isGuarded }: Tasks,
+  { folder, process, processes, keys, tasks, isGuarded }: Tasks,
 ): Promise<Performer> {
   const locker = await library.open(folder, keys)
-  const section = isGuarded ? new GuardedFile(folder, process) : undefined
+  const section = isGuarded ? sectionOf(folder, process, processes) : undefined
   return {
     perform: window => lockCycles(window, locker, tasks, task => keys[task % keys.length]!, section),
     async stop() {
-      section?.close()
+      section?.close?.()
       await locker.close()
     },
   }
+}
+
+/** What can tell all who may be inside at once from each other. */
+function sectionOf(folder: string, process: number, processes: number): Section {
+  return processes === 1 ? new GuardedField() : new GuardedFile(folder, process)
 }

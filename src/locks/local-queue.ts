@@ -122,7 +122,7 @@ export class Line implements Giver, HoldOwner {
   #holds = 0
   /** How many of them let others in beside them since they were downgraded. */
   #downgraded = 0
-  /** When the engine was asked last, or what it has told was heard, and the turn that came then. */
+  /** When what the engine has told was heard last, and the turn that came then. */
   #turnsSince = 0
   #firstTurn = 0
   /** A hold that was released by its last user and is kept for the next one here. */
@@ -202,7 +202,7 @@ export class Line implements Giver, HoldOwner {
     const answer = this.#enqueue(id, ask, ask.wait)
     // The short way of a free lock in an engine of this process: no waiter, no request to follow.
     if (!(answer instanceof Promise) && answer?.state === 'held') {
-      const hold = this.#begin(answer.number, id, sentAt, ask)
+      const hold = this.#begin(answer.number, id, sentAt, ask, sentAt)
       return Promise.resolve(this.#give(hold, 0, sentAt, answer.read))
     }
     const follow = (): void => this.#follow(this.#startAsking(id, ask, ask.wait, sentAt), answer)
@@ -501,16 +501,18 @@ export class Line implements Giver, HoldOwner {
 
   /** The engine's grant as a hold, or undefined when it came after its own deadline and was given back. */
   #hold(number: number, id: string, sentAt: number, ask: Ask): Hold | undefined {
-    if (this.clock.now() >= sentAt + ask.lease) {
+    const now = this.clock.now()
+    if (now >= sentAt + ask.lease) {
       this.#session.giveBack({ type: 'release', id, number }, ask.lease)
       return undefined
     }
-    return this.#begin(number, id, sentAt, ask)
+    return this.#begin(number, id, sentAt, ask, now)
   }
 
-  #begin(number: number, id: string, sentAt: number, ask: Ask): Hold {
+  /** @param now when the grant was heard: its turns count from then, so that a long way to the engine leaves time for them. */
+  #begin(number: number, id: string, sentAt: number, ask: Ask, now: number): Hold {
     this.#holds++
-    this.#turnsSince = sentAt
+    this.#turnsSince = now
     this.#firstTurn = 0
     this.#session.began()
     const { lease, renew, label } = ask

@@ -637,6 +637,23 @@ describe('turns', () => {
     expect(second.settled).toBe(false)
   })
 
+  test('the 5 ms count from when the grant is heard, however long the way to the engine', async () => {
+    const { clock, engine, acquire } = await start()
+    const [first, second, third] = [acquire(), acquire(), acquire()]
+    const { operation, answer } = engine.take('enqueue')
+    clock.advance(20)
+    answer(held(operation.id, 7))
+    await settle()
+    clock.advance(4.9)
+    await first.value!.release()
+    await settle()
+    expect(second.settled).toBe(true)
+    clock.advance(0.1)
+    void second.value!.release()
+    expect(engine.words).toBe('enqueue pass')
+    expect(third.settled).toBe(false)
+  })
+
   test('a grant that is kept has a new number, a full lease from before the question, and new turns', async () => {
     const { clock, engine, acquire, holder } = await start()
     const grant = await holder(7)

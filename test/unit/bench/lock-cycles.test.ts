@@ -1,0 +1,73 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { now } from '../../../bench/clock.js'
+import { GuardedField } from '../../../bench/file/guarded-field.js'
+import { GuardedFile } from '../../../bench/file/guarded-file.js'
+import { lockCycles, type Section } from '../../../bench/file/lock-cycles.js'
+import { LocalQueues } from '../../../bench/lockers/local-queues.js'
+import type { Held, Locker } from '../../../bench/lockers/locker.js'
+import type { Performance } from '../../../bench/processes/performer.js'
+
+let folder: string
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'signalbox-cycles-'))
+})
+
+afterEach(() => rm(folder, { recursive: true }))
+
+const close = (): Promise<void> => Promise.resolve()
+
+function queues(held: (leave: () => void) => Held): Locker {
+  const queues = new LocalQueues()
+  return {
+    async lock(key) {
+      return held(await queues.enter(key))
+    },
+    close,
+  }
+}
+
+const unlocking = (leave: () => void): Held['unlock'] => {
+  return () => {
+    leave()
+    return Promise.resolve()
+  }
+}
+
+describe.each<[string, () => Section]>([
+  ['a field', () => new GuardedField()],
+  ['a file', () => new GuardedFile(folder, 0)],
+])('%s that only the holder of a lock may touch', (_, open) => {
+  async function perform(locker: Locker): Promise<Performance> {
+    const section = open()
+    try {
+      const startAt = now()
+      const window = { startAt, endAt: startAt + 20 }
+      return await lockCycles(window, locker, 3, () => 'key', section)
+    } finally {
+      section.close?.()
+    }
+  }
+
+  test('finds nothing wrong with a lock that keeps others out', async () => {
+    let token = 0n
+    const locker = queues(leave => ({ token: ++token, unlock: unlocking(leave) }))
+    const { broken, operations, waits } = await perform(locker)
+    expect(broken).toBeUndefined()
+    expect(operations).toBeGreaterThan(1)
+    expect(waits.length).toBeGreaterThanOrEqual(operations)
+  })
+
+  test('finds out when two tasks of a process are inside', async () => {
+    const nothing: Locker = { lock: () => Promise.resolve({ unlock: close }), close }
+    expect((await perform(nothing)).broken).toMatch(/inside/)
+  })
+
+  test('finds out when tokens do not rise', async () => {
+    const locker = queues(leave => ({ token: 7n, unlock: unlocking(leave) }))
+    expect((await perform(locker)).broken).toBe('token 7 was given after token 7')
+  })
+})
