@@ -158,6 +158,44 @@ describe('one member', () => {
     await until('it is given back', async () => !(await map.isLocked('passed')))
   })
 
+  test('a key that only one box wants is passed on there without asking, until another box or program wants it', async () => {
+    const client = await foreign(server)
+    const [map, table] = await Promise.all([client.getMap('wanted'), client.getMap('wanted.table')])
+    const place = `${url}?map=wanted`
+    await using one = await open(place)
+    await using other = await open(place)
+    let changes = 0
+    await table.addEntryListener({ updated: () => changes++ })
+    let turns = 0
+    let inside = 0
+    const over = new AbortController()
+    const enter = async (): Promise<void> => {
+      expect(++inside).toBe(1)
+      await Promise.resolve()
+      inside--
+    }
+    const task = async (): Promise<void> => {
+      while (!over.signal.aborted) {
+        await one.mutex('key').run(enter)
+        turns++
+      }
+    }
+    const tasks = Promise.all([task(), task(), task(), task()])
+    await until('it is passed on', () => turns > 1000)
+    const [turnsBefore, changesBefore] = [turns, changes]
+    await pause(300)
+    // While others wait it is passed on 16 times.
+    expect((turns - turnsBefore) / (changes - changesBefore)).toBeGreaterThan(16)
+    for (let round = 0; round < 10; round++) {
+      await other.mutex('key').run(enter)
+      expect(await map.tryLock('key', BOUND)).toBe(true)
+      await enter()
+      await map.unlock('key')
+    }
+    over.abort()
+    await tasks
+  })
+
   test('a grant whose lock another program was given is told to be lost', async () => {
     const map = await (await foreign(server)).getMap('signalbox')
     await using box = await open(url)

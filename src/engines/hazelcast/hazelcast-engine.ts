@@ -42,6 +42,8 @@ const FORGET_WITHIN = 20
 /** What is still not carried over after so long since it was seen is carried over here: milliseconds. */
 const CARRY_OVER_AFTER = 2000
 const LOOK_PAUSE = 500
+/** Nobody else waits, as far as changes of the record tell, for so long at the most, because one may not be heard of: milliseconds. */
+const ALONE_FOR = 20
 
 type AnyOutcome = Outcomes[keyof Outcomes]
 
@@ -89,6 +91,8 @@ export class HazelcastEngine implements Engine {
   #queue: Job[] = []
   #isRunning = false
   #own = new Map<string, RequestRecord>()
+  /** The grants that nobody else waits for, and what ends the time for which that can be vouched for. */
+  readonly #alone = new Map<string, Timer>()
   /** The keys that somebody has or wants in a record. */
   #taken: { readonly record: TableRecord | undefined; readonly keys: ReadonlySet<string> } = {
     record: undefined,
@@ -178,6 +182,7 @@ export class HazelcastEngine implements Engine {
     this.#forgetting?.cancel()
     this.#helping?.cancel()
     this.#looking?.cancel()
+    for (const timer of this.#alone.values()) timer.cancel()
     if (this.#link.now) {
       const left = [
         this.#decide({ type: 'revoke', session: member.session }),
@@ -306,14 +311,14 @@ export class HazelcastEngine implements Engine {
   /** Keeps what the table has passed on, unless another program was let in. */
   async #keep(
     operation: Pass,
-    standing: Standing,
+    standing: Standing & { readonly state: 'held' },
     keeping: ReturnType<MemberLocks['handOn']>,
   ): Promise<Standing> {
     const { id, next, lease, wait, label } = operation
     const own = this.#own.get(id)
     try {
       const kept = await keeping
-      if (kept === 'held') return standing
+      if (kept === 'held') return this.#isVouchedFor(id) ? { ...standing, isAlone: true } : standing
       this.#giveUp(id)
       if (kept === 'lost' || !own) return { state: 'gone' }
     } catch (error) {
@@ -324,6 +329,22 @@ export class HazelcastEngine implements Engine {
     const { session, claims } = own
     const enqueue = { type: 'enqueue', id: next, session, claims, lease, wait, label } as const
     return (await this.#decideAndLock(enqueue)) as Standing
+  }
+
+  /**
+   * Whether nobody else waits for a grant. From then on its box hears of whoever comes to wait, and after a while that it is
+   * not known any more. No longer than its locks are kept before other programs are let in, who are not heard of.
+   */
+  #isVouchedFor(id: string): boolean {
+    this.#alone.get(id)?.cancel()
+    this.#alone.delete(id)
+    if (!isAloneIn(this.#table.known!.record, id)) return false
+    const over = (): void => {
+      this.#alone.delete(id)
+      this.#listener!.wanted(id)
+    }
+    this.#alone.set(id, this.#clock.after(Math.min(ALONE_FOR, this.#locks.longestTurns), over, false))
+    return true
   }
 
   async #relocked(id: string, lease: number): Promise<boolean> {
@@ -579,6 +600,8 @@ export class HazelcastEngine implements Engine {
   #noteOwn(record: TableRecord): void {
     const session = this.#member?.session
     this.#own = new Map(record.requests.filter(one => one.session === session).map(one => [one.id, one]))
+    // Told again when the time is over: what is heard before the box knows of the grant is lost on it.
+    for (const id of this.#alone.keys()) if (!isAloneIn(record, id)) this.#listener!.wanted(id)
   }
 
   #tellChanges(record: TableRecord): void {
@@ -656,6 +679,14 @@ export class HazelcastEngine implements Engine {
       return new IndeterminateError(`${this.name} did not answer; what was asked may have been done`, context)
     return new UnavailableError(`${this.name} did not answer; nothing was done`, context)
   }
+}
+
+/** Whether a grant keeps all others out, and nobody has asked for any of its keys. */
+function isAloneIn({ requests }: TableRecord, id: string): boolean {
+  const own = requests.find(each => each.id === id)
+  if (!own?.claims.every(({ mode }) => mode === 'exclusive')) return false
+  const keys = new Set(own.claims.map(({ key }) => key))
+  return requests.every(each => each === own || !each.claims.some(({ key }) => keys.has(key)))
 }
 
 /** What has to be done for these jobs. */

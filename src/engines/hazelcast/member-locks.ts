@@ -44,6 +44,11 @@ export class MemberLocks {
     this.#clock = clock
   }
 
+  /** How long a grant keeps its locks before other programs are let in: milliseconds. */
+  get longestTurns(): number {
+    return this.#keyLocks.longestTurns
+  }
+
   /**
    * Locks the keys for a grant, all or none. False: another program has one of them.
    * @throws what the client throws, with nothing locked for longer than the lease
