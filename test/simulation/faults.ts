@@ -123,7 +123,7 @@ export const faults: readonly Fault[] = [
   {
     name: 'a grant is used that came after its deadline',
     file: LINE,
-    text: 'if (this.clock.now() >= sentAt + ask.lease) {',
+    text: 'if (now >= sentAt + ask.lease) {',
     wrong: 'if (sentAt + ask.lease < 0) {',
     breaks: ['P3'],
   },
