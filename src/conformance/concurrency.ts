@@ -123,10 +123,12 @@ export function concurrency(fixture: EngineFixture): void {
         const waiting = limiter.acquire(1, { signal: controller.signal })
         await queued(one, KEY, 1)
         controller.abort(new Error('enough'))
-        for (const each of [aborted, waiting]) {
-          await expect(each).rejects.toThrow(AbortedError)
-          await expect(each).rejects.toMatchObject({ key: 'api', cause: { message: 'enough' } })
-        }
+        await Promise.all(
+          [aborted, waiting].map(async each => {
+            await expect(each).rejects.toThrow(AbortedError)
+            await expect(each).rejects.toMatchObject({ key: 'api', cause: { message: 'enough' } })
+          }),
+        )
         permit.release()
         await nothingLeft(one)
       }),

@@ -228,7 +228,7 @@ export function errors(fixture: EngineFixture): void {
       await queued(other, 'key', 1)
       const name = await engineOf(one)
       await one.close()
-      for (const failing of [
+      const failing: readonly Promise<unknown>[] = [
         waiting,
         one.mutex('key').acquire(),
         one.mutex('key').tryAcquire(),
@@ -248,11 +248,9 @@ export function errors(fixture: EngineFixture): void {
         locks(one),
         one.forceRelease('key', 1n),
         one.revoke('somebody'),
-      ]) {
-        const error: unknown = await failing.then(
-          () => undefined,
-          (reason: unknown) => reason,
-        )
+      ]
+      for (const outcome of await Promise.allSettled(failing)) {
+        const error: unknown = outcome.status === 'rejected' ? outcome.reason : undefined
         expect(error).toBeInstanceOf(ClosedError)
         expect(error).toMatchObject({ code: 'CLOSED', name: 'ClosedError', engine: name })
       }
