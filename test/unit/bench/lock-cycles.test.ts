@@ -7,7 +7,7 @@ import { GuardedField } from '../../../bench/file/guarded-field.js'
 import { GuardedFile } from '../../../bench/file/guarded-file.js'
 import { lockCycles, type Section } from '../../../bench/file/lock-cycles.js'
 import { LocalQueues } from '../../../bench/lockers/local-queues.js'
-import type { Held, Locker } from '../../../bench/lockers/locker.js'
+import type { Locker } from '../../../bench/lockers/locker.js'
 import type { Performance } from '../../../bench/processes/performer.js'
 
 let folder: string
@@ -20,20 +20,19 @@ afterEach(() => rm(folder, { recursive: true }))
 
 const close = (): Promise<void> => Promise.resolve()
 
-function queues(held: (leave: () => void) => Held): Locker {
+/** A lock that keeps others out, whose grants have these tokens. */
+function sound(nextToken: () => bigint): Locker {
   const queues = new LocalQueues()
   return {
     async lock(key) {
-      return held(await queues.enter(key))
+      const leave = await queues.enter(key)
+      const unlock = (): Promise<void> => {
+        leave()
+        return Promise.resolve()
+      }
+      return { token: nextToken(), unlock }
     },
     close,
-  }
-}
-
-const unlocking = (leave: () => void): Held['unlock'] => {
-  return () => {
-    leave()
-    return Promise.resolve()
   }
 }
 
@@ -54,8 +53,7 @@ describe.each<[string, () => Section]>([
 
   test('finds nothing wrong with a lock that keeps others out', async () => {
     let token = 0n
-    const locker = queues(leave => ({ token: ++token, unlock: unlocking(leave) }))
-    const { broken, operations, waits } = await perform(locker)
+    const { broken, operations, waits } = await perform(sound(() => ++token))
     expect(broken).toBeUndefined()
     expect(operations).toBeGreaterThan(1)
     expect(waits.length).toBeGreaterThanOrEqual(operations)
@@ -67,7 +65,6 @@ describe.each<[string, () => Section]>([
   })
 
   test('finds out when tokens do not rise', async () => {
-    const locker = queues(leave => ({ token: 7n, unlock: unlocking(leave) }))
-    expect((await perform(locker)).broken).toBe('token 7 was given after token 7')
+    expect((await perform(sound(() => 7n))).broken).toBe('token 7 was given after token 7')
   })
 })
