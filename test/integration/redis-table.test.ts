@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Operation, Standing } from '../../src/engines/engine.js'
-import { CallArguments, outcomeOf } from '../../src/engines/redis/call.js'
+import { CallArguments, outcomeOf, reportsOf } from '../../src/engines/redis/call.js'
 import { heldStrings } from '../../src/engines/redis/held-strings.js'
+import type { Reply } from '../../src/engines/redis/clients/redis-link.js'
 import { Names } from '../../src/engines/redis/names.js'
 import { serverClock, tableScript } from '../../src/engines/redis/table-script.js'
 import type { Claim } from '../../src/locks/claim.js'
@@ -52,6 +53,76 @@ describe('the script in Redis', () => {
       expect(await light.run(session, batch, now), history).toEqual(await table.run(session, batch, now))
     }
   })
+
+  test('hands a key on by its short way as it does through the table', { timeout: 60_000 }, async () => {
+    // What others are told is kept in a list. Who is gone is not looked for at random, which each would do at other times.
+    const load = (text: string): Promise<LoadedScript> =>
+      LoadedScript.load(
+        server,
+        text
+          .replaceAll(serverClock, setClock)
+          .replaceAll('try(PUBLISH, ', "call('RPUSH', ")
+          .replaceAll(/call\('PTTL', REQUESTS\)|left\(REQUESTS\)/g, '1e15'),
+      )
+    const whole = tableScript({ heldKeys: heldStrings, clock: serverClock, light: '' })
+    const light = new Crowd('crowd-light:', await load(tableScript()))
+    const table = new Crowd('crowd-table:', await load(whole))
+    const random = new Random(11)
+    let now = 1000
+    for (let step = 0; step < 3000; step++) {
+      if (random.below(3) === 0) now += random.below(random.below(5) === 0 ? 1600 : 30)
+      const session = SESSIONS[random.below(SESSIONS.length)]!
+      const keys = LOCKS.slice(0, 3).filter(() => random.below(2) === 0)
+      const batch = keys.flatMap(key => light.next(session, key, random))
+      if (random.below(40) === 0) {
+        const command = random.below(2) === 0 ? ['SET', 'foreign', 'NX'] : ['DEL']
+        await light.outside(LOCKS[0]!, command)
+        await table.outside(LOCKS[0]!, command)
+      }
+      const history = `step ${step} at ${now}: ${JSON.stringify(batch)}`
+      expect(await light.run(session, batch, now), history).toEqual(await table.run(session, batch, now))
+    }
+    expect(light.seen).toEqual(new Set(['held', 'queued', 'busy', 'gone', 'true', 'false', 'kept']))
+    expect(await light.told()).toEqual(await table.told())
+  })
+
+  test('needs no table for a key that goes from one to the next', async () => {
+    const text = tableScript()
+    const end = text.indexOf('return (function()')
+    const short = await LoadedScript.load(
+      server,
+      `${text.slice(0, end)} return redis.error_reply('ERR table')`,
+    )
+    const crowd = new Crowd('short:', await LoadedScript.load(server, text))
+    const quick = new Crowd('short:', short)
+    const lease = 60_000
+    const enqueue = (session: Session): Operation => ({
+      type: 'enqueue',
+      id: `${session}.1`,
+      session,
+      claims: [{ key: 'a', mode: 'exclusive' }],
+      lease,
+      wait: Infinity,
+      label: undefined,
+    })
+    const [first] = await crowd.carryOut('amy', [enqueue('amy')])
+    // The first that has to wait meets the holder in its held key.
+    await crowd.carryOut('ben', [enqueue('ben')])
+    const [third] = await quick.carryOut('cat', [enqueue('cat')])
+    expect(third).toMatchObject({ state: 'queued', place: 2 })
+    const { number } = first as Standing & { state: 'held' }
+    const pass = { id: 'amy.1', next: 'amy.2', lease, wait: Infinity, label: undefined }
+    const [passed] = await quick.carryOut('amy', [{ type: 'pass', number, ...pass }])
+    expect(passed).toMatchObject({ state: 'queued', place: 2 })
+    const [claimed] = await quick.carryOut('ben', [{ type: 'claim', id: 'ben.1', lease, wait: Infinity }])
+    expect(claimed).toMatchObject({ state: 'held' })
+    const its = (claimed as Standing & { state: 'held' }).number
+    expect(its).toBeGreaterThan(number)
+    const [released] = await quick.carryOut('ben', [{ type: 'release', id: 'ben.1', number: its }])
+    expect(released).toBe(true)
+    const [next] = await quick.carryOut('cat', [{ type: 'claim', id: 'cat.1', lease, wait: Infinity }])
+    expect(next).toMatchObject({ state: 'held' })
+  })
 })
 
 /** Keys in the very millisecond in which they expire: 0 are left, and they are there. */
@@ -75,6 +146,140 @@ test('nobody is let in beside a foreign holder in the millisecond in which its k
   }
   expect(await server.command('GET', names.held('key'))).toBe('foreign')
 })
+
+/** What one session does with a key just now. */
+interface Part {
+  readonly id: string
+  /** The number of its grant; 0 while it waits. */
+  number: number
+}
+
+/** Sessions that want the same keys, by one script on keys of its own. */
+class Crowd {
+  readonly #names: Names
+  readonly #script: LoadedScript
+  readonly #parts = new Map<string, Part>()
+  readonly #numbers = new Map<string, number>()
+  readonly #claims = new Map<string, readonly Claim[]>()
+  #requests = 0
+  #highest = 0
+  /** Every state, and kind of answer, that an operation had. */
+  readonly seen = new Set<string>()
+
+  constructor(prefix: string, script: LoadedScript) {
+    this.#names = new Names(prefix, false)
+    this.#script = script
+  }
+
+  /** What a session may well do next with a key; nothing now and then. */
+  next(session: Session, key: string, random: Random): Operation[] {
+    const lease = 1_000_000
+    const wait = [0, 300, Infinity, Infinity][random.below(4)]!
+    const part = this.#parts.get(`${session} ${key}`)
+    const fresh = `${session}.${++this.#requests}`
+    if (!part) {
+      const claims: Claim[] = [{ key, mode: random.below(12) === 0 ? 'shared' : 'exclusive' }]
+      return [{ type: 'enqueue', id: fresh, session, claims, lease, wait, label: undefined }]
+    }
+    const { id, number } = part
+    if (random.below(25) === 0) return [{ type: 'cancel', id }]
+    if (number === 0) return random.below(3) > 0 ? [{ type: 'claim', id, lease, wait: wait || 300 }] : []
+    switch (random.below(5)) {
+      case 0:
+        return [{ type: 'release', id, number }]
+      case 1:
+        return [{ type: 'renew', id, number, lease }]
+      case 2:
+        return []
+      default:
+        return [{ type: 'pass', id, number, next: fresh, lease, wait: wait || 300, label: undefined }]
+    }
+  }
+
+  /** Carries out a command on the held key from outside. */
+  async outside(key: string, [name, ...rest]: readonly string[]): Promise<void> {
+    await server.command(name!, this.#names.held(key), ...rest)
+  }
+
+  /**
+   * What became of each operation, what the session was told, and all who hold and wait afterwards: without the numbers,
+   * which have to rise.
+   */
+  async run(session: Session, batch: readonly Operation[], now: number): Promise<unknown> {
+    const set = server.command('SET', `${this.#names.group('').numbers}:now`, now)
+    const own = batch.map(operation =>
+      'number' in operation && 'id' in operation
+        ? { ...operation, number: this.#numbers.get(operation.id)! }
+        : operation,
+    )
+    const outcomes = await this.carryOut(session, own, { type: 'inspect', prefix: '' })
+    await set
+    const [reports, hints] = outcomes.splice(batch.length) as [Reply, Reply]
+    for (const [index, operation] of own.entries()) this.#learn(session, operation, outcomes[index])
+    return {
+      outcomes: outcomes.map(outcome =>
+        typeof outcome === 'object' ? { ...outcome, number: undefined } : outcome,
+      ),
+      hints,
+      // How long a held key lives goes by the server's own clock.
+      queues: LOCKS.map(key =>
+        reportsOf(reports)
+          .filter(report => report.key === key)
+          .map(({ id, claim, phase, details, age, expiresIn }) => ({
+            ...{ id, claim, phase, details, age },
+            expiresIn: phase === 'held' ? undefined : expiresIn,
+          })),
+      ),
+    }
+  }
+
+  /** @param last an operation after those whose answer, and the hints, come as they are. */
+  async carryOut(session: Session, batch: readonly Operation[], last?: Operation): Promise<unknown[]> {
+    const group = this.#names.group('')
+    const operations = last ? [...batch, last] : batch
+    const call = new CallArguments(this.#names, group, { session, memberText: '{}' }, operations.length)
+    for (const operation of operations)
+      call.add({ operation, claims: this.#claimsOf(operation), details: '' })
+    const answers = await this.#script.run(call)
+    return [
+      ...batch.map((operation, index) => outcomeOf(operation, answers[index]!)),
+      ...answers.slice(batch.length),
+    ]
+  }
+
+  /** What each session was told by messages. */
+  async told(): Promise<unknown[]> {
+    const { channels } = this.#names.group('')
+    return Promise.all(SESSIONS.map(session => server.command('LRANGE', channels + session, 0, -1)))
+  }
+
+  #claimsOf(operation: Operation): readonly Claim[] {
+    if (operation.type === 'enqueue') this.#claims.set(operation.id, operation.claims)
+    if (operation.type === 'pass') this.#claims.set(operation.next, this.#claims.get(operation.id)!)
+    return 'id' in operation ? (this.#claims.get(operation.id) ?? [{ key: 'a', mode: 'exclusive' }]) : []
+  }
+
+  #learn(session: Session, operation: Operation, outcome: unknown): void {
+    if (!('id' in operation)) return
+    const place = `${session} ${this.#claims.get(operation.id)![0]!.key}`
+    if (operation.type === 'renew') return
+    if (operation.type === 'cancel' || operation.type === 'release') {
+      this.seen.add(outcome === false ? 'false' : 'true')
+      this.#parts.delete(place)
+      return
+    }
+    const standing = outcome as Standing
+    this.seen.add(standing.state)
+    if (standing.state !== 'held' && standing.state !== 'queued') return void this.#parts.delete(place)
+    if (operation.type === 'pass' && standing.id === operation.id) this.seen.add('kept')
+    if (standing.state === 'held' && this.#numbers.get(standing.id) !== standing.number) {
+      expect(standing.number).toBeGreaterThan(this.#highest)
+      this.#highest = standing.number
+      this.#numbers.set(standing.id, standing.number)
+    }
+    this.#parts.set(place, { id: standing.id, number: standing.state === 'held' ? standing.number : 0 })
+  }
+}
 
 /** An operation by its kind, an enqueue with its key, a pass with the id that comes after. */
 interface Brief {

@@ -47,6 +47,10 @@ local LAST = #WORDS
 -- How many of the keys were named until now.
 local named = 3
 local answers = {}
+-- What this session is told beside that.
+local hints = {}
+local CHANNELS, PUBLISH
+local CLAIM_WINDOW, LOOK_STAGGER = 1000, 50
 -- The last number that was given, and the one that the counter has.
 local number, written
 -- How long what comes before a lock key is in the name of its held key; nil until somebody needs it.
@@ -65,10 +69,18 @@ export const serverClock = String.raw`
 local time = call('TIME')
 stamp = time[1] .. sub('00000' .. time[2], -6)`
 
+/** Where sessions are told of what concerns them. The tag of a slot is empty where there is no Cluster. */
+const channelsKnown = `
+if not CHANNELS then
+  CHANNELS = sub(NUMBERS, 1, -8) .. 'session:'
+  PUBLISH = sub(NUMBERS, -10) == '{}:numbers' and 'PUBLISH' or 'SPUBLISH'
+end`
+
 /**
- * The short way: one-key exclusive locks as plain strings, for which nobody waits. Redis compiles a script once but makes
- * the functions in it anew for every call, which costs more than such an operation; so there are none up to here, and what
- * this can't do, or what fails here, is left to the table.
+ * The short way: one-key exclusive locks as plain strings, which nobody waits for or which go from one of those who wait to
+ * the next. Redis compiles a script once but makes the functions in it anew for every call, which costs more than such an
+ * operation; so there are none up to here, and what this can't do, or what fails here, is left to the table, with nothing
+ * done. What this does is what the table would do.
  */
 const LIGHT = String.raw`
 while position <= LAST do
@@ -79,65 +91,179 @@ while position <= LAST do
     from = from + 3
     kind = WORDS[from]
   end
-  if kind ~= '.enqueue' and kind ~= '.release' and (least or kind ~= '.renew' and kind ~= '.pass') then break end
-  local held, after = KEYS[named + 1], nil
+  if kind ~= '.enqueue' and kind ~= '.release' and (least or kind ~= '.renew' and kind ~= '.pass' and kind ~= '.claim') then break end
+  local held, id, after = KEYS[named + 1], SESSION .. '.' .. WORDS[from + 1], nil
   if idle == nil then
     local size = try('ZLEXCOUNT', QUEUES, '-', '+')
     if type(size) == 'table' then break end
     idle = size == 0
   end
+  -- The first entries of its queue, if there is one.
+  local head, entries
   if not idle then
     ${prefixKnown}
-    local front = #held - prefix .. ':' .. sub(held, prefix + 1)
-    if call('ZLEXCOUNT', QUEUES, '[' .. front .. ':', '(' .. front .. ';') > 0 then break end
+    head = #held - prefix .. ':' .. sub(held, prefix + 1) .. ':'
+    entries = call('ZRANGEBYLEX', QUEUES, '[' .. head, '(' .. sub(head, 1, -2) .. ';', 'LIMIT', 0, 3)
+    if not entries[1] then entries = nil elseif least or kind == '.renew' then break end
   end
-  if kind ~= '.enqueue' then
-    local text = try('GET', held)
-    local mark = 'signalbox/1 ' .. SESSION .. '.' .. WORDS[from + 1] .. ' ' .. WORDS[from + 2] .. ' '
-    if type(text) ~= 'string' or find(text, mark, 1, true) ~= 1 then break end
+  if not entries and kind == '.claim' then break end
+  local text
+  if entries or kind ~= '.enqueue' then
+    text = try('GET', held)
+    if type(text) == 'table' then break end
+    if kind == '.claim' then
+      if text then break end
+    elseif kind ~= '.enqueue' then
+      local mark = 'signalbox/1 ' .. id .. ' ' .. WORDS[from + 2] .. ' '
+      if not text or find(text, mark, 1, true) ~= 1 then break end
+    end
   end
-  if kind == '.release' then
-    call('DEL', held)
-    answers[#answers + 1] = 1
-    after = from + 3
-  elseif kind == '.renew' then
+  if not stamp and (entries or kind ~= '.release' and kind ~= '.renew') then
+${serverClock}
+    micros = tonumber(stamp)
+  end
+
+  -- Who stands first and who comes after, with what is to be known of them before anything is changed.
+  local now, first, second, life, hear
+  local isBusy = false
+  if entries then
+    now = math.floor(micros / 1000)
+    local records = {}
+    for i, entry in ipairs(entries) do
+      local done, record = pcall(cmsgpack.unpack, try('HGET', REQUESTS, sub(entry, #head + 17)))
+      if not done or type(record) ~= 'table' or now >= record.expires then records = nil break end
+      records[i] = record
+    end
+    if not records then break end
+    first, second = records[1], records[2]
+    if first.claims[2] or first.claims[1].mode ~= 'exclusive' then break end
+    -- Until when something is kept that is going to be saved.
+    local latest = now + CLAIM_WINDOW
+    if kind == '.claim' then
+      if first.id ~= id or first.phase ~= 'reserved' then break end
+      latest = now + tonumber(WORDS[from + 2])
+    elseif kind == '.enqueue' then
+      if call('HGET', REQUESTS, id) then break end
+      if first.phase == 'held' then
+        local mark = 'signalbox/1 ' .. first.id .. ' ' .. format('%.0f', first.number) .. ' '
+        if not text or find(text, mark, 1, true) ~= 1 then break end
+      elseif first.phase ~= 'reserved' or text then break end
+    else
+      if first.id ~= id or first.phase ~= 'held' or first.number ~= tonumber(WORDS[from + 2]) then break end
+      if not second or second.phase ~= 'waiting' or second.claims[2] or second.claims[1].mode ~= 'exclusive' then break end
+    end
+    if kind == '.enqueue' or kind == '.pass' then
+      life, hear = WORDS[from + (kind == '.pass' and 5 or 3)]:match('^(%d+) (%d+)$')
+      life, hear = tonumber(life), tonumber(hear)
+      isBusy = life == 0
+      if isBusy and kind == '.pass' then break end
+      latest = math.max(latest, now + life)
+    end
+    if not isBusy and now + call('PTTL', REQUESTS) < latest then break end
+  end
+
+  if kind == '.renew' then
     call('PEXPIRE', held, WORDS[from + 3])
     answers[#answers + 1] = 1
     after = from + 4
+  elseif kind == '.release' and not entries then
+    call('DEL', held)
+    answers[#answers + 1] = 1
+    after = from + 3
+  elseif isBusy then
+    answers[#answers + 1] = { 'busy' }
+    after = from + 5
   else
-    if not stamp then
-${serverClock}
-      micros = tonumber(stamp)
+    local digits
+    if kind ~= '.release' then
+      if number then number = math.max(number + 1, least or micros)
+      else
+        local text = try('SET', NUMBERS, least and format('%.0f', least) or stamp, 'GET')
+        if type(text) == 'table' then break end
+        local counted = tonumber(text or 0)
+        if not counted or not (counted >= 0 and counted < NEVER) then
+          call('SET', NUMBERS, text)
+          break
+        end
+        written = least or micros
+        number = math.max(written, counted + 1)
+      end
+      digits = number == micros and stamp or format('%.0f', number)
     end
-    if number then number = math.max(number + 1, least or micros)
-    else
-      local text = try('SET', NUMBERS, least and format('%.0f', least) or stamp, 'GET')
-      if type(text) == 'table' then break end
-      local counted = tonumber(text or 0)
-      if not counted or not (counted >= 0 and counted < NEVER) then
-        call('SET', NUMBERS, text)
+    local lease = WORDS[from + (kind == '.pass' and 4 or 2)]
+    if kind == '.claim' then
+      after = from + 4
+      local text = 'signalbox/1 ' .. id .. ' ' .. digits .. ' ' .. format('%.0f', first.since) .. ' ' .. first.details
+      if try('SET', held, text, 'PX', lease).err then break end
+      first.lease = tonumber(lease)
+      first.phase, first.number, first.expires = 'held', number, now + first.lease
+      if type(try('HSET', REQUESTS, id, cmsgpack.pack(first))) == 'table' then
+        call('DEL', held)
         break
       end
-      written = least or micros
-      number = math.max(written, counted + 1)
+      answers[#answers + 1] = number
+    else
+      after = from + (kind == '.release' and 3 or kind == '.pass' and 7 or 5)
+      local details = WORDS[after - 1]
+      if details == '' then details = MEMBER end
+      if not entries then
+        local kept = kind == '.pass'
+        -- In whole milliseconds since when.
+        local text = 'signalbox/1 ' .. id .. ' ' .. digits .. ' ' .. sub(stamp, 1, -4) .. ' ' .. details
+        local done = try('SET', held, text, kept and 'XX' or 'NX', 'PX', lease)
+        if not done or done.err then break end
+        answers[#answers + 1] = kept and { 'kept', number, 1 } or number
+      else
+        local lock = sub(held, prefix + 1)
+        local waiter, entry
+        if kind ~= '.release' then
+          waiter = {
+            id = kind == '.pass' and SESSION .. '.' .. WORDS[from + 3] or id, lease = tonumber(lease), details = details,
+            claims = { { held = held, key = lock, mode = 'exclusive' } }, since = now, phase = 'waiting', number = 0,
+            sequence = format('%016.0f', number), expires = now + life,
+          }
+          entry = head .. waiter.sequence .. waiter.id
+          if type(try('ZADD', QUEUES, 0, entry)) == 'table' then break end
+        end
+        local done
+        if kind == '.enqueue' then done = try('HSET', REQUESTS, waiter.id, cmsgpack.pack(waiter))
+        else
+          second.phase, second.expires = 'reserved', now + CLAIM_WINDOW
+          if waiter then
+            done = try('HSET', REQUESTS, second.id, cmsgpack.pack(second), waiter.id, cmsgpack.pack(waiter))
+          else done = try('HSET', REQUESTS, second.id, cmsgpack.pack(second)) end
+        end
+        if type(done) == 'table' then
+          if waiter then call('ZREM', QUEUES, entry) end
+          break
+        end
+        if kind ~= '.enqueue' then
+          call('HDEL', REQUESTS, id)
+          call('ZREM', QUEUES, entries[1])
+          call('DEL', held)
+          local session, wake = second.id:match('^(.*)%.'), 'wake ' .. second.id
+          if session == SESSION then hints[#hints + 1] = wake
+          else
+${channelsKnown}
+            try(PUBLISH, CHANNELS .. session, wake)
+            hints[#hints + 1] = 'reserved ' .. lock
+          end
+        end
+        if waiter then
+          local before = call('ZLEXCOUNT', QUEUES, '[' .. head, '(' .. entry)
+          local nearest = (kind == '.pass' and second or first).expires - now
+          local again = math.max(0, math.min(nearest + before * LOOK_STAGGER, hear))
+          answers[#answers + 1] = { 'queued', before, math.ceil(again) }
+        else answers[#answers + 1] = 1 end
+      end
     end
-    local kept = kind == '.pass'
-    after = from + (kept and 7 or 5)
-    local details = WORDS[after - 1]
-    if details == '' then details = MEMBER end
-    local digits = number == micros and stamp or format('%.0f', number)
-    -- In whole milliseconds since when.
-    local text = 'signalbox/1 ' .. SESSION .. '.' .. WORDS[from + 1] .. ' ' .. digits .. ' ' .. sub(stamp, 1, -4) .. ' ' .. details
-    local done = try('SET', held, text, kept and 'XX' or 'NX', 'PX', WORDS[kept and from + 4 or from + 2])
-    if not done or done.err then break end
-    answers[#answers + 1] = kept and { 'kept', number, 1 } or number
   end
   position, named = after, named + 1
 end
 if position > LAST then
   if number ~= written then call('SET', NUMBERS, format('%.0f', number)) end
-  if not answers[2] and type(answers[1]) == 'number' then return answers[1] end
-  answers[#answers + 1] = {}
+  if not answers[2] and not hints[1] and type(answers[1]) == 'number' then return answers[1] end
+  answers[#answers + 1] = hints
   return answers
 end`
 
@@ -145,9 +271,8 @@ end`
 const STRINGS: ScriptParts = { heldKeys: heldStrings, clock: serverClock, light: LIGHT }
 
 const COMMON = String.raw`
-local CLAIM_WINDOW, LOOK_STAGGER, FOREIGN_LOOK = 1000, 50, 20
--- The tag of a slot is empty where there is no Cluster.
-local CHANNELS, PUBLISH = sub(NUMBERS, 1, -8) .. 'session:', sub(NUMBERS, -10) == '{}:numbers' and 'PUBLISH' or 'SPUBLISH'
+local FOREIGN_LOOK = 20
+${channelsKnown}
 -- Stands for a holder that is not ours.
 local FOREIGN = '?'
 -- The place of all who hold, before all who wait.
@@ -165,7 +290,6 @@ if idle == nil then
   idle = size == 0
 end
 ${prefixKnown}
-local hints = {}
 
 -- tostring keeps 14 digits only.
 local function digits(value) return format('%.0f', value) end
