@@ -45,6 +45,10 @@ export interface Place {
   engine(): Awaitable<Engine>
   /** Where all stores of the place keep their values, if not in the engine. */
   readonly records?: Records
+  /**
+   * Settles when all of the place that decides knows what is held. Default: it does when the grant is given.
+   */
+  settled?(): Promise<void>
   /** Removes the place, after all its boxes were closed. */
   close(): Awaitable<void>
 }

@@ -106,6 +106,7 @@ export function waking(fixture: EngineFixture): void {
       const holder = await boxes.open()
       const held = await holder.mutex('key').acquire()
       const other = await holder.mutex('other').acquire()
+      await boxes.place.settled?.()
       const [waiter] = await waiters(1, box => box.mutex('key', 'other').acquire())
       await held.release()
       await pause(100)

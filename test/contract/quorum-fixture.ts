@@ -4,16 +4,18 @@ import { Box } from '../../src/box.js'
 import { systemClock } from '../../src/clock.js'
 import { quorumGuarantees } from '../../src/engines/redis-quorum/guarantees.js'
 import { NumberClock } from '../../src/engines/redis-quorum/number-clock.js'
+import type { VotingEngine } from '../../src/engines/redis-quorum/voter.js'
 import { openRedisQuorum } from '../../src/engines/redis-quorum/open.js'
 import { InvalidArgumentError, LostError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
+import { MeddledEngine } from '../../src/conformance/meddled-engine.js'
 import { FakeClock } from '../servers/fake-clock.js'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { quorumEngine, quorumUrl } from '../servers/quorum.js'
 import { startRedis, startRedisServers, type RedisServer } from '../servers/redis.js'
 import type { EngineFixture } from '../../src/conformance/fixture.js'
-import { locks, pause, queued, until } from '../../src/conformance/time.js'
+import { locks, pause, queued, soFar, until } from '../../src/conformance/time.js'
 
 const HOUR = 3_600_000
 
@@ -32,6 +34,24 @@ async function killed(members: readonly RedisServer[]): Promise<void> {
 async function lateBox(members: readonly RedisServer[]): Promise<Box> {
   const numbers = new NumberClock(() => (performance.timeOrigin + performance.now() - HOUR) * 1000)
   return Box.join(await quorumEngine(members, { numbers }), systemClock)
+}
+
+/** Waits until each server has all that another one has given. */
+async function agreed(prefix: string): Promise<void> {
+  const watching = await Promise.all((await servers()).map(({ url }) => open(`${url}?prefix=${prefix}`)))
+  const given = async (box: Box): Promise<string> =>
+    (await locks(box))
+      .map(({ key, holders }) => `${key} ${holders.length}`)
+      .sort()
+      .join()
+  try {
+    await until(
+      'all have heard of what is held',
+      async () => new Set(await Promise.all(watching.map(given))).size === 1,
+    )
+  } finally {
+    await Promise.all(watching.map(box => box.close()))
+  }
 }
 
 /** The server that decides between majority and minority was restarted within a lease, without its data. */
@@ -145,6 +165,35 @@ export const quorum: EngineFixture = {
       expect(served).toEqual(['late', 'other'])
       expect(tokens).toEqual([...tokens].sort((a, b) => (a < b ? -1 : 1)))
     },
+    async P5() {
+      const members = await servers()
+      const prefix = `${randomUUID()}:`
+      /** Of the first box nobody but those whose votes it needs hears: only what nobody waits for is asked beside them. */
+      const between = (engine: VotingEngine): VotingEngine => {
+        const submit = engine.submit.bind(engine)
+        engine.submit = async (operation, ballot) =>
+          operation.type === 'enqueue' && operation.wait === 0
+            ? new Promise(() => undefined)
+            : submit(operation, ballot)
+        return engine
+      }
+      await using holder = await Box.join(await quorumEngine(members, { prefix, between }), systemClock)
+      const engine = new MeddledEngine(await quorumEngine(members, { prefix }))
+      await using waiter = await Box.join(engine, systemClock)
+      const key = await holder.mutex('key').acquire()
+      const other = await holder.mutex('other').acquire()
+      const asked = waiter.mutex('key', 'other').acquire()
+      await queued(waiter, 'key', 1)
+      // What looks once because messages are heard from now on.
+      await pause(200)
+      const before = engine.count('claim')
+      await key.release()
+      await until('it has looked', () => engine.count('claim') > before)
+      other.assertHeld()
+      expect(await soFar(asked)).toBe('pending')
+      await other.release()
+      await (await asked).release()
+    },
     async P11() {
       const clocks = [new FakeClock(), new FakeClock(), new FakeClock()]
       const members = await Promise.all(clocks.map(clock => startRedis({ clock })))
@@ -189,7 +238,8 @@ export const quorum: EngineFixture = {
     },
   },
   async start() {
-    const url = quorumUrl(await servers(), `?prefix=${randomUUID().slice(0, 8)}:`)
-    return { url, engine: () => openRedisQuorum(url), close: () => undefined }
+    const prefix = `${randomUUID().slice(0, 8)}:`
+    const url = quorumUrl(await servers(), `?prefix=${prefix}`)
+    return { url, engine: () => openRedisQuorum(url), settled: () => agreed(prefix), close: () => undefined }
   },
 }

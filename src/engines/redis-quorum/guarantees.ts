@@ -12,6 +12,10 @@ const CLIENT_CLOCKS: Weakness = {
   promise: 'P4',
   how: 'Boxes stand in the queues in the order of the wall clocks of their processes, which follow each other from their first answer on. A process whose clock is behind can come in before those who asked shortly before its first request.',
 }
+const LATE_SERVERS: Weakness = {
+  promise: 'P5',
+  how: 'A server whose vote a grant did not need hears of it some milliseconds later, or when it is back. Until then it may wake who waits for several keys when one of them is free: that one looks, and waits on.',
+}
 const SERVER_CLOCKS: Weakness = {
   promise: 'P11',
   how: 'Leases run by the wall clock of each server. When those of a majority are set forward by more than a lease, what is held is free early, and its holder finds out at its next renewal.',
@@ -27,5 +31,5 @@ export const quorumGuarantees: Guarantees = {
   scope: 'network',
   deadHolder: 'lease',
   durability: 'none',
-  weaknesses: [RESTARTED, NUMBERS_LOST, CLIENT_CLOCKS, SERVER_CLOCKS, NO_VALUES],
+  weaknesses: [RESTARTED, NUMBERS_LOST, CLIENT_CLOCKS, LATE_SERVERS, SERVER_CLOCKS, NO_VALUES],
 }
