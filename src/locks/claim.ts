@@ -55,9 +55,14 @@ export function claimSet(claims: readonly Claim[]): ClaimSet {
 }
 
 function toSet(claims: readonly Claim[]): ClaimSet {
+  let signature = ''
+  let title = ''
   // The length before each key keeps two sets apart whatever characters the keys hold.
-  const signature = claims.map(claim => `${claim.key.length}:${text(claim)}`).join('')
-  return { claims, signature, title: claims.map(claim => claim.key).join(', ') }
+  for (const claim of claims) {
+    signature += `${claim.key.length}:${text(claim)}`
+    title = title === '' ? claim.key : `${title}, ${claim.key}`
+  }
+  return { claims, signature, title }
 }
 
 function text(claim: Claim): string {

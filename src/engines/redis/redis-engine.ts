@@ -62,8 +62,12 @@ export interface RedisEngineOptions {
 /** Makes the connection of an engine to its server or servers. */
 export type LinkMaker = (listener: LinkListener) => RedisLink
 
-/** One call carries so many operations at the most, so that it keeps the server from others for a moment only. */
-const MOST_OPERATIONS = 256
+/**
+ * One call carries so many operations at the most; what more a tick brings follows in the next. So the server is kept from
+ * others for a moment only, and works on one call while this process goes on with what another has brought: with all in one,
+ * each of the two would wait for the other.
+ */
+const MOST_OPERATIONS = 16
 /** Nobody else waits, as far as messages tell, for so long at the most, because one may be lost: milliseconds. */
 const ALONE_FOR = 20
 /** How long a request outlives its lease in this process's memory: milliseconds. */
