@@ -4,7 +4,7 @@ import { byHand } from '../lockers/hazelcast-by-hand.js'
 import { lockContext } from '../lockers/hazelcast-lock-context.js'
 import { hazelcastUrl } from '../lockers/hazelcast-server.js'
 import { signalboxHazelcast } from '../lockers/signalbox-hazelcast.js'
-import { tracker, type MakeState } from '../trains/tracker.js'
+import { RUN_SECONDS, tracker, type MakeState } from '../trains/tracker.js'
 import type { Comparison, Goal, Work } from '../work.js'
 import { hazelcastPort } from './straight-port.js'
 
@@ -49,7 +49,7 @@ function trains(processes: number): Work {
   return {
     part: 'hazelcast',
     name: `messages of the train tracker with ${processes} ${processes === 1 ? 'process' : 'processes'}`,
-    seconds: 2,
+    seconds: RUN_SECONDS,
     mostRounds: 3,
     subjects: [ours, port],
     comparisons: [{ measure: 'opsPerSecond', of: 'signalbox', to: port.name, goal: { atLeast: 5 } }],
@@ -62,7 +62,7 @@ function moreProcesses(): Work {
   return {
     part: 'hazelcast',
     name: 'messages of the train tracker, by the number of processes',
-    seconds: 2,
+    seconds: RUN_SECONDS,
     mostRounds: 3,
     subjects: [one, two],
     comparisons: [{ measure: 'opsPerSecond', of: two.name, to: one.name, goal: { atLeast: 1 } }],

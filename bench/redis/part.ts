@@ -4,7 +4,7 @@ import { rawIoredis, rawNodeRedis, redisSemaphore, redlock, verrou } from '../lo
 import { rFairLock, rLock } from '../lockers/redisson.js'
 import { redisPort } from './straight-port.js'
 import { signalboxRedis } from '../lockers/signalbox-redis.js'
-import { tracker, type MakeState } from '../trains/tracker.js'
+import { RUN_SECONDS, tracker, type MakeState } from '../trains/tracker.js'
 import type { Comparison, Goal, Work } from '../work.js'
 
 const npm = [rawIoredis, rawNodeRedis, redlock, redisSemaphore, verrou]
@@ -65,7 +65,7 @@ export const redisWorks: readonly Work[] = [
   {
     part: 'redis',
     name: 'messages of the train tracker with 4 processes',
-    seconds: 2,
+    seconds: RUN_SECONDS,
     mostRounds: 3,
     subjects: [tracker(4, onServer, 'signalbox'), redisPort],
     comparisons: [{ measure: 'opsPerSecond', of: 'signalbox', to: redisPort.name, goal: { atLeast: 10 } }],

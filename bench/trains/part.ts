@@ -1,5 +1,5 @@
 import type { Work } from '../work.js'
-import { tracker } from './tracker.js'
+import { RUN_SECONDS, tracker } from './tracker.js'
 
 const FOUR = tracker(4)
 const EIGHT = tracker(8)
@@ -9,7 +9,7 @@ export const trainWorks: readonly Work[] = [
   {
     part: 'trains',
     name: 'messages of the train tracker',
-    seconds: 2,
+    seconds: RUN_SECONDS,
     mostRounds: 3,
     subjects: [tracker(1), tracker(2), FOUR, EIGHT],
     comparisons: [{ measure: 'opsPerSecond', of: EIGHT.name, to: FOUR.name, goal: { atLeast: 1 } }],
