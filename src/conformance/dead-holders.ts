@@ -132,6 +132,8 @@ export function deadHolders(fixture: EngineFixture): void {
         .acquire()
         .catch(() => undefined)
       await queued(one, 'd', 1)
+      // What an engine does by itself after a grant would come after the revocation.
+      await boxes.place.settled?.()
       await engine.freeze()
       const waiting = other.mutex('b').acquire()
       await queued(one, 'b', 1)
