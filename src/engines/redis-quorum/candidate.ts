@@ -125,7 +125,10 @@ export class Candidate {
     return this.#stillHeld(renewed, held.length)
   }
 
-  /** True when a majority had held it until now. */
+  /**
+   * True when a majority had held it until now. Settles when those who ask next find so many servers free as they need, where
+   * these answer in time.
+   */
   async release(number: number): Promise<boolean> {
     if (this.number !== number || this.#isEnded) return false
     const held = this.#held()
@@ -134,7 +137,8 @@ export class Candidate {
     const { majority, voters } = this.#electorate
     const decide = ({ answers, failures, pending, overdue }: PollState<boolean>): boolean | undefined => {
       const gone = answers.filter(wasHeld => !wasHeld).length
-      if (answers.length - gone >= majority) return true
+      const enough = overdue || pending === 0 ? majority : this.#needed
+      if (answers.length - gone >= enough) return true
       if (held.length - gone < majority) return false
       // Others can have a majority already, and nobody says that it was lost before.
       const isFree = pending + failures.length <= voters.length - majority
