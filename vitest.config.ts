@@ -1,59 +1,83 @@
+import { fileURLToPath } from 'node:url'
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
-import { testDefaults } from './vitest.shared.config.js'
 
-type ProjectSettings = NonNullable<TestProjectInlineConfiguration['test']>
+type Settings = NonNullable<TestProjectInlineConfiguration['test']>
+
+const minute = 60_000
+const source = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
+
+/** `signalbox` means the sources here, so a test never meets an old build. */
+const alias = [
+  { find: /^signalbox$/, replacement: source('./src/index.ts') },
+  { find: /^signalbox\/store$/, replacement: source('./src/store/records/index.ts') },
+  { find: /^signalbox\/limits$/, replacement: source('./src/limits/index.ts') },
+  { find: /^signalbox\/engine$/, replacement: source('./src/engines/index.ts') },
+  { find: /^signalbox\/conformance$/, replacement: source('./src/conformance/index.ts') },
+]
+
+const programs = ['./test/built.ts']
+const foreignPrograms = [...programs, './test/interop/built.ts']
 
 /**
- * One kind of tests, in the folder of its name. Projects of one `groupOrder` run beside each other;
- * groups run one after the other, so what a later group measures is not disturbed by an earlier one.
+ * The tests in the folder of that name. Projects of one group run beside each other, groups one after the other, so
+ * that a later group is not disturbed by an earlier one.
  */
-function project(
-  name: string,
-  groupOrder: number,
-  settings: ProjectSettings = {},
-): TestProjectInlineConfiguration {
+function project(name: string, group: number, settings: Settings = {}): TestProjectInlineConfiguration {
   return {
-    ...testDefaults,
+    resolve: { alias },
     test: {
-      ...testDefaults.test,
       name,
       include: [`test/${name}/**/*.test.ts`],
-      sequence: { groupOrder },
+      pool: 'forks',
+      environment: 'node',
+      testTimeout: 30_000,
+      hookTimeout: 30_000,
+      restoreMocks: true,
+      unstubEnvs: true,
+      sequence: { groupOrder: group },
       ...settings,
     },
   }
 }
 
-const built = ['./test/built.ts']
-/** Where every step is a vote of several servers, a processor that is full soon costs more than a test allows for. */
-const quorum = 'test/contract/quorum.test.ts'
+/** Each step of these is a vote of several servers, which a busy processor delays by more than a check allows for. */
+const quorum = 'test/contract/quorum-*.test.ts'
+/** These need nothing but processor time. */
+const schedules = 'test/long/simulation.test.ts'
 
+/** package.json says which projects each command runs. */
 export default defineConfig({
   test: {
-    passWithNoTests: true,
     projects: [
+      // npm test
       project('unit', 0, { maxWorkers: 4 }),
+      project('simulation', 0, { maxWorkers: 4, testTimeout: 10 * minute }),
       project('contract', 0, {
         exclude: [quorum],
         maxWorkers: 4,
         testTimeout: 20_000,
-        globalSetup: built,
+        globalSetup: programs,
       }),
-      project('simulation', 0, { maxWorkers: 4, testTimeout: 600_000 }),
-      project('quorum', 1, {
-        include: [quorum],
+      project('quorum', 1, { include: [quorum], maxWorkers: 3, testTimeout: 20_000, globalSetup: programs }),
+      project('smoke', 2, { maxWorkers: 2, testTimeout: minute, globalSetup: programs }),
+
+      // npm run test:all
+      project('planted', 0, { maxWorkers: 4, testTimeout: 10 * minute }),
+      project('variants', 0, { maxWorkers: 4, testTimeout: 20_000, globalSetup: programs }),
+      project('docs', 2, { maxWorkers: 2, testTimeout: minute, globalSetup: programs }),
+      project('interop', 2, { maxWorkers: 2, testTimeout: 2 * minute, globalSetup: foreignPrograms }),
+      project('package', 2, { maxWorkers: 2, testTimeout: 3 * minute, globalSetup: programs }),
+      project('integration', 3, { maxWorkers: 3, testTimeout: minute, globalSetup: programs }),
+
+      // npm run test:long
+      project('long', 0, {
+        exclude: [schedules],
         fileParallelism: false,
-        testTimeout: 20_000,
-        globalSetup: built,
+        testTimeout: 20 * minute,
+        hookTimeout: 2 * minute,
+        globalSetup: foreignPrograms,
       }),
-      project('docs', 2, { maxWorkers: 2, testTimeout: 60_000, globalSetup: built }),
-      project('interop', 2, {
-        maxWorkers: 2,
-        testTimeout: 120_000,
-        globalSetup: [...built, './test/interop/built.ts'],
-      }),
-      project('package', 2, { maxWorkers: 2, testTimeout: 180_000, globalSetup: built }),
-      project('integration', 3, { maxWorkers: 3, testTimeout: 60_000, globalSetup: built }),
+      project('schedules', 0, { include: [schedules] }),
     ],
   },
 })

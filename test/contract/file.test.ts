@@ -1,8 +1,4 @@
-import { file, hastyFile } from './file-fixture.js'
-import { safeState } from '../../src/conformance/safe-state.js'
-import { contractParts, contractSuite } from './suite.js'
-import { weaknesses } from '../../src/conformance/weaknesses.js'
+import { file } from './file-fixture.js'
+import { contractSuite } from './suite.js'
 
 contractSuite(file)
-
-contractParts(hastyFile, safeState, weaknesses)

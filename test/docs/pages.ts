@@ -6,6 +6,9 @@ import { findBlocks, type Block } from './blocks.js'
 /** The checkout. */
 export const root = fileURLToPath(new URL('../../', import.meta.url))
 
+/** The first page that a stranger reads. */
+export const readme = 'README.md'
+
 /** The pages for readers, relative to the checkout: README.md, CONTRIBUTING.md, CHANGELOG.md and all below docs/. */
 export function pages(): string[] {
   const docs = join(root, 'docs')
@@ -14,7 +17,7 @@ export function pages(): string[] {
         .filter(name => name.endsWith('.md'))
         .map(name => join('docs', name))
     : []
-  return ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...below.sort()].filter(page =>
+  return [readme, 'CONTRIBUTING.md', 'CHANGELOG.md', ...below.sort()].filter(page =>
     existsSync(join(root, page)),
   )
 }

@@ -1,13 +1,13 @@
 import { describe, expect, test, vi } from 'vitest'
-import { VirtualClock } from '../../../src/clock.js'
-import { Box } from '../../../src/box.js'
-import type { Reservation } from '../../../src/engines/engine.js'
-import { MemoryEngine, MemorySpace } from '../../../src/engines/memory/memory-engine.js'
-import { BoxLimiters } from '../../../src/limits/box-limiter.js'
-import { limiter } from '../../../src/limits/index.js'
-import { reserve, type LimiterState, type Reserve } from '../../../src/limits/reserve.js'
-import { memoryInUse } from '../../heap.js'
-import { pass, settled } from './passing.js'
+import { VirtualClock } from '../../src/clock.js'
+import { Box } from '../../src/box.js'
+import type { Reservation } from '../../src/engines/engine.js'
+import { MemoryEngine, MemorySpace } from '../../src/engines/memory/memory-engine.js'
+import { BoxLimiters } from '../../src/limits/box-limiter.js'
+import { limiter } from '../../src/limits/index.js'
+import { reserve, type LimiterState, type Reserve } from '../../src/limits/reserve.js'
+import { memoryInUse } from '../heap.js'
+import { pass, settled } from '../unit/limits/passing.js'
 
 /** Bytes in use once everything was collected that nobody needs. */
 async function inUse(): Promise<number> {

@@ -6,8 +6,8 @@ import { memoryRecords, postgresRecords, redisRecords, type Records } from '../.
 import { startPostgres, type PostgresServer } from '../servers/postgres.js'
 import { startRedis, type RedisServer } from '../servers/redis.js'
 import type { EngineFixture } from '../../src/conformance/fixture.js'
-import { distantMemory } from './memory-fixture.js'
-import { contractParts } from './suite.js'
+import { distantMemory } from '../contract/memory-fixture.js'
+import { contractParts } from '../contract/suite.js'
 import { safeState } from '../../src/conformance/safe-state.js'
 
 /** Values in records, with locks from an engine that knows nothing of them. */

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { faults } from './faults.js'
-import { faultySources } from './faulty-sources.js'
-import type { Violation } from './history.js'
-import { simulate } from './simulate.js'
+import { faults } from '../simulation/faults.js'
+import { faultySources } from '../simulation/faulty-sources.js'
+import type { Violation } from '../simulation/history.js'
+import { simulate } from '../simulation/simulate.js'
 
 /** So many schedules at most until each mistake has to be found. */
 const SCHEDULES = 200

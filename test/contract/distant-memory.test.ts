@@ -1,4 +1,0 @@
-import { distantMemory } from './memory-fixture.js'
-import { contractSuite } from './suite.js'
-
-contractSuite(distantMemory)

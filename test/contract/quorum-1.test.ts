@@ -1,0 +1,4 @@
+import { quorum } from './quorum-fixture.js'
+import { contractSuite } from './suite.js'
+
+contractSuite(quorum, { part: 1, of: 3 })

@@ -1,0 +1,140 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { runProgram } from '../run-program.js'
+import { startHazelcast } from '../servers/hazelcast.js'
+import { startPostgres } from '../servers/postgres.js'
+import { startRedis } from '../servers/redis.js'
+import { startZooKeeper } from '../servers/zookeeper.js'
+import type { Block } from './blocks.js'
+import { root } from './pages.js'
+import { Clone, shellPrelude } from './shell-blocks.js'
+import { compileBlocks, fileName, type CompiledBlock } from './typescript-blocks.js'
+
+const timeLimit = 50_000
+/** Output, foreign languages and schemata: there is nothing here that could run them. */
+const onlyShown = new Set(['text', 'sql', 'java', 'python', 'go', 'lua', 'mermaid', 'http', 'xml'])
+
+/** A server that was started for blocks. */
+interface Server {
+  /** Where it is, in the form in which a page names it. */
+  readonly address: string
+  stop(): Promise<unknown>
+}
+
+/** The servers that pages name, by where a reader's server is. Blocks run against ones that are started here. */
+const starts: ReadonlyMap<string, () => Promise<Server>> = new Map([
+  [
+    'redis://localhost:6379',
+    async () => {
+      const server = await startRedis()
+      return { address: server.url, stop: () => server.stop() }
+    },
+  ],
+  [
+    'localhost:2181',
+    async () => {
+      const server = await startZooKeeper()
+      return { address: server.address, stop: () => server.kill() }
+    },
+  ],
+  [
+    'postgres://localhost:5432/app',
+    async () => {
+      const server = await startPostgres()
+      return { address: server.url, stop: () => server.kill() }
+    },
+  ],
+  [
+    'localhost:5701',
+    async () => {
+      const server = await startHazelcast()
+      return { address: server.address, stop: () => server.kill() }
+    },
+  ],
+])
+
+/** Each gives what the block has printed. */
+const runners: Readonly<Record<string, (block: Block) => Promise<string>>> = {
+  ts: runTypeScript,
+  js: runJavaScript,
+  sh: runShell,
+  bash: runShell,
+  json: async ({ code }) => JSON.stringify(JSON.parse(code)),
+}
+
+const output = join(root, 'build-docs', String(process.pid))
+const servers = new Map<string, Server>()
+let compiled: Map<Block, CompiledBlock>
+let clone: Clone
+
+/** Tells that each block of code is run, as a test of its own, and prints what its page says. */
+export function testBlocks(blocks: readonly Block[]): void {
+  const runnable = blocks.filter(({ language }) => language in runners)
+
+  beforeAll(async () => {
+    const named = [...starts].filter(([reader]) => runnable.some(({ code }) => code.includes(reader)))
+    await Promise.all(named.map(async ([reader, start]) => servers.set(reader, await start())))
+    mkdirSync(output, { recursive: true })
+    compiled = compileBlocks(
+      runnable.filter(({ language }) => language === 'ts'),
+      output,
+    )
+    clone = new Clone()
+  }, 120_000)
+
+  afterAll(async () => {
+    await Promise.all([...servers.values()].map(server => server.stop()))
+    clone[Symbol.dispose]()
+    rmSync(output, { recursive: true, force: true })
+  })
+
+  test('every code block says a language that is run or known to be only shown', () => {
+    const unknown = blocks.filter(({ language }) => !(language in runners) && !onlyShown.has(language))
+    expect(unknown.map(({ page, line, language }) => `${page}:${line} ${language}`)).toEqual([])
+  })
+
+  test.for(runnable.map(block => [`${block.page}:${block.line} ${block.language}`, block] as const))(
+    '%s',
+    async ([, block]) => {
+      const printed = await runners[block.language]!(block)
+      if (block.output !== undefined) expect(printed).toMatch(new RegExp(block.output))
+    },
+  )
+}
+
+async function runTypeScript(block: Block): Promise<string> {
+  const { problems, program } = compiled.get(block)!
+  expect(problems).toEqual([])
+  writeFileSync(program, onOurServers(readFileSync(program, 'utf8')))
+  return runInEmptyFolder(program)
+}
+
+async function runJavaScript(block: Block): Promise<string> {
+  const kind = /\brequire\(/.test(block.code) ? 'cjs' : 'mjs'
+  const program = join(output, `${fileName(block)}.${kind}`)
+  writeFileSync(program, onOurServers(block.code))
+  return runInEmptyFolder(program)
+}
+
+async function runShell(block: Block): Promise<string> {
+  const script = shellPrelude + onOurServers(block.code)
+  return (await runProgram('bash', ['-c', script], { cwd: clone.path, timeLimit })).stdout
+}
+
+/** The code with the servers that were started here in the place of a reader's. */
+function onOurServers(code: string): string {
+  let text = code
+  for (const [reader, { address }] of servers) text = text.replaceAll(reader, address)
+  return text
+}
+
+async function runInEmptyFolder(program: string): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'signalbox-docs-'))
+  try {
+    return (await runProgram(process.execPath, [program], { cwd: folder, timeLimit })).stdout
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}

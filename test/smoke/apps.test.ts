@@ -1,0 +1,74 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import type { Figures } from '../../apps/limits/figures.js'
+import { chaosRun } from '../chaos-run.js'
+import { root } from '../docs/pages.js'
+import { runProgram } from '../run-program.js'
+import { faultless, runTracker } from '../trains/run-tracker.js'
+
+const timeLimit = 50_000
+
+/** A folder that is removed when the test ends. */
+function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'signalbox-smoke-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  return folder
+}
+
+function built(program: string): string {
+  return join(root, 'dist', program)
+}
+
+test('the train tracker ends as a serial run although workers are killed', async () => {
+  const folder = temporaryFolder()
+  const argv = ['--processes', '2', '--days', '2', '--kill', '2']
+  const { status, report } = await runTracker(folder, `file:${folder}/state`, argv)
+  expect(report).toMatchObject(faultless(2))
+  expect(report.kills).toHaveLength(2)
+  expect(status).toBe(0)
+})
+
+test('the mutex demo shows the tasks one after the other, and a write of an old holder refused', async () => {
+  const argv = [built('apps/mutex/main.js'), '--engine', 'memory:']
+  const { stdout } = await runProgram(process.execPath, argv, { cwd: temporaryFolder(), timeLimit })
+  const locked = stdout.slice(stdout.indexOf('locked part start'), stdout.indexOf('locked part finish'))
+  const started = [...locked.matchAll(/^process start (\d+)$/gm)].map(match => match[1]!)
+  expect(new Set(started).size).toBe(10)
+  const inTurn = started.flatMap(task => [`process start ${task}`, `process end ${task}`])
+  expect(locked.match(/^process (start|end) \d+$/gm)).toEqual(inTurn)
+  expect(stdout).toContain('rejected by the fence')
+})
+
+test('the comparison of limits counts at its service what goes through a limiter, and draws it', async () => {
+  const folder = temporaryFolder()
+  const [json, picture] = [join(folder, 'report.json'), join(folder, 'picture.svg')]
+  const argv = [
+    built('apps/limits/main.js'),
+    '--scenario',
+    'calm',
+    '--only',
+    'signalbox sliding',
+    '--seconds',
+    '2',
+  ]
+  await runProgram(process.execPath, [...argv, '--json', json, '--picture', picture], {
+    cwd: folder,
+    timeLimit,
+  })
+  const { strategies } = JSON.parse(readFileSync(json, 'utf8')) as {
+    readonly strategies: readonly Figures[]
+  }
+  expect(strategies.map(({ name }) => name)).toEqual(['signalbox sliding'])
+  expect(strategies[0]!.calls).toBeGreaterThan(20)
+  expect(readFileSync(picture, 'utf8')).toMatch(/^<svg /)
+})
+
+test('the fault harness kills and stops clients over files, and finds every promise kept', async () => {
+  const short = ['--lease', '500', '--processes', '3', '--faults', '3', '--seed', '23']
+  const { report, findings } = await chaosRun('--engine', 'file:./locks', ...short)
+  expect(findings).toEqual([])
+  expect(report).toMatchObject({ engine: 'file', faults: 3, undecided: 0 })
+  expect(Math.min(report.grants, report.transfers.applied, report.storeCalls)).toBeGreaterThan(10)
+})
