@@ -19,8 +19,8 @@ const programs = ['./test/built.ts']
 const foreignPrograms = [...programs, './test/interop/built.ts']
 
 /**
- * The tests in the folder of that name. Projects of one group run beside each other, groups one after the other, so
- * that a later group is not disturbed by an earlier one.
+ * The tests in the folder of that name. Projects of one group run beside each other and have equally many workers; groups
+ * run one after the other, so that a later group is not disturbed by an earlier one.
  */
 function project(name: string, group: number, settings: Settings = {}): TestProjectInlineConfiguration {
   return {
@@ -70,14 +70,14 @@ export default defineConfig({
       project('integration', 3, { maxWorkers: 3, testTimeout: minute, globalSetup: programs }),
 
       // npm run test:long
-      project('long', 0, {
+      project('long', 4, {
         exclude: [schedules],
         fileParallelism: false,
         testTimeout: 20 * minute,
         hookTimeout: 2 * minute,
         globalSetup: foreignPrograms,
       }),
-      project('schedules', 0, { include: [schedules] }),
+      project('schedules', 5, { include: [schedules] }),
     ],
   },
 })

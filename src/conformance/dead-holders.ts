@@ -1,6 +1,6 @@
 import { describe, test } from './checks.js'
 import { expect } from './expect.js'
-import { ClosedError, LostError } from '../errors.js'
+import { ClosedError, LostError, TimedOutError } from '../errors.js'
 import { boxesOf } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { locks, pause, queued, timed, until } from './time.js'
@@ -190,13 +190,15 @@ export function deadHolders(fixture: EngineFixture): void {
 
     test.runIf(processes)('a stopped process is not dead before its lease is over', async () => {
       const one = await boxes.open()
+      // The child waits for this key: a process that waits for nothing ends.
+      await one.mutex('waited').acquire()
       const child = boxes.program('holder', '30s')
       await child.printed('holding')
+      await queued(one, 'waited', 1)
       // Not in the middle of a transaction, which engines may have to wait for.
       await pause(300)
       child.kill('SIGSTOP')
-      await pause(1000)
-      expect(await one.mutex('held').tryAcquire()).toBeUndefined()
+      await expect(one.mutex('held').acquire({ wait: 1000 })).rejects.toThrow(TimedOutError)
       child.kill('SIGKILL')
     })
   })
