@@ -19,8 +19,8 @@ const programs = ['./test/built.ts']
 const foreignPrograms = [...programs, './test/interop/built.ts']
 
 /**
- * The tests in the folder of that name. Projects of one group run beside each other and have equally many workers; groups
- * run one after the other, so that a later group is not disturbed by an earlier one.
+ * The tests in the folder of that name, unless `include` says otherwise. Projects of one group run beside each other,
+ * with equally many workers. Groups run one after the other, so that an earlier one does not disturb a later one.
  */
 function project(name: string, group: number, settings: Settings = {}): TestProjectInlineConfiguration {
   return {
@@ -42,7 +42,6 @@ function project(name: string, group: number, settings: Settings = {}): TestProj
 
 /** Each step of these is a vote of several servers, which a busy processor delays by more than a check allows for. */
 const quorum = 'test/contract/quorum-*.test.ts'
-/** These need nothing but processor time. */
 const schedules = 'test/long/simulation.test.ts'
 
 /** package.json says which projects each command runs. */
@@ -55,29 +54,34 @@ export default defineConfig({
       project('contract', 0, {
         exclude: [quorum],
         maxWorkers: 4,
-        testTimeout: 20_000,
+        testTimeout: minute,
         globalSetup: programs,
       }),
-      project('quorum', 1, { include: [quorum], maxWorkers: 3, testTimeout: 20_000, globalSetup: programs }),
+      project('quorum', 1, { include: [quorum], maxWorkers: 3, testTimeout: minute, globalSetup: programs }),
       project('smoke', 2, { maxWorkers: 2, testTimeout: minute, globalSetup: programs }),
 
       // npm run test:all
-      project('planted', 0, { maxWorkers: 4, testTimeout: 10 * minute }),
-      project('variants', 0, { maxWorkers: 4, testTimeout: 20_000, globalSetup: programs }),
-      project('docs', 2, { maxWorkers: 2, testTimeout: minute, globalSetup: programs }),
-      project('interop', 2, { maxWorkers: 2, testTimeout: 2 * minute, globalSetup: foreignPrograms }),
-      project('package', 2, { maxWorkers: 2, testTimeout: 3 * minute, globalSetup: programs }),
-      project('integration', 3, { maxWorkers: 3, testTimeout: minute, globalSetup: programs }),
+      project('planted', 3, { maxWorkers: 2, testTimeout: 10 * minute }),
+      project('variants', 4, {
+        maxWorkers: 4,
+        testTimeout: minute,
+        hookTimeout: 2 * minute,
+        globalSetup: programs,
+      }),
+      project('docs', 5, { maxWorkers: 2, testTimeout: minute, globalSetup: programs }),
+      project('interop', 5, { maxWorkers: 2, testTimeout: 2 * minute, globalSetup: foreignPrograms }),
+      project('package', 5, { maxWorkers: 2, testTimeout: 3 * minute, globalSetup: programs }),
+      project('integration', 6, { maxWorkers: 3, testTimeout: minute, globalSetup: programs }),
 
-      // npm run test:long
-      project('long', 4, {
+      // npm run test:long, which runs these two at once, in two processes: schedules take what processor time is left.
+      project('long', 7, {
         exclude: [schedules],
         fileParallelism: false,
         testTimeout: 20 * minute,
         hookTimeout: 2 * minute,
         globalSetup: foreignPrograms,
       }),
-      project('schedules', 5, { include: [schedules] }),
+      project('schedules', 8, { include: [schedules] }),
     ],
   },
 })

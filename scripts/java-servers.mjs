@@ -6,8 +6,10 @@ import { installPackages, missingPackages } from './debian.mjs'
 import { SetupError } from './setup-error.mjs'
 import { root } from './targets.mjs'
 
-/** Each has a pom.xml in its folder below `test/servers`. */
-export const javaServers = ['zookeeper', 'hazelcast', 'hazelcast-5.4']
+/** Those that `npm test` starts. Each has a pom.xml in its folder below `test/servers`. */
+export const javaServers = ['zookeeper', 'hazelcast']
+/** Those that only larger test runs start. */
+export const moreJavaServers = ['hazelcast-5.4']
 
 /** @type {ReadonlyMap<string, string>} */
 const programs = new Map([

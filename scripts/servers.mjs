@@ -1,14 +1,22 @@
 /**
- * The Debian package of each server or other program that tests start.
+ * The Debian package of each server or other program that `npm test` starts.
  * @type {ReadonlyMap<string, string>}
  */
 export const servers = new Map([
   ['redis-server', 'redis-server'],
-  ['postgres', 'postgresql'],
-  // For certificates, and for what is preloaded into a server to set its clock.
-  ['openssl', 'openssl'],
+  // For the library that is preloaded into a server to set its clock.
   ['gcc', 'gcc libc6-dev'],
-  // For which the command brings completion.
+])
+
+/**
+ * The same, of each that only larger test runs start.
+ * @type {ReadonlyMap<string, string>}
+ */
+export const moreServers = new Map([
+  ['postgres', 'postgresql'],
+  // For certificates.
+  ['openssl', 'openssl'],
+  // Shells for which the command brings completion.
   ['zsh', 'zsh'],
   ['fish', 'fish'],
 ])

@@ -1,18 +1,18 @@
 /**
- * Makes a checkout ready: `node scripts/setup.mjs [dist] [tools] [servers] [debian-zookeeper] [interop] [python] [go] [java] [native]`.
+ * Makes a checkout ready: `node scripts/setup.mjs [TARGET ...]`, with targets such as `dist` and `servers`.
  *
- * Installs the packages that package-lock.json names, builds the targets given as arguments, with `servers`
- * installs the programs that tests start, with `interop` builds those in other languages that tests need, and with the name
- * of a language those in this one; each only when it is missing or stale. Says nothing when there is nothing to do. Plain
- * Node, because it runs before anything is installed.
+ * Installs the packages that package-lock.json names, and builds the targets given as arguments. `servers` installs
+ * the programs that `npm test` starts, `more-servers` those that larger test runs start. `interop` builds the programs
+ * in other languages that tests need, and the name of a language those in this one. Each is done only when it is
+ * missing or stale. Says nothing when there is nothing to do. Plain Node, because it runs before anything is installed.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { installPackages, missingPackages } from './debian.mjs'
 import { buildLanguages, languageNames, staleLanguages } from './interop.mjs'
-import { getJavaServer, isJavaServerMissing, javaServers } from './java-servers.mjs'
-import { servers } from './servers.mjs'
+import { getJavaServer, isJavaServerMissing, javaServers, moreJavaServers } from './java-servers.mjs'
+import { moreServers, servers } from './servers.mjs'
 import { SetupError } from './setup-error.mjs'
 import { withLock } from './lock-file.mjs'
 import { isStale, root, target, targets } from './targets.mjs'
@@ -67,20 +67,30 @@ function build(name) {
   }
 }
 
-/** @type {Step} */
-const installedServers = {
-  missing() {
-    const missing = missingPackages(servers)
-    return missing.length === 0 ? undefined : `${missing.join(', ')} for the tests`
-  },
-  provide: () => installPackages(missingPackages(servers)),
+/**
+ * @param {ReadonlyMap<string, string>} programs and the Debian package of each
+ * @returns {Step}
+ */
+function installed(programs) {
+  return {
+    missing() {
+      const missing = missingPackages(programs)
+      return missing.length === 0 ? undefined : `${missing.join(', ')} for the tests`
+    },
+    provide: () => installPackages(missingPackages(programs)),
+  }
 }
 
-/** @type {Step[]} */
-const installedJavaServers = javaServers.map(name => ({
-  missing: () => (isJavaServerMissing(name) ? `the server ${name} for the tests` : undefined),
-  provide: () => getJavaServer(name),
-}))
+/**
+ * @param {string} name of a server in Java
+ * @returns {Step}
+ */
+function javaServer(name) {
+  return {
+    missing: () => (isJavaServerMissing(name) ? `the server ${name} for the tests` : undefined),
+    provide: () => getJavaServer(name),
+  }
+}
 
 /**
  * An older server, for the long run.
@@ -108,7 +118,8 @@ function interop(...names) {
 
 /** @type {ReadonlyMap<string, Step[]>} */
 const named = new Map([
-  ['servers', [installedServers, ...installedJavaServers]],
+  ['servers', [installed(servers), ...javaServers.map(javaServer)]],
+  ['more-servers', [installed(moreServers), ...moreJavaServers.map(javaServer)]],
   ['debian-zookeeper', [debianZooKeeper]],
   ['interop', [interop('python', 'go', 'java')]],
   ...languageNames.map(name => /** @type {[string, Step[]]} */ ([name, [interop(name)]])),

@@ -124,7 +124,6 @@ export function givingUp(fixture: EngineFixture): void {
     test('giving up at the very moment of the grant leaves nothing, whichever comes first', async () => {
       const [one, other] = await boxes.pair()
       const random = new Random(29)
-      let granted = 0
       for (let round = 0; round < 40; round++) {
         const held = await one.mutex('key', 'more').acquire()
         const controller = new AbortController()
@@ -138,12 +137,11 @@ export function givingUp(fixture: EngineFixture): void {
         for (let turns = random.below(6); turns > 0; turns--) await new Promise(setImmediate)
         controller.abort()
         await releasing
-        if ((await outcome) === undefined) granted++
-        else expect(await outcome).toBeInstanceOf(AbortedError)
+        const error = await outcome
+        if (error !== undefined) expect(error).toBeInstanceOf(AbortedError)
         const next = await one.mutex('key').acquire({ wait: 5000 })
         await next.release()
       }
-      expect(granted).toBeLessThanOrEqual(40)
       await until('nothing is left', async () => (await locks(one)).length === 0)
     })
 

@@ -6,7 +6,7 @@ import type { Lock } from '../locks/lock.js'
 import { AbortedError } from '../errors.js'
 import { boxesOf } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
-import { locks, pause, queued, soFar } from './time.js'
+import { locks, pause, queued, soFar, until } from './time.js'
 
 /** P4: remote waiters are served in arrival order; callers inside a process in call order. */
 export function order(fixture: EngineFixture): void {
@@ -98,11 +98,11 @@ export function order(fixture: EngineFixture): void {
       await pause(5)
       for (let round = 0; round < 5; round++) {
         const asked = other.mutex('key').acquire()
-        let before = turns
-        if ((await soFar(asked)) === 'pending') {
-          await queued(other, 'key', 1).catch(() => undefined)
-          before = turns
-        }
+        await until('the request waits or is granted', async () => {
+          if ((await soFar(asked)) !== 'pending') return true
+          return (await locks(other, 'key')).some(({ waiters }) => waiters.length === 1)
+        })
+        const before = turns
         const grant = await asked
         // At most the rest of the turns of the grant that was out, and one more.
         expect(turns - before).toBeLessThanOrEqual(40)

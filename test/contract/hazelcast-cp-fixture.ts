@@ -116,8 +116,11 @@ export const hazelcastCp: EngineFixture = {
     async P9() {
       const url = urlOf(await server(), 'revoked')
       await using box = await open(url)
+      // The child waits for this key: a process that waits for nothing ends.
+      await using _waited = await box.mutex('waited').acquire()
       const child = startChild('dist/src/conformance/holder', 'signalbox', url, '20s')
       await child.printed('holding')
+      await queued(box, 'waited', 1)
       const [report] = await locks(box, 'held')
       child.kill('SIGKILL')
       expect(await box.revoke(report!.holders[0]!.session)).toBeGreaterThan(0)

@@ -115,7 +115,7 @@ export const hazelcast: EngineFixture = {
     async P9() {
       const url = `hazelcast://${(await server()).address}/${TEST_CLUSTER}?map=revoked`
       await using box = await open(url)
-      // The child waits for this key: a process that waits for nothing ends, and a member frees what an ended client had.
+      // The child waits for this key: a process that waits for nothing ends, and a member frees what its client had.
       await using _waited = await box.mutex('waited').acquire()
       const child = startChild('dist/src/conformance/holder', 'signalbox', url, '20s')
       await child.printed('holding')

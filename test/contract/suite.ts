@@ -4,8 +4,8 @@ import type { EngineFixture } from '../../src/conformance/fixture.js'
 import { conformance } from '../../src/conformance/index.js'
 
 /**
- * What every engine does, promise by promise.
- * @param share which part of the checks to register, so that several files, each in a process, share a slow engine
+ * What every engine does, promise by promise. A file can take one part of the checks, so that several processes share
+ * those of a slow engine.
  */
 export function contractSuite(fixture: EngineFixture, { part, of } = { part: 1, of: 1 }): void {
   const checks = conformance(fixture).filter((_, index) => index % of === part - 1)

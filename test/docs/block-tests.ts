@@ -23,8 +23,8 @@ interface Server {
   stop(): Promise<unknown>
 }
 
-/** The servers that pages name, by where a reader's server is. Blocks run against ones that are started here. */
-const starts: ReadonlyMap<string, () => Promise<Server>> = new Map([
+/** How to start the server behind each address that pages use. */
+const serverStarts: ReadonlyMap<string, () => Promise<Server>> = new Map([
   [
     'redis://localhost:6379',
     async () => {
@@ -67,14 +67,14 @@ const runners: Readonly<Record<string, (block: Block) => Promise<string>>> = {
 const output = join(root, 'build-docs', String(process.pid))
 const servers = new Map<string, Server>()
 let compiled: Map<Block, CompiledBlock>
-let clone: Clone
+let clone: Clone | undefined
 
-/** Tells that each block of code is run, as a test of its own, and prints what its page says. */
+/** Registers a test for each block of code, which runs it and compares what it prints with what the page says. */
 export function testBlocks(blocks: readonly Block[]): void {
   const runnable = blocks.filter(({ language }) => language in runners)
 
   beforeAll(async () => {
-    const named = [...starts].filter(([reader]) => runnable.some(({ code }) => code.includes(reader)))
+    const named = [...serverStarts].filter(([reader]) => runnable.some(({ code }) => code.includes(reader)))
     await Promise.all(named.map(async ([reader, start]) => servers.set(reader, await start())))
     mkdirSync(output, { recursive: true })
     compiled = compileBlocks(
@@ -86,8 +86,12 @@ export function testBlocks(blocks: readonly Block[]): void {
 
   afterAll(async () => {
     await Promise.all([...servers.values()].map(server => server.stop()))
-    clone[Symbol.dispose]()
+    clone?.[Symbol.dispose]()
     rmSync(output, { recursive: true, force: true })
+  })
+
+  test('there are code blocks to run', () => {
+    expect(runnable).not.toEqual([])
   })
 
   test('every code block says a language that is run or known to be only shown', () => {
@@ -120,7 +124,7 @@ async function runJavaScript(block: Block): Promise<string> {
 
 async function runShell(block: Block): Promise<string> {
   const script = shellPrelude + onOurServers(block.code)
-  return (await runProgram('bash', ['-c', script], { cwd: clone.path, timeLimit })).stdout
+  return (await runProgram('bash', ['-c', script], { cwd: clone!.path, timeLimit })).stdout
 }
 
 /** The code with the servers that were started here in the place of a reader's. */

@@ -6,7 +6,7 @@ import { findBlocks, type Block } from './blocks.js'
 /** The checkout. */
 export const root = fileURLToPath(new URL('../../', import.meta.url))
 
-/** The first page that a stranger reads. */
+/** The first page for readers. */
 export const readme = 'README.md'
 
 /** The pages for readers, relative to the checkout: README.md, CONTRIBUTING.md, CHANGELOG.md and all below docs/. */

@@ -140,8 +140,11 @@ describe('a CP subsystem in unsafe mode', () => {
     async () => {
       const url = urlOf(server, 'map=dead&cp=unsafe')
       await using box = await open(url)
+      // The child waits for this key: a process that waits for nothing ends.
+      await using _waited = await box.mutex('waited').acquire()
       const child = startChild('dist/src/conformance/holder', 'signalbox', url, '2s')
       await child.printed('holding')
+      await queued(box, 'waited', 1)
       const [report] = await locks(box, 'held')
       child.kill('SIGKILL')
       await using grant = await box.mutex('held').acquire({ wait: BOUND })

@@ -9,7 +9,7 @@ import { root } from '../docs/pages.js'
 
 // None of the checks takes longer, and a minute and a half is what all of them took.
 vi.setConfig({ testTimeout: 60_000 })
-/** All that loads the client gets this version of it; that of npm test is 5.6. */
+/** All that loads the client gets this version of it; that of the other tests is 5.6. */
 vi.mock('hazelcast-client', () => import('hazelcast-client57'))
 
 test('boxes are opened by the client of 5.7', async () => {

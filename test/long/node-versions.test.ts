@@ -14,7 +14,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/** Those that are promised, but the one that runs this: it has all of the short run. */
+/** Those that are promised, but the one that runs this: all other tests run on it. */
 const others = ['20', '24'].filter(major => !process.versions.node.startsWith(`${major}.`))
 
 /** The program of a major version from the registry. */
@@ -37,7 +37,7 @@ test.each(others)('engines and clients keep their promises on Node %s', async ma
   const { stdout: version } = await runProgram(node, ['--version'], { cwd: root, timeLimit: minute })
   expect(version).toMatch(`v${major}.`)
   const vitest = join(root, 'node_modules/vitest/vitest.mjs')
-  // What goes wrong once in a while is for the short run to find, which tries nothing twice: this is about the versions.
+  // This is about the versions. What goes wrong once in a while is found by the other runs, which try nothing twice.
   const { stdout } = await runProgram(node, [vitest, 'run', '--retry=1', ...files], {
     cwd: root,
     timeLimit: 15 * minute,

@@ -7,7 +7,7 @@ import { simulate } from '../simulation/simulate.js'
 /** So many schedules at most until each mistake has to be found. */
 const SCHEDULES = 200
 
-describe.skipIf(process.env.SEED)('a mistake in the sources is found', () => {
+describe('a mistake in the sources is found', () => {
   test.each(faults)('$name', async fault => {
     const { sources, remove } = await faultySources(fault)
     try {

@@ -16,7 +16,7 @@ export async function runSeeds(first: number, end: number): Promise<readonly str
     if (!violation) continue
     broken.push(
       `seed ${seed} broke ${violation.promise}: ${violation.message}\n` +
-        `to see it: SEED=${seed} npx vitest run --project simulation`,
+        `to see it: SEED=${seed} npx vitest run test/simulation/replay.test.ts`,
     )
     if (broken.length === ENOUGH) break
   }

@@ -8,6 +8,7 @@ import { root } from '../docs/pages.js'
 import { runProgram } from '../run-program.js'
 import { faultless, runTracker } from '../trains/run-tracker.js'
 
+/** What takes longer is killed: milliseconds. */
 const timeLimit = 50_000
 
 /** A folder that is removed when the test ends. */
@@ -24,7 +25,7 @@ function built(program: string): string {
 test('the train tracker ends as a serial run although workers are killed', async () => {
   const folder = temporaryFolder()
   const argv = ['--processes', '2', '--days', '2', '--kill', '2']
-  const { status, report } = await runTracker(folder, `file:${folder}/state`, argv)
+  const { status, report } = await runTracker(folder, `file:${folder}/state`, argv, { limit: timeLimit })
   expect(report).toMatchObject(faultless(2))
   expect(report.kills).toHaveLength(2)
   expect(status).toBe(0)
@@ -44,31 +45,26 @@ test('the mutex demo shows the tasks one after the other, and a write of an old 
 test('the comparison of limits counts at its service what goes through a limiter, and draws it', async () => {
   const folder = temporaryFolder()
   const [json, picture] = [join(folder, 'report.json'), join(folder, 'picture.svg')]
-  const argv = [
-    built('apps/limits/main.js'),
-    '--scenario',
-    'calm',
-    '--only',
-    'signalbox sliding',
-    '--seconds',
-    '2',
-  ]
-  await runProgram(process.execPath, [...argv, '--json', json, '--picture', picture], {
-    cwd: folder,
-    timeLimit,
-  })
+  const run = ['--scenario', 'calm', '--only', 'signalbox sliding', '--seconds', '3']
+  const argv = [built('apps/limits/main.js'), ...run, '--json', json, '--picture', picture]
+  await runProgram(process.execPath, argv, { cwd: folder, timeLimit })
   const { strategies } = JSON.parse(readFileSync(json, 'utf8')) as {
     readonly strategies: readonly Figures[]
   }
   expect(strategies.map(({ name }) => name)).toEqual(['signalbox sliding'])
+  // More than one second allows.
   expect(strategies[0]!.calls).toBeGreaterThan(20)
   expect(readFileSync(picture, 'utf8')).toMatch(/^<svg /)
 })
 
-test('the fault harness kills and stops clients over files, and finds every promise kept', async () => {
-  const short = ['--lease', '500', '--processes', '3', '--faults', '3', '--seed', '23']
-  const { report, findings } = await chaosRun('--engine', 'file:./locks', ...short)
-  expect(findings).toEqual([])
-  expect(report).toMatchObject({ engine: 'file', faults: 3, undecided: 0 })
-  expect(Math.min(report.grants, report.transfers.applied, report.storeCalls)).toBeGreaterThan(10)
-})
+test(
+  'the fault harness disturbs clients over files, and finds every promise kept',
+  { timeout: 150_000 },
+  async () => {
+    const short = ['--lease', '500', '--processes', '3', '--faults', '3', '--seed', '23']
+    const { report, findings } = await chaosRun('--engine', 'file:./locks', ...short)
+    expect(findings).toEqual([])
+    expect(report).toMatchObject({ engine: 'file', faults: 3, undecided: 0 })
+    expect(Math.min(report.grants, report.transfers.applied, report.storeCalls)).toBeGreaterThan(10)
+  },
+)

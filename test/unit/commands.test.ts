@@ -1,24 +1,49 @@
 import { readdirSync, readFileSync } from 'node:fs'
+import { matchesGlob } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import config from '../../vitest.config.js'
 
+interface Project {
+  readonly name: string
+  readonly include: readonly string[]
+  readonly exclude?: readonly string[]
+}
+
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const { scripts } = JSON.parse(readFileSync(`${root}package.json`, 'utf8')) as {
-  scripts: Readonly<Record<string, string>>
+  readonly scripts: Readonly<Record<string, string>>
 }
-const projects = config.test!.projects!.map(project => (project as { test: { name: string } }).test.name)
+const projects = config.test!.projects!.map(project => (project as { readonly test: Project }).test)
+const files = readdirSync(`${root}test`, { recursive: true, encoding: 'utf8' })
+  .filter(file => file.endsWith('.test.ts'))
+  .map(file => `test/${file}`)
+
+function runs({ include, exclude = [] }: Project, file: string): boolean {
+  const matches = (glob: string): boolean => matchesGlob(file, glob)
+  return include.some(matches) && !exclude.some(matches)
+}
 
 test('each test project is run by exactly one command', () => {
   const commands = ['test', 'test:all', 'test:long'].map(name => scripts[name]!)
   const run = commands.flatMap(command =>
     [...command.matchAll(/--project ([\w-]+)/g)].map(match => match[1]!),
   )
-  expect(run.sort()).toEqual([...projects].sort())
+  expect(run.sort()).toEqual(projects.map(({ name }) => name).sort())
 })
 
-test('each folder with tests is a project', () => {
-  const files = readdirSync(`${root}test`, { recursive: true, encoding: 'utf8' })
-  const folders = files.filter(file => file.endsWith('.test.ts')).map(file => file.split('/')[0]!)
-  expect([...new Set(folders)].filter(folder => !projects.includes(folder))).toEqual([])
+test('each test file is in exactly one project', () => {
+  expect(files.filter(file => projects.filter(project => runs(project, file)).length !== 1)).toEqual([])
+})
+
+test('the files of the contract on a quorum have all of its checks', () => {
+  const parts = files
+    .filter(file => file.startsWith('test/contract/quorum-'))
+    .map(file =>
+      /part: (\d+), of: (\d+)/
+        .exec(readFileSync(root + file, 'utf8'))!
+        .slice(1)
+        .map(Number),
+    )
+  expect(parts.sort()).toEqual(parts.map((_, index) => [index + 1, parts.length]))
 })

@@ -6,7 +6,7 @@ import { mistakes } from './mistakes.js'
 import { explored } from './scenario.js'
 import { small } from './scenarios.js'
 
-describe.skipIf(process.env.SEED)('transactions over records', () => {
+describe('transactions over records', () => {
   describe('every order of their calls, with a fault at any of them', () => {
     test.each(small)('$scenario.name', async scope => {
       const { violation, ends } = await explore(explored(scope, Ledger))
