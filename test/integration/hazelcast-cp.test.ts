@@ -1,10 +1,10 @@
 import type { Client } from 'hazelcast-client'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { startChild } from '../contract/child.js'
+import { startHolder } from '../contract/child.js'
 import { cpOptions, javaLike } from '../contract/hazelcast-cp-fixture.js'
 import { hazelcastGuarantees } from '../../src/engines/hazelcast/guarantees.js'
 import { open } from '../../src/open.js'
-import { locks, queued, soFar, timed } from '../../src/conformance/time.js'
+import { queued, soFar, timed } from '../../src/conformance/time.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
 
 /** What has to be told by then: milliseconds. Far more than it takes, far less than for ever. */
@@ -140,15 +140,10 @@ describe('a CP subsystem in unsafe mode', () => {
     async () => {
       const url = urlOf(server, 'map=dead&cp=unsafe')
       await using box = await open(url)
-      // The child waits for this key: a process that waits for nothing ends.
-      await using _waited = await box.mutex('waited').acquire()
-      const child = startChild('dist/src/conformance/holder', 'signalbox', url, '2s')
-      await child.printed('holding')
-      await queued(box, 'waited', 1)
-      const [report] = await locks(box, 'held')
+      const { child, holder } = await startHolder(box, url, '2s')
       child.kill('SIGKILL')
       await using grant = await box.mutex('held').acquire({ wait: BOUND })
-      expect(grant.token).toBeGreaterThan(report!.holders[0]!.token!)
+      expect(grant.token).toBeGreaterThan(holder.token!)
     },
   )
 })
