@@ -190,7 +190,6 @@ export function deadHolders(fixture: EngineFixture): void {
 
     test.runIf(processes)('a stopped process is not dead before its lease is over', async () => {
       const one = await boxes.open()
-      // The child waits for this key: a process that waits for nothing ends.
       await one.mutex('waited').acquire()
       const child = boxes.program('holder', '30s')
       await child.printed('holding')

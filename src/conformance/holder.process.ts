@@ -9,4 +9,6 @@ const options = { lease: lease as Duration }
 await box.mutex('held').acquire(options)
 const waiting = box.mutex('waited').acquire(options)
 console.log('holding')
+// Else it would end once it has both. Not for ever, in case nothing is left that kills it.
+setTimeout(() => undefined, 60_000)
 await waiting

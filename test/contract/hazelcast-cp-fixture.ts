@@ -5,7 +5,7 @@ import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { Box } from '../../src/box.js'
 import { systemClock } from '../../src/clock.js'
 import type { EngineFixture } from '../../src/conformance/fixture.js'
-import { pause, queued, soFar } from '../../src/conformance/time.js'
+import { locks, pause, queued, soFar } from '../../src/conformance/time.js'
 import { hazelcastGuarantees } from '../../src/engines/hazelcast/guarantees.js'
 import { HazelcastEngine } from '../../src/engines/hazelcast/hazelcast-engine.js'
 import { parseHazelcastUrl } from '../../src/engines/hazelcast/hazelcast-url.js'
@@ -17,7 +17,7 @@ import {
   type HazelcastMemberOptions,
   type HazelcastServer,
 } from '../servers/hazelcast.js'
-import { startHolder } from './child.js'
+import { startChild } from './child.js'
 
 /** How long a CP session outlives silence here: milliseconds. */
 const CP_SESSION = 5000
@@ -116,9 +116,11 @@ export const hazelcastCp: EngineFixture = {
     async P9() {
       const url = urlOf(await server(), 'revoked')
       await using box = await open(url)
-      const { child, holder } = await startHolder(box, url, '20s')
+      const child = startChild('dist/src/conformance/holder', 'signalbox', url, '20s')
+      await child.printed('holding')
+      const [report] = await locks(box, 'held')
       child.kill('SIGKILL')
-      expect(await box.revoke(holder.session)).toBeGreaterThan(0)
+      expect(await box.revoke(report!.holders[0]!.session)).toBeGreaterThan(0)
       await expect(box.mutex('held').acquire({ wait: 500 })).rejects.toMatchObject({ code: 'TIMED_OUT' })
     },
     async P12() {

@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { ServerProcess } from '../../apps/chaos/servers/server-process.js'
 import { runProgram } from '../run-program.js'
 import { startHazelcast } from '../servers/hazelcast.js'
 import { startPostgres } from '../servers/postgres.js'
@@ -16,43 +17,18 @@ const timeLimit = 50_000
 /** Output, foreign languages and schemata: there is nothing here that could run them. */
 const onlyShown = new Set(['text', 'sql', 'java', 'python', 'go', 'lua', 'mermaid', 'http', 'xml'])
 
-/** A server that was started for blocks. */
-interface Server {
-  /** Where it is, in the form in which a page names it. */
+interface Started {
+  readonly server: ServerProcess
+  /** Where it is, in the form in which pages name a reader's. */
   readonly address: string
-  stop(): Promise<unknown>
 }
 
 /** How to start the server behind each address that pages use. */
-const serverStarts: ReadonlyMap<string, () => Promise<Server>> = new Map([
-  [
-    'redis://localhost:6379',
-    async () => {
-      const server = await startRedis()
-      return { address: server.url, stop: () => server.stop() }
-    },
-  ],
-  [
-    'localhost:2181',
-    async () => {
-      const server = await startZooKeeper()
-      return { address: server.address, stop: () => server.kill() }
-    },
-  ],
-  [
-    'postgres://localhost:5432/app',
-    async () => {
-      const server = await startPostgres()
-      return { address: server.url, stop: () => server.kill() }
-    },
-  ],
-  [
-    'localhost:5701',
-    async () => {
-      const server = await startHazelcast()
-      return { address: server.address, stop: () => server.kill() }
-    },
-  ],
+const serverStarts: ReadonlyMap<string, () => Promise<Started>> = new Map([
+  ['redis://localhost:6379', () => startRedis().then(server => ({ server, address: server.url }))],
+  ['localhost:2181', () => startZooKeeper().then(server => ({ server, address: server.address }))],
+  ['postgres://localhost:5432/app', () => startPostgres().then(server => ({ server, address: server.url }))],
+  ['localhost:5701', () => startHazelcast().then(server => ({ server, address: server.address }))],
 ])
 
 /** Each gives what the block has printed. */
@@ -65,7 +41,7 @@ const runners: Readonly<Record<string, (block: Block) => Promise<string>>> = {
 }
 
 const output = join(root, 'build-docs', String(process.pid))
-const servers = new Map<string, Server>()
+const servers = new Map<string, Started>()
 let compiled: Map<Block, CompiledBlock>
 let clone: Clone | undefined
 
@@ -85,7 +61,7 @@ export function testBlocks(blocks: readonly Block[]): void {
   }, 120_000)
 
   afterAll(async () => {
-    await Promise.all([...servers.values()].map(server => server.stop()))
+    await Promise.all([...servers.values()].map(({ server }) => server.kill()))
     clone?.[Symbol.dispose]()
     rmSync(output, { recursive: true, force: true })
   })

@@ -1,10 +1,10 @@
 import type { Client } from 'hazelcast-client'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { startHolder } from '../contract/child.js'
+import { startChild } from '../contract/child.js'
 import { cpOptions, javaLike } from '../contract/hazelcast-cp-fixture.js'
 import { hazelcastGuarantees } from '../../src/engines/hazelcast/guarantees.js'
 import { open } from '../../src/open.js'
-import { queued, soFar, timed } from '../../src/conformance/time.js'
+import { locks, queued, soFar, timed } from '../../src/conformance/time.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
 
 /** What has to be told by then: milliseconds. Far more than it takes, far less than for ever. */
@@ -140,10 +140,12 @@ describe('a CP subsystem in unsafe mode', () => {
     async () => {
       const url = urlOf(server, 'map=dead&cp=unsafe')
       await using box = await open(url)
-      const { child, holder } = await startHolder(box, url, '2s')
+      const child = startChild('dist/src/conformance/holder', 'signalbox', url, '2s')
+      await child.printed('holding')
+      const [report] = await locks(box, 'held')
       child.kill('SIGKILL')
       await using grant = await box.mutex('held').acquire({ wait: BOUND })
-      expect(grant.token).toBeGreaterThan(holder.token!)
+      expect(grant.token).toBeGreaterThan(report!.holders[0]!.token!)
     },
   )
 })

@@ -1,29 +1,18 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { reapedFolder } from '../../apps/chaos/servers/reaper.js'
 import type { Figures } from '../../apps/limits/figures.js'
 import { chaosRun } from '../chaos-run.js'
-import { root } from '../docs/pages.js'
+import { builtProgram } from '../file/built-program.js'
 import { runProgram } from '../run-program.js'
 import { faultless, runTracker } from '../trains/run-tracker.js'
 
 /** What takes longer is killed: milliseconds. */
 const timeLimit = 50_000
 
-/** A folder that is removed when the test ends. */
-function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'signalbox-smoke-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
-  return folder
-}
-
-function built(program: string): string {
-  return join(root, 'dist', program)
-}
-
 test('the train tracker ends as a serial run although workers are killed', async () => {
-  const folder = temporaryFolder()
+  const folder = reapedFolder('smoke')
   const argv = ['--processes', '2', '--days', '2', '--kill', '2']
   const { status, report } = await runTracker(folder, `file:${folder}/state`, argv, { limit: timeLimit })
   expect(report).toMatchObject(faultless(2))
@@ -32,8 +21,8 @@ test('the train tracker ends as a serial run although workers are killed', async
 })
 
 test('the mutex demo shows the tasks one after the other, and a write of an old holder refused', async () => {
-  const argv = [built('apps/mutex/main.js'), '--engine', 'memory:']
-  const { stdout } = await runProgram(process.execPath, argv, { cwd: temporaryFolder(), timeLimit })
+  const argv = [builtProgram('../dist/apps/mutex/main.js'), '--engine', 'memory:']
+  const { stdout } = await runProgram(process.execPath, argv, { cwd: reapedFolder('smoke'), timeLimit })
   const locked = stdout.slice(stdout.indexOf('locked part start'), stdout.indexOf('locked part finish'))
   const started = [...locked.matchAll(/^process start (\d+)$/gm)].map(match => match[1]!)
   expect(new Set(started).size).toBe(10)
@@ -43,10 +32,10 @@ test('the mutex demo shows the tasks one after the other, and a write of an old 
 })
 
 test('the comparison of limits counts at its service what goes through a limiter, and draws it', async () => {
-  const folder = temporaryFolder()
+  const folder = reapedFolder('smoke')
   const [json, picture] = [join(folder, 'report.json'), join(folder, 'picture.svg')]
   const run = ['--scenario', 'calm', '--only', 'signalbox sliding', '--seconds', '3']
-  const argv = [built('apps/limits/main.js'), ...run, '--json', json, '--picture', picture]
+  const argv = [builtProgram('../dist/apps/limits/main.js'), ...run, '--json', json, '--picture', picture]
   await runProgram(process.execPath, argv, { cwd: folder, timeLimit })
   const { strategies } = JSON.parse(readFileSync(json, 'utf8')) as {
     readonly strategies: readonly Figures[]
