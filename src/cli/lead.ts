@@ -8,7 +8,7 @@ import { Interrupt } from './interrupt.js'
 import { pause } from './pause.js'
 import type { Terminal } from './terminal.js'
 import { teller, work, type Surroundings } from './work.js'
-import { addWorkOptions, labelOf, type WorkFlags } from './work-options.js'
+import { addWorkOptions, labelOf, refuseCommandAsName, type WorkFlags } from './work-options.js'
 
 /** Before it stands again: milliseconds. A command that ends at once must not be started without end. */
 const PAUSE = 1000
@@ -24,6 +24,7 @@ export function addLead(program: Command, { stderr }: Terminal): void {
     .argument('<name>', 'the name of the election')
     .argument('<command...>', 'the command and its arguments')
   addWorkOptions(lead).action(async (name: string, command: readonly string[], options: WorkFlags) => {
+    refuseCommandAsName(lead, command)
     const tell = teller(stderr, options.json === true)
     using interrupt = new Interrupt()
     const { signal } = interrupt

@@ -13,7 +13,7 @@ import { Interrupt } from './interrupt.js'
 import { linesOf } from './lines.js'
 import type { Terminal } from './terminal.js'
 import { teller } from './work.js'
-import { labelOf } from './work-options.js'
+import { labelOf, refuseCommandAsName } from './work-options.js'
 
 interface LimitOptions {
   engine?: string
@@ -25,7 +25,7 @@ interface LimitOptions {
 
 /** Adds `signalbox limit`. */
 export function addLimit(program: Command, terminal: Terminal): void {
-  program
+  const limit = program
     .command('limit')
     .description('run a command no oftener than at a rate that all processes share, or let lines through')
     .usage('NAME --rate N/TIME [options] (-- COMMAND... | --per-line)')
@@ -42,21 +42,22 @@ export function addLimit(program: Command, terminal: Terminal): void {
     .option('--per-line', 'copy standard input to standard output, a permit for each line')
     .addOption(engineOption())
     .option('--json', 'tell on standard error what happens, in lines of JSON')
-    .action(async (name: string, command: readonly string[], options: LimitOptions) => {
-      if (command.length > 0 === (options.perLine ?? false)) {
-        throw new CommandError('limit takes either a command behind -- or --per-line', EXIT.usage)
-      }
-      const label = command.length > 0 ? labelOf(command) : undefined
-      const status = await withBox(
-        options.engine,
-        box =>
-          command.length > 0
-            ? runLimited(box, name, command, options, terminal)
-            : filter(box, name, options, terminal),
-        { makes: true, ...(label !== undefined && { label }) },
-      )
-      if (status !== EXIT.fine) throw new EndedWith(status)
-    })
+  limit.action(async (name: string, command: readonly string[], options: LimitOptions) => {
+    refuseCommandAsName(limit, command)
+    if (command.length > 0 === (options.perLine ?? false)) {
+      throw new CommandError('limit takes either a command behind -- or --per-line', EXIT.usage)
+    }
+    const label = command.length > 0 ? labelOf(command) : undefined
+    const status = await withBox(
+      options.engine,
+      box =>
+        command.length > 0
+          ? runLimited(box, name, command, options, terminal)
+          : filter(box, name, options, terminal),
+      { makes: true, ...(label !== undefined && { label }) },
+    )
+    if (status !== EXIT.fine) throw new EndedWith(status)
+  })
 }
 
 /** Waits for a permit, runs the command and gives its status. */

@@ -31,6 +31,17 @@ export function addWorkOptions(command: Command): Command {
     .option('--json', 'tell on standard error what happens, in lines of JSON')
 }
 
+/**
+ * Complains of a missing name: without one the parser takes the first word of the command for it.
+ * @param words those of the command without what was taken for the name.
+ */
+export function refuseCommandAsName(command: Command, words: readonly string[]): void {
+  const { rawArgs } = command.parent as Command & { rawArgs: readonly string[] }
+  const dashes = rawArgs.indexOf('--')
+  const behind = rawArgs.length - dashes - 1
+  if (dashes >= 0 && behind > words.length) command.error("error: missing required argument 'name'")
+}
+
 const LONGEST_LABEL = 100
 
 /** What others see beside the lock. Arguments may be secrets, so it is the name of the command alone. */

@@ -1,11 +1,13 @@
+import { randomUUID } from 'node:crypto'
 import type { Box } from '../../box.js'
 import { systemClock } from '../../clock.js'
-import { BusyError, InvalidArgumentError, TimedOutError } from '../../errors.js'
+import { InvalidArgumentError } from '../../errors.js'
 import type { Grant } from '../../locks/grant.js'
+import type { Lock } from '../../locks/lock.js'
 import { shortDuration } from '../short-duration.js'
 import type { Diagnosis, Finding } from './finding.js'
 
-/** What the trial uses in the engine; nothing of it stays. */
+/** The store and the limit that a trial uses; nothing of it stays. Trials that run at once do not disturb each other there. */
 const NAME = 'signalbox-doctor'
 /** How engines tell that another program has written in the place of what is theirs. */
 const SPOILED = /another program|is no JSON/
@@ -18,7 +20,9 @@ export async function trial(box: Box): Promise<Diagnosis> {
   const findings: Finding[] = []
   const facts: string[] = []
   const works = new Set<string>()
-  for (const [what, use] of uses(box)) {
+  // A lock of its own: another doctor, or one that was killed just now, may hold one.
+  const mutex = box.mutex(`${NAME}-${randomUUID()}`)
+  for (const [what, use] of uses(box, mutex)) {
     try {
       await use()
       works.add(what)
@@ -29,16 +33,16 @@ export async function trial(box: Box): Promise<Diagnosis> {
     }
   }
   if (!works.has('locks')) return { facts, findings }
-  const times = await roundTrips(works.has('stores') ? () => read(box) : () => lock(box))
+  const times = await roundTrips(works.has('stores') ? () => read(box) : () => mutex.tryAcquire())
   const [median, longest] = [times[Math.floor(times.length / 2)]!, times.at(-1)!]
   facts.push(`a round trip takes ${shown(median)}, the longest of ${times.length} took ${shown(longest)}`)
   if (median > SLOW) findings.push(slow(median))
   return { facts, findings }
 }
 
-function uses(box: Box): [string, () => Promise<unknown>][] {
+function uses(box: Box, mutex: Lock): [string, () => Promise<unknown>][] {
   return [
-    ['locks', () => box.mutex(NAME).run(() => undefined, { wait: '5s', lease: '10s' })],
+    ['locks', () => mutex.run(() => undefined, { wait: '5s', lease: '10s' })],
     [
       'stores',
       async () => {
@@ -64,13 +68,11 @@ export function refused(what: string, error: unknown): Finding {
     id: `no-${what}`,
     promises: [],
     how: `no ${what}: ${[...new Set(messages)].join(': ')}`,
-    mend: mendOf(error, messages),
+    mend: mendOf(messages),
   }
 }
 
-function mendOf(error: unknown, messages: readonly string[]): string {
-  if (error instanceof TimedOutError || error instanceof BusyError)
-    return `look who uses ${NAME}, by signalbox show ${NAME}, and end it; what a doctor held that was killed is free by itself within a minute`
+function mendOf(messages: readonly string[]): string {
   if (messages.some(message => SPOILED.test(message)))
     return `delete what another program has put there: the name ${NAME} is the doctor's own`
   return 'give this user the rights that the page of the engine names, or the server the room it lacks'
@@ -90,11 +92,6 @@ async function roundTrips(ask: () => Promise<Grant | undefined>): Promise<number
 
 async function read(box: Box): Promise<undefined> {
   await box.store(NAME).get('trial')
-}
-
-/** Where no store can be read. */
-function lock(box: Box): Promise<Grant | undefined> {
-  return box.mutex(NAME).tryAcquire()
 }
 
 function slow(median: number): Finding {

@@ -47,6 +47,9 @@ test.each([
   [['revoke', '--engine', file], "missing required argument 'session'"],
   [['run', '--engine', file, '--lock', 'a', '--once-per', '', '--', 'true'], 'a text that is not empty'],
   [['run', '--engine', file, '--lock', 'a', '--fence-env', 'A=B', '--', 'true'], 'the name of a variable'],
+  [['lead', '--', 'echo', 'hi'], "missing required argument 'name'"],
+  [['lead', '--engine', file, '--', 'echo'], "missing required argument 'command'"],
+  [['limit', '--rate', '1/s', '--', 'echo', 'hi'], "missing required argument 'name'"],
   [['lead', '--engine', file, '--fence-env', '', 'a', '--', 'true'], 'the name of a variable'],
 ])('refuses %j with one line and status 2', async (args, reason) => {
   expect(await signalbox(args, terminal)).toBe(2)
