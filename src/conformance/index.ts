@@ -13,6 +13,7 @@ import { exclusion } from './exclusion.js'
 import { fencing } from './fencing.js'
 import { hasLimits, keepsValues, type EngineFixture } from './fixture.js'
 import { givingUp } from './giving-up.js'
+import { keptIds } from './kept-ids.js'
 import { limits, noLimits } from './limits.js'
 import { order } from './order.js'
 import { quiet } from './quiet.js'
@@ -46,7 +47,10 @@ export function conformance(fixture: EngineFixture): Check[] {
     badArguments(fixture)
     clocks(fixture)
     quiet(fixture)
-    if (keepsValues(fixture)) safeState(fixture)
+    if (keepsValues(fixture)) {
+      safeState(fixture)
+      keptIds(fixture)
+    }
     if (hasLimits(fixture)) {
       limits(fixture)
       concurrency(fixture)

@@ -8,6 +8,7 @@ import { startRedis, type RedisServer } from '../servers/redis.js'
 import type { EngineFixture } from '../../src/conformance/fixture.js'
 import { distantMemory } from '../contract/memory-fixture.js'
 import { contractParts } from '../contract/suite.js'
+import { keptIds } from '../../src/conformance/kept-ids.js'
 import { safeState } from '../../src/conformance/safe-state.js'
 
 /** Values in records, with locks from an engine that knows nothing of them. */
@@ -19,7 +20,7 @@ function recordsFixture(records: () => Records): EngineFixture {
   }
 }
 
-describe('values in memory records', () => contractParts(recordsFixture(memoryRecords), safeState))
+describe('values in memory records', () => contractParts(recordsFixture(memoryRecords), safeState, keptIds))
 
 describe('values in Redis records', () => {
   let server: RedisServer
@@ -35,6 +36,7 @@ describe('values in Redis records', () => {
   contractParts(
     recordsFixture(() => redisRecords(client, { prefix: `${randomUUID()}:` })),
     safeState,
+    keptIds,
   )
 })
 
@@ -53,5 +55,6 @@ describe('values in PostgreSQL records', () => {
   contractParts(
     recordsFixture(() => postgresRecords(pool, { table: `records_${++tables}` })),
     safeState,
+    keptIds,
   )
 })

@@ -12,7 +12,7 @@ export interface KeyRecord {
   readonly ids: ReadonlyMap<string, number>
   /** What became of the last attempts that were decided in this record, the newest first. */
   readonly decided: readonly string[]
-  /** The wall-clock time until which a record without value is kept. */
+  /** The wall-clock time until which a record without value is kept, unless one of its ids is kept for longer. */
   readonly until: number
   readonly stamp: Stamp | undefined
 }
@@ -72,6 +72,14 @@ export function versioned({ value, version }: KeyRecord): Versioned {
 /** A version that this key never had: by the wall clock, should the record of an absent key have been dropped. */
 export function nextVersion(record: KeyRecord, now: number): number {
   return Math.max(record.version + 1, Math.floor(now * 1000))
+}
+
+/** How long a record has to be kept unless it is written over: milliseconds, undefined for ever. */
+export function keptFor(record: KeyRecord, now: number): number | undefined {
+  if (record.value !== undefined || record.stamp !== undefined) return undefined
+  let until = Math.max(record.until, now + 1)
+  for (const end of record.ids.values()) until = Math.max(until, end)
+  return Math.ceil(until - now)
 }
 
 /** The record with a transaction in it. */

@@ -1,5 +1,5 @@
 import { UnavailableError } from '../../errors.js'
-import { BLANK, type KeyRecord } from './key-record.js'
+import { BLANK, keptFor, type KeyRecord } from './key-record.js'
 import { parseRecord, recordText } from './record-text.js'
 import type { Records } from './records.js'
 
@@ -44,8 +44,7 @@ export class Shelf {
   /** Writes `record` if the key still is as it was seen. Never throws. */
   async swap(key: string, seen: Sighting, record: KeyRecord): Promise<Swap> {
     const text = recordText(record)
-    const isForEver = record.value !== undefined || record.stamp !== undefined
-    const keep = isForEver ? undefined : Math.max(1, Math.ceil(record.until - this.now()))
+    const keep = keptFor(record, this.now())
     try {
       const version = await this.#records.compareAndSet(key, seen.version, text, keep)
       return version === undefined ? { state: 'refused' } : { state: 'written', now: { record, version } }
