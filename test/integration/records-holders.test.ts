@@ -6,9 +6,10 @@ import { Redis } from 'ioredis'
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
-import { IndeterminateError, SignalboxError, UnavailableError } from '../../src/errors.js'
+import { IndeterminateError, LostError, SignalboxError, UnavailableError } from '../../src/errors.js'
 import { open, type Box } from '../../src/index.js'
 import { memoryRecords, postgresRecords, redisRecords, type Records } from '../../src/store/records/index.js'
+import type { Transaction } from '../../src/store/transaction.js'
 import { startPostgres, type PostgresServer } from '../servers/postgres.js'
 import { startRedis, type RedisServer } from '../servers/redis.js'
 import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
@@ -150,6 +151,62 @@ describe.each(names(kinds))('a holder that is paused while another takes over, i
     },
   )
 })
+
+/** Longer than anything is kept by the retention that is asked for here, which is the shortest there is. */
+const FORGOTTEN = 1300
+
+test.concurrent.each(names(kinds))(
+  'a write that was on its way before a value was made and deleted does not bring it back, in %s records',
+  async kind => {
+    const url = engines.memory()
+    await using one = await open(url)
+    await using other = await open(url)
+    const name = randomUUID()
+    const records = kinds[kind]()
+    const store = other.store(name, { records })
+    const paused = new PausedRecords(records, 0)
+    const late = one
+      .store(name, { records: paused })
+      .transaction(['key'], transaction => transaction.put('key', 'late'))
+    const refused = expect(late).rejects.toThrow(LostError)
+    await paused.isPaused
+    await other.revoke(one.session)
+    const later = (task: (transaction: Transaction) => void) =>
+      store.transaction(['key'], task, { retention: '1s' })
+    await later(transaction => transaction.put('key', 'made'))
+    await later(transaction => transaction.delete('key'))
+    await new Promise(resolve => setTimeout(resolve, FORGOTTEN))
+    // A store drops what is over when something else is written, if not before.
+    await store.put('other', 1)
+    paused.resume()
+    await refused
+    expect(await store.get('key')).toBeUndefined()
+  },
+)
+
+test.concurrent.each(names(kinds))(
+  'a write that is told as not applied is not applied later, in %s records',
+  async kind => {
+    await using box = await open(engines.memory())
+    const name = randomUUID()
+    const records = kinds[kind]()
+    const late: (() => Promise<unknown>)[] = []
+    const losing: Records = {
+      get: key => records.get(key),
+      compareAndSet: async (...args) => {
+        if (late.length > 0) return records.compareAndSet(...args)
+        late.push(() => records.compareAndSet(...args))
+        throw new Error('the connection was lost')
+      },
+    }
+    await expect(box.store(name, { records: losing }).put('key', 'late')).rejects.toThrow(UnavailableError)
+    const store = box.store(name, { records })
+    await new Promise(resolve => setTimeout(resolve, 20))
+    await store.put('other', 1)
+    await late[0]!()
+    expect(await store.get('key')).toBeUndefined()
+  },
+)
 
 test('PostgreSQL is killed again and again: every message is applied once, to both accounts or to none', async () => {
   await using box = await open('memory:')

@@ -63,6 +63,8 @@ export const BLANK: KeyRecord = {
 
 /** So many decisions are remembered in a record, for those whose answer was lost. */
 const REMEMBERED = 8
+/** How long a record without value is kept at the least, longer than any write is on its way: milliseconds. */
+const DELETED_FOR = 3_600_000
 
 /** The value for those who read it. */
 export function versioned({ value, version }: KeyRecord): Versioned {
@@ -77,7 +79,7 @@ export function nextVersion(record: KeyRecord, now: number): number {
 /** How long a record has to be kept unless it is written over: milliseconds, undefined for ever. */
 export function keptFor(record: KeyRecord, now: number): number | undefined {
   if (record.value !== undefined || record.stamp !== undefined) return undefined
-  let until = Math.max(record.until, now + 1)
+  let until = Math.max(record.until, now + DELETED_FOR)
   for (const end of record.ids.values()) until = Math.max(until, end)
   return Math.ceil(until - now)
 }
