@@ -12,6 +12,7 @@ import { errors } from './errors.js'
 import { exclusion } from './exclusion.js'
 import { fencing } from './fencing.js'
 import { hasLimits, keepsValues, type EngineFixture } from './fixture.js'
+import { foundKeys } from './found-keys.js'
 import { givingUp } from './giving-up.js'
 import { keptIds } from './kept-ids.js'
 import { limits, noLimits } from './limits.js'
@@ -50,6 +51,7 @@ export function conformance(fixture: EngineFixture): Check[] {
     if (keepsValues(fixture)) {
       safeState(fixture)
       keptIds(fixture)
+      foundKeys(fixture)
     }
     if (hasLimits(fixture)) {
       limits(fixture)

@@ -1,6 +1,6 @@
 import type { CommitOutcome, ReadOutcome, ReadSet, RecordedId } from '../engines/engine.js'
 import { ConflictError, InvalidArgumentError, LostError, UnavailableError } from '../errors.js'
-import { claimSet } from '../locks/claim.js'
+import { checkKey, claimSet } from '../locks/claim.js'
 import type { TurnGrant } from '../locks/grant.js'
 import { Line, type Ask } from '../locks/local-queue.js'
 import type { Session } from '../session.js'
@@ -12,7 +12,7 @@ import type { HeldCommit, HeldValues, Values } from './values.js'
 export type ReadValue = <T = unknown>(key: string) => Promise<T | undefined>
 /**
  * The keys of a transaction, or a function that names them, further ones from values that it reads. What it names has to
- * follow from what it reads: it is asked again only when one of those values has changed.
+ * follow from what it reads: it is asked again only when one of those values has changed before the commit.
  */
 export type TransactionKeys =
   readonly string[] | ((read: ReadValue) => readonly string[] | Promise<readonly string[]>)
@@ -71,8 +71,16 @@ export interface Prepared {
   readonly line: Line
 }
 
+/** The keys of a member, as they stand under the locks. */
+interface Confirmed {
+  readonly keys: readonly string[]
+  /** The store keys that the naming has read. */
+  readonly basis: readonly string[]
+}
+
 /** A member whose function went through, waiting for the commit. */
-interface Done extends Omit<Named, 'basis'> {
+interface Done extends Confirmed {
+  readonly member: Member
   readonly result: unknown
   /** Its ids that were not committed before. */
   readonly record: readonly RecordedId[]
@@ -139,10 +147,12 @@ export class Batch {
     const all = await Promise.all(members.map(member => this.#name(member)))
     const named = all.filter(one => one !== undefined)
     if (named.length === 0) return undefined
-    const keys = [...new Set(named.flatMap(one => one.keys))].map(key => this.#prefix + key).sort()
+    const claimed = new Set(named.flatMap(one => one.keys.map(key => this.#prefix + key)))
+    const keys = [...new Set([...claimed, ...named.flatMap(one => [...one.basis.keys()])])].sort()
     const ids = named.flatMap(one => this.#idsOf(one))
+    const locked = this.#values.checksOnlyLocked ? keys : [...claimed]
     try {
-      const set = claimSet(keys.map(key => ({ key, mode: 'exclusive' })))
+      const set = claimSet(locked.map(key => ({ key, mode: 'exclusive' })))
       return { named, read: { keys, ids }, line: new Line(this.#session, set, 'transaction') }
     } catch (error) {
       for (const { member } of named) member.reject(error)
@@ -167,7 +177,8 @@ export class Batch {
     progress.granted()
     const { grant } = held
     const overlay = new Overlay(read.keys, held.read)
-    const work = (): Promise<Worked> => this.#work(held, overlay, named, read.ids, progress)
+    const locked = new Set(line.set.claims.map(({ key }) => key))
+    const work = (): Promise<Worked> => this.#work(held, overlay, locked, named, read.ids, progress)
     const { frames } = this.#session
     // Only the functions run as tasks that hold these locks; what follows the commit belongs to nobody.
     const { done, again } = await (frames ? frames.run(line.set, grant, work) : work())
@@ -194,10 +205,12 @@ export class Batch {
   /** Reads what all members ask for in the same moment with one operation. */
   async #readNow<T>(key: string, basis?: Map<string, number>): Promise<T | undefined> {
     const full = this.#prefix + key
+    checkKey('key with its store', full)
     const reading = (this.#reading ??= this.#startReading())
     const index = reading.keys.push(full) - 1
     const { value, version } = (await reading.answer).values[index]!
-    basis?.set(full, version)
+    // Of one that changes while it is read twice, the first version shows that.
+    if (!basis?.has(full)) basis?.set(full, version)
     return decode(full, value) as T | undefined
   }
 
@@ -242,6 +255,7 @@ export class Batch {
   async #work(
     { grant, read }: HeldValues,
     overlay: Overlay,
+    locked: ReadonlySet<string>,
     named: readonly Named[],
     ids: readonly RecordedId[],
     progress: Progress,
@@ -267,7 +281,7 @@ export class Batch {
         continue
       }
       member.stopWaiting?.()
-      const outcome = await this.#runOne(one, overlay, grant, committed)
+      const outcome = await this.#runOne(one, overlay, locked, grant, committed)
       if (outcome === 'moved') again.push(member)
       else if (outcome) {
         done.push(outcome)
@@ -281,16 +295,20 @@ export class Batch {
   async #runOne(
     one: Named,
     overlay: Overlay,
+    locked: ReadonlySet<string>,
     grant: TurnGrant,
     committed: ReadonlySet<string>,
   ): Promise<Done | 'moved' | undefined> {
     const { member } = one
     try {
-      const keys = overlay.stands(one.basis) ? one.keys : await this.#nameAgain(member, overlay)
+      const { keys, basis } = await this.#confirm(one, overlay)
       if (keys !== one.keys) {
         checkParts(member.parts, keys)
-        if (keys.some(key => !overlay.has(this.#prefix + key)) || keys[0] !== one.keys[0])
-          return this.#moved(member, keys)
+        const isLocked = keys.every(key => locked.has(this.#prefix + key))
+        // What was not read with the locks leads to nothing that can be trusted.
+        const isKnown = basis.every(key => overlay.has(key))
+        if (!isLocked || !isKnown || keys[0] !== one.keys[0])
+          return this.#isTriedAgain(member, keys) ? 'moved' : undefined
       }
       const ids = this.#idsOf(one)
       const before = new Set(ids.filter(id => committed.has(idText(id))).map(({ id }) => id))
@@ -305,24 +323,28 @@ export class Batch {
       const result = await member.task(transaction)
       overlay.apply(transaction.writes)
       const record = ids.filter(({ id }) => !before.has(id) && !transaction.leftOut.has(id))
-      return { member, keys, result, record }
+      return { member, keys, basis, result, record }
     } catch (error) {
       member.reject(error)
       return undefined
     }
   }
 
-  /** Names the keys anew from what was read under the locks, with what others of the batch have written since. */
-  #nameAgain(member: Member, overlay: Overlay): Promise<readonly string[]> {
-    return member.name(async <T>(key: string) => {
+  /** The keys as they were named; or named anew, where others have written what that was based on. */
+  async #confirm({ member, keys, basis }: Named, overlay: Overlay): Promise<Confirmed> {
+    if (overlay.stands(basis)) return { keys, basis: [...basis.keys()] }
+    const read = new Set<string>()
+    const named = await member.name(async <T>(key: string) => {
       const full = this.#prefix + key
-      // A key outside was never read under these locks, so what it leads to can't be trusted either.
+      read.add(full)
       return overlay.has(full) ? (decode(full, overlay.value(full)) as T) : this.#readNow<T>(key)
     })
+    return { keys: named, basis: [...read] }
   }
 
-  #moved(member: Member, keys: readonly string[]): 'moved' | undefined {
-    if (member.attempts < member.mostAttempts) return 'moved'
+  /** Whether a member whose keys have moved names them once more; else it is rejected. */
+  #isTriedAgain(member: Member, keys: readonly string[]): boolean {
+    if (member.attempts < member.mostAttempts) return true
     const key = keys.join(', ')
     member.reject(
       new ConflictError(`the keys of the transaction moved ${member.attempts} times, last to ${key}`, {
@@ -330,7 +352,7 @@ export class Batch {
         engine: this.#session.engine.name,
       }),
     )
-    return undefined
+    return false
   }
 
   async #release(grant: TurnGrant): Promise<void> {
@@ -347,11 +369,10 @@ export class Batch {
     progress: Progress,
   ): Promise<readonly Member[]> {
     const { grant } = held
+    const named = new Set(done.flatMap(one => one.keys.map(key => this.#prefix + key)))
+    const expected = [...new Set([...named, ...done.flatMap(one => one.basis)])]
     const commit: HeldCommit = {
-      expect: [...new Set(done.flatMap(one => one.keys))].map(key => {
-        const full = this.#prefix + key
-        return { key: full, version: overlay.read(full).version }
-      }),
+      expect: expected.map(key => ({ key, version: overlay.read(key).version })),
       writes: overlay.writes(),
       record: done.flatMap(one => one.record),
       retention: Math.max(...done.map(({ member }) => member.retention)),
@@ -363,8 +384,7 @@ export class Batch {
       progress.sent()
       outcome = await committing
     } catch (error) {
-      const keys = commit.expect.map(({ key }) => key)
-      const alone = rejected(done, keys, error)
+      const alone = rejected(done, expected, error)
       await this.#release(grant)
       return alone
     }
@@ -376,6 +396,8 @@ export class Batch {
     }
     await this.#release(grant)
     if (done.length > 1 && outcome.state !== 'lost') return done.map(({ member }) => member)
+    if (outcome.state === 'conflict' && !named.has(outcome.key))
+      return done.filter(({ member, keys }) => this.#isTriedAgain(member, keys)).map(({ member }) => member)
     for (const { member } of done) this.#refused(member, outcome, line, overlay)
     return []
   }

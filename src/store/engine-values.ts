@@ -7,6 +7,7 @@ import type { HeldValues, Values } from './values.js'
 
 /** Values in the engine: what is read at the grant and released at the commit travels with these. */
 export class EngineValues implements Values {
+  readonly checksOnlyLocked = false
   readonly #session: Session
 
   constructor(session: Session) {

@@ -143,7 +143,7 @@ export class Store {
   /**
    * Takes the keys' locks, gives `task` their values, and commits all it wrote or nothing: only if the locks still hold
    * and every key has the version that was read. The lock of a key is the mutex `<store>/<key>`. Keys named by a
-   * function are named again under the locks, and the attempt repeats when others come out.
+   * function are named again when a value that it read has changed before the commit, and then `task` may be called again.
    * @throws ConflictError when a key was written round its lock; LostError when the locks were lost before the commit;
    * InvalidArgumentError when `task` touches a key that was not named; what `task` throws; what `acquire` of a mutex
    * throws. After each of these nothing was written, except after an IndeterminateError.

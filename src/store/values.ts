@@ -4,6 +4,8 @@ import type { Ask, Line } from '../locks/local-queue.js'
 
 /** Where a store keeps its values: in the engine beside the locks, or in records of the caller's. */
 export interface Values {
+  /** Whether a commit can check only what its locks protect. */
+  readonly checksOnlyLocked: boolean
   /** Reads without holding anything. */
   read(what: ReadSet): Promise<ReadOutcome>
   /** Writes one value round the locks; with a version only if the key still has that one. */

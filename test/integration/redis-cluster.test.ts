@@ -270,6 +270,13 @@ describe('locks over several hash slots', () => {
     const refused = store.transaction(['a', 'b', 'c'], tx => tx.put('a', 1))
     await expect(refused).rejects.toThrow(InvalidArgumentError)
     await expect(refused).rejects.toThrow('{orders}:1')
+    let runs = 0
+    const pointing = store.transaction(
+      async read => [`{t}${(await read<string>('pointer')) ?? 'a'}`],
+      () => runs++,
+    )
+    await expect(pointing).rejects.toThrow('{orders}:1')
+    expect(runs).toBe(0)
   })
 })
 

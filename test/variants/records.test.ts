@@ -8,6 +8,7 @@ import { startRedis, type RedisServer } from '../servers/redis.js'
 import type { EngineFixture } from '../../src/conformance/fixture.js'
 import { distantMemory } from '../contract/memory-fixture.js'
 import { contractParts } from '../contract/suite.js'
+import { foundKeys } from '../../src/conformance/found-keys.js'
 import { keptIds } from '../../src/conformance/kept-ids.js'
 import { safeState } from '../../src/conformance/safe-state.js'
 
@@ -20,7 +21,8 @@ function recordsFixture(records: () => Records): EngineFixture {
   }
 }
 
-describe('values in memory records', () => contractParts(recordsFixture(memoryRecords), safeState, keptIds))
+describe('values in memory records', () =>
+  contractParts(recordsFixture(memoryRecords), safeState, keptIds, foundKeys))
 
 describe('values in Redis records', () => {
   let server: RedisServer
@@ -37,6 +39,7 @@ describe('values in Redis records', () => {
     recordsFixture(() => redisRecords(client, { prefix: `${randomUUID()}:` })),
     safeState,
     keptIds,
+    foundKeys,
   )
 })
 
@@ -56,5 +59,6 @@ describe('values in PostgreSQL records', () => {
     recordsFixture(() => postgresRecords(pool, { table: `records_${++tables}` })),
     safeState,
     keptIds,
+    foundKeys,
   )
 })

@@ -9,6 +9,8 @@ import type { Records } from './records.js'
 
 /** Values in records of the caller's, under locks of the box. */
 export class RecordValues implements Values {
+  /** What is checked is stamped, and stamps of those without the lock would be in the way of its holder. */
+  readonly checksOnlyLocked = true
   readonly #session: Session
   readonly #ledger: Ledger
 

@@ -1,0 +1,120 @@
+import { ConflictError } from '../errors.js'
+import type { Store } from '../store/store.js'
+import { boxesOf } from './boxes.js'
+import { describe, test } from './checks.js'
+import { expect } from './expect.js'
+import type { EngineFixture } from './fixture.js'
+import { locks, until } from './time.js'
+
+const group = { most: 8, within: 20 }
+
+/** P13: what a transaction read to name its keys is part of what it read, also where it did not name that key. */
+export function foundKeys(fixture: EngineFixture): void {
+  describe('P13 nothing is lost', () => {
+    const boxes = boxesOf(fixture)
+
+    for (const [manner, options] of [
+      ['each on its own', {}],
+      ['in groups', { group }],
+    ] as const) {
+      describe(`keys that are found by reading, ${manner}`, () => {
+        test('a pointer that changes before the commit is followed anew', async () => {
+          const [one, other] = await boxes.pair()
+          const store = one.store('s', options)
+          const changes: readonly (readonly [string | undefined, string | undefined])[] = [
+            ['A', 'B'],
+            [undefined, 'B'],
+            ['A', undefined],
+          ]
+          for (const [before, after] of changes) {
+            await point(other.store('s'), before)
+            let runs = 0
+            const outcome = await follow(store, async () => {
+              if (++runs === 1) await point(other.store('s'), after)
+            })
+            expect(outcome).toMatchObject({ applied: true, result: place(after), attempts: 2 })
+            expect(await store.get(place(before))).toBeUndefined()
+            expect(await store.delete(place(after))).toBe(true)
+          }
+          await until('nothing is left', async () => (await locks(other)).length === 0)
+        })
+
+        test('a pointer that changes in every attempt ends in a conflict, and nothing is written', async () => {
+          const [one, other] = await boxes.pair()
+          let moves = 0
+          const moving = follow(one.store('s', options), () => point(other.store('s'), `${++moves}`), 3)
+          await expect(moving).rejects.toThrow(ConflictError)
+          await expect(moving).rejects.toThrow('3 times')
+          for (let move = 0; move <= moves; move++)
+            expect(await other.store('s').get(place(move === 0 ? undefined : `${move}`))).toBeUndefined()
+          expect(moves).toBe(3)
+          await until('nothing is left', async () => (await locks(other)).length === 0)
+        })
+
+        test('a pointer that stays as it is needs one attempt, and can not be touched', async () => {
+          const box = await boxes.open()
+          const store = box.store('s', options)
+          await point(store, 'A')
+          expect(await follow(store, () => undefined)).toMatchObject({ applied: true, attempts: 1 })
+          const touching = store.transaction(
+            async read => [place(await read<string>('pointer'))],
+            transaction => transaction.put('pointer', 'B'),
+          )
+          await expect(touching).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', key: 'pointer' })
+          expect((await store.get('pointer'))!.value).toBe('A')
+        })
+      })
+    }
+
+    test('in a group, a pointer is followed to where a transaction before has moved it', async () => {
+      const box = await boxes.open()
+      const store = box.store('s', { group })
+      await point(store, 'A')
+      const moved = store.transaction(['pointer', place('B')], transaction => transaction.put('pointer', 'B'))
+      const [, followed] = await Promise.all([moved, follow(store, () => undefined)])
+      expect(followed).toMatchObject({ applied: true, result: place('B') })
+      expect(await store.get(place('A'))).toBeUndefined()
+    })
+
+    test('in a group, a pointer that changes before the commit takes no other transaction with it', async () => {
+      const [one, other] = await boxes.pair()
+      const store = one.store('s', { group })
+      await point(store, 'A')
+      let runs = 0
+      const [beside, followed] = await Promise.all([
+        store.transaction(['beside'], transaction => transaction.put('beside', 'written')),
+        follow(store, async () => {
+          if (++runs === 1) await point(other.store('s'), 'B')
+        }),
+      ])
+      expect(beside).toMatchObject({ applied: true })
+      expect(followed).toMatchObject({ applied: true, result: place('B') })
+      expect((await store.get('beside'))!.value).toBe('written')
+      expect(await store.get(place('A'))).toBeUndefined()
+    })
+  })
+}
+
+function place(pointer: string | undefined): string {
+  return `at ${pointer ?? 'nowhere'}`
+}
+
+async function point(store: Store, pointer: string | undefined): Promise<void> {
+  if (pointer === undefined) await store.delete('pointer')
+  else await store.put('pointer', pointer)
+}
+
+/** Writes to where the pointer leads, and gives that. @param meddle is called before the transaction writes. */
+function follow(store: Store, meddle: () => unknown, attempts?: number) {
+  let named = ''
+  return store.transaction(
+    async read => [(named = place(await read<string>('pointer')))],
+    async transaction => {
+      const key = named
+      await meddle()
+      transaction.put(key, 'written')
+      return key
+    },
+    { attempts },
+  )
+}
