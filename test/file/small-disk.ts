@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach } from 'vitest'
+import { asRoot } from './namespaces.js'
 
 /**
  * A file system of a few megabytes, which can be filled. Only processes that are started with `enter` see it: it is in a
@@ -17,11 +18,9 @@ export class SmallDisk {
 
   /** @param size as mount takes it: `4m`. */
   constructor(size: string) {
-    // Whoever is not root may be it in a namespace of users.
     this.#alone = process.getuid!() !== 0
     const command = 'mount -t tmpfs -o size="$1" none "$0" && echo mounted && exec cat'
-    const namespaces = [...(this.#alone ? ['--user', '--map-root-user'] : []), '--mount']
-    this.#keeper = spawn('unshare', [...namespaces, 'sh', '-c', command, this.folder, size], {
+    this.#keeper = spawn('unshare', [...asRoot(), '--mount', 'sh', '-c', command, this.folder, size], {
       stdio: ['pipe', 'pipe', 'pipe'],
     })
   }

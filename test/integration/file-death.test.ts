@@ -1,3 +1,5 @@
+import { readdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.js'
 import { pause, queued, until } from '../../src/conformance/time.js'
@@ -118,6 +120,18 @@ test('a killed thread frees at once what it held, and its process lives on', asy
   expect(await handOver(dead, waiting)).toBeLessThan(500)
   const released = await process.release('it')
   expect((await behind).at - released).toBeLessThan(500)
+})
+
+test('a holder whose socket file is gone is not taken for dead', async () => {
+  const here = place()
+  const holder = await here.process()
+  await holder.mutex('it', ['a'], LONG)
+  for (const name of readdirSync(here.folder)) if (name.endsWith('.box')) rmSync(join(here.folder, name))
+  const waiter = await here.process()
+  await expect(waiter.mutex('it', ['a'], { ...LONG, wait: 300 })).rejects.toMatchObject({ code: 'TIMED_OUT' })
+  await holder.call('assertHeld', 'it')
+  await holder.release('it')
+  await waiter.mutex('it', ['a'], LONG)
 })
 
 test('a revoked session has lost its grants, and who waited runs', async () => {

@@ -1,9 +1,9 @@
 import type { Clock } from '../../clock.js'
 import type { Connection, Sqlite } from './driver.js'
-import { SqliteError } from './driver.js'
 import { OriginalFiles } from './original-files.js'
 import { Transactions } from './transactions.js'
 import { Turnstile } from './turnstile.js'
+import { retryWhileBusy } from './while-busy.js'
 import { WriteAheadLog } from './write-ahead-log.js'
 
 /** Bytes. A lock operation changes a row or two, and SQLite writes whole pages: small ones are written sooner. */
@@ -12,8 +12,8 @@ const PAGE_SIZE = 1024
 const LOG_LENGTH = 4000
 /** Transactions between two looks at the length of the log. */
 const LOOK = 16
-/** How long opening waits for others that open, close or recover the database: milliseconds. */
-const OPENING = 10_000
+/** What makes SQLite take up the locks that it keeps while a connection is open. */
+const READ = 'select count(*) from sqlite_schema'
 
 /**
  * A SQLite database in WAL mode that every process and thread of the machine may write: fair write transactions,
@@ -22,7 +22,9 @@ const OPENING = 10_000
 export class Database {
   /** For reading, inside and outside of transactions, and for writing inside of them. */
   readonly connection: Connection
-  readonly #copier: Connection
+  /** Opened when there is something to copy for the first time. */
+  #copier: Connection | undefined
+  readonly #openCopier: () => Promise<Connection>
   readonly #log: WriteAheadLog
   readonly #files: OriginalFiles
   readonly #turnstile: Turnstile
@@ -38,7 +40,7 @@ export class Database {
 
   private constructor(
     connection: Connection,
-    copier: Connection,
+    openCopier: () => Promise<Connection>,
     log: WriteAheadLog,
     files: OriginalFiles,
     turnstile: Turnstile,
@@ -46,7 +48,7 @@ export class Database {
     patience: number,
   ) {
     this.connection = connection
-    this.#copier = copier
+    this.#openCopier = openCopier
     this.#log = log
     this.#files = files
     this.#turnstile = turnstile
@@ -63,14 +65,13 @@ export class Database {
     try {
       const connection = await opened(sqlite, path, clock)
       undo.push(() => connection.close())
-      const copier = await opened(sqlite, path, clock)
-      undo.push(() => copier.close())
       const turnstile = Turnstile.open(path, clock)
       undo.push(() => turnstile.close())
       const log = WriteAheadLog.open(path)
       undo.push(() => log.close())
       const files = OriginalFiles.of([path, `${path}-wal`], clock)
-      return new Database(connection, copier, log, files, turnstile, clock, patience)
+      const openCopier = () => opened(sqlite, path, clock)
+      return new Database(connection, openCopier, log, files, turnstile, clock, patience)
     } catch (error) {
       for (const close of undo.reverse()) close()
       throw error
@@ -89,6 +90,23 @@ export class Database {
     })
     if (++this.#sinceLook >= LOOK) this.#look()
     return result
+  }
+
+  /**
+   * Runs `work` in a write transaction if no other connection of any process has the database open, and tells whether it
+   * did: for each connection SQLite keeps a lock on the file, which the system frees when the process ends, however that
+   * ends. For a database that was just opened; after an error it can only be closed.
+   */
+  runIfUnshared(work: () => void): boolean {
+    this.connection.exec('pragma locking_mode=exclusive')
+    const unshared = this.connection.begin()
+    if (unshared) {
+      work()
+      this.connection.exec('commit')
+    }
+    // The mode ends with the next read.
+    this.connection.exec(`pragma locking_mode=normal; ${READ}`)
+    return unshared
   }
 
   /**
@@ -111,7 +129,7 @@ export class Database {
     await this.#transactions.close()
     this.#log.close()
     this.#turnstile.close()
-    this.#copier.close()
+    this.#copier?.close()
     this.connection.close()
   }
 
@@ -130,9 +148,10 @@ export class Database {
    */
   async #copyBack(): Promise<void> {
     try {
+      const copier = (this.#copier ??= await this.#openCopier())
       await this.#log.sync()
       await this.#transactions.runAlone(() => {
-        if (this.#log.reaches(LOG_LENGTH)) this.#copier.exec('pragma wal_checkpoint(passive)')
+        if (this.#log.reaches(LOG_LENGTH)) copier.exec('pragma wal_checkpoint(passive)')
       })
     } catch {
       // The log goes on growing meanwhile and holds all there is; whoever looks next tries again.
@@ -142,23 +161,19 @@ export class Database {
 
 /** A connection that is ready: a database in WAL mode, read once, so that its log is open. */
 async function opened(sqlite: Sqlite, path: string, clock: Clock): Promise<Connection> {
-  const until = clock.now() + OPENING
   const connection = sqlite.open(path)
-  for (;;) {
-    try {
+  try {
+    await retryWhileBusy(clock, () => {
       // Before the first table is there these two settle the format; later they change nothing.
       connection.exec(`pragma page_size=${PAGE_SIZE}; pragma journal_mode=wal`)
       connection.exec(
         'pragma synchronous=normal; pragma wal_autocheckpoint=0; pragma journal_size_limit=16777216; ' +
-          'pragma cache_size=-8000; pragma temp_store=memory; select count(*) from sqlite_schema',
+          `pragma cache_size=-8000; pragma temp_store=memory; ${READ}`,
       )
-      return connection
-    } catch (error) {
-      if (!(error instanceof SqliteError && error.code === 'BUSY') || clock.now() >= until) {
-        connection.close()
-        throw error
-      }
-      await new Promise(resolve => clock.after(5, () => resolve(undefined), true))
-    }
+    })
+    return connection
+  } catch (error) {
+    connection.close()
+    throw error
   }
 }

@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import type { Clock, Timer } from '../../clock.js'
 import { ClosedError, IndeterminateError, SignalboxError, UnavailableError } from '../../errors.js'
 import type { Guarantees } from '../../guarantees.js'
@@ -15,7 +14,7 @@ import type {
   Reservation,
   Standing,
 } from '../engine.js'
-import { Database } from './database.js'
+import type { Database } from './database.js'
 import { loadSqlite, SqliteError } from './driver.js'
 import { FileState } from './file-state.js'
 import { DATABASE, prepareFolder } from './folder.js'
@@ -23,7 +22,7 @@ import { fileGuarantees } from './guarantees.js'
 import { LimitRows } from './limit-rows.js'
 import { thisMachine } from './machine.js'
 import { Mailbox } from './mailbox.js'
-import { prepareDatabase, refuseNamespace } from './prepare.js'
+import { openDatabase, refuseMoved } from './prepare.js'
 import { Withdrawals } from './withdrawals.js'
 
 /** How the file engine is used. */
@@ -87,28 +86,28 @@ export class FileEngine implements Engine {
     const sqlite = await loadSqlite()
     await this.#attempt('open', () => prepareFolder(folder))
     const database = await this.#attempt('open', () =>
-      Database.open(sqlite, join(folder, DATABASE), this.#clock, PATIENCE),
+      openDatabase(sqlite, folder, machine, this.#clock, PATIENCE),
     )
     let mailbox: Mailbox | undefined
     try {
-      await this.#attempt('open', async () => {
-        await prepareDatabase(database, machine, folder)
-        mailbox = await Mailbox.open(folder, message => this.#receive(message), this.#clock)
-      })
+      mailbox = await this.#attempt('open', () =>
+        Mailbox.open(folder, message => this.#receive(message), this.#clock),
+      )
       const state = new FileState(database.connection, member.session)
       const decisions = new Decisions(state, effect => this.#effects.push(effect))
       const limits = new LimitRows(database.connection)
       const { session } = member
-      const joined = { session, listener, database, mailbox: mailbox!, state, decisions, limits }
+      const { address } = mailbox
+      const joined = { session, listener, database, mailbox, state, decisions, limits }
       database.rolledBack = () => {
         state.forget()
         limits.forget()
       }
       const sessions = await this.#attempt('open', () =>
         database.run(() => {
-          refuseNamespace(database, machine)
+          refuseMoved(database, machine)
           const others = state.sessions()
-          state.join({ ...member, address: mailbox!.address })
+          state.join({ ...member, address })
           return others
         }),
       )

@@ -9,8 +9,11 @@ export const DATABASE = 'signalbox.db'
 /** SQLite takes no longer path for a database, bytes: its limit is 512 with the NUL, and it adds `-journal` itself. */
 const LONGEST_PATH = 503
 
-/** What the files of the database have after its name: the log, its index and the marks of those who wait. */
-const ENDINGS = ['', '-wal', '-shm', '-turns']
+/** What is locked by the process that opens the database. Its name is not longer, because SQLite opens it, too. */
+export const DOOR = 'opening.db'
+
+/** What is written besides sockets: with the database its log, its index and the marks of those who wait. */
+const FILES = [DATABASE, `${DATABASE}-wal`, `${DATABASE}-shm`, `${DATABASE}-turns`, DOOR]
 
 /**
  * Makes a folder with those above it, unless it is there, and makes sure that the database can be in it.
@@ -23,7 +26,7 @@ export async function prepareFolder(folder: string): Promise<void> {
   // SQLite follows symbolic links before it looks how long the path is.
   refuseLongPath(await realpath(folder))
   await refuseNetworkFolder(folder)
-  for (const ending of ENDINGS) await refuseForeignFile(join(folder, DATABASE + ending))
+  for (const file of FILES) await refuseForeignFile(join(folder, file))
 }
 
 /**

@@ -5,30 +5,30 @@ import { UnavailableError } from '../../errors.js'
 
 /** Where a process runs, as far as it decides whether its process ids and clocks mean anything to another. */
 export interface Machine {
-  /** Another one after every start of the machine. */
+  /** Another one after every start of the machine. Containers of one machine may be given different ones, too. */
   readonly bootId: string
-  /** The same for processes that see each other under the same process ids. */
-  readonly pidNamespace: string
+  /** The same for processes that see each other under the same process ids and read the same clocks. */
+  readonly namespaces: string
 }
 
 const run = promisify(execFile)
 
 /**
- * Reads which boot and process namespace this is.
+ * Reads which boot this is, and which namespaces of processes and clocks.
  * @throws UnavailableError on a system other than Linux and macOS, or when the system does not say.
  */
 export async function thisMachine(): Promise<Machine> {
   try {
     if (process.platform === 'linux') {
       const bootId = await readFile('/proc/sys/kernel/random/boot_id', 'utf8')
-      return { bootId: bootId.trim(), pidNamespace: await readlink('/proc/self/ns/pid') }
+      return { bootId: bootId.trim(), namespaces: await readlink('/proc/self/ns/pid') }
     }
     if (process.platform === 'darwin') {
       const { stdout } = await run('/usr/sbin/sysctl', ['-n', 'kern.bootsessionuuid'])
-      return { bootId: stdout.trim(), pidNamespace: 'macos' }
+      return { bootId: stdout.trim(), namespaces: 'macos' }
     }
   } catch (cause) {
-    throw new UnavailableError('The file engine has to know the boot and process namespace; see the cause', {
+    throw new UnavailableError('The file engine has to know the boot id and the namespaces; see the cause', {
       cause,
     })
   }

@@ -1,38 +1,84 @@
+import { join } from 'node:path'
+import type { Clock } from '../../clock.js'
 import { InvalidArgumentError, UnavailableError } from '../../errors.js'
-import type { Database } from './database.js'
-import type { Connection } from './driver.js'
+import { Database } from './database.js'
+import { Door } from './door.js'
+import type { Connection, Sqlite } from './driver.js'
 import { MARK_AHEAD } from './file-state.js'
+import { DATABASE } from './folder.js'
 import type { Machine } from './machine.js'
-import { anyoneListens } from './presence.js'
+import { presenceOf } from './presence.js'
 import { LAYOUT, SCHEMA } from './schema.js'
 
+/** The boxes of a folder that are on another boot or in other namespaces, so that this process could not watch them. */
+interface Strangers {
+  readonly where: Machine
+  readonly addresses: readonly string[]
+}
+
 /**
- * Makes a database ready for use: creates its tables, or checks that they are ours and that its other users are on this
- * boot of this machine. What holders and waiters of an earlier boot, or of a process namespace that is gone, have left
+ * Opens the database of a folder and makes it ready for use: creates its tables, or checks that they are ours and that
+ * its boxes are on this boot of this machine, in these namespaces. What dead boxes of another boot or namespace have left
  * is thrown away; no token falls.
- * @throws InvalidArgumentError for another layout or a foreign database, UnavailableError for other users out of reach.
+ * @param patience how long a transaction waits for the write lock, milliseconds.
+ * @throws InvalidArgumentError for another layout or a foreign database, UnavailableError while there are boxes of another
+ * boot or namespace or may be, SqliteError when SQLite fails.
  */
-export async function prepareDatabase(database: Database, machine: Machine, folder: string): Promise<void> {
+export async function openDatabase(
+  sqlite: Sqlite,
+  folder: string,
+  machine: Machine,
+  clock: Clock,
+  patience: number,
+): Promise<Database> {
+  const door = await Door.enter(sqlite, folder, clock)
+  let database: Database | undefined
+  try {
+    database = await Database.open(sqlite, join(folder, DATABASE), clock, patience)
+    await settleIn(database, machine, folder)
+    door.leave()
+    // The mark up to which numbers may be used has to be there after a power cut before the first one is.
+    await database.sync()
+    return database
+  } catch (error) {
+    await database?.close()
+    throw error
+  } finally {
+    door.leave()
+  }
+}
+
+/**
+ * Makes sure that no box of another boot or namespace has come since the database was opened; inside a transaction.
+ * @throws UnavailableError otherwise.
+ */
+export function refuseMoved({ connection }: Database, machine: Machine): void {
+  const where = whereOf(connection)
+  if (!isSame(where, machine)) throw inUse(where, machine)
+}
+
+async function settleIn(database: Database, machine: Machine, folder: string): Promise<void> {
   // Numbers begin at the wall clock in microseconds, so that tokens rise even when the folder was deleted.
   const start = Date.now() * 1000
-  const strangers = await database.run(() => prepare(database, machine, start))
-  if (strangers.length > 0) {
-    // A container that was killed leaves sessions behind, and comes back with another namespace.
-    if (await anyoneListens(folder, strangers)) throw strange()
-    await database.run(() => moveIn(database, machine, strangers))
+  const strangers = await database.run(() => prepare(database.connection, machine, start))
+  if (strangers === undefined) return
+  const { where, addresses } = strangers
+  const presence = await presenceOf(folder, addresses)
+  if (presence === 'alive') throw inUse(where, machine)
+  if (presence === 'dead') {
+    await database.run(() => {
+      // A box that had opened the database before may have joined meanwhile.
+      const found = addressesIn(database.connection)
+      if (found.some(address => !addresses.includes(address))) throw inUse(where, machine)
+      takeOver(database.connection, machine, start)
+    })
+  } else if (!database.runIfUnshared(() => takeOver(database.connection, machine, start))) {
+    throw unproven(where, machine)
   }
-  // The mark up to which numbers may be used has to be there after a power cut before the first one is.
-  await database.sync()
 }
 
-/** @throws UnavailableError when processes of another namespace have come in meanwhile; inside a transaction. */
-export function refuseNamespace({ connection }: Database, { pidNamespace }: Machine): void {
-  if (namespaceOf(connection) !== pidNamespace) throw strange()
-}
-
-/** Gives the addresses of sessions of another process namespace, which have to be proven dead. */
-function prepare(database: Database, machine: Machine, start: number): string[] {
-  const { connection } = database
+/** Gives the boxes that have to be proven dead before this process may use the database; undefined when there are none. */
+function prepare(connection: Connection, machine: Machine, start: number): Strangers | undefined {
   const layout = connection.prepare('pragma user_version').get()![0] as number
   if (layout === 0) {
     const tables = connection.prepare('select count(*) as tables from sqlite_schema').get()![0] as number
@@ -40,63 +86,71 @@ function prepare(database: Database, machine: Machine, start: number): string[] 
     connection.exec(SCHEMA)
     connection
       .prepare('insert into machine values (?, ?, ?)')
-      .run(machine.bootId, machine.pidNamespace, start + MARK_AHEAD)
+      .run(machine.bootId, machine.namespaces, start + MARK_AHEAD)
     connection.prepare(`insert into queues values ('', ?)`).run(String(start))
-    return []
+    return undefined
   }
   if (layout !== LAYOUT) {
     throw new InvalidArgumentError(
       `the folder has layout ${layout} and this version of Signalbox knows layout ${LAYOUT}: use the version that made it, or another folder`,
     )
   }
-  const [boot, namespace, mark] = connection
-    .prepare('select boot, namespace, mark from machine')
-    .get() as unknown as [string, string, number]
-  if (boot !== machine.bootId) {
-    clear(database)
-    const next = Math.max(mark, start)
-    connection.prepare(`update queues set queue = ? where key = ''`).run(String(next))
-    connection.prepare('update machine set mark = ?').run(next + MARK_AHEAD)
-  } else if (namespace !== machine.pidNamespace) {
-    const strangers = addresses(database)
-    if (strangers.length > 0) return strangers
-  }
-  takeOver(database, machine)
-  return []
+  const where = whereOf(connection)
+  if (isSame(where, machine)) return undefined
+  const addresses = addressesIn(connection)
+  // A machine that went down and a container that was killed leave sessions behind.
+  if (addresses.length > 0) return { where, addresses }
+  takeOver(connection, machine, start)
+  return undefined
 }
 
-/** Throws away what those sessions have left, if nobody else has come since they were found dead. */
-function moveIn(database: Database, machine: Machine, dead: readonly string[]): void {
-  // Another process of this namespace may have been quicker.
-  if (namespaceOf(database.connection) === machine.pidNamespace) return
-  if (addresses(database).some(address => !dead.includes(address))) throw strange()
-  clear(database)
-  takeOver(database, machine)
+function whereOf(connection: Connection): Machine {
+  const [bootId, namespaces] = connection.prepare('select boot, namespace from machine').get() as unknown as [
+    string,
+    string,
+  ]
+  return { bootId, namespaces }
 }
 
-function namespaceOf(connection: Connection): unknown {
-  return connection.prepare('select namespace from machine').get()![0]
+function isSame(one: Machine, other: Machine): boolean {
+  return one.bootId === other.bootId && one.namespaces === other.namespaces
 }
 
-function addresses({ connection }: Database): string[] {
+function addressesIn(connection: Connection): string[] {
   return connection
     .prepare('select address from sessions')
     .all()
     .map(row => row[0] as string)
 }
 
-function clear({ connection }: Database): void {
+/** Throws away what is left of holders and waiters, and goes on with numbers above all that may have been used. */
+function takeOver(connection: Connection, { bootId, namespaces }: Machine, start: number): void {
   connection.exec(
     `delete from queues where key > ''; delete from requests; delete from claims; delete from sessions; delete from watches`,
   )
+  const mark = connection.prepare('select mark from machine').get()![0] as number
+  const next = Math.max(mark, start)
+  connection.prepare(`update queues set queue = ? where key = ''`).run(String(next))
+  connection
+    .prepare('update machine set boot = ?, namespace = ?, mark = ?')
+    .run(bootId, namespaces, next + MARK_AHEAD)
 }
 
-function takeOver({ connection }: Database, { bootId, pidNamespace }: Machine): void {
-  connection.prepare('update machine set boot = ?, namespace = ?').run(bootId, pidNamespace)
-}
-
-function strange(): UnavailableError {
+function inUse(where: Machine, machine: Machine): UnavailableError {
   return new UnavailableError(
-    'the folder is in use by processes of another process namespace (container), whose end could not be noticed here',
+    `the folder is in use by processes of another container, ${shown(where)}, ` +
+      `whose end could not be noticed here, ${shown(machine)}`,
   )
+}
+
+function unproven(where: Machine, machine: Machine): UnavailableError {
+  return new UnavailableError(
+    `the folder was last used in another container or before a restart, ${shown(where)}, and not on ` +
+      `${shown(machine)}. Some of its boxes have no socket any more, and a process that has the database open may be ` +
+      'one of them: end that process first',
+  )
+}
+
+function shown({ bootId, namespaces }: Machine): string {
+  return `boot ${bootId} ${namespaces}`
 }

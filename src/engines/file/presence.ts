@@ -1,27 +1,34 @@
 import { connect } from 'node:net'
 import { SocketFolder } from './socket-folder.js'
 
-/** Whether anybody listens on any of these sockets of the folder; one that is stopped does. */
-export async function anyoneListens(folder: string, addresses: readonly string[]): Promise<boolean> {
+/** Whether the owner of a socket lives. Unknown when the file is gone: its owner or another process has removed it. */
+type Presence = 'alive' | 'dead' | 'unknown'
+
+/** Whether any of the owners of these sockets of the folder lives; dead when all are known to be. One that is stopped lives. */
+export async function presenceOf(folder: string, addresses: readonly string[]): Promise<Presence> {
   const sockets = SocketFolder.open(folder)
   try {
-    const answers = await Promise.all(addresses.map(address => listens(sockets.socketPath(address))))
-    return answers.includes(true)
+    const found = await Promise.all(addresses.map(address => ownerOf(sockets.socketPath(address))))
+    if (found.includes('alive')) return 'alive'
+    return found.includes('unknown') ? 'unknown' : 'dead'
   } finally {
     sockets.close()
   }
 }
 
-function listens(path: string): Promise<boolean> {
+function ownerOf(path: string): Promise<Presence> {
   return new Promise(resolve => {
     const socket = connect({ path })
     socket.once('connect', () => {
       socket.destroy()
-      resolve(true)
+      resolve('alive')
     })
-    // Any other trouble, such as a full backlog, is one that only a living owner makes.
     socket.once('error', ({ code }: NodeJS.ErrnoException) => {
-      resolve(code !== 'ECONNREFUSED' && code !== 'ENOENT')
+      if (code === 'ENOENT') resolve('unknown')
+      // Elsewhere than on Linux the socket of a stopped process refuses, too, when its backlog is full.
+      else if (code === 'ECONNREFUSED') resolve(process.platform === 'linux' ? 'dead' : 'unknown')
+      // Any other trouble, such as a full backlog, is one that only a living owner makes.
+      else resolve('alive')
     })
   })
 }

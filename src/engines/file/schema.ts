@@ -14,7 +14,8 @@ export const LAYOUT = 1
  * - `ids`: which changes were committed, until when they are kept (wall clock, milliseconds: it outlives a reboot).
  * - `watches`: which sessions are to be told of changes of a store key.
  * - `limits`: what is known of each rate limit, and until when it counts; made when the first limiter is used.
- * - `machine`: the boot and the process namespace whose processes use the database.
+ * - `machine`: the boot and the namespaces of the processes that use the database, and the mark that the counter must not
+ *   pass before it is durable.
  */
 export const SCHEMA = `
   create table queues (key text primary key, queue text not null) without rowid;

@@ -82,10 +82,10 @@ describe('on macOS', () => {
   })
 })
 
-test('this machine has a boot and a namespace, the same each time, and its folders are its own', async () => {
+test('this machine has a boot and namespaces, the same each time, and its folders are its own', async () => {
   const machine = await thisMachine()
   expect(machine.bootId).not.toBe('')
-  expect(machine.pidNamespace).not.toBe('')
+  expect(machine.namespaces).not.toBe('')
   expect(await thisMachine()).toEqual(machine)
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-machine-'))
   await expect(refuseNetworkFolder(folder)).resolves.toBeUndefined()

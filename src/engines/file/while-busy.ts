@@ -1,0 +1,21 @@
+import type { Clock } from '../../clock.js'
+import { SqliteError } from './driver.js'
+
+/** How long opening waits for others that open, close or recover a database: milliseconds. */
+const OPENING = 10_000
+/** Milliseconds between two attempts. */
+const PAUSE = 5
+
+/** Tries again for as long as SQLite says that the database is locked. @throws SqliteError `BUSY` when that takes too long. */
+export async function retryWhileBusy(clock: Clock, attempt: () => void): Promise<void> {
+  const until = clock.now() + OPENING
+  for (;;) {
+    try {
+      attempt()
+      return
+    } catch (error) {
+      if (!(error instanceof SqliteError && error.code === 'BUSY') || clock.now() >= until) throw error
+      await new Promise(resolve => clock.after(PAUSE, () => resolve(undefined), true))
+    }
+  }
+}

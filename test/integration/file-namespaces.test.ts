@@ -1,0 +1,151 @@
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { loadSqlite } from '../../src/engines/file/driver.js'
+import { apart, cannotBeApart, type Apart } from '../file/namespaces.js'
+import { place, type Place } from '../file/places.js'
+import type { RemoteBox } from '../file/remote-box.js'
+
+/** Leases are far longer than these tests take, so what is free was freed because its holder is dead. */
+const LONG = { lease: 60_000 }
+const CONTAINER: Apart = { pid: true, boot: true }
+
+const probe = mkdtempSync(join(tmpdir(), 'signalbox-apart-'))
+const impossible = process.platform === 'linux' ? cannotBeApart(probe) : 'there are no namespaces here'
+rmSync(probe, { recursive: true })
+
+beforeEach(({ skip }) => skip(impossible !== undefined, impossible))
+
+let here: Place
+
+beforeEach(() => {
+  here = place()
+})
+
+function processApart(where: Apart): Promise<RemoteBox> {
+  return here.process(here.url, { enter: apart(here.folder, where) })
+}
+
+/** How an attempt to open a box ended: the box, or the error. */
+async function attempt(opening: Promise<RemoteBox>): Promise<RemoteBox | Error> {
+  return opening.catch((error: unknown) => error as Error)
+}
+
+async function expectRefused(opening: Promise<RemoteBox>, reason = 'the folder is in use'): Promise<void> {
+  await expect(opening).rejects.toMatchObject({
+    code: 'UNAVAILABLE',
+    message: expect.stringContaining(reason) as string,
+  })
+}
+
+/** Ends a process, and waits until it has ended: what is killed is only the command that started it. */
+async function end(box: RemoteBox): Promise<void> {
+  box.call('end').catch(() => undefined)
+  await box.ended
+}
+
+/** Removes the sockets of all boxes, as a program does that cleans up. */
+function removeSockets(): void {
+  for (const name of readdirSync(here.folder)) if (name.endsWith('.box')) rmSync(join(here.folder, name))
+}
+
+/** As if the machine had been started anew since. */
+async function reboot(): Promise<void> {
+  const connection = (await loadSqlite()).open(join(here.folder, 'signalbox.db'))
+  connection.exec(`update machine set boot = 'earlier'`)
+  connection.close()
+}
+
+const KINDS: [string, Apart][] = [
+  ['with process ids of its own', { pid: true }],
+  ['with a boot id of its own', { boot: true }],
+  ['with both', CONTAINER],
+]
+
+describe.each(KINDS)('a container %s', (_, where) => {
+  test('is refused while a process of the host has a box, and may come when it is closed', async () => {
+    const host = await here.process()
+    await host.mutex('it', ['key'], LONG)
+    await expectRefused(processApart(where))
+    await host.call('assertHeld', 'it')
+    await host.release('it')
+    await host.call('close')
+    const container = await processApart(where)
+    await container.mutex('it', ['key'], LONG)
+  })
+
+  test('keeps the host out while it has a box, and what it held is free when it is gone', async () => {
+    const container = await processApart(where)
+    const { token } = await container.mutex('it', ['key'], LONG)
+    await expectRefused(here.process())
+    await container.call('assertHeld', 'it')
+    await end(container)
+    const host = await here.process()
+    expect((await host.mutex('it', ['key'], LONG)).token).toBeGreaterThan(token)
+  })
+})
+
+test.each(KINDS)('a box whose socket file is gone keeps out a container %s', async (_, where) => {
+  const host = await here.process()
+  await host.mutex('it', ['key'], LONG)
+  removeSockets()
+  await expectRefused(processApart(where), 'end that process first')
+  await host.call('assertHeld', 'it')
+})
+
+test('of the host and containers that come at once only one place gets in', async () => {
+  for (let round = 0; round < 3; round++) {
+    const host = { where: 'host', open: () => here.process() }
+    const containers = ['one', 'two'].map(where => ({ where, open: () => processApart(CONTAINER) }))
+    const results = await Promise.all(
+      [...containers, host, host].map(async ({ where, open }) => ({ where, result: await attempt(open()) })),
+    )
+    const inside = results.filter(({ result }) => !(result instanceof Error))
+    expect(new Set(inside.map(({ where }) => where)).size, JSON.stringify(results)).toBe(1)
+    for (const { result } of inside) await end(result as RemoteBox)
+  }
+})
+
+describe('a restart of the machine', () => {
+  /** Leaves a lock behind, as a machine does that goes down. Gives its token. */
+  async function goDown(): Promise<bigint> {
+    const box = await here.process()
+    const { token } = await box.mutex('it', ['key'], LONG)
+    await box.kill()
+    await reboot()
+    return token
+  }
+
+  test('frees what was held, also while a program reads the database', async () => {
+    const token = await goDown()
+    const reader = await here.connection()
+    reader.exec('select * from machine')
+    const after = await here.process()
+    expect((await after.mutex('it', ['key'], LONG)).token).toBeGreaterThan(token)
+  })
+
+  test('frees what was held by boxes whose socket files are gone', async () => {
+    const token = await goDown()
+    removeSockets()
+    const after = await here.process()
+    expect((await after.mutex('it', ['key'], LONG)).token).toBeGreaterThan(token)
+  })
+
+  test('is told from a box whose socket file is gone only when no program has the database open', async () => {
+    await goDown()
+    removeSockets()
+    const reader = await here.connection()
+    reader.exec('select * from machine')
+    await expectRefused(here.process(), 'end that process first')
+    reader.close()
+    await (await here.process()).mutex('it', ['key'], LONG)
+  })
+
+  test.each(['there', 'gone'])('lets in all who come at once, with socket files that are %s', async files => {
+    await goDown()
+    if (files === 'gone') removeSockets()
+    const boxes = await Promise.all(Array.from({ length: 8 }, () => here.box()))
+    await boxes[0]!.mutex('key').acquire()
+  })
+})
