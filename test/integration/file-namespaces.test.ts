@@ -61,6 +61,7 @@ const KINDS: [string, Apart][] = [
   ['with process ids of its own', { pid: true }],
   ['with a boot id of its own', { boot: true }],
   ['with both', CONTAINER],
+  ['with other clocks', { ahead: 100_000 }],
 ]
 
 describe.each(KINDS)('a container %s', (_, where) => {

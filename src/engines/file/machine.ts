@@ -21,7 +21,8 @@ export async function thisMachine(): Promise<Machine> {
   try {
     if (process.platform === 'linux') {
       const bootId = await readFile('/proc/sys/kernel/random/boot_id', 'utf8')
-      return { bootId: bootId.trim(), namespaces: await readlink('/proc/self/ns/pid') }
+      const [pids, clocks] = await Promise.all([readlink('/proc/self/ns/pid'), timeNamespace()])
+      return { bootId: bootId.trim(), namespaces: `${pids} ${clocks}` }
     }
     if (process.platform === 'darwin') {
       const { stdout } = await run('/usr/sbin/sysctl', ['-n', 'kern.bootsessionuuid'])
@@ -33,6 +34,16 @@ export async function thisMachine(): Promise<Machine> {
     })
   }
   throw new UnavailableError(`The file engine works on Linux and macOS, not on ${process.platform}`)
+}
+
+/** Kernels before 5.6, and those built without time namespaces, have one clock for all. */
+async function timeNamespace(): Promise<string> {
+  try {
+    return await readlink('/proc/self/ns/time')
+  } catch (error) {
+    if ((error as { code?: string }).code === 'ENOENT') return 'time'
+    throw error
+  }
 }
 
 /**
