@@ -202,6 +202,27 @@ export function exclusion(fixture: EngineFixture): void {
       await next.release()
     })
 
+    test('a renewal that is asked for before a downgrade is answered finds the grant', async () => {
+      const [one, engine] = await boxes.meddled()
+      const other = await boxes.open()
+      const lease = 20_000
+      const renewed: Promise<boolean>[] = []
+      engine.meddle = (operation, carryOut) => {
+        const answer = carryOut()
+        if (operation.type === 'downgrade') {
+          const { id, number } = operation
+          renewed.push(engine.submit({ type: 'renew', id, number, lease }))
+        }
+        return answer
+      }
+      const grant = await one.readWriteLock('key').write.acquire({ lease })
+      await grant.downgrade()
+      expect(await Promise.all(renewed)).toEqual([true])
+      expect(await other.readWriteLock('key').write.tryAcquire()).toBeUndefined()
+      grant.assertHeld()
+      await grant.release()
+    })
+
     test('a holder is out before the next one is in, when its lease ends', async () => {
       const [one, other] = await boxes.pair()
       const first = await one.mutex('key').acquire({ lease: 150, renew: false })

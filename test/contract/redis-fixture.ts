@@ -6,11 +6,14 @@ import { open } from '../../src/open.js'
 import { LostError } from '../../src/errors.js'
 import { redisGuarantees } from '../../src/engines/redis/guarantees.js'
 import { openRedis } from '../../src/engines/redis/open.js'
+import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { FakeClock } from '../servers/fake-clock.js'
 import { startRedis, type RedisServer } from '../servers/redis.js'
 import type { EngineFixture } from '../../src/conformance/fixture.js'
 import { MeddledEngine } from '../../src/conformance/meddled-engine.js'
-import { pause, queued } from '../../src/conformance/time.js'
+import { pause, queued, until } from '../../src/conformance/time.js'
+
+const HOUR = 3_600_000
 
 let shared: Promise<RedisServer> | undefined
 
@@ -19,45 +22,127 @@ function server(): Promise<RedisServer> {
   return (shared ??= startRedis())
 }
 
+/** A master and its replica, and the network between them. */
+interface Replicated extends AsyncDisposable {
+  readonly master: RedisServer
+  readonly replica: RedisServer
+  /** From when it settles the replica gets nothing more. */
+  cut(): Promise<void>
+}
+
+/** @param clock of the replica */
+async function startReplicated(clock?: FakeClock): Promise<Replicated> {
+  const master = await startRedis()
+  const network = await Proxy.start(master.port)
+  const config = [`replicaof 127.0.0.1 ${network.port}`]
+  const replica = await startRedis({ config, ...(clock && { clock }) })
+  await until('the replica follows', async () =>
+    String(await master.command('INFO', 'replication')).includes('state=online'),
+  )
+  return {
+    master,
+    replica,
+    async cut() {
+      await master.copied()
+      network.replies = 'lose'
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all([master.kill(), replica.kill()])
+      await network[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** A server that was restarted without its data gives a lock a second time. */
+async function forgottenGrant(): Promise<void> {
+  await using server = await startRedis()
+  await using one = await open(server.url)
+  const held = await one.mutex('key').acquire()
+  await server.restart()
+  await using other = await open(server.url)
+  const second = await other.mutex('key').acquire({ wait: '5s' })
+  held.assertHeld()
+  expect(second.token).toBeGreaterThan(held.token)
+  await expect
+    .poll(() =>
+      one
+        .store('s')
+        .get('key')
+        .then(() => 'connected', String),
+    )
+    .toBe('connected')
+  await expect(held.release()).rejects.toThrow(LostError)
+  second.assertHeld()
+}
+
+/** The holder at the old master goes on renewing while the replica that took its place has given the lock away. */
+async function splitBrain(): Promise<void> {
+  const lease = 600
+  await using servers = await startReplicated()
+  await using one = await open(servers.master.url)
+  await using careful = await open(`${servers.master.url}?minReplicas=1`)
+  const held = await one.mutex('key').acquire({ lease })
+  const safe = await careful.mutex('safe').acquire({ lease })
+  await servers.cut()
+  await servers.replica.command('REPLICAOF', 'NO', 'ONE')
+  await using other = await open(servers.replica.url)
+  const second = await other.mutex('key').acquire()
+  await other.mutex('safe').acquire()
+  expect(() => safe.assertHeld()).toThrow(LostError)
+  await pause(2 * lease)
+  held.assertHeld()
+  second.assertHeld()
+}
+
+/** A server loses its data, and its clock was set back. */
+async function setBack(): Promise<void> {
+  const clock = new FakeClock()
+  await using server = await startRedis({ clock })
+  const tokens: bigint[] = []
+  for (const ahead of [0, -HOUR, 0]) {
+    clock.set(ahead)
+    await server.restart()
+    await using box = await open(server.url)
+    await using grant = await box.mutex('key').acquire()
+    tokens.push(grant.token)
+  }
+  expect(tokens[1]).toBeLessThan(tokens[0]!)
+  // What was lost alone costs nothing.
+  expect(tokens[2]).toBeGreaterThan(tokens[0]!)
+}
+
+/** A replica takes over without the last grant, and its clock is behind that of the master. */
+async function replicaBehind(): Promise<void> {
+  const clock = new FakeClock()
+  await using servers = await startReplicated(clock)
+  clock.set(-HOUR)
+  await using box = await open(servers.master.url)
+  await using careful = await open(`${servers.master.url}?minReplicas=1`)
+  const tokenAt = async (place: Box): Promise<bigint> => {
+    await using grant = await place.mutex('key').acquire({ lease: 500 })
+    return grant.token
+  }
+  const copied = await tokenAt(careful)
+  await servers.cut()
+  const lost = await tokenAt(box)
+  await servers.replica.command('REPLICAOF', 'NO', 'ONE')
+  await using other = await open(servers.replica.url)
+  const next = await tokenAt(other)
+  expect(next).toBeLessThan(lost)
+  // Over what it had got it does not go back.
+  expect(next).toBeGreaterThan(copied)
+}
+
 /** The Redis engine on one server. */
 export const redis: EngineFixture = {
   name: 'redis',
   guarantees: redisGuarantees(false),
   weaknesses: {
     async P1() {
-      await using server = await startRedis()
-      await using one = await open(server.url)
-      const held = await one.mutex('key').acquire()
-      await server.restart()
-      await using other = await open(server.url)
-      const second = await other.mutex('key').acquire({ wait: '5s' })
-      held.assertHeld()
-      expect(second.token).toBeGreaterThan(held.token)
-      await expect
-        .poll(() =>
-          one
-            .store('s')
-            .get('key')
-            .then(() => 'connected', String),
-        )
-        .toBe('connected')
-      await expect(held.release()).rejects.toThrow(LostError)
-      second.assertHeld()
+      await Promise.all([forgottenGrant(), splitBrain()])
     },
     async P2() {
-      const clock = new FakeClock()
-      await using server = await startRedis({ clock })
-      const tokens: bigint[] = []
-      for (const ahead of [0, -3_600_000, 0]) {
-        clock.set(ahead)
-        await server.restart()
-        await using box = await open(server.url)
-        await using grant = await box.mutex('key').acquire()
-        tokens.push(grant.token)
-      }
-      expect(tokens[1]).toBeLessThan(tokens[0]!)
-      // What was lost alone costs nothing.
-      expect(tokens[2]).toBeGreaterThan(tokens[0]!)
+      await Promise.all([setBack(), replicaBehind()])
     },
     async P4() {
       await using server = await startRedis()
@@ -80,7 +165,7 @@ export const redis: EngineFixture = {
       await using one = await open(server.url)
       await using other = await open(server.url)
       const held = await one.mutex('key').acquire({ lease: '3s' })
-      clock.set(3_600_000)
+      clock.set(HOUR)
       const second = await other.mutex('key').acquire({ wait: '2s' })
       expect(second.token).toBeGreaterThan(held.token)
       // Its next renewal, at a third of the lease, tells the first.

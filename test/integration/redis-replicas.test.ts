@@ -1,8 +1,17 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { open } from '../../src/open.js'
-import { pause, until } from '../../src/conformance/time.js'
+import { LostError } from '../../src/errors.js'
+import type { Grant, TransactionOutcome } from '../../src/index.js'
+import { pause, queued, timed, until } from '../../src/conformance/time.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
-import { startRedis, type RedisServer } from '../servers/redis.js'
+import { boxWays } from '../redis/box-ways.js'
+import { startRedisCluster } from '../servers/redis-cluster.js'
+import { startRedisWithSentinel } from '../servers/redis-sentinel.js'
+import { quorumUrl } from '../servers/quorum.js'
+import { startRedis, startRedisServers, type RedisServer } from '../servers/redis.js'
+
+/** Of those that are renewed: milliseconds. */
+const LEASE = 1500
 
 let master: RedisServer
 let replica: RedisServer
@@ -10,10 +19,15 @@ let replica: RedisServer
 beforeAll(async () => {
   master = await startRedis()
   replica = await startRedis({ config: [`replicaof 127.0.0.1 ${master.port}`] })
-  await until('the replica follows', async () =>
-    String(await replica.command('INFO', 'replication')).includes('master_link_status:up'),
-  )
+  await follows(master)
 })
+
+/** Settles when the replica of a master is in step with it. */
+async function follows(server: RedisServer): Promise<void> {
+  await until('the replica follows', async () =>
+    String(await server.command('INFO', 'replication')).includes('state=online'),
+  )
+}
 
 afterAll(async () => {
   await replica.kill()
@@ -59,9 +73,7 @@ test('a grant that a failover loses can be given twice, with a greater token; mi
   await using old = await startRedis()
   await using network = await Proxy.start(old.port)
   await using next = await startRedis({ config: [`replicaof 127.0.0.1 ${network.port}`] })
-  const follows = async (): Promise<boolean> =>
-    String(await old.command('INFO', 'replication')).includes('state=online')
-  await until('the replica follows', follows)
+  await follows(old)
   await using one = await open(old.url)
   await using careful = await open(`${old.url}?minReplicas=1`)
   await (await careful.mutex('key').acquire()).release()
@@ -87,4 +99,154 @@ test('a lock that a failover lost never gives a lower token', async () => {
   await using after = await open(replica.url)
   const later = await after.mutex('promoted').acquire()
   expect(later.token).toBeGreaterThan(grant.token)
+})
+
+test('a renewal that no replica has does not count: the lease ends before a promoted replica gives the key away', async () => {
+  await using old = await startRedis()
+  await using network = await Proxy.start(old.port)
+  await using next = await startRedis({ config: [`replicaof 127.0.0.1 ${network.port}`] })
+  await follows(old)
+  const holders = await Promise.all(
+    boxWays.map(async ({ name: key, open: openBox }) => {
+      const opened = await openBox(old.url, { minReplicas: 1 })
+      return { key, opened, held: await opened.box.mutex(key).acquire({ lease: LEASE }) }
+    }),
+  )
+  // Renewals that the replica has count.
+  await pause(LEASE * 1.5)
+  for (const { held } of holders) held.assertHeld()
+  network.replies = 'lose'
+  await next.command('REPLICAOF', 'NO', 'ONE')
+  const cutAt = performance.now()
+  await using other = await open(next.url)
+  const granted = holders.map(async ({ key, held }) => {
+    const grant = await other.mutex(key).acquire()
+    expect(() => held.assertHeld()).toThrow(LostError)
+    expect(grant.token).toBeGreaterThan(held.token)
+  })
+  for (const { key } of holders)
+    await until('the old master has renewed it', async () => {
+      const left = Number(await old.command('PTTL', key))
+      return performance.now() + left > cutAt + LEASE + 100
+    })
+  await pause(cutAt + LEASE - performance.now())
+  for (const { held } of holders) expect(() => held.assertHeld()).toThrow(LostError)
+  await Promise.all(granted)
+  for (const { opened } of holders) await opened[Symbol.asyncDispose]()
+})
+
+test('a commit that no replica has is not taken for one that was made before, when it is sent again', async () => {
+  await using old = await startRedis()
+  await using copy = await startRedis({ config: [`replicaof 127.0.0.1 ${old.port}`] })
+  await follows(old)
+  await using box = await open(`${old.url}?minReplicas=1`)
+  const store = box.store('s')
+  const change = (inside: () => void): Promise<TransactionOutcome<void>> =>
+    store.transaction(
+      ['value'],
+      transaction => {
+        inside()
+        transaction.put('value', 1)
+      },
+      { id: 'change' },
+    )
+  await expect(change(() => copy.pause())).rejects.toMatchObject({ code: 'INDETERMINATE' })
+  copy.resume()
+  // Whoever finds it made finds it on the replica.
+  expect(await change(() => undefined)).toMatchObject({ applied: false })
+  expect(await copy.command('GET', 'signalbox:1:{}:value:s/value')).toMatch(/ 1$/)
+})
+
+/** A lease that is renewed lasts while a replica has its renewals, and ends when that one is stopped. */
+async function endsWithout(replica: RedisServer, held: Grant): Promise<void> {
+  await pause(LEASE)
+  held.assertHeld()
+  replica.pause()
+  try {
+    await pause(LEASE)
+    expect(() => held.assertHeld()).toThrow(LostError)
+  } finally {
+    replica.resume()
+  }
+}
+
+test('behind a Sentinel a renewal counts only when a replica has it', async () => {
+  await using servers = await startRedisWithSentinel()
+  await using box = await open(`${servers.url}?minReplicas=1`)
+  await endsWithout(servers.replica, await box.mutex('key').acquire({ lease: LEASE }))
+})
+
+test('on a Cluster a renewal counts only when a replica of the master that did it has it', async () => {
+  await using cluster = await startRedisCluster({ replicated: true })
+  await using box = await open(`${cluster.url}?minReplicas=1`)
+  await using other = await open(cluster.url)
+  const from = await cluster.masterOf('key')
+  await endsWithout(await cluster.replicaOf(from), await box.mutex('key').acquire({ lease: LEASE }))
+
+  // While a slot is moved, a command whose keys have all gone already is carried out by the master that they went to.
+  const held = await box.mutex('key').acquire({ lease: LEASE })
+  const asked = other.mutex('key').acquire()
+  await queued(other, 'key', 1)
+  const to = cluster.masters.find(master => master !== from)!
+  const slot = await cluster.slotOf('key')
+  await cluster.beginMoving(slot, from, to)
+  await cluster.moveKeys(slot, from, to)
+  await endsWithout(await cluster.replicaOf(to), held)
+  await cluster.finishMoving(slot, from, to)
+  await asked
+})
+
+test('a renewal needs a majority of servers whose replicas have it', async () => {
+  const masters = await startRedisServers(3)
+  const replicas = await Promise.all(
+    masters.map(({ port }) => startRedis({ config: [`replicaof 127.0.0.1 ${port}`] })),
+  )
+  try {
+    await Promise.all(masters.map(follows))
+    await using box = await open(quorumUrl(masters, '?minReplicas=1'))
+    const held = await box.mutex('key').acquire({ lease: LEASE })
+    const [first, second] = replicas as [RedisServer, RedisServer]
+    first.pause()
+    await pause(LEASE)
+    held.assertHeld()
+    await endsWithout(second, held)
+  } finally {
+    await Promise.all([...replicas, ...masters].map(server => server.kill()))
+  }
+})
+
+test('while no replica answers, many that ask are told soon, and what needs no replica is not held up', async () => {
+  await using alone = await startRedis()
+  await using box = await open(`${alone.url}?minReplicas=1`)
+  const told: Promise<unknown>[] = []
+  for (let index = 0; index < 12; index++) {
+    told.push(
+      box
+        .mutex(`key ${index}`)
+        .acquire()
+        .catch((error: unknown) => error),
+    )
+    await pause(20)
+  }
+  const readWithin = await timed(() => box.store('s').get('value'))
+  for (const error of await Promise.all(told))
+    expect(error).toMatchObject({
+      code: 'INDETERMINATE',
+      message: expect.stringContaining('0 of 1 replicas') as string,
+    })
+  expect(readWithin).toBeLessThan(4000)
+})
+
+test('a downgrade that no replica has is told, and the grant lives on when replicas are back', async () => {
+  await using old = await startRedis()
+  await using copy = await startRedis({ config: [`replicaof 127.0.0.1 ${old.port}`] })
+  await follows(old)
+  await using box = await open(`${old.url}?minReplicas=1`)
+  const held = await box.readWriteLock('key').write.acquire({ lease: 4000 })
+  copy.pause()
+  await expect(held.downgrade()).rejects.toMatchObject({ code: 'INDETERMINATE' })
+  copy.resume()
+  await pause(5000)
+  held.assertHeld()
+  await held.release()
 })

@@ -54,12 +54,17 @@ export class RedisCluster {
     await from.command('CLUSTER', 'SETSLOT', slot, 'MIGRATING', await idOf(to))
   }
 
-  async finishMoving(slot: number, from: RedisServer, to: RedisServer): Promise<void> {
+  /** Moves the keys that are in the slot now. */
+  async moveKeys(slot: number, from: RedisServer, to: RedisServer): Promise<void> {
     while (true) {
       const keys = (await from.command('CLUSTER', 'GETKEYSINSLOT', slot, 100)) as string[]
       if (keys.length === 0) break
       await from.command('MIGRATE', to.host, to.port, '', 0, 5000, 'KEYS', ...keys)
     }
+  }
+
+  async finishMoving(slot: number, from: RedisServer, to: RedisServer): Promise<void> {
+    await this.moveKeys(slot, from, to)
     const owner = await idOf(to)
     await to.command('CLUSTER', 'SETSLOT', slot, 'NODE', owner)
     await from.command('CLUSTER', 'SETSLOT', slot, 'NODE', owner)

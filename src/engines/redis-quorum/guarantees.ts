@@ -2,7 +2,7 @@ import type { Guarantees, Weakness } from '../../guarantees.js'
 
 const RESTARTED: Weakness = {
   promise: 'P1',
-  how: 'A server that loses what it had (restarted without its data, or a replica promoted too early) can vote a second time within a lease. When as many did as are lacking from its votes to a minority, two can hold one lock until the first finds out at its next renewal. Tokens rise all the same, so fenced resources are safe. The same holds for permits of a semaphore when different servers are out of reach in turn within a lease.',
+  how: 'A server that loses what it had (restarted without its data, or a replica promoted too early) can vote a second time within a lease. When as many did as are lacking from its votes to a minority, two can hold one lock until the first finds out at its next renewal, or, where a server lives on whose replica was promoted, for as long as that one renews its vote. Tokens rise all the same, so fenced resources are safe. The same holds for permits of a semaphore when different servers are out of reach in turn within a lease.',
 }
 const NUMBERS_LOST: Weakness = {
   promise: 'P2',

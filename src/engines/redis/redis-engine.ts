@@ -34,13 +34,20 @@ import {
   type ScriptReport,
 } from './call.js'
 import { enterOnce } from './clients/enter-once.js'
-import { RedisReplyError, type LinkListener, type RedisLink, type Reply } from './clients/redis-link.js'
+import {
+  RedisReplyError,
+  type Answered,
+  type LinkListener,
+  type RedisLink,
+  type Reply,
+} from './clients/redis-link.js'
 import { FreedChannels } from './freed-channels.js'
 import { redisGuarantees } from './guarantees.js'
 import { HeldText, heldText, memberText, sessionOf, whoIs } from './held-text.js'
 import { HELD_LAYOUTS, type HeldLayout } from './held-layout.js'
 import { RedisLimits } from './limits.js'
 import { Names, type Group } from './names.js'
+import { Replicas, type Missed } from './replicas.js'
 
 /** A request as `inspect` shows it, with what tells it from all others. */
 export interface IdentifiedReport extends RequestReport {
@@ -53,7 +60,7 @@ export interface IdentifiedReport extends RequestReport {
 export interface RedisEngineOptions {
   /** Comes before the name of everything that is kept in Redis. */
   readonly prefix: string
-  /** So many replicas must have a grant or a commit before it counts; 0 for none. */
+  /** So many replicas must have a grant, a renewal or a commit before it counts; 0 for none. */
   readonly minReplicas: number
   /** What held keys look like. */
   readonly layout: keyof typeof HELD_LAYOUTS
@@ -74,8 +81,6 @@ const ALONE_FOR = 20
 const REMEMBERED = 5000
 /** So many requests at least come between two looks for those that can be forgotten. */
 const LEAST_SWEPT = 1024
-/** How long replicas may take to have what they must: milliseconds. */
-const REPLICA_PATIENCE = 1000
 /** The pause after an answer was lost until all who wait look: milliseconds. */
 const UNHEARD_PAUSE = 100
 const SCAN_COUNT = '1000'
@@ -115,7 +120,8 @@ export class RedisEngine implements Engine {
   readonly tellsWanted = false
   readonly #link: RedisLink
   readonly #clock: Clock
-  readonly #options: RedisEngineOptions
+  /** Nothing, where nothing is asked of replicas. */
+  readonly #replicas: Replicas | undefined
   readonly #layout: HeldLayout
   readonly #names: Names
   readonly #lanes = new Map<string, Lane>()
@@ -142,7 +148,7 @@ export class RedisEngine implements Engine {
     })
     this.#freed = new FreedChannels(this.#link)
     this.#limits = new RedisLimits(this.#link, clock)
-    this.#options = options
+    this.#replicas = options.minReplicas > 0 ? new Replicas(options.minReplicas) : undefined
     this.#clock = clock
     this.#layout = HELD_LAYOUTS[options.layout]
     this.#names = new Names(options.prefix, this.#link.cluster, this.#layout.beside)
@@ -270,7 +276,16 @@ export class RedisEngine implements Engine {
       this.#remember(next, { ...own, lease, waiting: false, until: 0 })
       return this.#send(own.group, operation, own.claims, this.#details(label, own.claims))
     }
-    return this.#send(own.group, operation, own.claims, '', ballot)
+    const { claims } = own
+    const outcome = this.#send(own.group, operation, claims, '', ballot)
+    if (operation.type === 'downgrade') {
+      // What is asked of it from here on comes after that.
+      own.claims = claims.map(({ key }) => ({ key, mode: 'shared' }))
+      outcome.catch((error: unknown) => {
+        if (error instanceof UnavailableError) own.claims = claims
+      })
+    }
+    return outcome
   }
 
   /** What a held key tells beside the words that every call carries; mostly nothing. */
@@ -363,8 +378,12 @@ export class RedisEngine implements Engine {
     for (const carried of batch) call.add(carried)
     lane.inFlight++
     try {
-      const answers = answersIn(await this.#evaluate(lane.group, call))
-      const missed = this.#options.minReplicas > 0 && (await this.#missed(lane.group, batch, answers))
+      const answered = await this.#evaluate(lane.group, call)
+      const answers = answersIn(answered.reply)
+      const hasToLast = ({ operation }: Pending, index: number): boolean =>
+        matters(operation, answers[index]!)
+      const missed =
+        this.#replicas && batch.some(hasToLast) ? await this.#replicas.missed(answered) : undefined
       // A client package may send a call again over a new connection; what it then finds gone, it may have done itself.
       const twice = this.#link.epoch !== epoch
       if (twice) this.#lookSoon()
@@ -374,8 +393,14 @@ export class RedisEngine implements Engine {
         if (outcome instanceof OperationFailure)
           reject(this.#refused(operation.type, this.#titleOf(operation), outcome))
         else if (twice && isDoubtful(operation, outcome)) reject(this.#unclear(operation))
-        else if (missed && matters(operation, answers[index]!)) reject(this.#unsafe(operation, missed))
-        else resolve(this.#settle(lane.group, operation, outcome))
+        else {
+          const unsafe =
+            missed && hasToLast(batch[index]!, index) ? this.#unsafe(operation, missed) : undefined
+          // The server has done it all the same.
+          const settled = this.#settle(lane.group, operation, outcome)
+          if (unsafe) reject(unsafe)
+          else resolve(settled)
+        }
       }
       this.#hintAll(answers[batch.length])
     } catch (error) {
@@ -396,21 +421,21 @@ export class RedisEngine implements Engine {
 
   /** Carries out the one operation of a call. */
   async #evaluateOne(group: Group, call: CallArguments, type: string): Promise<Reply> {
-    const [answer, hints] = answersIn(await this.#evaluate(group, call))
+    const [answer, hints] = answersIn((await this.#evaluate(group, call)).reply)
     const failure = failureIn(answer!)
     if (failure) throw this.#refused(type, undefined, failure)
     this.#hintAll(hints)
     return answer!
   }
 
-  async #evaluate(group: Group, call: CallArguments): Promise<Reply> {
+  async #evaluate(group: Group, call: CallArguments): Promise<Answered> {
     try {
-      return await this.#link.command(group.numbers, call.command('EVALSHA', this.#layout.sha))
+      return await this.#link.call(group.numbers, call.command('EVALSHA', this.#layout.sha))
     } catch (error) {
       if (!(error instanceof RedisReplyError) || error.code !== 'NOSCRIPT') throw error
     }
     // Calls that were under way with this one come back the same way, in their order; later ones wait for them.
-    const evaluated = this.#link.command(group.numbers, call.command('EVAL', this.#layout.script))
+    const evaluated = this.#link.call(group.numbers, call.command('EVAL', this.#layout.script))
     const loaded = evaluated.then(
       () => undefined,
       () => undefined,
@@ -420,24 +445,6 @@ export class RedisEngine implements Engine {
       if (this.#loading === loaded) this.#loading = undefined
     })
     return evaluated
-  }
-
-  /** Waits until enough replicas have what was granted or committed, and says why not when they have not. */
-  async #missed(
-    group: Group,
-    batch: readonly Pending[],
-    answers: readonly Reply[],
-  ): Promise<Missed | undefined> {
-    const { minReplicas } = this.#options
-    if (!batch.some(({ operation }, index) => matters(operation, answers[index]!))) return undefined
-    try {
-      const wait = ['WAIT', String(minReplicas), String(REPLICA_PATIENCE)]
-      const reached = Number(await this.#link.command(group.numbers, wait))
-      if (reached >= minReplicas) return undefined
-      return { why: `only ${reached} of ${minReplicas} replicas had it within ${REPLICA_PATIENCE} ms` }
-    } catch (cause) {
-      return { why: `it is not known whether ${minReplicas} replicas have it`, cause }
-    }
   }
 
   #unsafe(operation: Operation, { why, cause }: Missed): Error {
@@ -469,11 +476,6 @@ export class RedisEngine implements Engine {
         return standing.isAlone && !this.#vouches(group, operation.id, own)
           ? { ...standing, isAlone: false }
           : standing
-      }
-      case 'downgrade': {
-        const own = this.#own.get(operation.id)
-        if (own && outcome === true) own.claims = own.claims.map(({ key }) => ({ key, mode: 'shared' }))
-        break
       }
       case 'renew':
         if (outcome === false) break
@@ -819,12 +821,6 @@ export class RedisEngine implements Engine {
   }
 }
 
-/** Why what was done may be lost with the server. */
-interface Missed {
-  readonly why: string
-  readonly cause?: unknown
-}
-
 /** A key that is held by an exclusive grant. */
 interface HeldKey {
   readonly key: string
@@ -877,13 +873,22 @@ const REFUSALS: ReadonlySet<string> = new Set([
   'ASK',
 ])
 
-/** Whether others must not forget it when the server is lost. */
-function matters(operation: Operation, answer: Reply): boolean {
-  if (operation.type === 'commit') return (answer as readonly Reply[])[0] === 'committed'
-  return typeof answer === 'number'
-    ? operation.type === 'enqueue' || operation.type === 'claim'
-    : isHeld(answer)
+/** Whether it must not be lost with the server: a lease that was set, or a commit. */
+function matters({ type }: Operation, answer: Reply): boolean {
+  if (typeof answer === 'number') return answer > 0 && SET_A_LEASE.has(type)
+  if (type !== 'commit') return isHeld(answer)
+  // What was committed before may have failed for want of replicas, and is then sent again.
+  const [state] = answer as readonly Reply[]
+  return state === 'committed' || state === 'repeated'
 }
+
+/** They are answered with a number other than 0 when they have. */
+const SET_A_LEASE: ReadonlySet<string> = new Set<Operation['type']>([
+  'enqueue',
+  'claim',
+  'renew',
+  'downgrade',
+])
 
 function isHeld(answer: Reply): boolean {
   return Array.isArray(answer) && (answer[0] === 'held' || answer[0] === 'kept')

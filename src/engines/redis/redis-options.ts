@@ -4,7 +4,7 @@ import { InvalidArgumentError, shown } from '../../errors.js'
 export interface RedisOptions {
   /** Comes before the name of everything that is kept in Redis. Default: nothing. */
   readonly prefix?: string
-  /** So many replicas must have a grant or a commit before it counts. Default: 0. */
+  /** So many replicas must have a grant, a renewal or a commit before it counts. Default: 0. */
   readonly minReplicas?: number
   /**
    * What a held lock looks like to others: a plain string as of `SET key value NX PX` (default), or the hash of

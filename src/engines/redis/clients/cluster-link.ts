@@ -6,7 +6,7 @@ import type { CommandLine } from './command-line.js'
 import type { Patience } from './connection.js'
 import { unreachable } from './failures.js'
 import { redirectionOf } from './redirection.js'
-import type { RedisLink, Reply } from './redis-link.js'
+import type { Answered, RedisLink, Reply } from './redis-link.js'
 
 /** So often a command follows a redirection before it fails. */
 const MOST_REDIRECTIONS = 16
@@ -60,6 +60,10 @@ export class ClusterLink implements RedisLink {
   }
 
   async command(route: string, args: readonly string[]): Promise<Reply> {
+    return (await this.call(route, args)).reply
+  }
+
+  async call(route: string, args: readonly string[]): Promise<Answered> {
     const { clock, patience, topology } = this.#parts
     const deadline = clock.now() + patience.answer
     let node = topology.masterOf(route)
@@ -87,7 +91,7 @@ export class ClusterLink implements RedisLink {
   }
 
   async masters(): Promise<readonly ((args: readonly string[]) => Promise<Reply>)[]> {
-    return this.#parts.topology.masters.map(node => args => this.#send(node, [args]))
+    return this.#parts.topology.masters.map(node => async args => (await this.#send(node, [args])).reply)
   }
 
   subscribe(channel: string): Promise<void> {
@@ -105,12 +109,13 @@ export class ClusterLink implements RedisLink {
     subscriptions.close()
   }
 
-  async #send(node: string, commands: readonly (readonly string[])[]): Promise<Reply> {
+  async #send(node: string, commands: readonly (readonly string[])[]): Promise<Answered> {
     const { lines, topology } = this.#parts
     const line = lines.to(node)
     try {
       if (line.epoch === 0) await line.connect()
-      return await line.send(...commands)
+      const { epoch } = line
+      return { reply: await line.send(...commands), line, epoch }
     } catch (error) {
       // A master that can't be reached may have been replaced.
       if (error instanceof UnavailableError) topology.lookSoon()

@@ -1,5 +1,15 @@
+import type { CommandLine } from './command-line.js'
+
 /** What Redis answers: text, whole numbers, null, and lists of these. The same in RESP2 and RESP3. */
 export type Reply = string | number | null | readonly Reply[]
+
+/** The answer to a command, and the way that it went. */
+export interface Answered {
+  readonly reply: Reply
+  readonly line: CommandLine
+  /** The line's when the command was sent: it went over the connection that the line has still, if it has the same now. */
+  readonly epoch: number
+}
 
 /**
  * What the Redis engine needs of a client package: commands in order of sending, and messages of channels. One adapter a
@@ -28,6 +38,8 @@ export interface RedisLink {
    * does not come within the time-out of the link rejects with IndeterminateError.
    */
   command(route: string, args: readonly string[]): Promise<Reply>
+  /** Sends a command as {@link command} does, and tells which way it went. */
+  call(route: string, args: readonly string[]): Promise<Answered>
   /**
    * The masters, one function each that sends a command to it: for SCAN, which looks at one server only. Rejects as
    * {@link command} does.

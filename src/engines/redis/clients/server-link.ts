@@ -1,5 +1,5 @@
 import type { CommandLine } from './command-line.js'
-import type { RedisLink, Reply } from './redis-link.js'
+import type { Answered, RedisLink, Reply } from './redis-link.js'
 import type { Subscriptions } from './subscriptions.js'
 
 /** A link to one server: a line for commands, and one connection for messages from the first channel on. */
@@ -25,6 +25,12 @@ export class ServerLink implements RedisLink {
 
   command(_route: string, args: readonly string[]): Promise<Reply> {
     return this.#commands.send(args)
+  }
+
+  async call(_route: string, args: readonly string[]): Promise<Answered> {
+    const line = this.#commands
+    const { epoch } = line
+    return { reply: await line.send(args), line, epoch }
   }
 
   async masters(): Promise<readonly ((args: readonly string[]) => Promise<Reply>)[]> {
