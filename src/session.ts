@@ -1,5 +1,6 @@
 import {
   CLAIM_WINDOW,
+  HEARD_EVERY,
   type Awaitable,
   type Cancel,
   type Engine,
@@ -46,6 +47,8 @@ export class Session implements Listener {
   readonly #wantedEarly = new Set<string>()
   /** Reserved keys by when their windows are over. */
   readonly #toServe = new Map<number, Set<string>>()
+  /** When a waiter of this box was first to tell that it lives; all do so whole periods after that: clock time. */
+  #firstBeat: number | undefined
   #requests = 0
   #sweepAt = IDLE_LINES
   /** Grants in use, for a close that drains. */
@@ -92,6 +95,17 @@ export class Session implements Listener {
 
   forgetWake(id: string): void {
     this.#queued.delete(id)
+  }
+
+  /**
+   * After how long a waiter is to tell again that it lives: milliseconds, from half a period to a whole one. All of a
+   * box do so at the same time, so that they share a message.
+   */
+  untilBeat(): number {
+    const now = this.clock.now()
+    this.#firstBeat ??= now
+    const left = HEARD_EVERY - ((now - this.#firstBeat) % HEARD_EVERY)
+    return left < HEARD_EVERY / 2 ? left + HEARD_EVERY / 2 : left
   }
 
   /** Why no new request is taken; undefined when it is. */

@@ -5,6 +5,7 @@ import { checksOf, type Check } from './checks.js'
 import { clocks } from './clocks.js'
 import { concurrency } from './concurrency.js'
 import { deadHolders } from './dead-holders.js'
+import { deadWaiters } from './dead-waiters.js'
 import { deadline } from './deadline.js'
 import { diagnostics } from './diagnostics.js'
 import { election } from './election.js'
@@ -29,7 +30,7 @@ export type { EngineFixture, Opener, Place } from './fixture.js'
 
 /**
  * What every engine does, promise by promise: run each check as a test of whichever runner. One takes 20 seconds at the
- * most, a few processes, and a place of its own; all together take about half a minute where the engine answers at once.
+ * most, a few processes, and a place of its own; all together take about a minute where the engine answers at once.
  * @throws InvalidArgumentError when the fixture has not what every fixture has
  */
 export function conformance(fixture: EngineFixture): Check[] {
@@ -44,6 +45,7 @@ export function conformance(fixture: EngineFixture): Check[] {
     release(fixture)
     givingUp(fixture)
     deadHolders(fixture)
+    deadWaiters(fixture)
     errors(fixture)
     badArguments(fixture)
     clocks(fixture)

@@ -6,7 +6,7 @@ import type { EngineFixture } from './fixture.js'
 import type { MeddledEngine } from './meddled-engine.js'
 import { pause, queued, soFar, timed } from './time.js'
 
-/** P5: a release wakes exactly the waiters that can now run; otherwise waiting costs one re-check a lease. */
+/** P5: a release wakes exactly the waiters that can now run; otherwise they only tell, every other second, that they live. */
 export function waking(fixture: EngineFixture): void {
   describe('P5 woken, not polling', () => {
     const boxes = boxesOf(fixture)

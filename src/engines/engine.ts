@@ -341,20 +341,35 @@ export interface Reservation {
 /** How long a reservation waits to be claimed: milliseconds. */
 export const CLAIM_WINDOW = 1000
 
+/** How long a waiter may be silent before it stands in nobody's way: milliseconds. */
+export const WAITER_LIFE = 5000
+
+/** How often a waiter tells that it lives, unless its lease or its wait asks for more: milliseconds. */
+export const HEARD_EVERY = WAITER_LIFE / 3
+
 /** How long a request is good for, as an operation says it. */
 type Patience = Pick<Enqueue, 'lease' | 'wait'>
 
 /**
- * How long an entry in the queue outlives silence: milliseconds. An entry that nobody waits for any more is in the way of
- * others if its cancellation comes late or never; the window on top lets callers who came later look again in time.
+ * How long a waiter's entry in the queue outlives silence: milliseconds. After that it keeps its place until a request
+ * that came later needs it, see {@link placeLife}.
  */
-export function entryLife({ lease, wait }: Patience): number {
+export function entryLife(patience: Patience): number {
+  return Math.min(placeLife(patience), WAITER_LIFE)
+}
+
+/**
+ * How long a waiter's place is good for, should the engine be out of reach: milliseconds. An entry that nobody waits
+ * for any more is in the way of others if its cancellation comes late or never; the window on top lets callers who came
+ * later look again in time.
+ */
+export function placeLife({ lease, wait }: Patience): number {
   return Math.min(lease, wait + CLAIM_WINDOW)
 }
 
 /** After how long a waiter has to be heard of again, so that its entry lives on: milliseconds. */
 export function hearWithin({ lease, wait }: Patience): number {
-  return Math.min(lease * HEARD_OF, wait + CLAIM_WINDOW * HEARD_OF)
+  return Math.min(lease * HEARD_OF, wait + CLAIM_WINDOW * HEARD_OF, HEARD_EVERY)
 }
 
 /** The part of its lease, or of the window after its wait, by whose end a waiter has to be heard of again. */

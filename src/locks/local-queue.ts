@@ -9,7 +9,9 @@ import {
   type TimedOutEvent,
 } from '../diagnostics.js'
 import {
-  entryLife,
+  HEARD_EVERY,
+  hearWithin,
+  placeLife,
   type Awaitable,
   type ReadOutcome,
   type ReadSet,
@@ -92,7 +94,7 @@ interface Asking {
   state: 'sent' | 'queued'
   /** A wake-up that came while an answer was still on its way. */
   woken: boolean
-  /** Until when the engine keeps the entry for certain: clock time; 0 before it has said that it is in the queue. */
+  /** Until when an engine out of reach is tried again: clock time; 0 before it has said that it is in the queue. */
   keptUntil: number
   timer: Timer | undefined
   /** The place in the order in which the lines of this process asked. */
@@ -438,14 +440,21 @@ export class Line implements Giver, HoldOwner {
 
   #queued(asking: Asking, lookAgain: number): void {
     asking.state = 'queued'
-    asking.keptUntil = asking.sentAt + entryLife(asking)
+    asking.keptUntil = asking.sentAt + placeLife(asking)
     if (!this.#head) {
       // All callers gave up while the answer was on its way.
       this.#stopAsking(asking)
       return this.#takeOut(asking)
     }
     if (asking.woken) return this.#look(asking)
-    asking.timer = this.clock.after(Math.max(lookAgain, SHORTEST_LOOK), () => this.#look(asking), true)
+    const pause = Math.min(lookAgain, this.#untilHeard(asking))
+    asking.timer = this.clock.after(Math.max(pause, SHORTEST_LOOK), () => this.#look(asking), true)
+  }
+
+  /** After how long the engine has to hear of the request again: milliseconds. */
+  #untilHeard(asking: Asking): number {
+    const within = hearWithin(asking)
+    return within < HEARD_EVERY ? within : this.#session.untilBeat()
   }
 
   #granted(asking: Asking, { number, read, isAlone = false }: HeldStanding): void {

@@ -1,5 +1,6 @@
 import {
   CLAIM_WINDOW,
+  WAITER_LIFE,
   entryLife,
   hearWithin,
   type ClaimReserved,
@@ -25,7 +26,10 @@ export interface Request {
   readonly session: string
   claims: readonly Claim[]
   phase: 'waiting' | 'reserved' | 'held'
-  /** When it expires unless something is heard of it: engine time in milliseconds. */
+  /**
+   * When it expires unless something is heard of it: engine time in milliseconds. A waiter that has expired is
+   * *silent*: it blocks no other request, and keeps its place until one goes past it.
+   */
   expires: number
   /** The lease that it asked for: milliseconds. */
   lease: number
@@ -74,8 +78,8 @@ export interface Effect {
   readonly key: string
 }
 
-/** A waiter far back looks a little later than those before it, so that a queue doesn't look all at once. */
-const LOOK_STAGGER = 50
+/** A waiter looks so many milliseconds later than the one before it, so that a queue doesn't look all at once. */
+export const LOOK_STAGGER = 50
 
 /**
  * The lock table: decides every lock operation, `(state, operation, now) -> (state, outcome, effects)`.
@@ -154,8 +158,9 @@ export class LockTable {
       label: operation.label,
       since: now,
     }
-    const blocked = operation.claims.some(claim => this.#blocked(claim, undefined))
+    const blocked = operation.claims.some(claim => this.#blocked(claim, undefined, now))
     if (blocked && operation.wait === 0) return { state: 'busy' }
+    if (!blocked) this.#goPast(operation.claims, undefined, now)
     this.#state.append(request)
     return blocked ? this.#standing(request, operation, now) : this.#hold(request, now)
   }
@@ -302,15 +307,18 @@ export class LockTable {
       this.#drop(expired, now)
   }
 
-  /** Serves one queue from its front; ends early with an expired request, which has to be dropped first. */
+  /** Serves one queue from its front; ends early with a request that is over, which has to be dropped first. */
   #serveOne(key: string, now: number): Request | undefined {
     const queue = this.#state.queue(key)
     if (!queue) return undefined
     const ahead = new Ahead()
     for (const { request, claim } of queue) {
-      if (now >= request.expires) return request
+      if (isOver(request, now)) return request
+      if (isSilent(request, now)) continue
       if (!ahead.admits(claim)) return undefined // whoever is blocked here blocks all behind it
-      if (request.phase === 'waiting' && request.claims.every(other => !this.#blocked(other, request))) {
+      if (request.phase === 'waiting' && request.claims.every(other => !this.#blocked(other, request, now))) {
+        const passed = this.#firstSilent(request.claims, request, now)
+        if (passed) return passed
         request.phase = 'reserved'
         request.expires = now + CLAIM_WINDOW
         this.#state.changed(request)
@@ -321,17 +329,37 @@ export class LockTable {
     return undefined
   }
 
-  /** Whether a claim has to wait for somebody who stands before `request`, or before the end of the queue. */
-  #blocked(claim: Claim, request: Request | undefined): boolean {
+  /** Whether a claim has to wait for a request that stands before `request`, or before the end of the queue. */
+  #blocked(claim: Claim, request: Request | undefined, now: number): boolean {
     const queue = this.#state.queue(claim.key)
     if (!queue) return false
     const ahead = new Ahead()
     for (const other of queue) {
       if (other.request === request) return false
+      if (isSilent(other.request, now)) continue
       ahead.add(other.claim)
       if (!ahead.admits(claim)) return true
     }
     return false
+  }
+
+  /**
+   * Drops the silent waiters that stand before `request`, or before the end of the queues: one that came back later
+   * would not see what was granted behind it.
+   */
+  #goPast(claims: readonly Claim[], request: Request | undefined, now: number): void {
+    let silent = this.#firstSilent(claims, request, now)
+    for (; silent; silent = this.#firstSilent(claims, request, now)) this.#drop(silent, now)
+  }
+
+  #firstSilent(claims: readonly Claim[], request: Request | undefined, now: number): Request | undefined {
+    for (const { key } of claims) {
+      for (const other of this.#state.queue(key) ?? []) {
+        if (other.request === request) break
+        if (isSilent(other.request, now)) return other.request
+      }
+    }
+    return undefined
   }
 
   #drop(request: Request, now: number): void {
@@ -359,6 +387,7 @@ export class LockTable {
         if (other === request) break
         // Nobody ever comes in before it, so it knows now whose death could matter to it.
         behind.add(other.session)
+        if (isSilent(other, now)) continue
         queued ||= inFront++ > 0 && other.phase === 'waiting'
         // Several may hold the key, and any of them may be the one whose end makes room.
         if (!queued) next = Math.min(next, other.expires - now)
@@ -382,6 +411,17 @@ export class LockTable {
     }
     return undefined
   }
+}
+
+/** Whether a waiter was not heard of for as long as its entry lives. */
+function isSilent({ phase, expires }: Request, now: number): boolean {
+  return phase === 'waiting' && now >= expires
+}
+
+/** Whether a request has to be dropped as soon as it is met. */
+function isOver({ phase, expires, lease }: Request, now: number): boolean {
+  // In an outage no waiter can be heard: those that try again for as long as this keep their order.
+  return now >= expires + (phase === 'waiting' ? Math.max(lease - WAITER_LIFE, 0) : 0)
 }
 
 /** What stands before a place in a queue, as far as it matters to those behind. */

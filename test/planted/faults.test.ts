@@ -5,7 +5,7 @@ import type { Violation } from '../simulation/history.js'
 import { simulate } from '../simulation/simulate.js'
 
 /** So many schedules at most until each mistake has to be found. */
-const SCHEDULES = 200
+const SCHEDULES = 1000
 
 describe('a mistake in the sources is found', () => {
   test.each(faults)('$name', async fault => {

@@ -74,9 +74,37 @@ export const faults: readonly Fault[] = [
   {
     name: 'what has expired is not dropped',
     file: TABLE,
-    text: 'if (now >= request.expires) return request\n',
+    text: 'if (isOver(request, now)) return request\n',
     wrong: '',
     breaks: ['P9'],
+  },
+  {
+    name: 'a silent waiter blocks what could run beside the holders',
+    file: TABLE,
+    text: "return phase === 'waiting' && now >= expires",
+    wrong: 'return false',
+    breaks: ['P5', 'P9'],
+  },
+  {
+    name: 'a silent waiter is left where others have gone past it',
+    file: TABLE,
+    text: 'if (passed) return passed',
+    wrong: '',
+    breaks: ['P1'],
+  },
+  {
+    name: 'a silent waiter is left where others were granted at once',
+    file: TABLE,
+    text: 'if (!blocked) this.#goPast(operation.claims, undefined, now)',
+    wrong: '',
+    breaks: ['P1'],
+  },
+  {
+    name: 'a waiter does not tell that it lives',
+    file: LINE,
+    text: 'Math.min(lookAgain, this.#untilHeard(asking))',
+    wrong: 'Math.max(lookAgain, 20_000)',
+    breaks: ['P4', 'P5', 'P9'],
   },
   {
     name: 'a cancelled waiter stays in the queues',

@@ -1,5 +1,6 @@
 import {
   CLAIM_WINDOW,
+  WAITER_LIFE,
   entryLife,
   hearWithin,
   type ClaimReserved,
@@ -365,6 +366,7 @@ export class ObservedTable {
       const before = this.#before(claim, request)
       if (before) this.#broken('P4', `${request.id} is woken, and ${before.id} stands before it`)
     }
+    this.#checkPassed(request)
     request.phase = 'reserved'
     request.expires = this.#now + CLAIM_WINDOW
     request.reservedBy = this.#session
@@ -376,7 +378,20 @@ export class ObservedTable {
       if (before?.phase === 'held') this.#broken('P1', `${request.id} is granted while ${before.id} is held`)
       else if (before) this.#broken('P4', `${request.id} is granted, and ${before.id} stands before it`)
     }
+    // What was reserved went past the silent ones then.
+    if (request.phase === 'waiting') this.#checkPassed(request)
     this.#held(request, { number })
+  }
+
+  /** A silent waiter that was passed may come back, and would not see what was granted behind it. */
+  #checkPassed(request: Observed): void {
+    for (const { key } of request.claims) {
+      for (const other of this.#queue(key)) {
+        if (other === request) break
+        if (this.#isSilent(other))
+          this.#broken('P1', `${request.id} goes past ${other.id}, which is left there`)
+      }
+    }
   }
 
   #held(request: Observed, { number }: { number: number }): void {
@@ -457,6 +472,11 @@ export class ObservedTable {
     return this.#queues.get(key) ?? []
   }
 
+  /** Whether a waiter has expired: it blocks no other request. */
+  #isSilent({ phase, expires }: Observed): boolean {
+    return phase === 'waiting' && this.#now >= expires
+  }
+
   /** Somebody with whom a claim can't be granted, of those before the request or of all; a holder if there is one. */
   #before(claim: Claim, request: Observed | undefined): Observed | undefined {
     let found: Observed | undefined
@@ -464,6 +484,7 @@ export class ObservedTable {
     let all = 0
     for (const other of this.#queue(claim.key)) {
       if (other === request) break
+      if (this.#isSilent(other)) continue
       const ahead = other.claims.find(({ key }) => key === claim.key)!
       if (ahead.mode === 'permits' && claim.mode === 'permits') {
         all += ahead.permits
@@ -482,10 +503,13 @@ export class ObservedTable {
   #checkServed(): void {
     for (const key of this.#touched) {
       for (const request of this.#queue(key)) {
-        if (this.#now >= request.expires) {
+        const isSilent = this.#isSilent(request)
+        const placeKept = isSilent ? Math.max(request.lease - WAITER_LIFE, 0) : 0
+        if (this.#now >= request.expires + placeKept) {
           this.#broken('P9', `${request.id} has expired and still stands before others`)
           return
         }
+        if (isSilent) continue
         const claim = request.claims.find(one => one.key === key)!
         if (this.#before(claim, request)) break
         if (request.phase === 'waiting' && request.claims.every(one => !this.#before(one, request))) {

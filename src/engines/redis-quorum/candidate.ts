@@ -12,8 +12,6 @@ import { Vote } from './vote.js'
 const DRIFT = 0.01
 const LEAST_DRIFT = 2
 
-/** Who holds votes of a minority looks at least so often whether to give them up, should a hint be lost: milliseconds. */
-const MINORITY_LOOKS = 5000
 /** A server that could not be asked, and whose vote is all that is lacking, is tried again so soon: milliseconds. */
 const LACKING_LOOKS = 500
 /** Leases of one holder end on the servers within so many milliseconds; one look is enough for all of them. */
@@ -515,11 +513,9 @@ export class Candidate {
 
   #lookAgain(): number {
     const queued = this.#votes.filter(({ state }) => state === 'queued').map(({ lookAgain }) => lookAgain)
-    const isMinority = queued.length < this.#votes.filter(({ isEntered }) => isEntered).length
     const missed = this.#votes.filter(({ isEntered }) => !isEntered).length
     const isLacking = missed > 0 && this.#held().length + missed >= this.#needed
-    const looks = isLacking ? LACKING_LOOKS : isMinority ? MINORITY_LOOKS : Infinity
-    const soonest = Math.min(...queued, looks)
+    const soonest = Math.min(...queued, isLacking ? LACKING_LOOKS : Infinity)
     return Math.max(...queued.filter(lookAgain => lookAgain <= soonest + TOGETHER), soonest)
   }
 

@@ -1,3 +1,5 @@
+import { CLAIM_WINDOW, WAITER_LIFE } from '../engine.js'
+import { LOOK_STAGGER } from '../../locks/table.js'
 import { heldStrings } from './held-strings.js'
 import { LAYOUT } from './names.js'
 
@@ -38,6 +40,13 @@ export interface ScriptParts {
   readonly light: string
 }
 
+/** No number is greater, and no key expires later: up to here all whole numbers are exact. */
+const NEVER = Number.MAX_SAFE_INTEGER
+/** The place of all holders in a queue, before all waiters; as Lua has it. */
+const FRONT = "'0000000000000000'"
+/** How often the first waiter behind a foreign holder looks: milliseconds. */
+const FOREIGN_LOOK = 20
+
 const BEGIN = String.raw`
 local call, try, format, find, sub = redis.call, redis.pcall, string.format, string.find, string.sub
 local NUMBERS, QUEUES, REQUESTS = KEYS[1], KEYS[2], KEYS[3]
@@ -50,16 +59,13 @@ local answers = {}
 -- What this session is told beside that.
 local hints = {}
 local CHANNELS, PUBLISH
-local CLAIM_WINDOW, LOOK_STAGGER = 1000, 50
 -- The last number that was given, and the one that the counter has.
 local number, written
 -- How long what comes before a lock key is in the name of its held key; nil until somebody needs it.
 local prefix
 -- The time in microseconds: as text, and as a number.
 local stamp, micros
-local idle
--- No number is greater, and no key expires later: up to here all whole numbers are exact.
-local NEVER = 9007199254740991`
+local idle`
 
 /** It is as long as what comes before the layout's names. */
 const prefixKnown = `prefix = prefix or #NUMBERS:match('^(.*)${LAYOUT}{')`
@@ -138,7 +144,7 @@ ${serverClock}
     first, second = records[1], records[2]
     if first.claims[2] or first.claims[1].mode ~= 'exclusive' then break end
     -- Until when something is kept that is going to be saved.
-    local latest = now + CLAIM_WINDOW
+    local latest = now + ${CLAIM_WINDOW}
     if kind == '.claim' then
       if first.id ~= id or first.phase ~= 'reserved' then break end
       latest = now + tonumber(WORDS[from + 2])
@@ -157,7 +163,8 @@ ${serverClock}
       life, hear = tonumber(life), tonumber(hear)
       isBusy = life == 0
       if isBusy and kind == '.pass' then break end
-      latest = math.max(latest, now + life)
+      local asked = tonumber(WORDS[from + (kind == '.pass' and 4 or 2)])
+      latest = math.max(latest, now + life + math.max(asked - ${WAITER_LIFE}, 0))
     end
     if not isBusy and now + call('PTTL', REQUESTS) < latest then break end
   end
@@ -181,7 +188,7 @@ ${serverClock}
         local text = try('SET', NUMBERS, least and format('%.0f', least) or stamp, 'GET')
         if type(text) == 'table' then break end
         local counted = tonumber(text or 0)
-        if not counted or not (counted >= 0 and counted < NEVER) then
+        if not counted or not (counted >= 0 and counted < ${NEVER}) then
           call('SET', NUMBERS, text)
           break
         end
@@ -228,7 +235,7 @@ ${serverClock}
         local done
         if kind == '.enqueue' then done = try('HSET', REQUESTS, waiter.id, cmsgpack.pack(waiter))
         else
-          second.phase, second.expires = 'reserved', now + CLAIM_WINDOW
+          second.phase, second.expires = 'reserved', now + ${CLAIM_WINDOW}
           if waiter then
             done = try('HSET', REQUESTS, second.id, cmsgpack.pack(second), waiter.id, cmsgpack.pack(waiter))
           else done = try('HSET', REQUESTS, second.id, cmsgpack.pack(second)) end
@@ -252,7 +259,7 @@ ${channelsKnown}
         if waiter then
           local before = call('ZLEXCOUNT', QUEUES, '[' .. head, '(' .. entry)
           local nearest = (kind == '.pass' and second or first).expires - now
-          local again = math.max(0, math.min(nearest + before * LOOK_STAGGER, hear))
+          local again = math.max(0, math.min(nearest + before * ${LOOK_STAGGER}, hear))
           answers[#answers + 1] = { 'queued', before, math.ceil(again) }
         else answers[#answers + 1] = 1 end
       end
@@ -271,12 +278,9 @@ end`
 const STRINGS: ScriptParts = { heldKeys: heldStrings, clock: serverClock, light: LIGHT }
 
 const COMMON = String.raw`
-local FOREIGN_LOOK = 20
 ${channelsKnown}
 -- Stands for a holder that is not ours.
 local FOREIGN = '?'
--- The place of all who hold, before all who wait.
-local FRONT = '0000000000000000'
 -- What a held key says when several may hold it; by the name of their queues it is known to be ours.
 local SHARED = 'signalbox/1 shared ' .. QUEUES
 
@@ -304,7 +308,7 @@ local function raise(least)
   if not number then
     local text = try('GET', NUMBERS)
     local counted = type(text) ~= 'table' and tonumber(text or 0)
-    if not counted or not (counted >= 0 and counted < NEVER) then unreadable(NUMBERS) end
+    if not counted or not (counted >= 0 and counted < ${NEVER}) then unreadable(NUMBERS) end
     number = counted
   end
   number = math.max(number, least)
@@ -374,14 +378,24 @@ local function load(id)
   return request or nil
 end
 
--- When the last of the requests that were saved expires. What is kept of a holder that is not ours is known by its held
+-- Whether a waiter was not heard of for as long as its entry lives. It blocks no other request, and keeps its place
+-- until one goes past it.
+local function silent(request) return request.phase == 'waiting' and now >= request.expires end
+
+-- When a request has to be dropped as soon as it is met. In an outage no waiter can be heard: those that try again for
+-- as long as this keep their order.
+local function overAt(request)
+  return request.expires + (request.phase == 'waiting' and math.max(request.lease - ${WAITER_LIFE}, 0) or 0)
+end
+
+-- When the last of the requests that were saved is over. What is kept of a holder that is not ours is known by its held
 -- key, too, and may never expire.
 local latest = 0
 
 local function save(request)
   must(try('HSET', REQUESTS, request.id, cmsgpack.pack(request)), REQUESTS)
   loaded[request.id] = request
-  if request.expires > latest and not begins(request.id, FOREIGN) then latest = request.expires end
+  if overAt(request) > latest and not begins(request.id, FOREIGN) then latest = overAt(request) end
 end
 
 local function entry(key, request) return head(key) .. request.sequence .. request.id end
@@ -467,11 +481,11 @@ end
 local function meet(claim, text)
   local id, granted, since, details = told(text)
   local remaining = left(claim.held)
-  local expires = remaining < 0 and NEVER or now + remaining
+  local expires = remaining < 0 and ${NEVER} or now + remaining
   if not id then
     id, granted, since, details = FOREIGN .. claim.key, 0, now, ''
     -- A key with 0 ms left is there until this millisecond is over, and its client may still do something to it.
-    if expires < NEVER then expires = expires + 1 end
+    if expires < ${NEVER} then expires = expires + 1 end
   end
   local request = load(id)
   local met = { key = claim.key, held = claim.held, mode = 'exclusive' }
@@ -488,7 +502,7 @@ local function meet(claim, text)
   end
   append({
     id = id, claims = { met }, phase = 'held', expires = expires, lease = math.max(remaining, 0), number = tonumber(granted),
-    since = tonumber(since), sequence = FRONT, details = details,
+    since = tonumber(since), sequence = ${FRONT}, details = details,
   })
   -- It may hand its grant on among its own callers as one that nobody else wants.
   if not ballot then tell('wanted', id) end
@@ -516,10 +530,23 @@ local function blocked(claim, request)
   for other, its in queue(claim.key) do
     -- A vote is asked about before it is in the queue.
     if request and other.sequence .. other.id >= request.sequence .. request.id then return false end
-    add(ahead, its)
-    if not admits(ahead, claim) then return true end
+    if not silent(other) then
+      add(ahead, its)
+      if not admits(ahead, claim) then return true end
+    end
   end
   return false
+end
+
+-- The first silent waiter before a request, or before the end of the queues.
+local function firstSilent(claims, request)
+  for _, claim in ipairs(claims) do
+    for other in queue(claim.key) do
+      if request and other.sequence .. other.id >= request.sequence .. request.id then break end
+      if silent(other) then return other end
+    end
+  end
+  return nil
 end
 
 local serve
@@ -554,21 +581,25 @@ end
 local function serveOne(key)
   local ahead = { permits = 0 }
   for request, claim in queue(key) do
-    if now >= request.expires then return request end
-    if not admits(ahead, claim) then return nil end
-    if request.phase == 'waiting' then
-      local free = true
-      for _, other in ipairs(request.claims) do
-        if blocked(other, request) then free = false break end
+    if now >= overAt(request) then return request end
+    if not silent(request) then
+      if not admits(ahead, claim) then return nil end
+      if request.phase == 'waiting' then
+        local free = true
+        for _, other in ipairs(request.claims) do
+          if blocked(other, request) then free = false break end
+        end
+        if free then
+          local passed = firstSilent(request.claims, request)
+          if passed then return passed end
+          request.phase, request.expires = 'reserved', now + ${CLAIM_WINDOW}
+          save(request)
+          tell('wake', request.id)
+          if not begins(request.id, SESSION .. '.') then hints[#hints + 1] = 'reserved ' .. key end
+        end
       end
-      if free then
-        request.phase, request.expires = 'reserved', now + CLAIM_WINDOW
-        save(request)
-        tell('wake', request.id)
-        if not begins(request.id, SESSION .. '.') then hints[#hints + 1] = 'reserved ' .. key end
-      end
+      add(ahead, claim)
     end
-    add(ahead, claim)
   end
   return nil
 end
@@ -579,6 +610,17 @@ serve = function(key)
   while expired do
     drop(expired)
     expired = serveOne(key)
+  end
+end
+
+-- Drops the silent waiters before a request, or before the end of the queues: one that came back later would not see
+-- what was granted behind it.
+local function goPast(claims, request)
+  if idle then return end
+  local passed = firstSilent(claims, request)
+  while passed do
+    drop(passed)
+    passed = firstSilent(claims, request)
   end
 end
 
@@ -626,21 +668,23 @@ local function standing(request, patience)
     local ahead, queued = 0, false
     for other in queue(claim.key) do
       if other.id == request.id then break end
-      if ahead > 0 and other.phase == 'waiting' then queued = true end
-      ahead = ahead + 1
-      if queued then first = false break end
-      nearest = math.min(nearest, other.expires - now)
-      if begins(other.id, FOREIGN) then foreign = true end
+      if not silent(other) then
+        if ahead > 0 and other.phase == 'waiting' then queued = true end
+        ahead = ahead + 1
+        if queued then first = false break end
+        nearest = math.min(nearest, other.expires - now)
+        if begins(other.id, FOREIGN) then foreign = true end
+      end
     end
   end
   local one = request.claims[1]
   local before = call('ZLEXCOUNT', QUEUES, '[' .. head(one.key), '(' .. entry(one.key, request))
   local again = 0
   if request.phase ~= 'reserved' then
-    again = math.max(0, math.min(nearest + before * LOOK_STAGGER, patience.hear))
+    again = math.max(0, math.min(nearest + before * ${LOOK_STAGGER}, patience.hear))
     -- A foreign holder tells none of us when it is done. Who stands first behind it looks often, and the others see to it
     -- that the key does not stay free when that one is dead.
-    if foreign then again = math.min(again, first and FOREIGN_LOOK or before * CLAIM_WINDOW) end
+    if foreign then again = math.min(again, first and ${FOREIGN_LOOK} or before * ${CLAIM_WINDOW}) end
     if foreign and first then hints[#hints + 1] = 'foreign ' .. request.id end
   end
   return { 'queued', before, math.ceil(again) }
@@ -655,10 +699,10 @@ local function hold(request, claims, recorded)
     take(claim, request)
     if claim.mode ~= 'exclusive' then alone = false end
   end
-  if recorded and ballot and request.sequence ~= FRONT then
+  if recorded and ballot and request.sequence ~= ${FRONT} then
     -- Votes that come later may have an earlier place, but not before one that was given.
     forget(request)
-    request.sequence = FRONT
+    request.sequence = ${FRONT}
     append(request)
   elseif recorded then save(request)
   elseif not alone then append(request) end
@@ -679,7 +723,7 @@ local function texts(names, all)
     if not text then found[i] = try('GET', name) and UNREADABLE or ''
     else
       local digits = text:match('^([1-9]%d*) ')
-      if not digits or tonumber(digits) > NEVER then found[i] = UNREADABLE end
+      if not digits or tonumber(digits) > ${NEVER} then found[i] = UNREADABLE end
     end
     if all and found[i] == UNREADABLE then unreadable(name) end
   end
@@ -835,7 +879,7 @@ end
 local function preceded(id, claims)
   for _, claim in ipairs(claims) do
     for other in queue(claim.key) do
-      if other.phase ~= 'held' then
+      if other.phase ~= 'held' and not silent(other) then
         if other.sequence .. other.id < place(ballot.order) .. id then return true end
         break
       end
@@ -883,7 +927,8 @@ local function enqueue(request, patience)
   raise(0)
   request.since = now
   if not out then
-    request.sequence = ballot and FRONT or place(nextNumber())
+    goPast(claims, ballot and request)
+    request.sequence = ballot and ${FRONT} or place(nextNumber())
     return hold(request, claims, false)
   end
   for i, text in pairs(kept) do meet(claims[i], text) end
@@ -1072,12 +1117,12 @@ function operations.downgrade()
     if not request then return 0 end
     if request.sequence then forget(request)
     else
-      local remaining = NEVER
+      local remaining = ${NEVER}
       for _, claim in ipairs(claims) do remaining = math.min(remaining, math.max(left(claim.held), 1)) end
       request.lease, request.expires, request.since, request.details = remaining, now + remaining, now, text
     end
     -- Before all who wait, as it was.
-    request.sequence, request.claims = FRONT, claims
+    request.sequence, request.claims = ${FRONT}, claims
     for _, claim in ipairs(claims) do
       claim.mode = 'shared'
       put(claim.held, SHARED, math.max(request.expires - now, left(claim.held)))

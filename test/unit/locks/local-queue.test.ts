@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { Box } from '../../../src/box.js'
 import { VirtualClock } from '../../../src/clock.js'
-import type { Standing } from '../../../src/engines/engine.js'
+import { HEARD_EVERY, type Enqueue, type Standing } from '../../../src/engines/engine.js'
 import {
   AbortedError,
   ClosedError,
@@ -150,6 +150,37 @@ describe('asking the engine', () => {
     expect(engine.words).toBe('enqueue')
     clock.advance(1)
     expect(engine.take('claim').operation).toMatchObject({ id: operation.id, lease: 30_000 })
+  })
+
+  test('who waits tells in time that it lives, all of a box together', async () => {
+    const { clock, engine, box } = await start()
+    const heard = new Map<string, number[]>()
+    const answerAll = async (): Promise<void> => {
+      for (const { type, id } of engine.asked.splice(0) as Enqueue[]) {
+        heard.set(id, [...(heard.get(id) ?? []), clock.now()])
+        engine.take(type, id).answer(queued(id, 60_000))
+      }
+      await settle()
+    }
+    for (const key of ['one', 'two', 'three']) {
+      box
+        .mutex(key)
+        .acquire()
+        .catch(() => undefined)
+      for (let time = 0; time < 7000; time += 10) {
+        await answerAll()
+        clock.advance(10)
+      }
+    }
+    await answerAll()
+    for (const times of heard.values()) {
+      const pauses = times.slice(1).map((time, index) => time - times[index]!)
+      expect(Math.min(...pauses)).toBeGreaterThanOrEqual(HEARD_EVERY / 2)
+      expect(Math.max(...pauses)).toBeLessThanOrEqual(HEARD_EVERY + 10)
+    }
+    const [first, ...others] = [...heard.values()].map(times => times.slice(-2))
+    expect(others).toEqual([first, first])
+    await box.close()
   })
 
   test('a time that is past is not taken for leave to poll', async () => {

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { VirtualClock } from '../../../src/clock.js'
 import { MemoryState } from '../../../src/engines/memory/state.js'
-import { CLAIM_WINDOW, type Standing } from '../../../src/engines/engine.js'
+import { CLAIM_WINDOW, HEARD_EVERY, WAITER_LIFE, type Standing } from '../../../src/engines/engine.js'
 import type { Claim } from '../../../src/locks/claim.js'
 import { LockTable, type Effect } from '../../../src/locks/table.js'
 
@@ -219,10 +219,10 @@ describe('claim', () => {
     enqueue('a.1', x('k'), { lease: 60_000 })
     enqueue('b.1', x('k'), { wait: 300 })
     now = 200
-    expect(claim('b.1', LEASE, 2000)).toMatchObject({ lookAgain: 2000 + (CLAIM_WINDOW * 2) / 3 })
-    now = 200 + 2000 + CLAIM_WINDOW - 1
+    expect(claim('b.1', LEASE, 900)).toMatchObject({ lookAgain: 900 + (CLAIM_WINDOW * 2) / 3 })
+    now = 200 + 900 + CLAIM_WINDOW - 1
     expect(queue('k')).toBe('a held, b waiting')
-    expect(claim('b.1')).toMatchObject({ lookAgain: LEASE * (2 / 3) })
+    expect(claim('b.1')).toMatchObject({ lookAgain: HEARD_EVERY })
     now += LEASE
     expect(queue('k')).toBe('a held')
   })
@@ -273,6 +273,70 @@ describe('claim', () => {
 
   test('an unknown request is gone', () => {
     expect(claim('a.1')).toEqual({ state: 'gone' })
+  })
+})
+
+describe('a silent waiter', () => {
+  const LONG = 6 * WAITER_LIFE
+
+  test('keeps its place as long as nothing behind it could run', () => {
+    const held = enqueue('a.1', x('k'), { lease: LONG })
+    enqueue('b.1', x('k'), { lease: LONG })
+    enqueue('c.1', x('k'), { lease: LONG })
+    now = WAITER_LIFE
+    expect(claim('c.1', LONG)).toMatchObject({ state: 'queued', place: 2 })
+    expect(claim('b.1', LONG)).toMatchObject({ state: 'queued', place: 1 })
+    release('a.1', numberOf(held))
+    expect(told()).toEqual(['wake b.1'])
+  })
+
+  test.each<[string, Claim[], Claim[], Claim[]]>([
+    ['a reader beside a reader', s('k'), x('k'), s('k')],
+    ['a permit that is free', p('k', 1), p('k', 4), p('k', 1)],
+    ['a key that is not held', x('k'), x('k', 'z'), x('z')],
+    ['a key that is free', x('k'), x('k', 'z'), x('z', 'y')],
+  ])('is dropped for a request behind it that can run: %s', (_, holds, waits, runs) => {
+    enqueue('a.1', holds, { lease: LONG })
+    enqueue('b.1', waits, { lease: LONG })
+    enqueue('c.1', runs, { lease: LONG })
+    now = WAITER_LIFE - 1
+    expect(claim('c.1', LONG).state).toBe('queued')
+    now = WAITER_LIFE
+    expect(claim('c.1', LONG).state).toBe('held')
+    expect(told()).toContain('lost b.1')
+    expect(claim('b.1', LONG)).toEqual({ state: 'gone' })
+  })
+
+  test('is dropped for a request that comes and does not wait', () => {
+    enqueue('a.1', s('k'), { lease: LONG })
+    enqueue('b.1', x('k', 'z'), { lease: LONG })
+    now = WAITER_LIFE - 1
+    expect(enqueue('c.1', s('k'), { wait: 0 })).toEqual({ state: 'busy' })
+    now = WAITER_LIFE
+    expect(enqueue('c.2', s('k'), { wait: 0 }).state).toBe('held')
+    expect(queue('z')).toBe('')
+    expect(claim('b.1', LONG)).toEqual({ state: 'gone' })
+  })
+
+  test('makes room on its other keys when it is dropped', () => {
+    enqueue('a.1', x('k'), { lease: LONG })
+    enqueue('b.1', x('k', 'y', 'z'), { lease: LONG })
+    now = 1
+    enqueue('c.1', x('y'), { lease: LONG })
+    now = WAITER_LIFE
+    expect(enqueue('d.1', x('z')).state).toBe('held')
+    expect(told()).toEqual(['lost b.1', 'wake c.1'])
+  })
+
+  test('is dropped in any case when it was silent for as long as its lease', () => {
+    enqueue('a.1', x('k'), { lease: 10 * LONG })
+    enqueue('b.1', x('k'), { lease: LONG })
+    now = LONG - 1
+    serve('k')
+    expect(told()).toEqual([])
+    now = LONG
+    serve('k')
+    expect(told()).toEqual(['lost b.1'])
   })
 })
 

@@ -1,0 +1,163 @@
+import { describe, test } from './checks.js'
+import { expect } from './expect.js'
+import type { Box } from '../box.js'
+import type { Grant } from '../locks/grant.js'
+import type { LockOptions } from '../locks/lock-options.js'
+import { onBoxes, type Boxes } from './boxes.js'
+import type { EngineFixture } from './fixture.js'
+import type { MeddledEngine } from './meddled-engine.js'
+import { pause, queued, soFar, timed } from './time.js'
+
+/** A request that is compatible with what is held, behind a waiter that is not. */
+interface Overtaking {
+  readonly name: string
+  readonly hold: (box: Box) => Promise<Grant>
+  readonly block: (box: Box) => Promise<Grant>
+  readonly pass: (box: Box, options?: LockOptions) => Promise<Grant>
+}
+
+const overtakings: readonly Overtaking[] = [
+  {
+    name: 'a reader beside a reader',
+    hold: box => box.readWriteLock('key').read.acquire(),
+    block: box => box.readWriteLock('key').write.acquire(),
+    pass: (box, options) => box.readWriteLock('key').read.acquire(options),
+  },
+  {
+    name: 'a permit that is free',
+    hold: box => box.semaphore('key', { permits: 2 }).acquire(),
+    block: box => box.semaphore('key', { permits: 2 }).acquire({ permits: 2 }),
+    pass: (box, options) => box.semaphore('key', { permits: 2 }).acquire(options),
+  },
+  {
+    name: 'a key that is not held',
+    hold: box => box.mutex('key').acquire(),
+    block: box => box.mutex('key', 'other').acquire(),
+    pass: (box, options) => box.mutex('other').acquire(options),
+  },
+]
+
+/** P9: a waiter that is dead, or tells nothing, never stalls those behind it. */
+export function deadWaiters(fixture: EngineFixture): void {
+  describe('P9 dead waiters', () => {
+    const livesBySession = fixture.guarantees.deadHolder === 'session timeout'
+
+    for (const { name, hold, block, pass } of overtakings) {
+      test.concurrent(
+        `${name} is given within seconds, although a waiter that went silent is before it`,
+        onBoxes(fixture, async boxes => {
+          const holder = await boxes.open()
+          const held = await hold(holder)
+          const engine = await waiter(boxes, holder, 1, block)
+          await engine.freeze()
+          const other = await boxes.open()
+          await pass(other, { wait: '10s' })
+          held.assertHeld()
+        }),
+      )
+    }
+
+    test.concurrent(
+      'a waiter that was stopped for a moment has kept its place',
+      onBoxes(fixture, async boxes => {
+        const [holder, reader] = await boxes.pair()
+        const held = await holder.readWriteLock('key').read.acquire()
+        const [box, engine] = await boxes.meddled()
+        const writing = box.readWriteLock('key').write.acquire()
+        await queued(holder, 'key', 1)
+        const goOn = cut(engine)
+        const reading = reader.readWriteLock('key').read.acquire()
+        await queued(holder, 'key', 2)
+        await pause(2500)
+        expect(await soFar(reading)).toBe('pending')
+        goOn()
+        await held.release()
+        const written = await writing
+        expect(await soFar(reading)).toBe('pending')
+        await written.release()
+        await reading
+      }),
+    )
+
+    // Where waiters live by a session of the engine's own, nothing is cut off by failing operations.
+    if (!livesBySession)
+      test.concurrent(
+        'waiters that were cut off for longer than their entries live are served in their old order',
+        onBoxes(fixture, async boxes => {
+          const holder = await boxes.open()
+          const held = await holder.mutex('key').acquire()
+          const served: string[] = []
+          const engines: MeddledEngine[] = []
+          const waiting: Promise<unknown>[] = []
+          for (const [index, name] of ['first', 'second'].entries()) {
+            engines.push(
+              await waiter(boxes, holder, index + 1, box => {
+                const done = box.mutex('key').run(() => void served.push(name))
+                waiting.push(done)
+                return done
+              }),
+            )
+          }
+          const goOn = engines.map(cut)
+          // Until both are silent.
+          await queued(holder, 'key', 0)
+          // The one behind is heard of before the other one can be.
+          goOn[1]!()
+          await queued(holder, 'key', 1)
+          goOn[0]!()
+          await queued(holder, 'key', 2)
+          await held.release()
+          await Promise.all(waiting)
+          expect(served).toEqual(['first', 'second'])
+        }),
+      )
+
+    if (fixture.guarantees.scope !== 'thread')
+      test.concurrent(
+        'a released lock passes a killed waiter within seconds, although the box that released it is closed',
+        onBoxes(fixture, async boxes => {
+          const holder = await boxes.open()
+          const held = await holder.mutex('waited').acquire()
+          const child = boxes.program('holder', '30s')
+          await child.printed('holding')
+          await queued(holder, 'waited', 1)
+          const behind = await boxes.open()
+          const waiting = behind.mutex('waited').acquire({ wait: '15s' })
+          await queued(holder, 'waited', 2)
+          child.kill('SIGKILL')
+          await child.end()
+          const took = await timed(async () => {
+            await held.release()
+            await holder.close()
+            await waiting
+          })
+          if (!livesBySession) expect(took).toBeLessThan(5000)
+        }),
+      )
+  })
+}
+
+/** Has a box wait, as the waiter at this place, and gives its conversation with the engine. */
+async function waiter(
+  boxes: Boxes,
+  holder: Box,
+  place: number,
+  ask: (box: Box) => Promise<unknown>,
+): Promise<MeddledEngine> {
+  const [box, engine] = await boxes.meddled()
+  // Some are left waiting until their box is closed.
+  ask(box).catch(() => undefined)
+  await queued(holder, 'key', place)
+  return engine
+}
+
+/** Fails all that a box asks for, and keeps hints from it, until the returned function is called. */
+function cut(engine: MeddledEngine): () => void {
+  const { meddle, hears } = engine
+  engine.meddle = () => Promise.reject(new Error('the line is cut'))
+  engine.hears = () => false
+  return () => {
+    engine.meddle = meddle
+    engine.hears = hears
+  }
+}
