@@ -111,7 +111,7 @@ export class LeaseKeeper {
   /** Sets anew when to look at a hold, after its deadline changed. */
   schedule(hold: Hold): void {
     hold.due = hold.renew ? hold.deadline - hold.lease * (1 - RENEW_AFTER) : hold.deadline
-    this.#arm(hold.due)
+    this.#arm(Math.min(hold.due, this.#certainUntil()))
   }
 
   /** Looks after it no longer. The timer stays as it is: setting it anew for every release would cost more. */
@@ -205,11 +205,12 @@ export class LeaseKeeper {
   #look(): void {
     this.#timerAt = Infinity
     const now = this.#clock.now()
+    const certainUntil = this.#certainUntil()
     let next = Infinity
     for (const hold of [...this.#holds.values()]) {
       // Whoever was told of a loss just now may have given others back.
       if (!this.#holds.has(hold.id)) continue
-      if (now >= hold.deadline) {
+      if (now >= Math.min(hold.deadline, certainUntil)) {
         this.isLost(hold)
         continue
       }
@@ -222,7 +223,7 @@ export class LeaseKeeper {
         hold.due = Math.min(now + Math.max(hold.lease * RETRY_AFTER, SHORTEST_RETRY), hold.deadline)
         if (!hold.renewing) this.#renew(hold, now)
       }
-      if (!hold.loss) next = Math.min(next, hold.due)
+      if (!hold.loss) next = Math.min(next, hold.due, certainUntil)
     }
     if (next < Infinity) this.#arm(next)
   }

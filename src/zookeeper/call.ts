@@ -30,6 +30,27 @@ export const OPCODE = {
   closeSession: -11,
 } as const
 
+const WRITES: ReadonlySet<number> = new Set([
+  OPCODE.create,
+  OPCODE.delete,
+  OPCODE.setData,
+  OPCODE.setAcl,
+  OPCODE.multi,
+  OPCODE.create2,
+  OPCODE.createContainer,
+  OPCODE.createTtl,
+])
+
+/** Whether a quorum of the servers has put it through when it is answered. */
+export function isWrite(opcode: number): boolean {
+  return WRITES.has(opcode)
+}
+
+/** Whether it comes by way of the leader. */
+export function isLed(opcode: number): boolean {
+  return opcode === OPCODE.sync || isWrite(opcode)
+}
+
 /** What a watch on a node is told of. */
 export type WatchKind = 'data' | 'exist' | 'children' | 'persistent' | 'recursive'
 

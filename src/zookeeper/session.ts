@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../clock.js'
 import { ClosedError, InvalidArgumentError, UnavailableError, type SignalboxError } from '../errors.js'
-import { OPCODE, type Call, type NewWatch } from './call.js'
+import { isLed, isWrite, OPCODE, type Call, type NewWatch } from './call.js'
 import { Connection, type ConnectionOptions } from './connection.js'
 import {
   AuthFailedError,
@@ -15,7 +15,9 @@ import { LONGEST_REQUEST } from './frames.js'
 import { addressesOf, type Host } from './hosts.js'
 import { JuteReader } from './jute-reader.js'
 import { JuteWriter } from './jute-writer.js'
+import { multi } from './multi.js'
 import { without } from './paths.js'
+import { SessionProof } from './session-proof.js'
 import type { WatchEvent, WatchListener } from './watch-event.js'
 import { Watches, type Told } from './watches.js'
 
@@ -54,6 +56,9 @@ interface Entry {
   xid: number
   /** Clock time. */
   sentAt: number
+  /** What its answer proves: see SessionProof. */
+  heardBefore: number
+  reported: number
   isSettled: boolean
   timer: Timer | undefined
   /** An event that came before the answer, for the watch that comes with it. */
@@ -71,10 +76,11 @@ interface Credential {
 const XID = { notification: -1, ping: -2, auth: -4, setWatches: -8 } as const
 const LAST_XID = 2 ** 31 - 1
 const TOLD: readonly (Told | undefined)[] = [undefined, 'created', 'deleted', 'changed', 'children']
-/** A ping goes out when this part of the timeout has passed since the last packet that was answered. */
-const PING_AFTER = 1 / 3
-/** A connection that was silent for this part of the timeout is given up. */
-const SILENT_FOR = 2 / 3
+/**
+ * A connection that leaves the leader's answer out for this part of the timeout is given up, so that there is time to
+ * find another server before what is held is not certain any more.
+ */
+const SILENT_FOR = 1 / 4
 /** The pauses between rounds of connecting: milliseconds. */
 const FIRST_PAUSE = 20
 const LONGEST_PAUSE = 1000
@@ -112,11 +118,17 @@ export class Session {
   /** Of those sent, the ones that leave a watch. */
   readonly #watching = new Set<Entry>()
   readonly #authenticating: { resolve: () => void; reject: (error: Error) => void }[] = []
-  /** When the last packet was sent that has been answered, and what came last: clock time. */
-  #answeredAt = 0
+  readonly #proof = new SessionProof()
+  #isKeptCertain = false
+  readonly #uncertain: { resolve: () => void; reject: (error: Error) => void }[] = []
+  /** When the last request was sent that the leader has answered, and what came last: clock time. */
+  #ledAt = 0
   #heardAt = 0
+  /** When the beat was sent that is not over yet, and when the next one is due: clock time. */
+  #beatSentAt: number | undefined
+  #beatAt = 0
   #pingedAt: number | undefined
-  #beat: Timer | undefined
+  #timer: Timer | undefined
   #ending: Error | undefined
   /** What is asked for after the end of the session was asked for gets this. */
   #closing: Error | undefined
@@ -151,9 +163,14 @@ export class Session {
     return this.#zxid
   }
 
-  /** Until when the session lives for certain: clock time. */
+  /** Until when the session lives for certain: clock time. Each change that is carried out may put it off. */
   get certainUntil(): number {
-    return this.#ending ? -Infinity : this.#answeredAt + this.#timeout
+    return this.#ending ? -Infinity : this.#proof.certainUntil
+  }
+
+  /** Whether `certainUntil` is put off as long as the session lives, by a check each third of the timeout. */
+  set isKeptCertain(isKept: boolean) {
+    this.#isKeptCertain = isKept
   }
 
   /** How many paths are watched. */
@@ -187,14 +204,20 @@ export class Session {
     await connected
   }
 
+  /** Settles when the session lives for certain. Rejects with what ended it. */
+  certain(): Promise<void> {
+    if (this.#ending) return Promise.reject(this.#ending)
+    if (this.#clock.now() < this.certainUntil) return Promise.resolve()
+    return new Promise((resolve, reject) => this.#uncertain.push({ resolve, reject }))
+  }
+
   /** Carries out an operation. Rejects with RefusedError, ConnectionLossError, NotSentError, or what ended the session. */
   submit<T>(call: Call<T>, { timeout = this.#timeout, suspended = 'wait' }: Sending = {}): Promise<T> {
     const over = this.#ending ?? this.#closing
     if (over) return Promise.reject(over)
     if (suspended === 'fail' && this.#state !== 'connected')
       return Promise.reject(this.#notSent(call, 'no server is connected'))
-    const writer = new JuteWriter().int(0).int(call.opcode)
-    call.write(writer)
+    const writer = written(call)
     if (writer.size > LONGEST_REQUEST)
       return Promise.reject(
         new InvalidArgumentError(
@@ -203,18 +226,7 @@ export class Session {
         ),
       )
     return new Promise<T>((resolve, reject) => {
-      const entry: Entry = {
-        call,
-        frame: writer.frame(),
-        resolve: resolve as (answer: unknown) => void,
-        reject,
-        xid: 0,
-        sentAt: 0,
-        isSettled: false,
-        timer: undefined,
-        early: undefined,
-        isUnwatched: false,
-      }
+      const entry = newEntry(call, writer.frame(), resolve as (answer: unknown) => void, reject)
       entry.timer = this.#clock.after(timeout, () => this.#overdue(entry), false)
       this.#await(1)
       if (this.#state === 'connected') this.#send(entry)
@@ -290,6 +302,8 @@ export class Session {
   #send(entry: Entry): void {
     entry.xid = this.#xid = this.#xid === LAST_XID ? 1 : this.#xid + 1
     entry.sentAt = this.#clock.now()
+    entry.heardBefore = this.#proof.reportedBy(entry.sentAt)
+    entry.reported = this.#proof.reported
     entry.frame.writeInt32BE(entry.xid, 4)
     this.#sent.push(entry)
     if (entry.call.watch) this.#watching.add(entry)
@@ -307,9 +321,7 @@ export class Session {
       case XID.notification:
         return this.#notified(reader)
       case XID.ping:
-        if (this.#pingedAt !== undefined) this.#answeredAt = Math.max(this.#answeredAt, this.#pingedAt)
-        this.#pingedAt = undefined
-        return
+        return this.#pinged()
       case XID.auth:
         return this.#authenticated(number)
       case XID.setWatches:
@@ -339,11 +351,22 @@ export class Session {
     else if (call.refused && isAbsence(number)) answer = call.refused(number)
     else error = refusal(call.name, call.path, number)
     this.#shift()
-    this.#answeredAt = Math.max(this.#answeredAt, entry.sentAt)
+    this.#proves(entry, number === 0)
     this.#watching.delete(entry)
     if (!error && call.watch && !entry.isUnwatched) this.#begin(call.watch(number !== 0), entry.early)
     if (error) this.#reject(entry, error)
     else this.#settle(entry, () => entry.resolve(answer))
+  }
+
+  /** A server may refuse by itself what only the leader can carry out. */
+  #proves({ call: { opcode }, sentAt, heardBefore, reported }: Entry, isCarriedOut: boolean): void {
+    this.#proof.answered(sentAt, this.#heardAt)
+    if (!isCarriedOut || !isLed(opcode)) return
+    this.#ledAt = Math.max(this.#ledAt, sentAt)
+    this.#proof.ledAnswer(heardBefore)
+    if (!isWrite(opcode)) return
+    this.#proof.quorumAnswer(reported)
+    if (this.#heardAt < this.certainUntil) for (const { resolve } of this.#uncertain.splice(0)) resolve()
   }
 
   /** The queue of what was sent is cut now and then instead of at each answer. */
@@ -457,7 +480,12 @@ export class Session {
 
   /** By when it has to be connected: clock time. */
   #deadline(): number {
-    return this.#id === 0n ? Infinity : this.certainUntil
+    return this.#id === 0n ? Infinity : this.#livesUntil
+  }
+
+  /** When the session is given up here: clock time. */
+  get #livesUntil(): number {
+    return this.#ledAt + this.#timeout
   }
 
   #welcomed(connection: Connection, askedAt: number): void {
@@ -468,12 +496,14 @@ export class Session {
       connection.end(new Error('the session is gone'))
       return this.#expire('the server says that it is gone')
     }
+    this.#proof.welcomed(askedAt, timeout, this.#id === 0n)
     this.#id = session
     this.#password = password
     this.#timeout = timeout
-    this.#answeredAt = Math.max(this.#answeredAt, askedAt)
+    this.#ledAt = Math.max(this.#ledAt, askedAt)
     this.#heardAt = this.#clock.now()
-    this.#pingedAt = undefined
+    this.#beatSentAt = undefined
+    this.#beatAt = askedAt + this.#proof.reportTime
     this.#xid = 0
     this.#connection = connection
     connection.isAwaited = this.#unsettled > 0
@@ -487,6 +517,8 @@ export class Session {
     for (const credential of this.#credentials) void this.#authenticate(credential).catch(() => undefined)
     for (const request of this.#watches.requests(XID.setWatches, this.#zxid)) connection.send(request)
     for (const entry of this.#queue.splice(0)) this.#send(entry)
+    // The welcome is proof as soon as something is put through.
+    if (this.#isKeptCertain) this.#sendBeat(CHECK)
     this.#look()
     this.#changed()
     // Persistent watches are not told what they missed.
@@ -497,7 +529,7 @@ export class Session {
     if (this.#connection !== connection) return
     this.#connection = undefined
     this.#failure = cause
-    this.#beat?.cancel()
+    this.#timer?.cancel()
     this.#watching.clear()
     const sent = this.#sent.splice(0).slice(this.#firstSent)
     this.#firstSent = 0
@@ -517,27 +549,49 @@ export class Session {
     if (!this.#ending) void this.#connect(Infinity)
   }
 
-  /** Sees to it that the session is heard of, that a silent connection is left, and that its end is noticed in time. */
+  /** Sees to it that the leader hears of the session, and that a silent connection and the session's end are noticed. */
   #look(): void {
-    this.#beat?.cancel()
+    this.#timer?.cancel()
     if (this.#ending) return
     const now = this.#clock.now()
-    if (now >= this.certainUntil)
-      return this.#expire('nothing was heard of any server for as long as it lasts')
-    let next = this.certainUntil
+    if (now >= this.#livesUntil)
+      return this.#expire('nothing was heard of any leader for as long as it lasts')
+    let next = this.#livesUntil
     if (this.#connection) {
-      const silentAt = this.#heardAt + this.#timeout * SILENT_FOR
+      if (this.#beatSentAt === undefined && now >= this.#beatAt) this.#beat()
+      const silentAt = Math.max(this.#heardAt, this.#beatSentAt ?? Infinity) + this.#timeout * SILENT_FOR
       if (now >= silentAt) return this.#connection.end(new Error('the server has fallen silent'))
-      const pingAt = this.#answeredAt + this.#timeout * PING_AFTER
-      if (this.#pingedAt === undefined && now >= pingAt) {
-        this.#pingedAt = now
-        this.#connection.send(PING)
-      }
-      next = Math.min(next, silentAt, this.#pingedAt === undefined ? pingAt : Infinity)
-      // An answer to the ping sets the time for the next one.
-      if (this.#pingedAt !== undefined) next = Math.min(next, now + this.#timeout * PING_AFTER)
+      next = Math.min(next, this.#beatSentAt === undefined ? this.#beatAt : silentAt)
     }
-    this.#beat = this.#clock.after(next - now, () => this.#look(), false)
+    this.#timer = this.#clock.after(next - now, () => this.#look(), false)
+  }
+
+  /** Asks the server for a sign of life, which it gives by itself, and the leader for one. */
+  #beat(): void {
+    this.#pingedAt = this.#clock.now()
+    this.#connection!.send(PING)
+    this.#sendBeat(SYNC)
+  }
+
+  /** The next beat comes when the one before it, of which the server knows now, will have been reported. */
+  #pinged(): void {
+    if (this.#pingedAt === undefined) return
+    this.#proof.answered(this.#pingedAt, this.#heardAt)
+    this.#pingedAt = undefined
+    this.#beatAt = this.#heardAt + this.#proof.reportTime
+  }
+
+  #sendBeat(call: Call<unknown>): void {
+    const connection = this.#connection!
+    this.#beatSentAt = this.#clock.now()
+    const answered = (): void => {
+      // With another connection the beat begins anew.
+      if (this.#connection !== connection) return
+      this.#beatSentAt = undefined
+      if (call === SYNC && this.#isKeptCertain) this.#sendBeat(CHECK)
+      this.#look()
+    }
+    this.#send(newEntry(call, written(call).frame(), answered, answered))
   }
 
   #expire(why: string): void {
@@ -554,7 +608,7 @@ export class Session {
     if (this.#ending) return
     this.#ending = why
     this.#state = state
-    this.#beat?.cancel()
+    this.#timer?.cancel()
     this.#wakeUp?.()
     const sent = this.#sent.splice(0).slice(this.#firstSent)
     this.#firstSent = 0
@@ -564,6 +618,7 @@ export class Session {
       this.#reject(entry, entry.call.repeatable ? why : this.#lost(entry.call, 'the session has ended', why))
     for (const entry of this.#queue.splice(0)) this.#reject(entry, why)
     for (const { reject } of this.#authenticating.splice(0)) reject(why)
+    for (const { reject } of this.#uncertain.splice(0)) reject(why)
     for (const { path, listener } of this.#watches.takeAll())
       this.#tell(listener, { type: 'ended', path, cause: why })
     this.#changed()
@@ -586,8 +641,11 @@ export class Session {
   #settle(entry: Entry, tell: () => void): void {
     if (entry.isSettled) return
     entry.isSettled = true
-    entry.timer!.cancel()
-    this.#await(-1)
+    // Nobody waits for a beat.
+    if (entry.timer) {
+      entry.timer.cancel()
+      this.#await(-1)
+    }
     tell()
   }
 
@@ -632,6 +690,57 @@ const CLOSE: Call<undefined> = {
   repeatable: false,
   write: () => undefined,
   read: () => undefined,
+}
+
+/** Is answered when the leader has been asked. */
+const SYNC: Call<undefined> = {
+  name: 'sync',
+  opcode: OPCODE.sync,
+  path: '/',
+  repeatable: false,
+  write: writer => writer.text('/'),
+  read: () => undefined,
+}
+
+/** Is put through a quorum and changes nothing, whether the client may read that node or not. */
+const CHECK = multi([
+  {
+    name: 'check',
+    opcode: OPCODE.check,
+    path: '/',
+    repeatable: false,
+    write: writer => writer.text('/').int(-1),
+    read: () => undefined,
+  },
+])
+
+/** A request, with room for the xid. */
+function written(call: Call<unknown>): JuteWriter {
+  const writer = new JuteWriter().int(0).int(call.opcode)
+  call.write(writer)
+  return writer
+}
+
+function newEntry(
+  call: Call<unknown>,
+  frame: Buffer,
+  resolve: (answer: unknown) => void,
+  reject: (error: Error) => void,
+): Entry {
+  return {
+    call,
+    frame,
+    resolve,
+    reject,
+    xid: 0,
+    sentAt: 0,
+    heardBefore: 0,
+    reported: 0,
+    isSettled: false,
+    timer: undefined,
+    early: undefined,
+    isUnwatched: false,
+  }
 }
 
 function isAbsence(number: number): boolean {

@@ -123,11 +123,25 @@ export class ZooKeeper implements AsyncDisposable {
   }
 
   /**
-   * Until when the session lives for certain, on the clock of `process.hrtime`: milliseconds. It counts from before the
-   * last packet that was answered was sent, so no server gives the session's nodes away before.
+   * Until when the session lives for certain, on the clock of `process.hrtime`: milliseconds. No server gives the
+   * session's nodes away before. Changes put it off, a transaction of checks included, and nothing else does: a server
+   * that has lost its leader goes on to answer for a while. See {@link keepCertain}.
    */
   get certainUntil(): number {
     return this.#session.certainUntil
+  }
+
+  /**
+   * Sees to it that {@link certainUntil} is between one and two thirds of the session's timeout ahead as long as the
+   * servers can be reached, or no longer. That costs them a check each third of the timeout, which changes nothing.
+   */
+  keepCertain(isKept: boolean): void {
+    this.#session.isKeptCertain = isKept
+  }
+
+  /** Settles when {@link certainUntil} is ahead. Rejects with what ended the session. */
+  certain(): Promise<void> {
+    return this.#session.certain()
   }
 
   /** The newest change that this client has seen the effects of. */

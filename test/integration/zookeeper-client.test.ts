@@ -397,7 +397,32 @@ describe.concurrent('a connection that fails', () => {
     stop()
   })
 
-  test('a black hole is noticed, and the session ends here before the server gives its nodes away', async () => {
+  test('reads do not make a session certain, and it is kept so when that is asked for', async () => {
+    await using zk = await client({ sessionTimeout: '1s' })
+    const { certainUntil } = zk
+    await until(async () => {
+      await zk.exists('/')
+      return systemClock.now() > certainUntil
+    })
+    expect(zk.certainUntil).toBe(certainUntil)
+    expect(zk.state).toBe('connected')
+    zk.keepCertain(true)
+    await zk.certain()
+    expect(zk.certainUntil).toBeGreaterThan(systemClock.now())
+    const before = zk.certainUntil
+    await until(() => zk.certainUntil > before + zk.sessionTimeout)
+  })
+
+  test('one write after another keeps a session certain, and a transaction that fails counts', async () => {
+    await using zk = await client({ sessionTimeout: '1s' })
+    const end = zk.certainUntil + zk.sessionTimeout
+    await until(async () => {
+      await zk.transaction().check('/missing').outcome()
+      return zk.certainUntil > end
+    })
+  })
+
+  test('a black hole is noticed, and the session is not certain any more when the server gives its nodes away', async () => {
     await using proxy = await Proxy.start(server.port)
     await using zk = await client({ sessionTimeout: '4s' }, `127.0.0.1:${proxy.port}`)
     const { path } = await zk.create('/e', '', { ephemeral: true })

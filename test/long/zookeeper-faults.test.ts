@@ -3,11 +3,15 @@ import { systemClock } from '../../src/clock.js'
 import { UnavailableError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
 import { ConnectionLossError, SessionExpiredError, ZooKeeper } from '../../src/zookeeper/index.js'
-import { soFar } from '../../src/conformance/time.js'
+import { queued, soFar } from '../../src/conformance/time.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../servers/until.js'
 import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
-import { startLaggingEnsemble, startZooKeeperEnsemble } from '../servers/zookeeper-ensemble.js'
+import {
+  LinkedEnsemble,
+  startLaggingEnsemble,
+  startZooKeeperEnsemble,
+} from '../servers/zookeeper-ensemble.js'
 
 // One after the other: each does something to the server.
 describe('the client, when something happens to its server', () => {
@@ -210,4 +214,26 @@ test('a server that is frozen for two thirds of the session is left, and met aga
   expect(states).toEqual(['suspended', 'connected'])
   expect(zk.sessionId).toBe(session)
   expect((await zk.exists('/mine'))?.ephemeralOwner).toBe(session)
+})
+
+test('a holder whose server has lost its leader goes on at another one, and stays certain', async () => {
+  await using ensemble = await LinkedEnsemble.start()
+  const { leader, follower, other } = await ensemble.roles()
+  await using near = await Proxy.start(follower.port)
+  await using far = await Proxy.start(other.port)
+  far.target = undefined
+  const hosts = [near, far].map(({ port }) => `127.0.0.1:${port}`).join(',')
+  await using box = await open(`zookeeper://${hosts}/place?sessionTimeout=12s`)
+  await using rival = await open(`zookeeper://${other.address}/place?sessionTimeout=12s`)
+  const grant = await box.mutex('key').acquire({ lease: '1h' })
+  const waiting = rival.mutex('key').acquire({ lease: '1h' })
+  await queued(rival, 'key', 1)
+  far.target = other.port
+  ensemble.link(follower, leader).requests = 'hold'
+  // Longer than the leader would keep a session of which it hears nothing.
+  await new Promise(resolve => setTimeout(resolve, 16_000))
+  grant.assertHeld()
+  expect(await soFar(waiting)).toBe('pending')
+  await grant.release()
+  await (await waiting).release()
 })

@@ -60,11 +60,56 @@ export class ZooKeeperEnsemble {
   }
 }
 
-interface LaggingEnsemble extends AsyncDisposable {
+/** What three servers are to each other for now. */
+export interface Roles {
   readonly leader: ZooKeeperServer
   readonly follower: ZooKeeperServer
-  /** A follower whose link to the leader is its own. */
+  /** The other follower. */
   readonly other: ZooKeeperServer
+}
+
+/** Three servers, each of which follows any other over a link of its own. */
+export class LinkedEnsemble extends ZooKeeperEnsemble {
+  readonly #links: ReadonlyMap<string, Proxy>
+
+  private constructor({ servers }: ZooKeeperEnsemble, links: ReadonlyMap<string, Proxy>) {
+    super(servers)
+    this.#links = links
+  }
+
+  /** Starts three servers; all serve when the promise settles. */
+  static async start(options: ZooKeeperServerOptions = {}): Promise<LinkedEnsemble> {
+    const links = new Map<string, Proxy>()
+    const ensemble = await startZooKeeperEnsemble(options, async (from, to, port) => {
+      const proxy = await Proxy.start(port)
+      links.set(`${from}-${to}`, proxy)
+      return proxy.port
+    })
+    return new LinkedEnsemble(ensemble, links)
+  }
+
+  /** What the servers are to each other; waits until one leads and both others follow. */
+  async roles(): Promise<Roles> {
+    let modes: (string | undefined)[] = []
+    await until(async () => {
+      modes = await Promise.all(this.servers.map(server => server.mode()))
+      return [...modes].sort().join() === 'follower,follower,leader'
+    })
+    const leader = this.servers[modes.indexOf('leader')]!
+    const [follower, other] = this.servers.filter(server => server !== leader) as [
+      ZooKeeperServer,
+      ZooKeeperServer,
+    ]
+    return { leader, follower, other }
+  }
+
+  /** The link over which one server follows another one: its requests are what the one that follows says. */
+  link(from: ZooKeeperServer, to: ZooKeeperServer): Proxy {
+    return this.#links.get([from, to].map(server => this.servers.indexOf(server)).join('-'))!
+  }
+}
+
+interface LaggingEnsemble extends AsyncDisposable, Roles {
   readonly link: Proxy
 }
 
@@ -72,17 +117,10 @@ interface LaggingEnsemble extends AsyncDisposable {
  * Three servers of which one follows another that leads, over `link`: with its replies held back or late, the follower lags behind.
  */
 export async function startLaggingEnsemble(): Promise<LaggingEnsemble> {
-  const links = new Map<string, Proxy>()
-  const ensemble = await startZooKeeperEnsemble({}, async (from, to, port) => {
-    const proxy = await Proxy.start(port)
-    links.set(`${from}-${to}`, proxy)
-    return proxy.port
-  })
-  const [leader, follower] = [await ensemble.leader(), await ensemble.follower()]
-  const [from, to] = [follower, leader].map(server => ensemble.servers.indexOf(server))
-  const link = links.get(`${from!}-${to!}`)!
-  const other = ensemble.servers.find(server => server !== leader && server !== follower)!
-  return { leader, follower, other, link, [Symbol.asyncDispose]: () => ensemble.kill() }
+  const ensemble = await LinkedEnsemble.start()
+  const roles = await ensemble.roles()
+  const link = ensemble.link(roles.follower, roles.leader)
+  return { ...roles, link, [Symbol.asyncDispose]: () => ensemble.kill() }
 }
 
 /**

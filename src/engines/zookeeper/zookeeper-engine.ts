@@ -241,6 +241,7 @@ export class ZooKeeperEngine implements Engine {
     while (true) {
       const client = this.#connected.now ?? (await this.#connected.get())
       request.client = client
+      client.keepCertain(true)
       try {
         const outcome = await this.#tryCreate(client, request, instead)
         if (outcome !== 'again') return outcome
@@ -465,6 +466,7 @@ export class ZooKeeperEngine implements Engine {
       const lookAgain = Math.min(hearWithin(patience), LOOK_AGAIN)
       return { state: 'queued', id, place: nodes[0]!.ahead, lookAgain, behind: [] }
     }
+    if (this.#clock.now() >= request.client!.certainUntil) return this.#whenCertain(request, patience)
     request.phase = 'held'
     this.#arm(request, patience.lease)
     if (!patience.read) return { state: 'held', id, number }
@@ -478,6 +480,21 @@ export class ZooKeeperEngine implements Engine {
         throw error
       },
     )
+  }
+
+  /** Answers when it is known that the session, and with it the request, is still there. */
+  async #whenCertain(
+    request: OwnRequest,
+    patience: Pick<Enqueue, 'lease' | 'wait' | 'read'>,
+  ): Promise<Standing> {
+    try {
+      await request.client!.certain()
+    } catch {
+      // What ended the session has ended the request, too.
+      void this.#remove(request)
+      return GONE
+    }
+    return this.#standing(request, patience)
   }
 
   async #cancel(id: string): Promise<undefined> {
@@ -700,6 +717,7 @@ export class ZooKeeperEngine implements Engine {
     request.alone?.cancel()
     unwatch(request)
     if (this.#requests.get(request.id) === request) this.#requests.delete(request.id)
+    if (this.#requests.size === 0) this.#connected.now?.keepCertain(false)
   }
 
   /** Its nodes are not there any more, and nobody here deleted them. */

@@ -28,6 +28,37 @@ function start(engine = new ScriptedEngine()) {
   return { clock, engine, keeper, owner, hold }
 }
 
+describe('a lease in a session that ends by silence', () => {
+  function startUntil(until: { at: number }) {
+    return start(Object.assign(new ScriptedEngine(), { certainUntil: () => until.at }))
+  }
+
+  test('is lost by itself as soon as the session is not certain any more', () => {
+    const { clock, owner, hold } = startUntil({ at: 1200 })
+    const one = hold('one', 10_000)
+    clock.advance(199)
+    expect(owner.lost).toEqual([])
+    clock.advance(1)
+    expect(owner.lost).toEqual(['one'])
+    expect(one.loss).toBeInstanceOf(LostError)
+  })
+
+  test('stays as long as that is put off, and does not come back', () => {
+    const until = { at: 1200 }
+    const { clock, keeper, owner, hold } = startUntil(until)
+    const one = hold('one', 10_000)
+    clock.advance(100)
+    until.at = 1300
+    clock.advance(199)
+    expect(owner.lost).toEqual([])
+    expect(keeper.left(one)).toBe(1)
+    clock.advance(1)
+    until.at = 2000
+    expect(owner.lost).toEqual(['one'])
+    expect(keeper.isLost(one)).toBe(true)
+  })
+})
+
 describe('a lease that is renewed', () => {
   test('a renewal goes out after a third of the lease and counts from its sending', async () => {
     const { clock, engine, keeper, hold } = start()

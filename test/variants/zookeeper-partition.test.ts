@@ -1,0 +1,11 @@
+import { expect, test } from 'vitest'
+import { LinkedEnsemble } from '../servers/zookeeper-ensemble.js'
+import { conflicts, neverBoth, partitions, Sides } from '../zookeeper/partition.js'
+
+test('a holder whose server has lost its leader is not certain any more when its key is given away', async () => {
+  await using ensemble = await LinkedEnsemble.start()
+  const partition = partitions['the link of the follower to its leader stalls']
+  await using sides = await Sides.open(ensemble, 'place', partition, 2000)
+  await neverBoth(sides, conflicts['mutex']!, partition, 0)
+  expect.hasAssertions()
+})
