@@ -160,7 +160,7 @@ export class LockTable {
     }
     const blocked = operation.claims.some(claim => this.#blocked(claim, undefined, now))
     if (blocked && operation.wait === 0) return { state: 'busy' }
-    if (!blocked) this.#goPast(operation.claims, undefined, now)
+    if (!blocked) this.#goPast(operation.claims, now)
     this.#state.append(request)
     return blocked ? this.#standing(request, operation, now) : this.#hold(request, now)
   }
@@ -343,15 +343,13 @@ export class LockTable {
     return false
   }
 
-  /**
-   * Drops the silent waiters that stand before `request`, or before the end of the queues: one that came back later
-   * would not see what was granted behind it.
-   */
-  #goPast(claims: readonly Claim[], request: Request | undefined, now: number): void {
-    let silent = this.#firstSilent(claims, request, now)
-    for (; silent; silent = this.#firstSilent(claims, request, now)) this.#drop(silent, now)
+  /** Drops the silent waiters of these queues: one that came back later would not see what was granted behind it. */
+  #goPast(claims: readonly Claim[], now: number): void {
+    let silent = this.#firstSilent(claims, undefined, now)
+    for (; silent; silent = this.#firstSilent(claims, undefined, now)) this.#drop(silent, now)
   }
 
+  /** The first silent waiter before `request`, or before the end of the queues. */
   #firstSilent(claims: readonly Claim[], request: Request | undefined, now: number): Request | undefined {
     for (const { key } of claims) {
       for (const other of this.#state.queue(key) ?? []) {

@@ -39,15 +39,15 @@ export const faults: readonly Fault[] = [
   {
     name: 'only the first key has to be free',
     file: TABLE,
-    text: 'operation.claims.some(claim => this.#blocked(claim, undefined))',
-    wrong: 'this.#blocked(operation.claims[0]!, undefined)',
+    text: 'operation.claims.some(claim => this.#blocked(claim, undefined, now))',
+    wrong: 'this.#blocked(operation.claims[0]!, undefined, now)',
     breaks: ['P1', 'P4', 'P5'],
   },
   {
     name: 'only the first key is reserved',
     file: TABLE,
-    text: 'request.claims.every(other => !this.#blocked(other, request))',
-    wrong: '!this.#blocked(request.claims[0]!, request)',
+    text: 'request.claims.every(other => !this.#blocked(other, request, now))',
+    wrong: '!this.#blocked(request.claims[0]!, request, now)',
     breaks: ['P1', 'P4'],
   },
   {
@@ -95,7 +95,7 @@ export const faults: readonly Fault[] = [
   {
     name: 'a silent waiter is left where others were granted at once',
     file: TABLE,
-    text: 'if (!blocked) this.#goPast(operation.claims, undefined, now)',
+    text: 'if (!blocked) this.#goPast(operation.claims, now)',
     wrong: '',
     breaks: ['P1'],
   },
