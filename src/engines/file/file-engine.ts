@@ -189,13 +189,15 @@ export class FileEngine implements Engine {
     )
     const { outcome, effects, addresses } = done
     this.#settle(joined, operation, outcome)
-    for (const effect of effects) this.#tell(joined, effect, addresses.get(effect.session))
+    const telling = effects.flatMap(effect => this.#tell(joined, effect, addresses.get(effect.session)) ?? [])
     for (const effect of effects) {
       if (effect.type === 'wake' && effect.session !== joined.session) listener.reserved(effect.key)
     }
     if (operation.type === 'commit' && this.#options.durable && isCommitted(outcome)) {
       await this.#attempt('put on disk', () => database.sync())
     }
+    // The caller may end the process as soon as it has the outcome.
+    if (telling.length > 0) await Promise.all(telling)
     return outcome
   }
 
@@ -313,12 +315,16 @@ export class FileEngine implements Engine {
     for (const [id, behind] of [...this.#behind]) if (behind.includes(session)) listener.wake(id)
   }
 
-  #tell({ session, listener, mailbox }: Joined, effect: AnyEffect, address: string | undefined): void {
-    if (effect.session === session)
-      hint(listener, effect.type, effect.type === 'changed' ? effect.key : effect.id)
-    else if (address !== undefined) {
-      mailbox.send(address, `${effect.type} ${effect.type === 'changed' ? effect.key : effect.id}`)
-    }
+  /** @returns what settles when the hint can't be lost with this process; undefined when it can't be already */
+  #tell(
+    { session, listener, mailbox }: Joined,
+    effect: AnyEffect,
+    address: string | undefined,
+  ): Promise<void> | undefined {
+    const about = effect.type === 'changed' ? effect.key : effect.id
+    if (effect.session === session) hint(listener, effect.type, about)
+    else if (address !== undefined) return mailbox.send(address, `${effect.type} ${about}`)
+    return undefined
   }
 
   #receive(message: string): void {

@@ -64,10 +64,11 @@ export class Mailbox {
   /**
    * Sends a short text: at most once, and to one address in order. It is lost when nobody is there, when the receiver
    * doesn't read and 64 KB wait for it already, or when it is longer than that.
+   * @returns see {@link Peer.send}
    */
-  send(address: string, message: string): void {
+  send(address: string, message: string): Promise<void> | undefined {
     const frame = toFrame(message)
-    if (frame !== undefined) this.#peer(address)?.send(frame)
+    return frame === undefined ? undefined : this.#peer(address)?.send(frame)
   }
 
   /**

@@ -24,6 +24,8 @@ export class Peer {
   /** Frames that no connection has taken on, and their bytes: at most LONGEST_FRAME, what is more is lost. */
   #queue: Buffer[] = []
   #queued = 0
+  /** Settles when the connection that is being made has taken what is queued, or failed. */
+  #handingOver: Promise<void> | undefined
   /** Units written and not yet known to be read. */
   #unread = 0
   /** Connections in a row that failed or broke soon. */
@@ -39,14 +41,18 @@ export class Peer {
     this.#idle = idle
   }
 
-  /** Sends a frame, or loses it. */
-  send(frame: Buffer): void {
+  /**
+   * Sends a frame, or loses it. The promise settles when it was handed to the system, which then delivers it also if this
+   * process ends; undefined when it was already, or will wait for the peer to read.
+   */
+  send(frame: Buffer): Promise<void> | undefined {
     if (this.#queue.length === 0 && this.#mayWrite(frame)) this.#write(frame)
     else if (this.#queued + frame.length <= LONGEST_FRAME) {
       this.#queue.push(frame)
       this.#queued += frame.length
     }
     if (this.#socket === undefined && this.#pause === undefined) this.#connect()
+    return this.#handOver()
   }
 
   /** Calls `dead` once when it is proven dead; returns a function that stops watching. */
@@ -63,14 +69,26 @@ export class Peer {
   /** Resolves when what was sent has been handed to the system, if the peer takes it, and then gives up the connection. */
   async close(): Promise<void> {
     this.#watchers.clear()
-    const socket = this.#socket
-    // Connecting to a unix socket succeeds or fails at once; only word of it takes a turn of the event loop.
-    if (socket !== undefined && !this.#connected && this.#queue.length > 0) {
-      await new Promise<void>(resolve => socket.once('connect', resolve).once('close', () => resolve()))
-    }
+    await this.#handOver()
     this.#closed = true
     this.#pause?.cancel()
     this.#socket?.destroy()
+  }
+
+  /** Waits for the connection that takes what is queued. */
+  #handOver(): Promise<void> | undefined {
+    const socket = this.#socket
+    if (socket?.connecting !== true || this.#queue.length === 0) return undefined
+    return (this.#handingOver ??= new Promise(resolve => {
+      // Connecting to a unix socket succeeds or fails at once; only word of it takes a turn of the event loop.
+      socket.ref()
+      const over = (): void => {
+        this.#handingOver = undefined
+        socket.off('connect', over).off('close', over).unref()
+        resolve()
+      }
+      socket.on('connect', over).on('close', over)
+    }))
   }
 
   #connect(): void {
