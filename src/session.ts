@@ -17,6 +17,7 @@ import { LeaseKeeper } from './locks/lease.js'
 import type { TurnGrant } from './locks/grant.js'
 import { Line, type Ask } from './locks/local-queue.js'
 import { TaskFrames } from './locks/task-frames.js'
+import { Watchers, type OnChange, type Watching } from './store/watchers.js'
 import { TransientMap } from './transient-map.js'
 
 /** Lines that nobody uses are kept for the next caller of their claim set, until there are this many. */
@@ -24,13 +25,6 @@ const IDLE_LINES = 1024
 
 /** Windows that end within so many milliseconds are looked after together. */
 const SERVE_EVERY = CLAIM_WINDOW / 10
-
-/** All who watch one store key. */
-interface Watch {
-  readonly tasks: Set<() => void>
-  /** Settles when the engine has been asked to tell of changes. */
-  readonly begun: Promise<undefined>
-}
 
 /** One engine session and what hangs on it: the local lines, the lease keeper, and who is to be told what. */
 export class Session implements Listener {
@@ -43,7 +37,7 @@ export class Session implements Listener {
   #lines = new Map<string, Line>()
   /** Lines with a request in the engine's queue, by request id. */
   readonly #queued = new TransientMap<string, Line>()
-  readonly #watchers = new Map<string, Watch>()
+  readonly #watchers: Watchers
   readonly #wantedEarly = new Set<string>()
   /** Reserved keys by when their windows are over. */
   readonly #toServe = new Map<number, Set<string>>()
@@ -64,6 +58,7 @@ export class Session implements Listener {
   ) {
     this.keeper = new LeaseKeeper(engine, clock)
     this.frames = detectDeadlocks ? new TaskFrames() : undefined
+    this.#watchers = new Watchers(id, operation => this.send(operation), clock)
   }
 
   /** A request id that no other request ever had. */
@@ -174,26 +169,9 @@ export class Session implements Listener {
     return this.send(operation)
   }
 
-  /** Calls `task` after each change of a store key, until the returned function is called. */
-  async watch(key: string, task: () => void): Promise<() => void> {
-    const watch = this.#watchers.get(key) ?? this.#startWatch(key)
-    const { tasks, begun } = watch
-    const forget = (): void => {
-      if (this.#watchers.get(key) === watch) this.#watchers.delete(key)
-    }
-    tasks.add(task)
-    try {
-      await begun
-    } catch (error) {
-      // Whoever comes next asks the engine again.
-      forget()
-      throw error
-    }
-    return () => {
-      if (!tasks.delete(task) || tasks.size > 0) return
-      forget()
-      if (!this.ending) this.background({ type: 'unwatch', session: this.id, key })
-    }
+  /** Calls `task` after each change of a store key, until that is stopped. */
+  watch(key: string, task: OnChange): Promise<Watching> {
+    return this.#watchers.watch(key, task)
   }
 
   wake(id: string): void {
@@ -227,7 +205,11 @@ export class Session implements Listener {
   }
 
   changed(key: string): void {
-    for (const task of this.#watchers.get(key)?.tasks ?? []) task()
+    this.#watchers.changed(key)
+  }
+
+  missed(): void {
+    this.#watchers.missed()
   }
 
   ended(cause: Error): void {
@@ -235,7 +217,7 @@ export class Session implements Listener {
     this.ending = cause
     this.keeper.loseAll(cause.message)
     for (const line of [...this.waitingLines()]) line.failAll(cause)
-    for (const { tasks } of this.#watchers.values()) for (const task of tasks) task()
+    this.#watchers.end()
   }
 
   /** Ends the session from this side: waiters are rejected with a ClosedError, grants count as lost. */
@@ -246,15 +228,6 @@ export class Session implements Listener {
 
   #closed(): ClosedError {
     return new ClosedError('the box was closed', { engine: this.engine.name })
-  }
-
-  #startWatch(key: string): Watch {
-    const watch = {
-      tasks: new Set<() => void>(),
-      begun: this.submit({ type: 'watch', session: this.id, key }),
-    }
-    this.#watchers.set(key, watch)
-    return watch
   }
 
   #serveReserved(at: number): void {

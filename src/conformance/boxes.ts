@@ -2,6 +2,7 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { Box, type BoxOptions } from '../box.js'
 import { systemClock } from '../clock.js'
+import type { Engine } from '../engines/engine.js'
 import { afterEach, beforeEach } from './checks.js'
 import { startChild, type Child } from './child.js'
 import type { EngineFixture, Place } from './fixture.js'
@@ -30,8 +31,7 @@ export class Boxes {
 
   /** A box as of a process of its own. */
   async open(options?: BoxOptions): Promise<Box> {
-    const box = await Box.join(await this.place.engine(), systemClock, options)
-    this.#boxes.push(box)
+    const box = await this.join(await this.place.engine(), options)
     const { records } = this.place
     if (records) {
       const store = box.store.bind(box)
@@ -52,9 +52,14 @@ export class Boxes {
   /** A box whose conversation with the engine can be seen and disturbed. */
   async meddled(options?: BoxOptions): Promise<[Box, MeddledEngine]> {
     const engine = new MeddledEngine(await this.place.engine())
+    return [await this.join(engine, options), engine]
+  }
+
+  /** A box on an engine of the place that has not joined yet. */
+  async join(engine: Engine, options?: BoxOptions): Promise<Box> {
     const box = await Box.join(engine, systemClock, options)
     this.#boxes.push(box)
-    return [box, engine]
+    return box
   }
 
   async start(): Promise<void> {
@@ -62,7 +67,7 @@ export class Boxes {
   }
 
   /** A program in a process of its own, which opens the place of the check. */
-  program(name: 'holder' | 'quiet', argument: string): Child {
+  program(name: 'holder' | 'leaver' | 'quiet', argument: string): Child {
     const { opener = 'signalbox' } = this.#fixture
     const child = startChild(join(programs, `${name}.process.js`), [opener, this.place.url, argument])
     this.atEnd(() => child.kill('SIGKILL'))

@@ -18,8 +18,18 @@ export interface EngineFixture {
   readonly opener?: string
   /** A place that nobody has used before; each check has its own. */
   start(): Awaitable<Place>
+  /** One further box of a place, over a network of its own. For engines that are reached over one. */
+  cuttable?(place: Place): Awaitable<CuttableEngine>
   /** For each promise that the engine weakens something that shows the weakness occur, and rejects if it can't. */
   readonly weaknesses: Readonly<Partial<Record<string, () => Promise<void>>>>
+}
+
+/** An engine for one further box, not joined yet, that is reached over a network. */
+export interface CuttableEngine {
+  readonly engine: Engine
+  /** Breaks its connections, and refuses new ones until {@link mend}. */
+  cut(): void
+  mend(): void
 }
 
 /** Whether the engine keeps values; one that does not has no stores, no transactions and no elections. */

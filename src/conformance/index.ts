@@ -17,6 +17,7 @@ import { foundKeys } from './found-keys.js'
 import { givingUp } from './giving-up.js'
 import { keptIds } from './kept-ids.js'
 import { limits, noLimits } from './limits.js'
+import { lostHints } from './lost-hints.js'
 import { order } from './order.js'
 import { quiet } from './quiet.js'
 import { release } from './release.js'
@@ -26,7 +27,7 @@ import { weaknesses } from './weaknesses.js'
 import { wholeness } from './wholeness.js'
 
 export type { Check } from './checks.js'
-export type { EngineFixture, Opener, Place } from './fixture.js'
+export type { CuttableEngine, EngineFixture, Opener, Place } from './fixture.js'
 
 /**
  * What every engine does, promise by promise: run each check as a test of whichever runner. One takes 20 seconds at the
@@ -41,6 +42,7 @@ export function conformance(fixture: EngineFixture): Check[] {
     deadline(fixture)
     order(fixture)
     waking(fixture)
+    lostHints(fixture)
     wholeness(fixture)
     release(fixture)
     givingUp(fixture)

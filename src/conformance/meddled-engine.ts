@@ -20,6 +20,7 @@ export type Meddle = (operation: Operation, carryOut: () => Promise<AnyOutcome>)
 /** A hint on its way to the box. */
 export interface Hint {
   readonly type: Exclude<keyof Listener, 'ended'>
+  /** What it is about; nothing where it is about everything. */
   readonly id: string
 }
 
@@ -60,6 +61,7 @@ export class MeddledEngine implements Engine {
       wanted: id => this.hears({ type: 'wanted', id }) && listener.wanted(id),
       reserved: key => this.hears({ type: 'reserved', id: key }) && listener.reserved(key),
       changed: key => this.hears({ type: 'changed', id: key }) && listener.changed(key),
+      missed: () => this.hears({ type: 'missed', id: '' }) && listener.missed(),
       ended: cause => listener.ended(cause),
     })
   }

@@ -286,6 +286,8 @@ export interface Listener {
   reserved(key: string): void
   /** A watched store key has changed. */
   changed(key: string): void
+  /** Changes of watched store keys may not have been told, because the way that they are told by was broken. */
+  missed(): void
   /** The engine has ended the session: all its grants are lost, and nothing more can be asked. */
   ended(cause: Error): void
 }

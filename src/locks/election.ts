@@ -1,4 +1,5 @@
 import type { Session } from '../session.js'
+import { follow, type Found } from '../store/follow.js'
 import { Store } from '../store/store.js'
 import { InvalidArgumentError, shown } from '../errors.js'
 import { numberOf, type Grant } from './grant.js'
@@ -40,7 +41,12 @@ export interface Election {
   campaign(options?: LockOptions): Promise<Grant>
   /** Who leads now, as far as is known; undefined when nobody does. @throws UnavailableError, ClosedError */
   leader(): Promise<Leader | undefined>
-  /** The leader now and after each change, until the loop is left or the signal aborts. */
+  /**
+   * The leader now and after each change, until the loop is left or the signal aborts. A message about a change that is lost
+   * is made good within 10 seconds, as {@link Store.watch} tells. Of a leader that did not resign, because its process ended
+   * or its lease ran out, the next leader tells; {@link Election.leader} knows it before.
+   * @throws what `Store.watch` throws
+   */
   observe(signal?: AbortSignal): AsyncGenerator<Leader | undefined, void, void>
 }
 
@@ -96,8 +102,12 @@ class MutexElection implements Election {
   }
 
   async *observe(signal?: AbortSignal): AsyncGenerator<Leader | undefined, void, void> {
-    for await (const entry of this.#terms.watch<StoredLeader>(this.#name, signal))
-      yield this.#leading(entry?.value)
+    const read = async (): Promise<Found<Leader | undefined>> => {
+      const entry = await this.#terms.get<StoredLeader>(this.#name)
+      return { value: await this.#leading(entry?.value), version: entry?.version ?? 0 }
+    }
+    const { clock } = this.#session
+    yield* follow(task => this.#session.watch(`${TERMS}/${this.#name}`, task), read, clock, signal)
   }
 
   /** The stored leader if its term still holds the lock: one that crashed could not withdraw. */

@@ -4,6 +4,7 @@ import type { TurnGrant } from '../locks/grant.js'
 import type { Ask, Line } from '../locks/local-queue.js'
 import type { Session } from '../session.js'
 import type { HeldValues, Values } from './values.js'
+import type { OnChange, Watching } from './watchers.js'
 
 /** Values in the engine: what is read at the grant and released at the commit travels with these. */
 export class EngineValues implements Values {
@@ -47,7 +48,7 @@ export class EngineValues implements Values {
     }
   }
 
-  watch(key: string, task: () => void): Promise<() => void> {
+  watch(key: string, task: OnChange): Promise<Watching> {
     return this.#session.watch(key, task)
   }
 

@@ -1,12 +1,11 @@
 import { AsyncResource } from 'node:async_hooks'
-import { onAbort } from '../abort-task.js'
 import type { Clock } from '../clock.js'
 import { channels, type StoreEvent, type TransactionEvent, type WriteEvent } from '../diagnostics.js'
 import { milliseconds, type Duration } from '../duration.js'
 import type { CommitOutcome } from '../engines/engine.js'
 import { AbortedError, InvalidArgumentError, shown } from '../errors.js'
 import { checkKey, LONGEST_KEY } from '../locks/claim.js'
-import { checkOptions, checkSignal, lockAsk, type LockOptions } from '../locks/lock-options.js'
+import { checkOptions, lockAsk, type LockOptions } from '../locks/lock-options.js'
 import type { Session } from '../session.js'
 import {
   titleOf,
@@ -17,6 +16,7 @@ import {
   type TransactionOutcome,
 } from './batch.js'
 import { EngineValues } from './engine-values.js'
+import { follow, type Found } from './follow.js'
 import { RecordValues } from './records/record-values.js'
 import type { Records } from './records/records.js'
 import type { Transaction } from './transaction.js'
@@ -176,43 +176,22 @@ export class Store {
 
   /**
    * The entry of a key now and after each change, until the loop is left or the signal aborts. Changes that come
-   * together may be given as one. The process stays alive while the next entry is awaited.
-   * @throws InvalidArgumentError, UnavailableError, ClosedError
+   * together may be given as one. The engine tells of a change at once. If that message is lost, the box finds the change
+   * within 10 seconds: so often it reads all keys that are watched on it. While the engine can't be reached nothing is given;
+   * the watch goes on when it can. The process stays alive while the next entry is awaited.
+   * @throws InvalidArgumentError, ClosedError; UnavailableError when the first entry can't be read, or another program has
+   * put something else in the place of the value
    */
   async *watch<T = unknown>(
     key: string,
     signal?: AbortSignal,
   ): AsyncGenerator<StoreEntry<T> | undefined, void, void> {
-    checkSignal(signal)
-    let changed = true
-    let notify = (): void => undefined
-    const touch = (): void => {
-      changed = true
-      notify()
+    const full = this.#key(key)
+    const read = async (): Promise<Found<StoreEntry<T> | undefined>> => {
+      const value = await this.get<T>(key)
+      return { value, version: value?.version ?? 0 }
     }
-    const stop = await this.#values.watch(this.#key(key), touch)
-    const letGo = signal && onAbort(signal, touch)
-    try {
-      let last: number | undefined
-      while (!signal?.aborted) {
-        if (!changed) {
-          // An engine that listens is no reason for a process to stay alive; somebody who waits is.
-          const alive = this.#clock.after(Infinity, () => undefined, true)
-          await new Promise<void>(resolve => (notify = resolve))
-          alive.cancel()
-        }
-        changed = false
-        if (signal?.aborted) return
-        const entry = await this.get<T>(key)
-        const version = entry?.version ?? 0
-        // Several changes may have been told one by one and read as one.
-        if (version !== last) yield entry
-        last = version
-      }
-    } finally {
-      stop()
-      letGo?.()
-    }
+    yield* follow(task => this.#values.watch(full, task), read, this.#clock, signal)
   }
 
   async #write(

@@ -1,6 +1,7 @@
 import type { Commit, CommitOutcome, ReadOutcome, ReadSet, Write } from '../engines/engine.js'
 import type { TurnGrant } from '../locks/grant.js'
 import type { Ask, Line } from '../locks/local-queue.js'
+import type { OnChange, Watching } from './watchers.js'
 
 /** Where a store keeps its values: in the engine beside the locks, or in records of the caller's. */
 export interface Values {
@@ -13,10 +14,10 @@ export interface Values {
   /** Takes the locks of a line and reads what they protect. */
   hold(line: Line, ask: Ask, what: ReadSet): Promise<HeldValues>
   /**
-   * Calls `task` after each change of a key, until the returned function is called.
+   * Calls `task` after each change of a key, until that is stopped.
    * @throws InvalidArgumentError where nobody tells of changes
    */
-  watch(key: string, task: () => void): Promise<() => void>
+  watch(key: string, task: OnChange): Promise<Watching>
 }
 
 /** Values that were read under their locks. */

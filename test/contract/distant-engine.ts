@@ -39,6 +39,7 @@ export class DistantEngine implements Engine {
       wanted: id => later(() => listener.wanted(id)),
       reserved: key => later(() => listener.reserved(key)),
       changed: key => later(() => listener.changed(key)),
+      missed: () => later(() => listener.missed()),
       ended: cause => later(() => listener.ended(cause)),
     })
   }

@@ -9,6 +9,7 @@ import { openRedis } from '../../src/engines/redis/open.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { FakeClock } from '../servers/fake-clock.js'
 import { startRedis, type RedisServer } from '../servers/redis.js'
+import { behindProxy } from './behind-proxy.js'
 import type { EngineFixture } from '../../src/conformance/fixture.js'
 import { MeddledEngine } from '../../src/conformance/meddled-engine.js'
 import { pause, queued, until } from '../../src/conformance/time.js'
@@ -186,4 +187,5 @@ export const redis: EngineFixture = {
     const url = `${(await server()).url}?prefix=${randomUUID().slice(0, 8)}:`
     return { url, engine: () => openRedis(url), close: () => undefined }
   },
+  cuttable: ({ url }) => behindProxy(url, openRedis),
 }

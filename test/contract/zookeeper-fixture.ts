@@ -4,6 +4,7 @@ import { open } from '../../src/open.js'
 import { ZOOKEEPER_GUARANTEES } from '../../src/engines/zookeeper/guarantees.js'
 import { openZooKeeper } from '../../src/engines/zookeeper/open.js'
 import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
+import { behindProxy } from './behind-proxy.js'
 import type { EngineFixture } from '../../src/conformance/fixture.js'
 
 /**
@@ -36,6 +37,7 @@ export function zookeeperOn(name: string, start: () => Promise<ZooKeeperServer>)
       const url = `zookeeper://${address}/${randomUUID().slice(0, 8)}?sessionTimeout=4s`
       return { url, engine: () => openZooKeeper(url), close: () => undefined }
     },
+    cuttable: ({ url }) => behindProxy(url, openZooKeeper),
   }
 }
 

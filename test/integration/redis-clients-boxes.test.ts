@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { queued, timed } from '../../src/conformance/time.js'
+import { LOOK_EVERY } from '../../src/store/watchers.js'
 import { boxWays } from '../redis/box-ways.js'
 import { startRedis, type RedisServer } from '../servers/redis.js'
 
@@ -35,3 +36,25 @@ test.each(boxWays)('a waiter is woken and a change is heard over $name', async (
   expect((await one.store('s').get('b'))!.value).toBe(2)
   for (const key of ['a', 'b']) await one.store('s').delete(key)
 })
+
+test.each(boxWays)(
+  'a change is heard although the server has cut the connection for messages, over $name',
+  async ({ open }) => {
+    await using watcher = await open(server.url)
+    await using writer = await open(server.url)
+    const store = writer.box.store('cut')
+    const changes = watcher.box.store('cut').watch<number>('key')
+    await changes.next()
+    for (let round = 1; round <= 2; round++) {
+      const change = changes.next()
+      await server.command('CLIENT', 'KILL', 'TYPE', 'pubsub')
+      // It comes before the connection is made anew, so no message tells of it.
+      await store.put('key', round)
+      const took = await timed(() => change)
+      expect((await change).value!.value).toBe(round)
+      expect(took).toBeLessThan(LOOK_EVERY / 2)
+    }
+    await changes.return()
+    await store.delete('key')
+  },
+)

@@ -188,6 +188,7 @@ describe('the layout of Redisson', () => {
         wanted: nothing,
         reserved: nothing,
         changed: nothing,
+        missed: nothing,
         ended: nothing,
       },
     )

@@ -3,12 +3,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Box } from '../../src/box.js'
 import { LostError, UnavailableError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
+import { LOOK_EVERY } from '../../src/store/watchers.js'
 import { digestId, NoAuthError, NoNodeError, PERMISSIONS, ZooKeeper } from '../../src/zookeeper/index.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../servers/until.js'
 import { runProgram } from '../run-program.js'
 import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
-import { locks, pause, queued, soFar } from '../../src/conformance/time.js'
+import { locks, pause, queued, soFar, timed } from '../../src/conformance/time.js'
 import { Random } from '../../src/conformance/random.js'
 
 const command = fileURLToPath(new URL('../../dist/src/cli/main.js', import.meta.url))
@@ -266,6 +267,25 @@ describe.concurrent('the ZooKeeper engine', () => {
       await until(async () => (await locks(other)).length === 0)
       expect((await tree(zk, place)).filter(path => path.includes('_c_'))).toEqual([])
     })
+
+  test('a watcher hears of what changed between the end of a session and the next one', async () => {
+    const place = nextPlace()
+    await using proxy = await Proxy.start(server.port)
+    await using one = await box(place, proxy.port, '1s')
+    await using other = await box(place)
+    const held = await one.mutex('held').acquire({ lease: '1h' })
+    const changes = one.store('s').watch('key')
+    expect((await changes.next()).value).toBeUndefined()
+    const change = changes.next()
+    proxy.target = undefined
+    proxy.cut()
+    await until(() => held.signal.aborted)
+    const version = await other.store('s').put('key', 'changed')
+    proxy.target = server.port
+    expect(await timed(() => change)).toBeLessThan(LOOK_EVERY / 2)
+    expect((await change).value).toEqual({ value: 'changed', version })
+    await changes.return()
+  })
 
   test('the commit of a holder that has lost its nodes and does not know it is rejected by ZooKeeper', async () => {
     const place = nextPlace()

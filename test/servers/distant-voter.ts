@@ -37,6 +37,7 @@ export class DistantVoter implements VotingEngine {
       wanted: id => later(() => listener.wanted(id)),
       reserved: key => later(() => listener.reserved(key)),
       changed: key => later(() => listener.changed(key)),
+      missed: () => later(() => listener.missed()),
       ended: cause => later(() => listener.ended(cause)),
     })
   }

@@ -13,6 +13,7 @@ const LEASE = 'locks/lease.ts'
 const STATE = 'engines/memory/state.ts'
 const COMMIT = 'store/commit.ts'
 const BATCH = 'store/batch.ts'
+const WATCHERS = 'store/watchers.ts'
 
 export const faults: readonly Fault[] = [
   {
@@ -217,6 +218,13 @@ export const faults: readonly Fault[] = [
     text: 'for (const { key, id } of commit.record) state.record(key, id, commit.retention)',
     wrong: '',
     breaks: ['P13'],
+  },
+  {
+    name: 'a watcher never looks by itself',
+    file: WATCHERS,
+    text: '      this.#lookRegularly()\n      this.missed()',
+    wrong: '      this.#lookRegularly()',
+    breaks: ['P5'],
   },
   {
     name: 'nobody is told of changes',

@@ -181,6 +181,7 @@ export class Server {
       wanted: id => peer.wanted(id),
       reserved: () => {},
       changed: key => collect('changed', key),
+      missed: () => {},
       ended: () => {},
     }
   }

@@ -1,3 +1,4 @@
+import { LOOK_EVERY } from '../../src/store/watchers.js'
 import { LONGEST_LEASE, longestDelay } from './climate.js'
 import type { History, Violation } from './history.js'
 import { begin } from './operations.js'
@@ -15,6 +16,8 @@ export interface Result {
 
 /** After everything is well again, all that has begun ends within so long: leases of the dead, then one after the other. */
 const DRAINED_WITHIN = 4 * LONGEST_LEASE
+/** Every watcher has looked within so long. A look that began before everything was well may fail, and is made again. */
+const LOOKED_WITHIN = LOOK_EVERY + 3000
 /** No remnant of a fault is left after so long. */
 const CLEAN_AFTER = LONGEST_LEASE + 5000
 /** A schedule in which more happens is one that polls. */
@@ -64,10 +67,12 @@ async function end(world: World): Promise<void> {
     // What was given up last may have its cancellation on the way.
     await run(world, timeline.now + 4 * longestDelay(world.climate))
     await inspected(world)
-    world.watchers.check(key => server.value(key).version)
     for (const { session, key, phase } of server.inspect())
       history.violate('P8', `all that was begun has ended, and ${session} has left ${key} ${phase}`)
   }
+  // A watcher whose hint was lost finds the change by its next look.
+  else await run(world, timeline.now + LOOKED_WITHIN)
+  world.watchers.check(key => server.value(key).version)
   world.watchers.stop()
   await run(world, timeline.now + CLEAN_AFTER)
   world.watchers.checkEnded()

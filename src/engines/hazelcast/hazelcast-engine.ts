@@ -123,7 +123,7 @@ export class HazelcastEngine implements Engine {
       by,
       async () => (await link()).cell,
       clock,
-      record => this.#changed(record),
+      (record, isNext) => this.#changed(record, isNext),
     )
     this.#values = new Values(link, hazelcast, clock, () => this.#isOver)
     this.#members = new Members(async () => (await link()).table, clock)
@@ -582,8 +582,8 @@ export class HazelcastEngine implements Engine {
     })
   }
 
-  /** Somebody else has changed the record. */
-  #changed(record: TableRecord): void {
+  /** Another box has changed the record. */
+  #changed(record: TableRecord, isNext: boolean): void {
     const before = this.#own
     this.#noteOwn(record)
     for (const [id, { phase }] of before) {
@@ -594,6 +594,8 @@ export class HazelcastEngine implements Engine {
       } else if (phase === 'waiting' && now.phase === 'reserved') this.#listener!.wake(id)
     }
     this.#tellChanges(record)
+    // What a record had that was missed may be carried over by now, and stand in none.
+    if (!isNext) this.#listener!.missed()
     this.#helpCarryOver(record)
   }
 
@@ -652,9 +654,7 @@ export class HazelcastEngine implements Engine {
   #lookAgain(): void {
     if (!this.#member) return
     this.#table.read().then(
-      () => {
-        for (const key of this.#watched) this.#listener!.changed(key)
-      },
+      () => this.#listener!.missed(),
       () => {
         this.#looking?.cancel()
         this.#looking = this.#clock.after(LOOK_PAUSE, () => this.#lookAgain(), false)

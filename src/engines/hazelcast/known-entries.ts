@@ -18,17 +18,22 @@ export class KnownEntries {
   /** Changes whenever any are forgotten: what was read before that must not be added. */
   epoch = 0
 
-  /** Goes on to a newer record, or to whatever a cluster has that lost the last one. */
-  follow(record: TableRecord): void {
+  /**
+   * Goes on to a newer record, or to whatever a cluster has that lost the last one.
+   * @returns whether no record was missed between the two
+   */
+  follow(record: TableRecord): boolean {
     const last = record.latest.at(-1)
     const mark = last && textOfMark(last)
-    if (mark !== undefined && mark === this.#at) return
-    if (!record.follows || textOfMark(record.follows) !== this.#at) this.#forget()
+    if (mark !== undefined && mark === this.#at) return true
+    const isNext = record.follows !== undefined && textOfMark(record.follows) === this.#at
+    if (!isNext) this.#forget()
     else
       for (const [key, text] of Object.entries(record.pending))
         if (stampOf(text) > this.#version) this.#keep(key, text)
     this.#at = mark
     this.#version = record.version
+    return isNext
   }
 
   /** Whether the entry of the key is known; then `get` has it, undefined when there is none. */

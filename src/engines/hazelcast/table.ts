@@ -24,7 +24,7 @@ export class Table {
   readonly #by: string
   readonly #cell: () => Promise<TableCell>
   readonly #clock: Clock
-  readonly #changed: (record: TableRecord) => void
+  readonly #changed: (record: TableRecord, isNext: boolean) => void
   #known: Found | undefined
   /** How many changes of ours were tried. */
   #count = 0
@@ -33,13 +33,13 @@ export class Table {
 
   /**
    * @param by tells our changes from those of others.
-   * @param changed is told of a newer record that somebody else made.
+   * @param changed is told of a newer record that another box made, and whether it follows the last one that was known.
    */
   constructor(
     by: string,
     cell: () => Promise<TableCell>,
     clock: Clock,
-    changed: (record: TableRecord) => void,
+    changed: (record: TableRecord, isNext: boolean) => void,
   ) {
     this.#by = by
     this.#cell = cell
@@ -155,7 +155,7 @@ export class Table {
   #adopt(found: Found): void {
     this.#known = found
     this.sightings.see(found.record, this.#clock.now())
-    this.entries.follow(found.record)
-    this.#changed(found.record)
+    const isNext = this.entries.follow(found.record)
+    this.#changed(found.record, isNext)
   }
 }

@@ -248,6 +248,7 @@ export class QuorumEngine implements Engine {
       wanted: id => of(id)?.wanted(index),
       reserved: key => this.#listener?.reserved(key),
       changed: () => undefined,
+      missed: () => undefined,
       ended: () => undefined,
     }
   }

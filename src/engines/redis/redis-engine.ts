@@ -144,7 +144,10 @@ export class RedisEngine implements Engine {
   constructor(makeLink: LinkMaker, options: RedisEngineOptions, clock: Clock) {
     this.#link = makeLink({
       message: (channel, text) => this.#heard(channel, text),
-      resubscribed: () => this.#lookAtAll(),
+      resubscribed: () => {
+        this.#lookAtAll()
+        this.#listener?.missed()
+      },
     })
     this.#freed = new FreedChannels(this.#link)
     this.#limits = new RedisLimits(this.#link, clock)

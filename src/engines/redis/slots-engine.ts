@@ -78,6 +78,7 @@ export class SlotsEngine implements Engine {
       wanted: id => listener.wanted(this.#whole.get(id) ?? id),
       reserved: key => listener.reserved(key),
       changed: key => listener.changed(key),
+      missed: () => listener.missed(),
       ended: cause => listener.ended(cause),
     })
   }

@@ -767,10 +767,9 @@ export class ZooKeeperEngine implements Engine {
     await client.onChange(path, ({ type }) => {
       if (type !== 'ended') void this.#verify(client).catch(() => undefined)
     })
-    for (const key of this.#watched.keys()) {
-      await this.#watchValue(client, key)
-      this.#listener!.changed(key)
-    }
+    for (const key of this.#watched.keys()) await this.#watchValue(client, key)
+    // What came between the sessions was told to neither.
+    this.#listener!.missed()
   }
 
   /** Creates an ephemeral node of this session in the place of one of a session of this box before, if that is still there. */

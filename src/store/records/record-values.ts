@@ -59,7 +59,7 @@ export class RecordValues implements Values {
     }
   }
 
-  async watch(key: string): Promise<() => void> {
+  async watch(key: string): Promise<never> {
     throw new InvalidArgumentError(
       `watch takes a store in the engine: records tell nobody of changes, those of ${key} among them`,
       { key },

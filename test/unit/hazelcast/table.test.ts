@@ -22,13 +22,12 @@ class SilentCell implements TableCell {
   }
 }
 
-function tableOn(cell: TableCell, by: string): Table {
-  return new Table(
-    by,
-    async () => cell,
-    systemClock,
-    () => undefined,
-  )
+function tableOn(
+  cell: TableCell,
+  by: string,
+  changed: (record: TableRecord, isNext: boolean) => void = () => undefined,
+): Table {
+  return new Table(by, async () => cell, systemClock, changed)
 }
 
 function next(record: TableRecord, mark: Mark): TableRecord {
@@ -71,4 +70,24 @@ test('whoever was slower is told so, and knows the newer record', async () => {
   cell.text = encodeTable(newer)
   expect(await one.change(found, mark => next(found.record, mark), until)).toBeUndefined()
   expect(one.known?.text).toBe(cell.text)
+})
+
+test('a record that does not follow the last known one tells that others were missed', async () => {
+  const cell = new SilentCell()
+  const told: boolean[] = []
+  const one = tableOn(cell, 'one', (_, isNext) => told.push(isNext))
+  const other = tableOn(cell, 'other')
+  const until = systemClock.now() + 10_000
+  const change = async (): Promise<string> => {
+    const found = await other.read()
+    return (await other.change(found, mark => next(found.record, mark), until))!.text!
+  }
+  await change()
+  await one.read()
+  told.length = 0
+  one.heard(await change())
+  one.heard(await change())
+  await change()
+  one.heard(await change())
+  expect(told).toEqual([true, true, false])
 })

@@ -1,0 +1,107 @@
+import { LOOK_EVERY } from '../store/watchers.js'
+import { UnavailableError } from '../errors.js'
+import { boxesOf } from './boxes.js'
+import { describe, test } from './checks.js'
+import { expect } from './expect.js'
+import { keepsValues, type EngineFixture } from './fixture.js'
+import { queued, until } from './time.js'
+
+/** Sooner than a watcher or a waiter would find it by itself: milliseconds. */
+const AT_ONCE = LOOK_EVERY / 2
+
+/** P5: a change or a release is told at once, also by a process that ends and over a connection that was lost. */
+export function lostHints(fixture: EngineFixture): void {
+  describe('P5 told at once', () => {
+    const boxes = boxesOf(fixture)
+    const processes = fixture.guarantees.scope !== 'thread'
+    const watches = keepsValues(fixture) && fixture.hasRecords !== true
+
+    /** All that a watch or an observer gives until the check ends, the first of it by now. */
+    async function given<T>(follow: (signal: AbortSignal) => AsyncIterable<T>): Promise<T[]> {
+      const all: T[] = []
+      const controller = new AbortController()
+      boxes.atEnd(() => controller.abort())
+      void (async () => {
+        for await (const one of follow(controller.signal)) all.push(one)
+      })()
+      await until('the first is given', () => all.length === 1)
+      return all
+    }
+
+    test.runIf(processes && watches)(
+      'a watcher hears of a change by a process that ends right after its put',
+      async () => {
+        const box = await boxes.open()
+        const entries = await given(signal => box.store('s').watch('key', signal))
+        const child = boxes.program('leaver', 'put')
+        expect((await child.end()).status).toBe(0)
+        const ended = performance.now()
+        await until('it is told', () => entries.at(-1)?.value === 'changed')
+        expect(performance.now() - ended).toBeLessThan(AT_ONCE)
+      },
+    )
+
+    test.runIf(processes)(
+      'a waiter gets the key from a process that ends right after its release',
+      async () => {
+        const box = await boxes.open()
+        const child = boxes.program('leaver', 'release')
+        await child.printed('holding')
+        const asked = box.mutex('key').acquire()
+        expect((await child.end()).status).toBe(0)
+        const ended = performance.now()
+        await (await asked).release()
+        expect(performance.now() - ended).toBeLessThan(AT_ONCE)
+      },
+    )
+
+    test.runIf(watches)(
+      'a watcher and an observer go on after an outage in which they could not read',
+      async () => {
+        const one = await boxes.open()
+        const [other, engine] = await boxes.meddled()
+        const entries = await given(signal => other.store('s').watch('key', signal))
+        const leaders = await given(signal => other.election('e').observe(signal))
+        let failed = 0
+        engine.meddle = ({ type }, carryOut) => {
+          if (type !== 'read' && type !== 'inspect') return carryOut()
+          failed++
+          return Promise.reject(new UnavailableError('out of reach'))
+        }
+        await one.store('s').put('key', 'changed')
+        await one.election('e').campaign()
+        await until('both were told', () => failed >= 2)
+        engine.meddle = (_, carryOut) => carryOut()
+        const mended = performance.now()
+        await until('the change is read', () => entries.at(-1)?.value === 'changed')
+        await until('the leader is read', () => leaders.at(-1)?.session === one.session)
+        expect(performance.now() - mended).toBeLessThan(AT_ONCE)
+      },
+    )
+
+    test.runIf(fixture.cuttable !== undefined)(
+      'a box whose connections were cut hears of all that happened meanwhile',
+      async () => {
+        const one = await boxes.open()
+        const network = await fixture.cuttable!(boxes.place)
+        const other = await boxes.join(network.engine)
+        const held = await one.mutex('key').acquire()
+        const asked = other.mutex('key').acquire()
+        await queued(one, 'key', 1)
+        const term = watches ? await one.election('e').campaign() : undefined
+        const leaders = watches ? await given(signal => other.election('e').observe(signal)) : [term]
+        const entries = watches ? await given(signal => other.store('s').watch('key', signal)) : []
+        network.cut()
+        await held.release()
+        await term?.release()
+        if (watches) await one.store('s').put('key', 'changed')
+        network.mend()
+        const mended = performance.now()
+        await (await asked).release()
+        await until('the end of the term is told', () => leaders.at(-1) === undefined)
+        await until('the change is told', () => !watches || entries.at(-1)?.value === 'changed')
+        expect(performance.now() - mended).toBeLessThan(AT_ONCE)
+      },
+    )
+  })
+}

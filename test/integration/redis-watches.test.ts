@@ -1,0 +1,93 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { Box } from '../../src/box.js'
+import { systemClock } from '../../src/clock.js'
+import { timed } from '../../src/conformance/time.js'
+import { linkTo } from '../../src/engines/redis/open.js'
+import { RedisEngine } from '../../src/engines/redis/redis-engine.js'
+import { parseRedisUrl } from '../../src/engines/redis/redis-url.js'
+import { SlotsEngine } from '../../src/engines/redis/slots-engine.js'
+import { open } from '../../src/open.js'
+import { LOOK_EVERY } from '../../src/store/watchers.js'
+import { clientPackages, type TestedPackage } from '../redis/client-packages.js'
+import { startRedisCluster, type RedisCluster } from '../servers/redis-cluster.js'
+import { startRedisWithSentinel } from '../servers/redis-sentinel.js'
+import { until } from '../servers/until.js'
+
+/** A box on connections of its own, which a package makes. */
+function openBy({ connectWith }: TestedPackage, url: string): Promise<Box> {
+  const { options, ...place } = parseRedisUrl(url)
+  const engine = new RedisEngine(linkTo({ ...place, options }, connectWith), options, systemClock)
+  return Box.join(engine.cluster ? new SlotsEngine(engine, systemClock) : engine, systemClock)
+}
+
+describe.each(clientPackages)('a watcher on a cluster with $name', tested => {
+  let cluster: RedisCluster
+  beforeAll(async () => {
+    cluster = await startRedisCluster()
+  })
+  afterAll(() => cluster.kill())
+
+  /** A watcher that sends no command hears of a change that was made after the slot of its key had moved. */
+  async function hearsAcrossMove(box: Box, key: string): Promise<void> {
+    await using writer = await open(cluster.url)
+    const store = writer.store('s')
+    const changes = box.store('s').watch(key)
+    await changes.next()
+    const change = changes.next()
+    const from = await cluster.masterOf(key)
+    const to = cluster.masters.find(master => master !== from)!
+    const slot = await cluster.slotOf(key)
+    await cluster.beginMoving(slot, from, to)
+    await cluster.finishMoving(slot, from, to)
+    const version = await store.put(key, 'changed')
+    // The node tells that the slot has gone.
+    expect(await timed(() => change)).toBeLessThan(LOOK_EVERY / 2)
+    expect((await change).value).toEqual({ value: 'changed', version })
+    // From then on it hears at the new place.
+    const next = changes.next()
+    await store.put(key, 'again')
+    expect(await timed(() => next)).toBeLessThan(LOOK_EVERY / 2)
+    await changes.return()
+  }
+
+  test('hears of a change after its slot has moved, over connections of its own', async () => {
+    await using box = await openBy(tested, cluster.url)
+    await hearsAcrossMove(box, '{own}')
+  })
+
+  test('hears of a change after its slot has moved, with a given client', async () => {
+    const user = await tested.cluster(cluster.masters.map(({ host, port }) => ({ host, port })))
+    const box = await open({ redis: user.client })
+    await hearsAcrossMove(box, '{given}')
+    await box.close()
+    user.close()
+  })
+})
+
+test.each(clientPackages)(
+  'a watcher behind a Sentinel hears of what changed in a failover, with $name',
+  async tested => {
+    await using servers = await startRedisWithSentinel()
+    await using box = await openBy(tested, servers.url)
+    await using writer = await openBy(tested, servers.url)
+    const store = writer.store('s')
+    await store.put('key', 'before')
+    await servers.master.copied()
+    const seen: unknown[] = []
+    const controller = new AbortController()
+    const watching = (async () => {
+      for await (const entry of box.store('s').watch('key', controller.signal)) seen.push(entry?.value)
+    })()
+    await until(() => seen.length === 1)
+    await servers.failover()
+    await using promoted = await open(servers.replica.url)
+    // What the old master takes until it is made a replica is lost.
+    await until(async () => {
+      await store.put('key', 'after').catch(() => undefined)
+      return (await promoted.store('s').get('key'))?.value === 'after'
+    })
+    await until(() => seen.at(-1) === 'after')
+    controller.abort()
+    await watching
+  },
+)

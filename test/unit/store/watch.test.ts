@@ -1,0 +1,84 @@
+import { expect, test } from 'vitest'
+import { Box } from '../../../src/box.js'
+import { VirtualClock } from '../../../src/clock.js'
+import { MeddledEngine } from '../../../src/conformance/meddled-engine.js'
+import { openMemory } from '../../../src/engines/memory/open.js'
+import { UnavailableError } from '../../../src/errors.js'
+import { LOOK_EVERY } from '../../../src/store/watchers.js'
+import { ScriptedEngine, settle } from '../locks/scripted-engine.js'
+
+/** A box that no hint reaches, and another one of the same place. */
+async function deafAndOther(url: string) {
+  const clock = new VirtualClock()
+  const engine = new MeddledEngine(openMemory(url))
+  engine.hears = () => false
+  return { clock, engine, deaf: await Box.join(engine, clock), other: await Box.join(openMemory(url), clock) }
+}
+
+test('a watcher that no hint reaches has each change within ten seconds', async () => {
+  const { clock, engine, deaf, other } = await deafAndOther('memory:deaf watcher')
+  const watch = deaf.store('s').watch('key')
+  expect((await watch.next()).value).toBeUndefined()
+  const next = watch.next()
+  const version = await other.store('s').put('key', 'changed')
+  await settle()
+  expect(engine.count('read')).toBe(1)
+  clock.advance(LOOK_EVERY)
+  expect(await next).toEqual({ done: false, value: { value: 'changed', version } })
+  await watch.return()
+  await Promise.all([deaf.close(), other.close()])
+})
+
+test('a look that finds what a watcher has seen is no change, and costs one read for all watchers', async () => {
+  const { clock, engine, deaf, other } = await deafAndOther('memory:unchanged')
+  const watches = ['a', 'b', 'c'].map(key => deaf.store('s').watch(key))
+  for (const watch of watches) await watch.next()
+  const nexts = watches.map(watch => watch.next())
+  await settle()
+  engine.operations.length = 0
+  for (let look = 1; look <= 3; look++) {
+    clock.advance(LOOK_EVERY)
+    await settle()
+    expect(engine.operations.map(({ type }) => type)).toEqual(Array.from({ length: look }, () => 'read'))
+  }
+  await deaf.close()
+  for (const next of nexts) await expect(next).rejects.toMatchObject({ code: 'CLOSED' })
+  await other.close()
+})
+
+test('an observer that no hint reaches knows each leader within ten seconds', async () => {
+  const { clock, deaf, other } = await deafAndOther('memory:deaf observer')
+  const observing = deaf.election('e').observe()
+  expect((await observing.next()).value).toBeUndefined()
+  for (const label of ['first', 'second']) {
+    const coming = observing.next()
+    await settle()
+    const term = await other.election('e').campaign({ label })
+    clock.advance(LOOK_EVERY)
+    expect((await coming).value).toMatchObject({ label })
+    const going = observing.next()
+    await settle()
+    await term.release()
+    clock.advance(LOOK_EVERY)
+    expect((await going).value).toBeUndefined()
+  }
+  await observing.return()
+  await Promise.all([deaf.close(), other.close()])
+})
+
+test('a watcher ends with the session, whatever ended that', async () => {
+  const engine = new ScriptedEngine()
+  const box = await Box.join(engine, new VirtualClock())
+  const watch = box.store('s').watch('key')
+  const first = watch.next()
+  await settle()
+  engine.take('watch').answer(undefined)
+  await settle()
+  engine.take('read').answer({ values: [{ value: '1', version: 1 }], seen: [] })
+  await first
+  const next = watch.next()
+  await settle()
+  engine.listener.ended(new UnavailableError('the session has expired'))
+  await expect(next).rejects.toThrow('the session has expired')
+  await box.close()
+})
