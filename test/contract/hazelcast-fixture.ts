@@ -4,7 +4,9 @@ import { expect, vi } from 'vitest'
 import type { Box } from '../../src/box.js'
 import { hazelcastGuarantees } from '../../src/engines/hazelcast/guarantees.js'
 import { openHazelcast } from '../../src/engines/hazelcast/open.js'
+import { LostError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
+import { FakeClock } from '../servers/fake-clock.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { startChild } from './child.js'
@@ -122,6 +124,24 @@ export const hazelcast: EngineFixture = {
       expect(await box.revoke(report!.holders[0]!.session)).toBeGreaterThan(0)
       await expect(box.mutex('held').acquire({ wait: 500 })).rejects.toMatchObject({ code: 'TIMED_OUT' })
       child.kill('SIGKILL')
+    },
+    async P11() {
+      const clock = new FakeClock()
+      await using server = await startHazelcast({ clock })
+      const url = `hazelcast://${server.address}/${TEST_CLUSTER}`
+      await using box = await open(url)
+      const lease = 3_000_000
+      const grant = await box.mutex('key').acquire({ lease })
+      const jump = 3 * lease
+      clock.set(jump)
+      vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + jump })
+      try {
+        await using later = await open(url)
+        expect((await later.mutex('key').acquire({ wait: 5000 })).token).toBeGreaterThan(grant.token)
+        expect(() => grant.assertHeld()).toThrow(LostError)
+      } finally {
+        vi.useRealTimers()
+      }
     },
     async P13() {
       await using server = await startHazelcast()

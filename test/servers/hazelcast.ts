@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { reapedFolder } from '../../apps/chaos/servers/reaper.js'
 import { ServerProcess } from '../../apps/chaos/servers/server-process.js'
+import type { FakeClock } from './fake-clock.js'
 
 /** Where `scripts/setup.mjs servers` puts the member's jar; the compiled tests lie one folder deeper. */
 function jars(name: string): string {
@@ -26,6 +27,8 @@ export interface HazelcastMemberOptions {
   readonly properties?: Readonly<Record<string, string>>
   /** More of its configuration, like that of maps: XML. */
   readonly more?: string
+  /** Whose time the member takes for the real one. */
+  readonly clock?: FakeClock
 }
 
 export const TEST_CLUSTER = 'signalbox-test'
@@ -51,6 +54,7 @@ export class HazelcastServer extends ServerProcess {
       publicPort = port,
       properties = {},
       more = '',
+      clock,
     }: HazelcastMemberOptions,
   ) {
     const folder = reapedFolder('hazelcast')
@@ -69,6 +73,7 @@ export class HazelcastServer extends ServerProcess {
         'com.hazelcast.core.server.HazelcastMemberStarter',
       ],
       folder,
+      environment: clock?.environment ?? {},
       files: { [CONFIGURATION]: configure(peers) },
       debianPackage: 'default-jre-headless',
     })

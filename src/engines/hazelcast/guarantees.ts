@@ -42,7 +42,11 @@ const OVER_MAPS: Guarantees = {
     JAVA_QUEUE,
     {
       promise: 'P9',
-      how: 'A member keeps the lock of a key until its lease ends, or its client does: for up to two seconds longer than a grant, and also when the session of a stopped process was revoked. One that waits behind a Java program and gives up or dies may be given the lock once more when that program leaves: a box that lives gives it back at once, else it ends within two seconds.',
+      how: 'A member keeps the lock of an exclusive key until its lease ends, or its client does: for up to two seconds longer than a grant. Other boxes and Java programs wait for as long, also when the session of a stopped process was revoked. One that waits behind a Java program and gives up or dies may be given the lock once more when that program leaves: a box that lives gives it back at once, else it ends within two seconds.',
+    },
+    {
+      promise: 'P11',
+      how: 'A box that is opened while the wall clocks of the members and its own are set forward by more than twice a lease and half a minute takes the holder of that lease for dead, which is told that it lost what it held. One of these clocks alone frees nothing.',
     },
     {
       promise: 'P13',

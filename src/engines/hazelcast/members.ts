@@ -6,16 +6,20 @@ import type { RequestRecord, TableRecord } from './table-record.js'
 
 /** The entry of a session outlives its longest lease by so much, so that it need not be written for each: milliseconds. */
 const SPARE = 30_000
+/** How long the time until which a session lives stays known after that: milliseconds. */
+const KEPT = 7 * 86_400_000
 
 /**
  * Who the sessions belong to: an entry each, which the member that has it drops when its session was silent for longer than
- * any of its leases. So whoever comes later knows at once that what such a session left behind is nobody's.
+ * any of its leases. A second entry has the time until which the session lives, by its own wall clock. A box that comes later
+ * knows at once that what a silent session left behind is nobody's, when the member's clock and its own both say so: a clock
+ * that jumps alone kills nobody.
  */
 export class Members {
   readonly #map: () => Promise<IMap<string, string>>
   readonly #clock: Clock
   #member: Member | undefined
-  /** Until when our own entry is there for certain: clock time. */
+  /** Until when our own first entry is there, unless a clock jumps: clock time. */
   #until = -Infinity
   readonly #known = new Map<string, Member>()
 
@@ -24,23 +28,28 @@ export class Members {
     this.#clock = clock
   }
 
-  /** The entry is written with the first lease. */
+  /** The entries are written with the first lease. */
   join(member: Member): void {
     this.#member = member
     this.#known.set(member.session, member)
   }
 
-  /** Sees to it that the entry is there for as long as a lease that is given now. @throws what the client throws */
+  /** Sees to it that the entries are there for as long as a lease that is given now. @throws what the client throws */
   async promise(lease: number): Promise<void> {
     const now = this.#clock.now()
     if (lease === 0 || !this.#member || this.#until >= now + lease) return
     const life = 2 * lease + SPARE
+    const { session } = this.#member
     const map = await this.#map()
-    await answered(map.set(entryOf(this.#member.session), JSON.stringify(this.#member), life), this.#clock)
+    const writes = [
+      map.set(entryOf(session), JSON.stringify(this.#member), life),
+      map.set(lifeOf(session), String(Date.now() + life), life + KEPT),
+    ]
+    await answered(Promise.all(writes), this.#clock)
     this.#until = now + life
   }
 
-  /** The cluster has lost what it had, so the entry has to be written again. */
+  /** The cluster has lost what it had, so the entries have to be written again. */
   isLost(): void {
     this.#until = -Infinity
   }
@@ -49,7 +58,13 @@ export class Members {
   async deadIn(record: TableRecord): Promise<RequestRecord[]> {
     const sessions = new Set(record.requests.map(({ session }) => session))
     const living = await this.#read(sessions)
-    return record.requests.filter(({ session }) => !living.has(session))
+    const silent = [...sessions].filter(session => !living.has(session))
+    if (silent.length === 0) return []
+    const map = await this.#map()
+    const lives = new Map(await answered(map.getAll(silent.map(lifeOf)), this.#clock))
+    const now = Date.now()
+    // Where that time is not known, the life is counted from the first sight.
+    return record.requests.filter(({ session }) => Number(lives.get(lifeOf(session)) ?? Infinity) < now)
   }
 
   /** Who the sessions in the record belong to. @throws what the client throws */
@@ -61,11 +76,12 @@ export class Members {
     return this.#known
   }
 
-  /** Drops the entry. Never throws: what is left goes by itself. */
+  /** Drops the entries. Never throws: what is left goes by itself. */
   async leave(): Promise<void> {
     try {
+      const { session } = this.#member!
       const map = await this.#map()
-      await answered(map.delete(entryOf(this.#member!.session)), this.#clock)
+      await answered(Promise.all([map.delete(entryOf(session)), map.delete(lifeOf(session))]), this.#clock)
     } catch {
       // As said.
     }
@@ -87,6 +103,11 @@ const ENTRY = 'session/'
 
 function entryOf(session: string): string {
   return `${ENTRY}${session}`
+}
+
+/** The key of the entry with the time until which a session lives. */
+function lifeOf(session: string): string {
+  return `life/${session}`
 }
 
 /** Undefined when another program has written to it: then all that is known is that the session lives. */

@@ -1,0 +1,98 @@
+import { Client } from 'hazelcast-client'
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import type { Child } from '../../src/conformance/child.js'
+import { queued, timed } from '../../src/conformance/time.js'
+import { open } from '../../src/open.js'
+import { startChild } from '../contract/child.js'
+import { FakeClock } from '../servers/fake-clock.js'
+import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
+
+const HOUR = 3_600_000
+/** Of the process that is killed: milliseconds. */
+const LEASE = 3000
+/** By when what it held is free: the lease, what the member adds to it, and as much again for a busy machine. */
+const FREED_WITHIN = 2 * (LEASE + 2000)
+
+afterEach(() => vi.useRealTimers())
+
+/** A member with a wall clock of its own. */
+async function start(): Promise<{ server: HazelcastServer; clock: FakeClock; url: string }> {
+  const clock = new FakeClock()
+  const server = await startHazelcast({ clock })
+  onTestFinished(() => server.kill())
+  return { server, clock, url: `hazelcast://${server.address}/${TEST_CLUSTER}` }
+}
+
+/** A process that holds one key and waits for another. */
+async function holder(url: string): Promise<Child> {
+  const child = startChild('dist/src/conformance/holder', 'signalbox', url, `${LEASE}ms`)
+  await child.printed('holding')
+  return child
+}
+
+/** The map that programs in other languages lock keys of. */
+async function foreignMap(server: HazelcastServer) {
+  const client = await Client.newHazelcastClient({
+    clusterName: TEST_CLUSTER,
+    network: { clusterMembers: [server.address], smartRouting: false },
+    properties: { 'hazelcast.logging.level': 'OFF' },
+  })
+  onTestFinished(() => client.shutdown())
+  return client.getMap('signalbox')
+}
+
+describe.each([
+  ['ahead', HOUR],
+  ['back', -HOUR],
+])('a member whose wall clock jumps %s by an hour', (_, jump) => {
+  test('frees nothing that a living box holds', async () => {
+    const { server, clock, url } = await start()
+    const map = await foreignMap(server)
+    await using box = await open(url)
+    const grant = await box.mutex('key').acquire()
+    const reading = await box.readWriteLock('shared').read.acquire({ lease: '30s', renew: false })
+    clock.set(jump)
+    await using later = await open(url)
+    expect(await later.mutex('key').tryAcquire()).toBeUndefined()
+    expect(await later.readWriteLock('shared').write.tryAcquire()).toBeUndefined()
+    expect(await map.tryLock('key', 0)).toBe(false)
+    for (const held of [grant, reading]) {
+      held.assertHeld()
+      await held.release()
+    }
+    await later.mutex('key', 'shared').run(() => undefined)
+  })
+
+  test('keeps nothing that a dead process held for longer than its lease', async () => {
+    const { clock, url } = await start()
+    await using before = await open(url)
+    const child = await holder(url)
+    const asked = before.mutex('waited').acquire()
+    await queued(before, 'waited', 1)
+    clock.set(jump)
+    child.kill('SIGKILL')
+    await using later = await open(url)
+    const took = await timed(() => later.mutex('held').acquire())
+    expect(took).toBeLessThan(FREED_WITHIN)
+    await (await asked).release()
+  })
+})
+
+test('a box that is opened long after a process died need not wait for its lease', async () => {
+  const { server, clock, url } = await start()
+  const map = await foreignMap(server)
+  const child = await holder(url)
+  child.kill('SIGKILL')
+  // The member keeps the lock of the key until its lease is over.
+  expect(await map.tryLock('held', FREED_WITHIN)).toBe(true)
+  await map.unlock('held')
+  const taken = async (): Promise<boolean> => {
+    await using later = await open(url)
+    return (await later.mutex('held').tryAcquire()) !== undefined
+  }
+  clock.set(HOUR)
+  // By the member's clock alone: it may have jumped.
+  expect(await taken()).toBe(false)
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + HOUR })
+  expect(await taken()).toBe(true)
+})
