@@ -1,5 +1,5 @@
 import * as hazelcast from 'hazelcast-client'
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { Box } from '../../src/box.js'
 import { systemClock } from '../../src/clock.js'
 import { HazelcastEngine } from '../../src/engines/hazelcast/hazelcast-engine.js'
@@ -48,6 +48,17 @@ beforeAll(async () => {
   server = await startHazelcast()
 })
 afterAll(() => server.kill())
+
+/** A client as another program has it. */
+async function foreign(): Promise<hazelcast.Client> {
+  const client = await hazelcast.Client.newHazelcastClient({
+    clusterName: TEST_CLUSTER,
+    network: { clusterMembers: [server.address] },
+    properties: { 'hazelcast.logging.level': 'OFF' },
+  })
+  onTestFinished(() => client.shutdown())
+  return client
+}
 
 /** What each key has before the move and after it; what is not there is undefined. */
 const BEFORE = { from: 10, to: 0, created: undefined, deleted: 1, read: 5 }
@@ -125,12 +136,7 @@ test(
   'a client that is cut off at any remote call of a transaction leaves all of it or nothing',
   { timeout: 120_000 },
   async () => {
-    const client = await hazelcast.Client.newHazelcastClient({
-      clusterName: TEST_CLUSTER,
-      network: { clusterMembers: [server.address] },
-      properties: { 'hazelcast.logging.level': 'OFF' },
-    })
-    onTestFinished(() => client.shutdown())
+    const client = await foreign()
     const steps = Array.from({ length: STEPS }, (_, step) => step)
     for (const isAnswered of [true, false]) {
       const went = await Promise.all(steps.map(step => cutAt(client, step, isAnswered)))
@@ -191,6 +197,69 @@ test('a grant that is downgraded while it is renewed is held on', async () => {
   grant.assertHeld()
   expect(await box.readWriteLock('key').write.tryAcquire()).toBeUndefined()
   await grant.release()
+})
+
+describe('a box that comes late with a value that another one has carried over and deleted', () => {
+  /** What is left of a deleted value is removed when it is read after that: milliseconds. */
+  const REMEMBERED = 3_600_000
+
+  /** Puts a value that only others carry over, has it deleted, and lets the box that put it go on then. */
+  async function late(
+    map: string,
+    carry: (call: MapCall) => Promise<unknown>,
+    goOn: () => void,
+    meanwhile: (key: string, values: hazelcast.IMap<string, unknown>) => Promise<void> = () =>
+      Promise.resolve(),
+  ): Promise<unknown> {
+    const box = await boxWith(map, call =>
+      call.map === `${map}.values` && call.method === 'putIfAbsent' ? carry(call) : call.send(),
+    )
+    const url = `hazelcast://${server.address}/${TEST_CLUSTER}?map=${map}`
+    await using other = await open(url)
+    const values = await (await foreign()).getMap<string, { value?: unknown } | null>(`${map}.values`)
+    const valueOf = async () => (await values.get('s/key'))?.value
+    await box.store('s').put('key', 'late')
+    await until('another box has carried it over', async () => (await valueOf()) === 'late')
+    await other.store('s').delete('key')
+    await until('it is deleted', async () => (await valueOf()) === undefined)
+    await meanwhile('s/key', values)
+    goOn()
+    // It settles what it carries over before it ends.
+    await box.close()
+    await using reader = await open(url)
+    return await reader.store('s').get('key')
+  }
+
+  test('and whose call was on its way, finds that it is deleted', async () => {
+    const gate = new Gate()
+    gate.shut()
+    const carry = async ({ send }: MapCall) => {
+      await gate.pass()
+      return send()
+    }
+    expect(await late('parked', carry, () => gate.open())).toBeUndefined()
+  })
+
+  test('and was cut off, finds so also when nothing is left of it', async () => {
+    let isCut = true
+    const carry = async ({ send }: MapCall) => {
+      if (isCut) throw new hazelcast.TargetDisconnectedError('refused by the test')
+      return send()
+    }
+    onTestFinished(() => void vi.useRealTimers())
+    const found = await late(
+      'late',
+      carry,
+      () => (isCut = false),
+      async (key, values) => {
+        vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 2 * REMEMBERED })
+        await using reader = await open(`hazelcast://${server.address}/${TEST_CLUSTER}?map=late`)
+        expect(await reader.store('s').get('key')).toBeUndefined()
+        await until('nothing is left', async () => !(await values.containsKey(key)))
+      },
+    )
+    expect(found).toBeUndefined()
+  })
 })
 
 test('a look for what was missed is made again until it succeeds', async () => {

@@ -125,7 +125,9 @@ export class HazelcastEngine implements Engine {
       clock,
       (record, isNext) => this.#changed(record, isNext),
     )
-    this.#values = new Values(link, hazelcast, clock, () => this.#isOver)
+    const isPending = async (key: string, text: string): Promise<boolean> =>
+      (await this.#table.read()).record.pending[key] === text
+    this.#values = new Values(link, hazelcast, clock, isPending, () => this.#isOver)
     this.#members = new Members(async () => (await link()).table, clock)
     const keyLocks = this.#usesCp
       ? new FencedLocks(async () => (await link()).cp!, hazelcast)

@@ -38,14 +38,23 @@ export class Values {
   readonly #link: () => Promise<Linked>
   readonly #package: Package
   readonly #clock: Clock
+  readonly #isPending: (key: string, text: string) => Promise<boolean>
   readonly #isOver: () => boolean
   readonly #underWay = new Map<string, UnderWay>()
   readonly #carrying = new Set<Promise<void>>()
 
-  constructor(link: () => Promise<Linked>, hazelcast: Package, clock: Clock, isOver: () => boolean) {
+  /** @param isPending asks whether the table's record still has this change, which nobody has carried over then. */
+  constructor(
+    link: () => Promise<Linked>,
+    hazelcast: Package,
+    clock: Clock,
+    isPending: (key: string, text: string) => Promise<boolean>,
+    isOver: () => boolean,
+  ) {
     this.#link = link
     this.#package = hazelcast
     this.#clock = clock
+    this.#isPending = isPending
     this.#isOver = isOver
   }
 
@@ -144,14 +153,18 @@ export class Values {
   async #carryOne(key: string, text: string, before: string | undefined): Promise<boolean> {
     const stamp = stampOf(text)
     let found = before === undefined ? null : new this.#package.HazelcastJsonValue(before)
+    let hasFailed = false
     while (!this.#isOver()) {
       try {
+        // Another box may have carried it over since, and what came after it may be deleted and forgotten.
+        if (hasFailed && !(await this.#isPending(key, text))) return true
         const { values } = await this.#link()
         // What another program has put there has no stamp, and the change goes over it.
         if (found !== null && stampOf(found.toString()) >= stamp) return true
         if (await this.#replace(values, key, found, text)) return true
         found = await answered(values.get(key), this.#clock)
       } catch {
+        hasFailed = true
         await new Promise<void>(resolve => void this.#clock.after(RETRY_PAUSE, resolve, false))
       }
     }
