@@ -125,6 +125,23 @@ export function safeState(fixture: EngineFixture): void {
         expect((await all[0]!.store('s').get('sum'))!.value).toBe(36)
       })
 
+      test('each of many writes of one key at once is carried out, whoever else writes it', async () => {
+        const all = await boxes.several(2)
+        const [one] = all.map(box => box.store('s'))
+        const numbers = Array.from({ length: 200 }, (_, index) => index)
+        const alone = await Promise.all(numbers.map(number => one!.put('key', number)))
+        expect(new Set(alone).size).toBe(200)
+        const { value, version } = (await one!.get<number>('key'))!
+        expect(version).toBe(Math.max(...alone))
+        expect(alone[value]).toBe(version)
+        const writing = all.flatMap(box =>
+          numbers.slice(0, 30).map(number => box.store('s').put('key', number)),
+        )
+        const together = await Promise.all(writing)
+        expect(new Set([...alone, ...together]).size).toBe(260)
+        expect((await one!.get('key'))!.version).toBe(Math.max(...together))
+      })
+
       test('what was committed is there after all boxes were closed', async () => {
         const box = await boxes.open()
         await box.store('s').put('put', 1)

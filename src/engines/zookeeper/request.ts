@@ -44,6 +44,8 @@ export interface OwnRequest {
   /** The transaction that created its nodes. */
   number: number
   lease: number
+  /** How often the creation of its nodes was lost with the connection. */
+  losses: number
   /** Settles when it has been entered, or could not be. */
   entered: Promise<unknown>
   /** Ends it unless it is heard of. */
@@ -78,6 +80,7 @@ export function newRequest(
     phase: 'entering',
     number: 0,
     lease,
+    losses: 0,
     entered: Promise.resolve(),
     timer: undefined,
     alone: undefined,

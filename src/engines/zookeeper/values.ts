@@ -2,9 +2,11 @@ import { randomUUID } from 'node:crypto'
 import type { Clock } from '../../clock.js'
 import { IndeterminateError, UnavailableError } from '../../errors.js'
 import {
+  BadVersionError,
   ConnectionLossError,
+  NodeExistsError,
   NoNodeError,
-  SessionExpiredError,
+  type RefusedError,
   type Acl,
   type CreatedTogether,
   type Stat,
@@ -13,6 +15,7 @@ import {
 } from '../../zookeeper/index.js'
 import { insist } from '../../zookeeper/insist.js'
 import type { Commit, CommitOutcome, ReadOutcome, ReadSet, RecordedId, Versioned } from '../engine.js'
+import { checkLosses } from './losses.js'
 import type { Places } from './names.js'
 import type { ServerTime } from './server-time.js'
 import { decodeRecord, encodeRecord, writtenAt, type NewRecord, type ValueRecord } from './value-record.js'
@@ -40,8 +43,6 @@ const KNOWN_FOR = 5000
 const MOST_KNOWN = 4096
 /** The nodes of deleted keys stay for so long at the least: milliseconds. */
 const DELETED_FOR = 600_000
-/** After so many changes by others between reading and writing, a commit gives up. */
-const MOST_ATTEMPTS = 64
 
 /** The values of stores, each in a node of its own; a commit is one multi. */
 export class Values {
@@ -77,8 +78,8 @@ export class Values {
   ): Promise<CommitOutcome> {
     const keys = [...commit.expect, ...commit.writes, ...commit.record].map(({ key }) => key)
     const stamp = randomUUID()
-    let isRepeated = false
-    for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
+    let losses = 0
+    for (let attempt = 0; ; attempt++) {
       const known =
         attempt === 0 && guard !== 'lost'
           ? await this.#recall(client, keys)
@@ -102,23 +103,22 @@ export class Values {
       if (parts.transaction.size === 0) return { state: 'committed', versions: commit.writes.map(() => 0) }
       const outcome = await this.#carryOut(parts.transaction)
       if (outcome === undefined) {
-        isRepeated = true
+        losses++
         const applied = await this.#wasApplied(client, parts, stamp)
         if (applied !== undefined) return { state: 'committed', versions: parts.versions(applied) }
+        checkLosses(losses, { key: keys.join(', '), engine: this.#engine })
         continue
       }
       if (outcome.done)
         return { state: 'committed', versions: await this.#remember(client, parts, outcome.answers) }
-      if (guard && outcome.index < guard.paths.length) {
+      const { index, error } = outcome
+      if (!isOvertaken(error)) throw error
+      if (guard && index < guard.paths.length) {
         // A release that was carried out, with its answer lost and nothing written beside it.
-        if (isRepeated && parts.written.length === 0) return { state: 'committed', versions: [] }
+        if (losses > 0 && parts.written.length === 0) return { state: 'committed', versions: [] }
         guard = 'lost'
       }
     }
-    throw new UnavailableError('others changed what was read again and again; nothing was written', {
-      key: keys.join(', '),
-      engine: this.#engine,
-    })
   }
 
   /** Undefined when it is not known what became of it. */
@@ -149,9 +149,8 @@ export class Values {
     try {
       return (await this.#readAll(client, [key], true)).get(key)!
     } catch (cause) {
-      if (!(cause instanceof SessionExpiredError)) throw cause
       // What an ended session had sent may still come, so the next one could not tell.
-      throw new IndeterminateError('a commit lost its answer, and the session ended before it was found', {
+      throw new IndeterminateError('a commit lost its answer, and could not be looked for', {
         key,
         engine: this.#engine,
         cause,
@@ -322,6 +321,13 @@ class CommitParts {
     // There is no other way to ask for absence: creating it fails if it is there.
     else this.transaction.create(path, '', { acl: this.acl }).delete(path)
   }
+}
+
+/** Whether a part was refused because others had changed what was read, or taken a lock node away. */
+function isOvertaken(error: RefusedError): boolean {
+  if (error instanceof BadVersionError || error instanceof NodeExistsError) return true
+  // What was to be created has no parent.
+  return error instanceof NoNodeError && error.operation !== 'create'
 }
 
 function versioned({ node }: Known): Versioned {

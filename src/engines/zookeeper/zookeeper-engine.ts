@@ -13,6 +13,7 @@ import {
   NodeExistsError,
   NoNodeError,
   NotSentError,
+  RefusedError,
   SessionExpiredError,
   type Acl,
   type CreatedTogether,
@@ -45,6 +46,7 @@ import { insist } from '../../zookeeper/insist.js'
 import { Changes, type Changed } from './changes.js'
 import { connectOptions } from './connect-options.js'
 import { Connected } from './connected.js'
+import { checkLosses } from './losses.js'
 import { contendersOf, hasFollower, placeOf, type Contender, type Place } from './contenders.js'
 import { ZOOKEEPER_GUARANTEES } from './guarantees.js'
 import { byRequest, isGranted, keysOf, nodesOf, reports, withOthers } from './inspection.js'
@@ -54,6 +56,7 @@ import { queueOf } from './queue.js'
 import { beginAnew, newRequest, pathOf, pathsOf, unwatch, type OwnNode, type OwnRequest } from './request.js'
 import { ServerTime } from './server-time.js'
 import { Values } from './values.js'
+import { WriteQueue } from './write-queue.js'
 import type { ZooKeeperPlace } from './zookeeper-url.js'
 
 /** Whoever heard nothing looks again after so long at the latest; the look costs no packet: milliseconds. */
@@ -87,6 +90,7 @@ export class ZooKeeperEngine implements Engine {
   readonly #isBridged: boolean
   readonly #connected: Connected
   readonly #values: Values
+  readonly #writes: WriteQueue
   readonly #changes: Changes
   readonly #time = new ServerTime()
   readonly #requests = new Map<string, OwnRequest>()
@@ -108,6 +112,7 @@ export class ZooKeeperEngine implements Engine {
       over: cause => this.#over(cause),
     })
     this.#changes = new Changes(this.#acl)
+    this.#writes = new WriteQueue(name)
     this.#values = new Values(this.#places, this.#acl, clock, name, this.#time)
   }
 
@@ -213,7 +218,7 @@ export class ZooKeeperEngine implements Engine {
       problem = await entered
     } catch (error) {
       // Its nodes may be there, and only their place unknown.
-      void this.#remove(request)
+      this.#discard(request)
       throw this.#aboutKeys(error, request.claims)
     }
     // Cancelled or ended with its session meanwhile; whoever did that sees to its nodes.
@@ -288,7 +293,10 @@ export class ZooKeeperEngine implements Engine {
       request.number = Number(stat.czxid)
     } catch (error) {
       if (error instanceof ConnectionLossError) {
-        if (!(await this.#find(client, request))) return 'again'
+        if (!(await this.#find(client, request))) {
+          checkLosses(++request.losses, { key: keyOf(request.claims), engine: this.name })
+          return 'again'
+        }
         listing = client.childrenOf(parents)
       } else if (error instanceof NoNodeError) {
         if (left.includes(error.path)) return GONE
@@ -475,7 +483,7 @@ export class ZooKeeperEngine implements Engine {
       read => ({ state: 'held', id, number, read }),
       (error: unknown) => {
         // Nobody has heard of the grant.
-        void this.#remove(request)
+        this.#discard(request)
         if (error instanceof SessionExpiredError) return GONE
         throw error
       },
@@ -491,7 +499,7 @@ export class ZooKeeperEngine implements Engine {
       await request.client!.certain()
     } catch {
       // What ended the session has ended the request, too.
-      void this.#remove(request)
+      this.#discard(request)
       return GONE
     }
     return this.#standing(request, patience)
@@ -539,7 +547,7 @@ export class ZooKeeperEngine implements Engine {
       return { ...standing, isAlone: true }
     } catch (error) {
       // It may be there still.
-      void this.#remove(held)
+      this.#discard(held)
       throw error
     }
   }
@@ -584,6 +592,7 @@ export class ZooKeeperEngine implements Engine {
     try {
       const outcome = await transaction.outcome()
       if (!outcome.done) {
+        if (!(outcome.error instanceof NoNodeError)) throw outcome.error
         this.#taken(request)
         return false
       }
@@ -627,6 +636,7 @@ export class ZooKeeperEngine implements Engine {
     const transaction = client.transaction()
     for (const path of nodes.flatMap(({ paths }) => paths)) transaction.delete(path)
     const outcome = await transaction.outcome()
+    if (!outcome.done && !(outcome.error instanceof NoNodeError)) throw outcome.error
     const session = nodes[0]!.text?.session
     if (session !== undefined) {
       // Whoever is gone need not be told.
@@ -667,8 +677,9 @@ export class ZooKeeperEngine implements Engine {
 
   async #commitGuarded(commit: Commit): Promise<CommitOutcome> {
     const { guard, release } = commit
-    const request = guard && this.#held(guard.id, guard.number)
-    if (!request) return this.#inSession(client => this.#values.commit(client, commit, guard && 'lost'))
+    if (!guard) return this.#commitUnguarded(commit)
+    const request = this.#held(guard.id, guard.number)
+    if (!request) return this.#inSession(client => this.#values.commit(client, commit, 'lost'))
     const paths = request.nodes.flatMap(pathsOf)
     let outcome: CommitOutcome
     try {
@@ -680,6 +691,12 @@ export class ZooKeeperEngine implements Engine {
     }
     if (outcome.state === 'committed' && release) this.#forget(request)
     return outcome
+  }
+
+  #commitUnguarded(commit: Commit): Promise<CommitOutcome> {
+    const write = () => this.#inSession(client => this.#values.commit(client, commit, undefined))
+    const [first] = commit.writes
+    return first ? this.#writes.run(first.key, write) : write()
   }
 
   async #watch(key: string): Promise<undefined> {
@@ -707,7 +724,7 @@ export class ZooKeeperEngine implements Engine {
   /** Ends a request unless it is heard of within so many milliseconds. */
   #arm(request: OwnRequest, life: number): void {
     request.timer?.cancel()
-    request.timer = this.#clock.after(life, () => void this.#remove(request), false)
+    request.timer = this.#clock.after(life, () => this.#discard(request), false)
   }
 
   /** Has nothing to do with it any more. */
@@ -722,14 +739,14 @@ export class ZooKeeperEngine implements Engine {
 
   /** Its nodes are not there any more, and nobody here deleted them. */
   #taken(request: OwnRequest): void {
-    this.#forget(request)
-    void this.#remove(request)
+    this.#discard(request)
     this.#listener!.lost(request.id)
   }
 
   /**
    * Deletes the nodes of a request, again and again until they are gone or their session is over.
    * Gives whether all were there.
+   * @throws RefusedError when the server does not allow it
    */
   async #remove(request: OwnRequest): Promise<boolean> {
     this.#forget(request)
@@ -751,10 +768,16 @@ export class ZooKeeperEngine implements Engine {
           // What is not there now, the lost request has deleted.
           return isAgain
         }
+        if (error instanceof RefusedError) throw error
         if (!(error instanceof ConnectionLossError || error instanceof NotSentError)) return false
         isAgain = true
       }
     }
+  }
+
+  /** Removes a request as far as the server allows it; the rest goes with the session. */
+  #discard(request: OwnRequest): void {
+    this.#remove(request).catch(() => undefined)
   }
 
   async #begun(client: ZooKeeper): Promise<void> {
@@ -838,8 +861,7 @@ export class ZooKeeperEngine implements Engine {
   /** What the client refuses to send names a node; its caller is told the keys. */
   #aboutKeys(error: unknown, keyed: readonly { readonly key: string }[]): unknown {
     if (!(error instanceof InvalidArgumentError)) return error
-    const key = [...new Set(keyed.map(({ key }) => key))].join(', ')
-    return new InvalidArgumentError(error.message, { key, engine: this.name, cause: error })
+    return new InvalidArgumentError(error.message, { key: keyOf(keyed), engine: this.name, cause: error })
   }
 
   /** As the contract wants errors. */
@@ -863,6 +885,11 @@ export class ZooKeeperEngine implements Engine {
 /** Deletes a node unless its session is over. Never throws: a node that can't be deleted goes with the session. */
 function deleteQuietly(client: ZooKeeper, path: string): Promise<void> {
   return deleteOwn(client, path).catch(() => undefined)
+}
+
+/** What errors about several keys name. */
+function keyOf(keyed: readonly { readonly key: string }[]): string {
+  return [...new Set(keyed.map(({ key }) => key))].join(', ')
 }
 
 function isFree({ nodes }: OwnRequest): boolean {

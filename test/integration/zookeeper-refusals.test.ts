@@ -1,0 +1,138 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Box } from '../../src/index.js'
+import { open } from '../../src/open.js'
+import { NoAuthError, PERMISSIONS, ZooKeeper } from '../../src/zookeeper/index.js'
+import { locks } from '../../src/conformance/time.js'
+import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
+
+type Permission = keyof typeof PERMISSIONS
+
+/** Everybody may do this with a node, and its maker no more than that. */
+const only = (...permissions: Permission[]) => [
+  {
+    permissions: permissions.reduce((sum, name) => sum | PERMISSIONS[name], 0),
+    scheme: 'world',
+    id: 'anyone',
+  },
+]
+const NOT_ALLOWED = { code: 'UNAVAILABLE', cause: expect.any(NoAuthError) as unknown }
+
+describe('what the ACL of a node does not allow', () => {
+  let server: ZooKeeperServer
+  let admin: ZooKeeper
+  let places = 0
+
+  beforeAll(async () => {
+    server = await startZooKeeper()
+    admin = await ZooKeeper.connect(server.address)
+  })
+  afterAll(async () => {
+    await admin.close()
+    await server.kill()
+  })
+
+  /** A box below a node of its own, in which `path` is a node of others. */
+  async function boxBeside(path: string, ...permissions: Permission[]): Promise<Box> {
+    const place = `/place-${++places}`
+    const box = await open(`zookeeper://${server.address}${place}`)
+    await admin.create(place + path, '', { acl: only(...permissions) })
+    return box
+  }
+
+  test('to begin in its place is told when it is opened', async () => {
+    await admin.create('/closed', '', { acl: only('read') })
+    await expect(open(`zookeeper://${server.address}/closed`)).rejects.toMatchObject(NOT_ALLOWED)
+    await expect(open(`zookeeper://${server.address}/closed/below`)).rejects.toMatchObject(NOT_ALLOWED)
+  })
+
+  test('to enter a queue is told to those alone who want that key', async () => {
+    await using box = await boxBeside('/locks/key', 'read', 'write', 'delete')
+    for (const verb of ['acquire', 'tryAcquire'] as const) {
+      const [refused, granted] = await Promise.allSettled([
+        box.mutex('key')[verb](),
+        box.mutex('other')[verb](),
+      ])
+      expect(refused).toMatchObject({ status: 'rejected', reason: NOT_ALLOWED })
+      expect(granted.status).toBe('fulfilled')
+      if (granted.status === 'fulfilled') await granted.value!.release()
+      await expect(box.mutex('key', 'other')[verb]()).rejects.toMatchObject(NOT_ALLOWED)
+    }
+    expect(await locks(box)).toEqual([])
+  })
+
+  test('to leave a queue is told, and what is left goes with the box', async () => {
+    await using box = await boxBeside('/locks/key', 'read', 'write', 'create')
+    const path = `/place-${places}`
+    const grant = await box.mutex('key').acquire()
+    await using other = await open(`zookeeper://${server.address}${path}`)
+    await expect(other.mutex('key').tryAcquire()).rejects.toMatchObject(NOT_ALLOWED)
+    await expect(other.forceRelease('key', grant.token)).rejects.toMatchObject(NOT_ALLOWED)
+    await expect(grant.release()).rejects.toMatchObject(NOT_ALLOWED)
+    expect(() => grant.assertHeld()).toThrow()
+    await box.close()
+    await other.close()
+    expect((await admin.getChildren(`${path}/locks/key`, { linearizable: true })).children).toEqual([])
+  })
+
+  test('to write a value is told, and its lock is free', async () => {
+    const place = `/place-${++places}`
+    await using box = await open(`zookeeper://${server.address}${place}`)
+    const store = box.store('s')
+    await store.put('key', 'theirs')
+    await admin.setAcl(`${place}/store/s%2Fkey`, only('read', 'admin'))
+    const refused = await Promise.allSettled([store.put('key', 1), store.put('key', 2), store.delete('key')])
+    for (const one of refused) expect(one).toMatchObject({ status: 'rejected', reason: NOT_ALLOWED })
+    const writing = store.transaction(['key', 'other'], tx => tx.put('key', 1))
+    await expect(writing).rejects.toMatchObject(NOT_ALLOWED)
+    expect(await locks(box)).toEqual([])
+    await store.transaction(['key', 'other'], tx => tx.put('other', tx.get('key')))
+    expect((await store.get('other'))!.value).toBe('theirs')
+    await admin.setAcl(`${place}/store/s%2Fkey`, only('write', 'admin'))
+    await expect(store.get('key')).rejects.toMatchObject(NOT_ALLOWED)
+  })
+})
+
+describe('what is too long', () => {
+  test('for a server that takes less than others is told, and the box goes on', async () => {
+    await using server = await startZooKeeper({ properties: { 'jute.maxbuffer': '20000' } })
+    await using box = await open(`zookeeper://${server.address}/place`)
+    const store = box.store('s')
+    const long = 'x'.repeat(30_000)
+    const unavailable = { code: 'UNAVAILABLE', message: expect.stringContaining('jute.maxbuffer') as unknown }
+    await expect(store.put('key', long)).rejects.toMatchObject(unavailable)
+    const writing = store.transaction(['key'], tx => tx.put('key', long))
+    await expect(writing).rejects.toMatchObject(unavailable)
+    const keys = Array.from({ length: 500 }, (_, index) => `key ${index}`)
+    await expect(box.mutex(...keys).acquire()).rejects.toMatchObject(unavailable)
+    expect(await locks(box)).toEqual([])
+    expect(await store.get('key')).toBeUndefined()
+    await store.put('key', 'short')
+    await box.mutex('key').run(() => undefined)
+  })
+
+  test('for a request is refused, and what just fits is there after a restart', async () => {
+    await using server = await startZooKeeper()
+    await using box = await open(`zookeeper://${server.address}/place?sessionTimeout=30s`)
+    const store = box.store('s')
+    let fits = 0
+    let refused = 1_048_576
+    while (refused - fits > 1) {
+      const middle = Math.floor((fits + refused) / 2)
+      const done = await store.put('key', 'x'.repeat(middle)).then(
+        () => true,
+        (error: unknown) => {
+          expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', key: 's/key' })
+          return false
+        },
+      )
+      if (done) fits = middle
+      else refused = middle
+    }
+    await server.restart()
+    expect((await store.get<string>('key'))!.value).toHaveLength(fits)
+    await expect(box.mutex('key').acquire({ label: 'x'.repeat(refused) })).rejects.toMatchObject({
+      code: 'INVALID_ARGUMENT',
+    })
+    expect(await locks(box)).toEqual([])
+  })
+})
