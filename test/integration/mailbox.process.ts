@@ -17,7 +17,7 @@ const [mode, folder = '', ...addresses] = process.argv.slice(2)
 const mailbox = await Mailbox.open(
   folder,
   message => {
-    if (mode === 'echo') mailbox.send(message.split(' ', 1)[0]!, message)
+    if (mode === 'echo') void mailbox.send(message.split(' ', 1)[0]!, message)
   },
   systemClock,
 )
@@ -28,14 +28,15 @@ switch (mode) {
     for (const address of addresses) {
       mailbox.watch(address, () => process.exit(1))
       const messages = mode === 'flood' ? 10_000 : 1
-      for (let number = 0; number < messages; number++) mailbox.send(address, `${mailbox.address} ${number}`)
+      for (let number = 0; number < messages; number++)
+        void mailbox.send(address, `${mailbox.address} ${number}`)
     }
     process.stdin.once('data', () => process.stdin.destroy())
     break
   case 'crowd':
     for (let number = 0; number < 50; number++) {
       const member = await Mailbox.open(folder, () => {}, systemClock)
-      for (const address of addresses) member.send(address, member.address)
+      for (const address of addresses) void member.send(address, member.address)
     }
     process.stdin.resume()
     break

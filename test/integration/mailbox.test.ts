@@ -121,7 +121,7 @@ it('carries messages between processes and back', async () => {
   const { mailbox, inbox } = await openInbox()
   const echo = await start('echo')
   for (let number = 0; number < 100; number++) {
-    mailbox.send(echo.address, `${mailbox.address} ${number}`)
+    void mailbox.send(echo.address, `${mailbox.address} ${number}`)
     await eventually(() => expect(inbox).toHaveLength(number + 1))
   }
   expect(inbox).toEqual(Array.from({ length: 100 }, (_, number) => `${mailbox.address} ${number}`))
@@ -132,7 +132,7 @@ describe('a process that has finished', () => {
     const inbox: string[] = []
     const mailbox = await open(message => {
       inbox.push(message)
-      mailbox.send(message.split(' ', 1)[0]!, 'answer')
+      void mailbox.send(message.split(' ', 1)[0]!, 'answer')
     })
     const finished = await start('finish', [mailbox.address])
     await eventually(() => expect(inbox).toEqual([`${finished.address} 0`]))
@@ -158,12 +158,12 @@ describe('a receiver that is stopped', () => {
     const { mailbox, inbox } = await openInbox()
     const receiver = await start('echo')
     const death = watch(mailbox, receiver.address)
-    mailbox.send(receiver.address, `${mailbox.address} first`)
+    void mailbox.send(receiver.address, `${mailbox.address} first`)
     await eventually(() => expect(inbox).toHaveLength(1))
     await stop(receiver)
     // A write that waited for the receiver would wait for good.
     for (let number = 0; number < 20_000; number++) {
-      mailbox.send(receiver.address, `${mailbox.address} ${number} ${'x'.repeat(200)}`)
+      void mailbox.send(receiver.address, `${mailbox.address} ${number} ${'x'.repeat(200)}`)
       if (number % 1000 === 0) await sleep(1)
     }
     await sleep(300)
@@ -171,7 +171,7 @@ describe('a receiver that is stopped', () => {
     expect(death.told).toBe(0)
     receiver.process.kill('SIGCONT')
     await eventually(() => expect(inbox.length).toBeGreaterThan(100))
-    mailbox.send(receiver.address, `${mailbox.address} last`)
+    void mailbox.send(receiver.address, `${mailbox.address} last`)
     await eventually(() => expect(inbox.at(-1)).toBe(`${mailbox.address} last`))
     const numbers = inbox.slice(1, -1).map(message => Number(message.split(' ')[1]))
     // In order, none twice, and no more than was kept: the newest are lost.
@@ -187,7 +187,7 @@ describe('a receiver that is stopped', () => {
     // More than the system keeps for it to accept.
     await crowdOf(600, receiver.address)
     const death = watch(mailbox, receiver.address)
-    mailbox.send(receiver.address, 'lost')
+    void mailbox.send(receiver.address, 'lost')
     await sleep(300)
     expect(death.told).toBe(0)
     receiver.process.kill('SIGKILL')
@@ -205,7 +205,7 @@ it('is not dead when it has no descriptors left, and takes messages when it has'
   for (const socket of connections) socket.destroy()
   await vi.waitFor(
     () => {
-      mailbox.send(receiver.address, `${mailbox.address} at last`)
+      void mailbox.send(receiver.address, `${mailbox.address} at last`)
       expect(inbox).toContain(`${mailbox.address} at last`)
     },
     { interval: 50, timeout: 20_000 },
@@ -218,7 +218,7 @@ describe.runIf(process.platform === 'linux')('death', () => {
     const { mailbox, inbox } = await openInbox()
     const victims = await Promise.all([start('echo'), start('echo'), start('echo')])
     const deaths = victims.map(victim => watch(mailbox, victim.address))
-    for (const victim of victims) mailbox.send(victim.address, `${mailbox.address} there?`)
+    for (const victim of victims) void mailbox.send(victim.address, `${mailbox.address} there?`)
     await eventually(() => expect(inbox).toHaveLength(3))
     let quickest = Infinity
     for (const [index, victim] of victims.entries()) {
@@ -278,11 +278,11 @@ describe.runIf(process.platform === 'linux')('death', () => {
     const threads = await Promise.all([startThread(), startThread()])
     const deaths = threads.map(thread => watch(mailbox, thread.address))
     const [victim, other] = threads
-    mailbox.send(victim.address, `${mailbox.address} there?`)
+    void mailbox.send(victim.address, `${mailbox.address} there?`)
     await eventually(() => expect(inbox).toEqual([`${mailbox.address} there?`]))
     await victim.worker.terminate()
     await eventually(() => expect(deaths[0]!.told).toBe(1))
-    mailbox.send(other.address, `${mailbox.address} you?`)
+    void mailbox.send(other.address, `${mailbox.address} you?`)
     await eventually(() => expect(inbox.at(-1)).toBe(`${mailbox.address} you?`))
     expect(deaths[1]!.told).toBe(0)
   })

@@ -120,7 +120,7 @@ describe('open', () => {
     const inbox: string[] = []
     const receiver = await open(message => inbox.push(message), deep)
     const sender = await open(() => {}, deep)
-    sender.send(receiver.address, 'far')
+    void sender.send(receiver.address, 'far')
     await eventually(() => expect(inbox).toEqual(['far']))
     await receiver.close()
     expect(readdirSync(deep)).toEqual([sender.address])
@@ -130,9 +130,9 @@ describe('open', () => {
 describe('send', () => {
   it('delivers in order, and replies go the other way', async () => {
     const inbox: string[] = []
-    const pong = await open(message => pong.send(message, pong.address))
+    const pong = await open(message => void pong.send(message, pong.address))
     const ping = await open(message => inbox.push(message))
-    ping.send(pong.address, ping.address)
+    void ping.send(pong.address, ping.address)
     await eventually(() => expect(inbox).toEqual([pong.address]))
   })
 
@@ -140,7 +140,7 @@ describe('send', () => {
     const { mailbox, inbox } = await openInbox()
     const sender = await open()
     const messages = Array.from({ length: 1000 }, (_, number) => `message ${number}`)
-    for (const message of messages) sender.send(mailbox.address, message)
+    for (const message of messages) void sender.send(mailbox.address, message)
     await eventually(() => expect(inbox).toHaveLength(1000))
     expect(inbox).toEqual(messages)
   })
@@ -150,7 +150,7 @@ describe('send', () => {
     const sender = await open()
     const messages = ['', 'a\nb\r\n\0', 'Weiche 7 – frei 🚂', 'x'.repeat(64 * 1024), 'last']
     for (const message of messages) {
-      sender.send(mailbox.address, message)
+      void sender.send(mailbox.address, message)
       await eventually(() => expect(inbox.at(-1)).toBe(message))
     }
     expect(inbox).toEqual(messages)
@@ -159,14 +159,14 @@ describe('send', () => {
   it('loses a message above 64 KB and nothing else', async () => {
     const { mailbox, inbox } = await openInbox()
     const sender = await open()
-    sender.send(mailbox.address, 'x'.repeat(64 * 1024 + 1))
-    sender.send(mailbox.address, 'next')
+    void sender.send(mailbox.address, 'x'.repeat(64 * 1024 + 1))
+    void sender.send(mailbox.address, 'next')
     await eventually(() => expect(inbox).toEqual(['next']))
   })
 
   it('reaches its own mailbox', async () => {
     const { mailbox, inbox } = await openInbox()
-    mailbox.send(mailbox.address, 'note to self')
+    void mailbox.send(mailbox.address, 'note to self')
     await eventually(() => expect(inbox).toEqual(['note to self']))
   })
 
@@ -182,11 +182,11 @@ describe('send', () => {
       `${someAddress}\0`,
       'x'.repeat(500),
     ]) {
-      sender.send(address, 'hello')
+      void sender.send(address, 'hello')
       sender.watch(address, () => expect.unreachable())()
       sender.remove(address)
     }
-    sender.send(someAddress, 'nobody there')
+    void sender.send(someAddress, 'nobody there')
     await sleep(20)
     expect(outside.connections).toHaveLength(0)
     expect(existsSync(join(folder, 'outside'))).toBe(true)
@@ -198,12 +198,12 @@ describe('send', () => {
       socket.on('data', chunk => lines.push(chunk.toString('latin1').slice(4))),
     )
     const sender = await open()
-    sender.send(someAddress, 'one')
+    void sender.send(someAddress, 'one')
     await eventually(() => expect(lines).toEqual(['one']))
     impostor.connections[0]!.destroy()
     await sleep(20)
     expect(impostor.connections).toHaveLength(1)
-    sender.send(someAddress, 'two')
+    void sender.send(someAddress, 'two')
     await eventually(() => expect(lines).toEqual(['one', 'two']))
     expect(impostor.connections).toHaveLength(2)
   })
@@ -211,7 +211,7 @@ describe('send', () => {
   it('sends what it kept back over one new connection, not more', async () => {
     const impostor = await Impostor.listen(someAddress, socket => setTimeout(() => socket.destroy(), 10))
     const sender = await open()
-    for (let number = 0; number < 1000; number++) sender.send(someAddress, 'kept back')
+    for (let number = 0; number < 1000; number++) void sender.send(someAddress, 'kept back')
     await eventually(() => expect(impostor.connections).toHaveLength(2))
     await sleep(100)
     expect(impostor.connections).toHaveLength(2)
@@ -223,7 +223,7 @@ describe('send', () => {
     const sender = await open()
     const frame = 4 + 1000
     await eventually(() => {
-      for (let number = 0; number < 1000; number++) sender.send(someAddress, 'x'.repeat(1000))
+      for (let number = 0; number < 1000; number++) void sender.send(someAddress, 'x'.repeat(1000))
       expect(bytes).toBe(WINDOW * frame)
     })
     await sleep(50)
@@ -233,13 +233,13 @@ describe('send', () => {
   it('keeps little for a receiver that claims to read and does not', async () => {
     const impostor = await Impostor.listen(someAddress, socket => socket.pause())
     const sender = await open()
-    sender.send(someAddress, 'connect')
+    void sender.send(someAddress, 'connect')
     await eventually(() => expect(impostor.connections).toHaveLength(1))
     const text = 'x'.repeat(10_000)
     for (let round = 0; round < 100; round++) {
       impostor.connections[0]!.write(Buffer.alloc(1000))
       await sleep(1)
-      for (let number = 0; number < 100; number++) sender.send(someAddress, text)
+      for (let number = 0; number < 100; number++) void sender.send(someAddress, text)
     }
     let bytes = 0
     impostor.connections[0]!.on('data', chunk => (bytes += chunk.length)).resume()
@@ -253,7 +253,7 @@ describe('close', () => {
   it('hands over what was sent just before', async () => {
     const { mailbox, inbox } = await openInbox()
     const sender = await open()
-    sender.send(mailbox.address, 'goodbye')
+    void sender.send(mailbox.address, 'goodbye')
     await sender.close()
     await eventually(() => expect(inbox).toEqual(['goodbye']))
   })
@@ -263,7 +263,7 @@ describe('close', () => {
     const other = await open()
     await Promise.all([other.close(), other.close()])
     await other.close()
-    other.send(mailbox.address, 'late')
+    void other.send(mailbox.address, 'late')
     other.watch(someAddress, () => expect.unreachable())()
     await sleep(20)
     expect(inbox).toEqual([])
@@ -276,8 +276,8 @@ describe('close', () => {
       void receiver.close()
     })
     const sender = await open()
-    sender.send(receiver.address, 'one')
-    sender.send(receiver.address, 'two')
+    void sender.send(receiver.address, 'one')
+    void sender.send(receiver.address, 'two')
     await eventually(() => expect(inbox).toEqual(['one']))
     await receiver.close()
     await sleep(10)
@@ -296,7 +296,7 @@ describe('close', () => {
         const { mailbox, inbox } = await openInbox()
         const far = await open(() => {}, deep)
         const stop = sender.watch(mailbox.address, () => expect.unreachable())
-        sender.send(mailbox.address, 'hello')
+        void sender.send(mailbox.address, 'hello')
         await eventually(() => expect(inbox).toHaveLength(1))
         await Promise.all([mailbox.close(), far.close()])
         stop()
@@ -345,7 +345,7 @@ describe('what others write', () => {
       socket.write(Buffer.from(garbage, 'latin1'))
       await closed(socket)
     }
-    sender.send(mailbox.address, 'still there')
+    void sender.send(mailbox.address, 'still there')
     await eventually(() => expect(inbox).toEqual(['a', 'still there']))
   })
 
@@ -399,7 +399,7 @@ describe.runIf(process.platform === 'linux')('watch', () => {
   it('tells of one that it has been sending to', async () => {
     const impostor = await Impostor.listen(someAddress, socket => socket.resume())
     const watcher = await open()
-    watcher.send(someAddress, 'hello')
+    void watcher.send(someAddress, 'hello')
     await eventually(() => expect(impostor.connections).toHaveLength(1))
     const dead = vi.fn()
     watcher.watch(someAddress, dead)
@@ -470,7 +470,7 @@ describe.runIf(process.platform === 'linux')('watch', () => {
     const told: string[] = []
     watcher.watch(someAddress, () => {
       told.push('first')
-      watcher.send(someAddress, 'anybody there?')
+      void watcher.send(someAddress, 'anybody there?')
       watcher.watch(someAddress, () => {
         told.push('second')
         watcher.remove(someAddress)
