@@ -398,7 +398,7 @@ describe.concurrent('a connection that fails', () => {
   })
 
   test('reads do not make a session certain, and it is kept so when that is asked for', async () => {
-    await using zk = await client({ sessionTimeout: '1s' })
+    await using zk = await client({ sessionTimeout: '4s' })
     const { certainUntil } = zk
     await until(async () => {
       await zk.exists('/')
@@ -414,7 +414,7 @@ describe.concurrent('a connection that fails', () => {
   })
 
   test('one write after another keeps a session certain, and a transaction that fails counts', async () => {
-    await using zk = await client({ sessionTimeout: '1s' })
+    await using zk = await client({ sessionTimeout: '4s' })
     const end = zk.certainUntil + zk.sessionTimeout
     await until(async () => {
       await zk.transaction().check('/missing').outcome()

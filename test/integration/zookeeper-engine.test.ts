@@ -252,7 +252,8 @@ describe.concurrent('the ZooKeeper engine', () => {
           return one.store('s').get('k')
         })
       if (way === 'carried out') await until(async () => (await locks(other, 'more')).length === 1)
-      await until(() => held.signal.aborted)
+      await until(async () => (await locks(other, 'held')).length === 0)
+      expect(held.signal.aborted).toBe(true)
       proxy.requests = proxy.replies = 'pass'
       proxy.target = server.port
 
