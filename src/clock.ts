@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { uptime } from 'node:os'
 import { hrtime } from 'node:process'
 import { InvalidArgumentError, shown } from './errors.js'
 
@@ -21,32 +23,131 @@ export interface Clock {
   after(delay: number, task: () => void, keepAlive: boolean): Timer
 }
 
-/** The longest delay that the runtime's timers take; a longer one would fire at once. */
-const LONGEST_DELAY = 2 ** 31 - 1
+/** What a sleep of the machine is found by: times in milliseconds, each counted from a moment of its own. */
+export interface TimeSources {
+  /** Stands still while the machine sleeps. */
+  monotonic(): number
+  /** Counts sleep, and can be set. */
+  wall(): number
+  /** Counts sleep and can't be set, but is up to a step behind. */
+  uptime(): number
+}
 
-/** The system's monotonic clock: the same in every process and thread of a machine, untouched by changes of the wall clock. */
-export const systemClock: Clock = {
-  now() {
-    // Cheaper than performance.now(), which counts from another moment in every thread.
-    const time = hrtime()
-    return time[0] * 1e3 + time[1] * 1e-6
-  },
-  after(delay, task, keepAlive) {
-    const due = systemClock.now() + delay
-    let handle: NodeJS.Timeout
-    const set = (left: number): void => {
-      handle = setTimeout(look, Math.min(Math.max(left, 0), LONGEST_DELAY))
-      if (!keepAlive) handle.unref()
+/** How far the uptime goes at a time: milliseconds. */
+const UPTIME_STEP = 10
+/** A wall clock that has moved by more than this against the monotonic one was set, or the machine has slept. */
+const APART = 10
+/** A machine takes longer than this to fall asleep and to wake up, while no process runs: milliseconds. */
+const BETWEEN_LOOKS = 1
+
+/**
+ * Counts how long the machine has slept. The wall clock tells that a sleep is possible, and only then the uptime is
+ * read, which takes a hundred times longer.
+ */
+export class SleepCounter {
+  /** Milliseconds, and up to two steps of the uptime more. A sleep that is shorter than two steps may be missed. */
+  slept = 0
+  /** The time of the monotonic clock from which on `look` has to be called before `slept` is used. */
+  lookAt: number
+  readonly #sources: TimeSources
+  /** The uptime less the monotonic time, at the least and at the most, when this was made. */
+  readonly #atFirst: readonly [least: number, most: number]
+  /** The wall clock less the monotonic time, at the last look. */
+  #wallAhead: number
+
+  constructor(sources: TimeSources) {
+    this.#sources = sources
+    this.#atFirst = this.#uptimeAhead()
+    this.lookAt = sources.monotonic()
+    this.#wallAhead = sources.wall() - this.lookAt
+  }
+
+  /** @param now the monotonic time. */
+  look(now: number): void {
+    this.lookAt = now + BETWEEN_LOOKS
+    const wallAhead = this.#sources.wall() - now
+    if (Math.abs(wallAhead - this.#wallAhead) <= APART) return
+    this.#wallAhead = wallAhead
+    const [least, most] = this.#uptimeAhead()
+    // Only a sleep that is certain counts, or a wall clock that is set would shorten grants. Of that the most counts,
+    // so that a deadline comes early rather than late.
+    if (least - this.#atFirst[1] > this.slept) this.slept = most - this.#atFirst[0]
+  }
+
+  #uptimeAhead(): readonly [least: number, most: number] {
+    for (;;) {
+      const before = this.#sources.monotonic()
+      const uptime = this.#sources.uptime()
+      const after = this.#sources.monotonic()
+      // Else the thread got no time in between, and nothing would be certain.
+      if (after - before <= UPTIME_STEP) return [uptime - after, uptime + UPTIME_STEP - before]
     }
-    // The runtime counts timers in whole milliseconds from a whole millisecond on, so more than half of them come early.
-    const look = (): void => {
-      const left = due - systemClock.now()
-      if (left > 0) set(left)
-      else task()
-    }
-    set(delay)
-    return { cancel: () => clearTimeout(handle) }
-  },
+  }
+}
+
+/** Bun and Deno name themselves here, beside the version of Node that they resemble. */
+const { bun, deno } = process.versions
+
+/** The runtime if it is not Node: there `process.hrtime` begins anew in every process and thread. */
+export const foreignRuntime = bun !== undefined ? 'Bun' : deno !== undefined ? 'Deno' : undefined
+
+function monotonic(): number {
+  // Cheaper than performance.now(), which counts from another moment in every thread.
+  const time = hrtime()
+  return time[0] * 1e3 + time[1] * 1e-6
+}
+
+/** For Linux, where the monotonic clock stands still during sleep. Without that file the uptime is told in seconds. */
+const sleep =
+  process.platform === 'linux' && foreignRuntime === undefined && existsSync('/proc/uptime')
+    ? new SleepCounter({ monotonic, wall: () => Date.now(), uptime: () => uptime() * 1e3 })
+    : undefined
+
+/**
+ * The system's monotonic clock, untouched by changes of the wall clock. It counts the time for which the machine
+ * sleeps, as far as P3 in `docs/guarantees.md` says, so deadlines go by it. Processes and threads that have seen a
+ * sleep disagree with each other, and with those that began after it: see {@link sharedClock}.
+ */
+export const systemClock: Clock = clockOf(() => {
+  const now = monotonic()
+  if (sleep === undefined) return now
+  if (now >= sleep.lookAt) sleep.look(now)
+  return now + sleep.slept
+})
+
+/**
+ * The system's monotonic clock, for times that processes or threads share: it is exactly the same in all of them. On
+ * Linux it stands still while the machine sleeps, as they do.
+ */
+export const sharedClock: Clock = clockOf(monotonic)
+
+/**
+ * The runtime's timers don't count sleep, so the clock is looked at again after so many milliseconds. What fell due
+ * during a sleep is done that soon after it.
+ */
+const LONGEST_DELAY = 1000
+
+function clockOf(now: () => number): Clock {
+  const clock: Clock = {
+    now,
+    after(delay, task, keepAlive) {
+      const due = clock.now() + delay
+      let handle: NodeJS.Timeout
+      const set = (left: number): void => {
+        handle = setTimeout(look, Math.min(Math.max(left, 0), LONGEST_DELAY))
+        if (!keepAlive) handle.unref()
+      }
+      // The runtime counts timers in whole milliseconds from a whole millisecond on, so more than half of them come early.
+      const look = (): void => {
+        const left = due - clock.now()
+        if (left > 0) set(left)
+        else task()
+      }
+      set(delay)
+      return { cancel: () => clearTimeout(handle) }
+    },
+  }
+  return clock
 }
 
 interface VirtualTimer {

@@ -1,4 +1,4 @@
-import { systemClock, type Clock } from '../clock.js'
+import { sharedClock, type Clock } from '../clock.js'
 import { milliseconds, type Duration } from '../duration.js'
 import { InvalidArgumentError, shown } from '../errors.js'
 import { checkOptions } from '../locks/lock-options.js'
@@ -10,7 +10,7 @@ import type { Permit } from './permit.js'
 import { SharedRing } from './shared-ring.js'
 import { notesBytes, SharedTally } from './shared-tally.js'
 import { ThreadTurns, TURNS_BYTES } from './thread-turns.js'
-import { Times, wallOf } from './times.js'
+import { Times } from './times.js'
 
 /** One limit, or several that hold together, for several threads. */
 export type SharedLimiterOptions = {
@@ -135,7 +135,7 @@ export function sharedLimiter(options: SharedLimiterOptions): SharedLimiter {
     }),
     jitter,
     queue: options.queue,
-    ring: SharedRing.memory(Math.max(...windows.map(({ limit }) => limit)), systemClock.now() - longest - 1),
+    ring: SharedRing.memory(Math.max(...windows.map(({ limit }) => limit)), sharedClock.now() - longest - 1),
     notes: new SharedArrayBuffer(notesBytes(windows.length)),
     turns: new SharedArrayBuffer(TURNS_BYTES),
   })
@@ -149,7 +149,7 @@ export function sharedLimiter(options: SharedLimiterOptions): SharedLimiter {
 export function joinLimiter(handle: SharedLimiterHandle): SharedLimiter {
   if (!isHandle(handle))
     throw new InvalidArgumentError(`handle takes the handle of a shared limiter, not ${shown(handle)}`)
-  return new SharedLimiter(handle, systemClock, wallOf(systemClock))
+  return new SharedLimiter(handle, sharedClock, Date.now)
 }
 
 function isHandle(handle: SharedLimiterHandle): boolean {

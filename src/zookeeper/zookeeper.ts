@@ -123,8 +123,8 @@ export class ZooKeeper implements AsyncDisposable {
   }
 
   /**
-   * Until when the session lives for certain, on the clock of `process.hrtime`: milliseconds. No server gives the
-   * session's nodes away before. Changes put it off, a transaction of checks included, and nothing else does: a server
+   * Until when the session lives for certain, on the `systemClock` of `signalbox/engine`: milliseconds. No server gives
+   * the session's nodes away before. Changes put it off, a transaction of checks included, and nothing else does: a server
    * that has lost its leader goes on to answer for a while. See {@link keepCertain}.
    */
   get certainUntil(): number {

@@ -25,6 +25,10 @@ export interface Start {
   readonly user?: number | undefined
   /** Its working directory. */
   readonly cwd?: string
+  /** The program of another version of Node. */
+  readonly node?: string
+  /** What it has in its environment, beside ours. */
+  readonly environment?: Readonly<Record<string, string>>
 }
 
 /** A box in a process, or in a thread, of its own. */
@@ -50,13 +54,17 @@ export class RemoteBox {
   }
 
   /** Starts a process and opens a box in it. */
-  static async inProcess(url: string, { enter = [], user, cwd }: Start = {}): Promise<RemoteBox> {
-    const [execPath, ...execArgv] = [...enter, process.execPath]
+  static async inProcess(
+    url: string,
+    { enter = [], user, cwd, node = process.execPath, environment }: Start = {},
+  ): Promise<RemoteBox> {
+    const [execPath, ...execArgv] = [...enter, node]
     const child = fork(builtProgram('test/file/box.process.js'), [], {
       serialization: 'advanced',
       execPath,
       execArgv,
       ...(cwd === undefined ? {} : { cwd }),
+      env: { ...process.env, ...environment },
       stdio: ['ignore', 2, 2, 'ipc'],
     })
     const box = new RemoteBox(child)
@@ -115,6 +123,15 @@ export class RemoteBox {
     // A thread dies by its own hand: libsql aborts the process when one is terminated in the middle of a statement.
     if (this.#program instanceof Worker) this.call('end').catch(() => undefined)
     else this.#program.kill('SIGKILL')
+    await this.#ended
+    return at
+  }
+
+  /** Ends the thread from outside, and tells when: clock time before. To be called while it does nothing. */
+  async terminate(): Promise<number> {
+    if (!(this.#program instanceof Worker)) throw new Error('a process is killed')
+    const at = systemClock.now()
+    await this.#program.terminate()
     await this.#ended
     return at
   }

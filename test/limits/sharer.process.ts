@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { systemClock } from '../../src/clock.js'
+import { sharedClock } from '../../src/clock.js'
 import { ClosedError } from '../../src/index.js'
 import { joinLimiter } from '../../src/limits/index.js'
 import { Random } from '../../src/conformance/random.js'
@@ -13,8 +13,8 @@ import type { SharerTask, SharerTimes } from './threads.js'
 const { handle, stalls, refunds, seed } = workerData as SharerTask
 /** The last reading of the clock: when a caller goes on, it is the one with which its permit was given. */
 let lastRead = 0
-const { now } = systemClock
-systemClock.now = () => (lastRead = now())
+const { now } = sharedClock
+sharedClock.now = () => (lastRead = now())
 let lastWallRead = 0
 const readWall = Date.now.bind(Date)
 Date.now = () => (lastWallRead = readWall())

@@ -5,19 +5,37 @@ import { reapedFolder } from '../../apps/chaos/servers/reaper.js'
 
 let library: string | undefined
 
-/** A wall clock that a server started with {@link environment} takes for the real one. Its monotonic clock stays true. */
+/**
+ * The clocks that a program started with {@link environment} takes for the real ones. Their monotonic clock stays true.
+ */
 export class FakeClock {
-  readonly #file = join(reapedFolder('clock'), 'offset')
+  readonly #file = join(reapedFolder('clock'), 'offsets')
+  #ahead = 0
+  #slept = 0
 
   constructor() {
-    this.set(0)
+    this.#write()
   }
 
-  /** Sets it so many milliseconds ahead of the true time, or behind it. */
+  /** Sets the wall clock so many milliseconds ahead of the true time, or behind it. */
   set(ahead: number): void {
-    const microseconds = Buffer.alloc(8)
-    microseconds.writeBigInt64LE(BigInt(ahead) * 1000n)
-    // In place, because the server has mapped it.
+    this.#ahead = ahead
+    this.#write()
+  }
+
+  /**
+   * The machine sleeps for so many milliseconds, and wakes at once: all but the monotonic clock have gone on meanwhile.
+   */
+  sleep(duration: number): void {
+    this.#slept += duration
+    this.#write()
+  }
+
+  #write(): void {
+    const microseconds = Buffer.alloc(16)
+    microseconds.writeBigInt64LE(BigInt(this.#ahead + this.#slept) * 1000n)
+    microseconds.writeBigInt64LE(BigInt(this.#slept) * 1000n, 8)
+    // In place, because the programs have mapped it.
     writeFileSync(this.#file, microseconds, { flag: existsSync(this.#file) ? 'r+' : 'w' })
   }
 

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { systemClock, VirtualClock } from '../../src/clock.js'
+import { sharedClock, SleepCounter, systemClock, VirtualClock } from '../../src/clock.js'
 import { InvalidArgumentError } from '../../src/errors.js'
 
 describe('the system clock', () => {
@@ -16,10 +16,10 @@ describe('the system clock', () => {
     }
   })
 
-  test('it is the same in every process of the machine', () => {
-    const before = systemClock.now()
+  test('the one that processes share is the same in every process of the machine', () => {
+    const before = sharedClock.now()
     const other = Number(execFileSync(process.execPath, ['-p', 'Number(process.hrtime.bigint()) / 1e6']))
-    const after = systemClock.now()
+    const after = sharedClock.now()
     expect(other).toBeGreaterThanOrEqual(before - 1)
     expect(other).toBeLessThanOrEqual(after + 1)
   })
@@ -59,20 +59,33 @@ describe('the system clock', () => {
     })
   })
 
-  test('a time beyond what the runtime counts to is kept', () => {
+  test('a delay that takes several timers of the runtime is kept', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
     vi.spyOn(systemClock, 'now').mockImplementation(() => performance.now())
-    const month = 30 * 86_400_000
+    const hour = 3_600_000
     let runs = 0
-    systemClock.after(month, () => runs++, true)
-    vi.advanceTimersByTime(month - 10)
+    systemClock.after(hour, () => runs++, true)
+    vi.advanceTimersByTime(hour - 10)
     expect(runs).toBe(0)
     vi.advanceTimersByTime(20)
     expect(runs).toBe(1)
-    const timer = systemClock.after(month, () => runs++, false)
-    vi.advanceTimersByTime(month - 10)
+    const timer = systemClock.after(hour, () => runs++, false)
+    vi.advanceTimersByTime(hour - 10)
     timer.cancel()
-    vi.advanceTimersByTime(month)
+    vi.advanceTimersByTime(hour)
+    expect(runs).toBe(1)
+  })
+
+  test('what fell due while the machine slept is done soon after', () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+    let slept = 0
+    vi.spyOn(systemClock, 'now').mockImplementation(() => performance.now() + slept)
+    const hour = 3_600_000
+    let runs = 0
+    systemClock.after(hour, () => runs++, true)
+    vi.advanceTimersByTime(2500)
+    slept = hour
+    vi.advanceTimersByTime(1000)
     expect(runs).toBe(1)
   })
 
@@ -83,6 +96,102 @@ describe('the system clock', () => {
     expect(spy).not.toHaveBeenCalled()
     systemClock.after(1, () => undefined, false).cancel()
     expect(spy).toHaveBeenCalledTimes(1)
+  })
+})
+
+/** A machine that falls asleep, whose wall clock is set, and whose uptime goes by steps. */
+class Machine {
+  awake = 5000.5
+  slept = 0
+  set = 0
+  uptimes = 0
+  /** How long this process gets no time while it reads the uptime next. */
+  interruption = 0
+  readonly counter: SleepCounter
+
+  constructor(awake = 5000.5) {
+    this.awake = awake
+    this.counter = new SleepCounter({
+      monotonic: () => this.awake,
+      wall: () => Math.floor(1.7e12 + this.awake + this.slept + this.set),
+      uptime: () => {
+        this.uptimes++
+        const uptime = Math.floor((this.awake + this.slept) / 10) * 10
+        this.awake += this.interruption
+        this.interruption = 0
+        return uptime
+      },
+    })
+  }
+
+  /** As a clock of that machine sees it, some time later. */
+  sleptAfter(duration: number): number {
+    this.awake += duration
+    if (this.awake >= this.counter.lookAt) this.counter.look(this.awake)
+    return this.counter.slept
+  }
+}
+
+describe('the sleep of a machine', () => {
+  test.each([30, 1000, 8000, 12 * 3_600_000])('of %d ms is counted, never as less', slept => {
+    for (let phase = 0; phase < 10; phase += 0.7) {
+      const machine = new Machine(5000 + phase)
+      expect(machine.sleptAfter(1234)).toBe(0)
+      machine.slept = slept
+      const counted = machine.sleptAfter(1 + phase)
+      expect(counted).toBeGreaterThanOrEqual(slept)
+      expect(counted).toBeLessThanOrEqual(slept + 20)
+      expect(machine.sleptAfter(100_000)).toBe(counted)
+    }
+  })
+
+  test('is added to that of earlier ones', () => {
+    const machine = new Machine()
+    for (let slept = 1000; slept <= 50_000; slept += 1000) {
+      machine.slept = slept
+      const counted = machine.sleptAfter(17)
+      expect(counted).toBeGreaterThanOrEqual(slept)
+      expect(counted).toBeLessThanOrEqual(slept + 20)
+    }
+  })
+
+  test('is not what a wall clock shows that is set, ahead or back', () => {
+    const machine = new Machine()
+    for (const set of [3_600_000, -3_600_000, 0, 50, 100, -86_400_000]) {
+      machine.set = set
+      expect(machine.sleptAfter(1)).toBe(0)
+      expect(machine.sleptAfter(333)).toBe(0)
+    }
+  })
+
+  test('is counted beside a wall clock that is set at the same time', () => {
+    const machine = new Machine()
+    machine.slept = 8000
+    machine.set = -3_600_000
+    const counted = machine.sleptAfter(1)
+    expect(counted).toBeGreaterThanOrEqual(8000)
+    expect(counted).toBeLessThanOrEqual(8020)
+  })
+
+  test('is not what passes while a process gets no time, even when the wall clock is set', () => {
+    const machine = new Machine()
+    machine.interruption = 700
+    machine.set = 3_600_000
+    expect(machine.sleptAfter(1)).toBe(0)
+    machine.interruption = 9000
+    machine.slept = 8000
+    const counted = machine.sleptAfter(1)
+    expect(counted).toBeGreaterThanOrEqual(8000)
+    expect(counted).toBeLessThanOrEqual(8020)
+  })
+
+  test('is looked for in the uptime only when the wall clock gives reason to', () => {
+    const machine = new Machine()
+    for (let time = 0; time < 10_000; time++) machine.sleptAfter(0.3)
+    expect(machine.uptimes).toBe(1)
+    machine.set = 1000
+    for (let time = 0; time < 10_000; time++) machine.sleptAfter(0.3)
+    expect(machine.uptimes).toBe(2)
   })
 })
 

@@ -55,7 +55,9 @@ export class FileEngine implements Engine {
   readonly guarantees: Guarantees
   readonly tellsWanted = false
   readonly #options: FileOptions
+  /** The same in all processes. */
   readonly #clock: Clock
+  readonly #ownClock: Clock
   #joined: Joined | undefined
   /** What the operation that is being carried out has to tell; read when it is done. */
   #effects: AnyEffect[] = []
@@ -74,9 +76,11 @@ export class FileEngine implements Engine {
     readonly name: string,
     options: FileOptions,
     clock: Clock,
+    ownClock: Clock,
   ) {
     this.#options = options
     this.#clock = clock
+    this.#ownClock = ownClock
     this.guarantees = fileGuarantees(options.durable)
   }
 
@@ -169,13 +173,15 @@ export class FileEngine implements Engine {
     }
   }
 
-  /** Runs inside the transaction. All processes of the machine read the same clock, so it is known when that was. */
+  /** Runs inside the transaction. */
   #reserve(limits: LimitRows, request: Reserve): Reservation {
+    const earliest = this.#ownClock.now()
     const now = this.#clock.now()
+    const latest = this.#ownClock.now()
     const wall = Date.now()
     const { state, reserved, forgottenIn } = reserve(limits.get(request.limiter), request, now, wall)
     limits.put(request.limiter, state, wall + forgottenIn, wall)
-    return { reserved, earliest: now, latest: now }
+    return { reserved, earliest, latest }
   }
 
   async #run<O extends Operation>(joined: Joined, operation: O): Promise<OutcomeOf<O>> {

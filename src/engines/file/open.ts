@@ -1,5 +1,5 @@
 import { join, resolve } from 'node:path'
-import { systemClock } from '../../clock.js'
+import { sharedClock, systemClock } from '../../clock.js'
 import { InvalidArgumentError, shown } from '../../errors.js'
 import { urlParameters } from '../url-parameters.js'
 import { FileEngine, type FileOptions } from './file-engine.js'
@@ -7,7 +7,7 @@ import { DATABASE } from './folder.js'
 
 /** The engine of a `file:` URL. @throws InvalidArgumentError when the path or a parameter is unfit. */
 export function openFile(url: string): FileEngine {
-  return new FileEngine(url, options(url), systemClock)
+  return new FileEngine(url, options(url), sharedClock, systemClock)
 }
 
 /**

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { systemClock, VirtualClock, type Clock, type Timer } from '../../../src/clock.js'
+import { sharedClock, VirtualClock, type Clock, type Timer } from '../../../src/clock.js'
 import { Random } from '../../../src/conformance/random.js'
 import type { LimitOptions, Permit } from '../../../src/limits/index.js'
 import { rulesOf } from '../../../src/limits/limit-options.js'
@@ -23,7 +23,7 @@ function scene(options: SharedLimiterOptions, wallStart = MONDAY) {
   const clock = new VirtualClock(START)
   const wall = { offset: wallStart - START }
   const readWall = (): number => clock.now() + wall.offset
-  const begun = vi.spyOn(systemClock, 'now').mockReturnValue(START)
+  const begun = vi.spyOn(sharedClock, 'now').mockReturnValue(START)
   const { handle } = sharedLimiter(options)
   begun.mockRestore()
   const thread = (of: Clock = clock, reading = readWall): SharedLimiter =>
@@ -518,7 +518,7 @@ function betweenAtomics(task: () => void): void {
 
 /** The part of another thread. */
 function joined({ handle }: SharedLimiter): SharedLimiter {
-  return new SharedLimiter(structuredClone(handle), systemClock, Date.now)
+  return new SharedLimiter(structuredClone(handle), sharedClock, Date.now)
 }
 
 /** A thread to which things happen whenever it looks at a clock. */
