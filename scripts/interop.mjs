@@ -1,6 +1,6 @@
 /**
- * The programs in other languages whose locks meet ours in the tests and in the bench, and the package from npm that has to
- * be compiled: what they need, and how they are built.
+ * The programs in other languages whose locks meet ours in the tests and in the bench, the runtimes other than Node that
+ * tests run in, and the package from npm that has to be compiled: what they need, and how they are built.
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -97,7 +97,17 @@ const languages = [
       for (const file of ['package.json', 'package-lock.json'])
         copyFileSync(join(sourceFolder, 'native', file), join(target, file))
       // Its install script is what compiles it.
-      run('native', 'npm', ['ci', '--prefix', target, '--no-audit', '--no-fund', '--loglevel=error'])
+      npm('native', target, 'ci')
+    },
+  },
+  {
+    name: 'runtimes',
+    programs: [],
+    sources: /^package\.json$/,
+    make(target) {
+      copyFileSync(join(sourceFolder, 'runtimes', 'package.json'), join(target, 'package.json'))
+      // These versions name those of the packages for each platform, so there is nothing to lock.
+      npm('runtimes', target, 'install', '--no-package-lock', '--ignore-scripts')
     },
   },
 ]
@@ -153,6 +163,15 @@ function digest({ name, sources }) {
     if (sources.test(file)) hash.update(`\0${file}\0`).update(readFileSync(join(folder, file)))
   }
   return hash.digest('hex')
+}
+
+/**
+ * @param {string} language
+ * @param {string} target the folder to install into
+ * @param {...string} argv
+ */
+function npm(language, target, ...argv) {
+  run(language, 'npm', [...argv, '--prefix', target, '--no-audit', '--no-fund', '--loglevel=error'])
 }
 
 /** Go of before 1.21 does not even understand a version such as go.mod has, and says so in a way that nobody understands. */

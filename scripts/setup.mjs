@@ -121,7 +121,7 @@ const named = new Map([
   ['servers', [installed(servers), ...javaServers.map(javaServer)]],
   ['more-servers', [installed(moreServers), ...moreJavaServers.map(javaServer)]],
   ['debian-zookeeper', [debianZooKeeper]],
-  ['interop', [interop('python', 'go', 'java')]],
+  ['interop', [interop('python', 'go', 'java', 'runtimes')]],
   ...languageNames.map(name => /** @type {[string, Step[]]} */ ([name, [interop(name)]])),
   ...[...targets.keys()].map(name => /** @type {[string, Step[]]} */ ([name, [build(name)]])),
 ])

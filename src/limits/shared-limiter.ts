@@ -1,6 +1,6 @@
-import { sharedClock, type Clock } from '../clock.js'
+import { foreignRuntime, sharedClock, type Clock } from '../clock.js'
 import { milliseconds, type Duration } from '../duration.js'
-import { InvalidArgumentError, shown } from '../errors.js'
+import { InvalidArgumentError, shown, UnavailableError } from '../errors.js'
 import { checkOptions } from '../locks/lock-options.js'
 import { drainOf, endGates, type LimiterCloseOptions } from './closing.js'
 import { Gate } from './gate.js'
@@ -113,7 +113,7 @@ export class SharedLimiter implements Limiter, AsyncDisposable {
 /**
  * A limiter for the threads of this process: exact, and in the order of arrival. Give its `handle` to other threads. A limit
  * is a million at the most.
- * @throws InvalidArgumentError that names the option, what it got and what it takes.
+ * @throws InvalidArgumentError that names the option, what it got and what it takes; UnavailableError on Bun and Deno.
  */
 export function sharedLimiter(options: SharedLimiterOptions): SharedLimiter {
   checkOptions(options, ['limit', 'per', 'window', 'timeZone', 'limits', 'jitter', 'queue'])
@@ -144,11 +144,16 @@ export function sharedLimiter(options: SharedLimiterOptions): SharedLimiter {
 /**
  * The limiter of another thread, in this one.
  * @param handle of a `sharedLimiter`.
- * @throws InvalidArgumentError when it is none.
+ * @throws InvalidArgumentError when it is none; UnavailableError on Bun and Deno.
  */
 export function joinLimiter(handle: SharedLimiterHandle): SharedLimiter {
   if (!isHandle(handle))
     throw new InvalidArgumentError(`handle takes the handle of a shared limiter, not ${shown(handle)}`)
+  if (foreignRuntime !== undefined) {
+    throw new UnavailableError(
+      `Threads can share a limiter on Node, not on ${foreignRuntime}, where no clock is the same in all threads`,
+    )
+  }
   return new SharedLimiter(handle, sharedClock, Date.now)
 }
 

@@ -5,6 +5,7 @@ import { builtProgram } from '../file/built-program.js'
 import type { Interval } from '../../apps/chaos/check/intervals.js'
 import { reapLater } from '../../apps/chaos/servers/reaper.js'
 import { java, python, type Program } from './programs.js'
+import { runtime, type Runtime } from './runtime.js'
 import type { Part } from './rounds.js'
 
 /** A time inside, with the kind of client that had it. */
@@ -17,6 +18,8 @@ export interface Kind extends Program {
   readonly kind: string
   /** What comes after that argument. */
   readonly more?: readonly string[]
+  /** Whether it is Signalbox. */
+  readonly isOurs?: true
 }
 
 const ofJava = (kind: string, main: string): Kind => {
@@ -30,9 +33,14 @@ const node = (kind: string): Kind => ({
   argv: [builtProgram(`test/interop/${kind}.process.js`)],
 })
 
-export const signalbox = node('signalbox')
+export const signalbox: Kind = { ...node('signalbox'), isOurs: true }
 export const ourWriter: Kind = { ...signalbox, kind: 'writer of Signalbox', more: ['write'] }
 export const ourReader: Kind = { ...signalbox, kind: 'reader of Signalbox', more: ['read'] }
+/** Signalbox in a runtime other than Node. */
+export function signalboxOn(name: Runtime): Kind {
+  const script = builtProgram('test/interop/signalbox.process.js')
+  return { ...signalbox, kind: `signalbox on ${name}`, ...runtime(name, script) }
+}
 export const redlock = node('redlock')
 export const redisSemaphore = node('redis-semaphore')
 export const redisPy: Kind = { kind: 'redis-py', ...python('redis_py.py') }

@@ -28,10 +28,9 @@ type Manner = Partial<Pick<Part, 'lease' | 'renew' | 'retry' | 'excludes'>>
 /** What a client of this kind is told so that all mean the same lock. */
 function part(place: Place, kind: Kind, name: string, manner: Manner = {}): Part {
   const { url, prefix, layout } = place
-  const prefixes = kind === redisSemaphore || (kind === signalbox && prefix !== '')
+  const prefixes = kind === redisSemaphore || (kind.isOurs && prefix !== '')
   return {
-    url:
-      kind === signalbox ? `${url}?prefix=${prefix}${layout === 'string' ? '' : `&layout=${layout}`}` : url,
+    url: kind.isOurs ? `${url}?prefix=${prefix}${layout === 'string' ? '' : `&layout=${layout}`}` : url,
     name: prefixes ? name : PREFIX + name,
     lease: LONG_LEASE,
     renew: true,

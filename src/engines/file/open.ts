@@ -1,13 +1,23 @@
 import { join, resolve } from 'node:path'
-import { sharedClock, systemClock } from '../../clock.js'
-import { InvalidArgumentError, shown } from '../../errors.js'
+import { foreignRuntime, sharedClock, systemClock } from '../../clock.js'
+import { InvalidArgumentError, shown, UnavailableError } from '../../errors.js'
 import { urlParameters } from '../url-parameters.js'
 import { FileEngine, type FileOptions } from './file-engine.js'
 import { DATABASE } from './folder.js'
 
-/** The engine of a `file:` URL. @throws InvalidArgumentError when the path or a parameter is unfit. */
+/**
+ * The engine of a `file:` URL.
+ * @throws InvalidArgumentError when the path or a parameter is unfit; UnavailableError on a runtime other than Node.
+ */
 export function openFile(url: string): FileEngine {
-  return new FileEngine(url, options(url), sharedClock, systemClock)
+  const place = options(url)
+  if (foreignRuntime !== undefined) {
+    throw new UnavailableError(
+      `The file engine works on Node, not on ${foreignRuntime}, where no clock is the same in all processes`,
+      { engine: url },
+    )
+  }
+  return new FileEngine(url, place, sharedClock, systemClock)
 }
 
 /**

@@ -1,0 +1,81 @@
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { builtProgram } from '../file/built-program.js'
+import { runProgram } from '../run-program.js'
+import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
+import { quorumUrl } from '../servers/quorum.js'
+import { startRedisServers, type RedisServer } from '../servers/redis.js'
+import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
+import { signalboxOn } from './client.js'
+import { meetings } from './meeting.js'
+import { runtime, type Runtime } from './runtime.js'
+
+const TIME_LIMIT = 60_000
+
+let redis: RedisServer[]
+let zookeeper: ZooKeeperServer
+let hazelcast: HazelcastServer
+
+beforeAll(async () => {
+  ;[redis, zookeeper, hazelcast] = await Promise.all([
+    startRedisServers(3),
+    startZooKeeper(),
+    startHazelcast(),
+  ])
+})
+
+afterAll(async () => {
+  await Promise.all([...redis, zookeeper, hazelcast].map(server => server.stop()))
+})
+
+/** What came of each thing that `tour.process.ts` does: its outcome, or the code of its error. */
+async function tour(on: Runtime, url: string): Promise<Record<string, unknown>> {
+  const { program, argv } = runtime(on, builtProgram('test/interop/tour.process.js'))
+  const { stdout } = await runProgram(program, [...argv, url], { cwd: tmpdir(), timeLimit: TIME_LIMIT })
+  const lines = stdout.trim().split('\n')
+  return Object.fromEntries(lines.map(line => JSON.parse(line) as [string, unknown]))
+}
+
+describe.each(['Bun', 'Deno'] as const)('on %s', name => {
+  const all = { lock: true, transaction: 2, limit: true }
+  const without = 'INVALID_ARGUMENT'
+
+  test.each([
+    ['memory', () => 'memory:tour', all],
+    ['Redis', () => redis[0]!.url, all],
+    ['a quorum', () => quorumUrl(redis), { ...all, transaction: without, limit: without }],
+    ['ZooKeeper', () => `zookeeper://${zookeeper.address}/${name}`, { ...all, limit: without }],
+    [
+      'Hazelcast',
+      () => `hazelcast://${hazelcast.address}/${TEST_CLUSTER}?map=${name}`,
+      { ...all, limit: without },
+    ],
+  ])('%s does all that it does on Node', async (_, url, outcomes) => {
+    expect(await tour(name, url())).toMatchObject(outcomes)
+  })
+
+  test('the file engine and the limits of threads are refused, because no clock is shared', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'signalbox-runtimes-'))
+    try {
+      const refused = 'UNAVAILABLE'
+      expect(await tour(name, `file:${folder}`)).toEqual({
+        lock: refused,
+        transaction: refused,
+        limit: refused,
+        'limit of threads': refused,
+      })
+      expect(readdirSync(folder)).toEqual([])
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  })
+
+  describe.each([
+    ['Redis', () => redis[0]!.url],
+    ['a quorum', () => quorumUrl(redis)],
+  ])('a process and one of Node on %s', (_, url) => {
+    meetings(() => ({ url: url(), prefix: '', layout: 'string' }), signalboxOn(name))
+  })
+})
