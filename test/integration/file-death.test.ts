@@ -10,8 +10,12 @@ import type { RemoteBox } from '../file/remote-box.js'
 const LONG = { lease: 60_000 }
 
 /** Kills the box and gives the milliseconds until the grant that somebody waits for was there. */
-async function handOver(dead: RemoteBox, waiting: Promise<{ at: number }>): Promise<number> {
-  const killed = await dead.kill()
+async function handOver(
+  dead: RemoteBox,
+  waiting: Promise<{ at: number }>,
+  kill = (box: RemoteBox) => box.kill(),
+): Promise<number> {
+  const killed = await kill(dead)
   return (await waiting).at - killed
 }
 
@@ -107,7 +111,10 @@ test('the death of any of several readers lets the writer in', async () => {
   expect(await handOver(readers[2]!, waiting)).toBeLessThan(500)
 })
 
-test('a killed thread frees at once what it held, and its process lives on', async () => {
+test.each([
+  ['killed', (thread: RemoteBox) => thread.kill()],
+  ['terminated', (thread: RemoteBox) => thread.terminate()],
+])('a thread that is %s frees at once what it held, and its process lives on', async (_, kill) => {
   const here = place()
   const watcher = await here.box()
   const [dead, alive] = [await here.thread(), await here.thread()]
@@ -117,7 +124,7 @@ test('a killed thread frees at once what it held, and its process lives on', asy
   await queued(watcher, 'a', 1)
   const behind = alive.mutex('it', ['a'], LONG)
   await queued(watcher, 'a', 2)
-  expect(await handOver(dead, waiting)).toBeLessThan(500)
+  expect(await handOver(dead, waiting, kill)).toBeLessThan(500)
   const released = await process.release('it')
   expect((await behind).at - released).toBeLessThan(500)
 })
