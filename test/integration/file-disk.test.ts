@@ -7,6 +7,8 @@ import type { RemoteBox } from '../file/remote-box.js'
 import { smallDisk, type SmallDisk } from '../file/small-disk.js'
 
 const KILOBYTE = 'x'.repeat(1000)
+/** Leases are far longer than these tests take, so what is free is not free because a lease is over. */
+const LONG = { lease: 60_000 }
 
 interface Full {
   readonly disk: SmallDisk
@@ -29,6 +31,14 @@ async function attempt(task: Promise<unknown>): Promise<string> {
     () => 'done',
     (error: unknown) => String((error as { code?: unknown }).code),
   )
+}
+
+/** Fills a disk, and the room that the log has for small changes, too. */
+async function fill(disk: SmallDisk, box: RemoteBox): Promise<void> {
+  disk.fill()
+  for (let count = 0; (await attempt(box.mutex('filler', [`filler ${count}`]))) === 'done'; count++) {
+    expect(count).toBeLessThan(1000)
+  }
 }
 
 /** What SQLite says of a copy of the database. */
@@ -112,13 +122,47 @@ describe.runIf(process.platform === 'linux')('a full disk', () => {
   test('ends a grant that can not be renewed at its deadline', async () => {
     const { disk, one, other } = await start()
     await one.mutex('it', ['key'], { lease: 1500 })
-    disk.fill()
-    while ((await attempt(other.call('put', 's', 'key', KILOBYTE))) === 'done');
+    await fill(disk, other)
     await one.call('assertHeld', 'it')
     await until('it is lost', async () => (await attempt(one.call('assertHeld', 'it'))) === 'LOST')
     expect(await attempt(one.release('it'))).toBe('LOST')
     disk.free()
     await other.mutex('it', ['key'])
+  })
+
+  test('refuses to take and to release, and what was to be released is free when there is room', async () => {
+    const { disk, one, other } = await start()
+    await one.mutex('it', ['key'], LONG)
+    await fill(disk, other)
+    const full = {
+      code: 'UNAVAILABLE',
+      message: expect.stringContaining('the disk is full') as string,
+    }
+    await expect(other.mutex('new', ['other key'], LONG)).rejects.toMatchObject(full)
+    await expect(one.release('it')).rejects.toMatchObject(full)
+    disk.free()
+    await other.mutex('it', ['key'], LONG)
+  })
+
+  test('keeps a waiter waiting, and it has its turn when there is room', async () => {
+    const { disk, one, other } = await start()
+    await one.mutex('it', ['key'], { lease: 1500 })
+    const waiting = other.mutex('it', ['key'], LONG)
+    await until('it waits', async () => (await one.call('inspect', 'key'))[0]!.waiters.length === 1)
+    await fill(disk, one)
+    await one.call('loss', 'it')
+    disk.free()
+    await waiting
+    await other.call('assertHeld', 'it')
+  })
+
+  test('does not keep what a box held that is closed', async () => {
+    const { disk, one, other } = await start()
+    await one.mutex('it', ['key'], LONG)
+    await fill(disk, other)
+    await one.call('close')
+    disk.free()
+    await other.mutex('it', ['key'], LONG)
   })
 
   test('can not be opened on, and can be as soon as there is room', async () => {

@@ -150,15 +150,17 @@ export class FileEngine implements Engine {
     this.#joined = undefined
     if (this.#underway > 0) await new Promise<void>(resolve => (this.#onIdle = resolve))
     const { session, database, mailbox, state } = joined
+    let left = false
     try {
       await this.#run(joined, { type: 'revoke', session })
       await database.run(() => state.leave(session))
+      left = true
     } catch {
-      // What is left is freed as that of a dead session: its socket refuses from now on.
+      // As on a full disk: what is left is freed as that of a dead session.
     }
     this.#visit?.cancel()
     for (const stop of this.#watched.values()) stop()
-    await mailbox.close()
+    await (left ? mailbox.close() : mailbox.abandon())
     await database.close().catch(() => undefined)
   }
 

@@ -89,12 +89,17 @@ export class Mailbox {
 
   /** Removes the own socket file, hands over what was sent, and closes all connections. Further calls do nothing. */
   close(): Promise<void> {
-    return (this.#closing ??= this.#close())
+    return (this.#closing ??= this.#close(true))
   }
 
-  async #close(): Promise<void> {
+  /** Closes, but leaves the socket file as a process that dies does, so that others find this mailbox dead. */
+  abandon(): Promise<void> {
+    return (this.#closing ??= this.#close(false))
+  }
+
+  async #close(inOrder: boolean): Promise<void> {
     // The file goes first: whoever finds it and nobody listening takes this mailbox for dead.
-    this.#unlink(this.address)
+    if (inOrder) this.#unlink(this.address)
     const stopped = new Promise(resolve => this.#server.close(resolve))
     for (const socket of this.#senders) socket.destroy()
     await Promise.all([...this.#peers.values()].map(peer => peer.close()))
