@@ -1,3 +1,5 @@
+import { fork } from 'node:child_process'
+import cluster from 'node:cluster'
 import { parentPort } from 'node:worker_threads'
 import { systemClock } from '../../src/clock.js'
 import { loadSqlite } from '../../src/engines/file/driver.js'
@@ -170,6 +172,11 @@ const verbs = {
   async close(): Promise<void> {
     await opened().close()
   },
+  /** Starts a process that does nothing until it is killed; gives its id. It ends by itself after a minute. */
+  fork(): number {
+    const program = 'setTimeout(() => process.exit(), 60_000); process.on("disconnect", () => undefined)'
+    return fork('-e', [program], { execArgv: [], stdio: ['ignore', 'ignore', 'ignore', 'ipc'] }).pid!
+  },
   /** Ends the process or thread at once: nothing is released. */
   end(): never {
     process.exit()
@@ -194,4 +201,5 @@ if (parentPort) {
 } else {
   process.on('message', (call: Call) => void answer(call).then(reply => process.send?.(reply)))
   process.on('disconnect', () => process.exit())
+  if (cluster.isWorker) process.send!({ listens: true })
 }

@@ -48,6 +48,13 @@ export class Place {
     return box
   }
 
+  /** A box in a worker of the cluster whose primary is this process. */
+  async worker(): Promise<RemoteBox> {
+    const box = await RemoteBox.inCluster(this.url)
+    this.#remote.push(box)
+    return box
+  }
+
   async processes<N extends number>(count: N): Promise<RemoteBox[]> {
     return Promise.all(Array.from({ length: count }, () => this.process()))
   }

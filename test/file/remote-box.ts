@@ -1,4 +1,6 @@
 import { fork, type ChildProcess } from 'node:child_process'
+import cluster from 'node:cluster'
+import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { systemClock } from '../../src/clock.js'
 import type { Answer, Call, Verbs } from './box.process.js'
@@ -70,6 +72,15 @@ export class RemoteBox {
     const box = new RemoteBox(child)
     if (user !== undefined) await box.call('become', user)
     return RemoteBox.#opened(box, url)
+  }
+
+  /** Starts a worker of this process, which is the primary of its cluster, and opens a box in it. */
+  static async inCluster(url: string): Promise<RemoteBox> {
+    cluster.setupPrimary({ exec: builtProgram('test/file/box.process.js'), serialization: 'advanced' })
+    const { process: worker } = cluster.fork()
+    // Until its program listens, a worker of a cluster loses what it is told.
+    await once(worker, 'message')
+    return RemoteBox.#opened(new RemoteBox(worker), url)
   }
 
   /** Starts a worker thread of this process and opens a box in it. */

@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest'
+import { queued } from '../../src/conformance/time.js'
+import { place } from '../file/places.js'
+
+/** Leases are far longer than these tests take, so what is free was freed because its holder is dead. */
+const LONG = { lease: 60_000 }
+
+test('a process that was forked has nothing of the box, so the end of its parent frees what that held', async () => {
+  const here = place()
+  const parent = await here.process()
+  await parent.mutex('it', ['key'], LONG)
+  const child = await parent.call('fork')
+  await parent.kill()
+  const other = await here.process()
+  await other.mutex('it', ['key'], LONG)
+  // It has lived until now.
+  process.kill(child, 'SIGKILL')
+})
+
+test('workers of a cluster and its primary have boxes of their own, which exclude and wake each other', async () => {
+  const here = place()
+  const primary = await here.box()
+  const [first, second] = [await here.worker(), await here.worker()]
+  expect(new Set([primary, first, second].map(({ session }) => session)).size).toBe(3)
+  const grant = await primary.mutex('key').acquire(LONG)
+  const waiting = first.mutex('it', ['key'], LONG)
+  await queued(primary, 'key', 1)
+  const behind = second.mutex('it', ['key'], LONG)
+  await queued(primary, 'key', 2)
+  await expect(primary.mutex('key').tryAcquire()).resolves.toBeUndefined()
+  await grant.release()
+  await waiting
+  await first.release('it')
+  await behind
+})
+
+test('the death of a worker of a cluster frees what it held, and its primary and the others go on', async () => {
+  const here = place()
+  const primary = await here.box()
+  const [dead, alive] = [await here.worker(), await here.worker()]
+  await alive.mutex('other', ['other key'], LONG)
+  await dead.mutex('it', ['key'], LONG)
+  const waiting = alive.mutex('it', ['key'], LONG)
+  await queued(primary, 'key', 1)
+  await dead.kill()
+  await waiting
+  await alive.call('assertHeld', 'other')
+  await expect(primary.mutex('other key').tryAcquire()).resolves.toBeUndefined()
+})
