@@ -29,6 +29,13 @@ export interface ReleasedEvent extends LockEvent {
   held: number
 }
 
+/** A message on `signalbox:lock:release-failed`. */
+export interface ReleaseFailedEvent extends LockEvent {
+  token: bigint
+  /** What `release()` is rejected with. */
+  error: unknown
+}
+
 /** A message on `signalbox:lock:lost`. */
 export interface LostEvent extends LockEvent {
   /** The error that `assertHeld()` throws from now on. */
@@ -111,6 +118,7 @@ export const channels = {
   requested: channel('signalbox:lock:requested'),
   granted: channel('signalbox:lock:granted'),
   released: channel('signalbox:lock:released'),
+  releaseFailed: channel('signalbox:lock:release-failed'),
   lost: channel('signalbox:lock:lost'),
   timedOut: channel('signalbox:lock:timed-out'),
   permitted: channel('signalbox:limit:permitted'),

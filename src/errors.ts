@@ -25,6 +25,12 @@ export abstract class SignalboxError extends Error {
   abstract readonly code: ErrorCode
   readonly key: string | undefined
   readonly engine: string | undefined
+  /**
+   * Whether a call that takes a task, such as `run`, had called it. False: it certainly had not, and trying again does
+   * nothing twice. True: the task was called, and what went wrong is about its grant, or about another task that it
+   * waited for. Undefined for every other error that the task threw, and for calls that take no task.
+   */
+  readonly taskBegan: boolean | undefined
 
   constructor(message: string, context: ErrorContext = {}) {
     super(message, 'cause' in context ? { cause: context.cause } : undefined)
@@ -62,6 +68,13 @@ export class IndeterminateError extends SignalboxError {
 /** The grant is not held any more: its deadline passed, it was released by force, or its session ended. */
 export class LostError extends SignalboxError {
   readonly code = 'LOST'
+  /**
+   * Whether the task of `run` or `lead` ended well although its grant was lost before: what it did is done. Never true of
+   * a transaction, which has written nothing.
+   */
+  readonly taskEnded: boolean = false
+  /** What the task gave, if it ended. */
+  readonly result: unknown = undefined
 }
 
 /** One state of a store key. */
@@ -103,6 +116,31 @@ export class DeadlockError extends SignalboxError {
 /** An argument was refused before anything was sent; the message names it, what it got and what it takes. */
 export class InvalidArgumentError extends SignalboxError {
   readonly code = 'INVALID_ARGUMENT'
+}
+
+/**
+ * What a call throws that takes a task, for an error that came before the task or out of it. It is a copy where it says
+ * something of its own: one error can end several calls, and the error of a call within the task is about another task.
+ * @param began whether the task was called.
+ */
+export function aboutTask(error: unknown, began: boolean): unknown {
+  if (!(error instanceof SignalboxError)) return error
+  if (!began) return copyOf(error, { taskBegan: false })
+  if (error.taskBegan === undefined) return error
+  const task = { taskBegan: true, ...(error instanceof LostError && { taskEnded: false, result: undefined }) }
+  return Object.defineProperty(copyOf(error, task), 'cause', { value: error })
+}
+
+/** What a call throws whose task ended well after its grant was lost. */
+export function lostBeforeEnd(loss: LostError, result: unknown): LostError {
+  return copyOf(loss, { taskBegan: true, taskEnded: true, result })
+}
+
+/** Of the same class, whatever its constructor takes. */
+function copyOf<E extends Error>(error: E, more: object): E {
+  const copy: unknown = Object.defineProperties(new Error(), Object.getOwnPropertyDescriptors(error))
+  Object.setPrototypeOf(copy, Object.getPrototypeOf(error) as E)
+  return Object.assign(copy as E, more)
 }
 
 /** Renders a refused value for a message: short, quoted where it is text, never throwing. */

@@ -47,6 +47,7 @@ export type {
   PermittedEvent,
   RefusedEvent,
   ReleasedEvent,
+  ReleaseFailedEvent,
   StoreEvent,
   TimedOutEvent,
   TransactionEvent,

@@ -55,8 +55,9 @@ export class Mutex implements AsyncDisposable {
     log?.(deleted(lockId, lockId))
   }
 
+  /** Releases at the end of an `await using` block, whose result or error it leaves as it is. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.release()
+    await this.release().catch(() => undefined)
   }
 
   /** The lock id of whoever has it now, as far as it can be told. */

@@ -59,21 +59,20 @@ async function term(
   { lease, fenceEnv, grace }: WorkFlags,
   { tell, interrupt }: Surroundings,
 ): Promise<number> {
-  let status: number | undefined
   try {
-    await box.election(name).lead(
-      async grant => {
+    return await box.election(name).lead(
+      grant => {
         interrupt.throwIfAborted()
         tell('granted', { name, token: String(grant.token) })
-        status = await work(command, grant, { fenceEnv, grace }, tell)
+        return work(command, grant, { fenceEnv, grace }, tell)
       },
       { lease, signal: interrupt },
     )
   } catch (error) {
     // A loss has been told, and the command has ended.
-    if (status === undefined || !(error instanceof LostError)) throw error
+    if (error instanceof LostError && error.taskEnded) return error.result as number
+    throw error
   }
-  return status ?? EXIT.failed
 }
 
 /** Whether it may go better another time. */

@@ -12,7 +12,7 @@ import { Interrupt } from './interrupt.js'
 import { pause } from './pause.js'
 import { LastRun, RUNS, slotOf } from './slot.js'
 import type { Terminal } from './terminal.js'
-import { teller, work, type Surroundings } from './work.js'
+import { failureOf, teller, work, type Surroundings } from './work.js'
 import { addWorkOptions, labelOf, type WorkFlags } from './work-options.js'
 
 interface RunOptions extends WorkFlags {
@@ -78,7 +78,7 @@ async function runUnder(
   options: RunOptions,
   surroundings: Surroundings,
 ): Promise<number> {
-  const { tell, interrupt } = surroundings
+  const { tell } = surroundings
   const started = systemClock.now()
   const grant = await acquire(box, options, surroundings)
   if (!grant) return EXIT.fine
@@ -90,7 +90,7 @@ async function runUnder(
     least = status === undefined ? 0 : (options.holdAtLeast ?? 0)
     return status ?? EXIT.fine
   } finally {
-    await hold(grant, granted + least - systemClock.now(), interrupt)
+    await hold(grant, granted + least - systemClock.now(), surroundings)
   }
 }
 
@@ -135,18 +135,22 @@ async function runOnce(
   }
   interrupt.throwIfAborted()
   const status = await work(command, grant, { fenceEnv, grace }, tell)
-  if (status === EXIT.fine) await last.done(slot)
+  if (status === EXIT.fine) {
+    // The command has run: its status must not say that it has not.
+    await last.done(slot).catch((error: unknown) => tell('unrecorded', failureOf(error, { slot: slot.name })))
+  }
   return status
 }
 
 /** Keeps the grant for so many milliseconds, and gives it back. */
-async function hold(grant: Grant, left: number, interrupt: AbortSignal): Promise<void> {
+async function hold(grant: Grant, left: number, { tell, interrupt }: Surroundings): Promise<void> {
+  await pause(left, AbortSignal.any([interrupt, grant.signal]))
   try {
-    await pause(left, AbortSignal.any([interrupt, grant.signal]))
     await grant.release()
   } catch (error) {
-    // A loss has been told while the command ran; afterwards it matters only to who wanted the time kept.
-    if (!(error instanceof LostError)) throw error
-    if (left > 0) throw new CommandError(error.message, EXIT.lost)
+    // The command has run, and the lease ends what could not be given back.
+    if (!(error instanceof LostError)) tell('unreleased', failureOf(error))
+    // A loss has been told while the command ran; afterwards it matters only to a user who wanted the time kept.
+    else if (left > 0) throw new CommandError(error.message, EXIT.lost)
   }
 }

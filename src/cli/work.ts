@@ -44,7 +44,7 @@ export async function work(
 
 /** Tells what happens to a command: its own output keeps the standard output. */
 export type Tell = (
-  event: 'granted' | 'skipped' | 'lost' | 'ended',
+  event: 'granted' | 'skipped' | 'lost' | 'ended' | 'unreleased' | 'unrecorded',
   details: Readonly<Record<string, unknown>>,
 ) => void
 
@@ -52,9 +52,24 @@ export type Tell = (
 export function teller(stderr: Terminal['stderr'], json: boolean): Tell {
   return (event, details) => {
     if (json) stderr.write(`${JSON.stringify({ event, ...details })}\n`)
-    else if (event === 'lost')
-      stderr.write(`signalbox: ${String(details['message'])}; the command is ended\n`)
+    else if (event in AFTERMATH) {
+      stderr.write(
+        `signalbox: ${String(details['message'])}; ${AFTERMATH[event as keyof typeof AFTERMATH]}\n`,
+      )
+    }
   }
+}
+
+/** What follows from what a person is told. */
+const AFTERMATH = {
+  lost: 'the command is ended',
+  unreleased: 'the command has run, and its locks end with their lease',
+  unrecorded: 'the command has run, and may run once more for its slot',
+} as const
+
+/** What is told of something that failed once the command had run. */
+export function failureOf(error: unknown, more: object = {}): Readonly<Record<string, unknown>> {
+  return { message: error instanceof Error ? error.message : String(error), ...more }
 }
 
 /** What goes on around a command. */

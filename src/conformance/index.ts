@@ -22,6 +22,7 @@ import { order } from './order.js'
 import { quiet } from './quiet.js'
 import { release } from './release.js'
 import { safeState } from './safe-state.js'
+import { taskEnd } from './task-end.js'
 import { waking } from './waking.js'
 import { weaknesses } from './weaknesses.js'
 import { wholeness } from './wholeness.js'
@@ -49,6 +50,7 @@ export function conformance(fixture: EngineFixture): Check[] {
     deadHolders(fixture)
     deadWaiters(fixture)
     errors(fixture)
+    taskEnd(fixture)
     badArguments(fixture)
     clocks(fixture)
     quiet(fixture)

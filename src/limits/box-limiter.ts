@@ -13,7 +13,7 @@ import { boxTerms, withLimit, type BoxLimiterOptions, type BoxTerms } from './bo
 import { drainOf, endGates, type LimiterCloseOptions } from './closing.js'
 import type { AcquireOptions } from './limit-options.js'
 import type { Explanation } from './limiter.js'
-import type { Permit } from './permit.js'
+import { underPermit, type Permit } from './permit.js'
 import { CappedGate, type CappedSource } from './capped-gate.js'
 import { RemoteGate, type BoxGate } from './remote-gate.js'
 
@@ -36,7 +36,10 @@ export interface KeyedBoxLimiter {
    * as `tryAcquire` does.
    */
   acquire(n?: number, options?: AcquireOptions): Promise<Permit>
-  /** Acquires, calls `task`, releases, and gives what the task gave. Rejects as `acquire` does, and with what the task throws. */
+  /**
+   * Acquires, calls `task`, releases, and gives what the task gave. Rejects as `acquire` does, with a `taskBegan` of false,
+   * and with what the task throws.
+   */
   run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T>
   /**
    * What a caller who asked for `n` permits now would meet; `place` counts the callers of this process who wait. Of a
@@ -251,14 +254,8 @@ class OfKey implements KeyedBoxLimiter {
     }
   }
 
-  async run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T> {
-    if (typeof task !== 'function') throw new InvalidArgumentError(`run takes a function, not ${shown(task)}`)
-    const permit = await this.acquire(n, options)
-    try {
-      return await task(permit)
-    } finally {
-      permit.release()
-    }
+  run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T> {
+    return underPermit(() => this.acquire(n, options), task)
   }
 
   explain(n?: number): Promise<Explanation> {

@@ -1,14 +1,7 @@
-import {
-  BusyError,
-  ClosedError,
-  InvalidArgumentError,
-  shown,
-  TimedOutError,
-  type ErrorContext,
-} from '../errors.js'
+import { BusyError, ClosedError, TimedOutError, type ErrorContext } from '../errors.js'
 import type { Explanation, Limiter } from './limiter.js'
 import { termsOf, whole, type AcquireOptions } from './limit-options.js'
-import { Permit, type PermitGiver } from './permit.js'
+import { Permit, underPermit, type PermitGiver } from './permit.js'
 import { aborted, Queue, type Source, type Turns } from './queue.js'
 import type { Counter, Rules, Taken } from './tally.js'
 import type { Times } from './times.js'
@@ -60,14 +53,8 @@ export class Gate implements Limiter, PermitGiver, Source {
     }
   }
 
-  async run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T> {
-    if (typeof task !== 'function') throw new InvalidArgumentError(`run takes a function, not ${shown(task)}`)
-    const permit = await this.acquire(n, options)
-    try {
-      return await task(permit)
-    } finally {
-      permit.release()
-    }
+  run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T> {
+    return underPermit(() => this.acquire(n, options), task)
   }
 
   explain(n = 1): Explanation {

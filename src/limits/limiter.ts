@@ -33,7 +33,7 @@ export interface Limiter {
   acquire(n?: number, options?: AcquireOptions): Promise<Permit>
   /**
    * Acquires, calls `task`, releases, and gives what the task gave.
-   * @throws what `acquire` throws; what the task throws
+   * @throws what `acquire` throws, with a `taskBegan` of false; what the task throws
    */
   run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T>
   /**

@@ -1,3 +1,4 @@
+import { aboutTask, InvalidArgumentError, shown } from '../errors.js'
 import type { Taken } from './tally.js'
 
 /** What takes permits back. */
@@ -52,5 +53,26 @@ export class Permit implements Disposable {
 
   [Symbol.dispose](): void {
     this.release()
+  }
+}
+
+/** Acquires, calls the task, and releases. @throws what these throw; a `taskBegan` says which of them it was. */
+export async function underPermit<T>(
+  acquire: () => Promise<Permit>,
+  task: (permit: Permit) => T | Promise<T>,
+): Promise<T> {
+  let permit
+  try {
+    if (typeof task !== 'function') throw new InvalidArgumentError(`run takes a function, not ${shown(task)}`)
+    permit = await acquire()
+  } catch (error) {
+    throw aboutTask(error, false)
+  }
+  try {
+    return await task(permit)
+  } catch (error) {
+    throw aboutTask(error, true)
+  } finally {
+    permit.release()
   }
 }

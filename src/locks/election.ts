@@ -1,7 +1,7 @@
 import type { Session } from '../session.js'
 import { follow, type Found } from '../store/follow.js'
 import { Store } from '../store/store.js'
-import { InvalidArgumentError, shown } from '../errors.js'
+import { aboutTask, InvalidArgumentError, shown } from '../errors.js'
 import { numberOf, type Grant } from './grant.js'
 import type { LockOptions } from './lock-options.js'
 import type { Lock } from './lock.js'
@@ -74,16 +74,22 @@ class MutexElection implements Election {
   }
 
   async lead<T>(task: (grant: Grant) => T | Promise<T>, options?: LockOptions): Promise<T> {
-    if (typeof task !== 'function')
-      throw new InvalidArgumentError(`lead takes a function, not ${shown(task)}`)
-    return this.#mutex.run(async grant => {
-      await this.#announce(grant, options?.label)
-      try {
-        return await task(grant)
-      } finally {
-        await this.#withdraw(grant)
-      }
-    }, options)
+    let began = false
+    try {
+      if (typeof task !== 'function')
+        throw new InvalidArgumentError(`lead takes a function, not ${shown(task)}`)
+      return await this.#mutex.run(async grant => {
+        await this.#announce(grant, options?.label)
+        began = true
+        try {
+          return await task(grant)
+        } finally {
+          await this.#withdraw(grant)
+        }
+      }, options)
+    } catch (error) {
+      throw began ? error : aboutTask(error, false)
+    }
   }
 
   async campaign(options?: LockOptions): Promise<Grant> {
@@ -185,7 +191,8 @@ class Term implements Grant {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.release()
+    await this.#withdraw()
+    await this.#grant[Symbol.asyncDispose]()
   }
 }
 

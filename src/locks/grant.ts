@@ -20,9 +20,15 @@ export interface Grant extends AsyncDisposable {
   expiresIn(): number
   /**
    * Gives the keys back; settles when others can have them. A second call does nothing.
-   * @throws LostError when the grant was lost before. Somebody else's grant is never touched.
+   * @throws LostError when the grant was lost before, and then the next holder keeps its own; UnavailableError or
+   * IndeterminateError when the engine could not be asked, and then it is tried again until the lease is over.
    */
   release(): Promise<void>
+  /**
+   * Releases at the end of an `await using` block, whose result or error it leaves as it is: it never rejects. The end of
+   * such a block tells nothing of a loss; `assertHeld()` as its last statement does, and so does `run`.
+   */
+  [Symbol.asyncDispose](): Promise<void>
 }
 
 /** A grant that can let others in beside it. */
@@ -109,6 +115,16 @@ export class TurnGrant implements WriteGrant {
     if (this.#giver.keeper.isLost(this.hold)) throw this.hold.loss!
   }
 
+  /** Whether it is held until now, as far as can be known here. */
+  get isHeld(): boolean {
+    return !this.released && !this.#giver.keeper.isLost(this.hold)
+  }
+
+  /** Whether its time is over, whatever else has ended it. */
+  get isOver(): boolean {
+    return this.#giver.keeper.left(this.hold) === 0
+  }
+
   expiresIn(): number {
     if (this.released || this.hold.loss) return 0
     return this.#giver.keeper.left(this.hold)
@@ -130,7 +146,7 @@ export class TurnGrant implements WriteGrant {
   }
 
   [Symbol.asyncDispose](): Promise<void> {
-    return this.release()
+    return this.release().catch(() => undefined)
   }
 
   #gone(): LostError {

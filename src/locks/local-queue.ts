@@ -6,6 +6,7 @@ import {
   type LockEvent,
   type LostEvent,
   type ReleasedEvent,
+  type ReleaseFailedEvent,
   type TimedOutEvent,
 } from '../diagnostics.js'
 import {
@@ -231,6 +232,11 @@ export class Line implements Giver, HoldOwner {
   }
 
   takeBack(grant: TurnGrant): Promise<void> {
+    const released = this.#takeBack(grant)
+    return channels.releaseFailed.hasSubscribers ? this.#tellingFailure(grant, released) : released
+  }
+
+  #takeBack(grant: TurnGrant): Promise<void> {
     const { hold } = grant
     if (channels.released.hasSubscribers) this.#publishRelease(grant)
     if (this.keeper.isLost(hold)) return Promise.reject(hold.loss!)
@@ -748,6 +754,19 @@ export class Line implements Giver, HoldOwner {
     // Unknown for one that was granted before anybody listened.
     const held = grant.grantedAt === undefined ? 0 : this.clock.now() - grant.grantedAt
     channels.released.publish(this.#event({ token: grant.token, held }) satisfies ReleasedEvent)
+  }
+
+  async #tellingFailure(grant: TurnGrant, released: Promise<void>): Promise<void> {
+    try {
+      await released
+    } catch (error) {
+      // A loss has been told by itself.
+      if (!(error instanceof LostError)) {
+        const { token } = grant
+        channels.releaseFailed.publish(this.#event({ token, error }) satisfies ReleaseFailedEvent)
+      }
+      throw error
+    }
   }
 
   #aborted(signal: AbortSignal): AbortedError {

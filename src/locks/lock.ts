@@ -1,4 +1,4 @@
-import { InvalidArgumentError, shown } from '../errors.js'
+import { aboutTask, InvalidArgumentError, LostError, lostBeforeEnd, shown } from '../errors.js'
 import type { Session } from '../session.js'
 import type { ClaimSet } from './claim.js'
 import type { Grant, TurnGrant, WriteGrant } from './grant.js'
@@ -19,8 +19,10 @@ export interface Lock<G extends Grant = Grant, O extends LockOptions = LockOptio
    */
   acquire(options?: O): Promise<G>
   /**
-   * Acquires, calls `task`, releases, and gives what the task gave.
-   * @throws what `acquire` throws; what the task throws; LostError when the task ended well but its grant was lost.
+   * Acquires, calls `task`, releases, and gives what the task gave, also when the release failed: then the lease ends
+   * the grant, and the channel `signalbox:lock:release-failed` tells of it.
+   * @throws what `acquire` throws, with a `taskBegan` of false; what the task throws; LostError with `taskEnded` and the
+   * `result` when the task ended well after its grant was lost.
    */
   run<T>(task: (grant: G) => T | Promise<T>, options?: O): Promise<T>
 }
@@ -60,12 +62,19 @@ export class ClaimLock implements Lock<WriteGrant> {
   }
 
   async run<T>(task: (grant: WriteGrant) => T | Promise<T>, options?: LockOptions): Promise<T> {
-    if (typeof task !== 'function') throw new InvalidArgumentError(`run takes a function, not ${shown(task)}`)
-    const ask = lockAsk(options)
-    const nested = this.#nested(ask)
-    // The outer run of the same task gives it back.
-    if (nested) return task(nested)
-    const grant = await this.#acquire(ask)
+    let nested: WriteGrant | undefined
+    let grant: TurnGrant | undefined
+    try {
+      if (typeof task !== 'function')
+        throw new InvalidArgumentError(`run takes a function, not ${shown(task)}`)
+      const ask = lockAsk(options)
+      nested = this.#nested(ask)
+      grant = nested ? undefined : await this.#acquire(ask)
+    } catch (error) {
+      throw aboutTask(error, false)
+    }
+    // The outer run of the same task gives a nested grant back.
+    if (!grant) return ownErrors(async () => task(nested!))
     const { frames } = this.#session
     let result
     try {
@@ -73,9 +82,16 @@ export class ClaimLock implements Lock<WriteGrant> {
     } catch (error) {
       // The task's own error tells more than that the grant was lost, too.
       await grant.release().catch(() => undefined)
-      throw error
+      throw aboutTask(error, true)
     }
-    await grant.release()
+    const { isHeld } = grant
+    try {
+      await grant.release()
+    } catch (error) {
+      // A grant that the engine gave up before its deadline was perhaps lost before the task ended; any other failure
+      // came after that, and the lease mends it.
+      if (error instanceof LostError && !(isHeld && grant.isOver)) throw lostBeforeEnd(error, result)
+    }
     return result
   }
 
@@ -91,6 +107,15 @@ export class ClaimLock implements Lock<WriteGrant> {
 
   #line(): Line {
     return this.#session.line(this.#set, this.#noun)
+  }
+}
+
+/** Calls a task whose errors are its own. */
+async function ownErrors<T>(task: () => Promise<T>): Promise<T> {
+  try {
+    return await task()
+  } catch (error) {
+    throw aboutTask(error, true)
   }
 }
 

@@ -25,11 +25,11 @@ const SCOPE = 'signalbox'
  * Tells OpenTelemetry of the locks, limiters and stores of all boxes of this process, over the channels of
  * `node:diagnostics_channel`, until what is returned is disposed of.
  *
- * Metrics of locks: the counters `signalbox.lock.requests` and `signalbox.lock.losses`, and the histograms
+ * Metrics of locks: the counters `signalbox.lock.requests`, `signalbox.lock.losses` and `signalbox.lock.release.failures`, and the histograms
  * `signalbox.lock.wait.seconds` (with `signalbox.outcome`, `granted` or `timed out`) and `signalbox.lock.hold.seconds`; all
  * with `signalbox.engine`. Spans: `signalbox.lock.wait` from a request to its grant or the end of its wait, below the span
  * within which it was asked for, and `signalbox.lock.hold` from a grant to its release, below the span within which it
- * was released; `signalbox.lock.lost` at a loss; all with keys, engine and session.
+ * was released; `signalbox.lock.lost` at a loss and `signalbox.lock.release` at a release that failed; all with keys, engine and session.
  *
  * Of limits, with `signalbox.limiter`: the counters `signalbox.limit.permits` and `signalbox.limit.pauses`, the histogram
  * and span `signalbox.limit.wait` (`.seconds`), the span `signalbox.limit.pause`. Of stores, with `signalbox.store`: the

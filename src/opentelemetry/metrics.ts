@@ -7,6 +7,7 @@ import type {
   PermittedEvent,
   RefusedEvent,
   ReleasedEvent,
+  ReleaseFailedEvent,
   StoreEvent,
   TimedOutEvent,
   TransactionEvent,
@@ -22,6 +23,7 @@ export class Metrics {
   readonly #lockName: (keys: readonly string[]) => string | undefined
   readonly #requests: Counter
   readonly #losses: Counter
+  readonly #releaseFailures: Counter
   readonly #wait: Histogram
   readonly #hold: Histogram
   readonly #permits: Counter
@@ -39,6 +41,10 @@ export class Metrics {
     this.#losses = meter.createCounter('signalbox.lock.losses', {
       description: 'Grants that were lost before they were released',
       unit: '{grant}',
+    })
+    this.#releaseFailures = meter.createCounter('signalbox.lock.release.failures', {
+      description: 'Releases that the engine did not answer; the lease ends what they could not give back',
+      unit: '{release}',
     })
     this.#permits = meter.createCounter('signalbox.limit.permits', {
       description: 'Calls that limits have let through',
@@ -73,6 +79,10 @@ export class Metrics {
 
   released(event: ReleasedEvent): void {
     this.#hold.record(event.held / 1000, this.#attributes(event))
+  }
+
+  releaseFailed(event: ReleaseFailedEvent): void {
+    this.#releaseFailures.add(1, this.#attributes(event))
   }
 
   lost(event: LostEvent): void {

@@ -8,6 +8,7 @@ import type {
   PermittedEvent,
   RefusedEvent,
   ReleasedEvent,
+  ReleaseFailedEvent,
   TimedOutEvent,
   TransactionEvent,
   WriteEvent,
@@ -51,6 +52,10 @@ export class Spans {
 
   released(event: ReleasedEvent): void {
     this.#span('signalbox.lock.hold', event.held, event, context.active())
+  }
+
+  releaseFailed(event: ReleaseFailedEvent): void {
+    this.#span('signalbox.lock.release', 0, event, context.active(), textOf(event.error))
   }
 
   lost(event: LostEvent): void {

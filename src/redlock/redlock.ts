@@ -3,6 +3,7 @@ import type { Box } from '../box.js'
 import { systemClock, type Timer } from '../clock.js'
 import { BusyError, InvalidArgumentError, TimedOutError } from '../errors.js'
 import type { Grant } from '../locks/grant.js'
+import type { LockOptions } from '../locks/lock-options.js'
 import { open } from '../open.js'
 import { ExecutionError, ResourceLockedError, type ExecutionResult } from './errors.js'
 import { Lock } from './lock.js'
@@ -109,8 +110,10 @@ export class Redlock extends EventEmitter {
   }
 
   /**
-   * Calls the routine with the resources locked for as long as it takes, and releases them.
-   * @throws ExecutionError when they were not to be had in time, or were lost before the end
+   * Calls the routine with the resources locked for as long as it takes, releases them, and gives what the routine gave.
+   * A release that fails never takes the place of what the routine gave or threw.
+   * @throws what the routine throws; ExecutionError when the resources were not to be had in time, or were lost before the
+   * routine ended: its `cause` says which, by `taskBegan` and `taskEnded`, and has the `result`
    */
   async using<T>(
     resources: string[],
@@ -121,18 +124,20 @@ export class Redlock extends EventEmitter {
     checkDuration(duration)
     const [task, given] = typeof settings === 'function' ? [settings, undefined] : [routine, settings]
     if (typeof task !== 'function') throw new Error('INVARIANT: routine is not a function.')
-    const grant = await this.#acquire(resources, duration, given)
-    const controller = new AbortController()
-    const signal: RedlockAbortSignal = controller.signal
-    const lost = (): void => {
-      signal.error = grant.signal.reason as Error
-      controller.abort(signal.error)
+    let isOwn = false
+    const underGrant = async (grant: Grant): Promise<T> => {
+      try {
+        return await task(this.#signalOf(grant))
+      } catch (error) {
+        isOwn = true
+        throw error
+      }
     }
-    grant.signal.addEventListener('abort', lost)
     try {
-      return await task(signal)
-    } finally {
-      await this.release(new Lock(this, resources, grant, 0))
+      const box = await this.#opened()
+      return await box.mutex(...resources).run(underGrant, this.#options(duration, given))
+    } catch (error) {
+      throw isOwn ? error : this.#failed(error)
     }
   }
 
@@ -143,24 +148,47 @@ export class Redlock extends EventEmitter {
   }
 
   async #acquire(resources: string[], duration: number, settings?: Partial<Settings>): Promise<Grant> {
-    const { retryCount = this.settings.retryCount, retryDelay = this.settings.retryDelay } = settings ?? {}
     try {
-      const box = await (this.#box ??= this.#open())
-      return await box.mutex(...resources).acquire({
-        lease: Math.min(Math.max(duration, SHORTEST_LEASE), LONGEST_LEASE),
-        ...(retryCount === -1 ? {} : { wait: retryCount * retryDelay }),
-      })
+      const box = await this.#opened()
+      return await box.mutex(...resources).acquire(this.#options(duration, settings))
     } catch (error) {
       throw this.#failed(error)
     }
   }
 
-  #open(): Promise<Box> {
+  #options(duration: number, settings: Partial<Settings> = {}): LockOptions {
+    const { retryCount = this.settings.retryCount, retryDelay = this.settings.retryDelay } = settings
+    return {
+      lease: Math.min(Math.max(duration, SHORTEST_LEASE), LONGEST_LEASE),
+      ...(retryCount === -1 ? {} : { wait: retryCount * retryDelay }),
+    }
+  }
+
+  #opened(): Promise<Box> {
+    return (this.#box ??= this.#open())
+  }
+
+  async #open(): Promise<Box> {
     const [first, ...others] = this.clients
-    const opening = open(others.length === 0 ? { redis: first! } : { redisQuorum: [...this.clients] })
-    // Whoever asks next tries again.
-    opening.catch(() => (this.#box = undefined))
-    return opening
+    try {
+      const given = others.length === 0 ? { redis: first! } : { redisQuorum: [...this.clients] }
+      // A routine of redlock may leave behind what waits for the lock that the routine has.
+      return await open(given, { detectDeadlocks: false })
+    } catch (error) {
+      // The next call tries again.
+      this.#box = undefined
+      throw error
+    }
+  }
+
+  #signalOf(grant: Grant): RedlockAbortSignal {
+    const controller = new AbortController()
+    const signal: RedlockAbortSignal = controller.signal
+    grant.signal.addEventListener('abort', () => {
+      signal.error = this.#failed(grant.signal.reason)
+      controller.abort(signal.error)
+    })
+    return signal
   }
 
   #lockFor(resources: string[], grant: Grant, duration: number): Lock {

@@ -41,6 +41,8 @@ export interface Member {
   readonly retention: number
   readonly mostAttempts: number
   attempts: number
+  /** Whether its function has been called. */
+  began: boolean
   settled: boolean
   /** Set while its own wait and signal may take it back, wherever it waits: from the call until its function begins. */
   stopWaiting: (() => void) | undefined
@@ -320,6 +322,7 @@ export class Batch {
         ids.map(({ id }) => id),
         before,
       )
+      member.began = true
       const result = await member.task(transaction)
       overlay.apply(transaction.writes)
       const record = ids.filter(({ id }) => !before.has(id) && !transaction.leftOut.has(id))

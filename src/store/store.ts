@@ -3,7 +3,7 @@ import type { Clock } from '../clock.js'
 import { channels, type StoreEvent, type TransactionEvent, type WriteEvent } from '../diagnostics.js'
 import { milliseconds, type Duration } from '../duration.js'
 import type { CommitOutcome } from '../engines/engine.js'
-import { AbortedError, InvalidArgumentError, shown } from '../errors.js'
+import { aboutTask, AbortedError, InvalidArgumentError, shown } from '../errors.js'
 import { checkKey, LONGEST_KEY } from '../locks/claim.js'
 import { checkOptions, lockAsk, type LockOptions } from '../locks/lock-options.js'
 import type { Session } from '../session.js'
@@ -146,7 +146,8 @@ export class Store {
    * function are named again when a value that it read has changed before the commit, and then `task` may be called again.
    * @throws ConflictError when a key was written round its lock; LostError when the locks were lost before the commit;
    * InvalidArgumentError when `task` touches a key that was not named; what `task` throws; what `acquire` of a mutex
-   * throws. After each of these nothing was written, except after an IndeterminateError.
+   * throws. After each of these nothing was written, except after an IndeterminateError; a `taskBegan` of false says that
+   * `task` was not called either.
    */
   transaction<T>(
     keys: TransactionKeys,
@@ -163,12 +164,17 @@ export class Store {
         tell?.(undefined, error)
         reject(error)
       }
-      const member = this.#member(keys, task, options, applied, failed)
+      let member: Member
+      try {
+        member = this.#member(keys, task, options, applied, failed)
+      } catch (error) {
+        return reject(aboutTask(error, false))
+      }
       const { signal } = member.ask
       if (signal?.aborted) {
         const key = titleOf(member, this.#prefix)
         const context = { key, engine: this.#engine, cause: signal.reason as unknown }
-        throw new AbortedError('the transaction was aborted', context)
+        return member.reject(new AbortedError('the transaction was aborted', context))
       }
       this.#queue.add(member)
     })
@@ -289,11 +295,12 @@ export class Store {
         retention === undefined ? DEFAULT_RETENTION : milliseconds('retention', retention, RETENTION_BOUNDS),
       mostAttempts: attempts,
       attempts: 0,
+      began: false,
       settled: false,
       stopWaiting: undefined,
       onSettled: undefined,
       resolve: outcome => settle(() => resolve(outcome)),
-      reject: error => settle(() => reject(error)),
+      reject: error => settle(() => reject(aboutTask(error, member.began))),
     }
     return member
   }

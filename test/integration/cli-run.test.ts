@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import type { Box } from '../../src/index.js'
 import { queued } from '../../src/conformance/time.js'
+import { startRedis } from '../servers/redis.js'
 import { CommandPlace, PATIENCE } from './command-line.js'
 
 /** When somebody holds the key, its token. */
@@ -204,6 +205,23 @@ describe.concurrent('run', () => {
     await once('1000d', 'echo period >> log')
     expect(place.lines('log')).toEqual(['failed', 'monday', 'tuesday', 'period'])
   })
+
+  test.each([[], ['--once-per', 'monday']])(
+    'ends with the status of the command when its locks can not be given back (%s)',
+    async (...options) => {
+      await using server = await startRedis()
+      await using place = new CommandPlace(server.url)
+      const script = 'echo begun >> log; while [ ! -e go ]; do sleep 0.05; done'
+      const running = place.start('run', '--lock', 'job', ...options, '--', 'sh', '-c', script)
+      await place.linesCome('log', 1)
+      await server.kill()
+      writeFileSync(join(place.folder, 'go'), '')
+      const { status, stderr } = await running.ended
+      expect(stderr).toContain('the command has run, and its locks end with their lease')
+      if (options.length > 0) expect(stderr).toContain('may run once more for its slot')
+      expect(status).toBe(0)
+    },
+  )
 })
 
 describe.concurrent('lead', () => {

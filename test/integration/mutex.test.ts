@@ -212,11 +212,23 @@ describe('the service', () => {
     expect(mutex.signal.aborted).toBe(true)
     expect(() => mutex.assertHeld()).toThrow(LostError)
     await expect(mutex.release()).rejects.toThrow(LostError)
+    await expect(mutex[Symbol.asyncDispose]()).resolves.toBeUndefined()
     next.assertHeld()
     expect(told).toEqual([
       `create key : lock_id=${mutex.lockId}`,
       `delete key : lock_id expect=${mutex.lockId} actual=${next.lockId}`,
     ])
+  })
+
+  test('a mutex whose release fails leaves its block its result', async () => {
+    await using server = await startRedis()
+    const one = service(server.url)
+    const block = async (): Promise<string> => {
+      await using _mutex = await one.waitForSingleObject('key')
+      await server.kill()
+      return 'charged'
+    }
+    expect(await block()).toBe('charged')
   })
 
   test('tries again to connect at the next wait, and opens nothing after its end', async () => {

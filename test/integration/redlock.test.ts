@@ -3,7 +3,7 @@ import TheirRedlock from 'redlock'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Redlock } from '../../src/redlock/index.js'
-import { startRedisServers, type RedisServer } from '../servers/redis.js'
+import { startRedis, startRedisServers, type RedisServer } from '../servers/redis.js'
 
 let servers: RedisServer[]
 const lockers: Redlock[] = []
@@ -133,8 +133,43 @@ test('using tells of a lock that was taken away', async () => {
   const routine = redlock.using([key], 600, async signal => {
     await servers[0]!.command('DEL', key)
     while (!signal.aborted) await sleep(5)
-    expect(signal.error).toMatchObject({ code: 'LOST' })
+    expect(signal.error).toMatchObject({ name: 'ExecutionError', cause: { code: 'LOST' } })
     throw signal.error!
   })
   await expect(routine).rejects.toMatchObject({ name: 'ExecutionError', cause: { code: 'LOST' } })
+})
+
+test('using tells whether its routine ran', async () => {
+  const [redlock, other] = [locker(Redlock, 1), locker(Redlock, 1)]
+  const key = resource()
+  const lost = redlock.using([key], 600, async signal => {
+    await servers[0]!.command('DEL', key)
+    while (!signal.aborted) await sleep(5)
+    return 'charged'
+  })
+  await expect(lost).rejects.toMatchObject({
+    name: 'ExecutionError',
+    cause: { code: 'LOST', taskEnded: true, result: 'charged' },
+  })
+  const held = await other.acquire([key], LONG)
+  const busy = redlock.using([key], LONG, oneTry, () => Promise.resolve('charged'))
+  await expect(busy).rejects.toMatchObject({ name: 'ExecutionError', cause: { cause: { taskBegan: false } } })
+  await held.release()
+})
+
+test('using gives what its routine gave, or its error, when the server is gone before the release', async () => {
+  const results = [() => Promise.resolve('charged'), () => Promise.reject(new Error('of the routine'))].map(
+    async end => {
+      const server = await startRedis()
+      const redlock = new Redlock([new Redis(server.url)])
+      lockers.push(redlock)
+      return redlock.using(['key'], LONG, async () => {
+        await server.kill()
+        return end()
+      })
+    },
+  )
+  const [given, failed] = await Promise.allSettled(results)
+  expect(given).toEqual({ status: 'fulfilled', value: 'charged' })
+  expect(failed).toMatchObject({ status: 'rejected', reason: { message: 'of the routine' } })
 })

@@ -1,4 +1,4 @@
-import { InvalidArgumentError, shown } from '../../errors.js'
+import { aboutTask, InvalidArgumentError, shown } from '../../errors.js'
 import { pauseAskedFor } from './pause.js'
 
 /** What `limitFetch` needs of a limiter; all limiters of Signalbox and their keys have it. */
@@ -23,7 +23,8 @@ interface CallPermit {
  * The permit is released when the head of the answer is there. A call whose signal aborts while it waits was never sent:
  * it is rejected with the signal's reason, as by `fetch`, and counts for nothing. Redirects that `fetch` follows by itself
  * are calls that the limiter does not see: give `redirect: 'manual'` where they count.
- * @throws InvalidArgumentError. The function that it gives throws what `fetch` throws, and what the limiter's `acquire` throws.
+ * @throws InvalidArgumentError. The function that it gives throws what `fetch` throws, and what the limiter's `acquire`
+ * throws, with a `taskBegan` of false: the call was not sent.
  */
 export function limitFetch<Fetch extends typeof fetch>(send: Fetch, limiter: CallLimiter): Fetch {
   if (typeof send !== 'function') throw new InvalidArgumentError(`fetch takes a function, not ${shown(send)}`)
@@ -62,7 +63,7 @@ async function acquired(limiter: CallLimiter, signal: AbortSignal | undefined): 
     return await limiter.acquire(1, signal ? { signal } : {})
   } catch (error) {
     signal?.throwIfAborted()
-    throw error
+    throw aboutTask(error, false)
   }
 }
 

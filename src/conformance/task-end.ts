@@ -1,0 +1,339 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import type { Box } from '../box.js'
+import type { ReleaseFailedEvent } from '../diagnostics.js'
+import type { SignalboxError } from '../errors.js'
+import { IndeterminateError, LostError, UnavailableError } from '../errors.js'
+import type { Grant } from '../locks/grant.js'
+import type { LockOptions } from '../locks/lock-options.js'
+import { boxesOf, type Boxes } from './boxes.js'
+import { describe, test } from './checks.js'
+import { expect } from './expect.js'
+import { hasLimits, keepsValues, type EngineFixture } from './fixture.js'
+import type { Meddle } from './meddled-engine.js'
+import { locks, until } from './time.js'
+
+/** A verb that calls a task under a grant, and gives what the task gave. */
+type Verb = (box: Box, task: (grant: Grant) => Promise<string>, options: LockOptions) => Promise<string>
+
+/** How the engine fails while the task goes on. */
+interface Fault {
+  readonly name: string
+  /** Whether the grant is lost before the task ends. */
+  readonly loses: boolean
+  readonly fails: readonly ('release' | 'renew')[]
+}
+
+/** The lease of a grant that is to be lost: milliseconds. */
+const LOST_SOON = 150
+/** The lease of a grant that is lost only while it is given back: milliseconds, longer than the stall of a loaded machine. */
+const LOST_LATER = 1000
+/** The lease of a grant that is not to be lost: milliseconds. */
+const KEPT = 60_000
+
+const FAULTS: readonly Fault[] = [
+  { name: 'the release fails', loses: false, fails: ['release'] },
+  { name: 'the grant is lost meanwhile', loses: true, fails: ['renew'] },
+  { name: 'the grant is lost meanwhile and the release fails', loses: true, fails: ['renew', 'release'] },
+]
+
+const VERBS: readonly Verb[] = [
+  (box, task, options) => box.mutex(fresh()).run(task, options),
+  (box, task, options) => box.mutex(fresh(), fresh()).run(task, options),
+  (box, task, options) => box.semaphore(fresh(), { permits: 2 }).run(task, options),
+  (box, task, options) => box.readWriteLock(fresh()).read.run(task, options),
+]
+
+/** The verb of engines that keep values. */
+const lead: Verb = (box, task, options) => box.election(fresh()).lead(task, options)
+
+let keys = 0
+/** A key that nobody has used. */
+const fresh = (): string => `key ${++keys}`
+
+/** What failing operations tell. */
+const CUT = 'the line is cut'
+
+/** P10: a caller can tell whether its task ran. */
+export function taskEnd(fixture: EngineFixture): void {
+  const verbs = keepsValues(fixture) ? [...VERBS, lead] : VERBS
+
+  describe('P10 an error tells whether the task ran', () => {
+    const boxes = boxesOf(fixture)
+
+    for (const fault of FAULTS) {
+      test(`a task that ended is told with its result, and one that failed by its error, when ${fault.name}`, async () => {
+        const [box, engine] = await boxes.meddled()
+        const unreleased = heard(boxes, box)
+        engine.meddle = failingMeddle(fault)
+        const options = { lease: leaseOf(fault) }
+        const checks = verbs.map(async verb => {
+          const running = verb(
+            box,
+            outlasting(fault, () => Promise.resolve('charged')),
+            options,
+          )
+          if (!fault.loses) {
+            expect(await running).toBe('charged')
+            return
+          }
+          const about = { code: 'LOST', taskBegan: true, taskEnded: true, result: 'charged' }
+          expect(await rejection(running)).toMatchObject(about)
+        })
+        const failures = verbs.map(async verb => {
+          const own = new Error('of the task')
+          expect(
+            await rejection(
+              verb(
+                box,
+                outlasting(fault, () => Promise.reject(own)),
+                options,
+              ),
+            ),
+          ).toBe(own)
+        })
+        await Promise.all([...checks, ...failures])
+        const failed = fault.loses ? [] : [...checks, ...failures].map(() => CUT)
+        expect(unreleased.map(({ error }) => (error as Error).message)).toEqual(failed)
+        engine.meddle = (_, carryOut) => carryOut()
+        await until('nothing is held', async () => (await locks(box)).length === 0)
+      })
+
+      test(`\`await using\` leaves the block its result and its error when ${fault.name}`, async () => {
+        const [box, engine] = await boxes.meddled()
+        engine.meddle = failingMeddle(fault)
+        const options = { lease: leaseOf(fault) }
+        const acquirers = [(): Promise<Grant> => box.mutex(fresh()).acquire(options)]
+        if (keepsValues(fixture)) acquirers.push(() => box.election(fresh()).campaign(options))
+        const own = new Error('of the block')
+        await Promise.all(
+          acquirers.map(async acquire => {
+            const block = async (end: () => Promise<string>): Promise<string> => {
+              await using grant = await acquire()
+              return await outlasting(fault, end)(grant)
+            }
+            expect(await block(() => Promise.resolve('charged'))).toBe('charged')
+            expect(await rejection(block(() => Promise.reject(own)))).toBe(own)
+          }),
+        )
+        engine.meddle = (_, carryOut) => carryOut()
+      })
+    }
+
+    test('a release that was asked for tells of its failure', async () => {
+      const [box, engine] = await boxes.meddled()
+      const unreleased = heard(boxes, box)
+      for (const Failure of [UnavailableError, IndeterminateError]) {
+        const grant = await box.mutex('key').acquire()
+        const failure = new Failure(CUT)
+        engine.meddle = (operation, carryOut) =>
+          operation.type === 'release' ? Promise.reject(failure) : carryOut()
+        expect(await rejection(grant.release())).toBe(failure)
+        expect(unreleased.splice(0)).toMatchObject([
+          { token: grant.token, keys: ['key'], error: failure, session: box.session },
+        ])
+        engine.meddle = (_, carryOut) => carryOut()
+      }
+    })
+
+    test('a task whose lease ran out only while it was given back was done under its lock', async () => {
+      const [box, engine] = await boxes.meddled()
+      const other = await boxes.open()
+      engine.meddle = async (operation, carryOut) => {
+        if (operation.type === 'renew') throw new UnavailableError(CUT)
+        if (operation.type !== 'release') return carryOut()
+        const next = await other.mutex('key').acquire()
+        const released = await carryOut()
+        await next.release()
+        return released
+      }
+      const running = box.mutex('key').run(
+        grant => {
+          grant.assertHeld()
+          return 'charged'
+        },
+        { lease: LOST_LATER },
+      )
+      expect(await running).toBe('charged')
+    })
+
+    test('a task whose grant an operator took away unnoticed has a LostError with its result', async () => {
+      const other = await boxes.open()
+      const [box, engine] = await boxes.meddled()
+      engine.hears = () => false
+      const running = box.mutex('key').run(
+        async grant => {
+          await other.forceRelease('key', grant.token)
+          return 'charged'
+        },
+        { lease: KEPT },
+      )
+      expect(await rejection(running)).toMatchObject({ code: 'LOST', taskEnded: true, result: 'charged' })
+    })
+
+    test('a task that a loss has stopped did not end', async () => {
+      const box = await boxes.open()
+      const running = box.mutex('key').run(
+        async grant => {
+          await until('the grant is lost', () => grant.signal.aborted)
+          grant.assertHeld()
+        },
+        { lease: 60, renew: false },
+      )
+      const error = await rejection(running)
+      expect(error).toBeInstanceOf(LostError)
+      expect(error).toMatchObject({ taskEnded: false, result: undefined })
+    })
+
+    test('an error before the task says that it did not begin', async () => {
+      const [box, engine] = await boxes.meddled()
+      const cut = new UnavailableError(CUT)
+      let calls = 0
+      for (const call of callsOf(fixture)) {
+        engine.meddle = operation =>
+          operation.type === 'cancel' ? Promise.resolve(undefined) : Promise.reject(cut)
+        engine.meddleReserve = () => Promise.reject(cut)
+        const error = await rejection(call(box, () => ++calls))
+        expect(error).toBeInstanceOf(UnavailableError)
+        expect(error).toMatchObject({ taskBegan: false, message: CUT })
+        expect(calls).toBe(0)
+        engine.meddle = (_, carryOut) => carryOut()
+        // The error of a call within a task is about another task, and is the task's own.
+        const nested = box.mutex('outer').run(() => {
+          engine.meddle = (operation, carryOut) =>
+            ['enqueue', 'read'].includes(operation.type) ? Promise.reject(cut) : carryOut()
+          return call(box, () => ++calls)
+        })
+        expect(await rejection(nested)).toMatchObject({ code: 'UNAVAILABLE', taskBegan: true })
+        expect(calls).toBe(0)
+        engine.meddle = (_, carryOut) => carryOut()
+      }
+    })
+
+    test('the error of a task that did begin never says that it did not', async () => {
+      const own = new UnavailableError('of the task')
+      const box = await boxes.open()
+      for (const call of callsOf(fixture)) {
+        const error = await rejection(call(box, () => Promise.reject(own)))
+        expect(error).toBe(own)
+        expect((error as SignalboxError).taskBegan).toBe(undefined)
+      }
+    })
+
+    test('the loss of an inner grant is not the end of the outer task', async () => {
+      const box = await boxes.open()
+      const running = box.mutex('outer').run(() =>
+        box.mutex('inner').run(
+          async grant => {
+            await until('the grant is lost', () => grant.signal.aborted)
+            return 'of the inner task'
+          },
+          { lease: 60, renew: false },
+        ),
+      )
+      expect(await rejection(running)).toMatchObject({
+        code: 'LOST',
+        taskBegan: true,
+        taskEnded: false,
+        result: undefined,
+        cause: { taskEnded: true, result: 'of the inner task' },
+      })
+    })
+
+    test.runIf(keepsValues(fixture))('a transaction that was committed gives its result', async () => {
+      const [box, engine] = await boxes.meddled()
+      engine.meddle = (operation, carryOut) =>
+        operation.type === 'release' ? Promise.reject(new UnavailableError(CUT)) : carryOut()
+      const outcome = await box.store('s').transaction(['k'], transaction => {
+        transaction.put('k', 1)
+        return 'charged'
+      })
+      expect(outcome).toMatchObject({ applied: true, result: 'charged' })
+      engine.meddle = (_, carryOut) => carryOut()
+      expect((await box.store('s').get('k'))!.value).toBe(1)
+    })
+
+    test.runIf(keepsValues(fixture))('a transaction that was lost has not ended', async () => {
+      const [box, engine] = await boxes.meddled()
+      const losing = FAULTS[1]!
+      const running = box.store('s').transaction(
+        ['k'],
+        async transaction => {
+          transaction.put('k', 1)
+          engine.meddle = failingMeddle(losing)
+          await until('the locks are lost', () => transaction.signal.aborted)
+        },
+        { lease: LOST_SOON },
+      )
+      expect(await rejection(running)).toMatchObject({ code: 'LOST', taskEnded: false })
+      engine.meddle = (_, carryOut) => carryOut()
+      expect(await box.store('s').get('k')).toBeUndefined()
+    })
+
+    test.runIf(hasLimits(fixture))(
+      'a limiter gives what its task gave when the share can not be given back',
+      async () => {
+        const [box, engine] = await boxes.meddled()
+        const limiter = box.limiter('api', { limit: 10, per: '1m', concurrency: 1 })
+        const given = await limiter.run(() => {
+          engine.meddle = failingMeddle(FAULTS[0]!)
+          return 'charged'
+        })
+        expect(given).toBe('charged')
+        engine.meddle = (_, carryOut) => carryOut()
+      },
+    )
+  })
+}
+
+/** All calls that take a task. */
+function callsOf(fixture: EngineFixture): ((box: Box, task: () => unknown) => Promise<unknown>)[] {
+  const calls: ((box: Box, task: () => unknown) => Promise<unknown>)[] = [
+    (box, task) => box.mutex('key').run(task),
+    (box, task) => box.semaphore('key', { permits: 2 }).run(task),
+  ]
+  if (keepsValues(fixture)) {
+    calls.push(
+      (box, task) => box.election('e').lead(task),
+      (box, task) => box.store('s').transaction(['k'], task),
+      (box, task) => box.store('s', { group: { most: 2, within: 10 } }).transaction(['k'], task),
+    )
+  }
+  return calls
+}
+
+function leaseOf({ loses }: Fault): number {
+  return loses ? LOST_SOON : KEPT
+}
+
+/** A task that goes on until its grant is lost, where the fault loses it. */
+function outlasting<T>({ loses }: Fault, task: () => Promise<T>): (grant: Grant) => Promise<T> {
+  return async grant => {
+    if (loses) await until('the grant is lost', () => grant.signal.aborted)
+    return task()
+  }
+}
+
+function failingMeddle({ fails }: Fault): Meddle {
+  return (operation, carryOut) =>
+    (fails as readonly string[]).includes(operation.type)
+      ? Promise.reject(new UnavailableError(CUT))
+      : carryOut()
+}
+
+/** What is told from now on of releases of this box that failed. */
+function heard(boxes: Boxes, box: Box): ReleaseFailedEvent[] {
+  const events: ReleaseFailedEvent[] = []
+  const listen = (message: unknown): void => {
+    if ((message as ReleaseFailedEvent).session === box.session) events.push(message as ReleaseFailedEvent)
+  }
+  subscribe('signalbox:lock:release-failed', listen)
+  boxes.atEnd(() => void unsubscribe('signalbox:lock:release-failed', listen))
+  return events
+}
+
+/** What a promise was rejected with. */
+async function rejection(promise: Promise<unknown>): Promise<unknown> {
+  const [outcome] = await Promise.allSettled([promise])
+  if (outcome.status === 'rejected') return outcome.reason
+  throw new Error(`no error, but ${String(outcome.value)}`)
+}
