@@ -18,7 +18,7 @@ export interface GrantedEvent extends LockEvent {
   token: bigint
   /** Milliseconds from the request to the grant. */
   waited: number
-  /** The message of the request, the same object, for one that stood in line while somebody listened. */
+  /** The message of the request, the same object; absent when nobody listened then. */
   request?: LockEvent | undefined
 }
 
@@ -42,12 +42,14 @@ export interface LostEvent extends LockEvent {
   error: Error
 }
 
-/** A message on `signalbox:lock:timed-out`. */
-export interface TimedOutEvent extends LockEvent {
-  /** Milliseconds that the caller waited. */
+/** A message on `signalbox:lock:refused`. */
+export interface LockRefusedEvent extends LockEvent {
+  /** Milliseconds from the request to its end. */
   waited: number
-  /** The message of the request, the same object, for one that stood in line while somebody listened. */
-  request?: LockEvent | undefined
+  /** Why, by its `code`: what `acquire` is rejected with; a BusyError where `tryAcquire` gives nothing. */
+  error: unknown
+  /** The message of the request, the same object. */
+  request: LockEvent
 }
 
 /** What every message on a limit channel carries. */
@@ -120,7 +122,7 @@ export const channels = {
   released: channel('signalbox:lock:released'),
   releaseFailed: channel('signalbox:lock:release-failed'),
   lost: channel('signalbox:lock:lost'),
-  timedOut: channel('signalbox:lock:timed-out'),
+  lockRefused: channel('signalbox:lock:refused'),
   permitted: channel('signalbox:limit:permitted'),
   refused: channel('signalbox:limit:refused'),
   paused: channel('signalbox:limit:paused'),

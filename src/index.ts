@@ -42,6 +42,7 @@ export type {
   GrantedEvent,
   LimitEvent,
   LockEvent,
+  LockRefusedEvent,
   LostEvent,
   PausedEvent,
   PermittedEvent,
@@ -49,7 +50,6 @@ export type {
   ReleasedEvent,
   ReleaseFailedEvent,
   StoreEvent,
-  TimedOutEvent,
   TransactionEvent,
   WriteEvent,
 } from './diagnostics.js'

@@ -11,6 +11,7 @@ import {
 } from './engines/engine.js'
 import { giveBack } from './engines/give-back.js'
 import type { Clock } from './clock.js'
+import { channels, type LockEvent } from './diagnostics.js'
 import { BusyError, ClosedError } from './errors.js'
 import type { ClaimSet } from './locks/claim.js'
 import { LeaseKeeper } from './locks/lease.js'
@@ -129,13 +130,46 @@ export class Session implements Listener {
    * @throws DeadlockError when the task would wait for itself, BusyError, and what `Line.acquire` throws
    */
   acquire(line: Line, ask: Ask): Promise<TurnGrant> {
-    // A signal that has aborted already is the line's to refuse.
-    if (ask.wait === 0 && !ask.signal?.aborted) return this.#attempt(line, ask)
-    return this.frames ? this.frames.acquire(line, ask, () => this.waitingLines()) : line.acquire(ask)
+    return isHeard()
+      ? this.#told(line, request => this.#acquire(line, ask, request))
+      : this.#acquire(line, ask)
   }
 
-  async #attempt(line: Line, ask: Ask): Promise<TurnGrant> {
-    const grant = await line.attempt(ask)
+  /** The grant if it can be had without waiting for another holder or waiter, else undefined. */
+  attempt(line: Line, ask: Ask): Awaitable<TurnGrant | undefined> {
+    return isHeard() ? this.#toldAttempt(line, ask) : line.attempt(ask)
+  }
+
+  async #toldAttempt(line: Line, ask: Ask): Promise<TurnGrant | undefined> {
+    try {
+      return await this.#told(line, request => this.#attempt(line, ask, request))
+    } catch (error) {
+      if (error instanceof BusyError) return undefined
+      throw error
+    }
+  }
+
+  /** Tells of a request, and of its end unless that is a grant, which tells of itself. */
+  async #told(line: Line, ask: (request: LockEvent) => Promise<TurnGrant>): Promise<TurnGrant> {
+    const since = this.clock.now()
+    const request = line.requested()
+    try {
+      return await ask(request)
+    } catch (error) {
+      line.refused(request, since, error)
+      throw error
+    }
+  }
+
+  #acquire(line: Line, ask: Ask, request?: LockEvent): Promise<TurnGrant> {
+    // A signal that has aborted already is the line's to refuse.
+    if (ask.wait === 0 && !ask.signal?.aborted) return this.#attempt(line, ask, request)
+    const wait = (): Promise<TurnGrant> => line.acquire(ask, request)
+    return this.frames ? this.frames.acquire(line, () => this.waitingLines(), wait) : wait()
+  }
+
+  async #attempt(line: Line, ask: Ask, request: LockEvent | undefined): Promise<TurnGrant> {
+    const grant = await line.attempt(ask, request)
     if (grant) return grant
     throw new BusyError(`${line.noun} ${line.set.title} on ${this.engine.name} is busy`, line.context())
   }
@@ -243,4 +277,9 @@ export class Session implements Listener {
     this.#lines = used
     this.#sweepAt = Math.max(IDLE_LINES, 2 * this.#lines.size)
   }
+}
+
+/** Whether anybody is told of requests and of how they end. */
+function isHeard(): boolean {
+  return channels.requested.hasSubscribers || channels.lockRefused.hasSubscribers
 }

@@ -13,7 +13,7 @@ import type { Work } from '../work.js'
 import { inBox } from './in-box.js'
 import { kept } from './verbs.js'
 
-const CHANNELS = ['requested', 'granted', 'released', 'lost', 'timed-out']
+const CHANNELS = ['requested', 'granted', 'refused', 'released', 'release-failed', 'lost']
 
 /** Acquires and releases in a process where `observe` has been called. */
 function observed(name: string, observe: () => void): ForkedSubject {
@@ -30,11 +30,13 @@ function unobservable(name: string): ForkedSubject {
     await cp(packageFile('dist'), join(folder, 'dist'), { recursive: true })
     await cp(packageFile('package.json'), join(folder, 'package.json'))
     await symlink(packageFile('node_modules'), join(folder, 'node_modules'))
-    const queue = join(folder, 'dist/src/locks/local-queue.js')
-    const text = await readFile(queue, 'utf8')
-    const deaf = text.replaceAll(LOOK, 'false')
-    if (deaf === text) throw new Error(`${queue} looks at no channel`)
-    await writeFile(queue, deaf)
+    for (const name of ['session.js', 'locks/local-queue.js']) {
+      const module = join(folder, 'dist/src', name)
+      const text = await readFile(module, 'utf8')
+      const deaf = text.replaceAll(LOOK, 'false')
+      if (deaf === text) throw new Error(`${module} looks at no channel`)
+      await writeFile(module, deaf)
+    }
     const { open } = (await import(pathToFileURL(join(folder, 'dist/src/index.js')).href)) as {
       open: typeof Open
     }

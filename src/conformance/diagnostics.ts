@@ -1,8 +1,8 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { describe, test } from './checks.js'
 import { expect } from './expect.js'
-import type { GrantedEvent, LockEvent, LostEvent, ReleasedEvent, TimedOutEvent } from '../diagnostics.js'
-import { LostError } from '../errors.js'
+import type { GrantedEvent, LockEvent, LockRefusedEvent, LostEvent, ReleasedEvent } from '../diagnostics.js'
+import { LostError, TimedOutError } from '../errors.js'
 import { boxesOf } from './boxes.js'
 import { keepsValues, type EngineFixture } from './fixture.js'
 import { locks, pause, queued, TOLD_BY_RENEWAL } from './time.js'
@@ -72,18 +72,20 @@ export function diagnostics(fixture: EngineFixture): void {
       expect(released.map(({ token }) => token)).toEqual(tokens)
     })
 
-    test('timed out tells how long was waited', async () => {
+    test('a wait that is over tells how long it was, and its error', async () => {
       const [one, other] = await boxes.pair()
-      const timedOut = heard<TimedOutEvent>('timed-out', () => other.session)
+      const timedOut = heard<LockRefusedEvent>('refused', () => other.session)
       const granted = heard('granted', () => other.session)
       await one.mutex('key').acquire()
-      await expect(other.mutex('key').acquire({ wait: 60 })).rejects.toThrow()
+      await expect(other.mutex('key').acquire({ wait: 60 })).rejects.toThrow(TimedOutError)
       expect(timedOut).toEqual([
         {
           session: other.session,
           keys: ['key'],
           engine: timedOut[0]!.engine,
           waited: expect.any(Number) as number,
+          error: expect.any(TimedOutError) as Error,
+          request: { session: other.session, keys: ['key'], engine: timedOut[0]!.engine },
         },
       ])
       expect(timedOut[0]!.waited).toBeGreaterThanOrEqual(59)

@@ -9,6 +9,7 @@ import { deadWaiters } from './dead-waiters.js'
 import { deadline } from './deadline.js'
 import { diagnostics } from './diagnostics.js'
 import { election } from './election.js'
+import { ends } from './ends.js'
 import { errors } from './errors.js'
 import { exclusion } from './exclusion.js'
 import { fencing } from './fencing.js'
@@ -66,6 +67,7 @@ export function conformance(fixture: EngineFixture): Check[] {
     box(fixture)
     if (keepsValues(fixture)) election(fixture)
     diagnostics(fixture)
+    ends(fixture)
     weaknesses(fixture)
   })
 }

@@ -243,11 +243,14 @@ class OfKey implements KeyedBoxLimiter {
   }
 
   acquire(n?: number, options?: AcquireOptions): Promise<Permit> {
+    if (channels.permitted.hasSubscribers || channels.refused.hasSubscribers) return this.#told(n, options)
+    return this.#acquire(n, options)
+  }
+
+  #acquire(n?: number, options?: AcquireOptions): Promise<Permit> {
     // The busiest of all: no function is made for it.
     if (this.#shared.closed) return Promise.reject(this.#shared.closed)
     try {
-      if (channels.permitted.hasSubscribers || channels.refused.hasSubscribers)
-        return this.#told(this.#gate, n, options)
       return this.#gate.acquire(n, options)
     } catch (error) {
       return Promise.reject(error)
@@ -273,12 +276,12 @@ class OfKey implements KeyedBoxLimiter {
   }
 
   /** Acquires, and tells those who listen what came of it. */
-  async #told(gate: BoxGate, n = 1, options: AcquireOptions | undefined): Promise<Permit> {
+  async #told(n = 1, options: AcquireOptions | undefined): Promise<Permit> {
     const { clock } = this.#shared.limiters.source
     const since = clock.now()
     const event = () => ({ ...this.#event(), n, waited: clock.now() - since })
     try {
-      const permit = await gate.acquire(n, options)
+      const permit = await this.#acquire(n, options)
       channels.permitted.publish(event() satisfies PermittedEvent)
       return permit
     } catch (error) {

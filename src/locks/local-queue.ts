@@ -4,10 +4,10 @@ import {
   channels,
   type GrantedEvent,
   type LockEvent,
+  type LockRefusedEvent,
   type LostEvent,
   type ReleasedEvent,
   type ReleaseFailedEvent,
-  type TimedOutEvent,
 } from '../diagnostics.js'
 import {
   HEARD_EVERY,
@@ -79,7 +79,7 @@ class Waiter {
     readonly since: number,
     readonly resolve: (grant: TurnGrant) => void,
     readonly reject: (error: Error) => void,
-    /** What was told of its request, if somebody listened. */
+    /** What was told of its request, if anybody listened. */
     readonly request: LockEvent | undefined,
   ) {}
 }
@@ -162,10 +162,10 @@ export class Line implements Giver, HoldOwner {
   }
 
   /** The grant if it can be had without waiting for anybody, else undefined. */
-  attempt(ask: Ask): Awaitable<TurnGrant | undefined> {
+  attempt(ask: Ask, request?: LockEvent): Awaitable<TurnGrant | undefined> {
     const refusal = this.#session.refusal()
     if (refusal) throw refusal
-    const again = this.#again(ask)
+    const again = this.#again(ask, request)
     if (again) return again
     if (this.#head || this.#taken()) return undefined
     const id = this.#session.nextRequest()
@@ -181,7 +181,7 @@ export class Line implements Giver, HoldOwner {
       // Whatever was granted meanwhile ends with the session.
       if (this.#session.ending) throw this.#session.ending
       const hold = this.#hold(standing.number, id, sentAt, ask)
-      return hold && this.#give(hold, 0, sentAt, standing.read)
+      return hold && this.#give(hold, 0, sentAt, standing.read, request)
     }
     const standing = this.#enqueue(id, ask, 0)
     if (!(standing instanceof Promise)) return taken(standing)
@@ -192,12 +192,11 @@ export class Line implements Giver, HoldOwner {
   }
 
   /** The grant as soon as it is this caller's turn. */
-  acquire(ask: Ask): Promise<TurnGrant> {
+  acquire(ask: Ask, request?: LockEvent): Promise<TurnGrant> {
     const refusal = this.#session.refusal()
     if (refusal) return Promise.reject(refusal)
     if (ask.signal?.aborted) return Promise.reject(this.#aborted(ask.signal))
-    const request = channels.requested.hasSubscribers ? this.#publishRequest() : undefined
-    const again = this.#again(ask)
+    const again = this.#again(ask, request)
     if (again) return Promise.resolve(again)
     if (!this.#mayAsk()) return this.#stand(ask, () => undefined, request)
     const id = this.#session.nextRequest()
@@ -206,7 +205,7 @@ export class Line implements Giver, HoldOwner {
     // The short way of a free lock in an engine of this process: no waiter, no request to follow.
     if (!(answer instanceof Promise) && answer?.state === 'held') {
       const hold = this.#begin(answer.number, id, sentAt, ask, sentAt)
-      return Promise.resolve(this.#give(hold, 0, sentAt, answer.read))
+      return Promise.resolve(this.#give(hold, 0, sentAt, answer.read, request))
     }
     const follow = (): void => this.#follow(this.#startAsking(id, ask, ask.wait, sentAt), answer)
     return this.#stand(ask, follow, request)
@@ -294,7 +293,7 @@ export class Line implements Giver, HoldOwner {
   }
 
   /** A further turn on a hold that was kept, if it fits the caller. */
-  #again(ask: Ask): TurnGrant | undefined {
+  #again(ask: Ask, request: LockEvent | undefined): TurnGrant | undefined {
     if (!this.#spare) return undefined
     const { hold, turn } = this.#spare
     const now = this.clock.now()
@@ -306,7 +305,7 @@ export class Line implements Giver, HoldOwner {
     hold.unused = undefined
     this.#holds++
     this.#session.began()
-    return this.#give(hold, turn + 1, now, undefined)
+    return this.#give(hold, turn + 1, now, undefined, request)
   }
 
   #dropSpare(): void {
@@ -694,11 +693,6 @@ export class Line implements Giver, HoldOwner {
   }
 
   #timedOut(waiter: Waiter): void {
-    const waited = this.clock.now() - waiter.since
-    if (channels.timedOut.hasSubscribers) {
-      const { request } = waiter
-      channels.timedOut.publish(this.#event({ waited, request }) satisfies TimedOutEvent)
-    }
     this.#leave(
       waiter,
       new TimedOutError(`${this.#title()} was not to be had within ${waiter.ask.wait} ms`, this.context()),
@@ -738,10 +732,17 @@ export class Line implements Giver, HoldOwner {
     )
   }
 
-  #publishRequest(): LockEvent {
+  /** Tells of a request; what is returned belongs to its end. */
+  requested(): LockEvent {
     const event = this.#event({})
     channels.requested.publish(event)
     return event
+  }
+
+  /** Tells of a request that was refused. @param since when it was asked: clock time. */
+  refused(request: LockEvent, since: number, error: unknown): void {
+    const waited = this.clock.now() - since
+    channels.lockRefused.publish(this.#event({ waited, error, request }) satisfies LockRefusedEvent)
   }
 
   #publishLoss(error: LostError): void {

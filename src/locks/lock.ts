@@ -45,7 +45,7 @@ export class ClaimLock implements Lock<WriteGrant> {
       const ask = tryAsk(options)
       const nested = this.#nested(ask)
       if (nested) return Promise.resolve(nested)
-      return Promise.resolve(this.#line().attempt(ask))
+      return Promise.resolve(this.#session.attempt(this.#line(), ask))
     } catch (error) {
       return Promise.reject(error)
     }

@@ -3,7 +3,7 @@ import { DeadlockError } from '../errors.js'
 import { TransientMap } from '../transient-map.js'
 import { conflicting, type Claim, type ClaimSet } from './claim.js'
 import type { TurnGrant } from './grant.js'
-import type { Ask, Line } from './local-queue.js'
+import type { Line } from './local-queue.js'
 
 /** What one `run` holds while its task goes on; nested runs are linked to the one they were called from. */
 class Frame {
@@ -69,24 +69,24 @@ export class TaskFrames {
   }
 
   /**
-   * Waits in a line on behalf of the calling task.
+   * Waits in a line on behalf of the calling task, by `wait`.
    * @throws DeadlockError when the task would wait for itself.
    */
-  acquire(line: Line, ask: Ask, lines: () => Iterable<Line>): Promise<TurnGrant> {
+  acquire(line: Line, lines: () => Iterable<Line>, wait: () => Promise<TurnGrant>): Promise<TurnGrant> {
     const own = this.#held()
-    return own.length === 0 ? line.acquire(ask) : this.#acquireWithin(own, line, ask, lines)
+    return own.length === 0 ? wait() : this.#acquireWithin(own, line, lines, wait)
   }
 
   async #acquireWithin(
     own: readonly Frame[],
     line: Line,
-    ask: Ask,
     lines: () => Iterable<Line>,
+    wait: () => Promise<TurnGrant>,
   ): Promise<TurnGrant> {
     this.#check(line, own, lines)
     for (const frame of own) frame.waits.set(line, (frame.waits.get(line) ?? 0) + 1)
     try {
-      return await line.acquire(ask)
+      return await wait()
     } finally {
       for (const frame of own) {
         const times = frame.waits.get(line)! - 1

@@ -26,7 +26,7 @@ const SCOPE = 'signalbox'
  * `node:diagnostics_channel`, until what is returned is disposed of.
  *
  * Metrics of locks: the counters `signalbox.lock.requests`, `signalbox.lock.losses` and `signalbox.lock.release.failures`, and the histograms
- * `signalbox.lock.wait.seconds` (with `signalbox.outcome`, `granted` or `timed out`) and `signalbox.lock.hold.seconds`; all
+ * `signalbox.lock.wait.seconds` (with `signalbox.outcome`, `granted` or as of limiters) and `signalbox.lock.hold.seconds`; all
  * with `signalbox.engine`. Spans: `signalbox.lock.wait` from a request to its grant or the end of its wait, below the span
  * within which it was asked for, and `signalbox.lock.hold` from a grant to its release, below the span within which it
  * was released; `signalbox.lock.lost` at a loss and `signalbox.lock.release` at a release that failed; all with keys, engine and session.

@@ -3,13 +3,13 @@ import type {
   GrantedEvent,
   LimitEvent,
   LockEvent,
+  LockRefusedEvent,
   LostEvent,
   PermittedEvent,
   RefusedEvent,
   ReleasedEvent,
   ReleaseFailedEvent,
   StoreEvent,
-  TimedOutEvent,
   TransactionEvent,
   WriteEvent,
 } from '../diagnostics.js'
@@ -35,7 +35,7 @@ export class Metrics {
   constructor(meter: Meter, lockName: (keys: readonly string[]) => string | undefined) {
     this.#lockName = lockName
     this.#requests = meter.createCounter('signalbox.lock.requests', {
-      description: 'Requests for locks that were willing to wait',
+      description: 'Requests for locks; each ends with one wait',
       unit: '{request}',
     })
     this.#losses = meter.createCounter('signalbox.lock.losses', {
@@ -58,7 +58,7 @@ export class Metrics {
     const advice = { explicitBucketBoundaries: BOUNDARIES }
     const seconds = (name: string, description: string): Histogram =>
       meter.createHistogram(`signalbox.${name}.seconds`, { description, unit: 's', advice })
-    this.#wait = seconds('lock.wait', 'From a request to its grant, or to the end of its wait')
+    this.#wait = seconds('lock.wait', 'From a request to its grant, or to its refusal')
     this.#hold = seconds('lock.hold', 'From a grant to its release')
     this.#limitWait = seconds('limit.wait', 'From a request to its permit, or to its refusal')
     this.#transaction = seconds('store.transaction', 'From the call of a transaction to its end')
@@ -73,8 +73,8 @@ export class Metrics {
     this.#waited(event, 'granted')
   }
 
-  timedOut(event: TimedOutEvent): void {
-    this.#waited(event, 'timed out')
+  lockRefused(event: LockRefusedEvent): void {
+    this.#waited(event, outcomeOf(event.error))
   }
 
   released(event: ReleasedEvent): void {
@@ -112,7 +112,7 @@ export class Metrics {
     this.#write.record(event.took / 1000, { ...storeAttributes(event), 'signalbox.verb': event.verb })
   }
 
-  #waited(event: GrantedEvent | TimedOutEvent, outcome: string): void {
+  #waited(event: GrantedEvent | LockRefusedEvent, outcome: string): void {
     const attributes = this.#attributes(event)
     attributes['signalbox.outcome'] = outcome
     this.#wait.record(event.waited / 1000, attributes)

@@ -3,16 +3,17 @@ import type {
   BoxEvent,
   GrantedEvent,
   LockEvent,
+  LockRefusedEvent,
   LostEvent,
   PausedEvent,
   PermittedEvent,
   RefusedEvent,
   ReleasedEvent,
   ReleaseFailedEvent,
-  TimedOutEvent,
   TransactionEvent,
   WriteEvent,
 } from '../diagnostics.js'
+import { outcomeOf } from './outcome.js'
 
 /** The fields of messages that are attributes of the same name. */
 const SHOWN: ReadonlySet<string> = new Set([
@@ -46,8 +47,8 @@ export class Spans {
     this.#waited(event)
   }
 
-  timedOut(event: TimedOutEvent): void {
-    this.#waited(event, 'the wait was over')
+  lockRefused(event: LockRefusedEvent): void {
+    this.#waited({ ...event, outcome: outcomeOf(event.error) }, textOf(event.error))
   }
 
   released(event: ReleasedEvent): void {
@@ -67,7 +68,8 @@ export class Spans {
   }
 
   refused(event: RefusedEvent): void {
-    this.#span('signalbox.limit.wait', event.waited, event, context.active(), textOf(event.error))
+    const ended = { ...event, outcome: outcomeOf(event.error) }
+    this.#span('signalbox.limit.wait', event.waited, ended, context.active(), textOf(event.error))
   }
 
   paused(event: PausedEvent): void {
@@ -84,7 +86,7 @@ export class Spans {
     this.#span('signalbox.store.write', event.took, event, context.active(), failure)
   }
 
-  #waited(event: GrantedEvent | TimedOutEvent, failure?: string): void {
+  #waited(event: GrantedEvent | (LockRefusedEvent & { outcome: string }), failure?: string): void {
     const within = (event.request && this.#askedWithin.get(event.request)) ?? context.active()
     this.#span('signalbox.lock.wait', event.waited, event, within, failure)
   }

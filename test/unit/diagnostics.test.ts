@@ -99,9 +99,12 @@ test('a call that fails is told with the error that its caller gets', async () =
     ),
   )
   const refused = await limiter.acquire().catch((error: unknown) => error)
+  await limiter.close()
+  const refusedLater = await limiter.acquire().catch((error: unknown) => error)
   expect(events.map(([name, event]) => [name, (event as BoxEvent & { error: unknown }).error])).toEqual([
     ['write', errors[0]],
     ['transaction', errors[1]],
     ['refused', refused],
+    ['refused', refusedLater],
   ])
 })

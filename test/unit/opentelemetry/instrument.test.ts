@@ -11,8 +11,10 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { MeddledEngine } from '../../../src/conformance/meddled-engine.js'
 import { channels } from '../../../src/diagnostics.js'
-import { ConflictError, LostError, open, type Box } from '../../../src/index.js'
+import { openMemory } from '../../../src/engines/memory/open.js'
+import { ConflictError, LostError, open, UnavailableError, type Box } from '../../../src/index.js'
 import { instrument } from '../../../src/opentelemetry/index.js'
 import { freePort } from '../../../apps/chaos/servers/free-port.js'
 
@@ -60,6 +62,7 @@ afterAll(() => context.disable())
 async function everything(): Promise<void> {
   await using box = await open('memory:')
   await ofLocks(box)
+  await ofAnOutage()
   await ofLimits(box)
   await ofStores(box)
 }
@@ -73,6 +76,22 @@ async function ofLocks(box: Box): Promise<void> {
   const taken = await next
   await box.forceRelease('a', taken.token)
   await taken.release().catch(() => undefined)
+  await expect(box.mutex('a').acquire({ signal: AbortSignal.abort() })).rejects.toThrow()
+  await box.mutex('a').run(async () => {
+    await expect(box.mutex('a').acquire()).rejects.toThrow()
+    expect(await box.mutex('a').tryAcquire()).toBeUndefined()
+  })
+}
+
+/** A release that fails, and a request while the engine is out of reach. */
+async function ofAnOutage(): Promise<void> {
+  const engine = new MeddledEngine(openMemory('memory:'))
+  await using box = await open({ engine })
+  const grant = await box.mutex('a').acquire()
+  engine.meddle = () => Promise.reject(new UnavailableError('the line is cut'))
+  await expect(grant.release()).rejects.toThrow(UnavailableError)
+  await expect(box.mutex('a').acquire()).rejects.toThrow(UnavailableError)
+  engine.meddle = (_, carryOut) => carryOut()
 }
 
 /** Permits, one that was not to be had, waits that can't be met or are over, and a pause. */
@@ -137,11 +156,14 @@ test('metrics tell of locks, limits and stores, and the dashboard asks for nothi
       `signalbox_store_${what}_seconds_count`,
       `signalbox_store="bank",signalbox_outcome="${outcome}"${more}`,
     )
-  expect(series('requests_total')).toBe(3)
+  expect(series('requests_total')).toBe(9)
+  const outcomes = ['granted', 'timed out', 'aborted', 'deadlock', 'busy', 'unavailable'].map(outcome =>
+    series('wait_seconds_count', `,signalbox_outcome="${outcome}"`),
+  )
+  expect(outcomes).toEqual([4, 1, 1, 1, 1, 1])
+  expect(series('release_failures_total')).toBe(1)
   expect(series('losses_total')).toBe(1)
-  expect(series('hold_seconds_count')).toBe(2)
-  expect(series('wait_seconds_count', ',signalbox_outcome="granted"')).toBe(2)
-  expect(series('wait_seconds_count', ',signalbox_outcome="timed out"')).toBe(1)
+  expect(series('hold_seconds_count')).toBe(4)
   // Seconds, not milliseconds: it waited 5 ms.
   expect(series('wait_seconds_sum', ',signalbox_outcome="timed out"')).toBeGreaterThan(0.004)
   expect(series('wait_seconds_sum', ',signalbox_outcome="timed out"')).toBeLessThan(4)
@@ -198,7 +220,7 @@ test('spans are below the one within which the lock was asked for or released', 
   expect(parents('signalbox.lock.wait')).toEqual([undefined, 'late', 'second'])
   expect(parents('signalbox.lock.hold')).toEqual(['first', 'second'])
   const [, timedOut, granted] = spans.filter(({ name }) => name === 'signalbox.lock.wait')
-  expect(timedOut!.status.message).toBe('the wait was over')
+  expect(timedOut!.status.message).toBe('mutex a, b on memory: was not to be had within 1 ms')
   expect(granted!.attributes).toMatchObject({
     'signalbox.engine': 'memory:',
     'signalbox.keys': ['a', 'b'],

@@ -1,0 +1,153 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import type { Box } from '../box.js'
+import type {
+  BoxEvent,
+  GrantedEvent,
+  LockEvent,
+  LockRefusedEvent,
+  RefusedEvent,
+  TransactionEvent,
+} from '../diagnostics.js'
+import { IndeterminateError, SignalboxError, UnavailableError } from '../errors.js'
+import type { Transaction } from '../store/transaction.js'
+import { boxesOf } from './boxes.js'
+import { describe, test } from './checks.js'
+import { expect } from './expect.js'
+import { hasLimits, keepsValues, type EngineFixture } from './fixture.js'
+import type { MeddledEngine } from './meddled-engine.js'
+import { Random } from './random.js'
+import { pause } from './time.js'
+
+const CALLS = 40
+/** How long calls come and are waited for until the box is closed: milliseconds. */
+const TIME = 200
+
+/** A call of a box, as the random numbers say. */
+type Call = (box: Box, random: Random) => Promise<unknown>
+
+const askForLock: Call = async (box, random) => {
+  const mutex = box.mutex(random.below(2) === 0 ? 'a' : 'b')
+  if (random.below(4) === 0) return (await mutex.tryAcquire())?.[Symbol.asyncDispose]()
+  return mutex.run(() => pause(random.below(10)), { ...waitOf(random), lease: 20 + random.below(500) })
+}
+
+const askForPermit: Call = (box, random) => {
+  const concurrency = random.below(2) === 0 ? { concurrency: 2 } : {}
+  const limiter = box.limiter(concurrency.concurrency ? 'few' : 'api', { limit: 5, per: 100, ...concurrency })
+  // More than the limit is refused, too.
+  const n = 1 + random.below(6)
+  return random.below(4) === 0
+    ? limiter.tryAcquire(n).then(permit => permit?.release())
+    : limiter.run(() => pause(random.below(10)), n, waitOf(random))
+}
+
+const transact: Call = (box, random) => {
+  const group = random.below(2) === 0 ? {} : { group: { most: 4, within: 10 } }
+  const task = async (transaction: Transaction): Promise<void> => {
+    await pause(random.below(10))
+    transaction.put('a', random.below(10))
+  }
+  return box.store('s', group).transaction(['a'], task, waitOf(random))
+}
+
+/** How long a call waits: until a time or a signal, not at all, or for ever. */
+function waitOf(random: Random): { wait?: number; signal?: AbortSignal } {
+  switch (random.below(4)) {
+    case 0:
+      return { wait: random.below(TIME) }
+    case 1:
+      return { signal: AbortSignal.timeout(random.below(TIME)) }
+    case 2:
+      return { wait: 0 }
+    default:
+      return {}
+  }
+}
+
+/** Every request has one end, whatever becomes of it. */
+export function ends(fixture: EngineFixture): void {
+  describe('diagnostics channels tell one end of every request', () => {
+    const boxes = boxesOf(fixture)
+
+    /** What the channel tells of a box from now on. */
+    function heard<E extends BoxEvent>(channel: string, box: Box): E[] {
+      const events: E[] = []
+      const listen = (message: unknown): void => {
+        if ((message as E).session === box.session) events.push(message as E)
+      }
+      subscribe(`signalbox:${channel}`, listen)
+      boxes.atEnd(() => void unsubscribe(`signalbox:${channel}`, listen))
+      return events
+    }
+
+    /** Makes random calls while the engine fails now and then and another box holds the keys, and closes the box. */
+    async function disturb(box: Box, engine: MeddledEngine, call: Call): Promise<void> {
+      const random = new Random(CALLS)
+      const rival = await boxes.open()
+      const held = await rival.mutex('a', 's/a').acquire()
+      engine.meddle = (_, carryOut) => nowAndThen(random, carryOut)
+      engine.meddleReserve = (_, carryOut) => nowAndThen(random, carryOut)
+      const calls = Array.from({ length: CALLS }, async () => {
+        await pause(random.below(TIME))
+        await call(box, random)
+      })
+      const settled = Promise.allSettled(calls)
+      await pause(TIME / 2)
+      await held.release()
+      await pause(TIME / 4)
+      await box.close()
+      await settled
+      await call(box, random).catch(() => undefined)
+    }
+
+    test('of a lock, which names it', async () => {
+      const [box, engine] = await boxes.meddled()
+      const requested = heard<LockEvent>('lock:requested', box)
+      const granted = heard<GrantedEvent>('lock:granted', box)
+      const refused = heard<LockRefusedEvent>('lock:refused', box)
+      await disturb(box, engine, askForLock)
+      expect(requested).toHaveLength(CALLS + 1)
+      const ended = [...granted, ...refused].map(({ request }) => request)
+      expect(ended).toHaveLength(requested.length)
+      expect(requested.filter(request => !ended.includes(request))).toEqual([])
+      expect(granted.length).toBeGreaterThan(0)
+      expect(new Set(refused.map(({ error }) => codeOf(error))).size).toBeGreaterThan(2)
+    })
+
+    test.runIf(hasLimits(fixture))('of a permit', async () => {
+      const [box, engine] = await boxes.meddled()
+      const permitted = heard('limit:permitted', box)
+      const refused = heard<RefusedEvent>('limit:refused', box)
+      await disturb(box, engine, askForPermit)
+      expect([...permitted, ...refused]).toHaveLength(CALLS + 1)
+      expect(permitted.length).toBeGreaterThan(0)
+      expect(new Set(refused.map(({ error }) => codeOf(error))).size).toBeGreaterThan(2)
+    })
+
+    test.runIf(keepsValues(fixture))('of a transaction', async () => {
+      const [box, engine] = await boxes.meddled()
+      const ended = heard<TransactionEvent>('store:transaction', box)
+      await disturb(box, engine, transact)
+      expect(ended).toHaveLength(CALLS + 1)
+      const failed = ended.filter(({ outcome }) => outcome === 'failed')
+      expect(failed.length).toBeLessThan(ended.length)
+      expect(new Set(failed.map(({ error }) => codeOf(error))).size).toBeGreaterThan(2)
+    })
+  })
+}
+
+/** Carries something out, or fails as an engine does that is out of reach. */
+function nowAndThen<T>(random: Random, carryOut: () => Promise<T>): Promise<T> {
+  switch (random.below(10)) {
+    case 0:
+      return Promise.reject(new UnavailableError('the line is cut'))
+    case 1:
+      return carryOut().then(() => Promise.reject(new IndeterminateError('the answer was lost')))
+    default:
+      return carryOut()
+  }
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof SignalboxError ? error.code : String(error)
+}
