@@ -46,7 +46,7 @@ const OVER_MAPS: Guarantees = {
     },
     {
       promise: 'P11',
-      how: 'A box that is opened while the wall clocks of the members and its own are set forward by more than twice a lease and half a minute takes the holder of that lease for dead, which is told that it lost what it held. One of these clocks alone frees nothing.',
+      how: "A box that is opened when the wall clock of a member has been set forward, and its own is ahead of the holder's, each by more than twice the lease and half a minute, takes the holder for dead; the holder is told that it lost what it held. One of these clocks alone frees nothing.",
     },
     {
       promise: 'P13',
