@@ -146,6 +146,8 @@ function cpCell(
       // False may be the answer to a second time: members ask again when the leader of the group has changed.
       if (!(await told(cell.compareAndSet((before ?? null) as string, after)))) return undefined
       news.set(NEWS_KEY, after).catch(() => undefined)
+      // The client writes by then, so that the news arrives although this process ends.
+      await new Promise<void>(resolve => void setImmediate(resolve))
       return true
     },
   }
