@@ -1,9 +1,24 @@
 /** A process that has done something with a box and is finished. It says `done` and must end by itself. */
+import type { Box } from '../box.js'
 import type { Opener } from './fixture.js'
 
 const [opener, url, scene] = process.argv.slice(2)
 const { open } = (await import(opener!)) as Opener
 const box = await open(url!)
+
+/** What goes on for as long as its box is open. Some engines keep no values, or have no limits. */
+const waits: readonly ((other: Box) => Promise<unknown>)[] = [
+  async other => other.mutex('a').acquire(),
+  other => {
+    const permit = async (): Promise<unknown> => other.limiter('l', { limit: 1, per: '1h' }).acquire()
+    const watches = [endless(other.store('s').watch('k')), endless(other.election('e').observe())]
+    return Promise.allSettled([...watches, permit(), permit()])
+  },
+]
+
+async function endless(changes: AsyncIterable<unknown>): Promise<void> {
+  for await (const _ of changes);
+}
 
 switch (scene) {
   case 'idle':
@@ -53,6 +68,23 @@ switch (scene) {
     await box.close()
     await waiting
     await held.release().catch(() => undefined)
+    break
+  }
+  case 'closed-early': {
+    const held = await box.mutex('a').acquire()
+    const closed = async (
+      begin: (other: Box) => Promise<unknown>,
+      after: number | undefined,
+    ): Promise<void> => {
+      const other = await open(url!)
+      const over = begin(other).catch(() => undefined)
+      if (after !== undefined) await new Promise(resolve => setTimeout(resolve, after))
+      await other.close()
+      await over
+    }
+    await Promise.all([undefined, 0, 1, 5, 20].flatMap(after => waits.map(begin => closed(begin, after))))
+    await held.release()
+    await box.close()
     break
   }
   case 'transactions': {

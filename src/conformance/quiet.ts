@@ -31,6 +31,14 @@ export function quiet(fixture: EngineFixture): void {
       })
     }
 
+    test('a box that is closed while its calls begin to wait keeps no process alive', async () => {
+      const child = boxes.program('quiet', 'closed-early')
+      await child.printed('done')
+      const done = performance.now()
+      expect(await child.end()).toEqual({ status: 0, stdout: 'done\n', stderr: '' })
+      expect(performance.now() - done).toBeLessThan(3000)
+    })
+
     test('a process stays alive for those who wait', async () => {
       const child = boxes.program('quiet', 'waiting')
       expect(await child.end()).toEqual({ status: 0, stdout: 'done\ngranted\n', stderr: '' })

@@ -3,7 +3,8 @@ import { createClient } from 'redis'
 import { expect, test } from 'vitest'
 import { InvalidArgumentError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
-import { queued } from '../../src/conformance/time.js'
+import { queued, timed, until } from '../../src/conformance/time.js'
+import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { quorumUrl } from '../servers/quorum.js'
 import { startRedisServers, type RedisServer } from '../servers/redis.js'
 
@@ -39,4 +40,27 @@ test('what is no list of clients of different servers is refused', async () => {
     await expect(opening).rejects.toThrow(InvalidArgumentError)
   }
   client.disconnect()
+})
+
+test('a box that is closed gives up at once what connects to a server that says nothing', async () => {
+  const members = await startRedisServers(3)
+  const slow = members[2]!
+  await using network = await Proxy.start(slow.port)
+  network.replies = 'hold'
+  const connected = async (): Promise<number> =>
+    String(await slow.command('CLIENT', 'LIST'))
+      .trim()
+      .split('\n').length
+  try {
+    const box = await open(quorumUrl([members[0]!, members[1]!, network]))
+    await until('the silent one has been asked', () => network.withheldReplies > 0)
+    await box.close()
+    // Left alone, the attempt would go on for five seconds.
+    const given = await timed(() =>
+      until('only the test is connected', async () => (await connected()) === 1),
+    )
+    expect(given).toBeLessThan(3000)
+  } finally {
+    await Promise.all(members.map(server => server.kill()))
+  }
 })

@@ -1,10 +1,20 @@
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { clientPackages } from '../redis/client-packages.js'
-import { runProgram } from '../run-program.js'
+import { runProgram, type Output } from '../run-program.js'
+import { startRedisCluster } from '../servers/redis-cluster.js'
+import { startRedisWithSentinel } from '../servers/redis-sentinel.js'
 import { startRedis } from '../servers/redis.js'
 
-const program = fileURLToPath(new URL('../../build/test/redis/lost-server.process.js', import.meta.url))
+/** Runs a program of `test/redis`, which has to end by itself. */
+function run(program: string, ...argv: readonly string[]): Promise<Output> {
+  const path = fileURLToPath(new URL(`../../build/test/redis/${program}.process.js`, import.meta.url))
+  return runProgram(process.execPath, [path, ...argv], {
+    cwd: fileURLToPath(new URL('../..', import.meta.url)),
+    // Much longer than it takes: one that does not end by itself never ends.
+    timeLimit: 45_000,
+  })
+}
 
 const scenes = clientPackages.flatMap(({ name }) => [
   { name, way: 'own' },
@@ -14,10 +24,19 @@ const scenes = clientPackages.flatMap(({ name }) => [
 describe.concurrent('a finished process that has lost its server ends', () => {
   test.each(scenes)('over $name, $way connections', async ({ name, way }) => {
     await using server = await startRedis()
-    const output = await runProgram(process.execPath, [program, server.url, String(server.pid), name, way], {
-      cwd: fileURLToPath(new URL('../..', import.meta.url)),
-      timeLimit: 20_000,
-    })
+    const output = await run('lost-server', server.url, String(server.pid), name, way)
     expect(output).toEqual({ stdout: 'done\n', stderr: '' })
+  })
+})
+
+describe('a process ends whose boxes were closed while they were making connections', () => {
+  test('over each client package, also where a server takes connections and says nothing', async () => {
+    await using server = await startRedis()
+    await using servers = await startRedisWithSentinel()
+    await using cluster = await startRedisCluster()
+    const ended = clientPackages.map(({ name }) =>
+      run('closed-early', name, server.url, servers.url, cluster.url),
+    )
+    for (const output of await Promise.all(ended)) expect(output).toEqual({ stdout: 'done\n', stderr: '' })
   })
 })

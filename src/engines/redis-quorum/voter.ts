@@ -108,7 +108,6 @@ export class Voter {
     try {
       await this.#engine.join(member, listener)
       this.#isJoined = true
-      if (this.#hasLeft) await this.#engine.leave()
     } catch (error) {
       this.#failure = error
       this.isOverdue = true

@@ -245,15 +245,19 @@ export class RedisEngine implements Engine {
   }
 
   async leave(): Promise<void> {
-    if (!this.#member) return
+    // One that is still joining has nothing to give back, and its connections end here, too.
+    if (this.#member) await this.#giveAllBack()
+    await this.#link.close()
+  }
+
+  /** Takes out all requests that may be there. What can't be given back now ends with its lease. */
+  async #giveAllBack(): Promise<void> {
     const now = this.#clock.now()
     const live = [...this.#own].filter(([, { until }]) => until > now)
     const cancelled = live.map(([id]) => this.submit({ type: 'cancel', id }))
     this.#member = undefined
     this.#unheard?.cancel()
-    // What can't be given back now ends with its lease.
     await Promise.allSettled(cancelled)
-    await this.#link.close()
   }
 
   #enqueue(

@@ -38,8 +38,11 @@ export const OBEDIENT = {
 } as const
 
 /** What overrides the options of its socket. */
-export function obedientSocket({ timeLimit }: Attempt): object {
+export function obedientSocket({ signal, timeLimit }: Attempt): object {
   return {
+    // The client knows its socket only when that is connected: one that is destroyed before would connect all the same, and
+    // nobody could end that connection. Node destroys the socket at this signal.
+    signal,
     connectTimeout: timeLimit,
     socketTimeout: undefined,
     keepAlive: true,
