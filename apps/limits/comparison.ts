@@ -1,9 +1,9 @@
 import { availableParallelism } from 'node:os'
-import { figures, type Figures, type Run } from './figures.js'
+import { figures, shortfall, spread, type Figures, type Run } from './figures.js'
 import { realRuns } from './real-run.js'
 import type { Scenario } from './scenarios.js'
 import type { Service } from './service.js'
-import type { Mode, Setting } from './setting.js'
+import { SECOND, type Mode, type Setting } from './setting.js'
 import { simulate } from './simulation.js'
 import { starve } from './starvation.js'
 import type { Strategy } from './strategies/strategy.js'
@@ -16,6 +16,13 @@ export interface Outcome {
 
 /** So many strategies run beside each other: few enough not to disturb each other. */
 const TOGETHER = { tasks: 4, threads: 1, processes: 1 } as const
+
+/** How long a rehearsal is: seconds. */
+const REHEARSAL = 3
+/** A longer run meets what a short one did not: the guard is so many times what the rehearsal needed. */
+const CAUTION = 2
+/** The guard is a multiple of this, and no longer than the second that it is added to: milliseconds. */
+const STEP = 10
 
 /** Whether a strategy can be run for workers that live there. @param redis the URL of a server, if there is one. */
 export function isAble({ modes, onRedis }: Strategy, mode: Mode, redis: string | undefined): boolean {
@@ -48,8 +55,28 @@ export async function compare(
   for (let first = 0; first < able.length; first += TOGETHER[setting.mode]) {
     const batch = able.slice(first, first + TOGETHER[setting.mode])
     await using _ = starve(spinners * availableParallelism())
-    const runs = await realRuns(batch, setting, scenario, service, redis)
+    const play = (some: readonly Strategy[], part: Setting, name: string, guard: number) =>
+      realRuns(some, part, { ...scenario, name }, service, redis, guard)
+    const guard = await rehearsed(batch, setting, (some, part) =>
+      play(some, part, `${scenario.name} before`, 0),
+    )
+    const runs = await play(batch, setting, scenario.name, guard)
     runs.forEach((run, index) => outcomes.push({ figures: figures(batch[index]!.name, setting, run), run }))
   }
   return outcomes
+}
+
+/** The guard for a run: more than those that have one needed in a short run without it, in milliseconds. */
+async function rehearsed(
+  batch: readonly Strategy[],
+  setting: Setting,
+  play: (some: readonly Strategy[], part: Setting) => Promise<readonly Run[]>,
+): Promise<number> {
+  const guarded = batch.filter(one => one.guarded)
+  if (guarded.length === 0) return 0
+  const runs = await play(guarded, { ...setting, seconds: REHEARSAL })
+  const needed = runs.map((run, index) =>
+    Math.max(spread(run), guarded[index]!.guarded === 'any second' ? shortfall(run, setting.limit) : 0),
+  )
+  return Math.min(Math.ceil((CAUTION * Math.max(...needed)) / STEP) * STEP, SECOND)
 }

@@ -14,8 +14,10 @@ export interface Figures {
   readonly worstCalendarSecond: number
   /** Seconds of the run in which less than nine tenths of the limit arrived although callers were waiting. */
   readonly idleSeconds: number
-  /** Whether nobody went first who had asked later. */
+  /** Whether no caller went before one that had asked earlier. */
   readonly orderKept: boolean
+  /** By how much its windows were longer than a second; undefined where a strategy has no such guard. */
+  readonly guard: number | undefined
 }
 
 /** A run as the service saw it. */
@@ -25,6 +27,8 @@ export interface Run {
   readonly startedAt: number
   /** Milliseconds since 1970 less the clock of the calls. */
   readonly wallOffset: number
+  /** By how much the way from a permit to the service was taken to vary: milliseconds. */
+  readonly guard: number | undefined
 }
 
 /** Below this part of the limit a second counts as idle. */
@@ -45,7 +49,20 @@ export function figures(name: string, { limit, seconds }: Setting, run: Run): Fi
     worstCalendarSecond: Math.max(0, ...counts(arrivals, -run.wallOffset).values()),
     idleSeconds: idleSeconds(arrivals, limit, seconds, startedAt),
     orderKept: orderKept(within),
+    guard: run.guard,
   }
+}
+
+/** By how much the ways of calls to the service differed: milliseconds. */
+export function spread({ calls }: Run): number {
+  const ways = calls.map(({ arrived, sent }) => arrived - sent)
+  return Math.max(...ways) - Math.min(...ways)
+}
+
+/** By how much the shortest time in which one call more than the limit arrived was less than a second: milliseconds. */
+export function shortfall({ calls }: Run, limit: number): number {
+  const arrivals = calls.map(({ arrived }) => arrived).sort((a, b) => a - b)
+  return SECOND - Math.min(...arrivals.slice(limit).map((arrival, index) => arrival - arrivals[index]!))
 }
 
 /** The most arrivals within any second, its end not included. @param arrivals in order. */

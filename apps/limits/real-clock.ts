@@ -19,9 +19,11 @@ const WATCHED = 3
 
 /** Milliseconds since 1970 less the clock above. */
 export function wallOffset(): number {
+  const end = realClock.now() + WATCHED
   let offset = -Infinity
-  for (const end = realClock.now() + WATCHED; realClock.now() < end;) {
+  // At least once, however long this thread is kept from the processor meanwhile.
+  do {
     offset = Math.max(offset, Date.now() - realClock.now())
-  }
+  } while (realClock.now() < end)
   return offset
 }

@@ -9,7 +9,7 @@ import type { Order, Times } from './order.js'
 import { realClock, wallOffset } from './real-clock.js'
 import type { Service } from './service.js'
 import type { Scenario } from './scenarios.js'
-import { JITTER, SECOND, type Setting } from './setting.js'
+import { SECOND, type Setting } from './setting.js'
 import type { Strategy } from './strategies/strategy.js'
 import { sleep } from './strategies/waiting.js'
 
@@ -23,6 +23,7 @@ const PROCESSES = 8
 /**
  * Runs strategies beside each other for the time of the setting, each in processes of its own.
  * @param redis the URL of the server for those that count there.
+ * @param guard by how much the way from a permit to the service may vary: milliseconds.
  */
 export async function realRuns(
   strategies: readonly Strategy[],
@@ -30,10 +31,11 @@ export async function realRuns(
   scenario: Scenario,
   service: Service,
   redis: string | undefined,
+  guard: number,
 ): Promise<readonly Run[]> {
   const folder = await mkdtemp(join(tmpdir(), 'signalbox-limits-'))
   const pathOf = ({ name }: Strategy): string => encodeURI(`/${scenario.name}/${setting.mode}/${name}`)
-  const { stall, spinners, jitter = JITTER[setting.mode] } = scenario
+  const { stall, spinners } = scenario
   const orders = strategies.flatMap((one, index) =>
     spread(setting).map((workers): Order => ({
       strategy: one.name,
@@ -43,7 +45,7 @@ export async function realRuns(
       path: pathOf(one),
       engine: one.onRedis ? redis! : `file:${join(folder, String(index))}`,
       name: `${basename(folder)}-${index}`,
-      jitter,
+      jitter: guard,
       nice: spinners !== undefined,
       stall,
     })),
@@ -67,6 +69,7 @@ export async function realRuns(
       calls: await service.calls(pathOf(one)),
       startedAt: startAt,
       wallOffset: offset,
+      guard: one.guarded ? guard : undefined,
     })),
   )
 }

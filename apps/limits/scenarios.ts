@@ -9,8 +9,6 @@ export interface Scenario {
   /** Under the virtual clock, for at least so many seconds; undefined: on the real one, against the service. */
   readonly simulated?: { readonly seconds: number; readonly trouble: Trouble }
   readonly stall?: Order['stall']
-  /** How much the way from a permit to the service varies, if more than usual: milliseconds. */
-  readonly jitter?: number
   /** So many threads for each core spin beside the callers, who get the processor last. */
   readonly spinners?: number
 }
@@ -25,9 +23,8 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'starved',
-    title: 'callers of low priority, 2 spinning threads for each core; jitter 400 ms',
+    title: 'callers of low priority, 2 spinning threads for each core',
     spinners: 2,
-    jitter: 400,
   },
   {
     name: 'late',

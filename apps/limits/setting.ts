@@ -18,6 +18,3 @@ export const RAMP = 300
 
 /** How long the service takes to answer: milliseconds. */
 export const SERVICE_TIME = 100
-
-/** By how much the way from a permit to the service may vary: where nothing else is said; our limiters add it to the second: milliseconds. */
-export const JITTER: Readonly<Record<Mode, number>> = { tasks: 50, threads: 100, processes: 100 }

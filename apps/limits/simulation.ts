@@ -47,7 +47,7 @@ export async function simulate(strategy: Strategy, setting: Setting, trouble: Tr
   void work()
   for (let worker = 1; worker < workers; worker++) void sleep(clock, RAMP).then(work)
   await goOn(clock, end, trouble)
-  return { calls, startedAt: START, wallOffset: 0 }
+  return { calls, startedAt: START, wallOffset: 0, guard: undefined }
 }
 
 /** Lets time pass; whoever falls due meanwhile goes on at its time, or late where the thread stands still. */

@@ -2,7 +2,16 @@ import { columns } from '../../src/cli/columns.js'
 import type { Figures } from './figures.js'
 import type { Setting } from './setting.js'
 
-const HEADING = ['strategy', 'calls', 'of ideal', 'worst window', 'worst second', 'idle seconds', 'order']
+const HEADING = [
+  'strategy',
+  'calls',
+  'of ideal',
+  'worst window',
+  'worst second',
+  'idle seconds',
+  'order',
+  'guard',
+]
 /** The columns after the one with the names. */
 const FIGURES = [...HEADING.keys()].slice(1)
 
@@ -16,6 +25,7 @@ export function table(title: string, { limit }: Setting, all: readonly Figures[]
     String(one.worstCalendarSecond),
     String(one.idleSeconds),
     one.orderKept ? 'kept' : 'lost',
+    one.guard === undefined ? '' : `${one.guard} ms`,
   ])
   return `${title}:\n${columns([HEADING, ...lines], FIGURES)}`
 }

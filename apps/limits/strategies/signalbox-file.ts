@@ -6,6 +6,7 @@ export const signalboxFile: Strategy = {
   name: 'signalbox file',
   modes: ['processes'],
   simulated: false,
+  guarded: 'any second',
   prepare: () => undefined,
   join(_shared, { limit, jitter, engine }) {
     const own = open(engine).then(box => box.limiter('service', { limit, per: '1s', jitter }))

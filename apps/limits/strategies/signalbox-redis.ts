@@ -6,6 +6,7 @@ export const signalboxRedis: Strategy = {
   name: 'signalbox redis',
   modes: ['processes'],
   simulated: false,
+  guarded: 'any second',
   onRedis: true,
   prepare: () => undefined,
   join(_shared, { limit, jitter, engine, name }) {

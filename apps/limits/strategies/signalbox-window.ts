@@ -11,6 +11,7 @@ export function signalboxWindow(window: 'sliding' | 'calendar' | 'smooth'): Stra
     name: `signalbox ${window}`,
     modes: EVERYWHERE,
     simulated: true,
+    guarded: window === 'calendar' ? 'seconds of the clock' : 'any second',
     prepare: (limit, mode, jitter) =>
       mode === 'threads' ? sharedLimiter({ limit, per: '1s', window, jitter }).handle : undefined,
     join(handle, { limit, jitter, virtual }) {

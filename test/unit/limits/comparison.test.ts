@@ -1,7 +1,8 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { compare, type Outcome } from '../../../apps/limits/comparison.js'
-import { figures, orderKept, worstWindow } from '../../../apps/limits/figures.js'
+import { figures, orderKept, shortfall, spread, worstWindow } from '../../../apps/limits/figures.js'
 import { picture } from '../../../apps/limits/picture.js'
+import { realClock, wallOffset } from '../../../apps/limits/real-clock.js'
 import { scenarios, type Scenario } from '../../../apps/limits/scenarios.js'
 import type { Service } from '../../../apps/limits/service.js'
 import { simulate, type Trouble } from '../../../apps/limits/simulation.js'
@@ -38,7 +39,7 @@ describe('figures', () => {
 
   test('calendar seconds are those of the wall clock, and what comes after the end is not counted', () => {
     const calls = [400, 600, 700, 1700, 2100].map(time => call(time, time))
-    const run = { calls, startedAt: 0, wallOffset: 500 }
+    const run = { calls, startedAt: 0, wallOffset: 500, guard: 60 }
     expect(figures('x', { ...setting, limit: 2, seconds: 2 }, run)).toEqual({
       name: 'x',
       calls: 4,
@@ -47,7 +48,26 @@ describe('figures', () => {
       worstCalendarSecond: 2,
       idleSeconds: 1,
       orderKept: true,
+      guard: 60,
     })
+  })
+
+  test('the guard has to be what a window lacked, or by how much ways differed', () => {
+    const calls = [0, 10, 990, 1080].map((arrived, index) => ({
+      asked: 0,
+      sent: arrived - 2 * index,
+      arrived,
+    }))
+    const run = { calls, startedAt: 0, wallOffset: 0, guard: 0 }
+    expect(shortfall(run, 2)).toBe(10)
+    expect(spread(run)).toBe(6)
+  })
+
+  test('the wall clock is seen although the thread stands still for longer than it is watched', () => {
+    let time = 0
+    const clock = vi.spyOn(realClock, 'now').mockImplementation(() => (time += 10))
+    onTestFinished(() => clock.mockRestore())
+    expect(wallOffset()).toBeGreaterThan(0)
   })
 })
 
