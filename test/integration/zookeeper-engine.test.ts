@@ -340,17 +340,19 @@ describe.concurrent('the ZooKeeper engine', () => {
     await using one = await box(place, proxy.port, '4s')
     await using other = await box(place)
     await other.store('s').put('key', 'before')
-    let signal: AbortSignal | undefined
+    let isCut = false
     const writing = one.store('s').transaction(['key'], async transaction => {
-      signal = transaction.signal
       transaction.put('key', 'late')
       proxy.target = undefined
       proxy.cut()
       // The client hears of the cut, and keeps from now on what it is asked for.
       await pause(100)
+      isCut = true
     })
     const refused = expect(writing).rejects.toBeInstanceOf(LostError)
-    await until(() => signal?.aborted === true)
+    await until(() => isCut)
+    // The lock is free when the servers have ended the session.
+    await other.mutex('s/key').run(() => undefined)
     proxy.target = server.port
     await refused
     expect((await other.store('s').get('key'))!.value).toBe('before')
