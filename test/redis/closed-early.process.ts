@@ -22,17 +22,19 @@ await new Promise<void>(resolve => silent.listen(0, '127.0.0.1', resolve))
 silent.unref()
 const { port } = silent.address() as AddressInfo
 
+/** Another process may do the same beside this one. */
+const key = `held by ${process.pid}`
 const holder = await open(serverUrl)
-await holder.mutex('held').acquire()
+await holder.mutex(key).acquire()
 const clusterHolder = await open(clusterUrl)
-await clusterHolder.mutex('held').acquire()
+await clusterHolder.mutex(key).acquire()
 
 /** How long after a call that waits its box is closed: milliseconds, or at once. */
 const delays = [undefined, 0, 1, 5, 20]
 
 async function closeAfter(box: Box, after: number | undefined): Promise<void> {
   const over = box
-    .mutex('held')
+    .mutex(key)
     .acquire()
     .catch(() => undefined)
   if (after !== undefined) await new Promise(resolve => setTimeout(resolve, after))
