@@ -254,8 +254,10 @@ describe('a box that comes late with a value that another one has carried over a
       async (key, values) => {
         vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 2 * REMEMBERED })
         await using reader = await open(`hazelcast://${server.address}/${TEST_CLUSTER}?map=late`)
-        expect(await reader.store('s').get('key')).toBeUndefined()
-        await until('nothing is left', async () => !(await values.containsKey(key)))
+        await until('nothing is left', async () => {
+          expect(await reader.store('s').get('key')).toBeUndefined()
+          return !(await values.containsKey(key))
+        })
       },
     )
     expect(found).toBeUndefined()
