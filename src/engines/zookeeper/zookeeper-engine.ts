@@ -41,6 +41,7 @@ import {
   type RequestReport,
   type Standing,
 } from '../engine.js'
+import { WriteQueue } from '../write-queue.js'
 import { deleteOwn } from '../../zookeeper/delete-own.js'
 import { insist } from '../../zookeeper/insist.js'
 import { Changes, type Changed } from './changes.js'
@@ -56,7 +57,6 @@ import { queueOf } from './queue.js'
 import { beginAnew, newRequest, pathOf, pathsOf, unwatch, type OwnNode, type OwnRequest } from './request.js'
 import { ServerTime } from './server-time.js'
 import { Values } from './values.js'
-import { WriteQueue } from './write-queue.js'
 import type { ZooKeeperPlace } from './zookeeper-url.js'
 
 /** Whoever heard nothing looks again after so long at the latest; the look costs no packet: milliseconds. */

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { CommitOutcome, ReadOutcome, ReadSet, Write } from '../../engines/engine.js'
+import { WriteQueue } from '../../engines/write-queue.js'
 import { InvalidArgumentError, LostError } from '../../errors.js'
 import type { Ask, Line } from '../../locks/local-queue.js'
 import type { Session } from '../../session.js'
@@ -7,15 +8,24 @@ import type { HeldValues, Values } from '../values.js'
 import { Ledger } from './ledger.js'
 import type { Records } from './records.js'
 
+/**
+ * Plain writes of this process, by where the records are. At once they would refuse each other so often that one could
+ * not tell a refusal from a lost answer any more.
+ */
+const queues = new WeakMap<Records, WriteQueue>()
+
 /** Values in records of the caller's, under locks of the box. */
 export class RecordValues implements Values {
   /** What is checked is stamped, and stamps of those without the lock would be in the way of its holder. */
   readonly checksOnlyLocked = true
   readonly #session: Session
   readonly #ledger: Ledger
+  readonly #writes: WriteQueue
 
   constructor(session: Session, records: Records) {
     this.#session = session
+    this.#writes = queues.get(records) ?? new WriteQueue()
+    queues.set(records, this.#writes)
     this.#ledger = new Ledger(records, {
       now: Date.now,
       newAttempt: () => randomBytes(9).toString('base64url'),
@@ -29,7 +39,8 @@ export class RecordValues implements Values {
 
   async write(write: Write, version: number | undefined, retention: number): Promise<CommitOutcome> {
     this.#assertOpen()
-    return this.#ledger.write(write, version, retention)
+    const carryOut = (): Promise<CommitOutcome> => this.#ledger.write(write, version, retention)
+    return version === undefined ? this.#writes.run(write.key, carryOut) : carryOut()
   }
 
   async hold(line: Line, ask: Ask, what: ReadSet): Promise<HeldValues> {

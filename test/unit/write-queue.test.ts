@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { WriteQueue } from '../../../src/engines/zookeeper/write-queue.js'
-import { InvalidArgumentError, UnavailableError } from '../../../src/errors.js'
+import { WriteQueue } from '../../src/engines/write-queue.js'
+import { InvalidArgumentError, UnavailableError } from '../../src/errors.js'
 
 /** A write that ends when it is told to. */
 function write() {

@@ -1,6 +1,6 @@
-import { IndeterminateError, UnavailableError } from '../../errors.js'
+import { IndeterminateError, UnavailableError } from '../errors.js'
 
-/** Somebody who waits to write a key. */
+/** A write that waits for the one before it. */
 interface Turn {
   readonly begin: () => void
   readonly refuse: (cause: UnavailableError | IndeterminateError) => void
@@ -11,11 +11,12 @@ interface Turn {
  * one would have to begin anew, again and again.
  */
 export class WriteQueue {
-  readonly #engine: string
+  readonly #engine: string | undefined
   /** Those that wait for the write that is under way, by key. */
   readonly #waiting = new Map<string, Turn[]>()
 
-  constructor(engine: string) {
+  /** @param engine for messages. */
+  constructor(engine?: string) {
     this.#engine = engine
   }
 
