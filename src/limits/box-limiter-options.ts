@@ -33,8 +33,8 @@ export type BoxLimiterOptions = {
   batch?: number | undefined
   /**
    * What happens while the engine can't be asked: `'error'`, the default, rejects with what went wrong; `'closed'` lets
-   * nobody through, and those who wait wait on; `'open'` lets everybody through; `'share'` goes by a limiter of this
-   * process alone, with its part of each limit.
+   * nobody through, and those who wait wait on; `'open'` goes by a limiter of this process alone, with the limits as they
+   * are; `'share'` by one with its part of each limit.
    */
   onUnavailable?: 'error' | 'open' | 'closed' | 'share' | undefined
   /** Into how many parts `'share'` divides each limit: how many processes there are. */
@@ -50,24 +50,27 @@ export interface BoxTerms {
   readonly most: number
   /** How far ahead permits are reserved: milliseconds. */
   readonly horizon: number
-  /** For how long a permit can be used: milliseconds. */
+  /** For how long a permit can be used at the least and at the most: milliseconds. */
   readonly hold: number
+  readonly mostHold: number
   /** How many permits may be in use together. */
   readonly concurrency: number
   readonly queue: number
   readonly batch: number
   readonly onUnavailable: NonNullable<BoxLimiterOptions['onUnavailable']>
-  /** The rules of one share, where there are shares. */
+  /** The rules of this process alone, where it goes by them while the engine is out of reach. */
   readonly share: Rules | undefined
   /** The same for equal options only. */
   readonly signature: string
 }
 
-/** The part of the shortest window for which a reserved permit can be used. */
+/** The part of the shortest window for which a reserved permit can be used at the least. */
 const HOLD = 0.02
 /** But not less, because answers take their time, and not more, because nobody needs it: milliseconds. */
 const LEAST_HOLD = 5
 const MOST_HOLD = 1000
+/** The part of a calendar's period for which a permit can be used at the most: in its last part none is given. */
+const PART_OF_PERIOD = 0.5
 /**
  * Permits are reserved so many windows ahead, within these bounds: milliseconds. As far as they are, processes are served
  * in the order in which they asked.
@@ -119,6 +122,10 @@ export function boxTerms(options: BoxLimiterOptions): BoxTerms {
       )
     }
   }
+  const periods = rules
+    .filter(({ kind }) => kind === 'calendar')
+    .map(({ per }) => (per - jitter) * PART_OF_PERIOD)
+  const mostHold = Math.max(Math.min(...periods), hold)
   const most = Math.min(...rules.map(({ limit }) => limit))
   const batch = wantedBatch === undefined ? 1 : whole('batch', wantedBatch, 1, most)
   if (batch > 1 && rules.some(({ kind }) => kind === 'smooth')) {
@@ -134,7 +141,20 @@ export function boxTerms(options: BoxLimiterOptions): BoxTerms {
     shares ?? 0,
   ])
   const horizon = Math.min(Math.max(shortest * AHEAD, LEAST_AHEAD), MOST_AHEAD)
-  return { options, windows, most, horizon, hold, concurrency, queue, batch, onUnavailable, share, signature }
+  return {
+    options,
+    windows,
+    most,
+    horizon,
+    hold,
+    mostHold,
+    concurrency,
+    queue,
+    batch,
+    onUnavailable,
+    share,
+    signature,
+  }
 }
 
 /**
@@ -160,9 +180,9 @@ function shareOf(local: LimiterOptions, policy: unknown, shares: unknown): Rules
   }
   if (policy !== 'share') {
     if (shares !== undefined) throw new InvalidArgumentError(`shares is for onUnavailable 'share'`)
-    return undefined
+    if (policy !== 'open') return undefined
   }
-  const parts = whole('shares', shares, 1, MOST_SHARES)
+  const parts = policy === 'open' ? 1 : whole('shares', shares, 1, MOST_SHARES)
   const rules = rulesOf(local)
   const windows = rules.windows.map(window => window.withLimit(partOf('limit', window.limit, parts)))
   return { ...rules, windows, concurrency: partOf('concurrency', rules.concurrency, parts) }

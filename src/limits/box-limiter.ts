@@ -14,6 +14,7 @@ import { drainOf, endGates, type LimiterCloseOptions } from './closing.js'
 import type { AcquireOptions } from './limit-options.js'
 import type { Explanation } from './limiter.js'
 import { underPermit, type Permit } from './permit.js'
+import { HoldMeter } from './hold-meter.js'
 import { CappedGate, type CappedSource } from './capped-gate.js'
 import { RemoteGate, type BoxGate } from './remote-gate.js'
 
@@ -84,7 +85,7 @@ export interface BoxLimiter extends KeyedBoxLimiter, AsyncDisposable {
 }
 
 /** What limiters need of their box. */
-export interface LimiterSource extends CappedSource {
+export interface LimiterSource extends Omit<CappedSource, 'meter'> {
   /** The box's session id. */
   readonly session: string
 }
@@ -110,13 +111,13 @@ class Family {
 
 /** The limiters of a box by name. */
 export class BoxLimiters {
-  readonly #source: LimiterSource
+  readonly #source: LimiterSource & CappedSource
   readonly #families = new Map<string, Family>()
   #sweeper: Timer | undefined
   #closed: ClosedError | undefined
 
   constructor(source: LimiterSource) {
-    this.#source = source
+    this.#source = { ...source, meter: new HoldMeter() }
   }
 
   get source(): LimiterSource {

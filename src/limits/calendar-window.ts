@@ -20,7 +20,7 @@ const FIELDS = 3
  * What is given ahead can be given back. It is there for others as soon as nothing is given any more in a later period,
  * because no grant is for an earlier time than the one before it.
  *
- * With `jitter` nothing is given in the last milliseconds of a period, because it could arrive in the next.
+ * With `jitter` or a lead nothing is given in the last milliseconds of a period, because it could arrive in the next.
  */
 export class CalendarWindow implements Window<PeriodCount> {
   readonly kind = 'calendar'
@@ -42,19 +42,20 @@ export class CalendarWindow implements Window<PeriodCount> {
     return { start: -Infinity, end: -Infinity, used: 0, before: [] }
   }
 
-  allows(count: PeriodCount, now: number, n: number, ahead: number): boolean {
+  allows(count: PeriodCount, now: number, n: number, ahead: number, lead = 0): boolean {
+    const guard = this.jitter + lead
     if (now < count.end) {
       const left = this.limit - count.used
-      return now >= count.start && now < count.end - this.jitter && n + ahead <= left
+      return now >= count.start && now < count.end - guard && n + ahead <= left
     }
-    return n + ahead <= this.limit && (this.jitter === 0 || now < this.periods.at(now).end - this.jitter)
+    return n + ahead <= this.limit && (guard === 0 || now < this.periods.at(now).end - guard)
   }
 
-  readyAt(count: PeriodCount, now: number, n: number, ahead: number): number {
+  readyAt(count: PeriodCount, now: number, n: number, ahead: number, lead = 0): number {
     const period = this.#period(count, now)
     const at = Math.max(now, period.start)
     // What doesn't fit before the guard at the end goes into the next period as if this one were full.
-    const left = at < period.end - this.jitter ? this.limit - usedIn(period, count) : 0
+    const left = at < period.end - this.jitter - lead ? this.limit - usedIn(period, count) : 0
     const wanted = n + ahead
     if (wanted <= left) return at
     const periods = Math.ceil((wanted - left) / this.limit)

@@ -10,7 +10,7 @@ export interface WindowDefinition {
   readonly limit: number
   /** Milliseconds, as of all that follows. */
   readonly per: number
-  /** For how long after its instant a reserved permit may be used. */
+  /** For how long a reserved permit may be used at the least. */
   readonly hold: number
   /** By how much the window is longer for jitter and for the hold. */
   readonly guard: number
@@ -19,7 +19,7 @@ export interface WindowDefinition {
 }
 
 /** So that what an engine has to keep for a limit is a few kilobytes at the most. */
-export const COARSE_GRAINS: Grains = { mostExact: 256, parts: 256 }
+export const COARSE_GRAINS: Grains = { mostExact: 256, parts: 256, inOrder: false }
 
 /** So many rules are kept ready; a process seldom uses more than a few. */
 const MOST_READY = 256

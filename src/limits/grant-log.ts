@@ -91,6 +91,45 @@ export function addGrant(
   log.entries[newest + 1] = total
 }
 
+/**
+ * Adds a grant as `addGrant` does, whatever the times of earlier grants are. One that is earlier than the newest shares
+ * an entry that has its time, or a later one that is less than a grain away, so entries never get thicker than grains.
+ */
+export function insertGrant(
+  log: GrantLog,
+  n: number,
+  time: number,
+  memory: number,
+  grain: number,
+  now: number,
+): void {
+  if (log.length === 0 || time >= log.lastAt) return addGrant(log, n, time, memory, grain, now)
+  const rounded = grain > 0 ? Math.ceil(time / grain) * grain : time
+  const { entries } = log
+  let entry = firstOf(log, index => entries[index]! >= rounded)
+  // Rounded, it may be later than the newest, which is later than the grant itself.
+  if (entry === log.length) entry--
+  else if (log.entries[place(log, entry)] !== rounded) openEntry(log, entry, rounded)
+  log.total += n
+  for (; entry < log.length; entry++) log.entries[place(log, entry) + 1]! += n
+}
+
+/** Makes room for an entry that stands for nothing yet. */
+function openEntry(log: GrantLog, entry: number, time: number): void {
+  if (2 * log.length === log.entries.length) grow(log)
+  const total = totalBefore(log, entry)
+  const { entries } = log
+  for (let other = log.length++; other > entry; other--) {
+    const to = place(log, other)
+    const from = place(log, other - 1)
+    entries[to] = entries[from]!
+    entries[to + 1] = entries[from + 1]!
+  }
+  const at = place(log, entry)
+  entries[at] = time
+  entries[at + 1] = total
+}
+
 /** Takes out permits that were granted at `time`, if they are there still. */
 export function removeGrant(log: GrantLog, n: number, time: number): void {
   const { entries } = log

@@ -7,12 +7,13 @@ import { ClockOffset } from './clock-offset.js'
 import { Deadlines } from './deadlines.js'
 import { implies } from './definition.js'
 import { Gate } from './gate.js'
+import type { HoldMeter } from './hold-meter.js'
 import { termsOf, whole, type AcquireOptions } from './limit-options.js'
 import type { Explanation } from './limiter.js'
 import { Permit, type PermitGiver } from './permit.js'
 import { aborted, lowered } from './queue.js'
 import type { Reserve, Reserved, ReturnedPermits, Unit } from './reserve.js'
-import { Stock } from './stock.js'
+import { returned, Stock, type Share } from './stock.js'
 import { Tally, type Taken } from './tally.js'
 import { pauseTime, Times, wallOf } from './times.js'
 import { Waiter, WaitingLine } from './waiting-line.js'
@@ -22,6 +23,8 @@ export interface GateSource {
   readonly clock: Clock
   /** For messages. */
   readonly engine: string
+  /** What all gates of the box have seen of the way to the engine. */
+  readonly meter: HoldMeter
   /** Fails with what ended the box once it is closed. */
   readonly ask: (request: Reserve) => Awaitable<Reservation>
 }
@@ -60,9 +63,6 @@ const ASK_AGAIN = 2500
 export const SHORTEST_DELAY = 0.001
 /** An engine that can't be asked is tried again after so many milliseconds. */
 export const RETRY = 500
-/** If answers come too late to be of use for so many milliseconds, the engine counts as out of reach. */
-const MOST_LATE = 5000
-
 /** Takes back permits that nobody has counted. */
 export const NOBODY: PermitGiver = { released: () => undefined, unused: () => undefined }
 
@@ -102,11 +102,9 @@ export class RemoteGate implements BoxGate, PermitGiver {
   #lookedAt = -Infinity
   /** When those who have an instant are to ask next how things stand, whatever is asked before. */
   #lookAt = -Infinity
-  /** Since when no answer came in time to be of use; undefined after one that did. */
-  #lateSince: number | undefined
   outage: Error | undefined
   #retryAt = -Infinity
-  /** What goes by the share of this process while the engine is out of reach. */
+  /** What goes by the limits of this process alone while the engine is out of reach. */
   readonly #share: Gate | undefined
   #closed: Error | undefined
   #usedAt: number
@@ -194,7 +192,8 @@ export class RemoteGate implements BoxGate, PermitGiver {
     const now = wallOf(this.#source.clock)()
     const until = pauseTime(time, now)
     if (this.#closed) throw this.#closed
-    this.#learn(await this.#ask({ pause: Math.max(until - now, 0) }))
+    const hold = this.#hold
+    this.#learn(await this.#ask({ pause: Math.max(until - now, 0) }), hold)
   }
 
   isIdle(since: number): boolean {
@@ -250,14 +249,13 @@ export class RemoteGate implements BoxGate, PermitGiver {
   }
 
   unused({ n, at }: Taken): void {
-    this.#returns.push({ n, at })
+    this.#returns.push({ n, at, from: at })
     this.#schedule()
   }
 
   /** Whether it gives permits just now although the engine can't be asked. */
   get goesWithout(): boolean {
-    const { onUnavailable } = this.#terms
-    return this.outage !== undefined && (onUnavailable === 'open' || onUnavailable === 'share')
+    return this.outage !== undefined && this.#share !== undefined
   }
 
   /** Asks for nothing, which tells whether the engine can be asked; never rejects. */
@@ -325,13 +323,14 @@ export class RemoteGate implements BoxGate, PermitGiver {
     const moves = this.#moves(now)
     this.#calling = true
     const terms = this.#terms
+    const hold = this.#hold
     try {
       const answer = await (this.#answer = this.#ask({ units: moves.concat(units), returns }))
-      const times = this.#learn(answer)
+      const times = this.#learn(answer, hold)
       if (terms === this.#terms || keeps(terms, this.#terms))
-        this.#settle(answer.reserved, times, units, waiters)
+        this.#settle(answer.reserved, hold, times, units, waiters)
       // What was reserved by a limit that is too much for that of now is asked for anew.
-      else this.#returns.push(...answer.reserved.units.filter(({ n }) => n > 0))
+      else this.#returns.push(...returnedOf(answer.reserved, hold))
     } catch (error) {
       // What was to be given back counts as used: it must not be given back twice.
       this.#failed(error as Error, waiters)
@@ -356,7 +355,14 @@ export class RemoteGate implements BoxGate, PermitGiver {
   }: Partial<Pick<Reserve, 'units' | 'returns' | 'pause' | 'explain'>>): Awaitable<Reservation> {
     const { windows } = this.#terms
     const horizon = this.#horizon
-    return this.#source.ask({ limiter: this.#id, windows, units, horizon, returns, pause, explain })
+    const hold = this.#hold
+    return this.#source.ask({ limiter: this.#id, windows, units, horizon, hold, returns, pause, explain })
+  }
+
+  /** For how long each permit has to be usable: milliseconds. */
+  get #hold(): number {
+    const { hold, mostHold } = this.#terms
+    return Math.max(hold, this.#source.meter.hold(mostHold))
   }
 
   /** Who has waited for longer reaches further ahead than others, so that it comes before them. */
@@ -427,15 +433,16 @@ export class RemoteGate implements BoxGate, PermitGiver {
    */
   #moves(now: number): readonly Unit[] {
     const { last } = this.#stock
-    const { batch, hold } = this.#terms
+    const { batch } = this.#terms
+    const hold = this.#hold
     if (now < this.#lookAt) return NO_UNITS
     this.#lookAt = now + LOOK
     if (batch > 1 || !last || !this.#line.head) return NO_UNITS
     const sizes = this.#stock.sizes()
     const units: Unit[] = []
-    for (const [n, { until }] of this.#stock.lastOfSizes()) {
+    for (const [n, { earliest }] of this.#stock.lastOfSizes()) {
       // Less would be won than an answer may take.
-      const within = until - 2 * hold - now
+      const within = earliest - hold - now
       const count = Math.min(sizes.get(n)!, MOST_UNITS - units.length)
       const unit = { n, more: 0, within }
       if (within > 0) units.push(...Array.from({ length: count }, () => unit))
@@ -449,60 +456,64 @@ export class RemoteGate implements BoxGate, PermitGiver {
   }
 
   /** What every answer tells of the limiter as a whole. Gives the clock times between which it was decided. */
-  #learn({ reserved: { now, pausedUntil, fadesAt }, ...asked }: Reservation): readonly [number, number] {
+  #learn(
+    { reserved: { now, pausedUntil, fadesAt }, ...asked }: Reservation,
+    hold: number,
+  ): readonly [number, number] {
     this.#lookedAt = this.#source.clock.now()
     this.outage = undefined
     const [earliest, latest] = this.#offset.learn(now, asked.earliest, asked.latest)
+    this.#source.meter.note(this.#lookedAt - earliest, hold, this.#lookedAt)
     if (pausedUntil > now) {
       const until = latest + (pausedUntil - now)
       this.#returns.push(...this.#stock.dropWhere(({ from }) => from < until))
     }
     // By then it can be had sooner. All give it back before, so nobody who asks anew comes after it.
-    if (fadesAt < Infinity) this.#returns.push(...this.#stock.dropWhere(({ at }) => at > fadesAt))
+    if (fadesAt < Infinity) this.#returns.push(...this.#stock.dropWhere(({ opensAt }) => opensAt > fadesAt))
     return [earliest, latest]
   }
 
   #settle(
     reserved: Reserved,
+    asked: number,
     [earliest, latest]: readonly [number, number],
     units: readonly Unit[],
     waiters: readonly Waiter[],
   ): void {
     const { now, hold } = reserved
+    const lead = leadOf(reserved, asked)
     const clockNow = this.#lookedAt
     // Those that come first are of waiters who have a permit already.
     const moves = reserved.units.length - units.length
     if (units.length > 0 && reserved.units.at(-1)!.n > 0) this.#beyondSince = undefined
-    let inTime = false
     for (const [index, { n, at }] of reserved.units.entries()) {
-      const ahead = at - now
       if (n === 0) {
         if (index < moves) continue
+        const ahead = at - now
         // While it comes nearer, the horizon goes further.
         const askAgainIn = at === reserved.fadesAt ? ahead : (ahead - this.#horizon) / 2
         const refused = this.#terms.batch > 1 ? waiters : [waiters[index - moves]!]
         this.#refused(refused, ahead, units[index - moves]!, earliest, askAgainIn)
         continue
       }
-      const share = { left: n, at, from: latest + ahead, until: earliest + ahead + hold }
-      // An answer that took too long leaves no time to use it.
-      if (share.from > share.until || share.until < clockNow) this.#returns.push({ n, at })
-      else {
-        this.#stock.add(share)
-        inTime = true
+      const opensAt = at - lead
+      const share = {
+        left: n,
+        at,
+        opensAt,
+        earliest: earliest + (opensAt - now),
+        from: latest + (opensAt - now),
+        until: earliest + (at - now) + hold,
       }
+      // An answer that took too long leaves no time to use it: the next hold is longer.
+      if (share.from > share.until || share.until < clockNow) this.#returns.push(returned(share))
+      else this.#stock.add(share)
     }
     // Nor is there one for those who came meanwhile.
     if (this.#askAgainAt > clockNow) {
       for (const waiter of [...this.#tries]) {
         if (!waiters.includes(waiter)) this.#refuse(waiter, this.#busy(0, 0))
       }
-    }
-    if (inTime || !reserved.units.some(({ n }) => n > 0)) this.#lateSince = undefined
-    else if (clockNow - (this.#lateSince ??= clockNow) > MOST_LATE) {
-      this.#lateSince = undefined
-      const why = `answers of ${this.#source.engine} take longer than the ${hold} ms for which a permit can be used`
-      this.#failed(new UnavailableError(why, this.#context), waiters)
     }
   }
 
@@ -561,8 +572,7 @@ export class RemoteGate implements BoxGate, PermitGiver {
       this.#retryAt = now + RETRY
       void this.#turn(true)
     }
-    if (!this.#share) return Promise.resolve(new Permit(NOBODY, n, 0, 0, 0))
-    return this.#share.acquire(n, options)
+    return this.#share!.acquire(n, options)
   }
 
   #goOn(): void {
@@ -581,8 +591,9 @@ export class RemoteGate implements BoxGate, PermitGiver {
     const now = (this.#usedAt = this.#source.clock.now())
     if (this.#deadlines.earliest < now) this.#refuseLate(time => this.#deadlines.earliest < time)
     for (let share = this.#stock.first; share && share.until < now; share = this.#stock.first) {
+      if (this.#line.head) this.#noteUse(share, now)
       this.#stock.dropFirst()
-      this.#returns.push({ n: share.left, at: share.at })
+      this.#returns.push(returned(share))
     }
     if (this.#giveOne(now)) return this.#goOn()
     if (this.#deadlines.earliest < Infinity) this.#refuseLate(time => this.#deadlines.earliest <= time)
@@ -597,6 +608,7 @@ export class RemoteGate implements BoxGate, PermitGiver {
     const isBatch = this.#terms.batch > 1
     const waiter = isBatch ? this.#line.head : this.#waiterFor(share.left)
     if (waiter && waiter.n <= share.left) {
+      this.#noteUse(share, now)
       this.#stock.take(waiter.n)
       this.#leave(waiter)
       waiter.settle(new Permit(this, waiter.n, share.at, 0, 0))
@@ -605,8 +617,13 @@ export class RemoteGate implements BoxGate, PermitGiver {
     // Others of the same batch may still be wanted.
     if (isBatch && !waiter) return false
     this.#stock.dropFirst()
-    this.#returns.push({ n: share.left, at: share.at })
+    this.#returns.push(returned(share))
     return true
+  }
+
+  /** Of a batch some are used as soon as they can be, and others when a caller comes: that tells nothing. */
+  #noteUse({ earliest, until }: Share, now: number): void {
+    if (this.#terms.batch === 1) this.#source.meter.note(now - earliest, until - earliest, now)
   }
 
   #waiterFor(n: number): Waiter | undefined {
@@ -714,6 +731,17 @@ const keepSettle = (settle: Waiter['settle']): void => void (settleNewest = sett
 /** Whether what is reserved by some terms is within others. */
 function keeps(one: BoxTerms, other: BoxTerms): boolean {
   return other.windows.every(window => one.windows.some(its => implies(its, window)))
+}
+
+/** From how long before their instants permits can be used that were asked for with a hold. */
+function leadOf({ hold }: Reserved, asked: number): number {
+  return Math.max(asked - hold, 0)
+}
+
+/** What nobody takes of an answer. */
+function returnedOf(reserved: Reserved, asked: number): ReturnedPermits[] {
+  const taken = reserved.units.filter(({ n }) => n > 0)
+  return taken.map(({ n, at }) => ({ n, at, from: at - leadOf(reserved, asked) }))
 }
 
 const PASSED = Promise.resolve()

@@ -14,6 +14,8 @@ export interface Reserve {
   readonly units: readonly Unit[]
   /** How far ahead anything is reserved: milliseconds. From the first unit on that would be later, none is. */
   readonly horizon: number
+  /** For how long each permit has to be usable: milliseconds. An engine makes it as long as the limits say at the least. */
+  readonly hold: number
   /** Permits that were reserved and not used, those of the latest instant first. */
   readonly returns: readonly ReturnedPermits[]
   /** For how long from now on nobody is to be given a permit: milliseconds, 0 for no pause. */
@@ -32,18 +34,27 @@ export interface Unit {
 }
 
 /** Permits of one instant. */
-export interface ReturnedPermits {
+export interface InstantPermits {
   readonly n: number
   /** The instant, as the engine told it. */
   readonly at: number
+}
+
+/** Permits that were reserved and not used. */
+export interface ReturnedPermits extends InstantPermits {
+  /** From when on they could be used: the instant, or earlier. */
+  readonly from: number
 }
 
 /** What came of it. All times are the engine's. */
 export interface Reserved {
   /** When it was decided. */
   readonly now: number
-  /** By unit: how many permits there are, at which instant; 0 when none is reserved, with the instant at which it would be. */
-  readonly units: readonly ReturnedPermits[]
+  /**
+   * By unit: how many permits there are, at which instant, and 0 when none is reserved, with the moment from which on it
+   * could be used. They can be used from as long before their instant as the hold that was asked for is longer than `hold`.
+   */
+  readonly units: readonly InstantPermits[]
   /** For how long from its instant each permit can be used: milliseconds. */
   readonly hold: number
   /** Until when nobody is given anything; before `now` when there is no pause. */
@@ -74,10 +85,12 @@ export interface LimiterState {
   /** When it was last asked. */
   askedAt: number
   /**
-   * What was given back while others have later instants: number and instant of each, by turns, the earliest first. It
-   * counts as given until its instant is over, because at that very instant it is there for whoever asks next. One that
-   * was kept by an older release has none.
+   * What was given back while others have later instants: number, instant and from when on it can be used, of each, by
+   * turns, the earliest instant first. It counts as given until its instant is over, because until then it is there for
+   * whoever asks next. One that was kept by an older release has none.
    */
+  spare?: number[]
+  /** The same as an older release keeps it, without from when on: such counts as never given. */
   free?: number[]
 }
 
@@ -111,6 +124,8 @@ const UNNAMED = 700
 const LEAST_STEP = 0.0005
 /** So many instants that were given back are kept for others at the most. */
 const MOST_FREE = 1000
+/** Number, instant and from when on. */
+const FIELDS = 3
 /** So many times an instant is put off because of a period that is over by then. */
 const MOST_ROUNDS = 8
 /** Divides milliseconds finely enough, and keeps sums of both clocks exact. */
@@ -132,7 +147,7 @@ export function reserve(
   now: number,
   wall: number,
 ): { state: LimiterState; reserved: Reserved; forgottenIn: number } {
-  const desk = new Desk(state ?? emptyState(), request.windows, now, wall)
+  const desk = new Desk(state ?? emptyState(), request, now, wall)
   for (const returned of request.returns) desk.takeBack(returned)
   desk.pause(request.pause)
   const units = desk.reserveAll(request)
@@ -161,15 +176,19 @@ class Desk {
   /** How many of these are the caller's own. */
   readonly #own: number
   readonly #fadesAt: number
-  readonly #free: number[]
+  readonly #spare: number[]
+  /** For how long a permit can be used from its instant on. */
+  readonly #hold: number
+  /** And before it: so much longer the request wants it than all limits allow for by themselves. */
+  readonly #lead: number
   /** What was reserved for a later instant keeps all limits that there are. */
   readonly #firm: number
 
-  constructor(state: LimiterState, windows: readonly WindowDefinition[], now: number, wall: number) {
+  constructor(state: LimiterState, { windows, hold }: Reserve, now: number, wall: number) {
     this.#state = state
     this.#now = now
     this.#offset = Math.floor((wall - now) * FRACTION) / FRACTION
-    this.#free = state.free ??= []
+    this.#spare = state.spare ??= []
     if (state.askedAt - now > UNEASE) this.#setBack(state.askedAt - now)
     state.askedAt = now
     const own = windows.map(idOf).map(id => this.#named(id))
@@ -189,61 +208,78 @@ class Desk {
       if (window.forgottenAt(record.state) > time + known) window.rebase(record.state, time)
       return { window, definition, record }
     })
-    while (this.#free.length > 0 && this.#free[1]! < now) this.#refund(...takeOut(this.#free, 0))
+    this.#hold = Math.min(...this.#live.map(({ definition }) => definition.hold))
+    this.#lead = Math.max(hold - this.#hold, 0)
+    for (let place = 0; state.free && place < state.free.length; place += 2) {
+      this.#refund(state.free[place]!, state.free[place + 1]!)
+    }
+    delete state.free
+    while (this.#spare.length > 0 && this.#spare[1]! < now) this.#refund(...takeOut(this.#spare, 0))
   }
 
   /**
    * An instant that is still to come is kept for others where some have later ones: the bound holds with it as it is,
    * and nothing could be put in its place later.
    */
-  takeBack({ n, at }: ReturnedPermits): void {
-    const free = this.#free
-    if (at < this.#now || at <= this.#firm || this.#isNewest(at) || free.length === 2 * MOST_FREE) {
+  takeBack({ n, at, from }: ReturnedPermits): void {
+    const spare = this.#spare
+    if (at < this.#now || at <= this.#firm || this.#isNewest(at) || spare.length === FIELDS * MOST_FREE) {
       this.#refund(n, at)
     } else {
-      let place = free.length
-      while (place > 0 && free[place - 1]! > at) place -= 2
-      if (free[place - 1] === at) free[place - 2]! += n
-      else free.splice(place, 0, n, at)
+      let place = spare.length
+      while (place > 0 && spare[place - 2]! > at) place -= FIELDS
+      if (place > 0 && spare[place - 2] === at && spare[place - 1] === from) spare[place - FIELDS]! += n
+      else spare.splice(place, 0, n, at, from)
     }
-    while (free.length > 0 && this.#isNewest(free.at(-1)!)) this.#refund(...takeOut(free, free.length - 2))
+    while (spare.length > 0 && this.#isNewest(spare.at(-2)!))
+      this.#refund(...takeOut(spare, spare.length - FIELDS))
   }
 
   pause(duration: number): void {
     if (duration > 0) this.#state.pausedUntil = Math.max(this.#state.pausedUntil, this.#now + duration)
   }
 
-  reserveAll({ units, horizon }: Reserve): ReturnedPermits[] {
+  reserveAll({ units, horizon }: Reserve): InstantPermits[] {
     let beyond: number | undefined
     let vain: Unit | undefined
     let vainAt = Infinity
     return units.map(unit => {
       if (unit === vain) return { n: 0, at: vainAt }
       const { n, more, within } = unit
-      const place = beyond === undefined ? this.#placeOfFree(n) : -1
-      const at = beyond ?? (place < 0 ? this.#earliest(n, 0) : this.#free[place + 1]!)
-      if (at - this.#now > horizon || at > this.#fadesAt) beyond = Math.min(at, this.#fadesAt)
-      if (beyond !== undefined || at - this.#now > within) {
+      const place = beyond === undefined ? this.#placeOfSpare(n, 0) : -1
+      const from = beyond ?? (place < 0 ? this.#earliest(n, 0) : this.#spare[place + 1]! - this.#lead)
+      if (from - this.#now > horizon || from > this.#fadesAt) beyond = Math.min(from, this.#fadesAt)
+      if (beyond !== undefined || from - this.#now > within) {
         vain = unit
-        vainAt = beyond ?? at
+        vainAt = beyond ?? from
         return { n: 0, at: vainAt }
       }
       vain = undefined
-      if (place >= 0) return { n: this.#takeFree(place, n + more), at }
-      const all = n + (more > 0 ? this.#room(n, more, at) : 0)
-      for (const { window, record } of this.#live) {
-        window.take(record.state, all, this.#timeOf(window, at), 0, this.#timeOf(window, this.#now))
+      if (place >= 0) {
+        const at = this.#spare[place + 1]!
+        return { n: this.#takeSpare(place, n + more), at }
       }
-      this.#state.lastAt = Math.max(this.#state.lastAt, at)
-      return { n: all, at }
+      const all = n + (more > 0 ? this.#room(n, more, from) : 0)
+      return { n: all, at: this.#take(all, from) }
     })
   }
 
-  answer(units: readonly ReturnedPermits[], explain: Reserve['explain']): Reserved {
+  /** Counts permits that can be used from a moment on, and gives their instant. */
+  #take(n: number, from: number): number {
+    const at = instantOf(from, this.#lead)
+    for (const { window, record } of this.#live) {
+      const now = this.#timeOf(window, this.#now)
+      window.take(record.state, n, this.#timeOf(window, at), 0, now, this.#lead)
+    }
+    this.#state.lastAt = Math.max(this.#state.lastAt, at)
+    return at
+  }
+
+  answer(units: readonly InstantPermits[], explain: Reserve['explain']): Reserved {
     return {
       now: this.#now,
       units,
-      hold: Math.min(...this.#live.map(({ definition }) => definition.hold)),
+      hold: this.#hold,
       pausedUntil: this.#state.pausedUntil,
       fadesAt: this.#fadesAt,
       explained: explain && this.#explained(explain),
@@ -268,21 +304,26 @@ class Desk {
     return this.#live.every(({ window, record }) => window.isNewest(record.state, this.#timeOf(window, at)))
   }
 
-  /** Where the earliest stands that was given back and has as many permits; -1 when none has. */
-  #placeOfFree(n: number): number {
-    const free = this.#free
-    const from = Math.max(this.#state.pausedUntil, this.#firm)
-    for (let place = 0; place < free.length; place += 2) {
-      if (free[place]! >= n && free[place + 1]! > from) return place
+  /**
+   * Where the earliest stands that was given back, has as many permits and can be used for as long as is wanted; -1 when
+   * none does.
+   */
+  #placeOfSpare(n: number, first: number): number {
+    const spare = this.#spare
+    const begin = Math.max(this.#state.pausedUntil, this.#now)
+    for (let place = first; place < spare.length; place += FIELDS) {
+      const at = spare[place + 1]!
+      if (spare[place]! >= n && at > this.#firm && at - this.#lead >= Math.max(begin, spare[place + 2]!))
+        return place
     }
     return -1
   }
 
   /** Takes up to so many of what was given back. */
-  #takeFree(place: number, most: number): number {
-    const free = this.#free
-    if (free[place]! <= most) return takeOut(free, place)[0]
-    free[place]! -= most
+  #takeSpare(place: number, most: number): number {
+    const spare = this.#spare
+    if (spare[place]! <= most) return takeOut(spare, place)[0]
+    spare[place]! -= most
     return most
   }
 
@@ -316,7 +357,7 @@ class Desk {
     const state = this.#state
     state.pausedUntil -= by
     // Nobody knows which of these instants are over.
-    this.#free.length = 0
+    this.#spare.length = 0
     for (const record of state.records) record.seen = Math.min(record.seen, this.#now)
   }
 
@@ -336,7 +377,7 @@ class Desk {
     let at = from
     for (const { window, record } of this.#live) {
       const time = this.#timeOf(window, from)
-      const ready = window.readyAt(record.state, time, n, ahead)
+      const ready = window.readyAt(record.state, time, n, ahead, this.#lead)
       // Changing clocks and back may round.
       if (ready > time) at = Math.max(at, window.wall ? ready - this.#offset : ready)
     }
@@ -351,7 +392,7 @@ class Desk {
       room = window.kind === 'smooth' ? 0 : Math.min(room, window.limit - used - n)
     }
     const allowed = this.#live.every(({ window, record }) =>
-      window.allows(record.state, this.#timeOf(window, at), n + room, 0),
+      window.allows(record.state, this.#timeOf(window, at), n + room, 0, this.#lead),
     )
     return allowed ? room : 0
   }
@@ -363,7 +404,7 @@ class Desk {
     let binding
     for (const [index, { window, record }] of own.entries()) {
       const time = this.#timeOf(window, now)
-      const wait = window.readyAt(record.state, time, n, ahead) - time
+      const wait = window.readyAt(record.state, time, n, ahead, this.#lead) - time
       if (wait > longest) [longest, binding] = [wait, index]
     }
     const reports = own.map(({ window, definition: { limit, per, kind }, record: { state } }) => {
@@ -371,24 +412,30 @@ class Desk {
       const remaining = Math.max(limit - window.used(state, time), 0)
       return { limit, per, window: kind, remaining, resetIn: window.returnsAt(state, time) - time }
     })
-    return { ready: this.#earliestWithFree(n, ahead), binding, reports }
+    return { ready: this.#earliestWithSpare(n, ahead), binding, reports }
   }
 
   /** As `#earliest`, if all who come before take what was given back, too. */
-  #earliestWithFree(n: number, ahead: number): number {
-    const free = this.#free
+  #earliestWithSpare(n: number, ahead: number): number {
+    const spare = this.#spare
     let left = ahead
-    for (let place = this.#placeOfFree(1); place >= 0 && place < free.length; place += 2) {
-      if (free[place]! >= left + n) return free[place + 1]!
-      left = Math.max(left - free[place]!, 0)
+    for (let place = this.#placeOfSpare(1, 0); place >= 0; place = this.#placeOfSpare(1, place + FIELDS)) {
+      if (spare[place]! >= left + n) return spare[place + 1]! - this.#lead
+      left = Math.max(left - spare[place]!, 0)
     }
     return this.#earliest(n, left)
   }
 }
 
-/** Takes number and instant out of a list of both. */
+/** The instant of what can be used from a moment on. Never rounded so that the moment would be an earlier one. */
+function instantOf(from: number, lead: number): number {
+  const at = from + lead
+  return at - lead < from ? at + Math.abs(at) * Number.EPSILON : at
+}
+
+/** Takes what is kept of one instant out of a list of such. */
 function takeOut(list: number[], place: number): [n: number, at: number] {
-  return list.splice(place, 2) as [number, number]
+  return list.splice(place, FIELDS) as [number, number]
 }
 
 /** From whose record that of a new limit can begin: what was given under another counts under this one, too. */

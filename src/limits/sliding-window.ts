@@ -1,5 +1,6 @@
 import {
   addGrant,
+  insertGrant,
   collapse,
   emptyLog,
   removeGrant,
@@ -18,10 +19,12 @@ export interface Grains {
   readonly mostExact: number
   /** Above it, grants within this part of the window share an entry. */
   readonly parts: number
+  /** Whether grants come in the order of their times; then a clock that was set back is waited for. */
+  readonly inOrder: boolean
 }
 
 /** For a log in a variable. */
-const FINE: Grains = { mostExact: 10_000, parts: 1024 }
+const FINE: Grains = { mostExact: 10_000, parts: 1024, inOrder: true }
 /** With more than so many permits to one reading of the clock little would be gained. */
 const MOST_UNTIMED = 16
 
@@ -69,27 +72,29 @@ export class SlidingWindow implements Window<GrantLog> {
     const wanted = n + ahead
     // So many permits, counted from the beginning, have to be out of the window.
     const expired = log.total + wanted - this.limit
-    if (now < log.lastAt) return false
+    if (this.#grains.inOrder && now < log.lastAt) return false
     return (
       expired <= log.dropped ||
       (wanted <= this.limit && now >= later(timeOfPermit(log, expired), this.#memory))
     )
   }
 
-  readyAt(log: GrantLog, now: number, n: number, ahead: number): number {
+  readyAt(log: GrantLog, now: number, n: number, ahead: number, lead = 0): number {
     const { limit } = this
     const wanted = n + ahead
     if (wanted <= limit) {
       const time = timeOfPermit(log, log.total + wanted - limit)
-      return Math.max(now, log.lastAt, later(time, this.#memory))
+      const from = this.#grains.inOrder ? Math.max(now, log.lastAt) : now
+      return Math.max(from, later(time, this.#memory))
     }
     // Where demand doesn't end, each permit follows the one `limit` before it by one window.
     const windows = Math.ceil(wanted / limit) - 1
-    return this.readyAt(log, now, wanted - windows * limit, 0) + windows * this.#memory
+    return this.readyAt(log, now, wanted - windows * limit, 0) + windows * (this.#memory + lead)
   }
 
   take(log: GrantLog, n: number, at: number, _late: number, now = at): void {
-    addGrant(log, n, at, this.#memory, this.#grain, now)
+    const add = this.#grains.inOrder ? addGrant : insertGrant
+    add(log, n, at, this.#memory, this.#grain, now)
   }
 
   untimed(log: GrantLog): number {

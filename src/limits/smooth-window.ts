@@ -54,14 +54,19 @@ export class SmoothWindow implements Window<Spacing> {
     return now >= openAt + ahead * this.#interval && this.#sliding.allows(log, now, n, ahead)
   }
 
-  readyAt({ openAt, log }: Spacing, now: number, n: number, ahead: number): number {
-    const spaced = Math.max(now, openAt) + ahead * this.#interval
-    return Math.max(spaced, this.#sliding.readyAt(log, now, n, ahead))
+  readyAt({ openAt, log }: Spacing, now: number, n: number, ahead: number, lead = 0): number {
+    const spaced = Math.max(now, openAt) + ahead * this.#intervalWith(lead)
+    return Math.max(spaced, this.#sliding.readyAt(log, now, n, ahead, lead))
   }
 
-  take(spacing: Spacing, n: number, at: number, late: number, now = at): void {
-    spacing.openAt = Math.max(spacing.openAt, at - late) + n * this.#interval
+  take(spacing: Spacing, n: number, at: number, late: number, now = at, lead = 0): void {
+    spacing.openAt = Math.max(spacing.openAt, at - late - lead) + n * this.#intervalWith(lead)
     this.#sliding.take(spacing.log, n, at, late, now)
+  }
+
+  /** Permits that can be used for longer stay away for longer, and are spaced as evenly. */
+  #intervalWith(lead: number): number {
+    return lead === 0 ? this.#interval : intervalOf(this.limit, this.per + this.#jitter + lead)
   }
 
   untimed(): number {

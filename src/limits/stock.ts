@@ -6,9 +6,18 @@ export interface Share {
   left: number
   /** The instant, by the engine's clock. */
   readonly at: number
+  /** From when on they can be used, by the engine's clock. */
+  readonly opensAt: number
+  /** When that is at the earliest: clock time. */
+  readonly earliest: number
   /** Clock times, both included. */
   readonly from: number
   readonly until: number
+}
+
+/** What a share is when nobody uses it. */
+export function returned({ left, at, opensAt }: Share): ReturnedPermits {
+  return { n: left, at, from: opensAt }
 }
 
 /** So many used entries at the front are put up with. */
@@ -95,6 +104,6 @@ export class Stock {
     const all = this.#shares.slice(this.#used)
     this.#shares = all.filter(share => !isMeant(share))
     this.#used = 0
-    return all.filter(isMeant).map(({ left, at }) => ({ n: left, at }))
+    return all.filter(isMeant).map(returned)
   }
 }

@@ -19,20 +19,26 @@ export interface Window<State = unknown> {
   withLimit(limit: number): Window<State>
   /** The state in which nothing was granted yet. */
   empty(): State
-  /** Whether `n` permits keep the bound now, and would do so if `ahead` others were given before. */
-  allows(state: State, now: number, n: number, ahead: number): boolean
+  /**
+   * Whether `n` permits keep the bound now, and would do so if `ahead` others were given before.
+   * @param lead for so many milliseconds they may be used from now on, beyond what the guard covers; default 0.
+   */
+  allows(state: State, now: number, n: number, ahead: number, lead?: number): boolean
   /**
    * The earliest time, `now` or later, at which `allows` says yes, if nothing is granted until then. With more ahead than
    * the limit has, a time that is not too late, as if all of them came as early as possible.
    * @param n 1 to `limit`.
+   * @param lead as of `allows`.
    */
-  readyAt(state: State, now: number, n: number, ahead: number): number
+  readyAt(state: State, now: number, n: number, ahead: number, lead?: number): number
   /**
-   * Counts `n` permits as given at `at`, which is never before the time of an earlier call that was not taken back.
+   * Counts `n` permits as given at `at`: where grants come in order, never before the time of an earlier call that was
+   * not taken back.
    * @param late by how much a timer may have delayed this: milliseconds that even spacing need not wait for again.
    * @param now when that is decided; default `at`.
+   * @param lead for so many milliseconds before `at` they may be used already; default 0.
    */
-  take(state: State, n: number, at: number, late: number, now?: number): void
+  take(state: State, n: number, at: number, late: number, now?: number, lead?: number): void
   /**
    * How many permits more can be had right after a `take` although nobody knows the time: they have to be taken as given
    * when somebody does. 0 where that would matter.

@@ -78,7 +78,9 @@ async function compare(server: RedisServer, sha: string, seed: number): Promise<
     history.push(`${now} ${JSON.stringify(request)}`)
     const decision = reserve(state, request, now, now)
     state = decision.state
-    given.push(...decision.reserved.units.filter(({ n }) => n > 0))
+    const lead = Math.max(request.hold - decision.reserved.hold, 0)
+    const taken = decision.reserved.units.filter(({ n }) => n > 0)
+    given.push(...taken.map(({ n, at }) => ({ n, at, from: random.below(8) === 0 ? at : at - lead })))
     const set = server.command('SET', `${key}:now`, String(now))
     const args = limitArguments('session', step, request, now)
     const answer = await server.command('EVALSHA', sha, '1', key, ...args)
@@ -110,9 +112,9 @@ function randomRequest(
   const returns = []
   const returnable = plain ? [] : given
   while (returnable.length > 0 && random.below(4) === 0) {
-    const [{ n, at }] = returnable.splice(random.below(returnable.length), 1) as [ReturnedPermits]
+    const [{ n, at, from }] = returnable.splice(random.below(returnable.length), 1) as [ReturnedPermits]
     // Now and then only a part was not used.
-    returns.push({ n: random.below(3) === 0 ? 1 : n, at })
+    returns.push({ n: random.below(3) === 0 ? 1 : n, at, from })
   }
   const shortest = Math.min(...windows.map(({ per }) => per))
   return {
@@ -120,6 +122,8 @@ function randomRequest(
     windows,
     units,
     horizon: Math.min(Math.max(2.5 * shortest, 250), 10_000),
+    // Mostly of one process, at times of one that is farther away.
+    hold: [0, 0, 25.5, 25.5, 25.5, 61, 140, 700, 2000][random.below(random.below(3) === 0 ? 9 : 5)]!,
     returns,
     pause: !plain && random.below(12) === 0 ? random.below(900) : 0,
     explain: !plain && random.below(3) === 0 ? { n: some(), ahead: random.below(5) } : undefined,

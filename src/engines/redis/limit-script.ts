@@ -12,9 +12,9 @@ import { COARSE_GRAINS } from '../../limits/definition.js'
  * out twice gives back once; the days of time zones are told by the caller; and equal units that follow each other are
  * told, decided and answered together, as far as they have the same instant, which comes to the same.
  *
- * KEYS: the limiter. ARGV: session, number of the call, horizon, pause, permits to explain (0 for none) and permits ahead
- * of them, then counted lists: of limits (id, kind, limit, per, hold, guard, and a counted list of days), of permits to
- * take back (number, instant), of units (how many equal ones, number, more, within).
+ * KEYS: the limiter. ARGV: session, number of the call, horizon, hold, pause, permits to explain (0 for none) and permits
+ * ahead of them, then counted lists: of limits (id, kind, limit, per, hold, guard, and a counted list of days), of permits
+ * to take back (number, instant, from when on), of units (how many equal ones, number, more, within).
  */
 export function limitScript({ clock, expiry }: LimitScriptParts = SERVER): string {
   const parts = [BEGIN.replace('CLOCK', clock), HEAD, WHOLE, LIGHT, RULES, DECISION]
@@ -45,30 +45,31 @@ local HEAD_FORM, HEAD_LENGTH = '<ddddddddI2', 67
 local FARTHEST, UNEASE, LEAST_STEP, MOST_ROUNDS = 10000, 1000, 0.0005, 8
 local LINGER, MOST_SEEN, UNNAMED, MOST_FREE = 1000, 10000, 700, 1000
 CLOCK
-local plain = #ARGV == 21 and ARGV[4] == '0' and ARGV[5] == '0' and ARGV[9] == 'sliding' and ARGV[16] == '0'
+local plain = #ARGV == 22 and ARGV[5] == '0' and ARGV[6] == '0' and ARGV[10] == 'sliding' and ARGV[17] == '0'
 `
 
 /**
  * The shortest way: of one sliding limit above MOST_EXACT permits are out so recently that those which are wanted share
  * their entry, as nearly all do where many are given. Nothing but the head is read, and of it time and total are written
  * anew: the entry itself follows with the next write of the whole, which a 2 in front asks for. The whole expires late
- * enough for any grant that can share the entry.
+ * enough for any grant that can share the entry. A caller that wants a longer hold than the limit's own is so far away
+ * that its calls are few: for it the way is never so short.
  *
  * The head: 1 or 2, from when on it holds, total, when the newest entry began, for how long it stands, limit, permits
  * dropped, hold, end of the pause, length of the id, and the id.
  */
 const HEAD = String.raw`
-if plain and tonumber(ARGV[10]) > MOST_EXACT then
-  local head = call('GETRANGE', KEYS[1], 0, HEAD_LENGTH - 1 + #ARGV[8])
-  if head:sub(HEAD_LENGTH + 1) == ARGV[8] and (head:sub(1, 1) == '1' or head:sub(1, 1) == '2') then
+if plain and tonumber(ARGV[11]) > MOST_EXACT then
+  local head = call('GETRANGE', KEYS[1], 0, HEAD_LENGTH - 1 + #ARGV[9])
+  if head:sub(HEAD_LENGTH + 1) == ARGV[9] and (head:sub(1, 1) == '1' or head:sub(1, 1) == '2') then
     local from, total, begunAt, grain, limit, dropped, hold, pausedUntil = unpack(HEAD_FORM, head, 2)
-    local each, together = ARGV[19] + ARGV[20], tonumber(ARGV[18])
+    local each, together = ARGV[20] + ARGV[21], tonumber(ARGV[19])
     total = total + each * together
-    if now >= from and now - begunAt <= grain and total - limit <= dropped then
+    if now >= from and now - begunAt <= grain and total - limit <= dropped and tonumber(ARGV[4]) <= hold then
       call('SETRANGE', KEYS[1], 0, '2' .. pack('<dd', now, total))
       local at = format('%.17g', now)
       local units = { together, each, at }
-      if ARGV[20] ~= '0' then
+      if ARGV[21] ~= '0' then
         for i = 1, together do units[3 * i - 2], units[3 * i - 1], units[3 * i] = 1, each, at end
       end
       return { at, format('%.17g', hold), format('%.17g', pausedUntil), units, {} }
@@ -114,28 +115,31 @@ call('SET', KEYS[1], head .. cmsgpack.pack(state), 'PX', format('%.0f', max(ceil
  */
 const LIGHT = String.raw`
 local record = state and plain and state.records[1]
-if record and not state.records[2] and record.id == ARGV[8] and state.askedAt - now <= UNEASE then
-  local log, memory, each, together = record.log, record.per + record.guard, ARGV[19] + ARGV[20], tonumber(ARGV[18])
-  local total = log.total + each * together
-  if now >= state.pausedUntil and now >= log.lastAt and total - record.limit <= log.dropped then
+if record and not state.records[2] and record.id == ARGV[9] and state.askedAt - now <= UNEASE then
+  local log, memory, each, together = record.log, record.per + record.guard, ARGV[20] + ARGV[21], tonumber(ARGV[19])
+  local total, lead = log.total + each * together, max(ARGV[4] - record.hold, 0)
+  local instant = now + lead
+  if instant - lead < now then instant = instant + abs(instant) * 2 ^ -52 end
+  if now >= state.pausedUntil and instant >= log.lastAt and total - record.limit <= log.dropped then
     local grain = record.limit > MOST_EXACT and memory / PARTS or 0
     local entries = log.entries
-    if now - log.begunAt <= grain or entries ~= '' and now == unpack('<d', entries, #entries - 15) then
-      log.entries = entries:sub(1, -17) .. pack('<dd', now, total)
+    if instant - log.begunAt <= grain or entries ~= '' and instant == unpack('<d', entries, #entries - 15) then
+      log.entries = entries:sub(1, -17) .. pack('<dd', instant, total)
     else
       local gone = 0
       while gone < #entries and now - unpack('<d', entries, gone + 1) > memory do gone = gone + 16 end
       if gone > 0 then log.droppedAt, log.dropped = unpack('<dd', entries, gone - 15) end
-      log.begunAt, log.entries = now, entries:sub(gone + 1) .. pack('<dd', now, total)
+      log.begunAt, log.entries = instant, entries:sub(gone + 1) .. pack('<dd', instant, total)
     end
-    log.total, log.lastAt, record.seen, state.askedAt, state.lastAt = total, now, now, now, max(state.lastAt, now)
-    local at, rest = format('%.17g', now), memory + 1
+    log.total, log.lastAt, record.seen, state.askedAt = total, instant, now, now
+    state.lastAt = max(state.lastAt, instant)
+    local at, rest = format('%.17g', instant), memory + lead + 1
     SAVE
     local units = { together, each, at }
-    if ARGV[20] ~= '0' then
+    if ARGV[21] ~= '0' then
       for i = 1, together do units[3 * i - 2], units[3 * i - 1], units[3 * i] = 1, each, at end
     end
-    return { at, format('%.17g', record.hold), format('%.17g', state.pausedUntil), units, {} }
+    return { format('%.17g', now), format('%.17g', record.hold), format('%.17g', state.pausedUntil), units, {} }
   end
 end
 `
@@ -198,17 +202,31 @@ local function addGrant(log, n, time, memory, grain)
   log.entries = log.entries:sub(gone * 16 + 1) .. pack('<dd', time, log.total)
 end
 
+-- Entries from one on, with so many permits more.
+local function raised(log, first, n)
+  local entries = {}
+  for i = first, count(log) - 1 do entries[i - first + 1] = pack('<dd', timeAt(log, i), totalAt(log, i) + n) end
+  return table.concat(entries)
+end
+
+local function insertGrant(log, n, time, memory, grain)
+  local length = count(log)
+  if length == 0 or time >= log.lastAt then return addGrant(log, n, time, memory, grain) end
+  local rounded, added = grain > 0 and ceil(time / grain) * grain or time, ''
+  local entry = firstOf(log, timeAt, rounded, true)
+  if entry == length then entry = length - 1
+  elseif timeAt(log, entry) ~= rounded then added = pack('<dd', rounded, totalBefore(log, entry) + n) end
+  log.total = log.total + n
+  log.entries = log.entries:sub(1, entry * 16) .. added .. raised(log, entry, n)
+end
+
 local function removeGrant(log, n, time)
   local length, entry = count(log), firstOf(log, timeAt, time, true)
   if entry == length or time <= log.droppedAt then return end
   local left = totalAt(log, entry) - n - totalBefore(log, entry)
   if left < 0 then return end
   log.total = log.total - n
-  local rest = { log.entries:sub(1, entry * 16) }
-  for i = left == 0 and entry + 1 or entry, length - 1 do
-    rest[#rest + 1] = pack('<dd', timeAt(log, i), totalAt(log, i) - n)
-  end
-  log.entries = table.concat(rest)
+  log.entries = log.entries:sub(1, entry * 16) .. raised(log, left == 0 and entry + 1 or entry, -n)
   if left > 0 then return end
   local known = count(log)
   log.begunAt, log.lastAt = NEVER, known > 0 and timeAt(log, known - 1) or log.droppedAt
@@ -242,22 +260,21 @@ local rules = { sliding = sliding, smooth = smooth, calendar = calendar }
 
 local function memoryOf(record) return record.per + record.guard end
 local function grainOf(record) return record.limit > MOST_EXACT and memoryOf(record) / PARTS or 0 end
-local function intervalOf(record) return memoryOf(record) / record.limit * (1 + 2 ^ -50) end
+local function intervalOf(record, lead) return (memoryOf(record) + lead) / record.limit * (1 + 2 ^ -50) end
 
 function sliding.allows(record, now, n)
   local log = record.log
   local expired = log.total + n - record.limit
-  if now < log.lastAt then return false end
   return expired <= log.dropped
     or n <= record.limit and now >= later(timeOfPermit(log, expired), memoryOf(record))
 end
-function sliding.readyAt(record, now, n, ahead)
+function sliding.readyAt(record, now, n, ahead, lead)
   local log, limit, memory, wanted = record.log, record.limit, memoryOf(record), n + ahead
   local windows = max(ceil(wanted / limit) - 1, 0)
   local time = timeOfPermit(log, log.total + wanted - windows * limit - limit)
-  return max(now, log.lastAt, later(time, memory)) + windows * memory
+  return max(now, later(time, memory)) + windows * (memory + lead)
 end
-function sliding.take(record, n, at) addGrant(record.log, n, at, memoryOf(record), grainOf(record)) end
+function sliding.take(record, n, at) insertGrant(record.log, n, at, memoryOf(record), grainOf(record)) end
 function sliding.refund(record, n, at) removeGrant(record.log, n, at) end
 function sliding.isNewest(record, at) return isNewest(record.log, at) end
 function sliding.used(record, now)
@@ -274,19 +291,19 @@ function sliding.forgottenAt(record) return later(record.log.lastAt, memoryOf(re
 function sliding.rebase(record, now) collapse(record.log, now) end
 
 function smooth.allows(record, now, n) return now >= record.openAt and sliding.allows(record, now, n) end
-function smooth.readyAt(record, now, n, ahead)
-  local spaced = max(now, record.openAt) + ahead * intervalOf(record)
-  return max(spaced, sliding.readyAt(record, now, n, ahead))
+function smooth.readyAt(record, now, n, ahead, lead)
+  local spaced = max(now, record.openAt) + ahead * intervalOf(record, lead)
+  return max(spaced, sliding.readyAt(record, now, n, ahead, lead))
 end
-function smooth.take(record, n, at)
-  record.openAt = max(record.openAt, at) + n * intervalOf(record)
+function smooth.take(record, n, at, lead)
+  record.openAt = max(record.openAt, at - lead) + n * intervalOf(record, lead)
   sliding.take(record, n, at)
 end
 function smooth.refund(record, n, at)
   sliding.refund(record, n, at)
   local log, newest = record.log, record.limit
   if log.entries ~= '' then newest = log.total - totalBefore(log, count(log) - 1) end
-  record.openAt = min(record.openAt, log.lastAt + newest * intervalOf(record))
+  record.openAt = min(record.openAt, log.lastAt + newest * intervalOf(record, 0))
 end
 smooth.isNewest, smooth.used = sliding.isNewest, sliding.used
 function smooth.returnsAt(record, now) return max(now, record.openAt) end
@@ -316,17 +333,18 @@ local function period(record, now)
   return periodAt(record, now)
 end
 
-function calendar.allows(record, now, n)
+function calendar.allows(record, now, n, lead)
+  local guard = record.guard + lead
   if now < record.ends then
-    return now >= record.starts and now < record.ends - record.guard and n <= record.limit - record.used
+    return now >= record.starts and now < record.ends - guard and n <= record.limit - record.used
   end
   local _, ends = periodAt(record, now)
-  return n <= record.limit and (record.guard == 0 or now < ends - record.guard)
+  return n <= record.limit and (guard == 0 or now < ends - guard)
 end
-function calendar.readyAt(record, now, n, ahead)
+function calendar.readyAt(record, now, n, ahead, lead)
   local starts, ends = period(record, now)
   local at, left, wanted = max(now, starts), 0, n + ahead
-  if at < ends - record.guard then left = record.limit - (ends == record.ends and record.used or 0) end
+  if at < ends - record.guard - lead then left = record.limit - (ends == record.ends and record.used or 0) end
   if wanted <= left then return at end
   local periods = ceil((wanted - left) / record.limit)
   -- With days, it is so far ahead that which of them it is does not matter.
@@ -363,7 +381,8 @@ end
 `
 
 const DECISION = String.raw`
-local session, number, horizon, pause, asked, before = word(), amount(), amount(), amount(), amount(), amount()
+local session, number, horizon, wanted = word(), amount(), amount(), amount()
+local pause, asked, before = amount(), amount(), amount()
 state = state or { records = {}, pausedUntil = NEVER, lastAt = NEVER, askedAt = NEVER, calls = {} }
 
 -- From whose record that of a new limit can begin.
@@ -406,7 +425,7 @@ local function decide()
   if state.askedAt - now > UNEASE then
     state.pausedUntil = state.pausedUntil - (state.askedAt - now)
     for _, record in ipairs(state.records) do record.seen = min(record.seen, now) end
-    state.free = {}
+    state.spare = {}
   end
   state.askedAt = now
 
@@ -446,9 +465,12 @@ local function decide()
     if rule.forgottenAt(record) > now + 2 * memoryOf(record) + FARTHEST + UNEASE then rule.rebase(record, now) end
   end
 
-  local free, firm = state.free or {}, NEVER
-  state.free = free
-  for _, record in ipairs(live) do firm = max(firm, record.begun or FOREVER) end
+  local spare, firm, hold = state.spare or {}, NEVER, FOREVER
+  state.spare = spare
+  for _, record in ipairs(live) do
+    firm, hold = max(firm, record.begun or FOREVER), min(hold, record.hold)
+  end
+  local lead = max(wanted - hold, 0)
   local function refund(n, at)
     for _, record in ipairs(live) do
       if at > record.since then rules[record.kind].refund(record, n, at) end
@@ -460,32 +482,41 @@ local function decide()
     end
     return true
   end
-  local function takeOut(place) return table.remove(free, place), table.remove(free, place) end
-  local function placeOfFree(n)
-    local from = max(state.pausedUntil, firm)
-    for place = 1, #free, 2 do
-      if free[place] >= n and free[place + 1] > from then return place end
+  local function takeOut(place)
+    local n, at = spare[place], spare[place + 1]
+    for _ = 1, 3 do table.remove(spare, place) end
+    return n, at
+  end
+  local function placeOfSpare(n, first)
+    local begin = max(state.pausedUntil, now)
+    for place = first, #spare, 3 do
+      local at = spare[place + 1]
+      if spare[place] >= n and at > firm and at - lead >= max(begin, spare[place + 2]) then return place end
     end
     return nil
   end
-  while free[1] and free[2] < now do refund(takeOut(1)) end
+  local old = state.free or {}
+  for place = 1, #old, 2 do refund(old[place], old[place + 1]) end
+  state.free = nil
+  while spare[1] and spare[2] < now do refund(takeOut(1)) end
 
   local returns = amount()
   local repeated = returns > 0 and state.calls[session] and state.calls[session][1] >= number
   for _ = 1, returns do
-    local n, at = amount(), amount()
+    local n, at, from = amount(), amount(), amount()
     if not repeated then
-      if at < now or at <= firm or newest(at) or #free == 2 * MOST_FREE then refund(n, at)
+      if at < now or at <= firm or newest(at) or #spare == 3 * MOST_FREE then refund(n, at)
       else
-        local place = #free + 1
-        while place > 1 and free[place - 1] > at do place = place - 2 end
-        if free[place - 1] == at then free[place - 2] = free[place - 2] + n
+        local place = #spare + 1
+        while place > 1 and spare[place - 2] > at do place = place - 3 end
+        if spare[place - 2] == at and spare[place - 1] == from then spare[place - 3] = spare[place - 3] + n
         else
-          table.insert(free, place, at)
-          table.insert(free, place, n)
+          table.insert(spare, place, from)
+          table.insert(spare, place, at)
+          table.insert(spare, place, n)
         end
       end
-      while free[1] and newest(free[#free]) do refund(takeOut(#free - 1)) end
+      while spare[1] and newest(spare[#spare - 1]) do refund(takeOut(#spare - 2)) end
     end
   end
   if returns > 0 then
@@ -501,7 +532,7 @@ local function decide()
     local at = max(now, state.pausedUntil)
     for _ = 1, MOST_ROUNDS do
       local following = at
-      for _, record in ipairs(live) do following = max(following, rules[record.kind].readyAt(record, at, n, ahead)) end
+      for _, record in ipairs(live) do following = max(following, rules[record.kind].readyAt(record, at, n, ahead, lead)) end
       if following == at then
         for _, record in ipairs(live) do
           if record.limit < n then return FOREVER end
@@ -520,7 +551,7 @@ local function decide()
       else free = min(free, record.limit - rules[record.kind].used(record, at) - n) end
     end
     for _, record in ipairs(live) do
-      if not rules[record.kind].allows(record, at, n + free) then return 0 end
+      if not rules[record.kind].allows(record, at, n + free, lead) then return 0 end
     end
     return free
   end
@@ -529,25 +560,26 @@ local function decide()
   for _ = 1, amount() do
     local count, n, more, within = amount(), amount(), amount(), amount()
     while count > 0 do
-      local place = not beyond and placeOfFree(n) or nil
-      local at = beyond or place and free[place + 1] or earliest(n, 0)
-      if at - now > horizon or at > fadesAt then
-        beyond = min(at, fadesAt)
-        at = beyond
+      local place = not beyond and placeOfSpare(n, 1) or nil
+      local at = place and spare[place + 1]
+      local from = beyond or place and at - lead or earliest(n, 0)
+      if from - now > horizon or from > fadesAt then
+        beyond = min(from, fadesAt)
+        from = beyond
       end
       local each, together = 0, count
-      if not beyond and at - now <= within then
-        each, together = n, 1
-        if place then
-          each = min(free[place], n + more)
-          free[place] = free[place] - each
-          if free[place] == 0 then takeOut(place) end
-        elseif more > 0 then each = n + room(n, more, at)
-        elseif count > 1 then together = 1 + floor(room(n, (count - 1) * n, at) / n) end
-        if not place then
-          for _, record in ipairs(live) do rules[record.kind].take(record, each * together, at) end
-          state.lastAt = max(state.lastAt, at)
-        end
+      if beyond or from - now > within then at = from
+      elseif place then
+        each, together = min(spare[place], n + more), 1
+        spare[place] = spare[place] - each
+        if spare[place] == 0 then takeOut(place) end
+      else
+        each, together, at = n, 1, from + lead
+        if at - lead < from then at = at + abs(at) * 2 ^ -52 end
+        if more > 0 then each = n + room(n, more, from)
+        elseif count > 1 then together = 1 + floor(room(n, (count - 1) * n, from) / n) end
+        for _, record in ipairs(live) do rules[record.kind].take(record, each * together, at, lead) end
+        state.lastAt = max(state.lastAt, at)
       end
       units[#units + 1], units[#units + 2], units[#units + 3] = together, each, format('%.17g', at)
       count = count - together
@@ -558,13 +590,13 @@ local function decide()
   if asked > 0 then
     local longest, binding = 0, 0
     for i = 1, own do
-      local wait = rules[live[i].kind].readyAt(live[i], now, asked, before) - now
+      local wait = rules[live[i].kind].readyAt(live[i], now, asked, before, lead) - now
       if wait > longest then longest, binding = wait, i end
     end
-    local left, ready, place = before, nil, placeOfFree(1)
-    while place and place < #free and not ready do
-      if free[place] >= left + asked then ready = free[place + 1] end
-      left, place = max(left - free[place], 0), place + 2
+    local left, ready, place = before, nil, placeOfSpare(1, 1)
+    while place and not ready do
+      if spare[place] >= left + asked then ready = spare[place + 1] - lead end
+      left, place = max(left - spare[place], 0), placeOfSpare(1, place + 3)
     end
     explained = { format('%.17g', ready or earliest(asked, left)), binding }
     for i = 1, own do
@@ -575,9 +607,8 @@ local function decide()
     end
   end
 
-  local hold, rest = FOREVER, state.pausedUntil - now
+  local rest = state.pausedUntil - now
   for _, record in ipairs(live) do
-    hold = min(hold, record.hold)
     rest = max(rest, rules[record.kind].forgottenAt(record) - now, 0)
   end
   SAVE

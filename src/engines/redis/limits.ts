@@ -51,11 +51,12 @@ export class RedisLimits {
 
 /** What the script is told. @param wall milliseconds since 1970, about. */
 export function limitArguments(session: string, call: number, request: Reserve, wall: number): string[] {
-  const { windows, units, returns, horizon, pause, explain } = request
+  const { windows, units, returns, horizon, hold, pause, explain } = request
   const args = [
     session,
     String(call),
     text(horizon),
+    text(hold),
     text(pause),
     text(explain?.n ?? 0),
     text(explain?.ahead ?? 0),
@@ -66,7 +67,7 @@ export function limitArguments(session: string, call: number, request: Reserve, 
     args.push(...definitionOf(window), String(days.length), ...days.map(text))
   }
   args.push(String(returns.length))
-  for (const { n, at } of returns) args.push(text(n), text(at))
+  for (const { n, at, from } of returns) args.push(text(n), text(at), text(from))
   const runs = runsOf(units)
   args.push(String(runs.length))
   for (const [count, { n, more, within }] of runs) args.push(String(count), text(n), text(more), text(within))

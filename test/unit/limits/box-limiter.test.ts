@@ -6,33 +6,12 @@ import { BoxLimiters, type BoxLimiter } from '../../../src/limits/box-limiter.js
 import type { BoxLimiterOptions } from '../../../src/limits/box-limiter-options.js'
 import { ClockOffset } from '../../../src/limits/clock-offset.js'
 import type { Permit } from '../../../src/limits/permit.js'
-import { reserve, type LimiterState, type Reserve } from '../../../src/limits/reserve.js'
+import type { Reserve } from '../../../src/limits/reserve.js'
 import { memoryInUse } from '../../heap.js'
 import { Random } from '../../../src/conformance/random.js'
+import { lock, Server } from './deciding-server.js'
 import { NaiveCount } from './naive-count.js'
 import { pass } from './passing.js'
-
-/** An engine whose clock has nothing to do with that of its callers. */
-class Server {
-  #state: LimiterState | undefined
-  readonly #clock: VirtualClock
-
-  constructor(clock: VirtualClock) {
-    this.#clock = clock
-  }
-
-  decide(request: Reserve): Reservation['reserved'] {
-    const now = this.#clock.now() + 1.7e12
-    const decision = reserve(this.#state, request, now, now)
-    this.#state = decision.state
-    return decision.reserved
-  }
-}
-
-/** None of these limiters has a concurrency. */
-const lock = (): never => {
-  throw new Error('no lock is needed')
-}
 
 /** A process that can be stopped: then no timer runs and no answer comes until it goes on. */
 class Process implements Clock {

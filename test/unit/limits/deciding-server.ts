@@ -1,0 +1,24 @@
+import type { VirtualClock } from '../../../src/clock.js'
+import { reserve, type LimiterState, type Reserve, type Reserved } from '../../../src/limits/reserve.js'
+
+/** An engine whose clock has nothing to do with that of its callers. */
+export class Server {
+  #state: LimiterState | undefined
+  readonly #clock: VirtualClock
+
+  constructor(clock: VirtualClock) {
+    this.#clock = clock
+  }
+
+  decide(request: Reserve): Reserved {
+    const now = this.#clock.now() + 1.7e12
+    const decision = reserve(this.#state, request, now, now)
+    this.#state = decision.state
+    return decision.reserved
+  }
+}
+
+/** None of these limiters has a concurrency. */
+export const lock = (): never => {
+  throw new Error('no lock is needed')
+}

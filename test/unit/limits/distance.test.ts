@@ -1,0 +1,162 @@
+import { describe, expect, test } from 'vitest'
+import { VirtualClock } from '../../../src/clock.js'
+import { Random } from '../../../src/conformance/random.js'
+import type { BoxLimiterOptions } from '../../../src/limits/box-limiter-options.js'
+import { Server } from './deciding-server.js'
+import { DistantBox } from './distant-box.js'
+import { NaiveCount } from './naive-count.js'
+import { pass } from './passing.js'
+
+/** What boxes at these distances are given of one limit. */
+function scene(options: BoxLimiterOptions, ...roundTrips: number[]) {
+  const clock = new VirtualClock(5000)
+  const server = new Server(clock)
+  const boxes = roundTrips.map(roundTrip => new DistantBox(clock, server, roundTrip, options))
+  const count = new NaiveCount()
+  /** How many permits were given within so many milliseconds from now on. */
+  const during = async (duration: number): Promise<number> => {
+    const before = count.total
+    await pass(clock, duration)
+    return count.total - before
+  }
+  return { clock, boxes, count, during }
+}
+
+/** Busy for 40 of each 50 ms. */
+const busy = (time: number): number => (time % 50 < 40 ? time - (time % 50) + 40 : time)
+
+describe('a permit can be used for as long as the way takes', () => {
+  test.each([
+    [20, 1000, 2, 0.03],
+    [20, 1000, 22, 0.04],
+    [20, 1000, 50, 0.09],
+    [20, 1000, 200, 0.22],
+    [5, 100, 4, 0.1],
+    [5, 100, 100, 0.6],
+  ])('%i in %i ms over a round trip of %i ms: less by a part of %f', async (limit, per, roundTrip, less) => {
+    for (const window of ['sliding', 'smooth'] as const) {
+      const { boxes, count, during } = scene({ limit, per, window }, roundTrip)
+      boxes[0]!.work(3 * limit, count)
+      await during(2000)
+      const given = await during(20 * per)
+      expect(given / (20 * limit), window).toBeGreaterThanOrEqual(1 - less)
+      expect(count.worst(per)).toBeLessThanOrEqual(limit)
+    }
+  })
+
+  test('a period of the calendar is used whole over a way of half of it', async () => {
+    const { boxes, count, during } = scene({ limit: 20, per: 1000, window: 'calendar' }, 400)
+    boxes[0]!.work(60, count)
+    await during(2000)
+    expect(await during(20_000)).toBe(400)
+    expect(count.worstPeriod(1000)).toBeLessThanOrEqual(20)
+  })
+
+  test('and as long as an event loop is late that is busy for 40 of 50 ms', async () => {
+    const { boxes, count, during } = scene({ limit: 20, per: 1000 }, 1)
+    boxes[0]!.freeAt = busy
+    boxes[0]!.work(60, count)
+    await during(2000)
+    expect(await during(20_000)).toBeGreaterThan(0.8 * 400)
+    expect(count.worst(1000)).toBeLessThanOrEqual(20)
+  })
+
+  test('a way that becomes longer costs one window, and one that becomes shorter is felt soon', async () => {
+    const { boxes, count, during } = scene({ limit: 20, per: 1000 }, 2)
+    boxes[0]!.work(60, count)
+    await during(5000)
+    boxes[0]!.roundTrip = 200
+    expect(await during(11_000)).toBeGreaterThanOrEqual(0.78 * 200)
+    boxes[0]!.roundTrip = 2
+    await during(6000)
+    expect(await during(10_000)).toBeGreaterThanOrEqual(0.96 * 200)
+    expect(count.worst(1000)).toBeLessThanOrEqual(20)
+  })
+
+  test('a box that was stopped once for ten seconds is not slower for long', async () => {
+    const { clock, boxes, count, during } = scene({ limit: 20, per: 1000 }, 2)
+    boxes[0]!.work(60, count)
+    await during(3000)
+    const end = clock.now() + 10_000
+    boxes[0]!.freeAt = time => Math.max(time, end)
+    await during(11_000)
+    expect(await during(10_000)).toBeGreaterThanOrEqual(0.9 * 200)
+    expect(count.worst(1000)).toBeLessThanOrEqual(20)
+  })
+
+  test('what a near box is given does not become less because of a far one', async () => {
+    const { boxes, count, during } = scene({ limit: 20, per: 1000 }, 1, 400)
+    boxes[0]!.work(60, count)
+    await during(3000)
+    const far = boxes[1]!
+    // One of twenty is away for 1.4 s at the most.
+    far.work(1, count)
+    await during(3000)
+    const farBefore = far.given.length
+    const all = await during(20_000)
+    expect(far.given.length - farBefore).toBeGreaterThan(3)
+    expect(all).toBeGreaterThanOrEqual(0.93 * 400)
+    expect(count.worst(1000)).toBeLessThanOrEqual(20)
+  })
+
+  test('an answer that is late is no outage, however long the way is', async () => {
+    const { boxes, count, during } = scene({ limit: 20, per: 1000, onUnavailable: 'open' }, 2500)
+    boxes[0]!.work(60, count)
+    await during(30_000)
+    expect(boxes[0]!.limiter.outage).toBeUndefined()
+    expect(count.worst(1000)).toBeLessThanOrEqual(20)
+  })
+})
+
+/** What is known of a limit, with how long its windows are where calls leave. */
+const KINDS: readonly { options: BoxLimiterOptions; bounds: readonly [limit: number, per: number][] }[] = [
+  { options: { limit: 7, per: 700 }, bounds: [[7, 700]] },
+  { options: { limit: 300, per: 1000, batch: 20 }, bounds: [[300, 1000]] },
+  { options: { limit: 6, per: 900, window: 'smooth' }, bounds: [[6, 900]] },
+  {
+    options: {
+      limits: [
+        { limit: 4, per: 300 },
+        { limit: 10, per: 2000 },
+      ],
+    },
+    bounds: [
+      [4, 300],
+      [10, 2000],
+    ],
+  },
+]
+
+describe('boxes at different and changing distances', () => {
+  for (const [index, { options, bounds }] of KINDS.entries()) {
+    test(`keep the bound of ${JSON.stringify(options)}`, async () => {
+      for (let seed = 1; seed <= 12; seed++) {
+        const random = new Random(1000 * index + seed)
+        const { clock, boxes, count } = scene(options, 0, 3, 60, 300)
+        for (let step = 0; step < 80; step++) {
+          const box = boxes[random.below(boxes.length)]!
+          if (random.below(4) === 0) box.roundTrip = [0, 5, 40, 150, 700][random.below(5)]!
+          if (random.below(8) === 0) {
+            const end = clock.now() + random.below(1200)
+            box.freeAt = time => Math.max(time, end)
+          }
+          for (let caller = random.below(8); caller > 0; caller--) {
+            const controller = new AbortController()
+            if (random.below(4) === 0) clock.after(random.below(900), () => controller.abort())
+            void box.limiter.acquire(1, { signal: controller.signal }).then(
+              permit => {
+                if (random.below(5) === 0) return permit.refund()
+                count.add(clock.now(), 1)
+              },
+              () => undefined,
+            )
+          }
+          await pass(clock, random.below(250))
+        }
+        for (const [limit, per] of bounds)
+          expect(count.worst(per), `seed ${seed}: ${limit} in ${per} ms`).toBeLessThanOrEqual(limit)
+        expect(count.total).toBeGreaterThan(15)
+      }
+    })
+  }
+})

@@ -1,0 +1,67 @@
+import type { Clock, Timer, VirtualClock } from '../../../src/clock.js'
+import type { Reservation } from '../../../src/engines/engine.js'
+import { BoxLimiters, type BoxLimiter } from '../../../src/limits/box-limiter.js'
+import type { BoxLimiterOptions } from '../../../src/limits/box-limiter-options.js'
+import type { Reserve } from '../../../src/limits/reserve.js'
+import { lock, type Server } from './deciding-server.js'
+import type { NaiveCount } from './naive-count.js'
+
+/** Whether a process does nothing at a time, and until when: the time itself when it does not. */
+export type FreeAt = (time: number) => number
+
+/** A process that is so far away from its engine, and has time for timers and answers only now and then. */
+export class DistantBox implements Clock {
+  /** The way of question and answer together: milliseconds. */
+  roundTrip: number
+  freeAt: FreeAt = time => time
+  /** How often it has asked. */
+  asked = 0
+  readonly limiter: BoxLimiter
+  /** When each permit was given here. */
+  readonly given: number[] = []
+  readonly #clock: VirtualClock
+  readonly #server: Server
+
+  constructor(clock: VirtualClock, server: Server, roundTrip: number, options: BoxLimiterOptions) {
+    this.#clock = clock
+    this.#server = server
+    this.roundTrip = roundTrip
+    const ask = (request: Reserve): Promise<Reservation> => this.#ask(request)
+    const source = { clock: this, engine: 'test:', session: 'one', ask, lock }
+    this.limiter = new BoxLimiters(source).limiter('api', options)
+  }
+
+  now(): number {
+    return this.#clock.now()
+  }
+
+  after(delay: number, task: () => void): Timer {
+    let timer = this.#clock.after(delay, () => {
+      const rest = this.freeAt(this.now()) - this.now()
+      if (rest <= 0) task()
+      else timer = this.after(rest, task)
+    })
+    return { cancel: () => timer.cancel() }
+  }
+
+  /** Callers that want one permit after the other. */
+  work(callers: number, count: NaiveCount): void {
+    const call = async (): Promise<void> => {
+      await this.limiter.acquire()
+      count.add(this.now(), 1)
+      this.given.push(this.now())
+      return call()
+    }
+    for (let caller = 0; caller < callers; caller++) void call()
+  }
+
+  async #ask(request: Reserve): Promise<Reservation> {
+    this.asked++
+    const earliest = this.now()
+    // What is on its way goes on while the process has no time.
+    await new Promise<void>(resolve => this.#clock.after(this.roundTrip / 2, resolve))
+    const reserved = this.#server.decide(request)
+    await new Promise<void>(resolve => this.after(this.roundTrip / 2, resolve))
+    return { reserved, earliest, latest: this.now() }
+  }
+}
