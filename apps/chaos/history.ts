@@ -1,5 +1,7 @@
 /** All that clients, resource and harness saw in one run. Times are milliseconds since its start. */
 export interface History {
+  /** How long a lock outlives silence: milliseconds. */
+  readonly lease: number
   /** How long after a fault everything has to go on again, by kind of fault: milliseconds. */
   readonly limits: Readonly<Record<string, number>>
   readonly requests: readonly LockRequest[]
@@ -7,7 +9,8 @@ export interface History {
   readonly transfers: readonly Transfer[]
   readonly calls: readonly StoreCall[]
   readonly faults: readonly Fault[]
-  /** What was in the accounts when all was over; absent where nobody could look, or nothing was kept. */
+  readonly stalls: readonly Stall[]
+  /** What was in the accounts when all was over; absent where no values are kept. */
   readonly accounts?: Readonly<Record<string, Account>>
   /** What escaped from the library although no promise allows it. */
   readonly escapes: readonly string[]
@@ -33,6 +36,14 @@ export interface LockRequest {
   end?: LockEnd
 }
 
+/** A process did not run for a quarter of a lease or longer, whatever the reason. */
+export interface Stall {
+  /** The life of the client; absent for the harness, through which the clients reach the engine. */
+  readonly who?: string
+  readonly from: number
+  readonly until: number
+}
+
 /** How it was over: without a grant, or with a grant that was given back, was lost, or may be either. */
 export type LockEnd = 'refused' | 'released' | 'lost' | 'unknown'
 
@@ -50,7 +61,10 @@ export interface Update {
   readonly accepted: boolean
 }
 
-/** Money went from one account to another, in a transaction with an id. */
+/**
+ * A delivery of a transfer of money from one account to another, in a transaction with an id. When all clients have ended,
+ * the harness delivers again what may have been done.
+ */
 export interface Transfer {
   readonly who: string
   readonly id: string
@@ -59,7 +73,7 @@ export interface Transfer {
   readonly amount: number
   readonly asked: number
   settled?: number
-  /** `repeated`: it was done before under this id; `unknown`: it may have been done. Absent: nobody lives who knows. */
+  /** `repeated`: it was done before under this id; `unknown`: it may have been done. Absent: its client died. */
   end?: 'applied' | 'repeated' | 'refused' | 'unknown'
   /** The number that this change has in each of the two accounts. */
   changes?: Readonly<Record<string, number>>

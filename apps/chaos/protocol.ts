@@ -31,6 +31,8 @@ export type FromClient =
   | { readonly say: 'escaped'; readonly message: string }
   /** Its wall clock was shifted, and this is what it shows now. */
   | { readonly say: 'shifted'; readonly wall: number }
+  /** It did not run in that time. */
+  | { readonly say: 'stalled'; readonly from: number; readonly until: number }
   | { readonly say: 'asked'; readonly call: number; readonly key: string; readonly at: number }
   | { readonly say: 'queued' | 'held' | 'leaving'; readonly call: number; readonly at: number }
   | { readonly say: 'granted'; readonly call: number; readonly at: number; readonly token?: string }

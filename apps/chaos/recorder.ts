@@ -1,15 +1,16 @@
-import type { Fault, History, LockRequest, StoreCall, Transfer, Update } from './history.js'
+import type { Fault, History, LockRequest, Stall, StoreCall, Transfer, Update } from './history.js'
 import { systemClock } from '../../src/clock.js'
 import type { FromClient } from './protocol.js'
 
 /** Writes down what clients say. */
 export class Recorder {
   readonly faults: Fault[] = []
+  readonly transfers: Transfer[] = []
+  readonly calls: StoreCall[] = []
   readonly #origin = systemClock.now()
   readonly #requests: LockRequest[] = []
   readonly #updates: Update[] = []
-  readonly #transfers: Transfer[] = []
-  readonly #calls: StoreCall[] = []
+  readonly #stalls: Stall[] = []
   readonly #escapes: string[] = []
   readonly #open = new Map<string, LockRequest | Transfer | StoreCall>()
   readonly #onGrant = new Set<(request: LockRequest) => void>()
@@ -34,14 +35,14 @@ export class Recorder {
         return
       case 'transfer': {
         const { transfer } = message
-        this.#transfers.push(
+        this.transfers.push(
           this.#opened(who, message.call, { ...transfer, asked: this.since(transfer.asked) }),
         )
         return
       }
       case 'storeCall': {
         const { storeCall } = message
-        this.#calls.push(this.#opened(who, message.call, { ...storeCall, from: this.since(storeCall.from) }))
+        this.calls.push(this.#opened(who, message.call, { ...storeCall, from: this.since(storeCall.from) }))
         return
       }
       case 'queued':
@@ -68,6 +69,8 @@ export class Recorder {
         Object.assign(this.#open.get(`${who} ${call}`)!, { until: this.since(at), ...rest })
         return
       }
+      case 'stalled':
+        return this.stalled(message.from, message.until, who)
       case 'escaped':
       case 'failed':
         this.escaped(`${who}: ${message.message}`)
@@ -81,6 +84,11 @@ export class Recorder {
 
   updated(updates: readonly Update[]): void {
     this.#updates.push(...updates)
+  }
+
+  /** @param who is absent for the harness. */
+  stalled(from: number, until: number, who?: string): void {
+    this.#stalls.push({ ...(who !== undefined && { who }), from: this.since(from), until: this.since(until) })
   }
 
   escaped(message: string): void {
@@ -100,14 +108,15 @@ export class Recorder {
     return () => this.#onGrant.delete(listener)
   }
 
-  history(rest: Pick<History, 'limits' | 'accounts'>): History {
+  history(rest: Pick<History, 'lease' | 'limits' | 'accounts'>): History {
     return {
       ...rest,
       requests: this.#requests,
       updates: this.#updates,
-      transfers: this.#transfers,
-      calls: this.#calls,
+      transfers: this.transfers,
+      calls: this.calls,
       faults: this.faults,
+      stalls: this.#stalls,
       escapes: this.#escapes,
     }
   }

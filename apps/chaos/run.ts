@@ -4,7 +4,7 @@ import { START_BALANCE } from './check/money.js'
 import { Client } from './client-process.js'
 import { FaultMaker } from './fault-maker.js'
 import type { Account, Fault, History } from './history.js'
-import { recoveryLimits } from './limits.js'
+import { recoveryLimits, silenceOf } from './limits.js'
 import { drawFault, possibleKinds } from './plan.js'
 import { ACCOUNTS, accountsOf, valuesOf, type FromClient } from './protocol.js'
 import { Random } from '../../src/conformance/random.js'
@@ -12,6 +12,8 @@ import { Recorder } from './recorder.js'
 import { Resource } from './resource.js'
 import { CommandServer } from './servers/command-server.js'
 import type { Settings } from './settings.js'
+import { settle } from './settling.js'
+import { watchStalls } from './stalls.js'
 import { isServed, Ways } from './ways.js'
 
 /** A client that is told to stop and does not is ended after so many leases: milliseconds. */
@@ -79,6 +81,7 @@ class Run {
     const kinds = possibleKinds(engine, this.#ways.exist, this.#server !== undefined)
     const limits = recoveryLimits(engine, lease, kinds, this.#guarantees.deadHolder)
     const recorder = this.#recorder
+    watchStalls(lease, (from, until) => recorder.stalled(from, until))
     try {
       for (let place = 0; place < processes; place++) this.#begin(place)
       await Promise.all(this.#clients.map(({ ready }) => ready))
@@ -106,7 +109,7 @@ class Run {
       await this.#finish()
       const accounts = await this.#accounts()
       return {
-        history: recorder.history({ limits, ...(accounts && { accounts }) }),
+        history: recorder.history({ lease, limits, ...(accounts && { accounts }) }),
         guarantees: this.#guarantees,
         seconds: took,
       }
@@ -161,11 +164,13 @@ class Run {
     }
   }
 
-  /** Reads what is in the accounts, and removes all that the run kept in the engine. */
+  /** Settles what became of the transfers, reads what is in the accounts, and removes all that the run kept in the engine. */
   async #accounts(): Promise<Record<string, Account> | undefined> {
     if (this.#settings.peer !== undefined || this.#guarantees.durability === 'none') return undefined
     await using box = await open(this.#settings.engine)
     const store = box.store(accountsOf(this.#name))
+    const { engine, lease } = this.#settings
+    await settle(this.#recorder, store, lease, ENDING + LEASES_TO_END * silenceOf(engine, lease))
     const found: Record<string, Account> = {}
     for (const name of ACCOUNTS)
       found[name] = (await store.get<Account>(name))?.value ?? { balance: START_BALANCE, changes: 0 }
@@ -176,8 +181,7 @@ class Run {
 
   async #forgetValues(box: Box): Promise<void> {
     const store = box.store(valuesOf(this.#name))
-    const { calls } = this.#recorder.history({ limits: {} })
-    const keys = [...new Set(calls.map(({ key }) => key))]
+    const keys = [...new Set(this.#recorder.calls.map(({ key }) => key))]
     // Some at a time: a request has its bounds.
     for (let from = 0; from < keys.length; from += 100)
       await Promise.all(keys.slice(from, from + 100).map(key => store.delete(key)))

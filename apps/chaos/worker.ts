@@ -7,6 +7,7 @@ import type { Locks } from './locks/locks.js'
 import { SignalboxLocks } from './locks/signalbox.js'
 import { accountsOf, valuesOf, type ClientSettings } from './protocol.js'
 import { Random } from '../../src/conformance/random.js'
+import { watchStalls } from './stalls.js'
 import { shiftWallClock } from '../../src/conformance/wall-clock.js'
 
 /** One client: two tasks count, one moves money, one uses single values, until the harness says stop. */
@@ -16,6 +17,7 @@ const { who, url, peer, seed, run, lease } = settings
 shiftWallClock(0)
 const random = new Random(seed)
 const link = new Link()
+watchStalls(lease, (from, until) => link.tell({ say: 'stalled', from, until }))
 
 const pause = () => random.below(20)
 
@@ -38,10 +40,10 @@ async function work(): Promise<void> {
   const box = await open(url, { label: `chaos ${who}` })
   const counted = count(new SignalboxLocks(box, lease))
   if (box.guarantees.durability !== 'none') {
-    const transferring = new Transferring(who, lease, box.store(accountsOf(run)), link, random)
+    const transferring = new Transferring(who, lease, box.store(accountsOf(run)), link)
     const storing = new Storing(who, box.store(valuesOf(run)), link, random)
     await Promise.all([
-      link.repeat(pause, () => transferring.once()),
+      link.repeat(pause, () => transferring.once(random)),
       link.repeat(pause, () => storing.once()),
     ])
   }

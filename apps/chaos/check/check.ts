@@ -1,6 +1,7 @@
 import type { History } from '../history.js'
 import type { Finding } from './finding.js'
 import { checkLocks } from './locks.js'
+import { checkLosses } from './losses.js'
 import { checkMoney, transferFigures, type TransferFigures } from './money.js'
 import { checkRecovery, recoveries, type Recovery } from './recovery.js'
 import { checkStore } from './store.js'
@@ -24,14 +25,15 @@ export interface Verdict {
 
 /** Holds a history against the promises. */
 export function check(history: History): Verdict {
-  const { requests, updates, transfers, calls, accounts, escapes } = history
+  const { requests, updates, transfers, calls, accounts = {}, escapes } = history
   const locks = checkLocks(history)
   const store = checkStore(calls)
   return {
     findings: [
       ...locks.findings,
-      ...checkUpdates(updates),
-      ...(accounts ? checkMoney(transfers, accounts) : []),
+      ...checkLosses(history),
+      ...checkUpdates(updates, requests),
+      ...checkMoney(transfers, accounts),
       ...store.findings,
       ...checkRecovery(history),
       ...escapes.map(message => ({ promise: 'P10' as const, message })),

@@ -10,7 +10,7 @@ export interface TransferFigures {
   /** Deliveries that found their transfer done. */
   readonly repeated: number
   readonly refused: number
-  /** Transfers of which nobody knows by their answers alone whether they were done. */
+  /** Transfers whose answers do not tell whether they were done. */
   readonly unknown: number
 }
 
@@ -26,54 +26,59 @@ export function transferFigures(transfers: readonly Transfer[]): TransferFigures
   }
 }
 
-/** Whether transfers were done once each, none was lost, and all money is there (P13). */
+/** Whether each transfer was done once, none was lost, and all that is in the accounts came of them (P13). */
 export function checkMoney(
   transfers: readonly Transfer[],
   accounts: Readonly<Record<string, Account>>,
 ): Finding[] {
-  const findings: string[] = []
-  const all = Object.values(accounts)
-  const sum = all.reduce((total, { balance }) => total + balance, 0)
-  if (sum !== all.length * START_BALANCE)
-    findings.push(`the accounts have ${sum} together, and began with ${all.length * START_BALANCE}`)
   const byId = grouped(transfers, ({ id }) => id)
-  for (const [id, deliveries] of byId) {
-    if (deliveries.filter(({ end }) => end === 'applied').length > 1) findings.push(`${id} was done twice`)
-  }
-  for (const [name, { changes }] of Object.entries(accounts)) {
-    const known = new Map<number, string>()
-    let unknown = 0
-    for (const [id, deliveries] of byId) {
-      if (!touches(deliveries[0]!, name)) continue
-      const number = deliveries.find(({ end }) => end === 'applied')?.changes?.[name]
-      if (number === undefined) {
-        // One of those whose answers were lost; what was found done was done once.
-        if (isDone(deliveries) || mayBeDone(deliveries)) unknown++
-        continue
-      }
-      const other = known.get(number)
-      if (other !== undefined) findings.push(`${other} and ${id} both made change ${number} of ${name}`)
-      if (number > changes) findings.push(`change ${number} of ${name}, by ${id}, is gone`)
-      known.set(number, id)
-    }
-    const surely = [...byId.values()].filter(one => touches(one[0]!, name) && isDone(one)).length
-    if (changes < surely) findings.push(`${name} has ${changes} changes, and ${surely} were confirmed`)
-    if (changes > known.size + unknown)
-      findings.push(
-        `${name} has ${changes} changes, more than the ${known.size + unknown} that were asked for`,
-      )
-  }
+  const names = new Set([...Object.keys(accounts), ...transfers.flatMap(({ from, to }) => [from, to])])
+  const findings = [
+    ...[...byId].flatMap(([id, deliveries]) => checkDeliveries(id, deliveries)),
+    ...[...names].flatMap(name => checkAccount(name, accounts[name], byId)),
+  ]
   return findings.map(message => ({ promise: 'P13', message }))
 }
 
-function touches({ from, to }: Transfer, name: string): boolean {
-  return from === name || to === name
+function checkDeliveries(id: string, deliveries: readonly Transfer[]): string[] {
+  if (deliveries.filter(({ end }) => end === 'applied').length > 1) return [`${id} was done twice`]
+  return mayBeDone(deliveries) ? [`whether ${id} was done was not found out`] : []
 }
 
+function checkAccount(
+  name: string,
+  account: Account | undefined,
+  byId: ReadonlyMap<string, readonly Transfer[]>,
+): string[] {
+  if (!account) return [`what is in the account ${name} is not told`]
+  const { balance, changes } = account
+  const findings: string[] = []
+  const known = new Map<number, string>()
+  let [sum, count] = [START_BALANCE, 0]
+  for (const [id, deliveries] of byId) {
+    const { from, to, amount } = deliveries[0]!
+    if ((from !== name && to !== name) || !isDone(deliveries)) continue
+    sum += to === name ? amount : -amount
+    count++
+    // Absent when the answer with it was lost.
+    const number = deliveries.find(({ end }) => end === 'applied')?.changes?.[name]
+    if (number === undefined) continue
+    const other = known.get(number)
+    if (other !== undefined) findings.push(`${other} and ${id} both made change ${number} of ${name}`)
+    if (number > changes) findings.push(`change ${number} of ${name}, by ${id}, is gone`)
+    known.set(number, id)
+  }
+  if (changes !== count) findings.push(`${name} has ${changes} changes, and ${count} transfers were done`)
+  if (balance !== sum) findings.push(`${name} has ${balance}, and the transfers leave it ${sum}`)
+  return findings
+}
+
+/** Whether an answer told that the transfer was done. */
 function isDone(deliveries: readonly Transfer[]): boolean {
   return deliveries.some(({ end }) => end === 'applied' || end === 'repeated')
 }
 
-function mayBeDone(deliveries: readonly Transfer[]): boolean {
+/** Whether no answer tells if the transfer was done: one was lost, and none says that it was. */
+export function mayBeDone(deliveries: readonly Transfer[]): boolean {
   return !isDone(deliveries) && deliveries.some(({ end }) => end === undefined || end === 'unknown')
 }

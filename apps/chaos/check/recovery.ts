@@ -51,8 +51,10 @@ export function seenThrough(faults: readonly Fault[]): Fault[] {
   return faults.filter(({ interrupted }) => !interrupted)
 }
 
-/** Whether everything went on in time after each fault (P9). */
-export function checkRecovery({ faults, limits }: History): Finding[] {
+/** Whether locks were granted at all, and everything went on in time after each fault (P9). */
+export function checkRecovery({ requests, faults, limits }: History): Finding[] {
+  if (!requests.some(({ granted }) => granted !== undefined))
+    return [{ promise: 'P9', message: 'no lock was ever granted' }]
   return measured(faults)
     .filter(({ fault: { kind }, time }) => time > limits[kind]!)
     .map(({ fault: { kind, at }, what, time }) => ({

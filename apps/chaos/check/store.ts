@@ -4,22 +4,32 @@ import { grouped } from './grouped.js'
 import { linearizable } from './linearizable.js'
 import { storeOperations } from './store-history.js'
 
-/** Whether calls of each key have an order that explains them, and no version was used twice (P13). */
+/** Whether calls of each key have an order that explains them, and each value had a version of its own (P13). */
 export function checkStore(calls: readonly StoreCall[]): { findings: Finding[]; undecided: number } {
-  const findings: Finding[] = []
+  const findings: string[] = []
   let undecided = 0
   for (const [key, ofKey] of grouped(calls, call => call.key)) {
     const answer = linearizable('', storeOperations(ofKey))
     if (answer === 'undecided') undecided++
-    if (answer === 'no')
-      findings.push({ promise: 'P13', message: `no order of the calls explains what was read of ${key}` })
-    const values = new Map<number, string>()
-    for (const { value = '', version = 0, end } of ofKey) {
-      if (end !== 'done') continue
-      if ((values.get(version) ?? value) !== value)
-        findings.push({ promise: 'P13', message: `version ${version} of ${key} stood for two values` })
-      values.set(version, value)
-    }
+    if (answer === 'no') findings.push(`no order of the calls explains what was read of ${key}`)
+    findings.push(...checkVersions(key, ofKey))
   }
-  return { findings, undecided }
+  return { findings: findings.map(message => ({ promise: 'P13', message })), undecided }
+}
+
+function checkVersions(key: string, calls: readonly StoreCall[]): string[] {
+  const findings: string[] = []
+  // What is absent has version 0.
+  const values = new Map([[0, '']])
+  const versions = new Map([['', 0]])
+  for (const { value = '', version = 0, end } of calls) {
+    if (end !== 'done') continue
+    const [itsValue, itsVersion] = [values.get(version) ?? value, versions.get(value) ?? version]
+    if (itsValue !== value) findings.push(`version ${version} of ${key} stood for two values`)
+    if (itsVersion !== version)
+      findings.push(`one value of ${key} had two versions, ${itsVersion} and ${version}`)
+    values.set(version, value)
+    versions.set(value, version)
+  }
+  return findings
 }

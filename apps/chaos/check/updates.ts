@@ -1,4 +1,4 @@
-import type { Update } from '../history.js'
+import type { LockRequest, Update } from '../history.js'
 import type { Finding } from './finding.js'
 
 /** What became of the increments of one kind of register. */
@@ -18,12 +18,38 @@ export function updateFigures(updates: readonly Update[]): UpdateFigures {
   }
 }
 
-/** Whether the resource that refuses old tokens lost an increment (P2). */
-export function checkUpdates(updates: readonly Update[]): Finding[] {
-  return updates
-    .filter(({ fenced, accepted, read, found }) => fenced && accepted && read !== found)
-    .map(({ who, key, token, read, found }) => ({
-      promise: 'P2',
-      message: `${who} with token ${token!} wrote over what it had not read: ${key} was ${found}, not ${read}`,
-    }))
+/**
+ * Whether each write was made under a lock that its client had got, and the resource that refuses old tokens lost no
+ * increment and took no token that is smaller than one before it (P2).
+ */
+export function checkUpdates(updates: readonly Update[], requests: readonly LockRequest[]): Finding[] {
+  const granted = new Set(requests.filter(request => request.granted !== undefined).map(grantOf))
+  const greatest = new Map<string, bigint>()
+  const findings: string[] = []
+  for (const update of updates) {
+    const { who, key, token, fenced, accepted, read, found } = update
+    if (!granted.has(grantOf(update)))
+      findings.push(`${writer(update)} wrote to ${key} without a grant of it`)
+    if (!fenced || !accepted) continue
+    if (read !== found)
+      findings.push(`${writer(update)} wrote over what it had not read: ${key} was ${found}, not ${read}`)
+    if (token === undefined) {
+      findings.push(`${who} wrote to ${key} without a token, and was not refused`)
+      continue
+    }
+    const last = greatest.get(key)
+    if (last !== undefined && BigInt(token) < last)
+      findings.push(`${writer(update)} wrote to ${key} after token ${last}, and was not refused`)
+    else greatest.set(key, BigInt(token))
+  }
+  return findings.map(message => ({ promise: 'P2', message }))
+}
+
+/** What tells grants apart. */
+function grantOf({ who, key, token = '' }: LockRequest | Update): string {
+  return JSON.stringify([who, key, token])
+}
+
+function writer({ who, token }: Update): string {
+  return token === undefined ? who : `${who} with token ${token}`
 }

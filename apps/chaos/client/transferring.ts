@@ -7,6 +7,12 @@ import { ACCOUNTS } from '../protocol.js'
 import type { Random } from '../../../src/conformance/random.js'
 import type { Link } from './link.js'
 
+/** A transfer, whatever becomes of it. */
+type Order = Omit<Transfer, 'asked' | 'settled' | 'end' | 'changes'>
+
+/** What numbers and hears what is done. */
+type Hearer = Pick<Link, 'nextCall' | 'tell'>
+
 const MOST_MONEY = 20
 /** So many deliveries of one transfer are tried when answers are lost. */
 const DELIVERIES = 3
@@ -16,27 +22,26 @@ export class Transferring {
   readonly #who: string
   readonly #lease: number
   readonly #store: Store
-  readonly #link: Link
-  readonly #random: Random
+  readonly #link: Hearer
 
-  constructor(who: string, lease: number, store: Store, link: Link, random: Random) {
+  constructor(who: string, lease: number, store: Store, link: Hearer) {
     this.#who = who
     this.#lease = lease
     this.#store = store
     this.#link = link
-    this.#random = random
   }
 
-  async once(): Promise<void> {
-    const [from, to] = this.#random.some(ACCOUNTS, 2) as [string, string]
-    const amount = 1 + this.#random.below(MOST_MONEY)
+  async once(random: Random): Promise<void> {
+    const [from, to] = random.some(ACCOUNTS, 2) as [string, string]
+    const amount = 1 + random.below(MOST_MONEY)
     const transfer = { who: this.#who, id: `${this.#who} ${this.#link.nextCall()}`, from, to, amount }
     // Messages come twice, at once or one after the other.
-    const twice = this.#random.below(5) === 0
-    await Promise.all(Array.from({ length: twice ? 2 : 1 }, () => this.#deliver(transfer)))
+    const twice = random.below(5) === 0
+    await Promise.all(Array.from({ length: twice ? 2 : 1 }, () => this.deliver(transfer)))
   }
 
-  async #deliver(transfer: Omit<Transfer, 'asked'>): Promise<void> {
+  /** Delivers a transfer until an answer tells what became of that delivery, a few times. */
+  async deliver(transfer: Order): Promise<void> {
     for (let delivery = 1; delivery <= DELIVERIES; delivery++) {
       const call = this.#link.nextCall()
       this.#link.tell({ say: 'transfer', call, transfer: { ...transfer, asked: systemClock.now() } })
@@ -46,12 +51,7 @@ export class Transferring {
     }
   }
 
-  async #attempt({
-    id,
-    from,
-    to,
-    amount,
-  }: Omit<Transfer, 'asked'>): Promise<Pick<Transfer, 'end' | 'changes'>> {
+  async #attempt({ id, from, to, amount }: Order): Promise<Pick<Transfer, 'end' | 'changes'>> {
     try {
       const outcome = await this.#store.transaction(
         [from, to],

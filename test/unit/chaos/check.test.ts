@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { check } from '../../../apps/chaos/check/check.js'
-import type { History } from '../../../apps/chaos/history.js'
+import type { Fault, History, StoreCall } from '../../../apps/chaos/history.js'
 
 const folder = fileURLToPath(new URL('../../fixtures/chaos/', import.meta.url))
 
@@ -18,9 +18,19 @@ const bad: Readonly<Record<string, RegExp>> = {
   'bad-token-twice': /^P2 a token of .* was given twice/,
   'bad-overtaken': /^P4 3\.3, .* before 2\.2/,
   'bad-fence': /^P2 .* wrote over what it had not read/,
-  'bad-transfer-lost': /^P13 (.* both made change \d+ of|anna has 8 changes, and 9 were confirmed)/,
-  'bad-transfer-doubled': /^P13 .* changes, more than the \d+ that were asked for/,
-  'bad-money': /^P13 the accounts have 405 together/,
+  'bad-fence-falls': /^P2 .* wrote to run:\w+ after token \d+, and was not refused/,
+  'bad-no-requests': /^(P9 no lock was ever granted|P2 .* wrote to run:\w+ without a grant of it)/,
+  'bad-lost': /^P3 .* lost run:\w+, granted at .* and nothing had kept it from the engine/,
+  'bad-transfer-lost':
+    /^P13 (.* both made change \d+ of|anna has 8 changes, and 9 transfers were done|\w+ has \d+, and the transfers leave it)/,
+  'bad-transfer-doubled': /^P13 .* has \d+ changes, and \d+ transfers were done/,
+  'bad-transfer-dropped':
+    /^P13 (anna|cleo) has (\d+ changes, and \d+ transfers were done|\d+, and the transfers leave it)/,
+  'bad-transfer-refused':
+    /^P13 (anna|cleo) has (\d+ changes, and \d+ transfers were done|\d+, and the transfers leave it)/,
+  'bad-money': /^P13 \w+ has \d+, and the transfers leave it \d+/,
+  'bad-money-moved': /^P13 (anna|ben) has \d+, and the transfers leave it \d+/,
+  'bad-version-lowered': /^P13 one value of \S+ had two versions/,
   'bad-stale-read': /^P13 no order of the calls explains/,
   'bad-compare-and-set': /^P13 no order of the calls explains/,
   'bad-write-lost': /^P13 no order of the calls explains/,
@@ -93,6 +103,48 @@ test('a recovery says what was measured: others at the key that was held, or any
     'P9 nothing went on after the fault "lose replies, others" at 7000 ms, where 1500 ms are allowed',
   ])
 })
+
+test('a transfer of which no answer tells that it was done is a finding, until it is delivered again', () => {
+  const { transfers, ...rest } = history('good-faults')
+  const unsettled = transfers.filter(({ who }) => who !== 'harness')
+  const texts = check({ ...rest, transfers: unsettled }).findings.map(({ message }) => message)
+  expect(texts).toContain('whether 3.3 8 was done was not found out')
+})
+
+test('accounts that are not told are a finding where money was moved', () => {
+  const { accounts: _untold, ...rest } = history('good-calm')
+  const { findings } = check(rest)
+  expect(findings).toContainEqual({ promise: 'P13', message: 'what is in the account anna is not told' })
+})
+
+/** From before the first request of the history to the end of its last. */
+const WHOLE = { from: 0, until: 1e6 }
+
+test.each<[string, Partial<History>, boolean]>([
+  ['a fault of the client', { faults: [stopOf(1), stopOf(2), stopOf(3)] }, true],
+  ['a fault of all', { faults: [stopOf(undefined)] }, true],
+  ['a fault of another client', { faults: [stopOf(9)] }, false],
+  [
+    'a clock that was set',
+    { faults: [1, 2, 3].map(client => ({ ...stopOf(client), kind: 'shift clock' })) },
+    false,
+  ],
+  ['a harness that did not run', { stalls: [WHOLE] }, true],
+  ['another client that did not run', { stalls: [{ who: '9.9', ...WHOLE }] }, false],
+  ['an engine that answered late', { calls: [slowCall()] }, true],
+  ['a late answer to a client that was stopped', { calls: [slowCall()], faults: [stopOf(9)] }, false],
+])('%s explains that a grant was lost: %s', (_what, seen, isExplained) => {
+  const { findings } = check({ ...history('bad-lost'), limits: { stop: 1500, 'shift clock': 1500 }, ...seen })
+  expect(findings.filter(({ promise }) => promise === 'P3').length === 0).toBe(isExplained)
+})
+
+function stopOf(client: number | undefined): Fault {
+  return { kind: 'stop', ...(client !== undefined && { client }), at: 0, until: 1e6, recovery: 10 }
+}
+
+function slowCall(): StoreCall {
+  return { who: '9.9', key: 'slow', kind: 'get', value: '', version: 0, end: 'done', ...WHOLE }
+}
 
 test('what escapes from the library is a finding', () => {
   const { findings } = check({ ...history('good-calm'), escapes: ['TypeError'] })
