@@ -128,7 +128,11 @@ export function aboutTask(error: unknown, began: boolean): unknown {
   if (!began) return copyOf(error, { taskBegan: false })
   if (error.taskBegan === undefined) return error
   const task = { taskBegan: true, ...(error instanceof LostError && { taskEnded: false, result: undefined }) }
-  return Object.defineProperty(copyOf(error, task), 'cause', { value: error })
+  return Object.defineProperty(copyOf(error, task), 'cause', {
+    value: error,
+    configurable: true,
+    writable: true,
+  })
 }
 
 /** What a call throws whose task ended well after its grant was lost. */
