@@ -2,13 +2,14 @@ import { writeFileSync } from 'node:fs'
 import { Command, CommanderError, InvalidArgumentError as Refusal, Option } from 'commander'
 import { InvalidArgumentError } from 'signalbox'
 import { checkWritable } from '../output-file.js'
-import { check } from './check/check.js'
+import { check, type Verdict } from './check/check.js'
+import { readHistory } from './history-file.js'
 import { picture } from './picture.js'
 import type { PeerName } from './protocol.js'
 import { reportOf } from './report.js'
 import { chaos } from './run.js'
 import type { Settings } from './settings.js'
-import { faultLine, textReport } from './text-report.js'
+import { faultLine, textReport, textVerdict } from './text-report.js'
 
 /** How a run ends. */
 const EXIT = { fine: 0, broken: 1, usage: 2, failed: 69 } as const
@@ -17,7 +18,7 @@ const EXIT_TEXT = `
 Exit status:
   0   every promise was kept
   1   one was broken
-  2   the command line can't be used; nothing was done
+  2   the command line can't be used, or the file to be checked is no history; nothing was done
   69  the engine can't be reached, or a client or its server does not start`
 
 /** What each peer needs beside this package. */
@@ -26,7 +27,25 @@ const PACKAGES: Readonly<Record<PeerName, readonly string[]>> = {
   'redis-semaphore': ['redis-semaphore', 'ioredis'],
 }
 
+/** The options that make no sense beside --check. */
+const OTHERS = [
+  'engine',
+  'peer',
+  'seed',
+  'faults',
+  'seconds',
+  'processes',
+  'lease',
+  'server',
+  'proxyPort',
+  'verbose',
+  'json',
+  'history',
+  'picture',
+]
+
 interface Parsed extends Settings {
+  readonly check?: string
   readonly json?: string
   readonly history?: string
   readonly picture?: string
@@ -50,7 +69,7 @@ export function chaosCommand(): Command {
     )
     .option(
       '--seed <number>',
-      'draws the faults; the same ones come again from the same seed',
+      'draws the kinds and lengths of faults; a holder that one is to meet differs from run to run',
       wholeNumber(0, 2 ** 31),
       1,
     )
@@ -74,6 +93,12 @@ export function chaosCommand(): Command {
       '--picture <file>',
       'draw grants and faults over time, in SVG; takes the packages vega and vega-lite',
     )
+    .addOption(
+      new Option(
+        '--check <file>',
+        'check again what --history wrote there, and do nothing else; takes no other option',
+      ).conflicts(OTHERS),
+    )
     .addHelpText('after', EXIT_TEXT)
     .allowExcessArguments(false)
     .exitOverride()
@@ -82,7 +107,8 @@ export function chaosCommand(): Command {
 /** Carries out the command line of the fault harness and gives its exit status. */
 export async function runChaos(args: readonly string[]): Promise<number> {
   try {
-    return await run(chaosCommand().parse(args, { from: 'user' }).opts<Parsed>())
+    const { check: recorded, ...parsed } = chaosCommand().parse(args, { from: 'user' }).opts<Parsed>()
+    return recorded === undefined ? await run(parsed) : checkAgain(recorded)
   } catch (error) {
     // Commander has said already what is wrong, or has printed the help that was asked for.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.fine : EXIT.usage
@@ -91,7 +117,24 @@ export async function runChaos(args: readonly string[]): Promise<number> {
   }
 }
 
-async function run({ json, history, picture: drawing, verbose, ...settings }: Parsed): Promise<number> {
+/** Holds a recorded history against the promises. */
+function checkAgain(path: string): number {
+  const verdict = check(readHistory(path))
+  process.stdout.write(textVerdict(verdict))
+  return statusOf(verdict)
+}
+
+function statusOf({ findings }: Verdict): number {
+  return findings.length === 0 ? EXIT.fine : EXIT.broken
+}
+
+async function run({
+  json,
+  history,
+  picture: drawing,
+  verbose,
+  ...settings
+}: Omit<Parsed, 'check'>): Promise<number> {
   await refuseWhatCannotBe(settings, drawing !== undefined)
   const files = [json, history, drawing].filter(file => file !== undefined)
   if (new Set(files).size < files.length)
@@ -108,7 +151,7 @@ async function run({ json, history, picture: drawing, verbose, ...settings }: Pa
   if (json !== undefined) writeFileSync(json, `${JSON.stringify(report, undefined, 2)}\n`)
   if (history !== undefined) writeFileSync(history, `${JSON.stringify(outcome.history)}\n`)
   if (drawing !== undefined) writeFileSync(drawing, await picture(outcome.history))
-  return report.findings.length === 0 ? EXIT.fine : EXIT.broken
+  return statusOf(report)
 }
 
 /** @throws InvalidArgumentError when the engine is none for processes, or a package is missing. */

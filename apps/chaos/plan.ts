@@ -58,7 +58,7 @@ export function possibleKinds(engine: string, network: boolean, server: boolean)
   )
 }
 
-/** Draws the next fault; the same ones come in the same order from the same seed. */
+/** Draws the next fault; the same plans come in the same order from the same seed. Which client holds then is chance. */
 export function drawFault(random: Random, kinds: readonly FaultKind[], clients: number): PlannedFault {
   const urn = kinds.flatMap(kind => Array.from({ length: WEIGHTS[kind] }, () => kind))
   return {

@@ -1,4 +1,5 @@
 import { columns } from '../../src/cli/columns.js'
+import type { Verdict } from './check/check.js'
 import type { UpdateFigures } from './check/updates.js'
 import type { Fault } from './history.js'
 import type { Report } from './report.js'
@@ -9,14 +10,20 @@ const FIGURES = [1, 2, 3, 4]
 
 /** A report for a terminal. */
 export function textReport(report: Report): string {
-  const { engine, locks, processes, lease, session, seed, faults, seconds, findings, undecided } = report
+  const { engine, locks, processes, lease, session, seed, faults, seconds } = report
   const silent = session === undefined ? '' : `, session ${session} ms`
+  const heading = `${locks} on ${engine}: ${processes} processes, lease ${lease} ms${silent}, seed ${seed}, ${faults} faults in ${seconds} s`
+  return `${heading}\n\n${textVerdict(report)}`
+}
+
+/** What a history shows, for a terminal. */
+export function textVerdict(verdict: Verdict): string {
+  const { findings, undecided } = verdict
   const parts = [
-    `${locks} on ${engine}: ${processes} processes, lease ${lease} ms${silent}, seed ${seed}, ${faults} faults in ${seconds} s\n`,
     columns(
       [
         ['fault', 'times', 'went on after ms', 'worst', 'allowed'],
-        ...report.recoveries.map(({ kind, faults: times, median, worst, limit }) => [
+        ...verdict.recoveries.map(({ kind, faults: times, median, worst, limit }) => [
           kind,
           number(times),
           number(median),
@@ -26,14 +33,14 @@ export function textReport(report: Report): string {
       ],
       FIGURES,
     ),
-    columns([['increments', 'done', 'refused', 'lost', ''], ...updates(report)], FIGURES),
-    sentence(report),
+    columns([['increments', 'done', 'refused', 'lost', ''], ...updates(verdict)], FIGURES),
+    sentence(verdict),
   ]
   if (undecided > 0) parts.push(`The search for an order was given up for ${undecided} keys.\n`)
   const shown = findings.slice(0, MOST_FINDINGS).map(({ promise, message }) => `${promise} ${message}\n`)
   const more = findings.length > shown.length ? `and ${findings.length - shown.length} more\n` : ''
-  const verdict = findings.length === 0 ? 'Every promise was kept.\n' : `Broken:\n${shown.join('')}${more}`
-  return `${parts.join('\n')}\n${verdict}`
+  const end = findings.length === 0 ? 'Every promise was kept.\n' : `Broken:\n${shown.join('')}${more}`
+  return `${parts.join('\n')}\n${end}`
 }
 
 /** A fault in one line: when, to whom, and how long somebody had to wait for it. */
@@ -49,7 +56,7 @@ function lossRate({ accepted, lost }: UpdateFigures): string {
   return `${((100 * lost) / Math.max(accepted, 1)).toFixed(2)} %`
 }
 
-function updates({ fenced, unfenced, locks }: Report): string[][] {
+function updates({ fenced, unfenced }: Verdict): string[][] {
   const line = (name: string, figures: UpdateFigures): string[] => [
     name,
     number(figures.accepted),
@@ -58,12 +65,12 @@ function updates({ fenced, unfenced, locks }: Report): string[][] {
     lossRate(figures),
   ]
   const free = line('without fencing', unfenced)
-  return locks === 'signalbox' ? [line('with fencing tokens', fenced), free] : [free]
+  return fenced.accepted + fenced.refused > 0 ? [line('with fencing tokens', fenced), free] : [free]
 }
 
-function sentence({ grants, orders, transfers, storeCalls, locks }: Report): string {
+function sentence({ grants, orders, transfers, storeCalls, fenced }: Verdict): string {
   const granted = `${number(grants)} grants, ${number(orders)} orders of arrival compared`
-  if (locks !== 'signalbox') return `${granted}.\n`
+  if (fenced.accepted + fenced.refused === 0) return `${granted}.\n`
   const { applied, repeated, refused, unknown } = transfers
   return (
     `${granted}; ${number(storeCalls)} single reads and writes; ${number(applied)} transfers done, ` +

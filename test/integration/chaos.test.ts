@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, test } from 'vitest'
@@ -16,6 +16,11 @@ import { reapedFolder } from '../../apps/chaos/servers/reaper.js'
 /** The shortest lease that is taken, and few clients: each fault takes a second. */
 const SHORT = ['--lease', '500', '--processes', '3', '--faults', '3']
 const TIME_LIMIT = 150_000
+
+/** A committed history. */
+function recorded(name: string): string {
+  return join(root, 'test/fixtures/chaos', `${name}.json`)
+}
 
 /** The kinds of faults that were made, whatever was measured after each. */
 function kindsOf({ recoveries }: Report): string[] {
@@ -96,6 +101,33 @@ describe.concurrent('signalbox chaos', () => {
   )
 
   test.for([
+    ['good-faults', 0, /Every promise was kept/],
+    ['bad-money-moved', 1, /Broken:\nP13 anna has/],
+  ] as const)(
+    'checks the recorded history %s again: status %d',
+    async ([name, expected, told], { expect }) => {
+      await using place = new CommandPlace()
+      const { status, stdout } = await place.signalbox('chaos', '--check', recorded(name))
+      expect(stdout).toMatch(told)
+      expect(status).toBe(expected)
+    },
+  )
+
+  test('refuses to check a file that is no history', async ({ expect }) => {
+    await using place = new CommandPlace()
+    const whole = JSON.parse(readFileSync(recorded('good-calm'), 'utf8')) as Record<string, unknown>
+    const file = join(place.folder, 'history.json')
+    for (const spoiled of ['{', '[]', 'null', { ...whole, calls: undefined }, { ...whole, requests: [{}] }]) {
+      writeFileSync(file, typeof spoiled === 'string' ? spoiled : JSON.stringify(spoiled))
+      const { status, stderr } = await place.signalbox('chaos', '--check', file)
+      expect(stderr).toMatch(/is no history of a run/)
+      expect(status).toBe(2)
+    }
+  })
+
+  test.for([
+    [['--check', 'missing.json'], /missing.json is no history of a run: ENOENT/],
+    [['--check', 'one.json', '--engine', 'file:./locks'], /cannot be used with option '--engine/],
     [['--engine', 'memory:'], /memory: lives inside one process/],
     [['--engine', 'file:./locks', '--peer', 'redlock'], /takes an --engine redis:/],
     [['--engine', 'file:./locks', '--server', 'true'], /files have no server/],
