@@ -22,9 +22,20 @@ Exit status:
   69  the engine can't be reached, or a client or its server does not start`
 
 /** What each peer needs beside this package. */
-const PACKAGES: Readonly<Record<PeerName, readonly string[]>> = {
-  redlock: ['redlock', 'ioredis'],
-  'redis-semaphore': ['redis-semaphore', 'ioredis'],
+const PACKAGES: Readonly<Record<PeerName, readonly NeededPackage[]>> = {
+  redlock: [
+    { name: 'redlock', version: '5.0.0-beta.2', exports: ['ExecutionError', 'ResourceLockedError'] },
+    { name: 'ioredis' },
+  ],
+  'redis-semaphore': [{ name: 'redis-semaphore' }, { name: 'ioredis' }],
+}
+
+interface NeededPackage {
+  readonly name: string
+  /** The one to install, where the newest is of no use. */
+  readonly version?: string
+  /** What tells the versions that can be used from others. */
+  readonly exports?: readonly string[]
 }
 
 /** The options that make no sense beside --check. */
@@ -165,17 +176,24 @@ async function refuseWhatCannotBe({ engine, peer, server }: Settings, draws: boo
   if (server !== undefined && engine.startsWith('file:'))
     throw new InvalidArgumentError('--server: files have no server')
   if (peer !== undefined) await needs(`--peer ${peer}`, PACKAGES[peer])
-  if (draws) await needs('--picture', ['vega', 'vega-lite'])
+  if (draws) await needs('--picture', [{ name: 'vega' }, { name: 'vega-lite' }])
 }
 
-async function needs(option: string, packages: readonly string[]): Promise<void> {
+async function needs(option: string, packages: readonly NeededPackage[]): Promise<void> {
+  const found = await Promise.all(packages.map(isUsable))
+  if (!found.includes(false)) return
+  const names = packages.map(({ name, version }) => (version === undefined ? name : `${name}@${version}`))
+  throw new InvalidArgumentError(`${option} takes packages: npm install ${names.join(' ')}`)
+}
+
+/** Whether the package is installed, in a version that can be used. */
+async function isUsable({ name, exports = [] }: NeededPackage): Promise<boolean> {
   try {
-    for (const name of packages) await import(name)
+    const found = (await import(name)) as object
+    return exports.every(each => each in found)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error
-    throw new InvalidArgumentError(`${option} takes packages: npm install ${packages.join(' ')}`, {
-      cause: error,
-    })
+    return false
   }
 }
 

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, test } from 'vitest'
@@ -10,12 +10,30 @@ import { faultLine } from '../../apps/chaos/text-report.js'
 import { chaosRun } from '../chaos-run.js'
 import { root } from '../docs/pages.js'
 import { CommandPlace, program } from './command-line.js'
+import { startRedis } from '../servers/redis.js'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { reapedFolder } from '../../apps/chaos/servers/reaper.js'
 
 /** The shortest lease that is taken, and few clients: each fault takes a second. */
 const SHORT = ['--lease', '500', '--processes', '3', '--faults', '3']
 const TIME_LIMIT = 150_000
+
+/** The command, below the folder of the package. */
+const builtProgram = 'dist/src/cli/main.js'
+
+/** Copies the built package beside its dependencies, of which one is another. @returns its folder */
+function packageWith(name: string, version: string, code: string): string {
+  const folder = reapedFolder('package')
+  cpSync(join(root, 'dist'), join(folder, 'dist'), { recursive: true })
+  cpSync(join(root, 'package.json'), join(folder, 'package.json'))
+  const modules = join(folder, 'node_modules')
+  mkdirSync(join(modules, name), { recursive: true })
+  for (const other of readdirSync(join(root, 'node_modules')))
+    if (other !== name) symlinkSync(join(root, 'node_modules', other), join(modules, other))
+  writeFileSync(join(modules, name, 'package.json'), JSON.stringify({ name, version, main: 'index.js' }))
+  writeFileSync(join(modules, name, 'index.js'), code)
+  return folder
+}
 
 /** A committed history. */
 function recorded(name: string): string {
@@ -139,6 +157,36 @@ describe.concurrent('signalbox chaos', () => {
     const { status, stderr } = await place.signalbox('chaos', ...args)
     expect(status).toBe(2)
     expect(stderr).toMatch(reason)
+  })
+
+  test('refuses a redlock that can not be used, and says which one to install', async ({ expect }) => {
+    const folder = packageWith('redlock', '4.2.0', 'module.exports = class Redlock {}')
+    await using place = new CommandPlace()
+    const argv = ['chaos', '--engine', 'redis://127.0.0.1:1', '--peer', 'redlock']
+    const { status, stderr } = await place.program(process.execPath, join(folder, builtProgram), ...argv)
+      .ended
+    expect(stderr).toContain('npm install redlock@5.0.0-beta.2 ioredis')
+    expect(status).toBe(2)
+  })
+
+  test('tells an error of redlock that is not about a lock', async ({ expect }) => {
+    const folder = packageWith(
+      'redlock',
+      '5.0.0',
+      `module.exports = class Redlock {
+        on() {}
+        using() { return Promise.reject(new TypeError('no such script')) }
+      }
+      module.exports.ExecutionError = class extends Error {}
+      module.exports.ResourceLockedError = class extends Error {}`,
+    )
+    await using server = await startRedis()
+    await using place = new CommandPlace()
+    const argv = ['chaos', '--engine', server.url, '--peer', 'redlock', '--faults', '0', '--lease', '500']
+    const { status, stdout } = await place.program(process.execPath, join(folder, builtProgram), ...argv)
+      .ended
+    expect(stdout).toMatch(/P10 \S+: TypeError: no such script/)
+    expect(status).toBe(1)
   })
 
   test('says so when the engine is not there', async ({ expect }) => {

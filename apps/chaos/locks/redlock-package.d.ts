@@ -4,6 +4,8 @@ declare module 'redlock' {
 
   export class ExecutionError extends Error {}
 
+  export class ResourceLockedError extends Error {}
+
   export class Lock {
     readonly value: string
   }

@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis'
-import Redlock from 'redlock'
+import Redlock, { ExecutionError, ResourceLockedError } from 'redlock'
 import type { LockEnd } from '../history.js'
 import { PATIENCE, type HeldLock, type Locks } from './locks.js'
 
@@ -38,8 +38,9 @@ export class RedlockLocks implements Locks {
         leaving()
       })
       return 'released'
-    } catch {
-      return end
+    } catch (error) {
+      if (error instanceof ExecutionError || error instanceof ResourceLockedError) return end
+      throw error
     }
   }
 }
