@@ -108,13 +108,13 @@ const history: Readonly<Record<keyof History, Fits>> = {
 
 /**
  * Reads a history that `--history` wrote.
- * @throws InvalidArgumentError when the file can't be read, or is none.
+ * @throws InvalidArgumentError when the file can't be read, or does not hold one.
  */
 export function readHistory(path: string): History {
   try {
     const found: unknown = JSON.parse(readFileSync(path, 'utf8'))
     for (const [part, fits] of Object.entries(history))
-      if (!shaped({ [part]: fits })(found)) throw new Error(`its ${part} are none`)
+      if (!shaped({ [part]: fits })(found)) throw new Error(`its ${part} are missing or malformed`)
     return found as History
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
