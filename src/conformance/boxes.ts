@@ -1,7 +1,9 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { Box, type BoxOptions } from '../box.js'
 import { systemClock } from '../clock.js'
+import type { BoxEvent } from '../diagnostics.js'
 import type { Engine } from '../engines/engine.js'
 import { afterEach, beforeEach } from './checks.js'
 import { startChild, type Child } from './child.js'
@@ -72,6 +74,17 @@ export class Boxes {
     const child = startChild(join(programs, `${name}.process.js`), [opener, this.place.url, argument])
     this.atEnd(() => child.kill('SIGKILL'))
     return child
+  }
+
+  /** What a diagnostics channel tells of a box from now on, until the check ends. @param channel like `lock:granted` */
+  heard<E extends BoxEvent>(channel: string, box: Box): E[] {
+    const events: E[] = []
+    const listen = (message: unknown): void => {
+      if ((message as E).session === box.session) events.push(message as E)
+    }
+    subscribe(`signalbox:${channel}`, listen)
+    this.atEnd(() => void unsubscribe(`signalbox:${channel}`, listen))
+    return events
   }
 
   /** Is called when the check ends, before the boxes are closed. */

@@ -1,4 +1,3 @@
-import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { describe, test } from './checks.js'
 import { expect } from './expect.js'
 import type { GrantedEvent, LockEvent, LockRefusedEvent, LostEvent, ReleasedEvent } from '../diagnostics.js'
@@ -12,23 +11,11 @@ export function diagnostics(fixture: EngineFixture): void {
   describe('diagnostics channels', () => {
     const boxes = boxesOf(fixture)
 
-    /** What a channel tells from now on, of one session. */
-    function heard<E extends LockEvent>(channel: string, session: () => string): E[] {
-      const events: E[] = []
-      const listen = (message: unknown): void => {
-        if ((message as E).session === session()) events.push(message as E)
-      }
-      subscribe(`signalbox:lock:${channel}`, listen)
-      boxes.atEnd(() => void unsubscribe(`signalbox:lock:${channel}`, listen))
-      return events
-    }
-
     test('requested, granted and released tell of a lock that was waited for', async () => {
       const [one, other] = await boxes.pair()
-      const session = (): string => other.session
-      const requested = heard('requested', session)
-      const granted = heard<GrantedEvent>('granted', session)
-      const released = heard<ReleasedEvent>('released', session)
+      const requested = boxes.heard<LockEvent>('lock:requested', other)
+      const granted = boxes.heard<GrantedEvent>('lock:granted', other)
+      const released = boxes.heard<ReleasedEvent>('lock:released', other)
       const held = await one.mutex('b', 'a').acquire()
       const asked = other.mutex('a', 'b').acquire()
       await queued(one, 'a', 1)
@@ -55,8 +42,8 @@ export function diagnostics(fixture: EngineFixture): void {
 
     test('every grant is told and every release, once, also of turns and by whichever verb', async () => {
       const box = await boxes.open()
-      const granted = heard<GrantedEvent>('granted', () => box.session)
-      const released = heard<ReleasedEvent>('released', () => box.session)
+      const granted = boxes.heard<GrantedEvent>('lock:granted', box)
+      const released = boxes.heard<ReleasedEvent>('lock:released', box)
       const tokens: bigint[] = []
       await Promise.all(
         Array.from({ length: 20 }, () => box.mutex('key').run(grant => void tokens.push(grant.token))),
@@ -74,8 +61,8 @@ export function diagnostics(fixture: EngineFixture): void {
 
     test('a wait that is over tells how long it was, and its error', async () => {
       const [one, other] = await boxes.pair()
-      const timedOut = heard<LockRefusedEvent>('refused', () => other.session)
-      const granted = heard('granted', () => other.session)
+      const timedOut = boxes.heard<LockRefusedEvent>('lock:refused', other)
+      const granted = boxes.heard<LockEvent>('lock:granted', other)
       await one.mutex('key').acquire()
       await expect(other.mutex('key').acquire({ wait: 60 })).rejects.toThrow(TimedOutError)
       expect(timedOut).toEqual([
@@ -94,7 +81,7 @@ export function diagnostics(fixture: EngineFixture): void {
 
     test('lost tells of every way to lose a grant, once', async () => {
       const [one, other] = await boxes.pair()
-      const lost = heard<LostEvent>('lost', () => one.session)
+      const lost = boxes.heard<LostEvent>('lock:lost', one)
       const lapsing = await one.mutex('lapsing').acquire({ lease: 40, renew: false })
       await pause(80)
       await lapsing.release().catch(() => undefined)
@@ -114,7 +101,7 @@ export function diagnostics(fixture: EngineFixture): void {
     test('a release that finds the grant gone tells of the loss', async () => {
       const other = await boxes.open()
       const [box, engine] = await boxes.meddled()
-      const lost = heard<LostEvent>('lost', () => box.session)
+      const lost = boxes.heard<LostEvent>('lock:lost', box)
       // Nobody tells the box that its grant was taken away.
       engine.hears = () => false
       const grant = await box.mutex('key').acquire()

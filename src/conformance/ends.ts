@@ -1,7 +1,5 @@
-import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { Box } from '../box.js'
 import type {
-  BoxEvent,
   GrantedEvent,
   LockEvent,
   LockRefusedEvent,
@@ -69,17 +67,6 @@ export function ends(fixture: EngineFixture): void {
   describe('diagnostics channels tell one end of every request', () => {
     const boxes = boxesOf(fixture)
 
-    /** What the channel tells of a box from now on. */
-    function heard<E extends BoxEvent>(channel: string, box: Box): E[] {
-      const events: E[] = []
-      const listen = (message: unknown): void => {
-        if ((message as E).session === box.session) events.push(message as E)
-      }
-      subscribe(`signalbox:${channel}`, listen)
-      boxes.atEnd(() => void unsubscribe(`signalbox:${channel}`, listen))
-      return events
-    }
-
     /** Makes random calls while the engine fails now and then and another box holds the keys, and closes the box. */
     async function disturb(box: Box, engine: MeddledEngine, call: Call): Promise<void> {
       const random = new Random(CALLS)
@@ -102,9 +89,9 @@ export function ends(fixture: EngineFixture): void {
 
     test('of a lock, which names it', async () => {
       const [box, engine] = await boxes.meddled()
-      const requested = heard<LockEvent>('lock:requested', box)
-      const granted = heard<GrantedEvent>('lock:granted', box)
-      const refused = heard<LockRefusedEvent>('lock:refused', box)
+      const requested = boxes.heard<LockEvent>('lock:requested', box)
+      const granted = boxes.heard<GrantedEvent>('lock:granted', box)
+      const refused = boxes.heard<LockRefusedEvent>('lock:refused', box)
       await box.mutex('a').run(() => undefined)
       await disturb(box, engine, askForLock)
       expect(requested).toHaveLength(CALLS + 2)
@@ -117,8 +104,8 @@ export function ends(fixture: EngineFixture): void {
 
     test.runIf(hasLimits(fixture))('of a permit', async () => {
       const [box, engine] = await boxes.meddled()
-      const permitted = heard('limit:permitted', box)
-      const refused = heard<RefusedEvent>('limit:refused', box)
+      const permitted = boxes.heard('limit:permitted', box)
+      const refused = boxes.heard<RefusedEvent>('limit:refused', box)
       await box.limiter('first', { limit: 1, per: 100 }).acquire()
       await disturb(box, engine, askForPermit)
       expect([...permitted, ...refused]).toHaveLength(CALLS + 2)
@@ -128,7 +115,7 @@ export function ends(fixture: EngineFixture): void {
 
     test.runIf(keepsValues(fixture))('of a transaction', async () => {
       const [box, engine] = await boxes.meddled()
-      const ended = heard<TransactionEvent>('store:transaction', box)
+      const ended = boxes.heard<TransactionEvent>('store:transaction', box)
       await box.store('s').transaction(['a'], () => undefined)
       await disturb(box, engine, transact)
       expect(ended).toHaveLength(CALLS + 2)

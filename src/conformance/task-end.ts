@@ -1,11 +1,10 @@
-import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { Box } from '../box.js'
 import type { ReleaseFailedEvent } from '../diagnostics.js'
 import type { SignalboxError } from '../errors.js'
 import { IndeterminateError, LostError, UnavailableError } from '../errors.js'
 import type { Grant } from '../locks/grant.js'
 import type { LockOptions } from '../locks/lock-options.js'
-import { boxesOf, type Boxes } from './boxes.js'
+import { boxesOf } from './boxes.js'
 import { describe, test } from './checks.js'
 import { expect } from './expect.js'
 import { hasLimits, keepsValues, type EngineFixture } from './fixture.js'
@@ -63,7 +62,7 @@ export function taskEnd(fixture: EngineFixture): void {
     for (const fault of FAULTS) {
       test(`a task that ended is told with its result, and one that failed by its error, when ${fault.name}`, async () => {
         const [box, engine] = await boxes.meddled()
-        const unreleased = heard(boxes, box)
+        const unreleased = boxes.heard<ReleaseFailedEvent>('lock:release-failed', box)
         engine.meddle = failingMeddle(fault)
         const options = { lease: leaseOf(fault) }
         const checks = verbs.map(async verb => {
@@ -121,7 +120,7 @@ export function taskEnd(fixture: EngineFixture): void {
 
     test('a release that was asked for tells of its failure', async () => {
       const [box, engine] = await boxes.meddled()
-      const unreleased = heard(boxes, box)
+      const unreleased = boxes.heard<ReleaseFailedEvent>('lock:release-failed', box)
       for (const Failure of [UnavailableError, IndeterminateError]) {
         const grant = await box.mutex('key').acquire()
         const failure = new Failure(CUT)
@@ -318,17 +317,6 @@ function failingMeddle({ fails }: Fault): Meddle {
     (fails as readonly string[]).includes(operation.type)
       ? Promise.reject(new UnavailableError(CUT))
       : carryOut()
-}
-
-/** What is told from now on of releases of this box that failed. */
-function heard(boxes: Boxes, box: Box): ReleaseFailedEvent[] {
-  const events: ReleaseFailedEvent[] = []
-  const listen = (message: unknown): void => {
-    if ((message as ReleaseFailedEvent).session === box.session) events.push(message as ReleaseFailedEvent)
-  }
-  subscribe('signalbox:lock:release-failed', listen)
-  boxes.atEnd(() => void unsubscribe('signalbox:lock:release-failed', listen))
-  return events
 }
 
 /** What a promise was rejected with. */
