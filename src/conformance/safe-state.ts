@@ -125,7 +125,7 @@ export function safeState(fixture: EngineFixture): void {
         expect((await all[0]!.store('s').get('sum'))!.value).toBe(36)
       })
 
-      test('each of many writes of one key at once is carried out, whoever else writes it', async () => {
+      test('each of many writes of one key at once is carried out, also beside those of another box', async () => {
         const all = await boxes.several(2)
         const [one] = all.map(box => box.store('s'))
         const numbers = Array.from({ length: 200 }, (_, index) => index)

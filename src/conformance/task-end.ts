@@ -46,7 +46,7 @@ const VERBS: readonly Verb[] = [
 const lead: Verb = (box, task, options) => box.election(fresh()).lead(task, options)
 
 let keys = 0
-/** A key that nobody has used. */
+/** A key that was not used before. */
 const fresh = (): string => `key ${++keys}`
 
 /** What failing operations tell. */

@@ -343,7 +343,7 @@ export interface Reservation {
 /** How long a reservation waits to be claimed: milliseconds. */
 export const CLAIM_WINDOW = 1000
 
-/** How long a waiter may be silent before it stands in nobody's way: milliseconds. */
+/** How long a waiter may be silent before other requests may go past it: milliseconds. */
 export const WAITER_LIFE = 5000
 
 /** How often a waiter tells that it lives, unless its lease or its wait asks for more: milliseconds. */
@@ -361,9 +361,9 @@ export function entryLife(patience: Patience): number {
 }
 
 /**
- * How long a waiter's place is good for, should the engine be out of reach: milliseconds. An entry that nobody waits
- * for any more is in the way of others if its cancellation comes late or never; the window on top lets callers who came
- * later look again in time.
+ * How long a waiter's place is good for, should the engine be out of reach: milliseconds. An entry whose callers have
+ * given up is in the way of others if its cancellation comes late or never; the window on top lets callers who came later
+ * look again in time.
  */
 export function placeLife({ lease, wait }: Patience): number {
   return Math.min(lease, wait + CLAIM_WINDOW)

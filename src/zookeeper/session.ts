@@ -641,7 +641,7 @@ export class Session {
   #settle(entry: Entry, tell: () => void): void {
     if (entry.isSettled) return
     entry.isSettled = true
-    // Nobody waits for a beat.
+    // A beat has no caller and no timer.
     if (entry.timer) {
       entry.timer.cancel()
       this.#await(-1)

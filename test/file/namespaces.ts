@@ -13,7 +13,7 @@ export interface Apart {
   readonly ahead?: number
 }
 
-/** What `unshare` takes to be root: a user who is not can be it in a namespace of users. */
+/** What `unshare` takes to be root: another user can be root in a namespace of users. */
 export function asRoot(): string[] {
   return process.getuid!() === 0 ? [] : ['--user', '--map-root-user']
 }

@@ -152,7 +152,7 @@ test('a commit that no replica has is not taken for one that was made before, wh
     )
   await expect(change(() => copy.pause())).rejects.toMatchObject({ code: 'INDETERMINATE' })
   copy.resume()
-  // Whoever finds it made finds it on the replica.
+  // A caller that is told that it was made before finds it on the replica.
   expect(await change(() => undefined)).toMatchObject({ applied: false })
   expect(await copy.command('GET', 'signalbox:1:{}:value:s/value')).toMatch(/ 1$/)
 })

@@ -70,7 +70,7 @@ describe.runIf(process.platform === 'linux')('a machine that sleeps', () => {
     expect(left).toBeGreaterThan(LONG / 2)
   })
 
-  test('lets nobody in on the file engine while a grant is held, and others in after it', async () => {
+  test('lets no other box in on the file engine while a grant is held, and lets one in after it', async () => {
     const clock = new FakeClock()
     const here = place()
     const [holder, other] = await Promise.all(

@@ -63,7 +63,7 @@ time_t time(time_t *result) {
   return now.tv_sec;
 }
 
-/* A file with what Linux writes into /proc/uptime: whole hundredths of a second, and the idle time, which nobody reads. */
+/* A file with what Linux writes into /proc/uptime: whole hundredths of a second, and the idle time, which is not read. */
 static int open_uptime(void) {
   struct timespec now;
   int file = memfd_create("uptime", MFD_CLOEXEC);

@@ -12,7 +12,7 @@ const LONGEST_PATH = 503
 /** What is locked by the process that opens the database. Its name is not longer, because SQLite opens it, too. */
 export const DOOR = 'opening.db'
 
-/** What is written besides sockets: with the database its log, its index and the marks of those who wait. */
+/** What is written besides sockets: with the database its log, its index and the marks of waiters. */
 const FILES = [DATABASE, `${DATABASE}-wal`, `${DATABASE}-shm`, `${DATABASE}-turns`, DOOR]
 
 /**

@@ -12,8 +12,8 @@ const KEPT = 7 * 86_400_000
 /**
  * Who the sessions belong to: an entry each, which the member that has it drops when its session was silent for longer than
  * any of its leases. A second entry has the time until which the session lives, by its own wall clock. A box that comes later
- * knows at once that what a silent session left behind is nobody's, when the member's clock and its own both say so: a clock
- * that jumps alone kills nobody.
+ * knows at once that a silent session is dead, when the member's clock and its own both say so: a clock that jumps alone
+ * ends no session.
  */
 export class Members {
   readonly #map: () => Promise<IMap<string, string>>

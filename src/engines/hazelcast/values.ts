@@ -43,7 +43,7 @@ export class Values {
   readonly #underWay = new Map<string, UnderWay>()
   readonly #carrying = new Set<Promise<void>>()
 
-  /** @param isPending asks whether the table's record still has this change, which nobody has carried over then. */
+  /** @param isPending asks whether the table's record still has this change, which no box has carried over then. */
   constructor(
     link: () => Promise<Linked>,
     hazelcast: Package,

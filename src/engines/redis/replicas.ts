@@ -43,7 +43,7 @@ export class Replicas {
 
 /**
  * What is asked over one line: one question at a time. The server carries out nothing else that comes over the line until
- * it has answered, so those who have to ask meanwhile share the next question.
+ * it has answered, so all calls that have to ask meanwhile share the next question.
  */
 class Questions {
   readonly #line: CommandLine

@@ -41,7 +41,7 @@ export const OBEDIENT = {
 export function obedientSocket({ signal, timeLimit }: Attempt): object {
   return {
     // The client knows its socket only when that is connected: one that is destroyed before would connect all the same, and
-    // nobody could end that connection. Node destroys the socket at this signal.
+    // that connection could not be ended. Node destroys the socket at this signal.
     signal,
     connectTimeout: timeLimit,
     socketTimeout: undefined,
