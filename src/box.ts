@@ -170,7 +170,7 @@ export class Box implements AsyncDisposable {
 
   /**
    * The keys in use that begin with `prefix`, with holders and waiters, as they are in one moment.
-   * @throws InvalidArgumentError, UnavailableError, ClosedError
+   * @throws InvalidArgumentError, UnavailableError, ClosedError; IndeterminateError when the answer never came
    */
   async *inspect(prefix = ''): AsyncGenerator<LockReport, void, void> {
     if (typeof prefix !== 'string') throw new InvalidArgumentError(`prefix takes text, not ${shown(prefix)}`)

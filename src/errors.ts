@@ -27,8 +27,8 @@ export abstract class SignalboxError extends Error {
   readonly engine: string | undefined
   /**
    * Whether a call that takes a task, such as `run`, had called it. False: it certainly had not, and trying again does
-   * nothing twice. True: the task was called, and what went wrong is about its grant, or about another task that it
-   * waited for. Undefined for every other error that the task threw, and for calls that take no task.
+   * nothing twice. True: the task was called, and what went wrong is about its grant or its commit, or about another task
+   * that it waited for. Undefined for every other error that the task threw, and for calls that take no task.
    */
   readonly taskBegan: boolean | undefined
 
@@ -119,20 +119,20 @@ export class InvalidArgumentError extends SignalboxError {
 }
 
 /**
- * What a call throws that takes a task, for an error that came before the task or out of it. It is a copy where it says
- * something of its own: one error can end several calls, and the error of a call within the task is about another task.
+ * What a call that takes a task throws for an error of its own. A copy, because one error can end several calls.
  * @param began whether the task was called.
  */
 export function aboutTask(error: unknown, began: boolean): unknown {
-  if (!(error instanceof SignalboxError)) return error
-  if (!began) return copyOf(error, { taskBegan: false })
-  if (error.taskBegan === undefined) return error
-  const task = { taskBegan: true, ...(error instanceof LostError && { taskEnded: false, result: undefined }) }
-  return Object.defineProperty(copyOf(error, task), 'cause', {
-    value: error,
-    configurable: true,
-    writable: true,
-  })
+  return error instanceof SignalboxError ? copyOf(error, { taskBegan: began }) : error
+}
+
+/**
+ * What a call throws for an error of its task: that error itself. Only one that tells of a task tells of another one, which
+ * this task waited for, so a copy says what became of this one, and has the error as its `cause`.
+ */
+export function ofTask(error: unknown): unknown {
+  if (!(error instanceof SignalboxError) || error.taskBegan === undefined) return error
+  return copyOf(error, { taskBegan: true }, error)
 }
 
 /** What a call throws whose task ended well after its grant was lost. */
@@ -140,11 +140,28 @@ export function lostBeforeEnd(loss: LostError, result: unknown): LostError {
   return copyOf(loss, { taskBegan: true, taskEnded: true, result })
 }
 
-/** Of the same class, whatever its constructor takes. */
-function copyOf<E extends Error>(error: E, more: object): E {
-  const copy: unknown = Object.defineProperties(new Error(), Object.getOwnPropertyDescriptors(error))
-  Object.setPrototypeOf(copy, Object.getPrototypeOf(error) as E)
-  return Object.assign(copy as E, more)
+/** What an error tells of a task. */
+interface TaskEnd {
+  readonly taskBegan: boolean
+  readonly taskEnded?: boolean
+  readonly result?: unknown
+}
+
+/** Of the same class, whatever its constructor takes, and changed while it is made: the error may be frozen. */
+function copyOf<E extends SignalboxError>(error: E, task: TaskEnd, cause?: unknown): E {
+  const told = error instanceof LostError ? { taskEnded: false, result: undefined, ...task } : task
+  const copy = Object.defineProperties(new Error(), {
+    ...Object.getOwnPropertyDescriptors(error),
+    ...Object.getOwnPropertyDescriptors(told),
+    stack: hidden(error.stack),
+    ...(cause !== undefined && { cause: hidden(cause) }),
+  })
+  return Object.setPrototypeOf(copy, Object.getPrototypeOf(error) as object) as E
+}
+
+/** A property as the runtime gives errors theirs. */
+function hidden(value: unknown): PropertyDescriptor {
+  return { value, writable: true, configurable: true, enumerable: false }
 }
 
 /** Renders a refused value for a message: short, quoted where it is text, never throwing. */

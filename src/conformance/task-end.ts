@@ -218,6 +218,27 @@ export function taskEnd(fixture: EngineFixture): void {
       }
     })
 
+    test('a frozen error comes through, and tells of its own task', async () => {
+      const box = await boxes.open()
+      for (const call of callsOf(fixture)) {
+        const own = Object.freeze(new UnavailableError('of the task'))
+        expect(await rejection(call(box, () => Promise.reject(own)))).toBe(own)
+        const ofAnother = Object.freeze(
+          (await rejection(box.mutex('another').run(() => 1, { lease: -1 }))) as Error,
+        )
+        const error = await rejection(call(box, () => Promise.reject(ofAnother)))
+        expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', taskBegan: true })
+        expect((error as Error).cause).toBe(ofAnother)
+      }
+      if (!keepsValues(fixture)) return
+      const named = Object.freeze(new UnavailableError('of the naming'))
+      const unnamed = box.store('s').transaction(
+        () => Promise.reject(named),
+        () => 1,
+      )
+      expect(await rejection(unnamed)).toMatchObject({ message: 'of the naming', taskBegan: false })
+    })
+
     test('the loss of an inner grant is not the end of the outer task', async () => {
       const box = await boxes.open()
       const running = box.mutex('outer').run(() =>
@@ -263,9 +284,73 @@ export function taskEnd(fixture: EngineFixture): void {
         },
         { lease: LOST_SOON },
       )
-      expect(await rejection(running)).toMatchObject({ code: 'LOST', taskEnded: false })
+      expect(await rejection(running)).toMatchObject({ code: 'LOST', taskBegan: true, taskEnded: false })
       engine.meddle = (_, carryOut) => carryOut()
       expect(await box.store('s').get('k')).toBeUndefined()
+    })
+
+    for (const group of [undefined, { most: 2, within: 10 }]) {
+      const kind = group ? 'a transaction of a group' : 'a transaction'
+      test.runIf(keepsValues(fixture))(`${kind} that could not commit says that its task began`, async () => {
+        const [box, engine] = await boxes.meddled()
+        const store = box.store('s', { group })
+        const failing = (failure: Error): Promise<unknown> =>
+          store.transaction(['k'], transaction => {
+            transaction.put('k', 1)
+            engine.meddle = (operation, carryOut) =>
+              operation.type === 'commit' ? Promise.reject(failure) : carryOut()
+          })
+        for (const Failure of [UnavailableError, IndeterminateError]) {
+          const failure = new Failure(CUT)
+          expect(await rejection(failing(failure))).toMatchObject({ code: failure.code, taskBegan: true })
+          engine.meddle = (_, carryOut) => carryOut()
+        }
+        const round = store.transaction(['k'], async transaction => {
+          await box.store('s').put('k', 2)
+          transaction.put('k', 1)
+        })
+        expect(await rejection(round)).toMatchObject({ code: 'CONFLICT', taskBegan: true })
+      })
+    }
+
+    test.runIf(keepsValues(fixture))(
+      'a transaction whose keys moved after its task began says so when it ends, however it ends',
+      async () => {
+        const box = await boxes.open()
+        const store = box.store('s')
+        let named = 0
+        const running = store.transaction(
+          async read => {
+            await read('where')
+            if (++named === 2) throw new UnavailableError(CUT)
+            return ['k']
+          },
+          async transaction => {
+            await store.put('where', 'elsewhere')
+            transaction.put('k', 1)
+          },
+        )
+        expect(await rejection(running)).toMatchObject({ code: 'UNAVAILABLE', taskBegan: true })
+        expect(named).toBe(2)
+      },
+    )
+
+    test.runIf(keepsValues(fixture))('a loss while the keys are named is not that of the task', async () => {
+      const box = await boxes.open()
+      const lose = (): Promise<string> =>
+        box.mutex('inner').run(
+          async grant => {
+            await until('the grant is lost', () => grant.signal.aborted)
+            return 'k'
+          },
+          { lease: 60, renew: false },
+        )
+      const running = box.store('s').transaction(
+        async () => [await lose()],
+        () => 1,
+      )
+      const about = { code: 'LOST', taskBegan: false, taskEnded: false, result: undefined }
+      expect(await rejection(running)).toMatchObject(about)
     })
 
     test.runIf(hasLimits(fixture))(
@@ -289,7 +374,12 @@ function callsOf(fixture: EngineFixture): ((box: Box, task: () => unknown) => Pr
   const calls: ((box: Box, task: () => unknown) => Promise<unknown>)[] = [
     (box, task) => box.mutex('key').run(task),
     (box, task) => box.semaphore('key', { permits: 2 }).run(task),
+    (box, task) => box.readWriteLock('key').read.run(task),
+    (box, task) => box.readWriteLock('key').write.run(task),
   ]
+  if (hasLimits(fixture)) {
+    calls.push((box, task) => box.limiter('calls', { limit: 100, per: '1m' }).run(task))
+  }
   if (keepsValues(fixture)) {
     calls.push(
       (box, task) => box.election('e').lead(task),

@@ -1,4 +1,4 @@
-import { aboutTask, InvalidArgumentError, shown } from '../errors.js'
+import { aboutTask, InvalidArgumentError, ofTask, shown } from '../errors.js'
 import type { Taken } from './tally.js'
 
 /** What takes permits back. */
@@ -71,7 +71,7 @@ export async function underPermit<T>(
   try {
     return await task(permit)
   } catch (error) {
-    throw aboutTask(error, true)
+    throw ofTask(error)
   } finally {
     permit.release()
   }

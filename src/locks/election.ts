@@ -39,7 +39,10 @@ export interface Election {
    * @throws what `Lock.acquire` throws
    */
   campaign(options?: LockOptions): Promise<Grant>
-  /** Who leads now, as far as is known; undefined when nobody does. @throws UnavailableError, ClosedError */
+  /**
+   * The leader now, as far as is known; undefined when there is none.
+   * @throws UnavailableError, ClosedError; IndeterminateError when the answer never came
+   */
   leader(): Promise<Leader | undefined>
   /**
    * The leader now and after each change, until the loop is left or the signal aborts. A message about a change that is lost

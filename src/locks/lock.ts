@@ -1,4 +1,4 @@
-import { aboutTask, InvalidArgumentError, LostError, lostBeforeEnd, shown } from '../errors.js'
+import { aboutTask, InvalidArgumentError, LostError, lostBeforeEnd, ofTask, shown } from '../errors.js'
 import type { Session } from '../session.js'
 import type { ClaimSet } from './claim.js'
 import type { Grant, TurnGrant, WriteGrant } from './grant.js'
@@ -82,7 +82,7 @@ export class ClaimLock implements Lock<WriteGrant> {
     } catch (error) {
       // The task's own error tells more than that the grant was lost, too.
       await grant.release().catch(() => undefined)
-      throw aboutTask(error, true)
+      throw ofTask(error)
     }
     const { isHeld } = grant
     try {
@@ -115,7 +115,7 @@ async function ownErrors<T>(task: () => Promise<T>): Promise<T> {
   try {
     return await task()
   } catch (error) {
-    throw aboutTask(error, true)
+    throw ofTask(error)
   }
 }
 

@@ -49,7 +49,10 @@ export interface Member {
   /** Called when it is settled: a batch that waits for nobody any more gives up its locks. */
   onSettled: (() => void) | undefined
   resolve(outcome: TransactionOutcome<unknown>): void
+  /** It failed, by itself or by what names its keys. */
   reject(error: unknown): void
+  /** Its function threw this. */
+  threw(error: unknown): void
 }
 
 /** The store keys of a member for an error, as `ClaimSet.title` has them. */
@@ -323,7 +326,13 @@ export class Batch {
         before,
       )
       member.began = true
-      const result = await member.task(transaction)
+      let result
+      try {
+        result = await member.task(transaction)
+      } catch (error) {
+        member.threw(error)
+        return undefined
+      }
       overlay.apply(transaction.writes)
       const record = ids.filter(({ id }) => !before.has(id) && !transaction.leftOut.has(id))
       return { member, keys, basis, result, record }

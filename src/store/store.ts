@@ -3,7 +3,7 @@ import type { Clock } from '../clock.js'
 import { channels, type StoreEvent, type TransactionEvent, type WriteEvent } from '../diagnostics.js'
 import { milliseconds, type Duration } from '../duration.js'
 import type { CommitOutcome } from '../engines/engine.js'
-import { aboutTask, AbortedError, InvalidArgumentError, shown } from '../errors.js'
+import { aboutTask, AbortedError, InvalidArgumentError, ofTask, shown } from '../errors.js'
 import { checkKey, LONGEST_KEY } from '../locks/claim.js'
 import { checkOptions, lockAsk, type LockOptions } from '../locks/lock-options.js'
 import type { Session } from '../session.js'
@@ -101,7 +101,7 @@ export class Store {
 
   /**
    * The value and its version, or undefined for an absent key.
-   * @throws InvalidArgumentError, UnavailableError, ClosedError
+   * @throws InvalidArgumentError, UnavailableError, ClosedError; IndeterminateError when the answer never came
    */
   async get<T = unknown>(key: string): Promise<StoreEntry<T> | undefined> {
     const fullKey = this.#key(key)
@@ -146,8 +146,8 @@ export class Store {
    * function are named again when a value that it read has changed before the commit, and then `task` may be called again.
    * @throws ConflictError when a key was written round its lock; LostError when the locks were lost before the commit;
    * InvalidArgumentError when `task` touches a key that was not named; what `task` throws; what `acquire` of a mutex
-   * throws. After each of these nothing was written, except after an IndeterminateError; a `taskBegan` of false says that
-   * `task` was not called either.
+   * throws. After each of these nothing was written, except after an IndeterminateError. All but what `task` throws say by
+   * `taskBegan` whether `task` was called.
    */
   transaction<T>(
     keys: TransactionKeys,
@@ -301,6 +301,7 @@ export class Store {
       onSettled: undefined,
       resolve: outcome => settle(() => resolve(outcome)),
       reject: error => settle(() => reject(aboutTask(error, member.began))),
+      threw: error => settle(() => reject(ofTask(error))),
     }
     return member
   }
