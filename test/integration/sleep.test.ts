@@ -33,7 +33,7 @@ describe.runIf(process.platform === 'linux')('a machine that sleeps', () => {
   test('finds a grant lost at the first look when its lease was over meanwhile, while another holds', async () => {
     const { clock, holder, other } = await two()
     await holder.mutex('it', ['key'], { lease: LEASE, renew: false })
-    clock.sleep(SLEEP)
+    await clock.sleep(SLEEP)
     await other.mutex('it', ['key'], { lease: LONG })
     await expect(holder.call('assertHeld', 'it')).rejects.toMatchObject({ code: 'LOST' })
     expect(await holder.call('expiresIn', 'it')).toBe(0)
@@ -45,7 +45,7 @@ describe.runIf(process.platform === 'linux')('a machine that sleeps', () => {
     const { clock, holder, other } = await two()
     await holder.mutex('it', ['key'], { lease: LEASE })
     const lost = holder.call('loss', 'it')
-    clock.sleep(SLEEP)
+    await clock.sleep(SLEEP)
     await other.mutex('it', ['key'], { lease: LONG })
     await expect(holder.call('assertHeld', 'it')).rejects.toMatchObject({ code: 'LOST' })
     expect(await lost).toBe('LOST')
@@ -56,14 +56,14 @@ describe.runIf(process.platform === 'linux')('a machine that sleeps', () => {
     const { clock, holder } = await two()
     await holder.mutex('it', ['key'], { lease: LONG, renew: false })
     const lost = holder.call('loss', 'it')
-    clock.sleep(LONG)
+    await clock.sleep(LONG)
     expect(await lost).toBe('LOST')
   })
 
   test('keeps a grant whose lease is longer, for what is left of it', async () => {
     const { clock, holder } = await two()
     await holder.mutex('it', ['key'], { lease: LONG, renew: false })
-    clock.sleep(SLEEP)
+    await clock.sleep(SLEEP)
     await holder.call('assertHeld', 'it')
     const left = await holder.call('expiresIn', 'it')
     expect(left).toBeLessThanOrEqual(LONG - SLEEP)
@@ -78,7 +78,7 @@ describe.runIf(process.platform === 'linux')('a machine that sleeps', () => {
     )
     await holder!.mutex('it', ['key'], { lease: LEASE, renew: false })
     const waiting = other!.mutex('it', ['key'], { lease: LONG })
-    clock.sleep(SLEEP)
+    await clock.sleep(SLEEP)
     await expect(holder!.call('assertHeld', 'it')).rejects.toMatchObject({ code: 'LOST' })
     await waiting
     // One that began after the sleep reads the same clock for what it shares with them.

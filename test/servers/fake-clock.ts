@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { reapedFolder } from '../../apps/chaos/servers/reaper.js'
+import { pause } from '../../src/conformance/time.js'
 
 let library: string | undefined
 
@@ -24,11 +25,14 @@ export class FakeClock {
   }
 
   /**
-   * The machine sleeps for so many milliseconds, and wakes at once: all but the monotonic clock have gone on meanwhile.
+   * The machine sleeps for so many milliseconds, and is awake when the promise settles: all but the monotonic clock have
+   * gone on meanwhile.
    */
-  sleep(duration: number): void {
+  async sleep(duration: number): Promise<void> {
     this.#slept += duration
     this.#write()
+    // No machine falls asleep and wakes up within a millisecond, and no program has to look for that more often.
+    await pause(2)
   }
 
   #write(): void {
