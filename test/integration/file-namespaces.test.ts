@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
@@ -93,6 +93,19 @@ test.each(KINDS)('a box whose socket file is gone keeps out a container %s', asy
   removeSockets()
   await expectRefused(processApart(where), 'end that process first')
   await host.call('assertHeld', 'it')
+})
+
+test.each<[string, string, (path: string) => unknown]>([
+  // The system drops all locks that this process has on the file when it is closed.
+  ['its process has read the database', 'signalbox.db', readFileSync],
+  ['a program has deleted the door', 'opening.db', rmSync],
+])('a box whose socket file is gone keeps out a container, also when %s', async (_, file, spoil) => {
+  const host = await here.box()
+  const grant = await host.mutex('key').acquire(LONG)
+  spoil(join(here.folder, file))
+  removeSockets()
+  await expectRefused(processApart(CONTAINER), 'end that process first')
+  grant.assertHeld()
 })
 
 test('of the host and containers that come at once only one place gets in', async () => {

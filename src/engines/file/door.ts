@@ -1,35 +1,67 @@
 import { join } from 'node:path'
 import type { Clock } from '../../clock.js'
-import type { Connection, Sqlite } from './driver.js'
+import { SqliteError, type Connection, type Sqlite } from './driver.js'
 import { DOOR } from './folder.js'
 import { retryWhileBusy } from './while-busy.js'
 
 /**
- * The door of a folder: one process or thread at a time opens the database. Several that open it at once would take
- * each other for boxes of another boot or container that still live. It is an empty database of its own, whose lock the
- * system frees when its owner dies.
+ * The door of a folder. One process or thread at a time opens the database: several that open it at once would take each
+ * other for boxes of another boot or container that still live. Each box then keeps a lock on the door while it is open,
+ * which shows that it lives when its socket file is gone.
+ *
+ * It is an empty database of its own, whose locks the system frees when their owner dies. The lock that SQLite keeps on
+ * the database of the boxes is not enough: a process loses it when it closes any other descriptor of that file, as a
+ * program does that copies it. Nor is the door, which may be deleted.
  */
 export class Door {
   readonly #connection: Connection
+  readonly #clock: Clock
+  /** Whether no box of any process was inside when this one entered. */
+  readonly foundEmpty: boolean
 
-  private constructor(connection: Connection) {
+  private constructor(connection: Connection, clock: Clock, foundEmpty: boolean) {
     this.#connection = connection
+    this.#clock = clock
+    this.foundEmpty = foundEmpty
   }
 
   /** Waits for its turn. @throws SqliteError when the file can't be made or locked; `BUSY` after 10 s. */
   static async enter(sqlite: Sqlite, folder: string, clock: Clock): Promise<Door> {
     const connection = sqlite.open(join(folder, DOOR))
     try {
-      await retryWhileBusy(clock, () => connection.exec('begin exclusive'))
+      let foundEmpty = false
+      await retryWhileBusy(clock, () => {
+        foundEmpty = lockAlone(connection)
+        // Those inside leave room for one that enters.
+        if (!foundEmpty) connection.exec('begin immediate')
+      })
+      return new Door(connection, clock, foundEmpty)
     } catch (error) {
       connection.close()
       throw error
     }
-    return new Door(connection)
   }
 
-  /** Lets the next one in. Doing so twice is harmless. */
+  /** Lets the next one enter, and stays inside. @throws SqliteError */
+  async stay(): Promise<void> {
+    this.#connection.exec('rollback; begin')
+    // Reading takes up a lock that this transaction keeps.
+    await retryWhileBusy(this.#clock, () => this.#connection.exec('select count(*) from sqlite_schema'))
+  }
+
+  /** Doing so twice is harmless. */
   leave(): void {
     this.#connection.close()
+  }
+}
+
+/** Locks the door if no other connection has any lock on it, and tells whether it did. */
+function lockAlone(connection: Connection): boolean {
+  try {
+    connection.exec('begin exclusive')
+    return true
+  } catch (error) {
+    if (error instanceof SqliteError && error.code === 'BUSY') return false
+    throw error
   }
 }

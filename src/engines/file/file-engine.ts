@@ -15,6 +15,7 @@ import type {
   Standing,
 } from '../engine.js'
 import type { Database } from './database.js'
+import type { Door } from './door.js'
 import { loadSqlite, SqliteError } from './driver.js'
 import { FileState } from './file-state.js'
 import { DATABASE, prepareFolder } from './folder.js'
@@ -44,6 +45,7 @@ interface Joined {
   readonly session: string
   readonly listener: Listener
   readonly database: Database
+  readonly door: Door
   readonly mailbox: Mailbox
   readonly state: FileState
   readonly decisions: Decisions
@@ -89,7 +91,7 @@ export class FileEngine implements Engine {
     const machine = await thisMachine()
     const sqlite = await loadSqlite()
     await this.#attempt('open', () => prepareFolder(folder))
-    const database = await this.#attempt('open', () =>
+    const { database, door } = await this.#attempt('open', () =>
       openDatabase(sqlite, folder, machine, this.#clock, PATIENCE),
     )
     let mailbox: Mailbox | undefined
@@ -102,7 +104,7 @@ export class FileEngine implements Engine {
       const limits = new LimitRows(database.connection)
       const { session } = member
       const { address } = mailbox
-      const joined = { session, listener, database, mailbox, state, decisions, limits }
+      const joined = { session, listener, database, door, mailbox, state, decisions, limits }
       database.rolledBack = () => {
         state.forget()
         limits.forget()
@@ -120,6 +122,7 @@ export class FileEngine implements Engine {
     } catch (error) {
       await mailbox?.close()
       await database.close()
+      door.leave()
       throw error
     }
   }
@@ -149,7 +152,7 @@ export class FileEngine implements Engine {
     // Nothing new is taken on; what is under way gets its true answer.
     this.#joined = undefined
     if (this.#underway > 0) await new Promise<void>(resolve => (this.#onIdle = resolve))
-    const { session, database, mailbox, state } = joined
+    const { session, database, door, mailbox, state } = joined
     let left = false
     try {
       await this.#run(joined, { type: 'revoke', session })
@@ -162,6 +165,7 @@ export class FileEngine implements Engine {
     for (const stop of this.#watched.values()) stop()
     await (left ? mailbox.close() : mailbox.abandon())
     await database.close().catch(() => undefined)
+    door.leave()
   }
 
   async #whileJoined<T>(task: (joined: Joined) => Promise<T>): Promise<T> {

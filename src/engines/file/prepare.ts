@@ -19,7 +19,7 @@ interface Strangers {
 /**
  * Opens the database of a folder and makes it ready for use: creates its tables, or checks that they are ours and that
  * its boxes are on this boot of this machine, in these namespaces. What dead boxes of another boot or namespace have left
- * is thrown away; no token falls.
+ * is thrown away; no token falls. The door is to be left when the box is closed.
  * @param patience how long a transaction waits for the write lock, milliseconds.
  * @throws InvalidArgumentError for another layout or a foreign database, UnavailableError while there are boxes of another
  * boot or namespace or may be, SqliteError when SQLite fails.
@@ -30,21 +30,20 @@ export async function openDatabase(
   machine: Machine,
   clock: Clock,
   patience: number,
-): Promise<Database> {
+): Promise<{ database: Database; door: Door }> {
   const door = await Door.enter(sqlite, folder, clock)
   let database: Database | undefined
   try {
     database = await Database.open(sqlite, join(folder, DATABASE), clock, patience)
-    await settleIn(database, machine, folder)
-    door.leave()
+    await settleIn(database, machine, folder, door)
+    await door.stay()
     // The mark up to which numbers may be used has to be there after a power cut before the first one is.
     await database.sync()
-    return database
+    return { database, door }
   } catch (error) {
     await database?.close()
-    throw error
-  } finally {
     door.leave()
+    throw error
   }
 }
 
@@ -57,7 +56,12 @@ export function refuseMoved({ connection }: Database, machine: Machine): void {
   if (!isSame(where, machine)) throw inUse(where, machine)
 }
 
-async function settleIn(database: Database, machine: Machine, folder: string): Promise<void> {
+async function settleIn(
+  database: Database,
+  machine: Machine,
+  folder: string,
+  { foundEmpty }: Door,
+): Promise<void> {
   // Numbers begin at the wall clock in microseconds, so that tokens rise even when the folder was deleted.
   const start = Date.now() * 1000
   const strangers = await database.run(() => prepare(database.connection, machine, start))
@@ -72,7 +76,7 @@ async function settleIn(database: Database, machine: Machine, folder: string): P
       if (found.some(address => !addresses.includes(address))) throw inUse(where, machine)
       takeOver(database.connection, machine, start)
     })
-  } else if (!database.runIfUnshared(() => takeOver(database.connection, machine, start))) {
+  } else if (!(foundEmpty && database.runIfUnshared(() => takeOver(database.connection, machine, start)))) {
     throw unproven(where, machine)
   }
 }
