@@ -73,7 +73,7 @@ export interface RefusedEvent extends LimitEvent {
   n: number
   /** Milliseconds from the request to its end. */
   waited: number
-  /** What `acquire` was rejected with; a BusyError where `tryAcquire` gave nothing. */
+  /** What `acquire` was rejected with; a BusyError where `tryAcquire` or `decide` gave nothing. */
   error: unknown
 }
 

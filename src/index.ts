@@ -22,7 +22,7 @@ export {
   type Snapshot,
 } from './errors.js'
 export type { Guarantees, PromiseId, Weakness } from './guarantees.js'
-export type { BoxLimiter, KeyedBoxLimiter } from './limits/box-limiter.js'
+export type { BoxDecision, BoxLimiter, KeyedBoxLimiter } from './limits/box-limiter.js'
 export type { BoxLimiterOptions } from './limits/box-limiter-options.js'
 export type { AcquireOptions, LimitOptions, Limits } from './limits/limit-options.js'
 export type { Explanation } from './limits/limiter.js'

@@ -79,6 +79,29 @@ export function limits(fixture: EngineFixture): void {
     )
 
     test.concurrent(
+      'a decision and what it tells of the limits come from one answer',
+      onBoxes(fixture, async boxes => {
+        const limit = 5
+        const limiters = (await boxes.pair()).map(box => box.limiter('api', { limit, per: '1m' }).key('amy'))
+        const decisions = await Promise.all(
+          Array.from({ length: 2 * limit }, (_, turn) => limiters[turn % 2]!.decide()),
+        )
+        const admitted = decisions.filter(({ permit }) => permit)
+        expect(admitted).toHaveLength(limit)
+        const left = admitted.map(({ explanation }) => explanation!.limits[0]!.remaining)
+        left.sort((one, other) => other - one)
+        for (const [before, remaining] of left.entries()) expect(remaining).toBeLessThan(limit - before)
+        for (const { permit, explanation } of decisions) {
+          if (permit) continue
+          const { waitsFor, readyIn, binding, limits: reports } = explanation!
+          expect([waitsFor, reports[0]!.remaining]).toEqual(['limit', 0])
+          expect(binding).toBe(reports[0])
+          expect(readyIn).toBeGreaterThan(0)
+        }
+      }),
+    )
+
+    test.concurrent(
       'several limits hold together, keys count apart',
       onBoxes(fixture, async boxes => {
         const [one, other] = await boxes.pair()

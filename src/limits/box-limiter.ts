@@ -12,11 +12,17 @@ import { checkKey } from '../locks/claim.js'
 import { boxTerms, withLimit, type BoxLimiterOptions, type BoxTerms } from './box-limiter-options.js'
 import { drainOf, endGates, type LimiterCloseOptions } from './closing.js'
 import type { AcquireOptions } from './limit-options.js'
-import type { Explanation } from './limiter.js'
+import type { Decision, Explanation } from './limiter.js'
 import { underPermit, type Permit } from './permit.js'
 import { HoldMeter } from './hold-meter.js'
 import { CappedGate, type CappedSource } from './capped-gate.js'
-import { RemoteGate, type BoxGate } from './remote-gate.js'
+import { NOW, RemoteGate, tried, type BoxGate } from './remote-gate.js'
+
+/** Whether a caller may go on now, and what that leaves: both of the same answer of the engine. */
+export interface BoxDecision extends Pick<Decision, 'permit'> {
+  /** As of any limiter; undefined where this process has decided alone, because the engine can't be asked. */
+  readonly explanation: Explanation | undefined
+}
 
 /** What a limiter of a box can do, as a whole or for one key: the same as any limiter, with promises. */
 export interface KeyedBoxLimiter {
@@ -28,6 +34,11 @@ export interface KeyedBoxLimiter {
    * InvalidArgumentError, ClosedError.
    */
   tryAcquire(n?: number): Promise<Permit | undefined>
+  /**
+   * As `tryAcquire` for one call, and tells beside what is left and when more comes back, as the engine answered it
+   * together. What `explain` tells after a `tryAcquire` is of a later moment. Rejects as `tryAcquire` does.
+   */
+  decide(): Promise<BoxDecision>
   /**
    * A permit for `n` calls as soon as it is this caller's turn: in this process by priority, then first come, first
    * served; among processes in the order in which they asked. With a `concurrency` it waits for a share of that first, and
@@ -94,8 +105,6 @@ export interface LimiterSource extends Omit<CappedSource, 'meter'> {
 const FORGET = 10_000
 /** No key is empty. */
 const WHOLE = ''
-/** What a try asks for. */
-const NOW: AcquireOptions = { wait: 0 }
 
 /** The gates of one limiter of a box. */
 class Family {
@@ -235,10 +244,19 @@ class OfKey implements KeyedBoxLimiter {
   }
 
   async tryAcquire(n?: number): Promise<Permit | undefined> {
+    const outcome = await tried(this.acquire(n, NOW))
+    return outcome instanceof BusyError ? undefined : outcome
+  }
+
+  async decide(): Promise<BoxDecision> {
+    const since = this.#now
     try {
-      return await this.acquire(n, NOW)
+      const { outcome, explanation } = await this.#with(gate => gate.decide())
+      const permit = outcome instanceof BusyError ? undefined : outcome
+      this.#tell(1, since, permit ? undefined : outcome)
+      return { permit, explanation }
     } catch (error) {
-      if (error instanceof BusyError) return undefined
+      this.#tell(1, since, error)
       throw error
     }
   }
@@ -278,17 +296,26 @@ class OfKey implements KeyedBoxLimiter {
 
   /** Acquires, and tells those who listen what came of it. */
   async #told(n = 1, options: AcquireOptions | undefined): Promise<Permit> {
-    const { clock } = this.#shared.limiters.source
-    const since = clock.now()
-    const event = () => ({ ...this.#event(), n, waited: clock.now() - since })
+    const since = this.#now
     try {
       const permit = await this.#acquire(n, options)
-      channels.permitted.publish(event() satisfies PermittedEvent)
+      this.#tell(n, since, undefined)
       return permit
     } catch (error) {
-      channels.refused.publish({ ...event(), error } satisfies RefusedEvent)
+      this.#tell(n, since, error)
       throw error
     }
+  }
+
+  /** Tells those who listen what came of a wish for permits. @param error undefined when they were given. */
+  #tell(n: number, since: number, error: unknown): void {
+    const event = { ...this.#event(), n, waited: this.#now - since }
+    if (error === undefined) channels.permitted.publish(event satisfies PermittedEvent)
+    else channels.refused.publish({ ...event, error } satisfies RefusedEvent)
+  }
+
+  get #now(): number {
+    return this.#shared.limiters.source.clock.now()
   }
 
   #event(): LimitEvent {

@@ -11,8 +11,10 @@ import {
   RemoteGate,
   SHORTEST_DELAY,
   stillAway,
+  tried,
   type BoxGate,
   type GateSource,
+  type TryOutcome,
 } from './remote-gate.js'
 import { isOutage, Shares } from './shares.js'
 
@@ -108,26 +110,34 @@ export class CappedGate implements BoxGate {
       signal,
       priority,
     })
-    const callers = this.#callers++
-    try {
-      const asked = isTry ? (this.#lastTry = this.#try(wait, callers)) : this.#share(n, rest())
-      const share = await asked
-      return await this.#permit(share, n, rest())
-    } catch (error) {
-      if (isOutage(error) && this.#remote.goesWithout) return await this.#remote.acquire(n, rest())
-      throw error
-    } finally {
-      this.#callers--
-      if (this.#callers === 0) this.#tellEnded()
-    }
+    return this.#entered(
+      async callers => {
+        const share = await (isTry ? this.#try(wait, callers) : this.#share(n, rest()))
+        return this.#permit(share, this.#remote.acquire(n, rest()))
+      },
+      () => this.#remote.acquire(n, rest()),
+    )
+  }
+
+  async decide(): Promise<TryOutcome> {
+    if (this.#closed) throw this.#closed
+    if (this.#remote.goesWithout) return this.#remote.decide()
+    return this.#entered(
+      callers => this.#decide(callers),
+      () => this.#remote.decide(),
+    )
   }
 
   async explain(n?: number): Promise<Explanation> {
     // Who tries just now stands before whoever asks: its permit is asked for as soon as it has its share.
     await this.#lastTry?.catch(() => undefined)
     await Promise.resolve()
-    const { callers, permits } = this.#shares
-    const explanation = await this.#remote.explain(n, permits)
+    return this.#explained(await this.#remote.explain(n, this.#shares.permits))
+  }
+
+  /** The same with what this box knows of the concurrency. */
+  #explained(explanation: Explanation): Explanation {
+    const { callers } = this.#shares
     const isFull = callers > 0 || this.#shares.running >= this.#terms.concurrency
     return {
       ...explanation,
@@ -171,7 +181,39 @@ export class CappedGate implements BoxGate {
     await this.#remote.end()
   }
 
-  async #try(wait: number, callers: number): Promise<Permit> {
+  /** Counts a caller until it has its permit or an error. @param without what it does while no share is needed. */
+  async #entered<T>(enter: (callers: number) => Promise<T>, without: () => Promise<T>): Promise<T> {
+    const callers = this.#callers++
+    try {
+      return await enter(callers)
+    } catch (error) {
+      if (isOutage(error) && this.#remote.goesWithout) return await without()
+      throw error
+    } finally {
+      this.#callers--
+      if (this.#callers === 0) this.#tellEnded()
+    }
+  }
+
+  async #decide(callers: number): Promise<TryOutcome> {
+    const share = await tried(this.#try(0, callers))
+    if (share instanceof BusyError) {
+      const explanation = await this.explain().catch(() => undefined)
+      return { outcome: share, explanation: explanation && { ...explanation, waitsFor: 'concurrency' } }
+    }
+    const decision = this.#remote.decide()
+    const outcome = await tried(this.#permit(share, decision.then(permitOf)))
+    const { explanation } = await decision
+    return { outcome, explanation: explanation && this.#explained(explanation) }
+  }
+
+  #try(wait: number, callers: number): Promise<Permit> {
+    const share = this.#tryShare(wait, callers)
+    this.#lastTry = share
+    return share
+  }
+
+  async #tryShare(wait: number, callers: number): Promise<Permit> {
     const share = await this.#shares.tryAcquire()
     if (share) return share
     if (this.outage) throw stillAway(this.outage, this.#context)
@@ -191,10 +233,10 @@ export class CappedGate implements BoxGate {
     }
   }
 
-  async #permit(share: Permit, n: number, options: AcquireOptions): Promise<Permit> {
+  async #permit(share: Permit, permit: Promise<Permit>): Promise<Permit> {
     this.#halfway++
     try {
-      return new CappedPermit(await this.#remote.acquire(n, options), share)
+      return new CappedPermit(await permit, share)
     } catch (error) {
       share.release()
       throw error
@@ -221,6 +263,12 @@ export class CappedGate implements BoxGate {
   #tellEnded(): void {
     for (const tell of this.#ended.splice(0)) tell()
   }
+}
+
+/** @throws BusyError when there is none. */
+function permitOf({ outcome }: TryOutcome): Permit {
+  if (outcome instanceof BusyError) throw outcome
+  return outcome
 }
 
 /** The terms of the line in which those stand who have a share: they have been let in already. */

@@ -1,6 +1,6 @@
 import type { Gate } from './gate.js'
 import type { AcquireOptions } from './limit-options.js'
-import type { Explanation, Limiter } from './limiter.js'
+import type { Decision, Explanation, Limiter } from './limiter.js'
 import type { Permit } from './permit.js'
 
 /** A limiter whose every verb is decided by a gate. */
@@ -10,6 +10,10 @@ export abstract class GateLimiter implements Limiter {
 
   tryAcquire(n?: number): Permit | undefined {
     return this.gate.tryAcquire(n)
+  }
+
+  decide(): Decision {
+    return this.gate.decide()
   }
 
   acquire(n?: number, options?: AcquireOptions): Promise<Permit> {

@@ -1,5 +1,5 @@
 import { BusyError, ClosedError, TimedOutError, type ErrorContext } from '../errors.js'
-import type { Explanation, Limiter } from './limiter.js'
+import type { Decision, Explanation, Limiter } from './limiter.js'
 import { termsOf, whole, type AcquireOptions } from './limit-options.js'
 import { Permit, underPermit, type PermitGiver } from './permit.js'
 import { aborted, Queue, type Source, type Turns } from './queue.js'
@@ -32,6 +32,15 @@ export class Gate implements Limiter, PermitGiver, Source {
     const queue = this.#queue
     // Who waits is not overtaken: a permit is free if it is free beside all that others wait for.
     return queue ? this.#take(n, queue.permits, queue.callers, 0, 0) : this.#take(n, 0, 0, 0, 0)
+  }
+
+  decide(): Decision {
+    while (true) {
+      const permit = this.tryAcquire()
+      const explanation = this.explain()
+      // One that has come back since it was refused is this caller's.
+      if (permit || explanation.waitsFor !== 'nothing') return { permit, explanation }
+    }
   }
 
   acquire(n = 1, options?: AcquireOptions): Promise<Permit> {

@@ -1,7 +1,7 @@
 export { VirtualClock, type Clock, type Timer } from '../clock.js'
 export type { LimiterCloseOptions } from './closing.js'
 export type { AcquireOptions, LimiterOptions, LimitOptions, Limits } from './limit-options.js'
-export type { Explanation, Limiter } from './limiter.js'
+export type { Decision, Explanation, Limiter } from './limiter.js'
 export { limiter, type LocalLimiter } from './local-limiter.js'
 export type { Permit } from './permit.js'
 export {

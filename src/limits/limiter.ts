@@ -17,6 +17,14 @@ export interface Explanation {
   readonly limits: readonly LimitReport[]
 }
 
+/** Whether a caller may go on now, and what that leaves: both of the same moment. */
+export interface Decision {
+  /** For one call; undefined when there is none now. */
+  readonly permit: Permit | undefined
+  /** What the next caller would meet. After a refusal that is never `'nothing'`. */
+  readonly explanation: Explanation
+}
+
 /** What every limiter can do that decides within the call. */
 export interface Limiter {
   /**
@@ -25,6 +33,12 @@ export interface Limiter {
    * @throws InvalidArgumentError, ClosedError
    */
   tryAcquire(n?: number): Permit | undefined
+  /**
+   * As `tryAcquire` for one call, and tells beside what is left and when more comes back. What `explain` tells after a
+   * `tryAcquire` may be of a later moment.
+   * @throws ClosedError
+   */
+  decide(): Decision
   /**
    * A permit for `n` calls as soon as it is this caller's turn: by priority, then first come, first served.
    * @throws TimedOutError when `wait` is over, or at once when it can't be met (BusyError for a wait of 0), BusyError when

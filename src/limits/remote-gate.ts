@@ -18,6 +18,11 @@ import { Tally, type Taken } from './tally.js'
 import { pauseTime, Times, wallOf } from './times.js'
 import { Waiter, WaitingLine } from './waiting-line.js'
 
+/** What a caller is told beside what becomes of it; undefined until the answer is there. */
+interface Told {
+  explanation: Explanation | undefined
+}
+
 /** What a gate needs of its box. */
 export interface GateSource {
   readonly clock: Clock
@@ -29,11 +34,19 @@ export interface GateSource {
   readonly ask: (request: Reserve) => Awaitable<Reservation>
 }
 
+/** What became of a caller who wanted a permit now or not at all. */
+export interface TryOutcome {
+  readonly outcome: Permit | BusyError
+  /** What the engine told together with that; undefined when it could not be asked. */
+  readonly explanation: Explanation | undefined
+}
+
 /** What decides for one limiter of a box, or one key of it. */
 export interface BoxGate {
   /** Why the engine could not be asked the last time; undefined when it could. */
   readonly outage: Error | undefined
   acquire(n?: number, options?: AcquireOptions): Promise<Permit>
+  decide(): Promise<TryOutcome>
   explain(n?: number): Promise<Explanation>
   pauseUntil(time: Date | number): Promise<void>
   /** Whether it could be forgotten: nobody waits, and nothing is owed, since a while. */
@@ -63,6 +76,8 @@ const ASK_AGAIN = 2500
 export const SHORTEST_DELAY = 0.001
 /** An engine that can't be asked is tried again after so many milliseconds. */
 export const RETRY = 500
+/** What a try asks for. */
+export const NOW: AcquireOptions = { wait: 0 }
 /** Takes back permits that nobody has counted. */
 export const NOBODY: PermitGiver = { released: () => undefined, unused: () => undefined }
 
@@ -80,8 +95,8 @@ export class RemoteGate implements BoxGate, PermitGiver {
   readonly #line = new WaitingLine()
   readonly #deadlines = new Deadlines()
   readonly #aborts: AbortWatch
-  /** Those who want a permit now or not at all. */
-  readonly #tries = new Set<Waiter>()
+  /** Those who want a permit now or not at all, and what those of them are told who want to be told something. */
+  readonly #tries = new Map<Waiter, Told | undefined>()
   readonly #stock = new Stock()
   readonly #offset = new ClockOffset()
   #returns: ReturnedPermits[] = []
@@ -163,29 +178,29 @@ export class RemoteGate implements BoxGate, PermitGiver {
     }
   }
 
+  async decide(): Promise<TryOutcome> {
+    if (this.#closed) throw this.#closed
+    const now = (this.#usedAt = this.#source.clock.now())
+    if (this.goesWithout) return { outcome: await tried(this.#without(1, NOW, now)), explanation: undefined }
+    return new Promise(resolve => {
+      const told: Told = { explanation: undefined }
+      const waiter = new Waiter(1, 0, permit => {
+        const { explanation } = told
+        resolve(tried(permit).then(outcome => ({ outcome, explanation })))
+      })
+      this.#line.add(waiter, 0)
+      this.#tries.set(waiter, told)
+      this.#schedule()
+    })
+  }
+
   /** @param later how many permits those want who come to stand in line here. */
   async explain(n = 1, later = 0): Promise<Explanation> {
     this.#check(n)
     if (this.#closed) throw this.#closed
-    // Who wants a permit now or not at all is gone before anybody's turn.
-    let { callers: place, permits } = this.#line
-    for (const { n: tried } of this.#tries) {
-      place--
-      permits -= tried
-    }
-    const ahead = Math.max(permits - this.#stock.permits, 0) + later
-    const { reserved } = await this.#ask({ explain: { n, ahead } })
-    const { now, pausedUntil } = reserved
-    const { ready, binding, reports } = reserved.explained!
-    const readyIn = ready - now
-    return {
-      waitsFor: pausedUntil > now ? 'pause' : readyIn > 0 ? 'limit' : 'nothing',
-      binding: binding === undefined ? undefined : reports[binding],
-      place,
-      readyIn,
-      running: 0,
-      limits: reports,
-    }
+    const { place, ahead } = this.#before
+    const { reserved } = await this.#ask({ explain: { n, ahead: ahead + later } })
+    return explanationOf(reserved, place)
   }
 
   async pauseUntil(time: Date | number): Promise<void> {
@@ -269,6 +284,17 @@ export class RemoteGate implements BoxGate, PermitGiver {
     this.#retryAt = this.#source.clock.now() + RETRY
   }
 
+  /** Those who wait for their turn, and how many permits more have to be reserved for them. */
+  get #before(): { readonly place: number; readonly ahead: number } {
+    // Who wants a permit now or not at all is gone before anybody's turn.
+    let { callers: place, permits } = this.#line
+    for (const { n } of this.#tries.keys()) {
+      place--
+      permits -= n
+    }
+    return { place, ahead: Math.max(permits - this.#stock.permits, 0) }
+  }
+
   /** A permit that was fetched together with others. */
   #atHand(n: number, now: number): Permit | undefined {
     const share = this.#stock.first
@@ -287,7 +313,7 @@ export class RemoteGate implements BoxGate, PermitGiver {
     const promise = new Promise<Permit>(keepSettle)
     const waiter = new Waiter(n, 0, settleNewest)
     this.#line.add(waiter, priority)
-    if (isTry) this.#tries.add(waiter)
+    if (isTry) this.#tries.set(waiter, undefined)
     if (signal || deadline !== Infinity) {
       waiter.patience = { signal, deadline }
       if (deadline !== Infinity) this.#deadlines.add(waiter)
@@ -314,19 +340,28 @@ export class RemoteGate implements BoxGate, PermitGiver {
     if (this.#calling) return
     const now = this.#source.clock.now()
     // Where nobody waits any more, what was reserved goes back at once.
-    const [units, waiters] = this.#askAgainAt > now && this.#line.head ? NO_WISHES : this.#wishes(now)
-    if (units.length === 0 && this.#returns.length === 0 && !look) {
+    const isPointless = this.#askAgainAt > now && (this.#waits || this.outage !== undefined)
+    const [units, waiters] = isPointless ? NO_WISHES : this.#wishes(now)
+    const { place, ahead } = this.#before
+    const deciders =
+      isPointless && this.outage ? [] : [...this.#tries.values()].filter(told => told !== undefined)
+    const explain = deciders.length > 0 ? { n: 1, ahead: units.length > 0 ? 0 : ahead } : undefined
+    if (units.length === 0 && this.#returns.length === 0 && !explain && !look) {
       this.#arm(now)
       return
     }
     const returns = this.#takeReturns()
     const moves = this.#moves(now)
+    // What they were told before is over when this is answered.
+    for (const told of deciders) told.explanation = undefined
     this.#calling = true
     const terms = this.#terms
     const hold = this.#hold
     try {
-      const answer = await (this.#answer = this.#ask({ units: moves.concat(units), returns }))
+      const answer = await (this.#answer = this.#ask({ units: moves.concat(units), returns, explain }))
       const times = this.#learn(answer, hold)
+      const explanation = explain && explanationOf(answer.reserved, place)
+      for (const told of deciders) told.explanation = explanation
       if (terms === this.#terms || keeps(terms, this.#terms))
         this.#settle(answer.reserved, hold, times, units, waiters)
       // What was reserved by a limit that is too much for that of now is asked for anew.
@@ -374,7 +409,7 @@ export class RemoteGate implements BoxGate, PermitGiver {
 
   /** What those want for whom nothing is reserved yet, and who they are; gives back what nobody waits for. */
   #wishes(now: number): readonly [readonly Unit[], readonly Waiter[]] {
-    if (this.#terms.batch > 1) return this.#wishesInBatches()
+    if (this.#terms.batch > 1) return this.#wishesInBatches(now)
     const sizes = this.#stock.sizes()
     const units: Unit[] = []
     const waiters: Waiter[] = []
@@ -383,14 +418,16 @@ export class RemoteGate implements BoxGate, PermitGiver {
     let last: Unit | undefined
     for (let waiter = this.#line.head; waiter; waiter = this.#line.after(waiter)) {
       const { n } = waiter
-      const left = sizes.size === 0 ? 0 : (sizes.get(n) ?? 0)
+      const isTry = this.#isTry(waiter)
+      // What is reserved already may be for later.
+      const left = sizes.size === 0 || isTry ? 0 : (sizes.get(n) ?? 0)
       if (left > 0) {
         sizes.set(n, left - 1)
         continue
       }
       permits += n
       if (units.length === MOST_UNITS || permits > most) return [units, waiters]
-      const within = this.#within(waiter, now)
+      const within = isTry ? 0 : Math.max((waiter.patience?.deadline ?? Infinity) - now, 0)
       if (last?.n !== n || last.within !== within) last = { n, more: 0, within }
       units.push(last)
       waiters.push(waiter)
@@ -401,23 +438,27 @@ export class RemoteGate implements BoxGate, PermitGiver {
     return [units, waiters]
   }
 
-  #wishesInBatches(): readonly [readonly Unit[], readonly Waiter[]] {
+  #wishesInBatches(now: number): readonly [readonly Unit[], readonly Waiter[]] {
     const { batch, most } = this.#terms
     const waiters: Waiter[] = []
+    const { first } = this.#stock
     let left = this.#stock.permits
+    let laterLeft = first && first.from <= now ? left - first.left : left
     let wanted = 0
     let greatest = 1
     let onlyTries = true
     for (const waiter of this.#line) {
       const { n } = waiter
-      if (left >= n) {
+      const isTry = this.#isTry(waiter)
+      if (left - (isTry ? laterLeft : 0) >= n) {
         left -= n
+        laterLeft = Math.min(laterLeft, left)
         continue
       }
       if (wanted + n > MOST_WINDOWS * most) break
       wanted += n
       greatest = Math.max(greatest, n)
-      if (!this.#tries.has(waiter)) onlyTries = false
+      if (!isTry) onlyTries = false
       waiters.push(waiter)
     }
     const size = Math.max(batch, greatest)
@@ -450,9 +491,8 @@ export class RemoteGate implements BoxGate, PermitGiver {
     return units
   }
 
-  #within(waiter: Waiter, now: number): number {
-    if (this.#tries.size > 0 && this.#tries.has(waiter)) return 0
-    return Math.max((waiter.patience?.deadline ?? Infinity) - now, 0)
+  #isTry(waiter: Waiter): boolean {
+    return this.#tries.size > 0 && this.#tries.has(waiter)
   }
 
   /** What every answer tells of the limiter as a whole. Gives the clock times between which it was decided. */
@@ -496,7 +536,8 @@ export class RemoteGate implements BoxGate, PermitGiver {
         this.#refused(refused, ahead, units[index - moves]!, earliest, askAgainIn)
         continue
       }
-      const opensAt = at - lead
+      // What can be used at once may have an instant that was rounded up.
+      const opensAt = units[index - moves]?.within === 0 ? Math.min(at - lead, now) : at - lead
       const share = {
         left: n,
         at,
@@ -511,8 +552,8 @@ export class RemoteGate implements BoxGate, PermitGiver {
     }
     // Nor is there one for those who came meanwhile.
     if (this.#askAgainAt > clockNow) {
-      for (const waiter of [...this.#tries]) {
-        if (!waiters.includes(waiter)) this.#refuse(waiter, this.#busy(0, 0))
+      for (const waiter of [...this.#tries.keys()]) {
+        if (!waiters.includes(waiter)) this.#refuseTry(waiter, this.#askAgainAt - clockNow)
       }
     }
   }
@@ -528,7 +569,7 @@ export class RemoteGate implements BoxGate, PermitGiver {
     for (const waiter of waiters) {
       if (waiter.rank === undefined) continue
       const deadline = waiter.patience?.deadline ?? Infinity
-      if (this.#tries.has(waiter)) this.#refuse(waiter, this.#busy(0, 0))
+      if (this.#tries.has(waiter)) this.#refuseTry(waiter, ahead)
       else if (ahead > within && asked + ahead > deadline) this.#refuse(waiter, this.#tooLate(within, ahead))
       else if (this.#askAgainAt <= this.#lookedAt) {
         this.#nextTurn = asked + ahead
@@ -536,6 +577,21 @@ export class RemoteGate implements BoxGate, PermitGiver {
         this.#askAgainAt = this.#lookedAt + Math.max(Math.min(askAgainIn, ASK_AGAIN), this.#terms.hold)
       }
     }
+  }
+
+  /** Whether it gets nothing before an answer that tells how things stand. */
+  #isUntold(waiter: Waiter): boolean {
+    const told = this.#tries.size > 0 ? this.#tries.get(waiter) : undefined
+    return told !== undefined && told.explanation === undefined
+  }
+
+  /** @param readyIn milliseconds until there may be a permit for it. */
+  #refuseTry(waiter: Waiter, readyIn: number): void {
+    // It came after what has just been answered was asked.
+    if (this.#isUntold(waiter)) return
+    const told = this.#tries.get(waiter)
+    if (told) told.explanation = notBefore(told.explanation!, readyIn)
+    this.#refuse(waiter, this.#busy(0, 0))
   }
 
   /** The engine could not be asked for these. */
@@ -553,7 +609,7 @@ export class RemoteGate implements BoxGate, PermitGiver {
         return
       case 'closed':
         this.#askAgainAt = this.#retryAt
-        for (const waiter of [...this.#tries]) this.#refuse(waiter, error)
+        for (const waiter of [...this.#tries.keys()]) this.#refuse(waiter, error)
         return
       default:
         for (const waiter of this.#line) {
@@ -605,9 +661,8 @@ export class RemoteGate implements BoxGate, PermitGiver {
   #giveOne(now: number): boolean {
     const share = this.#stock.first
     if (!share || share.from > now) return false
-    const isBatch = this.#terms.batch > 1
-    const waiter = isBatch ? this.#line.head : this.#waiterFor(share.left)
-    if (waiter && waiter.n <= share.left) {
+    const waiter = this.#waiterFor(share.left)
+    if (waiter) {
       this.#noteUse(share, now)
       this.#stock.take(waiter.n)
       this.#leave(waiter)
@@ -615,7 +670,7 @@ export class RemoteGate implements BoxGate, PermitGiver {
       return true
     }
     // Others of the same batch may still be wanted.
-    if (isBatch && !waiter) return false
+    if (this.#terms.batch > 1 && !this.#waits) return false
     this.#stock.dropFirst()
     this.#returns.push(returned(share))
     return true
@@ -626,10 +681,13 @@ export class RemoteGate implements BoxGate, PermitGiver {
     if (this.#terms.batch === 1) this.#source.meter.note(now - earliest, until - earliest, now)
   }
 
-  #waiterFor(n: number): Waiter | undefined {
-    const { head } = this.#line
-    if (!head || head.n === n) return head
-    for (const waiter of this.#line) if (waiter.n === n) return waiter
+  /** The first that can have what is reserved: all of it, unless it is a batch. */
+  #waiterFor(permits: number): Waiter | undefined {
+    const isBatch = this.#terms.batch > 1
+    for (let waiter = this.#line.head; waiter; waiter = this.#line.after(waiter)) {
+      const fits = waiter.n === permits || (isBatch && waiter.n < permits)
+      if (fits && !this.#isUntold(waiter)) return waiter
+    }
     return undefined
   }
 
@@ -639,14 +697,15 @@ export class RemoteGate implements BoxGate, PermitGiver {
    */
   #arm(now = this.#source.clock.now()): void {
     const share = this.#stock.first
+    const { head } = this.#line
     let at = this.#deadlines.earliest
     if (share) {
-      at = Math.min(at, this.#line.head ? share.from : share.until)
+      at = Math.min(at, head && !this.#isUntold(head) ? share.from : share.until)
       const look = this.#lookAt
-      if (this.#line.head && this.#stock.last!.from > look && !this.#calling) at = Math.min(at, look)
+      if (head && this.#stock.last!.from > look && !this.#calling) at = Math.min(at, look)
     }
-    if (this.#line.head && this.#askAgainAt > now) at = Math.min(at, this.#askAgainAt)
-    const keepsAlive = this.#line.head !== undefined
+    if (head && this.#askAgainAt > now) at = Math.min(at, this.#askAgainAt)
+    const keepsAlive = head !== undefined
     if (at === this.#timerAt && keepsAlive === this.#timerKeepsAlive) return
     this.#disarm()
     if (at === Infinity) return
@@ -690,6 +749,11 @@ export class RemoteGate implements BoxGate, PermitGiver {
     this.#schedule()
   }
 
+  /** Whether anybody waits for a turn that is yet to come. */
+  get #waits(): boolean {
+    return this.#line.callers > this.#tries.size
+  }
+
   #leave(waiter: Waiter): void {
     this.#line.remove(waiter)
     if (this.#tries.size > 0) this.#tries.delete(waiter)
@@ -698,6 +762,8 @@ export class RemoteGate implements BoxGate, PermitGiver {
       if (patience.deadline !== Infinity) this.#deadlines.left()
       if (patience.signal) this.#aborts.remove(waiter, patience.signal)
     }
+    // What those would have waited for who are gone need not hold for others.
+    if (!this.#waits && !this.outage) this.#askAgainAt = -Infinity
     if (this.#line.head) return
     this.#disarm()
     for (const tell of this.#ended.splice(0)) tell()
@@ -722,6 +788,37 @@ export class RemoteGate implements BoxGate, PermitGiver {
 export function stillAway(cause: Error, context: ErrorContext): UnavailableError {
   const why = `no permit within the wait, because the engine can't be asked`
   return new UnavailableError(why, { ...context, cause })
+}
+
+/** What came of a try: that there is no permit now is no failure. */
+export async function tried(permit: Permit | Promise<Permit>): Promise<Permit | BusyError> {
+  try {
+    return await permit
+  } catch (error) {
+    if (error instanceof BusyError) return error
+    throw error
+  }
+}
+
+/** What was asked to be explained. @param place how many callers stand before one who asks. */
+function explanationOf({ now, pausedUntil, explained }: Reserved, place: number): Explanation {
+  const { ready, binding, reports } = explained!
+  const readyIn = ready - now
+  return {
+    waitsFor: pausedUntil > now ? 'pause' : readyIn > 0 ? 'limit' : 'nothing',
+    binding: binding === undefined ? undefined : reports[binding],
+    place,
+    readyIn,
+    running: 0,
+    limits: reports,
+  }
+}
+
+/** The same where it is known that there is nothing sooner. @param readyIn milliseconds. */
+function notBefore(explanation: Explanation, readyIn: number): Explanation {
+  if (explanation.readyIn >= readyIn) return explanation
+  const { waitsFor } = explanation
+  return { ...explanation, waitsFor: waitsFor === 'nothing' ? 'limit' : waitsFor, readyIn }
 }
 
 /** Of the promise that was made last: no function has to be made for each. */

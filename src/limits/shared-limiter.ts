@@ -5,7 +5,7 @@ import { checkOptions } from '../locks/lock-options.js'
 import { drainOf, endGates, type LimiterCloseOptions } from './closing.js'
 import { Gate } from './gate.js'
 import { JITTER_BOUNDS, rulesOf, type AcquireOptions, type LimitOptions } from './limit-options.js'
-import type { Explanation, Limiter } from './limiter.js'
+import type { Decision, Explanation, Limiter } from './limiter.js'
 import type { Permit } from './permit.js'
 import { SharedRing } from './shared-ring.js'
 import { notesBytes, SharedTally } from './shared-tally.js'
@@ -60,6 +60,10 @@ export class SharedLimiter implements Limiter, AsyncDisposable {
 
   tryAcquire(n?: number): Permit | undefined {
     return this.#gate.tryAcquire(n)
+  }
+
+  decide(): Decision {
+    return this.#gate.decide()
   }
 
   acquire(n?: number, options?: AcquireOptions): Promise<Permit> {

@@ -1,14 +1,19 @@
 import { InvalidArgumentError, shown } from '../../errors.js'
 import { checkOptions } from '../../locks/lock-options.js'
 import type { Explanation } from '../limiter.js'
+import type { LimitReport } from '../tally.js'
 import { policyName, rateLimitFields, seconds } from './rate-limit-fields.js'
 
 /** What a limit of incoming requests needs of a limiter; all limiters of Signalbox and their keys have it. */
 export interface RequestLimiter {
-  tryAcquire(n?: number): RequestPermit | undefined | Promise<RequestPermit | undefined>
-  explain(n?: number): Explanation | Promise<Explanation>
-  /** Why what counts could not be asked the last time; undefined when it could. */
-  readonly outage?: Error | undefined
+  decide(): RequestDecision | Promise<RequestDecision>
+}
+
+/** Whether a request may go on, and what that leaves of the limits: both of the same moment. */
+export interface RequestDecision {
+  readonly permit: RequestPermit | undefined
+  /** What the next request would meet; undefined while nobody can tell. */
+  readonly explanation: Explanation | undefined
 }
 
 /** The same with a limiter for each key. */
@@ -57,7 +62,7 @@ export function judge<Request>(
   limiter: RequestLimiter | KeyedRequestLimiter,
   options: RequestOptions<Request> = {},
 ): Judge<Request> {
-  if (typeof limiter?.tryAcquire !== 'function') {
+  if (typeof limiter?.decide !== 'function') {
     throw new InvalidArgumentError(`limiter takes a limiter, not ${shown(limiter)}`)
   }
   checkOptions(options, ['key', 'name'])
@@ -76,10 +81,10 @@ export function judge<Request>(
 }
 
 async function verdict(limiter: RequestLimiter, name: string): Promise<Verdict> {
-  const [permit, explanation] = await Promise.all([limiter.tryAcquire(), explained(limiter)])
-  const fields = fieldsOf(name, explanation)
-  if (permit) return { fields, permit, problem: '' }
+  const { permit, explanation } = await limiter.decide()
+  if (permit) return { fields: fieldsOf(name, explanation?.limits), permit, problem: '' }
   const retry = Math.max(seconds(explanation?.readyIn ?? 0), LEAST_RETRY)
+  const fields = fieldsOf(name, explanation && refusedBy(explanation, retry))
   return {
     fields: [...fields, ['Retry-After', String(retry)]],
     permit: undefined,
@@ -87,20 +92,20 @@ async function verdict(limiter: RequestLimiter, name: string): Promise<Verdict> 
   }
 }
 
-/** Undefined while nobody can tell: what was decided about the request holds all the same. */
-async function explained(limiter: RequestLimiter): Promise<Explanation | undefined> {
-  try {
-    // Right behind the question for the permit, so that an engine answers both in one round trip, with that permit counted.
-    await Promise.resolve()
-    return limiter.outage ? undefined : await limiter.explain()
-  } catch {
-    return undefined
-  }
+/**
+ * The limits as one who was refused sees them. Of the one that lets it wait there is nothing for it; nor is there of any
+ * where it waits for something else, such as the end of a pause.
+ */
+function refusedBy({ waitsFor, binding, limits }: Explanation, retry: number): readonly LimitReport[] {
+  const isLimit = waitsFor === 'limit' && binding !== undefined
+  return limits.map(limit =>
+    isLimit && limit !== binding ? limit : { ...limit, remaining: 0, resetIn: 1000 * retry },
+  )
 }
 
-function fieldsOf(name: string, explanation: Explanation | undefined): Verdict['fields'] {
-  if (!explanation) return []
-  const { policy, state } = rateLimitFields(name, explanation.limits)
+function fieldsOf(name: string, limits: readonly LimitReport[] | undefined): Verdict['fields'] {
+  if (!limits) return []
+  const { policy, state } = rateLimitFields(name, limits)
   return [
     ['RateLimit-Policy', policy],
     ['RateLimit', state],

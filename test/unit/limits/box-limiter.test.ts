@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { VirtualClock, type Clock, type Timer } from '../../../src/clock.js'
 import type { Reservation } from '../../../src/engines/engine.js'
-import { IndeterminateError, UnavailableError } from '../../../src/errors.js'
+import { AbortedError, IndeterminateError, UnavailableError } from '../../../src/errors.js'
 import { BoxLimiters, type BoxLimiter } from '../../../src/limits/box-limiter.js'
 import type { BoxLimiterOptions } from '../../../src/limits/box-limiter-options.js'
 import { ClockOffset } from '../../../src/limits/clock-offset.js'
@@ -10,6 +10,7 @@ import type { Reserve } from '../../../src/limits/reserve.js'
 import { memoryInUse } from '../../heap.js'
 import { Random } from '../../../src/conformance/random.js'
 import { lock, Server } from './deciding-server.js'
+import { DistantBox } from './distant-box.js'
 import { NaiveCount } from './naive-count.js'
 import { pass } from './passing.js'
 
@@ -464,4 +465,29 @@ test('a clock is known better the quicker an answer is, and anew when it was set
   expect(earliest).toBeCloseTo(124 - 0.134)
   expect(latest).toBeCloseTo(126 + 0.134)
   expect(offset.learn(5000, 200, 210)).toEqual([200, 210])
+})
+
+test('of a batch a caller takes what is reserved for it, although one before it waits for more', async () => {
+  const clock = new VirtualClock(5000)
+  const server = new Server(clock)
+  const limit = { limit: 2, per: 1000 }
+  const box = new DistantBox(clock, server, 2, { ...limit, batch: 2 })
+  const other = new DistantBox(clock, server, 2, limit)
+  const given: string[] = []
+  const ask = (name: string, n: number): void => {
+    void box.limiter.acquire(n).then(() => given.push(`${name} at ${Math.floor(clock.now() / 1000)} s`))
+  }
+  ask('first', 2)
+  await pass(clock, 10)
+  const controller = new AbortController()
+  const aborted = other.limiter.acquire(1, { signal: controller.signal })
+  await pass(clock, 10)
+  ask('many', 2)
+  await pass(clock, 10)
+  controller.abort()
+  await expect(aborted).rejects.toThrow(AbortedError)
+  await pass(clock, 10)
+  ask('one', 1)
+  await pass(clock, 3000)
+  expect(given).toEqual(['first at 5 s', 'one at 6 s', 'many at 7 s'])
 })

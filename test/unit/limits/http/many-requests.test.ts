@@ -1,0 +1,141 @@
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import express from 'express'
+import Fastify from 'fastify'
+import { parseList } from 'structured-headers'
+import { afterEach, describe, expect, test } from 'vitest'
+import { Box } from '../../../../src/box.js'
+import { systemClock } from '../../../../src/clock.js'
+import { MeddledEngine } from '../../../../src/conformance/meddled-engine.js'
+import { pause } from '../../../../src/conformance/time.js'
+import { MemoryEngine, MemorySpace } from '../../../../src/engines/memory/memory-engine.js'
+import type { BoxLimiterOptions } from '../../../../src/limits/box-limiter-options.js'
+import {
+  limitFastify,
+  limitRequests,
+  type KeyedRequestLimiter,
+  type RequestLimiter,
+} from '../../../../src/limits/http/index.js'
+import { joinLimiter, limiter, sharedLimiter } from '../../../../src/limits/index.js'
+
+const ended: (() => unknown)[] = []
+
+afterEach(async () => {
+  for (const end of ended.splice(0)) await end()
+})
+
+const LIMIT = 30
+const OPTIONS = { limit: LIMIT, per: '1h' } as const
+const key = (): string => 'anna'
+
+/** A limiter of a box whose engine takes 10 ms for each way. */
+async function distant(options: Partial<BoxLimiterOptions> = {}): Promise<KeyedRequestLimiter> {
+  const engine = new MeddledEngine(new MemoryEngine('memory:test', new MemorySpace(systemClock), systemClock))
+  engine.meddleReserve = async (_, carryOut) => {
+    await pause(10)
+    const answer = await carryOut()
+    await pause(10)
+    return answer
+  }
+  const box = await Box.join(engine, systemClock)
+  ended.push(() => box.close())
+  return box.limiter('api', { ...OPTIONS, ...options } as BoxLimiterOptions)
+}
+
+/** What limits the requests: by key, or all of them together. */
+const limiters: Record<
+  string,
+  () => Promise<{ limiter: KeyedRequestLimiter } | { limiter: RequestLimiter }>
+> = {
+  'of a thread': async () => ({ limiter: limiter(OPTIONS) }),
+  'of a thread, evenly spaced': async () => ({ limiter: limiter({ ...OPTIONS, window: 'smooth' }) }),
+  'of a thread, with a concurrency': async () => ({ limiter: limiter({ ...OPTIONS, concurrency: 5 }) }),
+  'of threads': async () => {
+    const one = sharedLimiter(OPTIONS)
+    const other = joinLimiter(one.handle)
+    let turn = 0
+    return { limiter: { decide: () => (turn++ % 2 === 0 ? one : other).decide() } }
+  },
+  'of a box': async () => ({ limiter: await distant() }),
+  'of a box, that fetches several': async () => ({ limiter: await distant({ batch: 8 }) }),
+  'of a box, with a concurrency': async () => ({ limiter: await distant({ concurrency: 5 }) }),
+}
+
+type Start = (limiter: KeyedRequestLimiter | RequestLimiter) => Promise<string>
+
+async function addressOf(server: Server): Promise<string> {
+  if (!server.listening) await once(server.listen(0, '127.0.0.1'), 'listening')
+  ended.push(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+/** Starts a server whose requests are limited; gives its address. */
+const frameworks: Record<string, Start> = {
+  'node:http': async own => {
+    const limited = limitRequests(own)
+    return addressOf(createServer((request, response) => limited(request, response, () => response.end())))
+  },
+  'node:http by key': async own => {
+    const limited = 'key' in own ? limitRequests(own, { key }) : limitRequests(own)
+    return addressOf(createServer((request, response) => limited(request, response, () => response.end())))
+  },
+  express: async own => {
+    const app = express()
+    app.use(limitRequests(own))
+    app.get('/', (_request, response) => void response.send('welcome'))
+    return addressOf(createServer(app))
+  },
+  fastify: async own => {
+    const app = Fastify()
+    app.addHook('onRequest', limitFastify(own))
+    app.get('/', async () => 'welcome')
+    await app.listen({ port: 0, host: '127.0.0.1' })
+    return addressOf(app.server)
+  },
+}
+
+/** What an answer tells. */
+interface Told {
+  readonly status: number
+  readonly r: number
+  readonly t: number
+  readonly retryAfter: number | undefined
+}
+
+async function ask(url: string): Promise<Told> {
+  const { status, headers } = await fetch(url)
+  const [[, parameters]] = parseList(headers.get('ratelimit')!) as [ReturnType<typeof parseList>[0]]
+  const retry = headers.get('retry-after')
+  const [r, t] = ['r', 't'].map(name => parameters.get(name) as number) as [number, number]
+  return { status, r, t, retryAfter: retry === null ? undefined : Number(retry) }
+}
+
+describe.each(Object.entries(limiters))(
+  'many requests at once, limited by a limiter %s',
+  (_limiter, make) => {
+    test.each(Object.entries(frameworks))('meet one decision each on %s', async (_framework, start) => {
+      const url = await start((await make()).limiter)
+      const answers = await Promise.all(Array.from({ length: 2 * LIMIT }, () => ask(url)))
+      const refused = answers.filter(({ status }) => status === 429)
+      const admitted = answers.filter(({ status }) => status === 200)
+      expect(refused.length + admitted.length).toBe(2 * LIMIT)
+      expect(admitted.length).toBeLessThanOrEqual(LIMIT)
+      expect(admitted.length).toBeGreaterThan(0)
+      for (const { r, t, retryAfter } of refused) {
+        expect({ r, t, retryAfter }).toEqual({ r: 0, t: retryAfter, retryAfter })
+        expect(retryAfter).toBeGreaterThanOrEqual(1)
+      }
+      // Of those that were admitted none says that more is left than was left when it was.
+      const left = admitted.map(({ r }) => r).sort((one, other) => other - one)
+      for (const [before, r] of left.entries()) expect(r).toBeLessThan(LIMIT - before)
+      for (const { t, retryAfter } of admitted) {
+        expect(retryAfter).toBeUndefined()
+        expect(t).toBeGreaterThanOrEqual(1)
+      }
+    })
+  },
+)
