@@ -25,19 +25,18 @@ export interface GrantedEvent extends LockEvent {
 /** A message on `signalbox:lock:released`. */
 export interface ReleasedEvent extends LockEvent {
   token: bigint
-  /** Milliseconds from the grant to its release. */
+  /** Milliseconds from the grant to its end. */
   held: number
 }
 
 /** A message on `signalbox:lock:release-failed`. */
-export interface ReleaseFailedEvent extends LockEvent {
-  token: bigint
+export interface ReleaseFailedEvent extends ReleasedEvent {
   /** What `release()` is rejected with. */
   error: unknown
 }
 
 /** A message on `signalbox:lock:lost`. */
-export interface LostEvent extends LockEvent {
+export interface LostEvent extends ReleasedEvent {
   /** The error that `assertHeld()` throws from now on. */
   error: Error
 }

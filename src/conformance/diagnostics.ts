@@ -1,10 +1,10 @@
 import { describe, test } from './checks.js'
 import { expect } from './expect.js'
 import type { GrantedEvent, LockEvent, LockRefusedEvent, LostEvent, ReleasedEvent } from '../diagnostics.js'
-import { LostError, TimedOutError } from '../errors.js'
+import { AbortedError, LostError, TimedOutError, UnavailableError } from '../errors.js'
 import { boxesOf } from './boxes.js'
 import { keepsValues, type EngineFixture } from './fixture.js'
-import { locks, pause, queued, TOLD_BY_RENEWAL } from './time.js'
+import { locks, pause, queued, TOLD_BY_RENEWAL, until } from './time.js'
 
 /** The channels of `node:diagnostics_channel`. */
 export function diagnostics(fixture: EngineFixture): void {
@@ -79,7 +79,7 @@ export function diagnostics(fixture: EngineFixture): void {
       expect(granted).toEqual([])
     })
 
-    test('lost tells of every way to lose a grant, once', async () => {
+    test('lost tells of every way to lose a grant, once, with its token', async () => {
       const [one, other] = await boxes.pair()
       const lost = boxes.heard<LostEvent>('lock:lost', one)
       const lapsing = await one.mutex('lapsing').acquire({ lease: 40, renew: false })
@@ -92,22 +92,76 @@ export function diagnostics(fixture: EngineFixture): void {
       await told
       await taken.release().catch(() => undefined)
       expect(lost.map(({ keys }) => keys)).toEqual([['lapsing'], ['taken']])
-      await one.mutex('open').acquire()
+      const open = await one.mutex('open').acquire()
       await one.close()
       expect(lost.map(({ keys }) => keys)).toEqual([['lapsing'], ['taken'], ['open']])
+      expect(lost.map(({ token }) => token)).toEqual([lapsing, taken, open].map(({ token }) => token))
       for (const { error } of lost) expect(error).toBeInstanceOf(LostError)
+    })
+
+    test('a release is told when it is answered, and once', async () => {
+      const [box, engine] = await boxes.meddled()
+      const ends = ['released', 'release-failed', 'lost'].map(end => boxes.heard(`lock:${end}`, box))
+      const told = (): number[] => ends.map(({ length }) => length)
+      const released = await box.mutex('key').acquire()
+      let answer: (() => void) | undefined
+      engine.meddle = async (operation, carryOut) => {
+        const outcome = await carryOut()
+        if (operation.type === 'release') await new Promise<void>(resolve => (answer = resolve))
+        return outcome
+      }
+      const releasing = released.release()
+      await until('the release was carried out', () => answer !== undefined)
+      expect(told()).toEqual([0, 0, 0])
+      answer!()
+      await releasing
+      expect(told()).toEqual([1, 0, 0])
+      engine.meddle = (_, carryOut) => carryOut()
+      const failing = await box.mutex('key').acquire()
+      engine.meddle = (operation, carryOut) =>
+        operation.type === 'release' ? Promise.reject(new UnavailableError('the line is cut')) : carryOut()
+      await expect(failing.release()).rejects.toThrow(UnavailableError)
+      expect(told()).toEqual([1, 1, 0])
+      engine.meddle = (_, carryOut) => carryOut()
+      const lapsing = await box.mutex('lapsing').acquire({ lease: 40, renew: false })
+      await until('it is lost', () => ends[2]!.length === 1)
+      await expect(lapsing.release()).rejects.toThrow(LostError)
+      expect(told()).toEqual([1, 1, 1])
+      expect(ends.flat()).toMatchObject([released, failing, lapsing].map(({ token }) => ({ token })))
+    })
+
+    test('a hold that was kept for a caller who has given up meanwhile has no end of its own', async () => {
+      const [box, engine] = await boxes.meddled()
+      const granted = boxes.heard<GrantedEvent>('lock:granted', box)
+      const released = boxes.heard<ReleasedEvent>('lock:released', box)
+      const grant = await box.mutex('key').acquire({ lease: 5000 })
+      const controller = new AbortController()
+      const waiting = box.mutex('key').acquire({ lease: 6000, signal: controller.signal })
+      engine.meddle = async (operation, carryOut) => {
+        const outcome = await carryOut()
+        if (operation.type === 'pass') controller.abort()
+        return outcome
+      }
+      await grant.release()
+      await expect(waiting).rejects.toThrow(AbortedError)
+      await until('nothing is held', async () => (await locks(box)).length === 0)
+      expect(engine.count('pass')).toBe(1)
+      expect(granted.map(({ token }) => token)).toEqual([grant.token])
+      expect(released.map(({ token }) => token)).toEqual([grant.token])
     })
 
     test('a release that finds the grant gone tells of the loss', async () => {
       const other = await boxes.open()
       const [box, engine] = await boxes.meddled()
       const lost = boxes.heard<LostEvent>('lock:lost', box)
+      const released = boxes.heard('lock:released', box)
       // Nobody tells the box that its grant was taken away.
       engine.hears = () => false
       const grant = await box.mutex('key').acquire()
       await other.forceRelease('key', grant.token)
       await expect(grant.release()).rejects.toThrow(LostError)
-      expect(lost.map(({ keys }) => keys)).toEqual([['key']])
+      expect(lost).toMatchObject([{ keys: ['key'], token: grant.token }])
+      expect(released).toEqual([])
     })
   })
 }

@@ -3,7 +3,10 @@ import type {
   GrantedEvent,
   LockEvent,
   LockRefusedEvent,
+  LostEvent,
   RefusedEvent,
+  ReleasedEvent,
+  ReleaseFailedEvent,
   TransactionEvent,
 } from '../diagnostics.js'
 import { IndeterminateError, SignalboxError, UnavailableError } from '../errors.js'
@@ -19,6 +22,11 @@ import { pause } from './time.js'
 const CALLS = 40
 /** How long calls come and are waited for until the box is closed: milliseconds. */
 const TIME = 200
+
+type GrantEnd = ReleasedEvent | ReleaseFailedEvent | LostEvent
+
+/** The channels that tell how a grant ended. */
+const ENDS = ['lock:released', 'lock:release-failed', 'lock:lost'] as const
 
 /** A call of a box, as the random numbers say. */
 type Call = (box: Box, random: Random) => Promise<unknown>
@@ -37,6 +45,17 @@ const askForPermit: Call = (box, random) => {
   return random.below(4) === 0
     ? limiter.tryAcquire(n).then(permit => permit?.release())
     : limiter.run(() => pause(random.below(10)), n, waitOf(random))
+}
+
+/** Holds a lock that is perhaps lost meanwhile, by a lease that ends or an operator. */
+const holdLock: Call = async (box, random) => {
+  const key = random.below(2) === 0 ? 'a' : 'b'
+  const renew = random.below(3) > 0
+  const task = async ({ token }: { token: bigint }): Promise<void> => {
+    await pause(random.below(40))
+    if (random.below(8) === 0) await box.forceRelease(key, token)
+  }
+  return box.mutex(key).run(task, { ...waitOf(random), lease: 20 + random.below(500), renew })
 }
 
 const transact: Call = (box, random) => {
@@ -62,9 +81,9 @@ function waitOf(random: Random): { wait?: number; signal?: AbortSignal } {
   }
 }
 
-/** Every request has one end, whatever becomes of it. */
+/** Every request and every grant has one end, whatever becomes of it. */
 export function ends(fixture: EngineFixture): void {
-  describe('diagnostics channels tell one end of every request', () => {
+  describe('diagnostics channels tell one end', () => {
     const boxes = boxesOf(fixture)
 
     /** Makes random calls while the engine fails now and then and another box holds the keys, and closes the box. */
@@ -87,7 +106,7 @@ export function ends(fixture: EngineFixture): void {
       await call(box, random).catch(() => undefined)
     }
 
-    test('of a lock, which names it', async () => {
+    test('of a request for a lock, which names it', async () => {
       const [box, engine] = await boxes.meddled()
       const requested = boxes.heard<LockEvent>('lock:requested', box)
       const granted = boxes.heard<GrantedEvent>('lock:granted', box)
@@ -101,6 +120,24 @@ export function ends(fixture: EngineFixture): void {
       expect(granted.length).toBeGreaterThan(0)
       expect(refused.map(({ error }) => codeOf(error))).toContain('CLOSED')
     })
+
+    for (const [what, call] of [
+      ['a grant', holdLock],
+      ...(keepsValues(fixture) ? ([['the locks of a transaction', transact]] as const) : []),
+    ] as const) {
+      test(`of ${what}, which names its token`, async () => {
+        const [box, engine] = await boxes.meddled()
+        const granted = boxes.heard<GrantedEvent>('lock:granted', box)
+        const ends = ENDS.map(end => boxes.heard<GrantEnd>(end, box))
+        await box.mutex('a').run(() => undefined)
+        await disturb(box, engine, call)
+        const tokens = ends.flat().map(({ token }) => token)
+        expect(new Set(tokens).size).toBe(tokens.length)
+        expect(tokens).toHaveLength(granted.length)
+        expect(granted.filter(({ token }) => !tokens.includes(token))).toEqual([])
+        for (const { held } of ends.flat()) expect(held).toBeGreaterThanOrEqual(0)
+      })
+    }
 
     test.runIf(hasLimits(fixture))('of a permit', async () => {
       const [box, engine] = await boxes.meddled()

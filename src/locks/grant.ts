@@ -72,9 +72,6 @@ export class TurnGrant implements WriteGrant {
   /** Set when the caller gives it back; from then on it proves nothing. */
   released = false
 
-  /** When it was given, if somebody listens: clock time. */
-  grantedAt: number | undefined
-
   /** @param read what was read in the same step, if that was asked for. */
   constructor(
     giver: Giver,

@@ -31,7 +31,7 @@ import {
 } from '../errors.js'
 import type { Session } from '../session.js'
 import type { ClaimSet } from './claim.js'
-import { TurnGrant, type Giver } from './grant.js'
+import { tokenOf, TurnGrant, type Giver } from './grant.js'
 import { Hold, type HoldOwner, type LeaseKeeper } from './lease.js'
 
 /** What one caller asks for, checked: times in milliseconds. */
@@ -231,17 +231,12 @@ export class Line implements Giver, HoldOwner {
   }
 
   takeBack(grant: TurnGrant): Promise<void> {
-    const released = this.#takeBack(grant)
-    return channels.releaseFailed.hasSubscribers ? this.#tellingFailure(grant, released) : released
-  }
-
-  #takeBack(grant: TurnGrant): Promise<void> {
     const { hold } = grant
-    if (channels.released.hasSubscribers) this.#publishRelease(grant)
     if (this.keeper.isLost(hold)) return Promise.reject(hold.loss!)
     if (hold.downgraded || hold.lastTurn) return this.#giveUp(hold)
     if (this.#head && !this.#asking && this.#handsOn) return this.#handOn(grant)
     if (this.#alone && !this.#head && this.#uncontested(grant)) {
+      this.#publishRelease(hold)
       this.#keep(grant)
       return RELEASED
     }
@@ -250,16 +245,19 @@ export class Line implements Giver, HoldOwner {
 
   /** The hold came to an end by other means, such as a commit that released it. */
   finished(grant: TurnGrant): void {
+    const { hold } = grant
     grant.released = true
-    if (channels.released.hasSubscribers) this.#publishRelease(grant)
-    this.keeper.remove(grant.hold)
+    this.keeper.remove(hold)
     // One that was lost while the commit was under way has been finished then.
-    if (!grant.hold.loss) this.#finish(grant.hold)
+    if (!hold.loss) {
+      this.#publishRelease(hold)
+      this.#finish(hold)
+    }
     this.#pump()
   }
 
   holdLost(hold: Hold): void {
-    this.#publishLoss(hold.loss!)
+    this.#publishLoss(hold)
     // Its user may never find out, so neither those who wait here nor the engine wait for the release.
     this.#finish(hold)
     this.#session.giveBack({ type: 'cancel', id: hold.id }, hold.lease)
@@ -551,10 +549,11 @@ export class Line implements Giver, HoldOwner {
     request?: LockEvent,
   ): TurnGrant {
     hold.turn = turn
+    hold.grantedAt = undefined
     const grant = new TurnGrant(this, hold, turn, read)
-    if (channels.granted.hasSubscribers || channels.released.hasSubscribers) {
-      grant.grantedAt = this.clock.now()
-      const waited = grant.grantedAt - since
+    if (grantsAreHeard()) {
+      hold.grantedAt = this.clock.now()
+      const waited = hold.grantedAt - since
       const { token } = grant
       channels.granted.publish(this.#event({ token, waited, request }) satisfies GrantedEvent)
     }
@@ -570,6 +569,7 @@ export class Line implements Giver, HoldOwner {
     if (next > LAST_TURN || !this.#turnFits(hold, ask, now)) return this.#pass(hold, ask)
     const isFair = next - this.#firstTurn < MOST_TURNS && now - this.#turnsSince < LONGEST_TURNS
     if (isFair || this.#uncontested(grant)) {
+      this.#publishRelease(hold)
       this.#serve(hold, next)
       return RELEASED
     }
@@ -599,15 +599,15 @@ export class Line implements Giver, HoldOwner {
     // Nobody uses it meanwhile, and the answer sets its deadline anew.
     this.keeper.remove(hold)
     const settle = (standing: Answer): void => {
-      if (standing?.state === 'held' && standing.id === id) this.#kept(hold, standing, asking, ask)
-      else if (!isStanding(standing)) fail(this.#noStanding(standing))
-      else {
-        this.#finish(hold)
-        this.#arrived(asking, standing)
-        if (standing.state === 'gone') throw this.#goneBefore(hold)
-      }
+      if (!isStanding(standing)) return fail(this.#noStanding(standing))
+      if (standing.state !== 'gone') this.#publishRelease(hold)
+      if (standing.state === 'held' && standing.id === id) return this.#kept(hold, standing, asking, ask)
+      this.#finish(hold)
+      this.#arrived(asking, standing)
+      if (standing.state === 'gone') throw this.#goneBefore(hold)
     }
     const fail = (error: unknown): never => {
+      this.#publishFailure(hold, error)
       this.#finish(hold)
       this.#session.giveBack({ type: 'cancel', id }, hold.lease)
       this.#failed(asking, error)
@@ -629,9 +629,10 @@ export class Line implements Giver, HoldOwner {
     const now = this.clock.now()
     const waiter = this.#head
     if (!waiter || waiter.ask.lease !== ask.lease || waiter.ask.renew !== ask.renew || now >= hold.deadline) {
-      // Whoever it was kept for has given up meanwhile.
-      void this.#giveUp(hold).catch(() => undefined)
-      return
+      // The caller that it was kept for has given up meanwhile.
+      this.#finish(hold)
+      this.#session.giveBack({ type: 'release', id: hold.id, number }, hold.lease)
+      return this.#pump()
     }
     this.keeper.add(hold)
     this.#turnsSince = now
@@ -646,8 +647,10 @@ export class Line implements Giver, HoldOwner {
     const { id, number } = hold
     const settle = (held: boolean): void => {
       if (!held) throw this.#goneBefore(hold)
+      this.#publishRelease(hold)
     }
     const fail = (error: unknown): never => {
+      this.#publishFailure(hold, error)
       // Trying again is safe: a release names its own grant. What is left undone ends with the lease.
       this.#session.giveBack({ type: 'release', id, number }, hold.lease)
       throw error
@@ -745,29 +748,25 @@ export class Line implements Giver, HoldOwner {
     channels.lockRefused.publish(this.#event({ waited, error, request }) satisfies LockRefusedEvent)
   }
 
-  #publishLoss(error: LostError): void {
-    if (channels.lost.hasSubscribers) {
-      channels.lost.publish(this.#event({ error }) satisfies LostEvent)
-    }
+  #publishRelease(hold: Hold): void {
+    if (channels.released.hasSubscribers) channels.released.publish(this.#end(hold))
   }
 
-  #publishRelease(grant: TurnGrant): void {
+  #publishFailure(hold: Hold, error: unknown): void {
+    if (!channels.releaseFailed.hasSubscribers) return
+    channels.releaseFailed.publish({ ...this.#end(hold), error } satisfies ReleaseFailedEvent)
+  }
+
+  #publishLoss(hold: Hold): void {
+    if (!channels.lost.hasSubscribers) return
+    channels.lost.publish({ ...this.#end(hold), error: hold.loss! } satisfies LostEvent)
+  }
+
+  /** The end of the turn that has the hold: each turn has one. */
+  #end({ number, turn, grantedAt }: Hold): ReleasedEvent {
     // Unknown for one that was granted before anybody listened.
-    const held = grant.grantedAt === undefined ? 0 : this.clock.now() - grant.grantedAt
-    channels.released.publish(this.#event({ token: grant.token, held }) satisfies ReleasedEvent)
-  }
-
-  async #tellingFailure(grant: TurnGrant, released: Promise<void>): Promise<void> {
-    try {
-      await released
-    } catch (error) {
-      // A loss has been told by itself.
-      if (!(error instanceof LostError)) {
-        const { token } = grant
-        channels.releaseFailed.publish(this.#event({ token, error }) satisfies ReleaseFailedEvent)
-      }
-      throw error
-    }
+    const held = grantedAt === undefined ? 0 : this.clock.now() - grantedAt
+    return this.#event({ token: tokenOf(number, turn), held })
   }
 
   #aborted(signal: AbortSignal): AbortedError {
@@ -778,10 +777,8 @@ export class Line implements Giver, HoldOwner {
   }
 
   #goneBefore(hold: Hold): LostError {
-    if (!hold.loss) {
-      hold.loss = new LostError(`${this.#title()} was lost before it was released`, this.context())
-      this.#publishLoss(hold.loss)
-    }
+    hold.loss ??= new LostError(`${this.#title()} was lost before it was released`, this.context())
+    this.#publishLoss(hold)
     return hold.loss
   }
 
@@ -802,6 +799,14 @@ export class Line implements Giver, HoldOwner {
 }
 
 const RELEASED = Promise.resolve()
+
+/** Whether anybody is told of grants or of how they end. */
+function grantsAreHeard(): boolean {
+  const { granted, released, releaseFailed, lost } = channels
+  return (
+    granted.hasSubscribers || released.hasSubscribers || releaseFailed.hasSubscribers || lost.hasSubscribers
+  )
+}
 
 /** Whether an answer has a state that is known: one without would be waited for for ever. */
 function isStanding(answer: Answer): answer is Standing {

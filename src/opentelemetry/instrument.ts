@@ -28,8 +28,8 @@ const SCOPE = 'signalbox'
  * Metrics of locks: the counters `signalbox.lock.requests`, `signalbox.lock.losses` and `signalbox.lock.release.failures`, and the histograms
  * `signalbox.lock.wait.seconds` (with `signalbox.outcome`, `granted` or as of limiters) and `signalbox.lock.hold.seconds`; all
  * with `signalbox.engine`. Spans: `signalbox.lock.wait` from a request to its grant or the end of its wait, below the span
- * within which it was asked for, and `signalbox.lock.hold` from a grant to its release, below the span within which it
- * was released; `signalbox.lock.lost` at a loss and `signalbox.lock.release` at a release that failed; all with keys, engine and session.
+ * within which it was asked for, and `signalbox.lock.hold` from a grant to its release or loss, below the span within which it
+ * was released, with the error of a loss or of a release that failed; all with keys, engine and session.
  *
  * Of limits, with `signalbox.limiter`: the counters `signalbox.limit.permits` and `signalbox.limit.pauses`, the histogram
  * and span `signalbox.limit.wait` (`.seconds`), the span `signalbox.limit.pause`. Of stores, with `signalbox.store`: the

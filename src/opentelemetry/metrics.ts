@@ -59,7 +59,10 @@ export class Metrics {
     const seconds = (name: string, description: string): Histogram =>
       meter.createHistogram(`signalbox.${name}.seconds`, { description, unit: 's', advice })
     this.#wait = seconds('lock.wait', 'From a request to its grant, or to its refusal')
-    this.#hold = seconds('lock.hold', 'From a grant to its release')
+    this.#hold = seconds(
+      'lock.hold',
+      'From a grant to its end: its release, also one that failed, or its loss',
+    )
     this.#limitWait = seconds('limit.wait', 'From a request to its permit, or to its refusal')
     this.#transaction = seconds('store.transaction', 'From the call of a transaction to its end')
     this.#write = seconds('store.write', 'From the call of a single write to its end')
@@ -78,14 +81,16 @@ export class Metrics {
   }
 
   released(event: ReleasedEvent): void {
-    this.#hold.record(event.held / 1000, this.#attributes(event))
+    this.#ended(event)
   }
 
   releaseFailed(event: ReleaseFailedEvent): void {
+    this.#ended(event)
     this.#releaseFailures.add(1, this.#attributes(event))
   }
 
   lost(event: LostEvent): void {
+    this.#ended(event)
     this.#losses.add(1, this.#attributes(event))
   }
 
@@ -110,6 +115,10 @@ export class Metrics {
 
   write(event: WriteEvent): void {
     this.#write.record(event.took / 1000, { ...storeAttributes(event), 'signalbox.verb': event.verb })
+  }
+
+  #ended(event: ReleasedEvent): void {
+    this.#hold.record(event.held / 1000, this.#attributes(event))
   }
 
   #waited(event: GrantedEvent | LockRefusedEvent, outcome: string): void {

@@ -52,15 +52,15 @@ export class Spans {
   }
 
   released(event: ReleasedEvent): void {
-    this.#span('signalbox.lock.hold', event.held, event, context.active())
+    this.#ended(event)
   }
 
   releaseFailed(event: ReleaseFailedEvent): void {
-    this.#span('signalbox.lock.release', 0, event, context.active(), textOf(event.error))
+    this.#ended(event, textOf(event.error))
   }
 
   lost(event: LostEvent): void {
-    this.#span('signalbox.lock.lost', 0, event, context.active(), event.error.message)
+    this.#ended(event, event.error.message)
   }
 
   permitted(event: PermittedEvent): void {
@@ -84,6 +84,10 @@ export class Spans {
   write(event: WriteEvent): void {
     const failure = event.outcome === 'failed' ? textOf(event.error) : undefined
     this.#span('signalbox.store.write', event.took, event, context.active(), failure)
+  }
+
+  #ended(event: ReleasedEvent, failure?: string): void {
+    this.#span('signalbox.lock.hold', event.held, event, context.active(), failure)
   }
 
   #waited(event: GrantedEvent | (LockRefusedEvent & { outcome: string }), failure?: string): void {

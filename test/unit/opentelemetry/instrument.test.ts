@@ -231,6 +231,23 @@ test('spans are below the one within which the lock was asked for or released', 
   expect(hold.duration[0] * 1e9 + hold.duration[1]).toBeGreaterThan(0)
 })
 
+test('a lock that was lost, and one whose release failed, have a span that says why', async () => {
+  const exporter = new InMemorySpanExporter()
+  const tracerProvider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })
+  using _instrumented = instrument({ tracerProvider })
+  await using box = await open('memory:')
+  const taken = await box.mutex('a').acquire()
+  await box.forceRelease('a', taken.token)
+  await expect(taken.release()).rejects.toThrow(LostError)
+  await ofAnOutage()
+  const holds = exporter.getFinishedSpans().filter(({ name }) => name === 'signalbox.lock.hold')
+  expect(holds.map(({ status }) => status.message)).toEqual([
+    'a is not held any more: it was taken away',
+    'the line is cut',
+  ])
+  expect(holds[0]!.attributes['signalbox.token']).toBe(String(taken.token))
+})
+
 test('limits and stores have spans, below the one within which they were asked, and failed ones say why', async () => {
   const exporter = new InMemorySpanExporter()
   const tracerProvider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })
