@@ -99,6 +99,13 @@ switch (scene) {
     )
     break
   }
+  case 'waiting-with-signal': {
+    await box.mutex('a').acquire()
+    // Of itself this signal keeps no process alive.
+    const waiting = box.mutex('a').acquire({ signal: AbortSignal.timeout(200) })
+    waiting.catch((error: unknown) => console.log((error as { code?: string }).code))
+    break
+  }
   case 'waiting': {
     const other = await open(url!)
     await box.mutex('a').acquire({ lease: 300, renew: false })

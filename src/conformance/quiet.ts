@@ -44,6 +44,11 @@ export function quiet(fixture: EngineFixture): void {
       expect(await child.end()).toEqual({ status: 0, stdout: 'done\ngranted\n', stderr: '' })
     })
 
+    test('a process stays alive for a waiter whose signal aborts', async () => {
+      const child = boxes.program('quiet', 'waiting-with-signal')
+      expect(await child.end()).toEqual({ status: 0, stdout: 'done\nABORTED\n', stderr: '' })
+    })
+
     test.runIf(keepsValues(fixture))('a process stays alive for those who wait for a change', async () => {
       const child = boxes.program('quiet', 'awaiting-change')
       expect(await child.end()).toEqual({ status: 0, stdout: 'done\nchanged\n', stderr: '' })

@@ -130,7 +130,7 @@ export class Queue {
     waiter.patience = { signal, deadline }
     if (deadline !== Infinity) (this.#deadlines ??= new Deadlines()).add(waiter)
     if (!signal) return
-    this.#aborts ??= new AbortWatch((aborting, { reason: cause }) =>
+    this.#aborts ??= new AbortWatch(this.#source.times.clock, (aborting, { reason: cause }) =>
       this.#refuse(aborting, aborted({ ...this.#context, cause })),
     )
     this.#aborts.add(waiter, signal)

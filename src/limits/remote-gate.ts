@@ -133,7 +133,7 @@ export class RemoteGate implements BoxGate, PermitGiver {
     this.#id = id
     this.#context = { key, engine: source.engine }
     this.#usedAt = source.clock.now()
-    this.#aborts = new AbortWatch((waiter, { reason }) =>
+    this.#aborts = new AbortWatch(source.clock, (waiter, { reason }) =>
       this.#refuse(waiter, aborted({ ...this.#context, cause: reason })),
     )
     const { share } = terms

@@ -688,8 +688,9 @@ export class Line implements Giver, HoldOwner {
   /** Ends the wait at its time or when the caller aborts. */
   #limit(waiter: Waiter): void {
     const { wait, signal } = waiter.ask
-    if (wait < Infinity) {
-      // Whoever is in the engine's queue keeps the process alive by the timer of its next look.
+    if (wait < Infinity || signal) {
+      // Keeps the process alive: some signals, such as those of `AbortSignal.timeout`, don't. A waiter with neither does so
+      // by the line's next look; behind a holder of this line only that holder can bring it on.
       waiter.timer = this.clock.after(wait, () => this.#timedOut(waiter), true)
     }
     if (signal) waiter.letGo = onAbort(signal, () => this.#leave(waiter, this.#aborted(signal)))

@@ -126,7 +126,8 @@ export class TransactionQueue {
     const aborted = (): void =>
       member.reject(new AbortedError('the transaction was aborted', { ...context(), cause: signal?.reason }))
     if (signal?.aborted) return aborted()
-    const timer = wait < Infinity ? this.#session.clock.after(wait, timedOut, true) : undefined
+    // Keeps the process alive, which not every signal does.
+    const timer = wait < Infinity || signal ? this.#session.clock.after(wait, timedOut, true) : undefined
     const letGo = signal && onAbort(signal, aborted)
     member.stopWaiting = () => {
       member.stopWaiting = undefined

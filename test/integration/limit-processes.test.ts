@@ -1,3 +1,6 @@
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { open } from '../../src/index.js'
 import { place } from '../file/places.js'
@@ -50,4 +53,15 @@ test('a period over files goes on when all were closed', async () => {
 test('eight processes over Redis keep the bound, one of them stopped again and again', async () => {
   await using here = await RedisPlace.start()
   await keepTheBound(here.server.url)
+})
+
+test('a process stays alive for a caller whose signal aborts', async () => {
+  const limits = fileURLToPath(new URL('../../dist/src/limits/index.js', import.meta.url))
+  const program = `
+    const { limiter } = await import(${JSON.stringify(limits)})
+    const calls = limiter({ limit: 10, per: '1s', concurrency: 1 })
+    await calls.acquire()
+    await calls.acquire(1, { signal: AbortSignal.timeout(100) }).catch(({ code }) => console.log(code))`
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', program])
+  expect(stdout).toBe('ABORTED\n')
 })
