@@ -34,7 +34,9 @@ export type FromClient =
   /** It did not run in that time. */
   | { readonly say: 'stalled'; readonly from: number; readonly until: number }
   | { readonly say: 'asked'; readonly call: number; readonly key: string; readonly at: number }
-  | { readonly say: 'queued' | 'held' | 'leaving'; readonly call: number; readonly at: number }
+  /** It saw requests in a queue: their labels, which are the client that asked and its number of the call. */
+  | { readonly say: 'seen'; readonly labels: readonly string[]; readonly at: number }
+  | { readonly say: 'held' | 'leaving'; readonly call: number; readonly at: number }
   | { readonly say: 'granted'; readonly call: number; readonly at: number; readonly token?: string }
   | { readonly say: 'left'; readonly call: number; readonly at: number; readonly end: LockEnd }
   | { readonly say: 'read'; readonly call: number; readonly key: string; readonly token?: string }
@@ -68,6 +70,9 @@ export type ToClient =
 /** The accounts that money moves between, and the counters. */
 export const ACCOUNTS = ['anna', 'ben', 'cleo', 'dora'] as const
 export const COUNTERS = ['one', 'two', 'three'] as const
+
+/** The counter that several tasks of each client ask for, so that there is always a queue for it. */
+export const crowdOf = (run: string): string => `{${run}}:crowd`
 
 /**
  * The store of the accounts and the one of single values, below what a run's names begin with. The braces keep all accounts

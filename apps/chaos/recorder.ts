@@ -45,8 +45,12 @@ export class Recorder {
         this.calls.push(this.#opened(who, message.call, { ...storeCall, from: this.since(storeCall.from) }))
         return
       }
-      case 'queued':
-        this.#request(who, message.call).queued = this.since(message.at)
+      case 'seen':
+        for (const label of message.labels) {
+          // Absent while the message in which its client told of it is still on its way.
+          const request = this.#open.get(label) as LockRequest | undefined
+          if (request) request.queued ??= this.since(message.at)
+        }
         return
       case 'granted':
         return this.#granted(this.#request(who, message.call), this.since(message.at), message.token)

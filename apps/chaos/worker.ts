@@ -10,7 +10,7 @@ import { Random } from '../../src/conformance/random.js'
 import { watchStalls } from './stalls.js'
 import { shiftWallClock } from '../../src/conformance/wall-clock.js'
 
-/** One client: two tasks count, one moves money, one uses single values, until the harness says stop. */
+/** One client: five tasks count, one moves money, one uses single values, until the harness says stop. */
 const settings = JSON.parse(process.argv[2]!) as ClientSettings
 const { who, url, peer, seed, run, lease } = settings
 // Before any library can take the true clock for itself.
@@ -29,7 +29,10 @@ async function peersLocks(): Promise<Locks> {
 function count(locks: Locks): Promise<unknown> {
   const counting = new Counting(who, run, locks, link, random)
   link.tell({ say: 'ready' })
-  return Promise.all([1, 2].map(() => link.repeat(pause, () => counting.once())))
+  return Promise.all([
+    ...[1, 2].map(() => link.repeat(pause, () => counting.once())),
+    ...[1, 2, 3].map(place => link.repeat(pause, () => counting.onceInTheCrowd(place))),
+  ])
 }
 
 async function work(): Promise<void> {

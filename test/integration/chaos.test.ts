@@ -1,9 +1,18 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { check, type Verdict } from '../../apps/chaos/check/check.js'
 import type { Report } from '../../apps/chaos/report.js'
 import { faultLine } from '../../apps/chaos/text-report.js'
@@ -21,17 +30,44 @@ const TIME_LIMIT = 150_000
 /** The command, below the folder of the package. */
 const builtProgram = 'dist/src/cli/main.js'
 
-/** Copies the built package beside its dependencies, of which one is another. @returns its folder */
-function packageWith(name: string, version: string, code: string): string {
+/** Copies the built package beside its dependencies. @returns its folder */
+function packageCopy(): string {
   const folder = reapedFolder('package')
   cpSync(join(root, 'dist'), join(folder, 'dist'), { recursive: true })
   cpSync(join(root, 'package.json'), join(folder, 'package.json'))
   const modules = join(folder, 'node_modules')
-  mkdirSync(join(modules, name), { recursive: true })
-  for (const other of readdirSync(join(root, 'node_modules')))
-    if (other !== name) symlinkSync(join(root, 'node_modules', other), join(modules, other))
+  mkdirSync(modules)
+  for (const name of readdirSync(join(root, 'node_modules')))
+    symlinkSync(join(root, 'node_modules', name), join(modules, name))
+  return folder
+}
+
+/** A copy of the built package, of whose dependencies one is another. @returns its folder */
+function packageWith(name: string, version: string, code: string): string {
+  const folder = packageCopy()
+  const modules = join(folder, 'node_modules')
+  rmSync(join(modules, name))
+  mkdirSync(join(modules, name))
   writeFileSync(join(modules, name, 'package.json'), JSON.stringify({ name, version, main: 'index.js' }))
   writeFileSync(join(modules, name, 'index.js'), code)
+  return folder
+}
+
+/** A copy of the built package that serves each queue from its end. @returns its folder */
+function packageThatServesTheLastFirst(): string {
+  const folder = packageCopy()
+  const file = join(folder, 'dist/src/locks/table.js')
+  const table = readFileSync(file, 'utf8')
+  const waits = (name: string): string => `${name}.request.phase === 'waiting'`
+  const mistakes = [
+    ['of queue)', `of [...queue].reverse().sort((a, b) => ${waits('a')} - ${waits('b')}))`],
+    ['ahead.add(other.claim)', `if (!(${waits('other')})) ahead.add(other.claim)`],
+  ] as const
+  const spoiled = mistakes.reduce((text, [right, wrong]) => {
+    expect(text).toContain(right)
+    return text.replace(right, () => wrong)
+  }, table)
+  writeFileSync(file, spoiled)
   return folder
 }
 
@@ -188,6 +224,20 @@ describe.concurrent('signalbox chaos', () => {
     expect(stdout).toMatch(/P10 \S+: TypeError: no such script/)
     expect(status).toBe(1)
   })
+
+  test(
+    'finds that an engine serves those who came later first',
+    { timeout: TIME_LIMIT },
+    async ({ expect }) => {
+      await using place = new CommandPlace()
+      const argv = ['chaos', '--engine', place.url, '--faults', '0', '--lease', '4000']
+      const folder = packageThatServesTheLastFirst()
+      const { status, stdout } = await place.program(process.execPath, join(folder, builtProgram), ...argv)
+        .ended
+      expect(stdout).toMatch(/\nP4 \S+, asking at \S+, came to \S+:crowd before \S+, in the queue at/)
+      expect(status).toBe(1)
+    },
+  )
 
   test('says so when the engine is not there', async ({ expect }) => {
     await using place = new CommandPlace()

@@ -55,5 +55,6 @@ test(
     expect(findings).toEqual([])
     expect(report).toMatchObject({ engine: 'file', faults: 3, undecided: 0 })
     expect(Math.min(report.grants, report.transfers.applied, report.storeCalls)).toBeGreaterThan(10)
+    expect(report.orders).toBeGreaterThan(50)
   },
 )

@@ -3,6 +3,7 @@ import type { Finding } from './finding.js'
 import { checkLocks } from './locks.js'
 import { checkLosses } from './losses.js'
 import { checkMoney, transferFigures, type TransferFigures } from './money.js'
+import { checkOrder } from './order.js'
 import { checkRecovery, recoveries, type Recovery } from './recovery.js'
 import { checkStore } from './store.js'
 import { checkUpdates, updateFigures, type UpdateFigures } from './updates.js'
@@ -17,7 +18,7 @@ export interface Verdict {
   readonly transfers: TransferFigures
   readonly storeCalls: number
   readonly recoveries: readonly Recovery[]
-  /** Pairs of requests of two clients whose order of arrival was held against that of their grants (P4). */
+  /** Pairs of requests whose order of arrival was held against that of their grants (P4). */
   readonly orders: number
   /** Histories of keys for which the search for an order was given up. */
   readonly undecided: number
@@ -27,10 +28,12 @@ export interface Verdict {
 export function check(history: History): Verdict {
   const { requests, updates, transfers, calls, accounts = {}, escapes } = history
   const locks = checkLocks(history)
+  const order = checkOrder(history)
   const store = checkStore(calls)
   return {
     findings: [
       ...locks.findings,
+      ...order.findings,
       ...checkLosses(history),
       ...checkUpdates(updates, requests),
       ...checkMoney(transfers, accounts),
@@ -44,7 +47,7 @@ export function check(history: History): Verdict {
     transfers: transferFigures(transfers),
     storeCalls: calls.length,
     recoveries: recoveries(history),
-    orders: locks.orders,
+    orders: order.orders,
     undecided: locks.undecided + store.undecided,
   }
 }

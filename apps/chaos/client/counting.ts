@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { HeldLock, Locks } from '../locks/locks.js'
 import { systemClock } from '../../../src/clock.js'
-import { COUNTERS } from '../protocol.js'
+import { COUNTERS, crowdOf } from '../protocol.js'
 import type { Random } from '../../../src/conformance/random.js'
 import type { Link } from './link.js'
 
+/** How long it thinks at the most: milliseconds. In the crowd many wait for it. */
 const LONGEST_WORK = 15
-const LOOK_EVERY = 5
+const LONGEST_WORK_IN_CROWD = 3
 
 /** Takes a counter's lock, reads the counter, thinks, and writes one more than it read. */
 export class Counting {
@@ -24,27 +25,35 @@ export class Counting {
     this.#random = random
   }
 
+  /** Counts under the lock of any of the counters. */
   async once(): Promise<void> {
-    const call = this.#link.nextCall()
     const key = `${this.#run}:${COUNTERS[this.#random.below(COUNTERS.length)]!}`
-    const label = `${this.#who} ${call}`
-    const work = this.#random.below(LONGEST_WORK)
-    const looks = this.#locks.isQueued && this.#random.below(4) === 0
-    const state = { isOver: false }
+    await this.#count(key, LONGEST_WORK)
+  }
+
+  /**
+   * Looks at the queue of the counter that all ask for, and enters it: all that are seen there came before.
+   * @param place tells the tasks of a client apart.
+   */
+  async onceInTheCrowd(place: number): Promise<void> {
+    const key = crowdOf(this.#run)
+    const labels = (await this.#locks.waiters?.(key)) ?? []
+    if (labels.length > 0) this.#link.tell({ say: 'seen', labels, at: systemClock.now() })
+    await this.#count(key, LONGEST_WORK_IN_CROWD, `${key}:${this.#who}:${place}`)
+  }
+
+  async #count(key: string, longest: number, ownKey?: string): Promise<void> {
+    const call = this.#link.nextCall()
+    const work = this.#random.below(longest)
     this.#link.tell({ say: 'asked', call, key, at: systemClock.now() })
-    const used = this.#locks.use(
+    const end = await this.#locks.use(
       key,
-      label,
-      async held => {
-        state.isOver = true
-        await this.#increment(call, key, held, work)
-      },
+      ownKey,
+      `${this.#who} ${call}`,
+      held => this.#increment(call, key, held, work),
       () => this.#link.tellNow('leaving', call),
     )
-    const looked = looks ? this.#look(call, key, label, state) : undefined
-    const end = await used.finally(() => (state.isOver = true))
     this.#link.tell({ say: 'left', call, at: systemClock.now(), end })
-    await looked
   }
 
   async #increment(call: number, key: string, held: HeldLock, work: number): Promise<void> {
@@ -65,20 +74,5 @@ export class Counting {
   #check(call: number, held: HeldLock): void {
     const at = systemClock.now()
     if (held.isHeld()) this.#link.tellNow('held', call, at)
-  }
-
-  /** Looks at the queue until the request is seen in it, which proves that it has arrived. */
-  async #look(call: number, key: string, label: string, state: { isOver: boolean }): Promise<void> {
-    while (!state.isOver) {
-      try {
-        if (await this.#locks.isQueued!(key, label)) {
-          this.#link.tellNow('queued', call)
-          return
-        }
-      } catch {
-        // A network that is down shows nothing.
-      }
-      await sleep(LOOK_EVERY)
-    }
   }
 }

@@ -31,7 +31,7 @@ export class Link {
   }
 
   /** Tells what happens just now. */
-  tellNow(say: 'queued' | 'held' | 'leaving', call: number, at = systemClock.now()): void {
+  tellNow(say: 'held' | 'leaving', call: number, at = systemClock.now()): void {
     this.tell({ say, call, at })
   }
 

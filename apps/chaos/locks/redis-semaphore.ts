@@ -17,6 +17,7 @@ export class RedisSemaphoreLocks implements Locks {
 
   async use(
     key: string,
+    _ownKey: string | undefined,
     _label: string,
     task: (held: HeldLock) => Promise<void>,
     leaving: () => void,

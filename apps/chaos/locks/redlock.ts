@@ -26,6 +26,7 @@ export class RedlockLocks implements Locks {
 
   async use(
     key: string,
+    _ownKey: string | undefined,
     _label: string,
     task: (held: HeldLock) => Promise<void>,
     leaving: () => void,

@@ -2,8 +2,10 @@ import { LostError, SignalboxError, type Box, type Grant } from 'signalbox'
 import type { LockEnd } from '../history.js'
 import { PATIENCE, type HeldLock, type Locks } from './locks.js'
 
+/** Errors of an engine out of reach. */
+const OUTAGES = new Set(['UNAVAILABLE', 'INDETERMINATE'])
 /** Errors after which nothing is held, and those after which a grant may be. */
-const REFUSALS = new Set(['UNAVAILABLE', 'TIMED_OUT', 'LOST', 'INDETERMINATE'])
+const REFUSALS = new Set([...OUTAGES, 'TIMED_OUT', 'LOST'])
 
 /** Mutexes of Signalbox. */
 export class SignalboxLocks implements Locks {
@@ -17,13 +19,15 @@ export class SignalboxLocks implements Locks {
 
   async use(
     key: string,
+    ownKey: string | undefined,
     label: string,
     task: (held: HeldLock) => Promise<void>,
     leaving: () => void,
   ): Promise<LockEnd> {
+    const mutex = ownKey === undefined ? this.#box.mutex(key) : this.#box.mutex(key, ownKey)
     let grant: Grant
     try {
-      grant = await this.#box.mutex(key).acquire({ lease: this.#lease, wait: PATIENCE * this.#lease, label })
+      grant = await mutex.acquire({ lease: this.#lease, wait: PATIENCE * this.#lease, label })
     } catch (error) {
       if (error instanceof SignalboxError && REFUSALS.has(error.code)) return 'refused'
       throw error
@@ -40,11 +44,15 @@ export class SignalboxLocks implements Locks {
     }
   }
 
-  async isQueued(key: string, label: string): Promise<boolean> {
-    for await (const report of this.#box.inspect(key)) {
-      if (report.key === key && report.waiters.some(waiter => waiter.label === label)) return true
+  async waiters(key: string): Promise<readonly string[]> {
+    const labels: string[] = []
+    try {
+      for await (const report of this.#box.inspect(key))
+        if (report.key === key) labels.push(...report.waiters.flatMap(({ label }) => label ?? []))
+    } catch (error) {
+      if (!(error instanceof SignalboxError) || !OUTAGES.has(error.code)) throw error
     }
-    return false
+    return labels
   }
 }
 

@@ -2,13 +2,19 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { check } from '../../../apps/chaos/check/check.js'
-import type { Fault, History, StoreCall } from '../../../apps/chaos/history.js'
+import type { Fault, History, LockRequest, StoreCall } from '../../../apps/chaos/history.js'
 
 const folder = fileURLToPath(new URL('../../fixtures/chaos/', import.meta.url))
 
 function history(name: string): History {
   return JSON.parse(readFileSync(`${folder}${name}.json`, 'utf8')) as History
 }
+
+/** What a request has from its grant on. */
+type Grant = Pick<LockRequest, 'granted' | 'token' | 'heldUntil' | 'leaving' | 'left'>
+
+/** From before the first request of each history to the end of its last. */
+const WHOLE = { from: 0, until: 1e6 }
 
 /** Recorded on Redis, and then spoiled in one place as a broken engine would: what is found, and nothing else. */
 const bad: Readonly<Record<string, RegExp>> = {
@@ -39,7 +45,7 @@ const bad: Readonly<Record<string, RegExp>> = {
 
 test('all recorded histories are looked at', () => {
   const names = readdirSync(folder).map(name => name.replace('.json', ''))
-  expect(names.sort()).toEqual([...Object.keys(bad), 'good-calm', 'good-faults'].sort())
+  expect(names.sort()).toEqual([...Object.keys(bad), 'good-calm', 'good-crowd', 'good-faults'].sort())
 })
 
 test.each(['good-calm', 'good-faults'])('%s breaks no promise', name => {
@@ -80,6 +86,50 @@ test('only orders that were compared are counted as such', () => {
   expect(check({ ...rest, requests: unseen }).orders).toBe(0)
 })
 
+test('where clients queue, each two grants that come in the wrong order are found', () => {
+  const { requests, ...rest } = history('good-crowd')
+  const { orders, findings } = check({ ...rest, requests })
+  expect(findings).toEqual([])
+  const pairs = requests.flatMap(earlier =>
+    requests.filter(later => isBehind(later, earlier)).map(later => [earlier, later] as const),
+  )
+  expect(pairs).toHaveLength(orders)
+  expect(orders).toBeGreaterThan(100)
+  for (const [earlier, later] of pairs) {
+    const swapped = requests.map(each =>
+      each === earlier
+        ? { ...each, ...grantOf(later) }
+        : each === later
+          ? { ...each, ...grantOf(earlier) }
+          : each,
+    )
+    const found = check({ ...rest, requests: swapped }).findings
+    const text = `${later.who}, asking at ${later.asked}, came to ${later.key} before ${earlier.who}, in the queue at ${earlier.queued!}`
+    expect(found).toContainEqual({ promise: 'P4', message: text })
+  }
+})
+
+/** Whether a request was made while another one was seen in the queue. */
+function isBehind(later: LockRequest, { queued, granted }: LockRequest): boolean {
+  return queued !== undefined && queued <= later.asked && later.asked < granted!
+}
+
+function grantOf({ granted, token, heldUntil, leaving, left }: LockRequest): Required<Grant> {
+  return { granted: granted!, token: token!, heldUntil: heldUntil!, leaving: leaving!, left: left! }
+}
+
+test.each<[string, Partial<History>, boolean]>([
+  ['nothing', {}, false],
+  ['a fault of the client that was overtaken', { faults: [stopOf(2)] }, true],
+  ['a fault of the client that overtook', { faults: [stopOf(3)] }, false],
+  ['a fault of all', { faults: [stopOf(undefined)] }, true],
+  ['a clock that was set', { faults: [{ ...stopOf(2), kind: 'shift clock' }] }, false],
+  ['a harness that did not run', { stalls: [WHOLE] }, true],
+])('%s explains that a request was overtaken: %s', (_what, seen, isExplained) => {
+  const { orders, findings } = check({ ...history('bad-overtaken'), ...seen })
+  expect({ orders, isExplained: findings.length === 0 }).toEqual({ orders: isExplained ? 0 : 1, isExplained })
+})
+
 test('a recovery says what was measured: others at the key that was held, or anybody', () => {
   const faults = [
     { kind: 'kill', client: 1, at: 0, until: 10, key: 'run:a', recovery: 700 },
@@ -116,9 +166,6 @@ test('accounts that are not told are a finding where money was moved', () => {
   const { findings } = check(rest)
   expect(findings).toContainEqual({ promise: 'P13', message: 'what is in the account anna is not told' })
 })
-
-/** From before the first request of the history to the end of its last. */
-const WHOLE = { from: 0, until: 1e6 }
 
 test.each<[string, Partial<History>, boolean]>([
   ['a fault of the client', { faults: [stopOf(1), stopOf(2), stopOf(3)] }, true],

@@ -1,0 +1,51 @@
+import type { History, LockRequest } from '../history.js'
+import type { Finding } from './finding.js'
+import { grouped } from './grouped.js'
+import { explains, troublesOf } from './troubles.js'
+
+/**
+ * Whether each request was served after those that were in the queue before it was made (P4). One whose client was in
+ * trouble may have missed its turn, and is left out.
+ */
+export function checkOrder(history: History): { findings: Finding[]; orders: number } {
+  const troubles = troublesOf(history)
+  const findings: Finding[] = []
+  let orders = 0
+  for (const ofKey of grouped(history.requests, ({ key }) => key).values()) {
+    const inQueue = ofKey
+      .filter(({ queued }) => queued !== undefined)
+      .filter(request => !troubles.some(trouble => explains(trouble, request)))
+    for (const [earlier, later] of inOrderOfArrival(inQueue, ofKey)) {
+      orders++
+      if (servedAt(earlier) > later.granted!)
+        findings.push({ promise: 'P4', message: overtaking(earlier, later) })
+    }
+  }
+  return { findings, orders }
+}
+
+/** Each request of `inQueue` with each one that was made while it was there, and was granted. */
+function* inOrderOfArrival(
+  inQueue: readonly LockRequest[],
+  requests: readonly LockRequest[],
+): Generator<readonly [LockRequest, LockRequest]> {
+  const arriving = [...inQueue].sort((one, other) => one.queued! - other.queued!)
+  const asking = requests
+    .filter(({ granted }) => granted !== undefined)
+    .sort((one, other) => one.asked - other.asked)
+  let waiting: LockRequest[] = []
+  for (const later of asking) {
+    while (arriving[0] && arriving[0].queued! <= later.asked) waiting.push(arriving.shift()!)
+    waiting = waiting.filter(earlier => servedAt(earlier) > later.asked)
+    for (const earlier of waiting) yield [earlier, later]
+  }
+}
+
+/** When nothing was owed to a request any more. */
+function servedAt({ granted, left }: LockRequest): number {
+  return granted ?? left ?? Infinity
+}
+
+function overtaking(earlier: LockRequest, later: LockRequest): string {
+  return `${later.who}, asking at ${later.asked}, came to ${later.key} before ${earlier.who}, in the queue at ${earlier.queued!}`
+}
