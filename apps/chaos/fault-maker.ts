@@ -16,9 +16,9 @@ import type { Fate } from './servers/proxy.js'
 import type { Settings } from './settings.js'
 import type { Ways } from './ways.js'
 
-/** So long is waited for somebody who is about to write: milliseconds. */
+/** So long a client is waited for that is about to write: milliseconds. */
 const PATIENCE = 1000
-/** So much longer than what is allowed somebody is waited for who goes on: milliseconds. */
+/** So much longer than what is allowed a grant is waited for: milliseconds. */
 const BEYOND = 10_000
 const LONGEST_DELAY = 200
 
@@ -37,7 +37,7 @@ interface World {
   readonly interrupted: AbortSignal
 }
 
-/** Who has to be granted something for everything to go on, and how long that took. */
+/** What has to be granted for everything to go on. */
 interface Wait {
   readonly isIt: (request: LockRequest) => boolean
   /** From when on a wait is the fault's. */
@@ -53,8 +53,8 @@ export class FaultMaker {
   }
 
   /**
-   * Makes a fault, makes it good, and sees how long it took until somebody came in who had to wait for it; gives nothing
-   * when the run was interrupted before.
+   * Makes a fault, makes it good, and sees how long it took until everything went on; gives nothing when the run was
+   * interrupted before.
    */
   async make(planned: PlannedFault): Promise<Fault | undefined> {
     const { clients, recorder } = this.#world
@@ -71,14 +71,15 @@ export class FaultMaker {
     const grants = this.#collectGrants()
     await this.#inflict(planned, place)
     const good = recorder.now
-    const wait = this.#whoHasToWait(kind, { who, key, at, good })
+    const waits = this.#whoHasToWait(kind, { who, key, at, good })
     const limit = this.#world.limits[kind]!
-    const recovery = await grants.first(wait, limit + BEYOND)
+    const recovery = await grants.last(waits, limit + BEYOND)
     const forKey: Wait = { isIt: other => other.who !== who && other.key === key, since: at }
     const others = silences && key !== undefined ? await grants.first(forKey, limit + BEYOND) : undefined
     grants.end()
     // What took too long already is broken all the same.
-    const isBrokenOff = this.#isInterrupted() && recovery === undefined && recorder.now - wait.since <= limit
+    const isBrokenOff =
+      this.#isInterrupted() && recovery === undefined && recorder.now - waits[0]!.since <= limit
     return {
       kind,
       ...(this.#concernsAll(kind) ? {} : { client: place + 1 }),
@@ -91,20 +92,20 @@ export class FaultMaker {
     }
   }
 
-  /** Whose next grant shows that everything goes on after a fault done to `who` at `at` and made good at `good`. */
+  /** Whose next grants show that everything goes on after a fault done to `who` at `at` and made good at `good`. */
   #whoHasToWait(
     kind: FaultKind,
     { who, key, at, good }: { who: string; key: string | undefined; at: number; good: number },
-  ): Wait {
+  ): readonly Wait[] {
     switch (kind) {
       case 'kill':
       case 'stop':
-        return { isIt: other => other.who !== who && (key === undefined || other.key === key), since: at }
+        return [{ isIt: other => other.who !== who && (key === undefined || other.key === key), since: at }]
       case 'shift clock':
-        return { isIt: request => request.who === who && request.asked >= good, since: good }
+        return [{ isIt: request => request.who === who && request.asked >= good, since: good }]
       default: {
-        const isAnybody = this.#concernsAll(kind)
-        return { isIt: request => isAnybody || request.who === who, since: good }
+        const concerned = this.#concernsAll(kind) ? this.#world.clients.map(client => client.who) : [who]
+        return concerned.map(one => ({ isIt: request => request.who === one, since: good }))
       }
     }
   }
@@ -116,7 +117,7 @@ export class FaultMaker {
 
   async #inflict({ kind, length, jump, setsRight }: PlannedFault, place: number): Promise<void> {
     const { clients, ways, server, begin, settings } = this.#world
-    // Longer than anybody is given.
+    // Longer than what an engine gives.
     const long = silenceOf(settings.engine, settings.lease) * (1.2 + 0.6 * length)
     const client = clients[place]!
     switch (kind) {
@@ -189,6 +190,18 @@ export class FaultMaker {
     return place < 0 ? undefined : place
   }
 
+  /** When a living client first made a request that such a wait is about, also one that was refused; not before the wait. */
+  #wantedFrom({ isIt, since }: Wait): number {
+    const { clients, recorder } = this.#world
+    const wanted = recorder.requests.find(
+      request =>
+        isIt(request) &&
+        (request.left ?? Infinity) >= since &&
+        clients.some(({ who }) => who === request.who),
+    )
+    return Math.max(since, wanted?.asked ?? since)
+  }
+
   /** Collects grants from now on. */
   #collectGrants() {
     const seen: LockRequest[] = []
@@ -210,7 +223,7 @@ export class FaultMaker {
       try {
         while (!late.signal.aborted && !this.#isInterrupted()) {
           const found = seen.find(request => isIt(request) && request.granted! >= since)
-          if (found) return found.granted! - Math.max(since, found.asked)
+          if (found) return found.granted! - this.#wantedFrom({ isIt, since })
           await new Promise<void>(resolve => (onGrant = resolve))
         }
         return undefined
@@ -219,6 +232,16 @@ export class FaultMaker {
         interrupted.removeEventListener('abort', giveUp)
       }
     }
-    return { first, end }
+    /** How long the last of them had to wait; undefined when one of them does not come. */
+    const last = async (waits: readonly Wait[], limit: number): Promise<number | undefined> => {
+      let longest = 0
+      for (const wait of waits) {
+        const time = await first(wait, limit)
+        if (time === undefined) return undefined
+        longest = Math.max(longest, time)
+      }
+      return longest
+    }
+    return { first, last, end }
   }
 }

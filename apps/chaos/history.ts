@@ -114,12 +114,13 @@ export interface Fault {
   /** The key that the client held. */
   readonly key?: string
   /**
-   * How long it took until somebody went on who shows that all does; absent: longer than the harness looked. After a kill or
-   * stop, others: at the key that the client held, if it held one, else at any; after other faults of a client, itself.
+   * How long it took until everything went on; absent: longer than the harness looked. A grant shows it: after a kill or
+   * stop, one to others, of the key that the client held or, if it held none, of any; after other faults of a client, one
+   * to itself; after a fault of all, the last of the first grants to each client.
    */
   readonly recovery?: number
   /** How long others had to wait for the key of a client that was silenced; absent as `recovery` is, or without a key. */
   readonly others?: number
-  /** The run was interrupted before it was seen who goes on: what it cost isn't known. */
+  /** The run was interrupted before everything went on: what the fault cost isn't known. */
   readonly interrupted?: true
 }

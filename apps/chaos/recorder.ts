@@ -5,10 +5,10 @@ import type { FromClient } from './protocol.js'
 /** Writes down what clients say. */
 export class Recorder {
   readonly faults: Fault[] = []
+  readonly requests: LockRequest[] = []
   readonly transfers: Transfer[] = []
   readonly calls: StoreCall[] = []
   readonly #origin = systemClock.now()
-  readonly #requests: LockRequest[] = []
   readonly #updates: Update[] = []
   readonly #stalls: Stall[] = []
   readonly #escapes: string[] = []
@@ -29,7 +29,7 @@ export class Recorder {
   hear(who: string, message: FromClient): void {
     switch (message.say) {
       case 'asked':
-        this.#requests.push(
+        this.requests.push(
           this.#opened(who, message.call, { who, key: message.key, asked: this.since(message.at) }),
         )
         return
@@ -101,7 +101,7 @@ export class Recorder {
 
   /** The keys that a client has a grant of and has not begun to give back. */
   heldBy(who: string): string[] {
-    return this.#requests
+    return this.requests
       .filter(one => one.who === who && one.granted !== undefined && one.leaving === undefined && !one.end)
       .map(({ key }) => key)
   }
@@ -115,7 +115,7 @@ export class Recorder {
   history(rest: Pick<History, 'lease' | 'limits' | 'accounts'>): History {
     return {
       ...rest,
-      requests: this.#requests,
+      requests: this.requests,
       updates: this.#updates,
       transfers: this.transfers,
       calls: this.calls,
