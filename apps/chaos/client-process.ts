@@ -46,7 +46,7 @@ export class Client {
         reject(new Error(`client ${this.who} ended before it began`))
       })
     })
-    // Whoever waits for it hears of it.
+    // The callers that wait for it hear of it.
     this.#ready.catch(() => undefined)
     this.#ended = once(this.#child, 'exit').then(([status, signal]: unknown[]) => {
       this.#end = signal === null ? `status ${status as number}` : (signal as string)

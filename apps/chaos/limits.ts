@@ -4,7 +4,7 @@ import type { FaultKind } from './plan.js'
 
 /** What is allowed beyond the lease or the session: milliseconds. */
 const GRACE = 1000
-/** A Hazelcast cluster looks once a second, and so does who counts from what it saw there: milliseconds. */
+/** A Hazelcast cluster looks once a second, and a box counts from what it saw there: milliseconds. */
 const COUNTED_LATE = 2000
 
 /** The session time-out that the URL of ZooKeeper asks for: milliseconds. */

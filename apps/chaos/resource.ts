@@ -2,7 +2,7 @@ import type { Update } from './history.js'
 import type { Counts } from './protocol.js'
 
 /**
- * Somebody else's resource, with two registers for each counter: one refuses tokens that are smaller than the greatest it
+ * A resource that is none of Signalbox's, with two registers for each counter: one refuses tokens that are smaller than the greatest it
  * has seen, and one takes whatever comes.
  */
 export class Resource {

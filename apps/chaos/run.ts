@@ -30,7 +30,7 @@ export interface Outcome {
 /**
  * Runs clients and faults until there were enough of them.
  * @param interrupted ends it early when it aborts.
- * @param onFault is told each fault when it is seen who goes on.
+ * @param onFault is told each fault when everything has gone on, or has not for too long.
  * @throws what opening the engine throws, InvalidArgumentError when a port is taken, and Error when clients can't begin.
  */
 export async function chaos(
@@ -44,7 +44,7 @@ export async function chaos(
     )
   await using server =
     settings.server === undefined ? undefined : new CommandServer(settings.server, settings.engine)
-  // Before anybody is told of the port.
+  // Before the server and the clients use the port.
   await using ways = await Ways.start(settings.engine, settings.processes, settings.proxyPort)
   await server?.start()
   const guarantees = await guaranteesOf(settings.engine)

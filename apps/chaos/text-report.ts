@@ -43,7 +43,7 @@ export function textVerdict(verdict: Verdict): string {
   return `${parts.join('\n')}\n${end}`
 }
 
-/** A fault in one line: when, to whom, and how long somebody had to wait for it. */
+/** A fault in one line: when, to which client, and how long clients had to wait for it. */
 export function faultLine({ kind, client, at, key, recovery, interrupted }: Fault): string {
   const whom = client === undefined ? '' : ` of client ${client}`
   const held = key === undefined ? '' : `, which held ${key}`

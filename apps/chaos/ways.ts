@@ -121,7 +121,7 @@ async function proxyOn(port: number, server: Server): Promise<Proxy> {
   }
 }
 
-/** Whether somebody listens where the one server is that a URL names; false when it names no single one. */
+/** Whether a server listens where the one is that a URL names; false when it names no single one. */
 export async function isServed(url: string): Promise<boolean> {
   const [server, ...others] = serversOf(url)
   if (!server || others.length > 0) return false

@@ -1,4 +1,4 @@
-/** A time that somebody spent inside, on the machine's monotonic clock, which all processes share: nanoseconds. */
+/** A time that a client spent inside, on the machine's monotonic clock, which all processes share: nanoseconds. */
 export interface Interval {
   readonly who: string
   readonly from: bigint

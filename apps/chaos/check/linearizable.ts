@@ -1,7 +1,7 @@
-/** A call, by somebody, between two times, and what it does to the state. */
+/** A call between two times, and what it does to the state. */
 export interface Operation<S> {
   readonly from: number
-  /** Absent: nobody heard of its end, so it may happen at any later time, or never. */
+  /** Absent: its end isn't known, so it may happen at any later time, or never. */
   readonly until?: number
   /** The state after it, or undefined when it can't have happened in this state with the outcome that it had. */
   apply(state: S): S | undefined
@@ -16,7 +16,7 @@ interface Entry<S> {
   readonly operation: Operation<S>
   readonly index: number
   readonly at: number
-  /** Of a call, its end; undefined for an end, and for a call whose end nobody heard of. */
+  /** Of a call, its end; undefined for an end, and for a call whose end isn't known. */
   end: Entry<S> | undefined
   readonly isCall: boolean
   before: Entry<S>
@@ -37,7 +37,7 @@ export function linearizable<S extends string | number>(
 
 class Search<S extends string | number> {
   readonly #head: Entry<S>
-  /** Which operations are placed; those whose end nobody heard of come last. */
+  /** Which operations are placed; those whose end isn't known come last. */
   readonly #placed: Uint8Array
   readonly #tried = new Set<string>()
   readonly #stack: { readonly entry: Entry<S>; readonly state: S; readonly low: number }[] = []
@@ -116,7 +116,7 @@ class Search<S extends string | number> {
     }
   }
 
-  /** The state and what is placed: who comes here twice finds the same rest. */
+  /** The state and what is placed: a search that comes here twice finds the same rest. */
   #situation(state: S): string {
     const beyond: number[] = []
     const note = (from: number, to: number): void => {

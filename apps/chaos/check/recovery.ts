@@ -3,7 +3,7 @@ import { SILENCES, type FaultKind } from '../plan.js'
 import type { Finding } from './finding.js'
 import { grouped } from './grouped.js'
 
-/** What faults of one kind cost those who had to wait: milliseconds. */
+/** How long clients had to wait for faults of one kind: milliseconds. */
 export interface Recovery {
   /** The fault, and what was measured where that is not the same for all of its kind. */
   readonly kind: string
@@ -13,7 +13,7 @@ export interface Recovery {
   readonly limit: number
 }
 
-/** How long somebody had to wait after a fault, and what that shows. */
+/** How long clients had to wait after a fault, and what that shows. */
 interface Measured {
   readonly fault: Fault
   readonly what: string

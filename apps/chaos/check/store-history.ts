@@ -7,7 +7,7 @@ export function storeOperations(calls: readonly StoreCall[]): Operation<string>[
     const { kind, from, until, value = '', end } = call
     if (end === 'refused') return []
     if (end === undefined || end === 'unknown') {
-      // Also one that nobody read may be why another one found a conflict.
+      // Also a value that was never read may be why another call found a conflict.
       if (kind === 'get') return []
       return [{ from, apply: state => written(call, state) }]
     }

@@ -65,7 +65,7 @@ export class Counting {
     const read = await this.#link.ask({ say: 'read', call, key, ...token })
     await sleep(work)
     this.#check(call, held)
-    // Whoever does not look is what fencing is for, so it is written whatever came of the lock.
+    // Fencing is for holders that do not look, so it is written whatever came of the lock.
     await this.#link.ask({ say: 'write', call, key, read, ...token })
     this.#check(call, held)
   }

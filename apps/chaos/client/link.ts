@@ -17,7 +17,7 @@ export class Link {
         this.tell({ say: 'shifted', wall: Date.now() })
       } else this.#answers.get(message.call)?.(message.counts)
     })
-    // Nobody would write down what it does.
+    // Without the harness nothing that it does is written down.
     process.once('disconnect', () => process.exit(1))
   }
 
