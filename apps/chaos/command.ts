@@ -38,23 +38,6 @@ interface NeededPackage {
   readonly exports?: readonly string[]
 }
 
-/** The options that make no sense beside --check. */
-const OTHERS = [
-  'engine',
-  'peer',
-  'seed',
-  'faults',
-  'seconds',
-  'processes',
-  'lease',
-  'server',
-  'proxyPort',
-  'verbose',
-  'json',
-  'history',
-  'picture',
-]
-
 interface Parsed extends Settings {
   readonly check?: string
   readonly json?: string
@@ -65,7 +48,7 @@ interface Parsed extends Settings {
 
 /** The command line of the fault harness. */
 export function chaosCommand(): Command {
-  return new Command('signalbox chaos')
+  const command = new Command('signalbox chaos')
     .description(
       'Client processes count under locks and move money in transactions, while they are killed and stopped, their ' +
         'clocks jump, their network is disturbed, and the server is restarted. Then what happened is held against the promises.',
@@ -104,15 +87,15 @@ export function chaosCommand(): Command {
       '--picture <file>',
       'draw grants and faults over time, in SVG; takes the packages vega and vega-lite',
     )
-    .addOption(
-      new Option(
-        '--check <file>',
-        'check again what --history wrote there, and do nothing else; takes no other option',
-      ).conflicts(OTHERS),
-    )
     .addHelpText('after', EXIT_TEXT)
     .allowExcessArguments(false)
     .exitOverride()
+  const others = command.options.map(option => option.attributeName())
+  const checkOption = new Option(
+    '--check <file>',
+    'check again what --history wrote there, and do nothing else; takes no other option',
+  )
+  return command.addOption(checkOption.conflicts(others))
 }
 
 /** Carries out the command line of the fault harness and gives its exit status. */

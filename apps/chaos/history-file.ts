@@ -99,6 +99,7 @@ const history: Readonly<Record<keyof History, Fits>> = {
       key: optional(text),
       recovery: optional(number),
       others: optional(number),
+      interrupted: oneOf(undefined, true),
     }),
   ),
   stalls: list(shaped({ who: optional(text), from: number, until: number })),

@@ -6,6 +6,7 @@ import { checkMoney, transferFigures, type TransferFigures } from './money.js'
 import { checkOrder } from './order.js'
 import { checkRecovery, recoveries, type Recovery } from './recovery.js'
 import { checkStore } from './store.js'
+import { troublesOf } from './troubles.js'
 import { checkUpdates, updateFigures, type UpdateFigures } from './updates.js'
 
 /** What a history shows. */
@@ -27,14 +28,15 @@ export interface Verdict {
 /** Holds a history against the promises. */
 export function check(history: History): Verdict {
   const { requests, updates, transfers, calls, accounts = {}, escapes } = history
+  const troubles = troublesOf(history)
   const locks = checkLocks(history)
-  const order = checkOrder(history)
+  const order = checkOrder(history, troubles)
   const store = checkStore(calls)
   return {
     findings: [
       ...locks.findings,
       ...order.findings,
-      ...checkLosses(history),
+      ...checkLosses(history, troubles),
       ...checkUpdates(updates, requests),
       ...checkMoney(transfers, accounts),
       ...store.findings,

@@ -1,17 +1,19 @@
 import type { History, LockRequest } from '../history.js'
 import type { Finding } from './finding.js'
 import { grouped } from './grouped.js'
-import { explains, troublesOf } from './troubles.js'
+import { explains, type Trouble } from './troubles.js'
 
 /**
  * Whether each request was served after those that were in the queue before it was made (P4). One whose client was in
  * trouble may have missed its turn, and is left out.
  */
-export function checkOrder(history: History): { findings: Finding[]; orders: number } {
-  const troubles = troublesOf(history)
+export function checkOrder(
+  { requests }: History,
+  troubles: readonly Trouble[],
+): { findings: Finding[]; orders: number } {
   const findings: Finding[] = []
   let orders = 0
-  for (const ofKey of grouped(history.requests, ({ key }) => key).values()) {
+  for (const ofKey of grouped(requests, ({ key }) => key).values()) {
     const inQueue = ofKey
       .filter(({ queued }) => queued !== undefined)
       .filter(request => !troubles.some(trouble => explains(trouble, request)))
