@@ -63,7 +63,7 @@ export class FaultMaker {
     const silences = SILENCES.has(kind) && !this.#concernsAll(kind)
     // What hits one client is worst between reading and writing.
     const needsHolder = inside && (CLIENT_FAULTS.has(kind) || silences)
-    const place = (needsHolder ? await this.#whoIsInside() : undefined) ?? planned.client
+    const place = (needsHolder ? await this.#nextHolder() : undefined) ?? planned.client
     if (this.#isInterrupted()) return undefined
     const { who } = clients[place]!
     const at = recorder.now
@@ -71,7 +71,7 @@ export class FaultMaker {
     const grants = this.#collectGrants()
     await this.#inflict(planned, place)
     const good = recorder.now
-    const waits = this.#whoHasToWait(kind, { who, key, at, good })
+    const waits = this.#waitsAfter(kind, { who, key, at, good })
     const limit = this.#world.limits[kind]!
     const recovery = await grants.last(waits, limit + BEYOND)
     const forKey: Wait = { isIt: other => other.who !== who && other.key === key, since: at }
@@ -93,7 +93,7 @@ export class FaultMaker {
   }
 
   /** Whose next grants show that everything goes on after a fault done to `who` at `at` and made good at `good`. */
-  #whoHasToWait(
+  #waitsAfter(
     kind: FaultKind,
     { who, key, at, good }: { who: string; key: string | undefined; at: number; good: number },
   ): readonly Wait[] {
@@ -177,7 +177,7 @@ export class FaultMaker {
   }
 
   /** The place of the next client that gets a grant, if one does soon. */
-  async #whoIsInside(): Promise<number | undefined> {
+  async #nextHolder(): Promise<number | undefined> {
     const { recorder, clients } = this.#world
     const late = new AbortController()
     let stop = (): void => undefined

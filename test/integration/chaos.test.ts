@@ -226,7 +226,7 @@ describe.concurrent('signalbox chaos', () => {
   })
 
   test(
-    'finds that an engine serves those who came later first',
+    'finds that an engine serves the request that came last first',
     { timeout: TIME_LIMIT },
     async ({ expect }) => {
       await using place = new CommandPlace()

@@ -130,7 +130,7 @@ test.each<[string, Partial<History>, boolean]>([
   expect({ orders, isExplained: findings.length === 0 }).toEqual({ orders: isExplained ? 0 : 1, isExplained })
 })
 
-test('a recovery says what was measured: others at the key that was held, or anybody', () => {
+test('a recovery says what was measured: others at the key that was held, or any client', () => {
   const faults = [
     { kind: 'kill', client: 1, at: 0, until: 10, key: 'run:a', recovery: 700 },
     { kind: 'kill', client: 1, at: 2000, until: 2010, recovery: 5 },

@@ -19,7 +19,7 @@ test('a read sees the write before it, and either of those that it overlaps', ()
   expect(linearizable(0, [...writes, read(12, 21, 2), read(22, 25, 1)])).toBe('no')
 })
 
-test('an operation whose end nobody heard of may happen late, or never, but not before it began', () => {
+test('an operation whose end is not known may happen late, or never, but not before it began', () => {
   expect(linearizable(0, [write(10, undefined, 1), read(90, 95, 0), read(96, 99, 1)])).toBe('yes')
   expect(linearizable(0, [write(10, undefined, 1), read(90, 95, 0)])).toBe('yes')
   expect(linearizable(0, [write(10, undefined, 1), read(1, 5, 1)])).toBe('no')
