@@ -76,7 +76,7 @@ export class CappedGate implements BoxGate {
     this.#source = source
     this.#terms = terms
     this.#context = { key, engine: source.engine }
-    this.#remote = new RemoteGate(source, behind(terms), id, key)
+    this.#remote = new RemoteGate(source, behind(terms), id, key, (n, options) => this.acquire(n, options))
     const permits = Math.floor(ALL_SHARES / terms.concurrency)
     this.#shares = new Shares(
       {
@@ -187,12 +187,12 @@ export class CappedGate implements BoxGate {
     try {
       return await enter(callers)
     } catch (error) {
-      if (isOutage(error) && this.#remote.goesWithout) return await without()
-      throw error
+      if (!isOutage(error) || !this.#remote.goesWithout) throw error
     } finally {
       this.#callers--
       if (this.#callers === 0) this.#tellEnded()
     }
+    return without()
   }
 
   async #decide(callers: number): Promise<TryOutcome> {

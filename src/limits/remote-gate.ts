@@ -121,14 +121,26 @@ export class RemoteGate implements BoxGate, PermitGiver {
   #retryAt = -Infinity
   /** What goes by the limits of this process alone while the engine is out of reach. */
   readonly #share: Gate | undefined
+  readonly #again: BoxGate['acquire']
   #closed: Error | undefined
   #usedAt: number
   readonly #ended: (() => void)[] = []
   readonly #next = (): void => this.#handOut()
 
-  /** @param id of the limiter in the engine. @param key for messages. */
-  constructor(source: GateSource, terms: BoxTerms, id: string, key: string) {
+  /**
+   * @param id of the limiter in the engine.
+   * @param key for messages.
+   * @param again how a caller that has gone without the engine asks again when it is back.
+   */
+  constructor(
+    source: GateSource,
+    terms: BoxTerms,
+    id: string,
+    key: string,
+    again: BoxGate['acquire'] = (n, options) => this.acquire(n, options),
+  ) {
     this.#source = source
+    this.#again = again
     this.#terms = terms
     this.#id = id
     this.#context = { key, engine: source.engine }
@@ -501,6 +513,7 @@ export class RemoteGate implements BoxGate, PermitGiver {
     hold: number,
   ): readonly [number, number] {
     this.#lookedAt = this.#source.clock.now()
+    if (this.outage && !this.#closed) this.#share?.refuseAll(BACK)
     this.outage = undefined
     const [earliest, latest] = this.#offset.learn(now, asked.earliest, asked.latest)
     this.#source.meter.note(this.#lookedAt - earliest, hold, this.#lookedAt)
@@ -614,21 +627,29 @@ export class RemoteGate implements BoxGate, PermitGiver {
       default:
         for (const waiter of this.#line) {
           const { n } = waiter
+          const { priority } = waiter.rank!
           const { signal, deadline = Infinity } = waiter.patience ?? {}
           const wait = this.#tries.has(waiter) ? 0 : Math.max(deadline - now, 0)
           this.#leave(waiter)
-          waiter.settle(this.#without(n, { wait, signal }, now))
+          waiter.settle(this.#without(n, { wait, signal, priority }, now))
         }
     }
   }
 
   /** A permit that the engine does not count. */
-  #without(n: number, options: AcquireOptions | undefined, now: number): Promise<Permit> {
+  async #without(n: number, options: AcquireOptions | undefined, now: number): Promise<Permit> {
     if (now >= this.#retryAt) {
       this.#retryAt = now + RETRY
       void this.#turn(true)
     }
-    return this.#share!.acquire(n, options)
+    try {
+      return await this.#share!.acquire(n, options)
+    } catch (error) {
+      if (error !== BACK) throw error
+      const { wait, ...others } = termsOf(options)
+      const rest = Math.max(now + wait - this.#source.clock.now(), SHORTEST_DELAY)
+      return this.#again(n, { ...others, wait: rest })
+    }
   }
 
   #goOn(): void {
@@ -783,6 +804,9 @@ export class RemoteGate implements BoxGate, PermitGiver {
     return new TimedOutError(`no permit within ${Math.ceil(wait)} ms: ${turn}`, this.#context)
   }
 }
+
+/** Those who wait for a permit of this process alone are to wait for one of the engine. */
+const BACK = new Error('the engine is there again')
 
 /** The wait is over, and the engine could not be asked. */
 export function stillAway(cause: Error, context: ErrorContext): UnavailableError {

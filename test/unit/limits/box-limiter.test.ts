@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { VirtualClock, type Clock, type Timer } from '../../../src/clock.js'
 import type { Reservation } from '../../../src/engines/engine.js'
-import { AbortedError, IndeterminateError, UnavailableError } from '../../../src/errors.js'
+import { AbortedError, IndeterminateError, TimedOutError, UnavailableError } from '../../../src/errors.js'
 import { BoxLimiters, type BoxLimiter } from '../../../src/limits/box-limiter.js'
 import type { BoxLimiterOptions } from '../../../src/limits/box-limiter-options.js'
 import { ClockOffset } from '../../../src/limits/clock-offset.js'
@@ -490,4 +490,44 @@ test('of a batch a caller takes what is reserved for it, although one before it 
   ask('one', 1)
   await pass(clock, 3000)
   expect(given).toEqual(['first at 5 s', 'one at 6 s', 'many at 7 s'])
+})
+
+test('those who wait for a share of this process alone go back to the engine when it is there again', async () => {
+  const clock = new VirtualClock(5000)
+  const server = new Server(clock)
+  let isAway = true
+  const ask = async (request: Reserve): Promise<Reservation> => {
+    const earliest = clock.now()
+    if (isAway) throw new UnavailableError('it is away')
+    return { reserved: server.decide(request), earliest, latest: clock.now() }
+  }
+  const limiters = new BoxLimiters({ clock, engine: 'test:', session: 'one', ask, lock })
+  const limiter = limiters.limiter('api', { limit: 5, per: 1000, onUnavailable: 'open' })
+  const count = new NaiveCount()
+  const order: number[] = []
+  const late: unknown[] = []
+  const call = (caller: number): void => {
+    void limiter.acquire().then(() => {
+      order.push(caller)
+      count.add(clock.now(), 1)
+    })
+  }
+  for (let caller = 0; caller < 60; caller++) call(caller)
+  limiter.acquire(1, { wait: 4000, priority: -1 }).catch((error: unknown) => late.push(error))
+  await pass(clock, 2500)
+  expect(count.total).toBe(15)
+  isAway = false
+  // The next that comes finds out.
+  void limiter.tryAcquire()
+  await pass(clock, 10)
+  for (let caller = 60; caller < 90; caller++) call(caller)
+  await pass(clock, 1100)
+  const back = new NaiveCount()
+  const known = count.grants.length
+  await pass(clock, 20_000)
+  for (const { at, n } of count.grants.slice(known)) back.add(at, n)
+  expect(back.worst(1000)).toBeLessThanOrEqual(5)
+  expect(count.worst(1000)).toBeLessThanOrEqual(10)
+  expect(order).toEqual(Array.from({ length: 90 }, (_, caller) => caller))
+  expect(late).toEqual([expect.any(TimedOutError)])
 })
