@@ -2,7 +2,7 @@ import { describe, test } from './checks.js'
 import { expect } from './expect.js'
 import { IndeterminateError } from '../errors.js'
 import { boxesOf } from './boxes.js'
-import { keepsValues, type EngineFixture } from './fixture.js'
+import { hasLimits, keepsValues, type EngineFixture } from './fixture.js'
 import { locks, pause, until } from './time.js'
 
 /** P12: nothing of it keeps a finished process alive, nothing escapes, nothing grows. */
@@ -53,6 +53,43 @@ export function quiet(fixture: EngineFixture): void {
       const child = boxes.program('quiet', 'awaiting-change')
       expect(await child.end()).toEqual({ status: 0, stdout: 'done\nchanged\n', stderr: '' })
     })
+
+    test.runIf(fixture.cuttable !== undefined)(
+      'a caller that tries again at once leaves the event loop its turns while the engine is out of reach',
+      async () => {
+        const network = await fixture.cuttable!(boxes.place)
+        const box = await boxes.join(network.engine)
+        await box.mutex('key').run(() => undefined)
+        network.cut()
+        let keys = 0
+        const fresh = (): string => `key ${++keys}`
+        const tries = [
+          () => box.mutex('key').run(() => undefined),
+          () => box.mutex(fresh()).run(() => undefined),
+          () => box.mutex(fresh()).tryAcquire(),
+          ...(keepsValues(fixture) ? [() => box.store('s').get('k')] : []),
+          ...(hasLimits(fixture) ? [() => box.limiter(fresh(), { limit: 1000, per: '1m' }).acquire()] : []),
+        ]
+        const fails = async (attempt: () => Promise<unknown>): Promise<boolean> =>
+          attempt().then(
+            () => false,
+            () => true,
+          )
+        // Some engines wait for a server instead.
+        await until('it is out of reach', async () =>
+          Promise.race([fails(tries[0]!), pause(50).then(() => true)]),
+        )
+        for (const attempt of tries) {
+          const turned = new Promise<'turned'>(resolve => setImmediate(resolve, 'turned'))
+          let left = 1000
+          const goesOn = async (): Promise<boolean> =>
+            (await Promise.race([turned, fails(attempt)])) !== 'turned'
+          while ((await goesOn()) && left > 0) left--
+          expect({ attempt: String(attempt), left }).not.toMatchObject({ left: 0 })
+        }
+        network.mend()
+      },
+    )
 
     test('an engine that fails in the background is nobody’s unhandled rejection', async () => {
       const other = await boxes.open()

@@ -4,7 +4,7 @@ import type { ClusterSubscriptions } from './cluster-subscriptions.js'
 import type { ClusterTopology } from './cluster-topology.js'
 import type { CommandLine } from './command-line.js'
 import type { Patience } from './connection.js'
-import { unreachable } from './failures.js'
+import { unreachable, unsent } from './failures.js'
 import { redirectionOf } from './redirection.js'
 import type { Answered, RedisLink, Reply } from './redis-link.js'
 
@@ -71,7 +71,7 @@ export class ClusterLink implements RedisLink {
     for (let redirections = 0; ; redirections++) {
       if (node === undefined) {
         topology.lookSoon()
-        throw unreachable(this.name, new Error('no master serves the slot'))
+        return unsent(unreachable(this.name, new Error('no master serves the slot')))
       }
       try {
         return await this.#send(node, commands)

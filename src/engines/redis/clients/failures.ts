@@ -6,6 +6,15 @@ export function unreachable(name: string, cause: unknown): UnavailableError {
   return new UnavailableError(`${name} can't be reached: ${wordsOf(cause)}`, { engine: name, cause })
 }
 
+/**
+ * The rejection of what was not sent. It comes after a turn of the event loop, so that a caller that tries again at once
+ * leaves others, and the next connection, their turns.
+ */
+export async function unsent(error: UnavailableError): Promise<never> {
+  await new Promise(setImmediate)
+  throw error
+}
+
 /** What node-redis says when it has refused a command of a client that was given a bound for its queue. */
 const QUEUE_IS_FULL = 'The queue is full'
 

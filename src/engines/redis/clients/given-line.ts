@@ -2,7 +2,7 @@ import type { Clock } from '../../../clock.js'
 import { UnavailableError } from '../../../errors.js'
 import type { CommandLine } from './command-line.js'
 import type { Patience } from './connection.js'
-import { sentInVain, unanswered, unreachable } from './failures.js'
+import { sentInVain, unanswered, unreachable, unsent } from './failures.js'
 import type { GivenServer, Standing } from './given-client.js'
 import { InFlight } from './in-flight.js'
 import type { Reply } from './redis-link.js'
@@ -53,7 +53,7 @@ export class GivenLine implements CommandLine {
 
   send(...commands: readonly (readonly string[])[]): Promise<Reply> {
     const { client, name } = this.#parts
-    if (client.standing !== 'ready') return Promise.reject(notReady(name, client.standing))
+    if (client.standing !== 'ready') return unsent(notReady(name, client.standing))
     for (const command of commands.slice(0, -1)) client.send(command).catch(() => undefined)
     return this.#inFlight.follow(client.send(commands.at(-1)!), error => sentInVain(name, error))
   }

@@ -2,7 +2,7 @@ import type { Clock, Timer } from '../../../clock.js'
 import type { UnavailableError } from '../../../errors.js'
 import type { CommandLine } from './command-line.js'
 import type { Connect, Connection, Patience } from './connection.js'
-import { sentInVain, unanswered, unreachable } from './failures.js'
+import { sentInVain, unanswered, unreachable, unsent } from './failures.js'
 import { InFlight } from './in-flight.js'
 import { RedisReplyError, type Reply } from './redis-link.js'
 
@@ -89,7 +89,7 @@ export class LastingConnection implements CommandLine {
   /** Does something with the connection, with the promises of {@link send}. */
   with<Result>(work: (connection: Connection) => Promise<Result>): Promise<Result> {
     const connection = this.#connection
-    if (connection === undefined) return Promise.reject(this.#notConnected())
+    if (connection === undefined) return unsent(this.#notConnected())
     return this.#inFlight.follow(work(connection), error => this.#failed(error))
   }
 
