@@ -63,8 +63,8 @@ export function timeAfter(log: GrantLog, time: number): number | undefined {
 }
 
 /**
- * Adds a grant and forgets what is older than `memory`.
- * @param time not before that of an earlier grant.
+ * Adds a grant and forgets what is older than `memory`. One that is for an earlier time than the newest shares an entry that
+ * has its time, or a later one that is less than a grain away, so entries never get thicker than grains.
  * @param grain grants within so many milliseconds share an entry, which then has the time of the newest of them.
  * @param now when that is decided. What will only be old at `time` counts again when this grant is taken back.
  */
@@ -76,6 +76,7 @@ export function addGrant(
   grain: number,
   now: number,
 ): void {
+  if (log.length > 0 && time < log.lastAt) return insertEarlier(log, n, time, grain)
   const total = (log.total += n)
   log.lastAt = time
   // Two entries of one time would hide from a refund which of them it is about.
@@ -91,19 +92,7 @@ export function addGrant(
   log.entries[newest + 1] = total
 }
 
-/**
- * Adds a grant as `addGrant` does, whatever the times of earlier grants are. One that is earlier than the newest shares
- * an entry that has its time, or a later one that is less than a grain away, so entries never get thicker than grains.
- */
-export function insertGrant(
-  log: GrantLog,
-  n: number,
-  time: number,
-  memory: number,
-  grain: number,
-  now: number,
-): void {
-  if (log.length === 0 || time >= log.lastAt) return addGrant(log, n, time, memory, grain, now)
+function insertEarlier(log: GrantLog, n: number, time: number, grain: number): void {
   const rounded = grain > 0 ? Math.ceil(time / grain) * grain : time
   const { entries } = log
   let entry = firstOf(log, index => entries[index]! >= rounded)

@@ -1,6 +1,5 @@
 import {
   addGrant,
-  insertGrant,
   collapse,
   emptyLog,
   removeGrant,
@@ -93,8 +92,7 @@ export class SlidingWindow implements Window<GrantLog> {
   }
 
   take(log: GrantLog, n: number, at: number, _late: number, now = at): void {
-    const add = this.#grains.inOrder ? addGrant : insertGrant
-    add(log, n, at, this.#memory, this.#grain, now)
+    addGrant(log, n, at, this.#memory, this.#grain, now)
   }
 
   untimed(log: GrantLog): number {
