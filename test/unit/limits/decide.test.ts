@@ -42,6 +42,11 @@ function check({ permit, explanation }: BoxDecision, count: NaiveCount, now: num
   expect(limits[0]!.remaining).toBeLessThanOrEqual(LIMIT - used)
 }
 
+function withPeriods(per: number) {
+  const calendar = { limit: 3, per, window: 'calendar' } as const
+  return { limits: [{ limit: LIMIT, per: PER }, calendar] }
+}
+
 /** With what is told beside it, or without. */
 async function decide(box: BoxLimiter, isTold: boolean): Promise<BoxDecision> {
   if (!isTold) return { permit: await box.tryAcquire(), explanation: undefined }
@@ -55,12 +60,7 @@ describe('a decision and what it tells are of one moment', () => {
     { limit: LIMIT, per: PER },
     { limit: LIMIT, per: PER, window: 'smooth' },
     { limit: LIMIT, per: PER, concurrency: 3 },
-    {
-      limits: [
-        { limit: LIMIT, per: PER },
-        { limit: 3, per: 200, window: 'calendar' },
-      ],
-    },
+    withPeriods(200),
   ])('in one thread: %j', async options => {
     for (let seed = 1; seed <= 30; seed++) {
       const random = new Random(seed)
@@ -95,12 +95,7 @@ describe('a decision and what it tells are of one moment', () => {
     { limit: LIMIT, per: PER },
     { limit: LIMIT, per: PER, window: 'smooth' },
     { limit: LIMIT, per: PER, batch: 3 },
-    {
-      limits: [
-        { limit: LIMIT, per: PER },
-        { limit: 3, per: 600, window: 'calendar' },
-      ],
-    },
+    withPeriods(600),
   ])(
     'in boxes at different and changing distances, and nobody waits for more than answers: %j',
     async options => {
