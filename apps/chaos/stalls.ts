@@ -1,16 +1,21 @@
 import { systemClock } from '../../src/clock.js'
 
-/** A process that does not run for so much of a lease has stalled. */
-const LONG = 1 / 4
-const LOOKS = 16
+/** So long a waiter has to come when the lock passes to it: milliseconds. */
+const TURN = 1000
+const LOOKS = 4
 
-/** Tells, until the process ends, when it did not run for a quarter of a lease: times of the monotonic clock. */
+/** What lasts so long can make a client late for a renewal or for its turn: a quarter of either, in milliseconds. */
+export function longTime(lease: number): number {
+  return Math.min(lease, TURN) / 4
+}
+
+/** Tells, until the process ends, when it did not run for a {@link longTime}: times of the monotonic clock. */
 export function watchStalls(lease: number, tell: (from: number, until: number) => void): void {
   let last = systemClock.now()
   const look = (): void => {
     const now = systemClock.now()
-    if (now - last >= LONG * lease) tell(last, now)
+    if (now - last >= longTime(lease)) tell(last, now)
     last = now
   }
-  setInterval(look, lease / LOOKS).unref()
+  setInterval(look, longTime(lease) / LOOKS).unref()
 }

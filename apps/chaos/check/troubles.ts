@@ -1,4 +1,5 @@
 import type { History, LockRequest } from '../history.js'
+import { longTime } from '../stalls.js'
 
 /** A time in which a client could be kept from what it had to tell the engine. */
 export interface Trouble {
@@ -7,9 +8,6 @@ export interface Trouble {
   readonly from: number
   readonly until: number
 }
-
-/** An answer that takes so much of a lease is late: a renewal of that time may have come too late altogether. */
-const SLOW = 1 / 4
 
 /** Whether the client of a request was in trouble between its asking and its end. */
 export function explains(
@@ -40,7 +38,7 @@ export function troublesOf(history: History): Trouble[] {
   ]
   // An engine that answers late, and not only to a client that was kept from it.
   const late = answers.flatMap(({ who, asked, left }): Trouble[] => {
-    if (asked === undefined || left === undefined || left - asked < SLOW * lease) return []
+    if (asked === undefined || left === undefined || left - asked < longTime(lease)) return []
     const isItsOwn = known.some(trouble => explains(trouble, { who, asked, left }))
     return isItsOwn ? [] : [{ from: asked, until: left }]
   })
