@@ -205,10 +205,15 @@ export class Session {
   }
 
   /** Settles when the session lives for certain. Rejects with what ended it. */
-  certain(): Promise<void> {
-    if (this.#ending) return Promise.reject(this.#ending)
-    if (this.#clock.now() < this.certainUntil) return Promise.resolve()
-    return new Promise((resolve, reject) => this.#uncertain.push({ resolve, reject }))
+  async certain(): Promise<void> {
+    if (this.#ending) throw this.#ending
+    if (this.#clock.now() < this.certainUntil) return
+    this.#await(1)
+    try {
+      await new Promise<void>((resolve, reject) => this.#uncertain.push({ resolve, reject }))
+    } finally {
+      this.#await(-1)
+    }
   }
 
   /** Carries out an operation. Rejects with RefusedError, ConnectionLossError, NotSentError, or what ended the session. */

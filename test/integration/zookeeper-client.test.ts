@@ -1,4 +1,5 @@
 import { connect, createServer, type Socket } from 'node:net'
+import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.js'
 import { ClosedError, InvalidArgumentError, UnavailableError } from '../../src/errors.js'
@@ -22,8 +23,11 @@ import {
 } from '../../src/zookeeper/index.js'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
+import { runProgram } from '../run-program.js'
 import { until } from '../servers/until.js'
 import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
 
 let server: ZooKeeperServer
 let places = 0
@@ -411,6 +415,19 @@ describe.concurrent('a connection that fails', () => {
     expect(zk.certainUntil).toBeGreaterThan(systemClock.now())
     const before = zk.certainUntil
     await until(() => zk.certainUntil > before + zk.sessionTimeout)
+  })
+
+  test('a process stays alive while it waits until its session is certain', async () => {
+    const waiting = `
+      import { systemClock } from 'signalbox/engine'
+      import { ZooKeeper } from 'signalbox/zookeeper'
+      const zk = await ZooKeeper.connect('${server.address}', { sessionTimeout: '1s' })
+      while (systemClock.now() < zk.certainUntil) await new Promise(resolve => setTimeout(resolve, 10))
+      zk.keepCertain(true)
+      void zk.certain().then(() => console.log('certain')).finally(() => zk.close())`
+    const argv = ['--input-type=module', '-e', waiting]
+    const { stdout } = await runProgram(process.execPath, argv, { cwd: root, timeLimit: 20_000 })
+    expect(stdout).toBe('certain\n')
   })
 
   test('one write after another keeps a session certain, and a transaction that fails counts', async () => {
