@@ -223,6 +223,18 @@ export function exclusion(fixture: EngineFixture): void {
       await grant.release()
     })
 
+    test('a release that is asked for before a downgrade is answered gives the grant back', async () => {
+      const [one, other] = await boxes.pair()
+      const grant = await one.readWriteLock('key').write.acquire()
+      const downgrading = Promise.all([grant.downgrade(), grant.downgrade()])
+      await grant.release()
+      await downgrading
+      const next = await other.readWriteLock('key').write.tryAcquire()
+      expect(next!.token).toBeGreaterThan(grant.token)
+      await next!.release()
+      await until('nothing is held', async () => (await locks(other)).length === 0)
+    })
+
     test('a holder is out before the next one is in, when its lease ends', async () => {
       const [one, other] = await boxes.pair()
       const first = await one.mutex('key').acquire({ lease: 150, renew: false })

@@ -46,7 +46,7 @@ export interface OwnRequest {
   lease: number
   /** How often the creation of its nodes was lost with the connection. */
   losses: number
-  /** Settles when it has been entered, or could not be. */
+  /** Settles when it has been entered, or could not be; later when its nodes have been replaced by a downgrade. */
   entered: Promise<unknown>
   /** Ends it unless it is heard of. */
   timer: Timer | undefined

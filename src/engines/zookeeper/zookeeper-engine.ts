@@ -569,16 +569,24 @@ export class ZooKeeperEngine implements Engine {
       )
   }
 
-  /** Each exclusive node, and its twins, is replaced by shared ones of the same number, so that it keeps its place. */
+  /** What is asked for meanwhile, such as a release, waits for it: its nodes get other names. */
   async #downgrade({ id, number }: Downgrade): Promise<boolean> {
     const request = this.#held(id, number)
     if (!request) return false
+    const member = this.#member!
+    const replaced = request.entered.then(() => this.#replaceByShared(request, member))
+    request.entered = replaced.catch(() => undefined)
+    return replaced
+  }
+
+  /** Each exclusive node, and its twins, is replaced by shared ones of the same number, so that it keeps its place. */
+  async #replaceByShared(request: OwnRequest, member: Member): Promise<boolean> {
     const client = request.client!
     const transaction = client.transaction()
     const moving: (Pick<OwnNode, 'name' | 'twins'> & { node: OwnNode })[] = []
     for (const node of request.nodes) {
       if (node.claim.mode !== 'exclusive') continue
-      const text = nodeText(this.#member!, request, node.claim, number)
+      const text = nodeText(member, request, node.claim, request.number)
       const [name, ...twins] = readerNames([node.name!, ...node.twins])
       // Done already.
       if (name === node.name) continue
