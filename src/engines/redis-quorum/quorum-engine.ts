@@ -86,7 +86,8 @@ export class QuorumEngine implements Engine {
     const { voters } = this.#electorate
     const joined = voters.map((voter, index) => voter.join(member, this.#hearing(index)))
     try {
-      await this.#majorityOf(joined)
+      // Whatever came of it, nothing was asked for yet.
+      await this.#majorityOf(joined, ({ failures }) => this.#unreachable(failures))
     } catch (error) {
       await this.#leaveAll()
       throw error
@@ -233,11 +234,14 @@ export class QuorumEngine implements Engine {
     return this.#electorate.voters.map(voter => voter.submit(operation))
   }
 
-  /** Settles when a majority has answered. */
-  #majorityOf<Answer>(asked: readonly Promise<Answer>[]): Promise<readonly Answer[]> {
+  /** Settles when a majority has answered. @param failed what to reject with when none can */
+  #majorityOf<Answer>(
+    asked: readonly Promise<Answer>[],
+    failed: (state: PollState<Answer>) => Error = this.#parts.unclear,
+  ): Promise<readonly Answer[]> {
     const decide = ({ answers }: PollState<Answer>): readonly Answer[] | undefined =>
       answers.length >= this.#electorate.majority ? answers : undefined
-    return poll(asked, this.#electorate, decide, this.#parts.unclear)
+    return poll(asked, this.#electorate, decide, failed)
   }
 
   #hearing(index: number): Listener {

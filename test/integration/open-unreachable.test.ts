@@ -1,0 +1,41 @@
+import { createServer } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
+import { freePort } from '../../apps/chaos/servers/free-port.js'
+import { open } from '../../src/index.js'
+
+/** A server that takes connections and says nothing. */
+async function silentPort(): Promise<number> {
+  const port = await freePort()
+  const server = createServer(socket => onTestFinished(() => void socket.destroy()))
+  onTestFinished(() => void server.close())
+  await new Promise<void>(resolve => server.listen(port, '127.0.0.1', resolve))
+  return port
+}
+
+for (const [what, port] of [
+  ['a server that says nothing', silentPort],
+  ['a port where nothing listens', freePort],
+] as const) {
+  test(`no engine opens at ${what}, and each says that nothing was done`, async () => {
+    const [one, two, three] = await Promise.all(
+      [port(), port(), port()].map(async at => `127.0.0.1:${await at}`),
+    )
+    const urls = [
+      `redis://${one!}`,
+      `redis+sentinel://${one!}/master`,
+      `redis+cluster://${one!}`,
+      `redis-quorum://${one!},${two!},${three!}`,
+      `zookeeper://${one!}`,
+      `hazelcast://${one!}`,
+    ]
+    const codes = await Promise.all(
+      urls.map(async url =>
+        open(url).then(
+          () => 'opened',
+          (error: unknown) => (error as { code: string }).code,
+        ),
+      ),
+    )
+    expect(codes).toEqual(urls.map(() => 'UNAVAILABLE'))
+  })
+}
