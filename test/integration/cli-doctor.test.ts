@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { open } from '../../src/index.js'
+import { until } from '../../src/conformance/time.js'
 import { ZooKeeper } from '../../src/zookeeper/index.js'
 import { cpOptions } from '../contract/hazelcast-cp-fixture.js'
 import { RedisPlace, through } from '../redis/place.js'
@@ -93,6 +94,21 @@ describe.concurrent('doctor of Redis', () => {
     expect(waiting.ids).toEqual([])
     expect(lacking.ids).toContain('too-few-replicas')
     expect(wrong.ids).toContain('replica')
+  })
+
+  test('finds fewer replicas waited for than may become master, and says how many there are', async () => {
+    await using master = await startRedis({ config: SAFE })
+    const config = [...SAFE, `replicaof 127.0.0.1 ${master.port}`]
+    await using _one = await startRedis({ config })
+    await using _two = await startRedis({ config })
+    await until('both have copied', async () =>
+      /state=online.*state=online/s.test(String(await master.command('INFO', 'replication'))),
+    )
+    const mends = async (url: string): Promise<readonly string[]> =>
+      (await found(url)).findings.map(({ mend }) => /^minReplicas=\d+/.exec(mend)?.[0] ?? mend)
+    expect(await mends(master.url)).toEqual(['minReplicas=2'])
+    expect(await mends(`${master.url}?minReplicas=1`)).toEqual(['minReplicas=2'])
+    expect(await mends(`${master.url}?minReplicas=2`)).toEqual([])
   })
 
   test('finds rights that lack, and says what it was not let to look at', async () => {

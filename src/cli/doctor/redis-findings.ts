@@ -89,17 +89,17 @@ function eviction({ settings }: RedisFacts): Finding[] {
 
 function replication({ replicas, role: name }: RedisFacts, minReplicas: number): Finding[] {
   if (name !== 'master') return []
-  if (replicas > 0 && minReplicas === 0) {
+  if (replicas > minReplicas) {
     return [
       {
         id: 'asynchronous-replicas',
         promises: ['P1', 'P13'],
-        how: 'a replica that becomes master may lack the newest grants and commits, which nobody waits for',
-        mend: 'add minReplicas=1 to the URL',
+        how: `the server has ${replicas} replicas and minReplicas is ${minReplicas}, so one that becomes master may lack the newest grants and commits`,
+        mend: `minReplicas=${replicas} in the URL: as great as their number, because any of them may become master`,
       },
     ]
   }
-  if (replicas >= minReplicas) return []
+  if (replicas === minReplicas) return []
   return [
     {
       id: 'too-few-replicas',
