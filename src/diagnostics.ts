@@ -18,7 +18,7 @@ export interface GrantedEvent extends LockEvent {
   token: bigint
   /** Milliseconds from the request to the grant. */
   waited: number
-  /** The message of the request, the same object; absent when nobody listened then. */
+  /** The message of the request, the same object; absent when it had no listener then. */
   request?: LockEvent | undefined
 }
 

@@ -279,7 +279,7 @@ export class Session implements Listener {
   }
 }
 
-/** Whether anybody is told of requests and of how they end. */
+/** Whether requests or their refusals have a listener. */
 function isHeard(): boolean {
   return channels.requested.hasSubscribers || channels.lockRefused.hasSubscribers
 }

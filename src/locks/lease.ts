@@ -28,7 +28,7 @@ export class Hold {
   downgraded = false
   /** Which of its local users has it: the lowest bits of the token. */
   turn = 0
-  /** When that user got it, if anybody is told of grants or their ends: clock time. */
+  /** When that user got it, if grants or their ends have a listener: clock time. */
   grantedAt: number | undefined
   /** Set once this turn is to be taken away: whoever came next on the same hold would lose it instead. */
   lastTurn = false

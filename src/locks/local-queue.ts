@@ -79,7 +79,7 @@ class Waiter {
     readonly since: number,
     readonly resolve: (grant: TurnGrant) => void,
     readonly reject: (error: Error) => void,
-    /** What was told of its request, if anybody listened. */
+    /** What was told of its request, if that had a listener. */
     readonly request: LockEvent | undefined,
   ) {}
 }
@@ -801,7 +801,7 @@ export class Line implements Giver, HoldOwner {
 
 const RELEASED = Promise.resolve()
 
-/** Whether anybody is told of grants or of how they end. */
+/** Whether grants or their ends have a listener. */
 function grantsAreHeard(): boolean {
   const { granted, released, releaseFailed, lost } = channels
   return (
