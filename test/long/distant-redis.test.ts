@@ -1,0 +1,78 @@
+import { openRedis } from '../../src/engines/redis/open.js'
+import { Proxy } from '../../apps/chaos/servers/proxy.js'
+import type { EngineFixture } from '../../src/conformance/fixture.js'
+import { behindProxy } from '../contract/behind-proxy.js'
+import { redis } from '../contract/redis-fixture.js'
+import { concurrency } from '../../src/conformance/concurrency.js'
+import { deadHolders } from '../../src/conformance/dead-holders.js'
+import { deadline } from '../../src/conformance/deadline.js'
+import { exclusion } from '../../src/conformance/exclusion.js'
+import { fencing } from '../../src/conformance/fencing.js'
+import { givingUp } from '../../src/conformance/giving-up.js'
+import { limits } from '../../src/conformance/limits.js'
+import { order } from '../../src/conformance/order.js'
+import { release } from '../../src/conformance/release.js'
+import { waking } from '../../src/conformance/waking.js'
+import { wholeness } from '../../src/conformance/wholeness.js'
+import { contractPartsBut } from '../contract/suite.js'
+
+/** How long each way to the server takes: milliseconds. */
+const WAY = 20
+
+/** Redis over a link with a round trip of 40 ms; its weaknesses are shown beside the server. */
+const distantRedis: EngineFixture = {
+  ...redis,
+  name: 'redis, 40 ms away',
+  weaknesses: {},
+  async start() {
+    const place = await redis.start()
+    const url = new URL(place.url)
+    const network = await Proxy.start(Number(url.port))
+    network.delay = WAY
+    url.port = String(network.port)
+    return {
+      ...place,
+      url: url.href,
+      engine: () => openRedis(url.href),
+      async close() {
+        await network[Symbol.asyncDispose]()
+        await place.close()
+      },
+    }
+  },
+  cuttable: ({ url }) => behindProxy(url, openRedis),
+}
+
+/** What makes no sense at that distance, each with the reason. */
+const BESIDE: Readonly<Record<string, string>> = {
+  'tokens rise after every way in which a grant can end':
+    'its lease of 30 ms is over before the answer is there',
+  'a signal that is asked for after the loss is aborted':
+    'its lease of 30 ms is over before the answer is there',
+  'downgrading twice is harmless, downgrading what was lost is told':
+    'its lease of 30 ms is over before the answer is there',
+  'tokens rise over release and acquire again, more often than a grant has turns':
+    'it makes 2200 round trips',
+  'a release wakes the first waiter and nobody else':
+    'its preparation outlasts the time after which waiters tell that they live',
+  'a release wakes all who can run now, and not the one behind them':
+    'its preparation outlasts the time after which waiters tell that they live',
+  'permits that come free wake as many as they suffice for':
+    'its preparation outlasts the time after which waiters tell that they live',
+}
+
+contractPartsBut(
+  distantRedis,
+  Object.keys(BESIDE),
+  limits,
+  concurrency,
+  exclusion,
+  fencing,
+  deadline,
+  order,
+  waking,
+  wholeness,
+  release,
+  givingUp,
+  deadHolders,
+)
