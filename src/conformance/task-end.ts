@@ -8,7 +8,7 @@ import { boxesOf } from './boxes.js'
 import { describe, test } from './checks.js'
 import { expect } from './expect.js'
 import { hasLimits, keepsValues, type EngineFixture } from './fixture.js'
-import type { Meddle } from './meddled-engine.js'
+import type { Meddle, MeddledEngine } from './meddled-engine.js'
 import { locks, until } from './time.js'
 
 /** A verb that calls a task under a grant, and gives what the task gave. */
@@ -23,7 +23,7 @@ interface Fault {
 }
 
 /** The lease of a grant that is to be lost: milliseconds. */
-const LOST_SOON = 150
+const LOST_SOON = 300
 /** The lease of a grant that is lost only while it is given back: milliseconds, longer than the stall of a loaded machine. */
 const LOST_LATER = 1000
 /** The lease of a grant that is not to be lost: milliseconds. */
@@ -63,12 +63,12 @@ export function taskEnd(fixture: EngineFixture): void {
       test(`a task that ended is told with its result, and one that failed by its error, when ${fault.name}`, async () => {
         const [box, engine] = await boxes.meddled()
         const unreleased = boxes.heard<ReleaseFailedEvent>('lock:release-failed', box)
-        engine.meddle = failingMeddle(fault)
+        const begin = failingOnce(engine, fault, 2 * verbs.length)
         const options = { lease: leaseOf(fault) }
         const checks = verbs.map(async verb => {
           const running = verb(
             box,
-            outlasting(fault, () => Promise.resolve('charged')),
+            outlasting(begin, fault, () => Promise.resolve('charged')),
             options,
           )
           if (!fault.loses) {
@@ -84,7 +84,7 @@ export function taskEnd(fixture: EngineFixture): void {
             await rejection(
               verb(
                 box,
-                outlasting(fault, () => Promise.reject(own)),
+                outlasting(begin, fault, () => Promise.reject(own)),
                 options,
               ),
             ),
@@ -99,19 +99,22 @@ export function taskEnd(fixture: EngineFixture): void {
 
       test(`\`await using\` leaves the block its result and its error when ${fault.name}`, async () => {
         const [box, engine] = await boxes.meddled()
-        engine.meddle = failingMeddle(fault)
         const options = { lease: leaseOf(fault) }
         const acquirers = [(): Promise<Grant> => box.mutex(fresh()).acquire(options)]
         if (keepsValues(fixture)) acquirers.push(() => box.election(fresh()).campaign(options))
         const own = new Error('of the block')
+        const begin = failingOnce(engine, fault, 2 * acquirers.length)
         await Promise.all(
           acquirers.map(async acquire => {
             const block = async (end: () => Promise<string>): Promise<string> => {
               await using grant = await acquire()
-              return await outlasting(fault, end)(grant)
+              return await outlasting(begin, fault, end)(grant)
             }
-            expect(await block(() => Promise.resolve('charged'))).toBe('charged')
-            expect(await rejection(block(() => Promise.reject(own)))).toBe(own)
+            const ends = [
+              block(() => Promise.resolve('charged')),
+              rejection(block(() => Promise.reject(own))),
+            ]
+            expect(await Promise.all(ends)).toEqual(['charged', own])
           }),
         )
         engine.meddle = (_, carryOut) => carryOut()
@@ -395,10 +398,24 @@ function leaseOf({ loses }: Fault): number {
 }
 
 /** A task that goes on until its grant is lost, where the fault loses it. */
-function outlasting<T>({ loses }: Fault, task: () => Promise<T>): (grant: Grant) => Promise<T> {
+function outlasting<T>(
+  begin: () => Promise<void>,
+  { loses }: Fault,
+  task: () => Promise<T>,
+): (grant: Grant) => Promise<T> {
   return async grant => {
+    await begin()
     if (loses) await until('the grant is lost', () => grant.signal.aborted)
     return task()
+  }
+}
+
+/** Lets the engine fail once so many tasks have begun: a grant that is lost before its task begins has another error. */
+function failingOnce(engine: MeddledEngine, fault: Fault, tasks: number): () => Promise<void> {
+  let begun = 0
+  return async () => {
+    if (++begun === tasks) engine.meddle = failingMeddle(fault)
+    await until('all tasks have begun', () => begun === tasks)
   }
 }
 
