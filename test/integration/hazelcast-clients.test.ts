@@ -87,32 +87,38 @@ describe.each<[Version, Version]>([
   })
 })
 
-test.each<Version>(['5.6', '5.7'])(
-  'a closed connection that client %s takes for open is dropped, and a new one is made',
-  async version => {
-    const client = await PACKAGES[version].Client.newHazelcastClient({
-      clusterName: TEST_CLUSTER,
-      network: { clusterMembers: [server.address] },
-      properties: { 'hazelcast.logging.level': 'OFF' },
-    })
-    onTestFinished(() => client.shutdown())
-    const map = await client.getMap<string, string>(`closed-${version}`)
-    const { connectionRegistry } = client as unknown as { connectionRegistry: Registry }
-    const [connection] = connectionRegistry.getConnections()
-    takeForOpen(connectionRegistry, connection!)
-    const lost = map.get('key')
-    lost.catch(() => undefined)
-    await pause(1500)
-    expect(connectionRegistry.getConnections()).toEqual([connection])
-    expect(await soFar(lost)).not.toBe('fulfilled')
-    dropClosed(client)
-    await until('the member answers', async () => {
-      const answer = map.set('key', 'value').then(() => map.get('key'))
-      answer.catch(() => undefined)
-      return (await Promise.race([answer, pause(1000)])) === 'value'
-    })
-  },
-)
+/** How a connection ends that the client takes for open ever after. */
+const ends: Record<string, (registry: Registry, connection: Connection) => void> = {
+  'a member closed while the client was let in': takeForOpen,
+  // A write that fails destroys the socket, and its connection hears neither of an end nor of an error.
+  'a failed write ended': (_registry, { socket }) => void socket.destroy(),
+}
+
+test.each(
+  Object.keys(ends).flatMap(end => (['5.6', '5.7'] as const).map(version => [end, version] as const)),
+)('a connection that %s is dropped by client %s, and a new one is made', async (end, version) => {
+  const client = await PACKAGES[version].Client.newHazelcastClient({
+    clusterName: TEST_CLUSTER,
+    network: { clusterMembers: [server.address] },
+    properties: { 'hazelcast.logging.level': 'OFF' },
+  })
+  onTestFinished(() => client.shutdown())
+  const map = await client.getMap<string, string>(`closed-${version}`)
+  const { connectionRegistry } = client as unknown as { connectionRegistry: Registry }
+  const [connection] = connectionRegistry.getConnections()
+  ends[end]!(connectionRegistry, connection!)
+  const lost = map.get('key')
+  lost.catch(() => undefined)
+  await pause(1500)
+  expect(connectionRegistry.getConnections()).toEqual([connection])
+  expect(await soFar(lost)).not.toBe('fulfilled')
+  dropClosed(client)
+  await until('the member answers', async () => {
+    const answer = map.set('key', 'value').then(() => map.get('key'))
+    answer.catch(() => undefined)
+    return (await Promise.race([answer, pause(1000)])) === 'value'
+  })
+})
 
 test('the client that is in use is looked after when one that was given up while it started ends later', async () => {
   const clients: client56.Client[] = []
@@ -141,6 +147,7 @@ interface Registry {
 }
 
 interface Connection {
+  readonly socket: Socket
   close(reason: string): void
   getRemoteUuid(): unknown
 }

@@ -5,8 +5,9 @@ interface Handle {
 }
 
 interface Connection {
-  readonly socket?: Handle
+  readonly socket?: Handle & { readonly destroyed?: boolean }
   isAlive?: () => boolean
+  close?: (reason: string, cause: Error | null) => void
 }
 
 /** What keeps a client's process alive, where it keeps it; no part of what the package documents, so all may be absent. */
@@ -34,13 +35,16 @@ interface Task {
 const quiet = new WeakSet<Handle>()
 
 /**
- * Takes out the connections that the package takes for open although they are closed: one that a member ends while it is
- * being let in stays in its books for ever, so that nothing asks that member any more and no new connection to it is made.
+ * Takes out the connections that the package takes for open although they are closed. While one is in its books nothing else
+ * asks that member, and no new connection to it is made. One that a member ends while it is being let in stays there for
+ * ever. One of which a write failed stays for a minute: the package destroys its socket then, before that tells of an error.
  */
 export function dropClosed(client: HazelcastClient): void {
   const { connectionRegistry, connectionManager } = client as unknown as Inside
-  for (const connection of [...(connectionRegistry?.getConnections?.() ?? [])])
+  for (const connection of [...(connectionRegistry?.getConnections?.() ?? [])]) {
     if (connection.isAlive?.() === false) connectionManager?.onConnectionClose?.(connection)
+    else if (connection.socket?.destroyed) connection.close?.('Its socket was closed.', null)
+  }
 }
 
 /**
