@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Box } from '../../src/box.js'
-import { LostError, UnavailableError } from '../../src/errors.js'
+import { IndeterminateError, LostError, UnavailableError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
 import { LOOK_EVERY } from '../../src/store/watchers.js'
 import { digestId, NoAuthError, NoNodeError, PERMISSIONS, ZooKeeper } from '../../src/zookeeper/index.js'
@@ -156,6 +156,36 @@ describe.concurrent('the ZooKeeper engine', () => {
       })
     })
     expect((await other.store('s').get('k'))!.value).toBe(2)
+    expect(await locks(other)).toEqual([])
+  })
+
+  test('a commit whose answer was lost is not told as refused when another box has written its key since', async () => {
+    const place = nextPlace()
+    await using proxy = await Proxy.start(server.port)
+    await using one = await box(place, proxy.port)
+    await using other = await box(place)
+    const add = (from: Box, id: string, meanwhile?: () => void) =>
+      from.store('s').transaction(
+        ['k'],
+        transaction => {
+          transaction.put('k', (transaction.get<number>('k') ?? 0) + 1)
+          meanwhile?.()
+        },
+        { id },
+      )
+    await add(one, 'first')
+    const lost = add(one, 'lost', () => {
+      proxy.replies = 'lose'
+      // It gets the lock when the commit is carried out.
+      void add(other, 'next').then(() => {
+        proxy.replies = 'pass'
+        proxy.cut()
+      })
+    })
+    const outcome = await lost.catch((error: unknown) => error)
+    if (!(outcome instanceof IndeterminateError)) expect(outcome).toMatchObject({ applied: true })
+    expect(await add(one, 'lost')).toEqual({ applied: false })
+    expect((await other.store('s').get('k'))!.value).toBe(3)
     expect(await locks(other)).toEqual([])
   })
 

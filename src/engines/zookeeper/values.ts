@@ -84,8 +84,9 @@ export class Values {
         attempt === 0 && guard !== 'lost'
           ? await this.#recall(client, keys)
           : await this.#readAll(client, keys, true)
-      // Under a guard they were looked for together with the grant.
-      if (guard === undefined || guard === 'lost') {
+      // Under a guard they were looked for together with the grant. They may be there when this very commit was carried out
+      // before, with its answer lost, and then its keys differ from what it expects.
+      if (attempt > 0 || guard === undefined || guard === 'lost') {
         const repeated = commit.record.find(id => this.#isRecorded(known.get(id.key)!, id))
         if (repeated) return { state: 'repeated', ...repeated }
         if (guard === 'lost') return { state: 'lost' }
