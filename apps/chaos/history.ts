@@ -2,7 +2,7 @@
 export interface History {
   /** How long a lock outlives silence: milliseconds. */
   readonly lease: number
-  /** How long after a fault everything has to go on again, by kind of fault: milliseconds. */
+  /** How long after a fault everything has to go on again, by kind of fault, or by what is measured: milliseconds. */
   readonly limits: Readonly<Record<string, number>>
   readonly requests: readonly LockRequest[]
   readonly updates: readonly Update[]

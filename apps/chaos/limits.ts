@@ -1,6 +1,6 @@
 import type { Guarantees } from 'signalbox'
 import { parseZooKeeperUrl } from '../../src/engines/zookeeper/zookeeper-url.js'
-import type { FaultKind } from './plan.js'
+import { MUTED, type FaultKind } from './plan.js'
 
 /** What is allowed beyond the lease or the session: milliseconds. */
 const GRACE = 1000
@@ -17,7 +17,10 @@ export function silenceOf(url: string, lease: number): number {
   return Math.max(lease, sessionOf(url) ?? 0)
 }
 
-/** How long after each kind of fault others, or the client itself, have to go on: milliseconds. */
+/**
+ * How long after each kind of fault others, or the client itself, have to go on: milliseconds. An engine hears of a client
+ * whose replies are withheld until that gives up, and only then does its silence begin: what it held others get later.
+ */
 export function recoveryLimits(
   url: string,
   lease: number,
@@ -27,6 +30,9 @@ export function recoveryLimits(
   const late = url.startsWith('hazelcast:') ? COUNTED_LATE : 0
   const limit = silenceOf(url, lease) + GRACE + late
   return Object.fromEntries(
-    kinds.map(kind => [kind, kind === 'kill' && deadHolder === 'at once' ? GRACE : limit]),
+    kinds.flatMap(kind => {
+      const own = [kind, kind === 'kill' && deadHolder === 'at once' ? GRACE : limit] as const
+      return MUTED.has(kind) ? [own, [`${kind}, others`, limit + silenceOf(url, lease)] as const] : [own]
+    }),
   )
 }

@@ -32,6 +32,8 @@ export const NETWORK_FAULTS: ReadonlySet<FaultKind> = new Set([
 ])
 /** Of these, what keeps a client from being heard or from hearing. */
 export const SILENCES: ReadonlySet<FaultKind> = new Set(['hold requests', 'hold replies', 'lose replies'])
+/** Of these, what keeps it from hearing alone. */
+export const MUTED: ReadonlySet<FaultKind> = new Set(['hold replies', 'lose replies'])
 /** What is done to the engine. */
 export const SERVER_FAULTS: ReadonlySet<FaultKind> = new Set(['kill server', 'stop server'])
 

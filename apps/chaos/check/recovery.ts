@@ -29,7 +29,7 @@ export function recoveries({ faults, limits }: History): Recovery[] {
       faults: all.length,
       median: (times[(times.length - 1) >> 1]! + times[times.length >> 1]!) / 2,
       worst: times.at(-1)!,
-      limit: limits[all[0]!.fault.kind]!,
+      limit: limitOf(limits, all[0]!),
     }
   })
 }
@@ -56,9 +56,14 @@ export function checkRecovery({ requests, faults, limits }: History): Finding[] 
   if (!requests.some(({ granted }) => granted !== undefined))
     return [{ promise: 'P9', message: 'no lock was ever granted' }]
   return measured(faults)
-    .filter(({ fault: { kind }, time }) => time > limits[kind]!)
-    .map(({ fault: { kind, at }, what, time }) => ({
+    .filter(one => one.time > limitOf(limits, one))
+    .map(one => ({
       promise: 'P9',
-      message: `${time === Infinity ? 'nothing went on' : `it took ${Math.round(time)} ms`} after the fault "${what}" at ${Math.round(at)} ms, where ${limits[kind]!} ms are allowed`,
+      message: `${one.time === Infinity ? 'nothing went on' : `it took ${Math.round(one.time)} ms`} after the fault "${one.what}" at ${Math.round(one.fault.at)} ms, where ${limitOf(limits, one)} ms are allowed`,
     }))
+}
+
+/** How long what was measured may take: milliseconds. */
+function limitOf(limits: History['limits'], { fault: { kind }, what }: Measured): number {
+  return limits[what] ?? limits[kind]!
 }

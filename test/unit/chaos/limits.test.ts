@@ -1,5 +1,19 @@
 import { expect, test } from 'vitest'
-import { silenceOf } from '../../../apps/chaos/limits.js'
+import { checkRecovery } from '../../../apps/chaos/check/recovery.js'
+import type { History } from '../../../apps/chaos/history.js'
+import { recoveryLimits, silenceOf } from '../../../apps/chaos/limits.js'
+
+const history: History = {
+  lease: 1000,
+  limits: {},
+  requests: [{ who: '1.1', key: 'run:a', asked: 0, granted: 1 }],
+  updates: [],
+  transfers: [],
+  calls: [],
+  faults: [],
+  stalls: [],
+  escapes: [],
+}
 
 test.each([
   ['redis://localhost', 1000],
@@ -14,4 +28,17 @@ test.each([
 
 test('a lease that is longer than the session counts', () => {
   expect(silenceOf('zookeeper://localhost?sessionTimeout=1s', 3000)).toBe(3000)
+})
+
+test('others get what a client held later when the engine still hears that client', () => {
+  const url = 'zookeeper://localhost?sessionTimeout=2s'
+  const limits = recoveryLimits(url, 1000, ['hold requests', 'hold replies'], 'session timeout')
+  expect(limits).toEqual({ 'hold requests': 3000, 'hold replies': 3000, 'hold replies, others': 5000 })
+  const fault = { kind: 'hold replies', client: 1, at: 0, until: 3000, key: 'run:a', recovery: 10 }
+  const late = (others: number) =>
+    checkRecovery({ ...history, limits, faults: [{ ...fault, others }] }).map(({ message }) => message)
+  expect(late(4900)).toEqual([])
+  expect(late(5100)).toEqual([
+    'it took 5100 ms after the fault "hold replies, others" at 0 ms, where 5000 ms are allowed',
+  ])
 })
