@@ -16,7 +16,7 @@ import type { Decision, Explanation } from './limiter.js'
 import { underPermit, type Permit } from './permit.js'
 import { HoldMeter } from './hold-meter.js'
 import { CappedGate, type CappedSource } from './capped-gate.js'
-import { NOW, RemoteGate, tried, type BoxGate } from './remote-gate.js'
+import { NOW, RemoteGate, type BoxGate } from './remote-gate.js'
 
 /** Whether a caller may go on now, and what that leaves: both of the same answer of the engine. */
 export interface BoxDecision extends Pick<Decision, 'permit'> {
@@ -244,8 +244,12 @@ class OfKey implements KeyedBoxLimiter {
   }
 
   async tryAcquire(n?: number): Promise<Permit | undefined> {
-    const outcome = await tried(this.acquire(n, NOW))
-    return outcome instanceof BusyError ? undefined : outcome
+    try {
+      return await this.acquire(n, NOW)
+    } catch (error) {
+      if (error instanceof BusyError) return undefined
+      throw error
+    }
   }
 
   async decide(): Promise<BoxDecision> {

@@ -95,8 +95,10 @@ export class RemoteGate implements BoxGate, PermitGiver {
   readonly #line = new WaitingLine()
   readonly #deadlines = new Deadlines()
   readonly #aborts: AbortWatch
-  /** Those who want a permit now or not at all, and what those of them are told who want to be told something. */
-  readonly #tries = new Map<Waiter, Told | undefined>()
+  /** Those who want a permit now or not at all. */
+  readonly #tries = new Set<Waiter>()
+  /** What those of them are told who want to know how things stand, too. */
+  readonly #told = new Map<Waiter, Told>()
   readonly #stock = new Stock()
   readonly #offset = new ClockOffset()
   #returns: ReturnedPermits[] = []
@@ -201,7 +203,8 @@ export class RemoteGate implements BoxGate, PermitGiver {
         resolve(tried(permit).then(outcome => ({ outcome, explanation })))
       })
       this.#line.add(waiter, 0)
-      this.#tries.set(waiter, told)
+      this.#tries.add(waiter)
+      this.#told.set(waiter, told)
       this.#schedule()
     })
   }
@@ -300,7 +303,7 @@ export class RemoteGate implements BoxGate, PermitGiver {
   get #before(): { readonly place: number; readonly ahead: number } {
     // Who wants a permit now or not at all is gone before anybody's turn.
     let { callers: place, permits } = this.#line
-    for (const { n } of this.#tries.keys()) {
+    for (const { n } of this.#tries) {
       place--
       permits -= n
     }
@@ -325,7 +328,7 @@ export class RemoteGate implements BoxGate, PermitGiver {
     const promise = new Promise<Permit>(keepSettle)
     const waiter = new Waiter(n, 0, settleNewest)
     this.#line.add(waiter, priority)
-    if (isTry) this.#tries.set(waiter, undefined)
+    if (isTry) this.#tries.add(waiter)
     if (signal || deadline !== Infinity) {
       waiter.patience = { signal, deadline }
       if (deadline !== Infinity) this.#deadlines.add(waiter)
@@ -354,10 +357,9 @@ export class RemoteGate implements BoxGate, PermitGiver {
     // Where nobody waits any more, what was reserved goes back at once.
     const isPointless = this.#askAgainAt > now && (this.#waits || this.outage !== undefined)
     const [units, waiters] = isPointless ? NO_WISHES : this.#wishes(now)
-    const { place, ahead } = this.#before
-    const deciders =
-      isPointless && this.outage ? [] : [...this.#tries.values()].filter(told => told !== undefined)
-    const explain = deciders.length > 0 ? { n: 1, ahead: units.length > 0 ? 0 : ahead } : undefined
+    const deciders = isPointless && this.outage ? [] : [...this.#told.values()]
+    const before = deciders.length > 0 ? this.#before : undefined
+    const explain = before && { n: 1, ahead: units.length > 0 ? 0 : before.ahead }
     if (units.length === 0 && this.#returns.length === 0 && !explain && !look) {
       this.#arm(now)
       return
@@ -372,7 +374,7 @@ export class RemoteGate implements BoxGate, PermitGiver {
     try {
       const answer = await (this.#answer = this.#ask({ units: moves.concat(units), returns, explain }))
       const times = this.#learn(answer, hold)
-      const explanation = explain && explanationOf(answer.reserved, place)
+      const explanation = before && explanationOf(answer.reserved, before.place)
       for (const told of deciders) told.explanation = explanation
       if (terms === this.#terms || keeps(terms, this.#terms))
         this.#settle(answer.reserved, hold, times, units, waiters)
@@ -565,7 +567,7 @@ export class RemoteGate implements BoxGate, PermitGiver {
     }
     // Nor is there one for those who came meanwhile.
     if (this.#askAgainAt > clockNow) {
-      for (const waiter of [...this.#tries.keys()]) {
+      for (const waiter of [...this.#tries]) {
         if (!waiters.includes(waiter)) this.#refuseTry(waiter, this.#askAgainAt - clockNow)
       }
     }
@@ -594,7 +596,7 @@ export class RemoteGate implements BoxGate, PermitGiver {
 
   /** Whether it gets nothing before an answer that tells how things stand. */
   #isUntold(waiter: Waiter): boolean {
-    const told = this.#tries.size > 0 ? this.#tries.get(waiter) : undefined
+    const told = this.#told.size > 0 ? this.#told.get(waiter) : undefined
     return told !== undefined && told.explanation === undefined
   }
 
@@ -602,7 +604,7 @@ export class RemoteGate implements BoxGate, PermitGiver {
   #refuseTry(waiter: Waiter, readyIn: number): void {
     // It came after what has just been answered was asked.
     if (this.#isUntold(waiter)) return
-    const told = this.#tries.get(waiter)
+    const told = this.#told.get(waiter)
     if (told) told.explanation = notBefore(told.explanation!, readyIn)
     this.#refuse(waiter, this.#busy(0, 0))
   }
@@ -622,7 +624,7 @@ export class RemoteGate implements BoxGate, PermitGiver {
         return
       case 'closed':
         this.#askAgainAt = this.#retryAt
-        for (const waiter of [...this.#tries.keys()]) this.#refuse(waiter, error)
+        for (const waiter of [...this.#tries]) this.#refuse(waiter, error)
         return
       default:
         for (const waiter of this.#line) {
@@ -778,6 +780,7 @@ export class RemoteGate implements BoxGate, PermitGiver {
   #leave(waiter: Waiter): void {
     this.#line.remove(waiter)
     if (this.#tries.size > 0) this.#tries.delete(waiter)
+    if (this.#told.size > 0) this.#told.delete(waiter)
     const { patience } = waiter
     if (patience) {
       if (patience.deadline !== Infinity) this.#deadlines.left()
