@@ -198,6 +198,7 @@ export class CappedGate implements BoxGate {
   async #decide(callers: number): Promise<TryOutcome> {
     const share = await tried(this.#try(0, callers))
     if (share instanceof BusyError) {
+      // That there is no share holds, whether the engine can tell more or not.
       const explanation = await this.explain().catch(() => undefined)
       return { outcome: share, explanation: explanation && { ...explanation, waitsFor: 'concurrency' } }
     }

@@ -4,16 +4,8 @@ import type { EngineFixture } from '../../src/conformance/fixture.js'
 import { behindProxy } from '../contract/behind-proxy.js'
 import { redis } from '../contract/redis-fixture.js'
 import { concurrency } from '../../src/conformance/concurrency.js'
-import { deadHolders } from '../../src/conformance/dead-holders.js'
-import { deadline } from '../../src/conformance/deadline.js'
-import { exclusion } from '../../src/conformance/exclusion.js'
-import { fencing } from '../../src/conformance/fencing.js'
-import { givingUp } from '../../src/conformance/giving-up.js'
 import { limits } from '../../src/conformance/limits.js'
-import { order } from '../../src/conformance/order.js'
-import { release } from '../../src/conformance/release.js'
-import { waking } from '../../src/conformance/waking.js'
-import { wholeness } from '../../src/conformance/wholeness.js'
+import { lockParts } from '../contract/lock-parts.js'
 import { contractPartsBut } from '../contract/suite.js'
 
 /** How long each way to the server takes: milliseconds. */
@@ -61,18 +53,4 @@ const BESIDE: Readonly<Record<string, string>> = {
     'its preparation outlasts the time after which waiters tell that they live',
 }
 
-contractPartsBut(
-  distantRedis,
-  Object.keys(BESIDE),
-  limits,
-  concurrency,
-  exclusion,
-  fencing,
-  deadline,
-  order,
-  waking,
-  wholeness,
-  release,
-  givingUp,
-  deadHolders,
-)
+contractPartsBut(distantRedis, Object.keys(BESIDE), limits, concurrency, ...lockParts)
