@@ -141,8 +141,9 @@ export class Box implements AsyncDisposable {
   }
 
   /**
-   * A rate limit for all processes that open a box on the same engine: exact in any window by the engine's clock, first
-   * come, first served. All of them should say the same; while some say otherwise, all that is said holds.
+   * A rate limit for all processes that open a box on the same engine: exact in any window by the engine's clock. Within
+   * a process it is first come, first served, and processes take turns. All of them should say the same; while some say
+   * otherwise, all that is said holds.
    * @throws InvalidArgumentError also where the engine has no clock to go by, and for other options than those of the
    * same name that is in use in this box
    */

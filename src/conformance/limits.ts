@@ -10,6 +10,7 @@ import {
   TimedOutError,
   UnavailableError,
 } from '../errors.js'
+import type { BoxLimiter } from '../limits/box-limiter.js'
 import type { Permit } from '../limits/permit.js'
 import { onBoxes } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
@@ -170,8 +171,8 @@ export function limits(fixture: EngineFixture): void {
           returned.push(...request.returns.map(({ at }) => at))
           return answer
         }
-        const limiter = box.limiter('api', { limit: 1, per: '4s' })
-        await limiter.acquire()
+        const limiter = box.limiter('api', { limit: 2, per: '4s' })
+        await limiter.acquire(2)
         const controller = new AbortController()
         const aborted = limiter.acquire(1, { signal: controller.signal })
         const next = limiter.acquire()
@@ -201,6 +202,33 @@ export function limits(fixture: EngineFixture): void {
         await limiter.close()
         await expect(waiting).rejects.toThrow(ClosedError)
         await expect(limiter.tryAcquire()).rejects.toThrow(ClosedError)
+      }),
+    )
+
+    test.concurrent(
+      'the engine tells how many processes wait for permits, so that each reserves its part of a window',
+      onBoxes(fixture, async boxes => {
+        const others = await boxes.several(2)
+        const [box, engine] = await boxes.meddled()
+        const told: number[] = []
+        engine.meddleReserve = async (request, carryOut) => {
+          const answer = await carryOut()
+          told.push(answer.reserved.contenders)
+          return answer
+        }
+        const options = { limit: 1, per: '1m' } as const
+        const limiter = box.limiter('api', options)
+        await limiter.acquire()
+        expect(told).toEqual([0])
+        const waiting = others.map(other => other.limiter('api', options).acquire())
+        const ended = Promise.allSettled(waiting)
+        await until('all three are counted', async () => {
+          await expect(limiter.acquire(1, { wait: 0 })).rejects.toThrow(BusyError)
+          return told.at(-1) === 3
+        })
+        expect(told[1]).toBeGreaterThan(0)
+        for (const other of others) await other.limiter('api', options).close()
+        await ended
       }),
     )
 
@@ -296,6 +324,7 @@ export function limits(fixture: EngineFixture): void {
     test.concurrent(
       'once a limit that was raised is forgotten nobody waits for what was reserved by it',
       onBoxes(fixture, async boxes => {
+        const other = await boxes.open()
         const [box, engine] = await boxes.meddled()
         const waits: number[] = []
         engine.meddleReserve = async (request, carryOut) => {
@@ -305,13 +334,18 @@ export function limits(fixture: EngineFixture): void {
           for (const { n, at } of units) if (n > 0) waits.push(at - lead - now)
           return answer
         }
-        const limiter = box.limiter('api', { limit: 1, per: '2s' })
-        const waiting = Array.from({ length: 8 }, () => limiter.acquire())
-        await until('the third has its instant', () => waits.length === 3)
-        expect(waits[2]).toBeGreaterThan(4000)
-        limiter.setLimit(8)
-        await Promise.all(waiting)
-        expect(waits.length).toBeGreaterThan(8)
+        const options = { limit: 1, per: '2s' } as const
+        const limiters = [other, box].map(one => one.limiter('api', options)) as [BoxLimiter, BoxLimiter]
+        await limiters[0].acquire()
+        // A process reserves no more than one window, so another has to stand before it.
+        const before = limiters[0].acquire()
+        await until('it has its instant', async () => (await limiters[0].explain()).readyIn > 4000)
+        const waiting = Array.from({ length: 5 }, () => limiters[1].acquire())
+        await until('the first of these has its instant', () => waits.length === 1)
+        expect(waits[0]).toBeGreaterThan(4000)
+        for (const one of limiters) one.setLimit(8)
+        await Promise.all([before, ...waiting])
+        expect(waits.length).toBeGreaterThan(5)
         expect(waits.slice(-5).map(Math.floor)).toEqual([0, 0, 0, 0, 0])
       }),
     )

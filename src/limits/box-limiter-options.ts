@@ -72,8 +72,9 @@ const MOST_HOLD = 1000
 /** The part of a calendar's period for which a permit can be used at the most: in its last part none is given. */
 const PART_OF_PERIOD = 0.5
 /**
- * Permits are reserved so many windows ahead, within these bounds: milliseconds. As far as they are, processes are served
- * in the order in which they asked.
+ * Permits are reserved so many windows ahead, within these bounds: milliseconds. As each process reserves no more than its
+ * part of one window, that is for more processes than the limit has permits: so far they are served in the order in which
+ * they asked.
  */
 const AHEAD = 5
 const LEAST_AHEAD = 500

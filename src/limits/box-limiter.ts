@@ -41,7 +41,7 @@ export interface KeyedBoxLimiter {
   decide(): Promise<BoxDecision>
   /**
    * A permit for `n` calls as soon as it is this caller's turn: in this process by priority, then first come, first
-   * served; among processes in the order in which they asked. With a `concurrency` it waits for a share of that first, and
+   * served; processes take turns. With a `concurrency` it waits for a share of that first, and
    * `wait` is for both together; the share is leased, so a process that the engine does not hear of for 30 seconds has it no
    * longer, although the call may go on. Rejects with TimedOutError when `wait` is over, or as soon
    * as the engine says that it can't be met (BusyError for a wait of 0), BusyError when too many wait, AbortedError, and
@@ -54,7 +54,8 @@ export interface KeyedBoxLimiter {
    */
   run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T>
   /**
-   * What a caller who asked for `n` permits now would meet; `place` counts the callers of this process who wait. Of a
+   * What a caller who asked for `n` permits now would meet; `place` counts the callers of this process who wait, and
+   * `readyIn` what other processes have reserved, but not their callers for whom nothing is reserved yet. Of a
    * `concurrency` it tells what this box knows: how many are `running` here, and `waitsFor` it when callers of this box wait
    * for a share or it has them all. Rejects as `tryAcquire` does.
    */

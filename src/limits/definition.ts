@@ -81,3 +81,13 @@ function sharesPeriods(one: WindowDefinition, other: WindowDefinition): boolean 
 export function periodsOf(timeZone: string, per: number): EqualPeriods | ZoneDays {
   return timeZone === '' || per !== DAY ? new EqualPeriods(per) : new ZoneDays(timeZone)
 }
+
+/** How much later than a permit the next one after so many others can come at the earliest: milliseconds. */
+export function leastDelay(windows: readonly WindowDefinition[], others: number): number {
+  const delays = windows.map(({ kind, limit, per, guard }) => {
+    const full = Math.floor(others / limit)
+    // The first of them may come anywhere in its period.
+    return kind === 'calendar' ? Math.max(full - 1, 0) * per : full * (per + guard)
+  })
+  return Math.max(...delays)
+}

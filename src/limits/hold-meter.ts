@@ -2,38 +2,67 @@
 const WHILE = 2000
 /** So much longer than what was measured: what comes next may take a little longer. */
 const MARGIN = 1.15
-/** One stall is no reason for a hold as long: each time it grows so many times at the most. */
-const GROWTH = 8
 /** An engine that is farther away gives permits that are over when they come: milliseconds. */
 const MOST = 2000
 
 /**
  * For how long permits have to be usable so that they are used, as a process sees it: from the earliest moment at which
  * one can have begun to be usable, by what is known of the engine's clock, until it is given to its caller. That is the
- * way of question and answer, and what the event loop is late. The greatest of a while counts, and a little more.
+ * way of question and answer, and what the event loop is late. The greatest of a while but one counts, and a little more:
+ * a process that was stopped once loses the permits of that time, which is less than a hold as long would cost it for
+ * each permit of the next seconds.
  */
 export class HoldMeter {
-  #before = 0
-  #current = 0
+  #before = new Delays()
+  #current = new Delays()
   /** When the while began: clock time. */
   #since = -Infinity
 
-  /**
-   * @param taken milliseconds, which were too many if they are more than the hold.
-   * @param hold for which it was asked: milliseconds.
-   * @param now clock time.
-   */
-  note(taken: number, hold: number, now: number): void {
+  /** @param taken milliseconds. @param now clock time. */
+  note(taken: number, now: number): void {
     if (now - this.#since > WHILE) {
       this.#before = this.#current
-      this.#current = 0
+      this.#current = new Delays()
       this.#since = now
     }
-    this.#current = Math.max(this.#current, Math.min(taken, GROWTH * hold))
+    this.#current.note(taken, now)
   }
 
   /** Whole milliseconds, so that times keep their exactness. @param most milliseconds. */
   hold(most = MOST): number {
-    return Math.min(Math.ceil(Math.max(this.#before, this.#current) * MARGIN), MOST, most)
+    const repeated = Math.max(this.#before.second, this.#current.second)
+    const taken = repeated >= 0 ? repeated : Math.max(this.#before.greatest, this.#current.greatest, 0)
+    return Math.min(Math.ceil(taken * MARGIN), MOST, most)
+  }
+}
+
+/** The delays of a while. Those that overlap are one: they have the same cause. */
+class Delays {
+  /** Of those that are over, the greatest and the next one; -Infinity where there is none. */
+  #first = -Infinity
+  #next = -Infinity
+  /** The newest, and when it was noted first: clock time. */
+  #newest = -Infinity
+  #end = -Infinity
+
+  note(taken: number, now: number): void {
+    if (now - taken < this.#end) {
+      this.#newest = Math.max(this.#newest, taken)
+      return
+    }
+    this.#next = this.second
+    this.#first = this.greatest
+    this.#newest = taken
+    this.#end = now
+  }
+
+  /** The greatest; -Infinity when there is none. */
+  get greatest(): number {
+    return Math.max(this.#first, this.#newest)
+  }
+
+  /** The greatest but one; -Infinity when there are fewer than two. */
+  get second(): number {
+    return Math.max(this.#next, Math.min(this.#first, this.#newest))
   }
 }

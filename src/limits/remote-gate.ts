@@ -5,7 +5,7 @@ import { AbortWatch } from './abort-watch.js'
 import type { BoxTerms } from './box-limiter-options.js'
 import { ClockOffset } from './clock-offset.js'
 import { Deadlines } from './deadlines.js'
-import { implies } from './definition.js'
+import { implies, leastDelay } from './definition.js'
 import { Gate } from './gate.js'
 import type { HoldMeter } from './hold-meter.js'
 import { termsOf, whole, type AcquireOptions } from './limit-options.js'
@@ -28,6 +28,8 @@ export interface GateSource {
   readonly clock: Clock
   /** For messages. */
   readonly engine: string
+  /** The box's session id. */
+  readonly session: string
   /** What all gates of the box have seen of the way to the engine. */
   readonly meter: HoldMeter
   /** Fails with what ended the box once it is closed. */
@@ -66,7 +68,7 @@ export interface BoxGate {
 
 /** One call asks for so many callers at the most. */
 const MOST_UNITS = 1000
-/** And for so many windows full of permits, because more can seldom be reserved ahead. */
+/** And for so many windows full of permits. Those behind hear only later that their wait can't be met. */
 const MOST_WINDOWS = 8
 /** Those who wait hear of a pause within so many milliseconds, and of what others have given back. */
 const LOOK = 250
@@ -112,10 +114,14 @@ export class RemoteGate implements BoxGate, PermitGiver {
   #timerKeepsAlive = false
   /** Nothing more is asked for until then, clock time: those in line come later than anything that can be reserved. */
   #askAgainAt = -Infinity
+  /** Nor before it is time for this: the process holds its part. */
+  #askAgainAfter: Share | undefined
   /** The turn of the first of them: clock time. */
   #nextTurn = -Infinity
-  /** Since when there are such, clock time; undefined when there are none. */
+  /** Since when there are such and nothing is reserved for this process, clock time; undefined when it is not so. */
   #beyondSince: number | undefined
+  /** How many processes wait for permits, as far as the engine has told. */
+  #contenders = 1
   #lookedAt = -Infinity
   /** When those who have an instant are to ask next how things stand, whatever is asked before. */
   #lookAt = -Infinity
@@ -175,17 +181,19 @@ export class RemoteGate implements BoxGate, PermitGiver {
       }
       if (this.goesWithout) return this.#without(n, options, now)
       if (wait === 0 || callers >= this.#terms.queue) {
-        if (this.#askAgainAt > now && !this.outage) throw this.#busy(wait, callers)
+        if (this.#quietUntil > now && !this.outage) throw this.#busy(wait, callers)
         return this.#join(n, priority, signal, Infinity, true)
       }
       const deadline = now + wait
       if (
-        this.#askAgainAt > now &&
+        this.#quietUntil > now &&
         this.#line.before(priority).callers === callers &&
         deadline < this.#nextTurn
       ) {
         throw this.#tooLate(wait, this.#nextTurn - now)
       }
+      // Only the engine knows whether its turn comes in time.
+      this.#askAgainAfter = undefined
       return this.#join(n, priority, signal, deadline, false)
     } catch (error) {
       return Promise.reject(error)
@@ -222,8 +230,7 @@ export class RemoteGate implements BoxGate, PermitGiver {
     const now = wallOf(this.#source.clock)()
     const until = pauseTime(time, now)
     if (this.#closed) throw this.#closed
-    const hold = this.#hold
-    this.#learn(await this.#ask({ pause: Math.max(until - now, 0) }), hold)
+    this.#learn(await this.#ask({ pause: Math.max(until - now, 0) }))
   }
 
   isIdle(since: number): boolean {
@@ -246,6 +253,7 @@ export class RemoteGate implements BoxGate, PermitGiver {
     // Asked for anew it would come after what others have reserved.
     if (!keeps(before, terms)) this.#returns.push(...this.#stock.dropWhere(() => true))
     this.#askAgainAt = -Infinity
+    this.#askAgainAfter = undefined
     this.#schedule()
   }
 
@@ -355,7 +363,7 @@ export class RemoteGate implements BoxGate, PermitGiver {
     if (this.#calling) return
     const now = this.#source.clock.now()
     // Where nobody waits any more, what was reserved goes back at once.
-    const isPointless = this.#askAgainAt > now && (this.#waits || this.outage !== undefined)
+    const isPointless = this.#quietUntil > now && (this.#waits || this.outage !== undefined)
     const [units, waiters] = isPointless ? NO_WISHES : this.#wishes(now)
     const deciders = isPointless && this.outage ? [] : [...this.#told.values()]
     const before = deciders.length > 0 ? this.#before : undefined
@@ -373,7 +381,7 @@ export class RemoteGate implements BoxGate, PermitGiver {
     const hold = this.#hold
     try {
       const answer = await (this.#answer = this.#ask({ units: moves.concat(units), returns, explain }))
-      const times = this.#learn(answer, hold)
+      const times = this.#learn(answer)
       const explanation = before && explanationOf(answer.reserved, before.place)
       for (const told of deciders) told.explanation = explanation
       if (terms === this.#terms || keeps(terms, this.#terms))
@@ -403,9 +411,28 @@ export class RemoteGate implements BoxGate, PermitGiver {
     explain,
   }: Partial<Pick<Reserve, 'units' | 'returns' | 'pause' | 'explain'>>): Awaitable<Reservation> {
     const { windows } = this.#terms
+    const { session } = this.#source
     const horizon = this.#horizon
     const hold = this.#hold
-    return this.#source.ask({ limiter: this.#id, windows, units, horizon, hold, returns, pause, explain })
+    return this.#source.ask({
+      limiter: this.#id,
+      session,
+      windows,
+      units,
+      horizon,
+      hold,
+      returns,
+      pause,
+      explain,
+    })
+  }
+
+  /** Nothing more is asked for until then: clock time. */
+  get #quietUntil(): number {
+    const after = this.#askAgainAfter
+    return after !== undefined && after === this.#stock.first
+      ? Math.max(after.from, this.#askAgainAt)
+      : this.#askAgainAt
   }
 
   /** For how long each permit has to be usable: milliseconds. */
@@ -421,6 +448,21 @@ export class RemoteGate implements BoxGate, PermitGiver {
     return horizon + Math.min(this.#source.clock.now() - this.#beyondSince, horizon)
   }
 
+  /**
+   * How many permits this process reserves ahead: the part of one window that is left for each of those that wait, rounded
+   * by chance, so that the parts of all make up one window. What a process has reserved when it is stopped passes unused:
+   * the engine can't give it to others, because the process may have used it just before. So this is what a stop costs
+   * the others, however many callers the process has and however long it is stopped. Less would not do: what none has
+   * reserved goes to the process that asks first, which is the nearest one again and again.
+   *
+   * One permit is reserved in any case. It keeps the place of the process behind the others. And what can be used within
+   * the way of question and answer is taken beyond the part, because the others don't want it: so a process with many
+   * callers has what those with few leave.
+   */
+  get #part(): number {
+    return Math.floor(this.#terms.most / this.#contenders + Math.random())
+  }
+
   /** What those want for whom nothing is reserved yet, and who they are; gives back what nobody waits for. */
   #wishes(now: number): readonly [readonly Unit[], readonly Waiter[]] {
     if (this.#terms.batch > 1) return this.#wishesInBatches(now)
@@ -428,6 +470,9 @@ export class RemoteGate implements BoxGate, PermitGiver {
     const units: Unit[] = []
     const waiters: Waiter[] = []
     const most = MOST_WINDOWS * this.#terms.most
+    const part = this.#part
+    const hold = this.#hold
+    let ahead = this.#stock.permits
     let permits = 0
     let last: Unit | undefined
     for (let waiter = this.#line.head; waiter; waiter = this.#line.after(waiter)) {
@@ -441,7 +486,9 @@ export class RemoteGate implements BoxGate, PermitGiver {
       }
       permits += n
       if (units.length === MOST_UNITS || permits > most) return [units, waiters]
-      const within = isTry ? 0 : Math.max((waiter.patience?.deadline ?? Infinity) - now, 0)
+      if (!isTry) ahead += n
+      const patience = isTry ? 0 : Math.max((waiter.patience?.deadline ?? Infinity) - now, 0)
+      const within = Math.min(patience, ahead > Math.max(part, n) ? hold : Infinity)
       if (last?.n !== n || last.within !== within) last = { n, more: 0, within }
       units.push(last)
       waiters.push(waiter)
@@ -455,8 +502,10 @@ export class RemoteGate implements BoxGate, PermitGiver {
   #wishesInBatches(now: number): readonly [readonly Unit[], readonly Waiter[]] {
     const { batch, most } = this.#terms
     const waiters: Waiter[] = []
+    const held = this.#stock.permits
+    const part = this.#part
     const { first } = this.#stock
-    let left = this.#stock.permits
+    let left = held
     let laterLeft = first && first.from <= now ? left - first.left : left
     let wanted = 0
     let greatest = 1
@@ -478,8 +527,11 @@ export class RemoteGate implements BoxGate, PermitGiver {
     const size = Math.max(batch, greatest)
     // Each has room for whoever comes first.
     const unit = { n: greatest, more: size - greatest, within: onlyTries ? 0 : Infinity }
+    const beyondPart = { ...unit, within: onlyTries ? 0 : this.#hold }
     const count = Math.min(Math.ceil(wanted / size), MOST_UNITS)
-    return [Array.from({ length: count }, () => unit), waiters]
+    const unitAt = (_: unknown, index: number): Unit =>
+      held + (index + 1) * size > Math.max(part, size) ? beyondPart : unit
+    return [Array.from({ length: count }, unitAt), waiters]
   }
 
   /**
@@ -510,15 +562,16 @@ export class RemoteGate implements BoxGate, PermitGiver {
   }
 
   /** What every answer tells of the limiter as a whole. Gives the clock times between which it was decided. */
-  #learn(
-    { reserved: { now, pausedUntil, fadesAt }, ...asked }: Reservation,
-    hold: number,
-  ): readonly [number, number] {
+  #learn({
+    reserved: { now, pausedUntil, fadesAt, contenders },
+    ...asked
+  }: Reservation): readonly [number, number] {
     this.#lookedAt = this.#source.clock.now()
     if (this.outage && !this.#closed) this.#share?.refuseAll(BACK)
     this.outage = undefined
+    if (contenders > 0) this.#contenders = contenders
     const [earliest, latest] = this.#offset.learn(now, asked.earliest, asked.latest)
-    this.#source.meter.note(this.#lookedAt - earliest, hold, this.#lookedAt)
+    this.#source.meter.note(this.#lookedAt - earliest, this.#lookedAt)
     if (pausedUntil > now) {
       const until = latest + (pausedUntil - now)
       this.#returns.push(...this.#stock.dropWhere(({ from }) => from < until))
@@ -540,15 +593,20 @@ export class RemoteGate implements BoxGate, PermitGiver {
     const clockNow = this.#lookedAt
     // Those that come first are of waiters who have a permit already.
     const moves = reserved.units.length - units.length
-    if (units.length > 0 && reserved.units.at(-1)!.n > 0) this.#beyondSince = undefined
+    // How many permits those before in line go on waiting for, by size: equal ones are given in order.
+    const behind = new Map<number, number>()
     for (const [index, { n, at }] of reserved.units.entries()) {
       if (n === 0) {
         if (index < moves) continue
-        const ahead = at - now
-        // While it comes nearer, the horizon goes further.
-        const askAgainIn = at === reserved.fadesAt ? ahead : (ahead - this.#horizon) / 2
-        const refused = this.#terms.batch > 1 ? waiters : [waiters[index - moves]!]
-        this.#refused(refused, ahead, units[index - moves]!, earliest, askAgainIn)
+        const fades = at === reserved.fadesAt
+        if (this.#terms.batch > 1) {
+          for (const waiter of waiters) this.#refused(waiter, at - now, undefined, earliest, fades)
+          continue
+        }
+        const waiter = waiters[index - moves]!
+        const others = behind.get(waiter.n) ?? 0
+        this.#refused(waiter, at - now, others, earliest, fades)
+        if (waiter.rank !== undefined && !this.#isTry(waiter)) behind.set(waiter.n, others + waiter.n)
         continue
       }
       // What can be used at once may have an instant that was rounded up.
@@ -565,33 +623,46 @@ export class RemoteGate implements BoxGate, PermitGiver {
       if (share.from > share.until || share.until < clockNow) this.#returns.push(returned(share))
       else this.#stock.add(share)
     }
+    if (this.#stock.first) this.#beyondSince = undefined
     // Nor is there one for those who came meanwhile.
-    if (this.#askAgainAt > clockNow) {
+    const quiet = this.#quietUntil - clockNow
+    if (quiet > 0) {
       for (const waiter of [...this.#tries]) {
-        if (!waiters.includes(waiter)) this.#refuseTry(waiter, this.#askAgainAt - clockNow)
+        if (!waiters.includes(waiter)) this.#refuseTry(waiter, quiet)
       }
     }
   }
 
-  /** For these nothing could be reserved. @param ahead milliseconds until their turn. */
-  #refused(
-    waiters: readonly Waiter[],
-    ahead: number,
-    { within }: Unit,
-    asked: number,
-    askAgainIn: number,
-  ): void {
-    for (const waiter of waiters) {
-      if (waiter.rank === undefined) continue
-      const deadline = waiter.patience?.deadline ?? Infinity
-      if (this.#tries.has(waiter)) this.#refuseTry(waiter, ahead)
-      else if (ahead > within && asked + ahead > deadline) this.#refuse(waiter, this.#tooLate(within, ahead))
-      else if (this.#askAgainAt <= this.#lookedAt) {
-        this.#nextTurn = asked + ahead
-        this.#beyondSince ??= this.#lookedAt
-        this.#askAgainAt = this.#lookedAt + Math.max(Math.min(askAgainIn, ASK_AGAIN), this.#terms.hold)
-      }
+  /**
+   * Nothing could be reserved for this one. @param ahead milliseconds until the first such turn.
+   * @param others how many permits come before its own; undefined where another unit may have room for it.
+   */
+  #refused(waiter: Waiter, ahead: number, others: number | undefined, asked: number, fades: boolean): void {
+    if (waiter.rank === undefined) return
+    if (this.#isTry(waiter)) return this.#refuseTry(waiter, ahead)
+    const deadline = waiter.patience?.deadline ?? Infinity
+    if (others !== undefined && deadline < Infinity) {
+      const turn = ahead + leastDelay(this.#terms.windows, others)
+      if (asked + turn > deadline) return this.#refuse(waiter, this.#tooLate(deadline - asked, turn))
     }
+    this.#askLater(ahead, asked, fades)
+  }
+
+  /**
+   * The next in line asks when what is reserved is used, or comes nearer. @param ahead milliseconds until its turn.
+   * @param fades whether stricter limits are forgotten then.
+   */
+  #askLater(ahead: number, asked: number, fades: boolean): void {
+    if (this.#quietUntil > this.#lookedAt) return
+    this.#nextTurn = asked + ahead
+    const { first } = this.#stock
+    if (fades || !first) {
+      if (!first) this.#beyondSince ??= this.#lookedAt
+      // While it comes nearer, the horizon goes further. No process always asks just before another.
+      const nearer = Math.min((ahead - this.#horizon) / 2, ASK_AGAIN) * (0.75 + Math.random() / 4)
+      this.#askAgainAt =
+        this.#lookedAt + Math.max(fades ? Math.min(ahead, ASK_AGAIN) : nearer, this.#terms.hold)
+    } else this.#askAgainAfter = first
   }
 
   /** Whether it gets nothing before an answer that tells how things stand. */
@@ -700,8 +771,8 @@ export class RemoteGate implements BoxGate, PermitGiver {
   }
 
   /** Of a batch some are used as soon as they can be, and others when a caller comes: that tells nothing. */
-  #noteUse({ earliest, until }: Share, now: number): void {
-    if (this.#terms.batch === 1) this.#source.meter.note(now - earliest, until - earliest, now)
+  #noteUse({ earliest }: Share, now: number): void {
+    if (this.#terms.batch === 1) this.#source.meter.note(now - earliest, now)
   }
 
   /** The first that can have what is reserved: all of it, unless it is a batch. */
@@ -787,7 +858,10 @@ export class RemoteGate implements BoxGate, PermitGiver {
       if (patience.signal) this.#aborts.remove(waiter, patience.signal)
     }
     // What those would have waited for who are gone need not hold for others.
-    if (!this.#waits && !this.outage) this.#askAgainAt = -Infinity
+    if (!this.#waits && !this.outage) {
+      this.#askAgainAt = -Infinity
+      this.#askAgainAfter = undefined
+    }
     if (this.#line.head) return
     this.#disarm()
     for (const tell of this.#ended.splice(0)) tell()

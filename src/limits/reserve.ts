@@ -8,6 +8,8 @@ import type { Window } from './window.js'
 export interface Reserve {
   /** The name of the limiter. */
   readonly limiter: string
+  /** The session of the process that asks. */
+  readonly session: string
   /** What the caller takes for its limits. All of them hold together. */
   readonly windows: readonly WindowDefinition[]
   /** In the order in which they are to be served. */
@@ -64,6 +66,11 @@ export interface Reserved {
    * reserved for later. Infinity when there are none.
    */
   readonly fadesAt: number
+  /**
+   * How many processes, this one included, found of late that a permit was still to come; 0 when this one has all its
+   * permits at once.
+   */
+  readonly contenders: number
   readonly explained: Explained | undefined
 }
 
@@ -84,6 +91,8 @@ export interface LimiterState {
   lastAt: number
   /** When it was last asked. */
   askedAt: number
+  /** When each process last found that a permit was still to come, by session. */
+  contenders?: Record<string, number>
   /**
    * What was given back while others have later instants: number, instant and from when on it can be used, of each, by
    * turns, the earliest instant first. It counts as given until its instant is over, because until then it is there for
@@ -126,6 +135,10 @@ const LEAST_STEP = 0.0005
 const MOST_FREE = 1000
 /** Number, instant and from when on. */
 const FIELDS = 3
+/** A process that waits is heard of again within so many milliseconds. */
+const CONTENDS = 3000
+/** So many processes are known at the most. With more, each takes itself for one of as many. */
+const MOST_CONTENDERS = 100
 /** So many times an instant is put off because of a period that is over by then. */
 const MOST_ROUNDS = 8
 /** Divides milliseconds finely enough, and keeps sums of both clocks exact. */
@@ -177,6 +190,9 @@ class Desk {
   readonly #own: number
   readonly #fadesAt: number
   readonly #spare: number[]
+  readonly #session: string
+  /** Of all processes that wait for a permit; 0 when this one need not. */
+  #contenders = 0
   /** For how long a permit can be used from its instant on. */
   readonly #hold: number
   /** And before it: so much longer the request wants it than all limits allow for by themselves. */
@@ -184,8 +200,9 @@ class Desk {
   /** What was reserved for a later instant keeps all limits that there are. */
   readonly #firm: number
 
-  constructor(state: LimiterState, { windows, hold }: Reserve, now: number, wall: number) {
+  constructor(state: LimiterState, { windows, hold, session }: Reserve, now: number, wall: number) {
     this.#state = state
+    this.#session = session
     this.#now = now
     this.#offset = Math.floor((wall - now) * FRACTION) / FRACTION
     this.#spare = state.spare ??= []
@@ -248,6 +265,7 @@ class Desk {
       const { n, more, within } = unit
       const place = beyond === undefined ? this.#placeOfSpare(n, 0) : -1
       const from = beyond ?? (place < 0 ? this.#earliest(n, 0) : this.#spare[place + 1]! - this.#lead)
+      if (from > this.#now && this.#contenders === 0) this.#contenders = this.#contend()
       if (from - this.#now > horizon || from > this.#fadesAt) beyond = Math.min(from, this.#fadesAt)
       if (beyond !== undefined || from - this.#now > within) {
         vain = unit
@@ -262,6 +280,15 @@ class Desk {
       const all = n + (more > 0 ? this.#room(n, more, from) : 0)
       return { n: all, at: this.#take(all, from) }
     })
+  }
+
+  /** Counts the process among those for which a permit is still to come, and tells how many they are. */
+  #contend(): number {
+    const known = Object.entries(this.#state.contenders ?? {})
+    const contenders = Object.fromEntries(known.filter(([, heardAt]) => this.#now - heardAt <= CONTENDS))
+    if (Object.keys(contenders).length < MOST_CONTENDERS) contenders[this.#session] = this.#now
+    this.#state.contenders = contenders
+    return Object.keys(contenders).length
   }
 
   /** Counts permits that can be used from a moment on, and gives their instant. */
@@ -282,6 +309,7 @@ class Desk {
       hold: this.#hold,
       pausedUntil: this.#state.pausedUntil,
       fadesAt: this.#fadesAt,
+      contenders: this.#contenders,
       explained: explain && this.#explained(explain),
     }
   }
@@ -358,6 +386,7 @@ class Desk {
     state.pausedUntil -= by
     // Nobody knows which of these instants are over.
     this.#spare.length = 0
+    delete state.contenders
     for (const record of state.records) record.seen = Math.min(record.seen, this.#now)
   }
 

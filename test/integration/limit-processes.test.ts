@@ -19,7 +19,7 @@ async function keepTheBound(url: string): Promise<void> {
     processes: 8,
     tasks: 5,
     duration: 4000,
-    stops: 450,
+    stops: { processes: 1, stopped: 450, between: 300 },
   })
   const { arrivals, failures, stops } = seen
   expect(failures).toEqual([])

@@ -24,8 +24,16 @@ export interface CallOptions {
   readonly tasks: number
   /** From when all processes call: milliseconds. */
   readonly duration: number
-  /** How long the first process is stopped again and again: milliseconds, 0 for never. */
-  readonly stops: number
+  readonly stops: Stops
+}
+
+/** Of all processes the first so many are stopped again and again. */
+export interface Stops {
+  readonly processes: number
+  /** For how long: milliseconds, as of all that follows. */
+  readonly stopped: number
+  /** How long a process goes on between two stops. */
+  readonly between: number
 }
 
 /** What the service has seen. */
@@ -38,9 +46,6 @@ export interface Seen {
   /** How processes ended that did not end well. */
   readonly failures: readonly string[]
 }
-
-/** How long the process goes on between two stops: milliseconds. */
-const BETWEEN_STOPS = 300
 
 /** Has processes call a service that counts by itself. */
 export async function callService({ stops, duration, ...rest }: CallOptions): Promise<Seen> {
@@ -65,30 +70,45 @@ export async function callService({ stops, duration, ...rest }: CallOptions): Pr
     // Where one ends that should not, the failures tell.
     await Promise.race([begun, ...endings])
     const from = systemClock.now()
-    const count = stops > 0 ? await stopAgainAndAgain(children[0]!, stops, from + duration) : 0
+    const stopped = children.slice(0, stops.processes)
+    const counts = await Promise.all(
+      stopped.map((child, index) => stopAgainAndAgain(child, stops, index, from + duration)),
+    )
     await pause(Math.max(from + duration - systemClock.now(), 0))
     const end = systemClock.now()
     for (const child of children) if (child.connected) child.send('enough')
     const failures = (await Promise.all(endings)).filter(status => status !== '0')
     // What was sent last may still be under way.
     await pause(50)
-    return { arrivals, from, until: end, stops: count, failures }
+    return { arrivals, from, until: end, stops: counts.reduce((sum, count) => sum + count, 0), failures }
   } finally {
     for (const child of children) child.kill('SIGKILL')
     socket.close()
   }
 }
 
-/** @param end of it all: clock time. */
-async function stopAgainAndAgain(child: ChildProcess, duration: number, end: number): Promise<number> {
+/** The processes are stopped one after the other. @param end of it all: clock time. */
+async function stopAgainAndAgain(
+  child: ChildProcess,
+  { processes, stopped, between }: Stops,
+  index: number,
+  end: number,
+): Promise<number> {
+  await pause((index / processes) * (stopped + between))
   let stops = 0
   for (; systemClock.now() < end; stops++) {
     child.kill('SIGSTOP')
-    await pause(duration)
+    await pause(stopped)
     child.kill('SIGCONT')
-    await pause(BETWEEN_STOPS)
+    await pause(between)
   }
   return stops
+}
+
+/** The longest time between two of these. */
+export function longestGap(times: readonly number[]): number {
+  const sorted = [...times].sort((one, other) => one - other)
+  return Math.max(...sorted.slice(1).map((time, index) => time - sorted[index]!))
 }
 
 /** The most of these times in any half-open interval of a length. */

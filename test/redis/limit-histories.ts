@@ -82,7 +82,7 @@ async function compare(server: RedisServer, sha: string, seed: number): Promise<
     const taken = decision.reserved.units.filter(({ n }) => n > 0)
     given.push(...taken.map(({ n, at }) => ({ n, at, from: random.below(8) === 0 ? at : at - lead })))
     const set = server.command('SET', `${key}:now`, String(now))
-    const args = limitArguments('session', step, request, now)
+    const args = limitArguments(step, request, now)
     const answer = await server.command('EVALSHA', sha, '1', key, ...args)
     await set
     const told = `seed ${seed}:\n${history.join('\n')}`
@@ -119,6 +119,8 @@ function randomRequest(
   const shortest = Math.min(...windows.map(({ per }) => per))
   return {
     limiter: 'it',
+    // More than are known at once.
+    session: `session ${random.below(random.below(2) === 0 ? 3 : 200)}`,
     windows,
     units,
     horizon: Math.min(Math.max(2.5 * shortest, 250), 10_000),

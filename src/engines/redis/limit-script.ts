@@ -44,6 +44,7 @@ local MOST_EXACT, PARTS = ${COARSE_GRAINS.mostExact}, ${COARSE_GRAINS.parts}
 local HEAD_FORM, HEAD_LENGTH = '<ddddddddI2', 67
 local FARTHEST, UNEASE, LEAST_STEP, MOST_ROUNDS = 10000, 1000, 0.0005, 8
 local LINGER, MOST_SEEN, UNNAMED, MOST_FREE = 1000, 10000, 700, 1000
+local CONTENDS, MOST_CONTENDERS = 3000, 100
 CLOCK
 local plain = #ARGV == 22 and ARGV[5] == '0' and ARGV[6] == '0' and ARGV[10] == 'sliding' and ARGV[17] == '0'
 `
@@ -425,7 +426,7 @@ local function decide()
   if state.askedAt - now > UNEASE then
     state.pausedUntil = state.pausedUntil - (state.askedAt - now)
     for _, record in ipairs(state.records) do record.seen = min(record.seen, now) end
-    state.spare = {}
+    state.spare, state.contenders = {}, nil
   end
   state.askedAt = now
 
@@ -556,13 +557,28 @@ local function decide()
     return free
   end
 
-  local units, beyond = {}, nil
+  -- Counts the process among those for which a permit is still to come, and tells how many they are.
+  local function contend()
+    local known, count = state.contenders or {}, 0
+    for other, heardAt in pairs(known) do
+      if now - heardAt > CONTENDS then known[other] = nil else count = count + 1 end
+    end
+    if count < MOST_CONTENDERS then
+      if not known[session] then count = count + 1 end
+      known[session] = now
+    end
+    state.contenders = known
+    return count
+  end
+
+  local units, beyond, contenders = {}, nil, 0
   for _ = 1, amount() do
     local count, n, more, within = amount(), amount(), amount(), amount()
     while count > 0 do
       local place = not beyond and placeOfSpare(n, 1) or nil
       local at = place and spare[place + 1]
       local from = beyond or place and at - lead or earliest(n, 0)
+      if from > now and contenders == 0 then contenders = contend() end
       if from - now > horizon or from > fadesAt then
         beyond = min(from, fadesAt)
         from = beyond
@@ -613,7 +629,7 @@ local function decide()
   end
   SAVE
   return {
-    format('%.17g', now), format('%.17g', hold), format('%.17g', state.pausedUntil), units, explained,
+    format('%.17g', now), format('%.17g', hold), format('%.17g', state.pausedUntil), units, explained, contenders,
     fadesAt < FOREVER and format('%.17g', fadesAt) or nil,
   }
 end

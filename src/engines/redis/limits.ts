@@ -27,8 +27,8 @@ export class RedisLimits {
   }
 
   /** @param key where the limiter is kept. Rejects as the link does. */
-  async reserve(key: string, session: string, request: Reserve): Promise<Reservation> {
-    const rest = ['1', key, ...limitArguments(session, ++this.#calls, request, Date.now())]
+  async reserve(key: string, request: Reserve): Promise<Reservation> {
+    const rest = ['1', key, ...limitArguments(++this.#calls, request, Date.now())]
     let earliest = this.#clock.now()
     let answer: Reply
     try {
@@ -50,8 +50,8 @@ export class RedisLimits {
 }
 
 /** What the script is told. @param wall milliseconds since 1970, about. */
-export function limitArguments(session: string, call: number, request: Reserve, wall: number): string[] {
-  const { windows, units, returns, horizon, hold, pause, explain } = request
+export function limitArguments(call: number, request: Reserve, wall: number): string[] {
+  const { session, windows, units, returns, horizon, hold, pause, explain } = request
   const args = [
     session,
     String(call),
@@ -104,12 +104,13 @@ function isSame(one: Unit, other: Unit): boolean {
 
 /** What the script has answered; undefined when it did not know the day. */
 export function reservedOf(answer: Reply, { windows, explain }: Reserve): Reserved | undefined {
-  const [now, hold, pausedUntil, flat, explained, fadesAt = 'inf'] = answer as readonly [
+  const [now, hold, pausedUntil, flat, explained, contenders = 0, fadesAt = 'inf'] = answer as readonly [
     string,
     string,
     string,
     readonly (string | number)[],
     readonly (string | number)[],
+    number?,
     string?,
   ]
   if (hold === 'days') return undefined
@@ -124,6 +125,7 @@ export function reservedOf(answer: Reply, { windows, explain }: Reserve): Reserv
     hold: number(hold),
     pausedUntil: number(pausedUntil),
     fadesAt: number(fadesAt),
+    contenders,
     units,
     explained: explain && {
       ready: number(explained[0]!),

@@ -198,7 +198,7 @@ export class RedisEngine implements Engine {
     const name = this.#names.limit(request.limiter)
     return this.#attempt(async () => {
       try {
-        return await this.#limits.reserve(name, this.#caller.session, request)
+        return await this.#limits.reserve(name, request)
       } catch (cause) {
         if (!isScriptFailure(cause)) throw cause
         // Without the length that keeps names and keys apart.

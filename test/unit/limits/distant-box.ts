@@ -9,6 +9,8 @@ import type { NaiveCount } from './naive-count.js'
 /** Whether a process does nothing at a time, and until when: the time itself when it does not. */
 export type FreeAt = (time: number) => number
 
+let boxes = 0
+
 /** A process that is so far away from its engine, and has time for timers and answers only now and then. */
 export class DistantBox implements Clock {
   /** The way of question and answer together: milliseconds. */
@@ -27,7 +29,7 @@ export class DistantBox implements Clock {
     this.#server = server
     this.roundTrip = roundTrip
     const ask = (request: Reserve): Promise<Reservation> => this.#ask(request)
-    const source = { clock: this, engine: 'test:', session: 'one', ask, lock }
+    const source = { clock: this, engine: 'test:', session: `box ${++boxes}`, ask, lock }
     this.limiter = new BoxLimiters(source).limiter('api', options)
   }
 

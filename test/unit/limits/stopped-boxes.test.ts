@@ -1,0 +1,153 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { VirtualClock } from '../../../src/clock.js'
+import { Random } from '../../../src/conformance/random.js'
+import { Server } from './deciding-server.js'
+import { DistantBox } from './distant-box.js'
+import { NaiveCount } from './naive-count.js'
+import { pass } from './passing.js'
+
+const LIMIT = 20
+const WINDOW = 1000
+
+beforeEach(() => {
+  const random = new Random(1)
+  vi.spyOn(Math, 'random').mockImplementation(() => random.fraction())
+})
+afterEach(() => void vi.restoreAllMocks())
+
+/** Boxes with so many callers each want one limit. */
+function scene(callers: readonly number[], limit = LIMIT, roundTrip = 2) {
+  const clock = new VirtualClock(5000)
+  const server = new Server(clock)
+  const count = new NaiveCount()
+  const boxes = callers.map(() => new DistantBox(clock, server, roundTrip, { limit, per: WINDOW }))
+  for (const [index, box] of boxes.entries()) box.work(callers[index]!, count)
+  return { clock, boxes, count }
+}
+
+/** Eight boxes with twelve callers each. */
+const EIGHT = Array.from({ length: 8 }, () => 12)
+
+/** How many permits each box was given within so many milliseconds from now on. */
+async function partsWithin(duration: number, { clock, boxes }: ReturnType<typeof scene>): Promise<number[]> {
+  const before = boxes.map(({ given }) => given.length)
+  await pass(clock, duration)
+  return boxes.map(({ given }, index) => given.length - before[index]!)
+}
+
+/** The longest time without a permit since then. */
+function longestGap({ grants }: NaiveCount, since: number): number {
+  const times = grants.map(({ at }) => at).filter(at => at >= since)
+  return Math.max(...times.slice(1).map((time, index) => time - times[index]!))
+}
+
+test('a box that is stopped costs the others no more than one window, however many callers it has', async () => {
+  const { clock, boxes, count } = scene([100, 12])
+  await pass(clock, 5000)
+  const start = clock.now()
+  const before = count.total
+  boxes[0]!.freeAt = time => Math.max(time, start + 10_000)
+  await pass(clock, 10_000)
+  expect(count.total - before).toBeGreaterThanOrEqual(0.98 * 10 * LIMIT - LIMIT)
+  expect(longestGap(count, start - WINDOW)).toBeLessThan(1.1 * WINDOW)
+  await pass(clock, 10_000)
+  expect(count.worst(WINDOW)).toBeLessThanOrEqual(LIMIT)
+})
+
+test('five of eight boxes that are stopped together cost the others no more than one window', async () => {
+  const { clock, boxes, count } = scene(EIGHT)
+  await pass(clock, 5000)
+  const start = clock.now()
+  const before = count.total
+  for (const box of boxes.slice(0, 5)) box.freeAt = time => Math.max(time, start + 10_000)
+  await pass(clock, 10_000)
+  expect(count.total - before).toBeGreaterThanOrEqual(0.98 * 10 * LIMIT - LIMIT)
+  expect(longestGap(count, start - WINDOW)).toBeLessThan(1.1 * WINDOW)
+  await pass(clock, 10_000)
+  expect(count.worst(WINDOW)).toBeLessThanOrEqual(LIMIT)
+})
+
+test('eight boxes of which five are stopped half of the time use four fifths of the limit', async () => {
+  const { clock, boxes, count } = scene(EIGHT)
+  const random = new Random(1)
+  for (const box of boxes.slice(0, 5)) {
+    const phase = random.below(4000)
+    box.freeAt = time => ((time + phase) % 4000 < 2000 ? time + 2000 - ((time + phase) % 4000) : time)
+  }
+  await pass(clock, 5000)
+  const start = clock.now()
+  const before = count.total
+  await pass(clock, 60_000)
+  expect((count.total - before) / (60 * LIMIT)).toBeGreaterThanOrEqual(0.8)
+  expect(longestGap(count, start)).toBeLessThan(1.1 * WINDOW)
+  expect(count.worst(WINDOW)).toBeLessThanOrEqual(LIMIT)
+})
+
+test('eight boxes that all go on have equal parts of the limit, and ask twice for each permit', async () => {
+  const all = scene(EIGHT)
+  await pass(all.clock, 5000)
+  const asked = () => all.boxes.reduce((sum, box) => sum + box.asked, 0)
+  const before = asked()
+  const parts = await partsWithin(60_000, all)
+  expect(Math.max(...parts) / Math.min(...parts)).toBeLessThan(1.25)
+  const permits = parts.reduce((sum, part) => sum + part)
+  expect(permits).toBeGreaterThanOrEqual(0.98 * 60 * LIMIT)
+  expect((asked() - before) / permits).toBeLessThan(2.2)
+  expect(all.count.worst(WINDOW)).toBeLessThanOrEqual(LIMIT)
+})
+
+test('more boxes than the limit has permits have their turn one after the other', async () => {
+  const all = scene(
+    Array.from({ length: 50 }, () => 3),
+    4,
+  )
+  await pass(all.clock, 15_000)
+  const parts = await partsWithin(60_000, all)
+  expect(Math.min(...parts)).toBeGreaterThanOrEqual(4)
+  expect(Math.max(...parts)).toBeLessThanOrEqual(6)
+})
+
+test('a box with many callers has what those with few leave', async () => {
+  const all = scene([60, 1, 1, 1])
+  await pass(all.clock, 5000)
+  const parts = await partsWithin(20_000, all)
+  expect(parts.reduce((sum, part) => sum + part)).toBeGreaterThanOrEqual(0.97 * 20 * LIMIT)
+  // It holds a quarter of a window, and each of the others one permit.
+  expect(parts[0]! / parts[1]!).toBeGreaterThan(2.5)
+  for (const box of all.boxes.slice(1)) box.freeAt = time => Math.max(time, 1e9)
+  await pass(all.clock, 4000)
+  const [alone] = await partsWithin(20_000, all)
+  expect(alone).toBeGreaterThanOrEqual(0.97 * 20 * LIMIT)
+})
+
+test('a far box with many callers has what those with few leave', async () => {
+  const all = scene([500, ...Array.from({ length: 15 }, () => 1)], 200, 200)
+  await pass(all.clock, 5000)
+  const parts = await partsWithin(20_000, all)
+  // A window is longer by a hold of 230 ms.
+  expect(parts.reduce((sum, part) => sum + part)).toBeGreaterThanOrEqual(0.79 * 20 * 200)
+})
+
+test('a box that was stopped once goes on at full speed', async () => {
+  const { clock, boxes, count } = scene([60])
+  await pass(clock, 5000)
+  const end = clock.now() + 1500
+  boxes[0]!.freeAt = time => Math.max(time, end)
+  await pass(clock, 1600)
+  const before = count.total
+  await pass(clock, 5100)
+  expect(count.total - before).toBeGreaterThanOrEqual(0.95 * 5 * LIMIT)
+  expect(count.worst(WINDOW)).toBeLessThanOrEqual(LIMIT)
+})
+
+test('delays that recur are covered', async () => {
+  const { clock, boxes, count } = scene([60])
+  // Each takes a quarter of a second, three times in a second.
+  boxes[0]!.freeAt = time => (time % 333 < 250 ? time - (time % 333) + 250 : time)
+  await pass(clock, 5000)
+  const before = count.total
+  await pass(clock, 20_000)
+  // Windows are longer by as much.
+  expect(count.total - before).toBeGreaterThanOrEqual(0.7 * 20 * LIMIT)
+  expect(count.worst(WINDOW)).toBeLessThanOrEqual(LIMIT)
+})
