@@ -22,9 +22,9 @@ function tables() {
   const all = readdirSync(reports).sort().map(read)
   const ours = all.filter(({ locks }) => locks === 'signalbox')
   const heading =
-    '| locks | engine | faults | grants | held twice | lost with fencing | lost without | transfers | other promises broken |'
+    '| locks | engine | faults | grants | orders compared | held twice | lost with fencing | lost without | transfers | other promises broken |'
   const rows = [...ours, ...all.filter(report => !ours.includes(report))].map(row)
-  return [heading, '|-|-|-:|-:|-:|-:|-:|-:|-:|', ...rows, '', ...ours.flatMap(recovery)].join('\n')
+  return [heading, '|-|-|-:|-:|-:|-:|-:|-:|-:|-:|', ...rows, '', ...ours.flatMap(recovery)].join('\n')
 }
 
 /**
@@ -38,7 +38,7 @@ function read(name) {
 }
 
 /** @param {Report} report */
-function row({ locks, engine, faults, grants, fenced, unfenced, transfers, findings }) {
+function row({ locks, engine, faults, grants, orders, fenced, unfenced, transfers, findings }) {
   const twice = findings.filter(({ promise }) => promise === 'P1').length
   const isOurs = locks === 'signalbox'
   const cells = [
@@ -46,6 +46,7 @@ function row({ locks, engine, faults, grants, fenced, unfenced, transfers, findi
     engine,
     faults,
     grants,
+    isOurs ? orders : 'none',
     twice,
     isOurs ? `${fenced.lost} of ${fenced.accepted}` : 'no tokens',
     `${unfenced.lost} of ${unfenced.accepted}`,
