@@ -6,15 +6,15 @@ import { callers } from './callers.js'
 import type { Order, Times } from './order.js'
 import { strategy } from './strategies/registry.js'
 
-/** How much less than others a caller gets that is starved. */
+/** Callers get the processor last: the service stands for another machine, which they can't slow down. */
 const NICE = constants.priority.PRIORITY_BELOW_NORMAL
 
-// Whoever still waits for its turn when the run is over waits for nothing.
+// When the run is over, no caller waits for its turn any longer.
 process.once('disconnect', () => process.exit())
 
 /** The callers of one strategy, as tasks of this thread or each in a thread of its own. */
 const [order] = (await once(process, 'message')) as [Order]
-if (order.nice) setPriority(NICE)
+setPriority(NICE)
 const { limit, mode } = order.setting
 const shared = strategy(order.strategy).prepare(limit, mode, order.jitter)
 if (mode === 'threads') {

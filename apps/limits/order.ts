@@ -16,8 +16,6 @@ export interface Order {
   readonly name: string
   /** By how much the way from a permit to the service may vary: milliseconds. */
   readonly jitter: number
-  /** Whether the callers have to leave the processor to everybody else. */
-  readonly nice: boolean
   /** Each thread stands still for `length` every `every`: milliseconds. */
   readonly stall?: { readonly every: number; readonly length: number } | undefined
 }

@@ -35,7 +35,7 @@ export async function realRuns(
 ): Promise<readonly Run[]> {
   const folder = await mkdtemp(join(tmpdir(), 'signalbox-limits-'))
   const pathOf = ({ name }: Strategy): string => encodeURI(`/${scenario.name}/${setting.mode}/${name}`)
-  const { stall, spinners } = scenario
+  const { stall } = scenario
   const orders = strategies.flatMap((one, index) =>
     spread(setting).map((workers): Order => ({
       strategy: one.name,
@@ -46,7 +46,6 @@ export async function realRuns(
       engine: one.onRedis ? redis! : `file:${join(folder, String(index))}`,
       name: `${basename(folder)}-${index}`,
       jitter: guard,
-      nice: spinners !== undefined,
       stall,
     })),
   )

@@ -23,7 +23,7 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'starved',
-    title: 'callers of low priority, 2 spinning threads for each core',
+    title: '2 spinning threads for each core, of higher priority than the callers',
     spinners: 2,
   },
   {

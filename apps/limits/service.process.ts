@@ -20,7 +20,7 @@ const server = createServer((request, response) => {
   const [asked, sent] = [Number(searchParams.get('asked')), Number(searchParams.get('sent'))]
   let noted = calls.get(pathname)
   if (!noted) calls.set(pathname, (noted = []))
-  // A connection that is only made ready beforehand is no call.
+  // The calls by which a worker gets ready do not count.
   if (asked > 0) noted.push({ asked, sent, arrived })
   setTimeout(() => response.end(), SERVICE_TIME)
 })
