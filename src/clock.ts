@@ -106,7 +106,7 @@ const sleep =
 /**
  * The system's monotonic clock, untouched by changes of the wall clock. It counts the time for which the machine
  * sleeps, as far as P3 in `docs/guarantees.md` says, so deadlines go by it. Processes and threads that have seen a
- * sleep disagree with each other, and with those that began after it: see {@link sharedClock}.
+ * sleep disagree with each other, and with those that began after it.
  */
 export const systemClock: Clock = clockOf(() => {
   const now = monotonic()

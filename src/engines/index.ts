@@ -7,6 +7,7 @@ export type { StoreState } from '../store/commit.js'
 export type { WindowDefinition } from '../limits/definition.js'
 export {
   reserve,
+  type InstantPermits,
   type LimiterState,
   type Reserve,
   type Reserved,
