@@ -11,7 +11,7 @@ const alias = [
   { find: /^signalbox$/, replacement: source('./src/index.ts') },
   { find: /^signalbox\/store$/, replacement: source('./src/store/records/index.ts') },
   { find: /^signalbox\/limits$/, replacement: source('./src/limits/index.ts') },
-  { find: /^signalbox\/engine$/, replacement: source('./src/engines/index.ts') },
+  { find: /^signalbox\/engine$/, replacement: source('./src/engine/index.ts') },
   { find: /^signalbox\/conformance$/, replacement: source('./src/conformance/index.ts') },
 ]
 

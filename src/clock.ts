@@ -211,3 +211,8 @@ export class VirtualClock implements Clock {
     return first
   }
 }
+
+/** The wall clock that belongs to a clock: a virtual clock is its own. */
+export function wallOf(clock: Clock): () => number {
+  return clock === systemClock ? Date.now : () => clock.now()
+}

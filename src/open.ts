@@ -1,11 +1,8 @@
 import { Box, type BoxOptions } from './box.js'
 import { systemClock } from './clock.js'
-import type { Engine } from './engines/engine.js'
+import type { Engine } from './engine/contract.js'
 import { givenEngine, type GivenEngine } from './engines/given-engine.js'
-import type { GivenHazelcast } from './engines/hazelcast/given-hazelcast.js'
-import type { GivenRedisQuorum } from './engines/redis-quorum/open.js'
-import type { GivenRedis } from './engines/redis/redis-options.js'
-import { InvalidArgumentError, shown } from './errors.js'
+import { registeredFor, type Given } from './engines/registry.js'
 
 /**
  * Opens a box on the engine that the URL names:
@@ -32,51 +29,11 @@ import { InvalidArgumentError, shown } from './errors.js'
  * @throws InvalidArgumentError when the URL or an option is unfit; UnavailableError when the engine can't be reached or
  * a package that it needs is missing.
  */
-export async function open(
-  source: string | GivenRedis | GivenRedisQuorum | GivenHazelcast | GivenEngine,
-  options?: BoxOptions,
-): Promise<Box> {
+export async function open(source: string | Given | GivenEngine, options?: BoxOptions): Promise<Box> {
   return Box.join(await engineFor(source), systemClock, options)
 }
 
 async function engineFor(source: Parameters<typeof open>[0]): Promise<Engine> {
-  if (typeof source === 'object' && source !== null) {
-    if ('redis' in source) return (await import('./engines/redis/open.js')).openRedis(source)
-    if ('redisQuorum' in source)
-      return (await import('./engines/redis-quorum/open.js')).openRedisQuorum(source)
-    if ('engine' in source) return givenEngine(source)
-    if ('hazelcast' in source) return (await import('./engines/hazelcast/open.js')).openHazelcast(source)
-  }
-  if (typeof source !== 'string')
-    throw new InvalidArgumentError(
-      `open takes a URL like 'memory:', { redis: client }, { redisQuorum: [client, …] }, { hazelcast: config } or { engine }, not ${shown(source)}`,
-    )
-  const url = source
-  const scheme = /^([a-z][a-z0-9+-]*):/.exec(url)?.[1]
-  switch (scheme) {
-    case 'memory':
-      return (await import('./engines/memory/open.js')).openMemory(url)
-    case 'file':
-      return (await import('./engines/file/open.js')).openFile(url)
-    case 'redis':
-    case 'rediss':
-    case 'redis+unix':
-    case 'redis+sentinel':
-    case 'rediss+sentinel':
-    case 'redis+cluster':
-    case 'rediss+cluster':
-      return (await import('./engines/redis/open.js')).openRedis(url)
-    case 'redis-quorum':
-    case 'rediss-quorum':
-      return (await import('./engines/redis-quorum/open.js')).openRedisQuorum(url)
-    case 'zookeeper':
-    case 'zookeeper+tls':
-      return (await import('./engines/zookeeper/open.js')).openZooKeeper(url)
-    case 'hazelcast':
-      return (await import('./engines/hazelcast/open.js')).openHazelcast(url)
-    default:
-      throw new InvalidArgumentError(
-        `open takes a URL with memory:, file:, redis:, redis-quorum:, zookeeper: or hazelcast:, not ${shown(url)}`,
-      )
-  }
+  if (typeof source === 'object' && source !== null && 'engine' in source) return givenEngine(source)
+  return registeredFor(source).open(source)
 }

@@ -1,5 +1,5 @@
 import type { Guarantees } from 'signalbox'
-import { parseZooKeeperUrl } from '../../src/engines/zookeeper/zookeeper-url.js'
+import { milliseconds, urlParameters } from 'signalbox/engine'
 import { MUTED, type FaultKind } from './plan.js'
 
 /** What is allowed beyond the lease or the session: milliseconds. */
@@ -7,9 +7,17 @@ const GRACE = 1000
 /** A Hazelcast cluster looks once a second, and a box counts from what it saw there: milliseconds. */
 const COUNTED_LATE = 2000
 
+/** How long a session of ZooKeeper outlives silence where the URL does not say it. */
+const USUAL_SESSION = '10s'
+
 /** The session time-out that the URL of ZooKeeper asks for: milliseconds. */
 export function sessionOf(url: string): number | undefined {
-  return url.startsWith('zookeeper') ? parseZooKeeperUrl(url).sessionTimeout : undefined
+  if (!url.startsWith('zookeeper')) return undefined
+  const text = urlParameters(url.split('?')[1] ?? '').get('sessionTimeout') ?? USUAL_SESSION
+  return milliseconds('sessionTimeout', /^\d+$/.test(text) ? Number(text) : text, {
+    least: 1000,
+    most: 3_600_000,
+  })
 }
 
 /** How long what an engine gave outlives silence: the lease, or the session where that is what counts. */

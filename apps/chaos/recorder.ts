@@ -1,5 +1,5 @@
 import type { Fault, History, LockRequest, Stall, StoreCall, Transfer, Update } from './history.js'
-import { systemClock } from '../../src/clock.js'
+import { systemClock } from 'signalbox/engine'
 import type { FromClient } from './protocol.js'
 
 /** Writes down what clients say. */

@@ -3,7 +3,7 @@ import type { Store } from 'signalbox'
 import { grouped } from './check/grouped.js'
 import { mayBeDone } from './check/money.js'
 import { Transferring } from './client/transferring.js'
-import { systemClock } from '../../src/clock.js'
+import { systemClock } from 'signalbox/engine'
 import type { Recorder } from './recorder.js'
 
 const WHO = 'harness'

@@ -1,4 +1,4 @@
-import { systemClock } from '../../src/clock.js'
+import { systemClock } from 'signalbox/engine'
 
 /** So long a waiter has to come when the lock passes to it: milliseconds. */
 const TURN = 1000

@@ -6,9 +6,8 @@ import { Transferring } from './client/transferring.js'
 import type { Locks } from './locks/locks.js'
 import { SignalboxLocks } from './locks/signalbox.js'
 import { accountsOf, valuesOf, type ClientSettings } from './protocol.js'
-import { Random } from '../../src/conformance/random.js'
 import { watchStalls } from './stalls.js'
-import { shiftWallClock } from '../../src/conformance/wall-clock.js'
+import { Random, shiftWallClock } from 'signalbox/conformance'
 
 /** One client: five tasks count, one moves money, one uses single values, until the harness says stop. */
 const settings = JSON.parse(process.argv[2]!) as ClientSettings

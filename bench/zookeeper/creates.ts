@@ -1,4 +1,4 @@
-import { ZooKeeper } from '../../src/zookeeper/index.js'
+import { ZooKeeper } from '../../src/engines/zookeeper/client/index.js'
 import { now } from '../clock.js'
 import { toldAddress } from '../lockers/address-file.js'
 import { nativeZooKeeper, nodeZooKeeperClient, type ZooKeeperPackage } from '../lockers/zookeeper-clients.js'

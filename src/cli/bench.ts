@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander'
-import type { Box } from '../box.js'
+import type { Box } from '../index.js'
 import { systemClock } from '../clock.js'
 import { duration } from './arguments.js'
 import { columns } from './columns.js'

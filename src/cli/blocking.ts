@@ -1,5 +1,5 @@
-import type { LockReport, Party } from '../box.js'
-import { conflict } from '../locks/claim.js'
+import type { LockReport, Party } from '../index.js'
+import { conflict } from '../engine/index.js'
 
 /** One who waits for another, because of a key. */
 export interface Wait {

@@ -1,25 +1,23 @@
 import { Argument, type Command, type Option } from 'commander'
+import type { Application } from './application.js'
 import type { Terminal } from './terminal.js'
 
 const SHELLS = ['bash', 'zsh', 'fish'] as const
 type Shell = (typeof SHELLS)[number]
 
 /** Adds `signalbox completion`. */
-export function addCompletion(program: Command, stdout: Terminal['stdout']): void {
+export function addCompletion(
+  program: Command,
+  stdout: Terminal['stdout'],
+  applications: readonly Application[],
+): void {
   program
     .command('completion')
     .description('print what makes a shell complete the commands and options of signalbox')
     .addArgument(new Argument('<shell>', 'the shell').choices(SHELLS))
     .action(async (shell: Shell) => {
-      stdout.write(SCRIPTS[shell](await wordsOf(program)))
+      stdout.write(SCRIPTS[shell](await wordsOf(program, applications)))
     })
-}
-
-/** The command lines that an application reads by itself, by the name of its subcommand. */
-const APPLICATIONS: Readonly<Record<string, () => Promise<Command>>> = {
-  trains: async () => (await import('../../apps/trains/options.js')).trainsCommand(),
-  mutex: async () => (await import('../../apps/mutex/command.js')).mutexCommand(),
-  chaos: async () => (await import('../../apps/chaos/command.js')).chaosCommand(),
 }
 
 /** A word that can be completed, and what it does. */
@@ -33,9 +31,10 @@ interface Entry extends Word {
   readonly options: readonly Word[]
 }
 
-function wordsOf(program: Command): Promise<Entry[]> {
+function wordsOf(program: Command, applications: readonly Application[]): Promise<Entry[]> {
   const entries = program.commands.map(async command => {
-    const { options } = (await APPLICATIONS[command.name()]?.()) ?? command
+    const application = applications.find(({ name }) => name === command.name())
+    const { options } = (await application?.command()) ?? command
     return {
       name: command.name(),
       description: firstSentence(command.description()),

@@ -1,13 +1,12 @@
 import type { Command } from 'commander'
-import type { Box } from '../box.js'
+import { type Box, diagnose, type Diagnosis, type Finding, open } from '../index.js'
 import { UnavailableError } from '../errors.js'
-import { open } from '../open.js'
-import { PROMISES, type Diagnosis, type Finding } from './doctor/finding.js'
-import { refused, trial } from './doctor/trial.js'
+import { refused, trial } from './trial.js'
 import { engineOption, placeOf } from './engine.js'
 import { EXIT } from './exit-status.js'
 import { EndedWith } from './failure.js'
 import { oneLine } from './one-line.js'
+import { PROMISES } from './promises.js'
 import type { Terminal } from './terminal.js'
 
 interface DoctorOptions {
@@ -34,7 +33,7 @@ export function addDoctor(program: Command, stdout: Terminal['stdout']): void {
 
 /** @throws what the engine does when it can't be reached. */
 async function examine(url: string): Promise<Diagnosis> {
-  const seen = await lookAt(url)
+  const seen = await diagnose(url)
   const tried = await open(url, { label: 'signalbox doctor' }).then(tryOut, (error: unknown) => {
     // It was there just now.
     if (!(error instanceof UnavailableError)) throw error
@@ -46,14 +45,6 @@ async function examine(url: string): Promise<Diagnosis> {
 async function tryOut(box: Box): Promise<Diagnosis> {
   await using open = box
   return await trial(open)
-}
-
-async function lookAt(url: string): Promise<Diagnosis> {
-  if (url.startsWith('file:')) return (await import('./doctor/file.js')).lookAtFolder(url)
-  if (/^redis/.test(url)) return (await import('./doctor/redis.js')).lookAtRedis(url)
-  if (/^zookeeper(\+tls)?:/.test(url)) return (await import('./doctor/zookeeper.js')).lookAtZooKeeper(url)
-  if (url.startsWith('hazelcast:')) return (await import('./doctor/hazelcast.js')).lookAtHazelcast(url)
-  return { facts: [], findings: [] }
 }
 
 function report({ facts, findings }: Diagnosis): string {

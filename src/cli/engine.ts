@@ -1,7 +1,6 @@
 import { access } from 'node:fs/promises'
 import { Option } from 'commander'
-import type { Box } from '../box.js'
-import { open } from '../open.js'
+import { type Box, open } from '../index.js'
 import { EXIT } from './exit-status.js'
 import { CommandError } from './failure.js'
 

@@ -1,11 +1,11 @@
 import type { Command } from 'commander'
-import type { Party } from '../box.js'
+import type { Party } from '../index.js'
 import { circlesOf, waitsOf, type Wait } from './blocking.js'
 import { columns } from './columns.js'
 import { engineOption, withBox } from './engine.js'
 import { reportsOf } from './ls.js'
 import { oneLine } from './one-line.js'
-import { shortDuration } from './short-duration.js'
+import { shortDuration } from '../duration.js'
 import type { Terminal } from './terminal.js'
 
 interface GraphOptions {

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { Box } from '../box.js'
+import type { Box } from '../index.js'
 import { IndeterminateError, LostError, UnavailableError } from '../errors.js'
 import { withBox } from './engine.js'
 import { EXIT } from './exit-status.js'

@@ -1,10 +1,9 @@
 import type { Command } from 'commander'
-import type { Claim } from '../locks/claim.js'
-import type { Box, LockReport, Party } from '../box.js'
+import type { Box, Claim, LockReport, Party } from '../index.js'
 import { columns } from './columns.js'
 import { engineOption, withBox } from './engine.js'
 import { oneLine } from './one-line.js'
-import { shortDuration } from './short-duration.js'
+import { shortDuration } from '../duration.js'
 import type { Terminal } from './terminal.js'
 
 interface LsOptions {

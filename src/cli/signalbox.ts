@@ -2,9 +2,9 @@ import { createRequire } from 'node:module'
 import { Command, CommanderError } from 'commander'
 import { EXIT, EXIT_TEXT } from './exit-status.js'
 import { complaint, EndedWith, statusOf } from './failure.js'
+import { addApplication, type Application } from './application.js'
 import { addBench } from './bench.js'
 import { addCas } from './cas.js'
-import { addChaos } from './chaos.js'
 import { addCompletion } from './completion.js'
 import { addDoctor } from './doctor.js'
 import { addGet } from './get.js'
@@ -12,7 +12,6 @@ import { addGraph } from './graph.js'
 import { addLead } from './lead.js'
 import { addLimit } from './limit.js'
 import { addLs } from './ls.js'
-import { addMutex } from './mutex.js'
 import { addRelease } from './release.js'
 import { addRevoke } from './revoke.js'
 import { addPut } from './put.js'
@@ -21,17 +20,21 @@ import { addShow } from './show.js'
 import { addTop } from './top.js'
 import { addWait } from './wait.js'
 import type { Terminal } from './terminal.js'
-import { addTrains } from './trains.js'
 
 const { version } = createRequire(import.meta.url)('signalbox/package.json') as { version: string }
 
 /**
  * Carries out a command line, without `node` and the script, and gives its exit status. Every complaint is one line on
  * `stderr`.
+ * @param applications further subcommands.
  */
-export async function signalbox(args: readonly string[], terminal: Terminal): Promise<number> {
+export async function signalbox(
+  args: readonly string[],
+  terminal: Terminal,
+  applications: readonly Application[] = [],
+): Promise<number> {
   try {
-    await program(terminal).parseAsync(args, { from: 'user' })
+    await program(terminal, applications).parseAsync(args, { from: 'user' })
     return EXIT.fine
   } catch (error) {
     // Commander has said already what is wrong, or has printed the help that was asked for.
@@ -41,7 +44,7 @@ export async function signalbox(args: readonly string[], terminal: Terminal): Pr
   }
 }
 
-function program(terminal: Terminal): Command {
+function program(terminal: Terminal, applications: readonly Application[]): Command {
   const { stdout, stderr } = terminal
   const command = new Command('signalbox')
     .description(
@@ -71,10 +74,8 @@ function program(terminal: Terminal): Command {
   addPut(command, terminal)
   addCas(command, terminal)
   addBench(command, stdout)
-  addTrains(command)
-  addMutex(command)
-  addChaos(command)
-  addCompletion(command, stdout)
+  for (const application of applications) addApplication(command, application)
+  addCompletion(command, stdout, applications)
   return command
 }
 

@@ -1,4 +1,4 @@
-import type { Store, StoreEntry } from '../store/store.js'
+import type { Store, StoreEntry } from '../index.js'
 import { milliseconds } from '../duration.js'
 
 /** A time for which something is done once: a period of the wall clock, or whatever has this name. */

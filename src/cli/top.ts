@@ -1,5 +1,5 @@
 import { Option, type Command } from 'commander'
-import type { LockReport, Party } from '../box.js'
+import type { LockReport, Party } from '../index.js'
 import { countOf, duration } from './arguments.js'
 import { columns } from './columns.js'
 import { engineOption, withBox } from './engine.js'
@@ -7,7 +7,7 @@ import { Interrupt } from './interrupt.js'
 import { jsonLine, reportsOf } from './ls.js'
 import { oneLine } from './one-line.js'
 import { pause } from './pause.js'
-import { shortDuration } from './short-duration.js'
+import { shortDuration } from '../duration.js'
 import type { Output, Terminal } from './terminal.js'
 
 interface TopOptions {

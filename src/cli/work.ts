@@ -1,5 +1,5 @@
 import { onAbort } from '../abort-task.js'
-import type { Grant } from '../locks/grant.js'
+import type { Grant } from '../index.js'
 import { Child } from './child.js'
 import { EXIT } from './exit-status.js'
 import type { Terminal } from './terminal.js'

@@ -1,4 +1,4 @@
-import type { Box } from '../box.js'
+import type { Box, BoxLimiterOptions, Permit } from '../index.js'
 import {
   AbortedError,
   BusyError,
@@ -7,8 +7,6 @@ import {
   TimedOutError,
   UnavailableError,
 } from '../errors.js'
-import type { BoxLimiterOptions } from '../limits/box-limiter-options.js'
-import type { Permit } from '../limits/permit.js'
 import { onBoxes } from './boxes.js'
 import { describe, test } from './checks.js'
 import { expect } from './expect.js'

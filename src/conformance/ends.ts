@@ -1,4 +1,4 @@
-import type { Box } from '../box.js'
+import type { Box, Transaction } from '../index.js'
 import type {
   GrantedEvent,
   LockEvent,
@@ -10,7 +10,6 @@ import type {
   TransactionEvent,
 } from '../diagnostics.js'
 import { IndeterminateError, SignalboxError, UnavailableError } from '../errors.js'
-import type { Transaction } from '../store/transaction.js'
 import { boxesOf } from './boxes.js'
 import { describe, test } from './checks.js'
 import { expect } from './expect.js'

@@ -1,7 +1,6 @@
 import { describe, test } from './checks.js'
 import { expect } from './expect.js'
-import type { Box } from '../box.js'
-import type { Lock } from '../locks/lock.js'
+import type { Box, Lock } from '../index.js'
 import { BusyError, LostError } from '../errors.js'
 import { boxesOf } from './boxes.js'
 import type { EngineFixture } from './fixture.js'

@@ -1,7 +1,7 @@
-import type { Box } from '../box.js'
-import type { Awaitable, Engine } from '../engines/engine.js'
+import type { Box } from '../index.js'
+import type { Awaitable, Engine } from '../engine/index.js'
 import type { Guarantees } from '../guarantees.js'
-import type { Records } from '../store/records/records.js'
+import type { Records } from '../store/records/index.js'
 
 /** An engine that is to be checked. */
 export interface EngineFixture {

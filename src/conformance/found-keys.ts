@@ -1,5 +1,5 @@
 import { ConflictError } from '../errors.js'
-import type { Store } from '../store/store.js'
+import type { Store } from '../index.js'
 import { boxesOf } from './boxes.js'
 import { describe, test } from './checks.js'
 import { expect } from './expect.js'

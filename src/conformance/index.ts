@@ -30,6 +30,8 @@ import { wholeness } from './wholeness.js'
 
 export type { Check } from './checks.js'
 export type { CuttableEngine, EngineFixture, Opener, Place } from './fixture.js'
+export { Random } from './random.js'
+export { shiftWallClock } from './wall-clock.js'
 
 /**
  * What every engine does, promise by promise: run each check as a test of whichever runner. One takes 20 seconds at the

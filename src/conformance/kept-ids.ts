@@ -1,5 +1,4 @@
-import type { Box } from '../box.js'
-import type { Store } from '../store/store.js'
+import type { Box, Store } from '../index.js'
 import { onBoxes } from './boxes.js'
 import { describe, test } from './checks.js'
 import { expect } from './expect.js'

@@ -1,6 +1,6 @@
 import { describe, test } from './checks.js'
 import { expect } from './expect.js'
-import type { Box } from '../box.js'
+import type { Box, BoxLimiter, Permit } from '../index.js'
 import { systemClock } from '../clock.js'
 import {
   AbortedError,
@@ -10,8 +10,6 @@ import {
   TimedOutError,
   UnavailableError,
 } from '../errors.js'
-import type { BoxLimiter } from '../limits/box-limiter.js'
-import type { Permit } from '../limits/permit.js'
 import { onBoxes } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { block, pause, soFar, until } from './time.js'

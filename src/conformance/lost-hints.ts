@@ -1,4 +1,4 @@
-import { LOOK_EVERY } from '../store/watchers.js'
+import { LOOK_EVERY } from '../engine/index.js'
 import { UnavailableError } from '../errors.js'
 import { boxesOf } from './boxes.js'
 import { describe, test } from './checks.js'

@@ -7,9 +7,9 @@ import type {
   OutcomeOf,
   Outcomes,
   Reservation,
-} from '../engines/engine.js'
+  Reserve,
+} from '../engine/index.js'
 import type { Guarantees } from '../guarantees.js'
-import type { Reserve } from '../limits/reserve.js'
 
 /** An outcome of whichever operation it was. */
 export type AnyOutcome = Outcomes[keyof Outcomes]

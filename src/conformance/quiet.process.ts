@@ -1,5 +1,5 @@
 /** A process that has done something with a box and is finished. It says `done` and must end by itself. */
-import type { Box } from '../box.js'
+import type { Box } from '../index.js'
 import type { Opener } from './fixture.js'
 
 const [opener, url, scene] = process.argv.slice(2)

@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { describe, test } from './checks.js'
 import { expect } from './expect.js'
-import type { Box } from '../box.js'
+import type { Box } from '../index.js'
 import {
   AbortedError,
   ConflictError,
@@ -13,7 +13,7 @@ import {
   TimedOutError,
 } from '../errors.js'
 import { boxesOf } from './boxes.js'
-import { CLAIM_WINDOW } from '../engines/engine.js'
+import { CLAIM_WINDOW } from '../engine/index.js'
 import type { EngineFixture } from './fixture.js'
 import { locks, pause, queued, soFar, until } from './time.js'
 

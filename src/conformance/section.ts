@@ -1,4 +1,4 @@
-import type { Grant } from '../locks/grant.js'
+import type { Grant } from '../index.js'
 import { pause } from './time.js'
 
 /** Something that a lock protects: it counts who is in there at the same time, and in which order they came. */

@@ -1,4 +1,4 @@
-import type { Box, LockReport } from '../box.js'
+import type { Box, LockReport } from '../index.js'
 
 /** Who holds and hears no messages, because it has never had to wait, finds out at a third of this: milliseconds. */
 export const TOLD_BY_RENEWAL = 3000

@@ -1,6 +1,6 @@
 import { describe, test } from './checks.js'
 import { expect } from './expect.js'
-import type { Box } from '../box.js'
+import type { Box } from '../index.js'
 import { DeadlockError, InvalidArgumentError, LostError, TimedOutError } from '../errors.js'
 import { boxesOf } from './boxes.js'
 import type { EngineFixture } from './fixture.js'

@@ -1,5 +1,5 @@
 import { InvalidArgumentError, shown } from '../errors.js'
-import type { Engine } from './engine.js'
+import type { Engine } from '../engine/contract.js'
 
 /** An engine of one's own for `open`. */
 export interface GivenEngine {

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.js'
 import { milliseconds, type Duration } from '../duration.js'
-import { checkOptions } from '../locks/lock-options.js'
+import { checkOptions } from '../options.js'
 
 /** How a limiter is closed. */
 export interface LimiterCloseOptions {

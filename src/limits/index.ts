@@ -2,7 +2,7 @@ export { VirtualClock, type Clock, type Timer } from '../clock.js'
 export type { LimiterCloseOptions } from './closing.js'
 export type { AcquireOptions, LimiterOptions, LimitOptions, Limits } from './limit-options.js'
 export type { Decision, Explanation, Limiter } from './limiter.js'
-export { limiter, type LocalLimiter } from './local-limiter.js'
+export { limiter, type LocalLimiter } from './local/local-limiter.js'
 export type { Permit } from './permit.js'
 export {
   joinLimiter,
@@ -10,5 +10,5 @@ export {
   type SharedLimiter,
   type SharedLimiterHandle,
   type SharedLimiterOptions,
-} from './shared-limiter.js'
-export type { LimitReport } from './tally.js'
+} from './threads/shared-limiter.js'
+export type { LimitReport } from './rules/window.js'

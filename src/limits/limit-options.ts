@@ -1,13 +1,13 @@
 import type { Clock } from '../clock.js'
 import { milliseconds, type Duration } from '../duration.js'
 import { InvalidArgumentError, shown } from '../errors.js'
-import { checkOptions, checkSignal } from '../locks/lock-options.js'
-import { DAY, EqualPeriods, ZoneDays } from './calendar-periods.js'
-import { CalendarWindow } from './calendar-window.js'
-import { SlidingWindow } from './sliding-window.js'
-import { SmoothWindow } from './smooth-window.js'
-import type { Rules } from './tally.js'
-import type { Window } from './window.js'
+import { checkOptions, checkSignal } from '../options.js'
+import { DAY, EqualPeriods, ZoneDays } from './rules/calendar-periods.js'
+import { CalendarWindow } from './rules/calendar-window.js'
+import { SlidingWindow } from './rules/sliding-window.js'
+import { SmoothWindow } from './rules/smooth-window.js'
+import type { Rules } from './counter.js'
+import type { Window } from './rules/window.js'
 
 /** So many permits in such a time. */
 export interface LimitOptions {

@@ -1,5 +1,5 @@
 import { aboutTask, InvalidArgumentError, ofTask, shown } from '../errors.js'
-import type { Taken } from './tally.js'
+import type { Taken } from './counter.js'
 
 /** What takes permits back. */
 export interface PermitGiver {

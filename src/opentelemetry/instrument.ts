@@ -2,7 +2,7 @@ import { metrics, trace, type MeterProvider, type TracerProvider } from '@opente
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { channels } from '../diagnostics.js'
 import { InvalidArgumentError, shown } from '../errors.js'
-import { checkOptions } from '../locks/lock-options.js'
+import { checkOptions } from '../options.js'
 import { Metrics } from './metrics.js'
 import { Spans } from './spans.js'
 

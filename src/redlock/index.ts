@@ -1,6 +1,6 @@
 export { ExecutionError, ResourceLockedError, type ExecutionResult, type ExecutionStats } from './errors.js'
-export { Lock } from './lock.js'
 export {
+  Lock,
   Redlock,
   Redlock as default,
   type RedlockAbortSignal,

@@ -1,12 +1,8 @@
 import { EventEmitter } from 'node:events'
-import type { Box } from '../box.js'
+import { type Box, type Grant, type LockOptions, open } from '../index.js'
 import { systemClock, type Timer } from '../clock.js'
 import { BusyError, InvalidArgumentError, TimedOutError } from '../errors.js'
-import type { Grant } from '../locks/grant.js'
-import type { LockOptions } from '../locks/lock-options.js'
-import { open } from '../open.js'
-import { ExecutionError, ResourceLockedError, type ExecutionResult } from './errors.js'
-import { Lock } from './lock.js'
+import { ExecutionError, ResourceLockedError, type ExecutionResult, type ExecutionStats } from './errors.js'
 
 /** How long is waited. What redlock needs beside that, and this does not, is taken and means nothing. */
 export interface Settings {
@@ -207,6 +203,38 @@ export class Redlock extends EventEmitter {
     this.emit('error', cause)
     const message = 'The operation was unable to achieve a quorum during its retry window.'
     return new ExecutionError(message, [], { cause })
+  }
+}
+
+/** Resources that are locked until `expiration`. */
+export class Lock {
+  /** Always empty. */
+  readonly attempts: readonly Promise<ExecutionStats>[] = []
+
+  /**
+   * @param grant what redlock has no equal to: the fencing token, the signal of a loss, `assertHeld()`.
+   * @param expiration milliseconds of the wall clock; 0 once it was released, extended or lost.
+   */
+  constructor(
+    readonly redlock: Redlock,
+    readonly resources: string[],
+    readonly grant: Grant,
+    public expiration: number,
+  ) {}
+
+  /** What tells this lock from all others: its fencing token. */
+  get value(): string {
+    return String(this.grant.token)
+  }
+
+  /** As {@link Redlock.release}. */
+  release(): Promise<ExecutionResult> {
+    return this.redlock.release(this)
+  }
+
+  /** As {@link Redlock.extend}. */
+  extend(duration: number): Promise<Lock> {
+    return this.redlock.extend(this, duration)
   }
 }
 

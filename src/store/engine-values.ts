@@ -1,10 +1,10 @@
-import type { Commit, CommitOutcome, ReadOutcome, ReadSet, Write } from '../engines/engine.js'
+import type { Commit, CommitOutcome, ReadOutcome, ReadSet, Write } from '../engine/contract.js'
 import { IndeterminateError } from '../errors.js'
-import type { TurnGrant } from '../locks/grant.js'
-import type { Ask, Line } from '../locks/local-queue.js'
-import type { Session } from '../session.js'
+import type { TurnGrant } from '../core/grant.js'
+import type { Ask, Line } from '../core/local-queue.js'
+import type { Session } from '../core/session.js'
 import type { HeldValues, Values } from './values.js'
-import type { OnChange, Watching } from './watchers.js'
+import type { OnChange, Watching } from '../core/watchers.js'
 
 /** Values in the engine: what is read at the grant and released at the commit travels with these. */
 export class EngineValues implements Values {

@@ -1,8 +1,8 @@
 import { onAbort } from '../abort-task.js'
 import type { Clock } from '../clock.js'
 import { IndeterminateError, UnavailableError } from '../errors.js'
-import { checkSignal } from '../locks/lock-options.js'
-import type { OnChange, Watching } from './watchers.js'
+import { checkSignal } from '../options.js'
+import type { OnChange, Watching } from '../core/watchers.js'
 
 /** What is found under a key, and the version of its last change. */
 export interface Found<T> {

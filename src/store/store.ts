@@ -2,11 +2,12 @@ import { AsyncResource } from 'node:async_hooks'
 import type { Clock } from '../clock.js'
 import { channels, type StoreEvent, type TransactionEvent, type WriteEvent } from '../diagnostics.js'
 import { milliseconds, type Duration } from '../duration.js'
-import type { CommitOutcome } from '../engines/engine.js'
+import type { CommitOutcome } from '../engine/contract.js'
 import { aboutTask, AbortedError, InvalidArgumentError, ofTask, shown } from '../errors.js'
-import { checkKey, LONGEST_KEY } from '../locks/claim.js'
-import { checkOptions, lockAsk, type LockOptions } from '../locks/lock-options.js'
-import type { Session } from '../session.js'
+import { checkKey, LONGEST_KEY } from '../options.js'
+import { checkOptions } from '../options.js'
+import { lockAsk, type LockOptions } from '../core/lock-options.js'
+import type { Session } from '../core/session.js'
 import {
   titleOf,
   type Member,

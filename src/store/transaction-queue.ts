@@ -1,6 +1,6 @@
 import { onAbort } from '../abort-task.js'
 import { AbortedError, TimedOutError } from '../errors.js'
-import type { Session } from '../session.js'
+import type { Session } from '../core/session.js'
 import { Batch, titleOf, type Member, type Prepared, type Progress } from './batch.js'
 import type { Values } from './values.js'
 

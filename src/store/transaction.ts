@@ -1,6 +1,6 @@
-import type { ReadOutcome, Versioned, Write } from '../engines/engine.js'
+import type { ReadOutcome, Versioned, Write } from '../engine/contract.js'
 import { InvalidArgumentError, shown } from '../errors.js'
-import type { Grant } from '../locks/grant.js'
+import type { Grant } from '../core/grant.js'
 import { decode, encode } from './value.js'
 
 /** What a transaction's function works on: the values of its keys, as they are under the locks. */

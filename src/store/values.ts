@@ -1,7 +1,7 @@
-import type { Commit, CommitOutcome, ReadOutcome, ReadSet, Write } from '../engines/engine.js'
-import type { TurnGrant } from '../locks/grant.js'
-import type { Ask, Line } from '../locks/local-queue.js'
-import type { OnChange, Watching } from './watchers.js'
+import type { Commit, CommitOutcome, ReadOutcome, ReadSet, Write } from '../engine/contract.js'
+import type { TurnGrant } from '../core/grant.js'
+import type { Ask, Line } from '../core/local-queue.js'
+import type { OnChange, Watching } from '../core/watchers.js'
 
 /** Where a store keeps its values: in the engine beside the locks, or in records of the caller's. */
 export interface Values {

@@ -1,6 +1,6 @@
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import type { CuttableEngine } from '../../src/conformance/fixture.js'
-import type { Awaitable, Engine } from '../../src/engines/engine.js'
+import type { Awaitable, Engine } from '../../src/engine/contract.js'
 
 /**
  * An engine on a server of this machine, over a network that ends with the test process.

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { conformance } from '../../src/conformance/index.js'
 import { MeddledEngine, type Meddle } from '../../src/conformance/meddled-engine.js'
-import type { Standing } from '../../src/engines/engine.js'
+import type { Standing } from '../../src/engine/contract.js'
 import { distantMemory } from './memory-fixture.js'
 
 /** The memory engine with a mistake in it. */

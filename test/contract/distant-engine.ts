@@ -6,9 +6,9 @@ import type {
   Operation,
   OutcomeOf,
   Reservation,
-} from '../../src/engines/engine.js'
+} from '../../src/engine/contract.js'
 import type { Guarantees } from '../../src/guarantees.js'
-import type { Reserve } from '../../src/limits/reserve.js'
+import type { Reserve } from '../../src/limits/rules/reserve.js'
 import type { Random } from '../../src/conformance/random.js'
 
 /** Puts an engine at a distance: questions, answers and hints take their time, each kind in its order. */

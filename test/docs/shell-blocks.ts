@@ -65,7 +65,7 @@ npx() {
   fi
 }
 
-signalbox() { node "$clone/dist/src/cli/main.js" "$@"; }
+signalbox() { node "$clone/dist/apps/signalbox.js" "$@"; }
 
 package_lists() {
   node -e 'const [file, list, name] = process.argv.slice(1); process.exit(name in require(file)[list] ? 0 : 1)' \

@@ -4,8 +4,8 @@ import { parentPort } from 'node:worker_threads'
 import { systemClock } from '../../src/clock.js'
 import { loadSqlite } from '../../src/engines/file/driver.js'
 import { open, type Box, type LockOptions, type LockReport } from '../../src/index.js'
-import type { Claim } from '../../src/locks/claim.js'
-import type { WriteGrant } from '../../src/locks/grant.js'
+import type { Claim } from '../../src/engine/claim.js'
+import type { WriteGrant } from '../../src/core/grant.js'
 
 /** A call from outside, and what it is answered with. */
 export interface Call {

@@ -28,7 +28,7 @@ const SHORT = ['--lease', '500', '--processes', '3', '--faults', '3']
 const TIME_LIMIT = 150_000
 
 /** The command, below the folder of the package. */
-const builtProgram = 'dist/src/cli/main.js'
+const builtProgram = 'dist/apps/signalbox.js'
 
 /** Copies the built package beside its dependencies. @returns its folder */
 function packageCopy(): string {
@@ -56,7 +56,7 @@ function packageWith(name: string, version: string, code: string): string {
 /** A copy of the built package that serves each queue from its end. @returns its folder */
 function packageThatServesTheLastFirst(): string {
   const folder = packageCopy()
-  const file = join(folder, 'dist/src/locks/table.js')
+  const file = join(folder, 'dist/src/engine/lock-table.js')
   const table = readFileSync(file, 'utf8')
   const waits = (name: string): string => `${name}.request.phase === 'waiting'`
   const mistakes = [

@@ -13,7 +13,7 @@ interface End {
   readonly stderr: string
 }
 
-const program = fileURLToPath(new URL('../../dist/src/cli/main.js', import.meta.url))
+const program = fileURLToPath(new URL('../../dist/apps/signalbox.js', import.meta.url))
 
 let folder: string
 let url: string

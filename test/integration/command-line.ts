@@ -17,7 +17,7 @@ export interface End {
 export const PATIENCE = { timeout: 50_000, interval: 20 }
 
 /** The built command, as a shell would start it. */
-export const program = fileURLToPath(new URL('../../dist/src/cli/main.js', import.meta.url))
+export const program = fileURLToPath(new URL('../../dist/apps/signalbox.js', import.meta.url))
 
 /** A command that runs. */
 export class Running {

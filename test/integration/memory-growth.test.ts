@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { Box } from '../../src/box.js'
 import { systemClock, VirtualClock } from '../../src/clock.js'
 import { MemoryEngine, MemorySpace } from '../../src/engines/memory/memory-engine.js'
-import { MemoryState } from '../../src/engines/memory/state.js'
+import { MemoryState } from '../../src/engine/kit/memory-state.js'
 import { memoryInUse } from '../heap.js'
 
 /** Megabytes in use once everything was collected that nobody needs. */

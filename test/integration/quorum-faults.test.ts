@@ -1,6 +1,6 @@
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { Box } from '../../src/box.js'
-import type { Grant } from '../../src/locks/grant.js'
+import type { Grant } from '../../src/core/grant.js'
 import { systemClock } from '../../src/clock.js'
 import {
   BusyError,

@@ -5,7 +5,7 @@ import { LostError, type LockReport } from '../../src/index.js'
 import { queued } from '../../src/conformance/time.js'
 import { RedisPlace } from '../redis/place.js'
 
-const program = fileURLToPath(new URL('../../dist/src/cli/main.js', import.meta.url))
+const program = fileURLToPath(new URL('../../dist/apps/signalbox.js', import.meta.url))
 
 /** Runs a command as a user does, through the built program. */
 function signalbox(...args: string[]): Promise<{ status: number | null; stdout: string; stderr: string }> {

@@ -20,7 +20,7 @@ import {
   ZooKeeper,
   type ConnectOptions,
   type WatchEvent,
-} from '../../src/zookeeper/index.js'
+} from '../../src/engines/zookeeper/client/index.js'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { runProgram } from '../run-program.js'

@@ -3,8 +3,14 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Box } from '../../src/box.js'
 import { IndeterminateError, LostError, UnavailableError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
-import { LOOK_EVERY } from '../../src/store/watchers.js'
-import { digestId, NoAuthError, NoNodeError, PERMISSIONS, ZooKeeper } from '../../src/zookeeper/index.js'
+import { LOOK_EVERY } from '../../src/engine/contract.js'
+import {
+  digestId,
+  NoAuthError,
+  NoNodeError,
+  PERMISSIONS,
+  ZooKeeper,
+} from '../../src/engines/zookeeper/client/index.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../servers/until.js'
 import { runProgram } from '../run-program.js'
@@ -12,7 +18,7 @@ import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
 import { locks, pause, queued, soFar, timed } from '../../src/conformance/time.js'
 import { Random } from '../../src/conformance/random.js'
 
-const command = fileURLToPath(new URL('../../dist/src/cli/main.js', import.meta.url))
+const command = fileURLToPath(new URL('../../dist/apps/signalbox.js', import.meta.url))
 
 let server: ZooKeeperServer
 let places = 0

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { open } from '../../src/open.js'
-import { ZooKeeper, type WatchListener } from '../../src/zookeeper/index.js'
+import { ZooKeeper, type WatchListener } from '../../src/engines/zookeeper/client/index.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../servers/until.js'
 import type { ZooKeeperServer } from '../servers/zookeeper.js'

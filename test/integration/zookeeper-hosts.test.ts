@@ -1,6 +1,6 @@
 import { connect, createServer } from 'node:net'
 import { expect, test, vi } from 'vitest'
-import { ZooKeeper } from '../../src/zookeeper/index.js'
+import { ZooKeeper } from '../../src/engines/zookeeper/client/index.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { startZooKeeper } from '../servers/zookeeper.js'
 

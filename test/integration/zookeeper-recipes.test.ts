@@ -10,7 +10,7 @@ import {
   ZooKeeper,
   type GroupChange,
   type Round,
-} from '../../src/zookeeper/index.js'
+} from '../../src/engines/zookeeper/client/index.js'
 import { soFar } from '../../src/conformance/time.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../servers/until.js'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { LostError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
-import { ZooKeeper } from '../../src/zookeeper/index.js'
+import { ZooKeeper } from '../../src/engines/zookeeper/client/index.js'
 import { locks, queued } from '../../src/conformance/time.js'
 import { until } from '../servers/until.js'
 import { startZooKeeper } from '../servers/zookeeper.js'

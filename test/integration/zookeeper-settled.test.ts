@@ -11,7 +11,7 @@ import {
   SessionExpiredError,
   type Stat,
   ZooKeeper,
-} from '../../src/zookeeper/index.js'
+} from '../../src/engines/zookeeper/client/index.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../servers/until.js'
 import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'

@@ -3,7 +3,12 @@ import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { InvalidArgumentError, UnavailableError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
-import { AuthFailedError, CREATOR_ACL, NoAuthError, ZooKeeper } from '../../src/zookeeper/index.js'
+import {
+  AuthFailedError,
+  CREATOR_ACL,
+  NoAuthError,
+  ZooKeeper,
+} from '../../src/engines/zookeeper/client/index.js'
 import { makeCertificate } from '../redis/certificate.js'
 import { runProgram } from '../run-program.js'
 import { freePort } from '../../apps/chaos/servers/free-port.js'

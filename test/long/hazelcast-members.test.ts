@@ -10,7 +10,7 @@ import { HazelcastEngine } from '../../src/engines/hazelcast/hazelcast-engine.js
 import { parseHazelcastUrl } from '../../src/engines/hazelcast/hazelcast-url.js'
 import { TABLE_KEY } from '../../src/engines/hazelcast/table-cell.js'
 import { SignalboxError } from '../../src/errors.js'
-import type { Grant } from '../../src/locks/grant.js'
+import type { Grant } from '../../src/core/grant.js'
 import { open } from '../../src/open.js'
 import { pause, queued, soFar, until } from '../../src/conformance/time.js'
 import { intercepted } from '../hazelcast/intercepted.js'

@@ -2,8 +2,14 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type * as library from '../../src/zookeeper/index.js'
-import { Barrier, DoubleBarrier, Group, NodeQueue, ZooKeeper } from '../../src/zookeeper/index.js'
+import type * as library from '../../src/engines/zookeeper/client/index.js'
+import {
+  Barrier,
+  DoubleBarrier,
+  Group,
+  NodeQueue,
+  ZooKeeper,
+} from '../../src/engines/zookeeper/client/index.js'
 import { readAllBlocks, root } from '../docs/pages.js'
 import { compileBlocks } from '../docs/typescript-blocks.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
@@ -100,7 +106,7 @@ describe('the lock recipe of the documentation, cut at each single request', () 
     writeFileSync(program, readFileSync(program, 'utf8').replaceAll('localhost:2181', server.address))
     ;({ withLock } = (await import(pathToFileURL(program).href)) as { withLock: Recipe })
     // The program's errors are those of the built package.
-    const path = pathToFileURL(join(root, 'dist/src/zookeeper/index.js')).href
+    const path = pathToFileURL(join(root, 'dist/src/engines/zookeeper/client/index.js')).href
     built = (await import(path)) as Library
   })
   afterAll(() => rmSync(output, { recursive: true, force: true }))

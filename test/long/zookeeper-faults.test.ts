@@ -2,7 +2,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.js'
 import { UnavailableError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
-import { ConnectionLossError, SessionExpiredError, ZooKeeper } from '../../src/zookeeper/index.js'
+import {
+  ConnectionLossError,
+  SessionExpiredError,
+  ZooKeeper,
+} from '../../src/engines/zookeeper/client/index.js'
 import { queued, soFar } from '../../src/conformance/time.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../servers/until.js'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ZooKeeper } from '../../src/zookeeper/index.js'
+import { ZooKeeper } from '../../src/engines/zookeeper/client/index.js'
 import { memoryInUse } from '../heap.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { until } from '../servers/until.js'

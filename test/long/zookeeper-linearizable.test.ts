@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ZooKeeper } from '../../src/zookeeper/index.js'
+import { ZooKeeper } from '../../src/engines/zookeeper/client/index.js'
 import { soFar } from '../../src/conformance/time.js'
 import { until } from '../servers/until.js'
 import { startLaggingEnsemble } from '../servers/zookeeper-ensemble.js'

@@ -55,7 +55,7 @@ describe('the tarball', () => {
         'CHANGELOG.md',
         'dist/src/index.js',
         'dist/src/index.d.ts',
-        'dist/src/cli/main.js',
+        'dist/apps/signalbox.js',
         'dist/apps/trains/main.js',
         'dist/apps/trains/data/caltrain-gtfs/stop_times.txt',
       ]),

@@ -1,9 +1,14 @@
 import { expect } from 'vitest'
 import { limitScript } from '../../src/engines/redis/limit-script.js'
 import { limitArguments, reservedOf } from '../../src/engines/redis/limits.js'
-import type { WindowDefinition } from '../../src/limits/definition.js'
-import { reserve, type LimiterState, type Reserve, type ReturnedPermits } from '../../src/limits/reserve.js'
-import type { Reply } from '../../src/engines/redis/clients/redis-link.js'
+import type { WindowDefinition } from '../../src/limits/rules/definition.js'
+import {
+  reserve,
+  type LimiterState,
+  type Reserve,
+  type ReturnedPermits,
+} from '../../src/limits/rules/reserve.js'
+import type { Reply } from '../../src/engines/redis/clients/command-line.js'
 import { Random } from '../../src/conformance/random.js'
 import type { RedisServer } from '../servers/redis.js'
 import { inLanes } from './lanes.js'

@@ -1,5 +1,6 @@
-import type { Operation } from '../../src/engines/engine.js'
-import { claimSet, type Claim } from '../../src/locks/claim.js'
+import type { Operation } from '../../src/engine/contract.js'
+import { claimSet } from '../../src/core/claims.js'
+import type { Claim } from '../../src/engine/claim.js'
 import type { Random } from '../../src/conformance/random.js'
 import { LOCKS, type Session, type World } from './table-world.js'
 

@@ -1,5 +1,5 @@
-import type { Listener, Member, Operation, OutcomeOf } from '../../src/engines/engine.js'
-import type { VotingEngine } from '../../src/engines/redis-quorum/voter.js'
+import type { Listener, Member, Operation, OutcomeOf } from '../../src/engine/contract.js'
+import type { VotingEngine } from '../../src/engines/redis/quorum/voter.js'
 import type { Ballot } from '../../src/engines/redis/ballot.js'
 import type { IdentifiedReport } from '../../src/engines/redis/redis-engine.js'
 import type { Random } from '../../src/conformance/random.js'

@@ -1,4 +1,4 @@
-import type { Claim } from '../../src/locks/claim.js'
+import type { Claim } from '../../src/engine/claim.js'
 
 interface Planned {
   /** When it begins: milliseconds. */

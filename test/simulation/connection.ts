@@ -1,4 +1,4 @@
-import type { Engine, Listener, Member, Operation, OutcomeOf } from '../../src/engines/engine.js'
+import type { Engine, Listener, Member, Operation, OutcomeOf } from '../../src/engine/contract.js'
 import type { Guarantees } from '../../src/guarantees.js'
 import type { Climate } from './climate.js'
 import type { History } from './history.js'

@@ -1,5 +1,5 @@
-import type { Claim } from '../../src/locks/claim.js'
-import type { Grant } from '../../src/locks/grant.js'
+import type { Claim } from '../../src/engine/claim.js'
+import type { Grant } from '../../src/core/grant.js'
 import { longestDelay, type Climate } from './climate.js'
 import type { History } from './history.js'
 import type { Observed, ObservedTable } from './observed-table.js'

@@ -1,5 +1,5 @@
-import type { WriteGrant } from '../../src/locks/grant.js'
-import type { Lock } from '../../src/locks/lock.js'
+import type { WriteGrant } from '../../src/core/grant.js'
+import type { Lock } from '../../src/core/lock.js'
 import type { LockAction, NestedLock } from './action.js'
 import type { Holder } from './grant-watch.js'
 import type { SimulatedProcess } from './process.js'

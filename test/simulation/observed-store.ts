@@ -1,4 +1,4 @@
-import type { Commit, CommitOutcome, Operation } from '../../src/engines/engine.js'
+import type { Commit, CommitOutcome, Operation } from '../../src/engine/contract.js'
 import type { History } from './history.js'
 
 /** What a caller was told of one try to add its mark. */

@@ -10,8 +10,8 @@ import {
   type Operation,
   type Pass,
   type Standing,
-} from '../../src/engines/engine.js'
-import type { Claim } from '../../src/locks/claim.js'
+} from '../../src/engine/contract.js'
+import type { Claim } from '../../src/engine/claim.js'
 import { longestDelay, type Climate } from './climate.js'
 import type { Broken, History } from './history.js'
 import type { SimulatedProcess } from './process.js'

@@ -1,4 +1,4 @@
-import type { Claim } from '../../src/locks/claim.js'
+import type { Claim } from '../../src/engine/claim.js'
 import type { Action, NestedLock } from './action.js'
 import { drawClimate, type Climate } from './climate.js'
 import { Random } from './random.js'

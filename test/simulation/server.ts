@@ -7,7 +7,7 @@ import type {
   OutcomeOf,
   RequestReport,
   Versioned,
-} from '../../src/engines/engine.js'
+} from '../../src/engine/contract.js'
 import type { MemoryEngine, MemorySpace } from '../../src/engines/memory/memory-engine.js'
 import type { History } from './history.js'
 import type { ObservedTable } from './observed-table.js'

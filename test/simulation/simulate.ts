@@ -1,4 +1,4 @@
-import { LOOK_EVERY } from '../../src/store/watchers.js'
+import { LOOK_EVERY } from '../../src/engine/contract.js'
 import { LONGEST_LEASE, longestDelay } from './climate.js'
 import type { History, Violation } from './history.js'
 import { begin } from './operations.js'

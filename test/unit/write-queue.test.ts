@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { WriteQueue } from '../../src/engines/write-queue.js'
+import { WriteQueue } from '../../src/write-queue.js'
 import { InvalidArgumentError, UnavailableError } from '../../src/errors.js'
 
 /** A write that ends when it is told to. */

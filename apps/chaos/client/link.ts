@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { systemClock } from '../../../src/clock.js'
-import { shiftWallClock } from '../../../src/conformance/wall-clock.js'
+import { systemClock } from 'signalbox/engine'
+import { shiftWallClock } from 'signalbox/conformance'
 import type { Counts, FromClient, ToClient } from '../protocol.js'
 
 /** A client's line to the harness. */

@@ -2,9 +2,9 @@ import { ConflictError, LostError, SignalboxError, type Store } from 'signalbox'
 import { START_BALANCE } from '../check/money.js'
 import type { Account, Transfer } from '../history.js'
 import { PATIENCE } from '../locks/locks.js'
-import { systemClock } from '../../../src/clock.js'
+import { systemClock } from 'signalbox/engine'
 import { ACCOUNTS } from '../protocol.js'
-import type { Random } from '../../../src/conformance/random.js'
+import type { Random } from 'signalbox/conformance'
 import type { Link } from './link.js'
 
 /** A transfer, whatever becomes of it. */

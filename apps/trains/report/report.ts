@@ -1,6 +1,6 @@
 import type { LocationCounts } from '../domain/location.js'
 import type { Rejection } from '../input/source.js'
-import type { Kill } from '../supervisor/kills.js'
+import type { Kill } from '../supervisor/kill-plan.js'
 import type { WorkerTotals } from '../supervisor/supervisor.js'
 import type { Difference } from './comparison.js'
 

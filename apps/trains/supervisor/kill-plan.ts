@@ -22,3 +22,21 @@ export function planKills(kills: number, messages: number | undefined): readonly
     moment: index % 2 === 0 ? 'at work' : 'committed, not acknowledged',
   }))
 }
+
+/** A kill that was carried out. */
+export interface Kill {
+  /** The worker's number, counted from 1. */
+  readonly worker: number
+  readonly pid: number
+  readonly moment: PlannedKill['moment']
+  /** How many messages were done when it was killed. */
+  readonly afterMessages: number
+  /** How many messages it had in flight when it was killed. */
+  readonly inFlight: number
+  /** How many of them it had committed without acknowledging, as it said itself; 0 where it was not asked. */
+  readonly committed: number
+  /** How many messages were delivered again to the process that replaced it. */
+  redelivered: number
+  /** How many of those turned out to be committed already, and changed nothing. */
+  alreadyApplied: number
+}

@@ -1,23 +1,5 @@
-import type { PlannedKill } from './kill-plan.js'
+import type { Kill, PlannedKill } from './kill-plan.js'
 import type { Slot } from './slot.js'
-
-/** A kill that was carried out. */
-export interface Kill {
-  /** The worker's number, counted from 1. */
-  readonly worker: number
-  readonly pid: number
-  readonly moment: PlannedKill['moment']
-  /** How many messages were done when it was killed. */
-  readonly afterMessages: number
-  /** How many messages it had in flight when it was killed. */
-  readonly inFlight: number
-  /** How many of them it had committed without acknowledging, as it said itself; 0 where it was not asked. */
-  readonly committed: number
-  /** How many messages were delivered again to the process that replaced it. */
-  redelivered: number
-  /** How many of those turned out to be committed already, and changed nothing. */
-  alreadyApplied: number
-}
 
 /** Kills workers as planned, one after the other in turn, each while it has messages in flight. */
 export class Kills {

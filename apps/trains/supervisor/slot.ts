@@ -1,6 +1,5 @@
 import type { Message } from '../messages/message.js'
-import type { PlannedKill } from './kill-plan.js'
-import type { Kill } from './kills.js'
+import type { Kill, PlannedKill } from './kill-plan.js'
 import type { WorkerProcess } from './worker-process.js'
 
 /** A message and its place in the stream. */

@@ -1,8 +1,8 @@
 import type { Clock, Timer } from '../../clock.js'
 import { ClosedError, IndeterminateError, SignalboxError, UnavailableError } from '../../errors.js'
 import type { Guarantees } from '../../guarantees.js'
-import { reserve, type Reserve } from '../../limits/reserve.js'
-import { Decisions, type AnyEffect } from '../decisions.js'
+import { reserve, type Reserve } from '../../limits/rules/reserve.js'
+import { Decisions, type AnyEffect } from '../../engine/state-machine.js'
 import type {
   Engine,
   Listener,
@@ -13,7 +13,7 @@ import type {
   ReadOutcome,
   Reservation,
   Standing,
-} from '../engine.js'
+} from '../../engine/contract.js'
 import type { Database } from './database.js'
 import type { Door } from './door.js'
 import { loadSqlite, SqliteError } from './driver.js'

@@ -1,4 +1,4 @@
-import type { LimiterState } from '../../limits/reserve.js'
+import type { LimiterState } from '../../limits/rules/reserve.js'
 import type { Connection } from './driver.js'
 
 /** So many rows are looked at for each so many changes, to find those that can be forgotten. */

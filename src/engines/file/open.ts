@@ -1,7 +1,7 @@
 import { join, resolve } from 'node:path'
 import { foreignRuntime, sharedClock, systemClock } from '../../clock.js'
 import { InvalidArgumentError, shown, UnavailableError } from '../../errors.js'
-import { urlParameters } from '../url-parameters.js'
+import { urlParameters } from '../../engine/kit/url-parameters.js'
 import { FileEngine, type FileOptions } from './file-engine.js'
 import { DATABASE } from './folder.js'
 

@@ -1,5 +1,5 @@
-import type { Claim } from '../../locks/claim.js'
-import type { Entry, Request } from '../../locks/table.js'
+import type { Claim } from '../../engine/claim.js'
+import type { Entry, Request } from '../../engine/lock-table.js'
 
 /** A request whose place among all requests is known: those that came before have smaller tickets. */
 export interface TicketedRequest extends Request {

@@ -1,5 +1,5 @@
-import type { Claim } from '../../locks/claim.js'
-import type { Request } from '../../locks/table.js'
+import type { Claim } from '../../engine/claim.js'
+import type { Request } from '../../engine/lock-table.js'
 import type { Connection } from './driver.js'
 import { claimsOf, claimsText, type TicketedEntry, type TicketedRequest } from './queue-text.js'
 

@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto'
 import type { Clock, Timer } from '../../clock.js'
 import { ClosedError, IndeterminateError, SignalboxError, UnavailableError } from '../../errors.js'
 import type { Guarantees } from '../../guarantees.js'
-import type { Claim } from '../../locks/claim.js'
-import { readAll } from '../../store/commit.js'
-import { Decisions, type AnyEffect } from '../decisions.js'
+import type { Claim } from '../../engine/claim.js'
+import { readAll } from '../../engine/commit.js'
+import { Decisions, type AnyEffect } from '../../engine/state-machine.js'
 import {
   hearWithin,
   type Awaitable,
@@ -20,7 +20,7 @@ import {
   type ReadOutcome,
   type ReadSet,
   type Standing,
-} from '../engine.js'
+} from '../../engine/contract.js'
 import { answered } from './call.js'
 import { FencedLocks } from './fenced-locks.js'
 import { hazelcastGuarantees } from './guarantees.js'

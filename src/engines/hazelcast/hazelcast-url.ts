@@ -1,6 +1,6 @@
 import type { ClientConfig } from 'hazelcast-client'
 import { InvalidArgumentError, shown } from '../../errors.js'
-import { urlParameters } from '../url-parameters.js'
+import { urlParameters } from '../../engine/kit/url-parameters.js'
 import type { CpMode, GivenHazelcast } from './given-hazelcast.js'
 
 /** A cluster, and the names of what is kept there. */

@@ -1,6 +1,6 @@
 import type { IMap } from 'hazelcast-client'
 import type { Clock } from '../../clock.js'
-import type { Member } from '../engine.js'
+import type { Member } from '../../engine/contract.js'
 import { answered } from './call.js'
 import type { RequestRecord, TableRecord } from './table-record.js'
 

@@ -1,6 +1,6 @@
 import { systemClock } from '../../clock.js'
 import { UnavailableError } from '../../errors.js'
-import type { Engine } from '../engine.js'
+import type { Engine } from '../../engine/contract.js'
 import { HazelcastEngine } from './hazelcast-engine.js'
 import type { GivenHazelcast } from './given-hazelcast.js'
 import { givenPlace, parseHazelcastUrl } from './hazelcast-url.js'

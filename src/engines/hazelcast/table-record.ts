@@ -1,4 +1,4 @@
-import type { Claim } from '../../locks/claim.js'
+import type { Claim } from '../../engine/claim.js'
 
 /** Tells a change of the record from all others: who made it, and how many they had made by then. */
 export interface Mark {

@@ -1,7 +1,7 @@
-import type { Entry, Request, TableState } from '../../locks/table.js'
-import type { StoreState } from '../../store/commit.js'
-import type { WatchState } from '../decisions.js'
-import type { Member, RecordedId, Versioned } from '../engine.js'
+import type { Entry, Request, TableState } from '../../engine/lock-table.js'
+import type { StoreState } from '../../engine/commit.js'
+import type { WatchState } from '../../engine/state-machine.js'
+import type { Member, RecordedId, Versioned } from '../../engine/contract.js'
 import type { Sightings } from './sightings.js'
 import {
   marked,

@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../../clock.js'
-import type { LimiterState } from '../../limits/reserve.js'
+import type { LimiterState } from '../../limits/rules/reserve.js'
 
 /** Between two looks for what can be forgotten: milliseconds, and so many more for each limiter, so that they cost next to nothing. */
 const LEAST_PAUSE = 1000

@@ -1,11 +1,11 @@
 import type { Clock } from '../../clock.js'
 import type { Guarantees } from '../../guarantees.js'
-import { Decisions, type AnyEffect } from '../decisions.js'
-import type { Engine, Listener, Member, Operation, OutcomeOf, Reservation } from '../engine.js'
-import { reserve, type Reserve } from '../../limits/reserve.js'
-import { wallOf } from '../../limits/times.js'
+import { Decisions, type AnyEffect } from '../../engine/state-machine.js'
+import type { Engine, Listener, Member, Operation, OutcomeOf, Reservation } from '../../engine/contract.js'
+import { reserve, type Reserve } from '../../limits/rules/reserve.js'
+import { wallOf } from '../../clock.js'
 import { MemoryLimits } from './limits.js'
-import { MemoryState } from './state.js'
+import { MemoryState } from '../../engine/kit/memory-state.js'
 
 /** What the memory engine promises, and what it can't. */
 export const memoryGuarantees: Guarantees = {

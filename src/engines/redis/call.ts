@@ -1,4 +1,4 @@
-import type { Claim } from '../../locks/claim.js'
+import type { Claim } from '../../engine/claim.js'
 import {
   entryLife,
   hearWithin,
@@ -10,9 +10,9 @@ import {
   type Commit,
   type CommitOutcome,
   type Operation,
-} from '../engine.js'
+} from '../../engine/contract.js'
 import type { Ballot } from './ballot.js'
-import type { Reply } from './clients/redis-link.js'
+import type { Reply } from './clients/command-line.js'
 import type { Group, Names } from './names.js'
 
 /** An operation as a call carries it: with the claims of the request that it names, which the script has to be told. */

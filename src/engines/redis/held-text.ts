@@ -1,5 +1,5 @@
-import type { Claim } from '../../locks/claim.js'
-import type { Member } from '../engine.js'
+import type { Claim } from '../../engine/claim.js'
+import type { Member } from '../../engine/contract.js'
 
 /** What a held key tells about who holds it, beside what the script puts before it. */
 interface Details {

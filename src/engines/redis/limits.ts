@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
 import type { Clock } from '../../clock.js'
 import { UnavailableError } from '../../errors.js'
-import { ZoneDays } from '../../limits/calendar-periods.js'
-import { idOf, periodsOf, type WindowDefinition } from '../../limits/definition.js'
-import type { Reserve, Reserved, Unit } from '../../limits/reserve.js'
-import type { Reservation } from '../engine.js'
-import { RedisReplyError, type RedisLink, type Reply } from './clients/redis-link.js'
+import { ZoneDays } from '../../limits/rules/calendar-periods.js'
+import { idOf, periodsOf, type WindowDefinition } from '../../limits/rules/definition.js'
+import type { Reserve, Reserved, Unit } from '../../limits/rules/reserve.js'
+import type { Reservation } from '../../engine/contract.js'
+import type { Reply } from './clients/command-line.js'
+import { RedisReplyError, type RedisLink } from './clients/redis-link.js'
 import { limitScript } from './limit-script.js'
 
 const SCRIPT = limitScript()

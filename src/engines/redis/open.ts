@@ -1,5 +1,5 @@
 import { systemClock } from '../../clock.js'
-import type { Engine } from '../engine.js'
+import type { Engine } from '../../engine/contract.js'
 import { installedPackage, type ClientPackage } from './clients/client-package.js'
 import { DEFAULT_PATIENCE, type Address, type Connect } from './clients/connection.js'
 import { givenCluster, givenServer } from './clients/given-link.js'

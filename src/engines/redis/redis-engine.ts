@@ -7,8 +7,8 @@ import {
   UnavailableError,
 } from '../../errors.js'
 import type { Guarantees } from '../../guarantees.js'
-import type { Reserve } from '../../limits/reserve.js'
-import type { Claim } from '../../locks/claim.js'
+import type { Reserve } from '../../limits/rules/reserve.js'
+import type { Claim } from '../../engine/claim.js'
 import type {
   Engine,
   Free,
@@ -21,7 +21,7 @@ import type {
   Reservation,
   Revoke,
   Standing,
-} from '../engine.js'
+} from '../../engine/contract.js'
 import type { Ballot } from './ballot.js'
 import {
   CallArguments,
@@ -34,13 +34,8 @@ import {
   type ScriptReport,
 } from './call.js'
 import { enterOnce } from './clients/enter-once.js'
-import {
-  RedisReplyError,
-  type Answered,
-  type LinkListener,
-  type RedisLink,
-  type Reply,
-} from './clients/redis-link.js'
+import type { Reply } from './clients/command-line.js'
+import { RedisReplyError, type Answered, type LinkListener, type RedisLink } from './clients/redis-link.js'
 import { FreedChannels } from './freed-channels.js'
 import { redisGuarantees } from './guarantees.js'
 import { HeldText, heldText, memberText, sessionOf, whoIs } from './held-text.js'

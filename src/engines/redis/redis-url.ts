@@ -1,5 +1,5 @@
 import { InvalidArgumentError, shown } from '../../errors.js'
-import { urlParameters } from '../url-parameters.js'
+import { urlParameters } from '../../engine/kit/url-parameters.js'
 import type { Address, NetworkAddress } from './clients/connection.js'
 import type { Login } from './clients/login.js'
 import { redisOptions, type RedisOptions } from './redis-options.js'

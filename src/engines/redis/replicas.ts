@@ -1,5 +1,6 @@
 import type { CommandLine } from './clients/command-line.js'
-import type { Answered, Reply } from './clients/redis-link.js'
+import type { Reply } from './clients/command-line.js'
+import type { Answered } from './clients/redis-link.js'
 
 /** How long replicas may take to have what they must: milliseconds. */
 const PATIENCE = 1000

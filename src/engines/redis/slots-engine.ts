@@ -1,8 +1,8 @@
 import type { Clock } from '../../clock.js'
 import { InvalidArgumentError } from '../../errors.js'
 import type { Guarantees } from '../../guarantees.js'
-import type { Reserve } from '../../limits/reserve.js'
-import type { Claim } from '../../locks/claim.js'
+import type { Reserve } from '../../limits/rules/reserve.js'
+import type { Claim } from '../../engine/claim.js'
 import type {
   Commit,
   Engine,
@@ -16,8 +16,8 @@ import type {
   ReadOutcome,
   Reservation,
   Standing,
-} from '../engine.js'
-import { giveBack } from '../give-back.js'
+} from '../../engine/contract.js'
+import { giveBack } from '../../engine/give-back.js'
 import type { Ballot } from './ballot.js'
 
 /** The engine below: it carries out every operation whose keys lie in one hash slot. */

@@ -1,5 +1,5 @@
-import { CLAIM_WINDOW, WAITER_LIFE } from '../engine.js'
-import { LOOK_STAGGER } from '../../locks/table.js'
+import { CLAIM_WINDOW, WAITER_LIFE } from '../../engine/contract.js'
+import { LOOK_STAGGER } from '../../engine/lock-table.js'
 import { heldStrings } from './held-strings.js'
 import { LAYOUT } from './names.js'
 

@@ -1,5 +1,5 @@
-import { NUMBERS, refusal } from '../../zookeeper/errors.js'
-import type { Acl, CreatedTogether, ZooKeeper } from '../../zookeeper/index.js'
+import { NUMBERS, refusal } from './client/errors.js'
+import type { Acl, CreatedTogether, ZooKeeper } from './client/index.js'
 
 /** A lock node to be created, named on by the server, or one to be deleted. */
 export type Change =

@@ -1,4 +1,4 @@
-import type { ConnectOptions } from '../../zookeeper/index.js'
+import type { ConnectOptions } from './client/index.js'
 import type { ZooKeeperPlace } from './zookeeper-url.js'
 
 /** How a client of a place connects. */

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../../clock.js'
 import { ClosedError, UnavailableError } from '../../errors.js'
-import { SessionExpiredError, ZooKeeper, type ConnectOptions } from '../../zookeeper/index.js'
+import { SessionExpiredError, ZooKeeper, type ConnectOptions } from './client/index.js'
 
 /** Who is told of sessions. */
 export interface ConnectedListener {

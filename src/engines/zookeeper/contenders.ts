@@ -1,4 +1,4 @@
-import type { Claim } from '../../locks/claim.js'
+import type { Claim } from '../../engine/claim.js'
 import { guidOf, isTwin } from './names.js'
 
 /** A node in the queue of a key, of this library or another. */

@@ -1,5 +1,5 @@
-import { NoNodeError, type ZooKeeper } from '../../zookeeper/index.js'
-import type { RequestReport } from '../engine.js'
+import { NoNodeError, type ZooKeeper } from './client/index.js'
+import type { RequestReport } from '../../engine/contract.js'
 import { placeOf } from './contenders.js'
 import { decodeKey, guidOf, type Places } from './names.js'
 import { queueOf } from './queue.js'

@@ -1,4 +1,4 @@
-import type { Claim } from '../../locks/claim.js'
+import type { Claim } from '../../engine/claim.js'
 
 /** What needs no escape in the name of a node. */
 const PLAIN = /[^A-Za-z0-9_:@=+,.~-]/gu

@@ -1,5 +1,5 @@
-import type { Claim } from '../../locks/claim.js'
-import type { Member } from '../engine.js'
+import type { Claim } from '../../engine/claim.js'
+import type { Member } from '../../engine/contract.js'
 
 /** What the node of a request tells those who look. */
 export interface NodeText {

@@ -1,5 +1,5 @@
 import { systemClock } from '../../clock.js'
-import type { Engine } from '../engine.js'
+import type { Engine } from '../../engine/contract.js'
 import { ZooKeeperEngine } from './zookeeper-engine.js'
 import { parseZooKeeperUrl } from './zookeeper-url.js'
 

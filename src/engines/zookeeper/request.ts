@@ -1,6 +1,6 @@
 import type { Timer } from '../../clock.js'
-import type { Claim } from '../../locks/claim.js'
-import type { WatchListener, ZooKeeper } from '../../zookeeper/index.js'
+import type { Claim } from '../../engine/claim.js'
+import type { WatchListener, ZooKeeper } from './client/index.js'
 
 /** One node of a request: its place in the queue of one key. */
 export interface OwnNode {

@@ -12,9 +12,16 @@ import {
   type Stat,
   type Transaction,
   type ZooKeeper,
-} from '../../zookeeper/index.js'
-import { insist } from '../../zookeeper/insist.js'
-import type { Commit, CommitOutcome, ReadOutcome, ReadSet, RecordedId, Versioned } from '../engine.js'
+} from './client/index.js'
+import { insist } from './client/insist.js'
+import type {
+  Commit,
+  CommitOutcome,
+  ReadOutcome,
+  ReadSet,
+  RecordedId,
+  Versioned,
+} from '../../engine/contract.js'
 import { checkLosses } from './losses.js'
 import type { Places } from './names.js'
 import type { ServerTime } from './server-time.js'

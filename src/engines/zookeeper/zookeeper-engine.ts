@@ -7,7 +7,7 @@ import {
   SignalboxError,
   UnavailableError,
 } from '../../errors.js'
-import type { Claim } from '../../locks/claim.js'
+import type { Claim } from '../../engine/claim.js'
 import {
   ConnectionLossError,
   NodeExistsError,
@@ -19,7 +19,7 @@ import {
   type CreatedTogether,
   type WatchListener,
   type ZooKeeper,
-} from '../../zookeeper/index.js'
+} from './client/index.js'
 import {
   CLAIM_WINDOW,
   entryLife,
@@ -40,10 +40,10 @@ import {
   type ReadSet,
   type RequestReport,
   type Standing,
-} from '../engine.js'
-import { WriteQueue } from '../write-queue.js'
-import { deleteOwn } from '../../zookeeper/delete-own.js'
-import { insist } from '../../zookeeper/insist.js'
+} from '../../engine/contract.js'
+import { WriteQueue } from '../../write-queue.js'
+import { deleteOwn } from './client/delete-own.js'
+import { insist } from './client/insist.js'
 import { Changes, type Changed } from './changes.js'
 import { connectOptions } from './connect-options.js'
 import { Connected } from './connected.js'

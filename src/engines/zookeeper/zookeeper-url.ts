@@ -1,9 +1,9 @@
 import { milliseconds } from '../../duration.js'
 import { InvalidArgumentError, shown } from '../../errors.js'
-import { CREATOR_ACL, OPEN_ACL, parseAcl, type Acl } from '../../zookeeper/acl.js'
-import { checkPath } from '../../zookeeper/paths.js'
-import { parseEnsemble } from '../../zookeeper/hosts.js'
-import { urlParameters } from '../url-parameters.js'
+import { CREATOR_ACL, OPEN_ACL, parseAcl, type Acl } from './client/acl.js'
+import { checkPath } from './client/paths.js'
+import { parseEnsemble } from './client/hosts.js'
+import { urlParameters } from '../../engine/kit/url-parameters.js'
 
 /** What a URL like `zookeeper://user:password@host:2181,host:2181/app?sessionTimeout=10s` means. */
 export interface ZooKeeperPlace {

@@ -1,5 +1,5 @@
 import { serializeList } from 'structured-headers'
-import type { LimitReport } from '../tally.js'
+import type { LimitReport } from '../rules/window.js'
 
 /** The header fields that tell a caller its quota: `RateLimit-Policy` and `RateLimit` of the IETF's draft. */
 export interface RateLimitFields {

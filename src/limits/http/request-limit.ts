@@ -1,7 +1,7 @@
 import { InvalidArgumentError, shown } from '../../errors.js'
-import { checkOptions } from '../../locks/lock-options.js'
+import { checkOptions } from '../../options.js'
 import type { Explanation } from '../limiter.js'
-import type { LimitReport } from '../tally.js'
+import type { LimitReport } from '../rules/window.js'
 import { policyName, rateLimitFields, seconds } from './rate-limit-fields.js'
 
 /** What a limit of incoming requests needs of a limiter; all limiters of Signalbox and their keys have it. */

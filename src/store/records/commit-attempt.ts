@@ -1,6 +1,5 @@
-import type { CommitOutcome } from '../../engines/engine.js'
+import type { CommitOutcome, ReadOutcome } from '../../engine/contract.js'
 import type { HeldCommit } from '../values.js'
-import type { Reading } from './ledger.js'
 import {
   changed,
   isDecided,
@@ -15,6 +14,12 @@ import {
 import { indeterminate, notApplied, writeAlone } from './lone-write.js'
 import { transactionIn, type Settler } from './settler.js'
 import type { Shelf, Sighting } from './shelf.js'
+
+/** What a holder has read: as the store gave it, and for those who work on it. */
+export interface Reading {
+  readonly sightings: ReadonlyMap<string, Sighting>
+  readonly outcome: ReadOutcome
+}
 
 /** What an attempt to commit needs. */
 export interface AttemptParts {

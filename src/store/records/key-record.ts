@@ -1,4 +1,4 @@
-import type { Versioned } from '../../engines/engine.js'
+import type { Versioned } from '../../engine/contract.js'
 
 /** What a key's record says: its value, who wrote it, and the transaction that is about to write it. */
 export interface KeyRecord {

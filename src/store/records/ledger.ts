@@ -1,17 +1,11 @@
-import type { CommitOutcome, ReadOutcome, ReadSet, Versioned, Write } from '../../engines/engine.js'
+import type { CommitOutcome, ReadOutcome, ReadSet, Versioned, Write } from '../../engine/contract.js'
 import type { HeldCommit } from '../values.js'
-import { CommitAttempt } from './commit-attempt.js'
+import { CommitAttempt, type Reading } from './commit-attempt.js'
 import { changed, nextVersion, versioned } from './key-record.js'
 import { writeAlone } from './lone-write.js'
 import type { Records } from './records.js'
 import { Settler, type Looker } from './settler.js'
 import { Shelf, type Sighting } from './shelf.js'
-
-/** What a holder has read: as the store gave it, and for those who work on it. */
-export interface Reading {
-  readonly sightings: ReadonlyMap<string, Sighting>
-  readonly outcome: ReadOutcome
-}
 
 /** What the protocol takes from outside, so that a test can give it. */
 export interface Surroundings {

@@ -1,5 +1,5 @@
 import { InvalidArgumentError, shown } from '../../errors.js'
-import { checkOptions } from '../../locks/lock-options.js'
+import { checkOptions } from '../../options.js'
 import type { FoundRecord, Records } from './records.js'
 
 /** What is used of a `Pool` or a `Client` of `pg`. */

@@ -1,6 +1,6 @@
 import { recognise } from '../../engines/redis/clients/recognise.js'
 import { InvalidArgumentError, shown } from '../../errors.js'
-import { checkOptions } from '../../locks/lock-options.js'
+import { checkOptions } from '../../options.js'
 import type { FoundRecord, Records } from './records.js'
 
 /** How records lie in Redis. */

@@ -1,4 +1,4 @@
-import type { CommitOutcome } from '../../engines/engine.js'
+import type { CommitOutcome } from '../../engine/contract.js'
 import { UnavailableError } from '../../errors.js'
 import {
   changed,

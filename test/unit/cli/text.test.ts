@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { columns } from '../../../src/cli/columns.js'
 import { complaint, CommandError, statusOf } from '../../../src/cli/failure.js'
 import { oneLine } from '../../../src/cli/one-line.js'
-import { shortDuration } from '../../../src/cli/short-duration.js'
+import { shortDuration } from '../../../src/duration.js'
 import { InvalidArgumentError, UnavailableError } from '../../../src/index.js'
 
 test('columns are as wide as their widest cell, and no line ends in blanks', () => {

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { VirtualClock, type Clock, type Timer } from '../../../src/clock.js'
 import { limiter, type LimitOptions, type Permit } from '../../../src/limits/index.js'
 import { rulesOf, type LimiterOptions } from '../../../src/limits/limit-options.js'
-import { LocalLimiter } from '../../../src/limits/local-limiter.js'
+import { LocalLimiter } from '../../../src/limits/local/local-limiter.js'
 import { NaiveCount } from './naive-count.js'
 import { pass, settled } from './passing.js'
 

@@ -5,7 +5,7 @@ import { MeddledEngine } from '../../../src/conformance/meddled-engine.js'
 import { Random } from '../../../src/conformance/random.js'
 import { MemoryEngine, MemorySpace } from '../../../src/engines/memory/memory-engine.js'
 import { IndeterminateError, UnavailableError } from '../../../src/errors.js'
-import type { BoxLimiterOptions } from '../../../src/limits/box-limiter-options.js'
+import type { BoxLimiterOptions } from '../../../src/limits/remote/box-limiter-options.js'
 import { pass } from './passing.js'
 
 /** Boxes of one engine under a virtual clock; each is as in a process of its own. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { VirtualClock } from '../../../src/clock.js'
 import { Random } from '../../../src/conformance/random.js'
-import type { BoxLimiterOptions } from '../../../src/limits/box-limiter-options.js'
+import type { BoxLimiterOptions } from '../../../src/limits/remote/box-limiter-options.js'
 import { Server } from './deciding-server.js'
 import { DistantBox } from './distant-box.js'
 import { NaiveCount } from './naive-count.js'

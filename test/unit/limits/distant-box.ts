@@ -1,8 +1,8 @@
 import type { Clock, Timer, VirtualClock } from '../../../src/clock.js'
-import type { Reservation } from '../../../src/engines/engine.js'
-import { BoxLimiters, type BoxLimiter } from '../../../src/limits/box-limiter.js'
-import type { BoxLimiterOptions } from '../../../src/limits/box-limiter-options.js'
-import type { Reserve } from '../../../src/limits/reserve.js'
+import type { Reservation } from '../../../src/engine/contract.js'
+import { BoxLimiters, type BoxLimiter } from '../../../src/limits/remote/box-limiter.js'
+import type { BoxLimiterOptions } from '../../../src/limits/remote/box-limiter-options.js'
+import type { Reserve } from '../../../src/limits/rules/reserve.js'
 import { lock, type Server } from './deciding-server.js'
 import type { NaiveCount } from './naive-count.js'
 

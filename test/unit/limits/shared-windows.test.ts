@@ -3,13 +3,13 @@ import { sharedClock, VirtualClock, type Clock, type Timer } from '../../../src/
 import { Random } from '../../../src/conformance/random.js'
 import type { LimitOptions, Permit } from '../../../src/limits/index.js'
 import { rulesOf } from '../../../src/limits/limit-options.js'
-import { LocalLimiter } from '../../../src/limits/local-limiter.js'
+import { LocalLimiter } from '../../../src/limits/local/local-limiter.js'
 import {
   SharedLimiter,
   sharedLimiter,
   type SharedLimiterOptions,
-} from '../../../src/limits/shared-limiter.js'
-import { SharedRing } from '../../../src/limits/shared-ring.js'
+} from '../../../src/limits/threads/shared-limiter.js'
+import { SharedRing } from '../../../src/limits/threads/shared-ring.js'
 import { NaiveCount } from './naive-count.js'
 import { pass, settled } from './passing.js'
 

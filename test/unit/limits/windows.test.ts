@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { EqualPeriods, ZoneDays } from '../../../src/limits/calendar-periods.js'
-import { CalendarWindow } from '../../../src/limits/calendar-window.js'
-import { later } from '../../../src/limits/later.js'
-import { SlidingWindow } from '../../../src/limits/sliding-window.js'
-import { SmoothWindow } from '../../../src/limits/smooth-window.js'
-import type { Window } from '../../../src/limits/window.js'
+import { EqualPeriods, ZoneDays } from '../../../src/limits/rules/calendar-periods.js'
+import { CalendarWindow } from '../../../src/limits/rules/calendar-window.js'
+import { later } from '../../../src/limits/rules/later.js'
+import { SlidingWindow } from '../../../src/limits/rules/sliding-window.js'
+import { SmoothWindow } from '../../../src/limits/rules/smooth-window.js'
+import type { Window } from '../../../src/limits/rules/window.js'
 import { NaiveCount } from './naive-count.js'
 
 const HOUR = 3_600_000

@@ -4,8 +4,8 @@ import { VirtualClock } from '../../../src/clock.js'
 import { MeddledEngine } from '../../../src/conformance/meddled-engine.js'
 import { openMemory } from '../../../src/engines/memory/open.js'
 import { UnavailableError } from '../../../src/errors.js'
-import { LOOK_EVERY } from '../../../src/store/watchers.js'
-import { ScriptedEngine, settle } from '../locks/scripted-engine.js'
+import { LOOK_EVERY } from '../../../src/engine/contract.js'
+import { ScriptedEngine, settle } from '../core/scripted-engine.js'
 
 /** A box that no hint reaches, and another one of the same place. */
 async function deafAndOther(url: string) {

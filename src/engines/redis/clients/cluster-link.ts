@@ -6,7 +6,8 @@ import type { CommandLine } from './command-line.js'
 import type { Patience } from './connection.js'
 import { unreachable, unsent } from './failures.js'
 import { redirectionOf } from './redirection.js'
-import type { Answered, RedisLink, Reply } from './redis-link.js'
+import type { Reply } from './command-line.js'
+import type { Answered, RedisLink } from './redis-link.js'
 
 /** So often a command follows a redirection before it fails. */
 const MOST_REDIRECTIONS = 16

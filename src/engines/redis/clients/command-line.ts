@@ -1,4 +1,5 @@
-import type { Reply } from './redis-link.js'
+/** What Redis answers: text, whole numbers, null, and lists of these. The same in RESP2 and RESP3. */
+export type Reply = string | number | null | readonly Reply[]
 
 /** Where the commands for one server go. */
 export interface CommandLine {

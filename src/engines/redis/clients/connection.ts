@@ -1,4 +1,4 @@
-import type { Reply } from './redis-link.js'
+import type { Reply } from './command-line.js'
 
 /** Where a server listens on a network. */
 export interface NetworkAddress {

@@ -1,5 +1,5 @@
 import type { Connect } from './connection.js'
-import type { Reply } from './redis-link.js'
+import type { Reply } from './command-line.js'
 
 /**
  * How a client of the caller's stands: connected, on its way to be, waiting to be told to, or not connected until the

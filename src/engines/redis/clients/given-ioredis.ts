@@ -2,7 +2,7 @@ import type { Connect } from './connection.js'
 import type { GivenCluster, GivenServer, Standing } from './given-client.js'
 import { connectIoredis, OBEDIENT, type IoredisClient } from './ioredis-connection.js'
 import { nodeName, placeOf } from './node-address.js'
-import type { Reply } from './redis-link.js'
+import type { Reply } from './command-line.js'
 import { plainError, plainReply } from './reply.js'
 
 interface NodePlace {

@@ -5,7 +5,7 @@ import type { Patience } from './connection.js'
 import { sentInVain, unanswered, unreachable, unsent } from './failures.js'
 import type { GivenServer, Standing } from './given-client.js'
 import { InFlight } from './in-flight.js'
-import type { Reply } from './redis-link.js'
+import type { Reply } from './command-line.js'
 
 /** How often a client that is being connected is looked at: milliseconds. */
 const LOOK = 10

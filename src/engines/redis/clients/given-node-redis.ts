@@ -8,7 +8,7 @@ import {
   SEND_OPTIONS,
   type NodeRedisClient,
 } from './node-redis-connection.js'
-import type { Reply } from './redis-link.js'
+import type { Reply } from './command-line.js'
 import { plainError, plainReply } from './reply.js'
 
 interface ServerOptions {

@@ -1,7 +1,8 @@
 import type { Socket } from 'node:net'
 import type { Address, Attempt, Connect, Connection, ConnectionListener } from './connection.js'
 import { logIn, type Login } from './login.js'
-import { RedisReplyError, type Reply } from './redis-link.js'
+import type { Reply } from './command-line.js'
+import { RedisReplyError } from './redis-link.js'
 import { plainError, plainReply } from './reply.js'
 
 /** What is used of a client of ioredis, the same in versions 5 and 6. */

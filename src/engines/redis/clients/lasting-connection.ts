@@ -4,7 +4,8 @@ import type { CommandLine } from './command-line.js'
 import type { Connect, Connection, Patience } from './connection.js'
 import { sentInVain, unanswered, unreachable, unsent } from './failures.js'
 import { InFlight } from './in-flight.js'
-import { RedisReplyError, type Reply } from './redis-link.js'
+import type { Reply } from './command-line.js'
+import { RedisReplyError } from './redis-link.js'
 
 /** The pause before a further attempt to connect grows from the first to the second of these: milliseconds. */
 const SHORTEST_PAUSE = 50

@@ -1,6 +1,6 @@
 import type { Address, Attempt, Connect, Connection, ConnectionListener } from './connection.js'
 import type { Login } from './login.js'
-import type { Reply } from './redis-link.js'
+import type { Reply } from './command-line.js'
 import { plainError, plainReply } from './reply.js'
 
 type OnMessage = (text: string, channel: string) => void

@@ -1,7 +1,4 @@
-import type { CommandLine } from './command-line.js'
-
-/** What Redis answers: text, whole numbers, null, and lists of these. The same in RESP2 and RESP3. */
-export type Reply = string | number | null | readonly Reply[]
+import type { CommandLine, Reply } from './command-line.js'
 
 /** The answer to a command, and the way that it went. */
 export interface Answered {

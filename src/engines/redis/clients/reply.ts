@@ -1,4 +1,5 @@
-import { RedisReplyError, type Reply } from './redis-link.js'
+import type { Reply } from './command-line.js'
+import { RedisReplyError } from './redis-link.js'
 
 /**
  * Brings what a client package makes of an answer into one form, whichever package and protocol: maps become lists of

@@ -1,6 +1,6 @@
 import type { Address, Attempt, Connect, ConnectionListener, NetworkAddress } from './connection.js'
 import type { Login } from './login.js'
-import type { Reply } from './redis-link.js'
+import type { Reply } from './command-line.js'
 
 /** Where a master is found that Sentinels watch. */
 export interface SentinelParts {

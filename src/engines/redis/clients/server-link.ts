@@ -1,5 +1,6 @@
 import type { CommandLine } from './command-line.js'
-import type { Answered, RedisLink, Reply } from './redis-link.js'
+import type { Reply } from './command-line.js'
+import type { Answered, RedisLink } from './redis-link.js'
 import type { Subscriptions } from './subscriptions.js'
 
 /** A link to one server: a line for commands, and one connection for messages from the first channel on. */

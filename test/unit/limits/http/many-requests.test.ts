@@ -10,7 +10,7 @@ import { systemClock } from '../../../../src/clock.js'
 import { MeddledEngine } from '../../../../src/conformance/meddled-engine.js'
 import { pause } from '../../../../src/conformance/time.js'
 import { MemoryEngine, MemorySpace } from '../../../../src/engines/memory/memory-engine.js'
-import type { BoxLimiterOptions } from '../../../../src/limits/box-limiter-options.js'
+import type { BoxLimiterOptions } from '../../../../src/limits/remote/box-limiter-options.js'
 import {
   limitFastify,
   limitRequests,

@@ -1,0 +1,116 @@
+/**
+ * The walls between the parts of Signalbox, see docs/architecture.md. `npm run check` looks for an import that goes
+ * through one. Imports of types count as well as others.
+ */
+
+/** What every part may use: modules that know none of the parts. */
+const base =
+  '^src/(abort-task|clock|diagnostics|duration|errors|guarantees|options|transient-map|write-queue)\\.ts$'
+/** What applications and the command line may use of the library: what the package exports. */
+const publicEntries = [
+  '^src/index\\.ts$',
+  '^src/(engine|limits|limits/http|store/records|engines/zookeeper/client|redlock|opentelemetry|conformance)/index\\.ts$',
+]
+
+/**
+ * A part may import from itself, from the base, and from what is named.
+ * @param {string} name
+ * @param {string} comment
+ * @param {string} part
+ * @param {string[]} known
+ */
+function wall(name, comment, part, ...known) {
+  return {
+    name,
+    comment,
+    severity: 'error',
+    from: { path: part },
+    to: { path: '^(src|apps|test|bench|scripts)/', pathNot: [part, base, ...known] },
+  }
+}
+
+export default {
+  forbidden: [
+    {
+      name: 'no-cycles',
+      comment: 'A file can be understood after those that it imports.',
+      severity: 'error',
+      from: {},
+      to: { circular: true },
+    },
+    wall('base', 'The base knows none of the parts.', base),
+    wall(
+      'contract',
+      'The contract and the kit know no engine and no lock above them.',
+      '^src/engine/',
+      '^src/limits/rules/',
+    ),
+    wall('rules', 'The rules of limits decide about plain data.', '^src/limits/rules/'),
+    wall(
+      'core',
+      'Locks know engines by their contract.',
+      '^src/core/',
+      '^src/engine/(contract|claim|give-back)\\.ts$',
+    ),
+    wall(
+      'store',
+      'Stores know locks, and engines by their contract; records in Redis go over the clients that its engine knows.',
+      '^src/store/',
+      '^src/core/',
+      '^src/engine/contract\\.ts$',
+      '^src/engines/redis/clients/recognise\\.ts$',
+    ),
+    wall(
+      'limits',
+      'Limits know locks, and engines by their contract.',
+      '^src/limits/',
+      '^src/core/',
+      '^src/engine/(contract|claim)\\.ts$',
+    ),
+    {
+      name: 'engines',
+      comment: 'An engine knows the contract and the kit, and no other engine.',
+      severity: 'error',
+      from: { path: '^src/engines/([^/]+)/' },
+      to: {
+        path: '^(src|apps|test|bench|scripts)/',
+        pathNot: ['^src/engines/$1/', base, '^src/engine/', '^src/limits/rules/'],
+      },
+    },
+    wall(
+      'cli',
+      'The command line uses what every user can; it looks whether a folder is there before it opens it.',
+      '^src/cli/',
+      '^src/engines/file/open\\.ts$',
+      ...publicEntries,
+    ),
+    wall('adapters', 'Adapters use what every user can.', '^src/(redlock|opentelemetry)/', ...publicEntries),
+    wall(
+      'conformance',
+      'The conformance kit opens boxes with clocks of its own.',
+      '^src/conformance/',
+      '^src/box\\.ts$',
+      ...publicEntries,
+    ),
+    {
+      name: 'library',
+      comment: 'The library knows neither its applications nor its tests.',
+      severity: 'error',
+      from: { path: '^src/' },
+      to: { path: '^(apps|test|bench|scripts)/' },
+    },
+    {
+      name: 'applications',
+      comment: 'Applications use what every user can; the program adds them to the command line.',
+      severity: 'error',
+      from: { path: '^apps/' },
+      to: { path: '^(src|test|bench)/', pathNot: [...publicEntries, '^src/cli/'] },
+    },
+  ],
+  options: {
+    tsConfig: { fileName: 'tsconfig.json' },
+    tsPreCompilationDeps: true,
+    doNotFollow: { path: 'node_modules' },
+    exclude: { path: '^(node_modules|dist|build)/' },
+  },
+}

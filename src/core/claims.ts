@@ -1,0 +1,90 @@
+import { conflict, type Claim } from '../engine/claim.js'
+import { InvalidArgumentError, shown } from '../errors.js'
+import { checkKey } from '../options.js'
+
+/** Claims that are granted together or not at all: sorted by key, each key once, checked. */
+export interface ClaimSet {
+  readonly claims: readonly Claim[]
+  /** Equal for equal claim sets, different for different ones. */
+  readonly signature: string
+  /** The keys for a message, joined by `, `. */
+  readonly title: string
+}
+
+const MOST_PERMITS = 2 ** 31 - 1
+
+/**
+ * Checks claims and brings them into their one order.
+ * @throws InvalidArgumentError when there is none, a key is unfit, a key stands in two modes, or permits don't fit.
+ */
+export function claimSet(claims: readonly Claim[]): ClaimSet {
+  if (claims.length === 1) return toSet([checked(claims[0]!)])
+  if (claims.length === 0) throw new InvalidArgumentError('a lock takes at least one key, not none')
+  const byKey = new Map<string, Claim>()
+  for (const claim of claims.map(checked)) {
+    const earlier = byKey.get(claim.key)
+    if (earlier && text(earlier) !== text(claim)) {
+      throw new InvalidArgumentError(`key ${shown(claim.key)} is claimed twice, in two different ways`)
+    }
+    byKey.set(claim.key, claim)
+  }
+  return toSet([...byKey.values()].sort((a, b) => (a.key < b.key ? -1 : 1)))
+}
+
+function toSet(claims: readonly Claim[]): ClaimSet {
+  let signature = ''
+  let title = ''
+  // The length before each key keeps two sets apart whatever characters the keys hold.
+  for (const claim of claims) {
+    signature += `${claim.key.length}:${text(claim)}`
+    title = title === '' ? claim.key : `${title}, ${claim.key}`
+  }
+  return { claims, signature, title }
+}
+
+function text(claim: Claim): string {
+  switch (claim.mode) {
+    case 'exclusive':
+      return `${claim.key}x`
+    case 'shared':
+      return `${claim.key}s`
+    case 'permits':
+      return `${claim.key}p${claim.permits}/${claim.max}`
+  }
+}
+
+/** A copy, so that the caller can't change it afterwards. */
+function checked(claim: Claim): Claim {
+  if (typeof claim !== 'object' || claim === null) {
+    throw new InvalidArgumentError(`a claim takes an object with key and mode, not ${shown(claim)}`)
+  }
+  const { key, mode } = claim
+  checkKey('key', key)
+  switch (mode) {
+    case 'exclusive':
+    case 'shared':
+      return { key, mode }
+    case 'permits': {
+      const { permits, max } = claim
+      checkPermits('max, the permits of the semaphore,', max, MOST_PERMITS)
+      checkPermits('permits', permits, max)
+      return { key, mode, permits, max }
+    }
+    default:
+      throw new InvalidArgumentError(`mode takes 'exclusive', 'shared' or 'permits', not ${shown(mode)}`)
+  }
+}
+
+function checkPermits(option: string, value: unknown, most: number): void {
+  if (!Number.isSafeInteger(value) || (value as number) < 1 || (value as number) > most) {
+    throw new InvalidArgumentError(`${option} takes a whole number from 1 to ${most}, not ${shown(value)}`)
+  }
+}
+
+/** Whether one of the two has to wait for the other, were they alone on their keys. */
+export function conflicting(one: Pick<ClaimSet, 'claims'>, other: Pick<ClaimSet, 'claims'>): boolean {
+  for (const a of one.claims) {
+    for (const b of other.claims) if (a.key === b.key && conflict(a, b)) return true
+  }
+  return false
+}

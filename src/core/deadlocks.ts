@@ -1,0 +1,151 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { DeadlockError } from '../errors.js'
+import { TransientMap } from '../transient-map.js'
+import { conflicting, type ClaimSet } from './claims.js'
+import type { Claim } from '../engine/claim.js'
+import type { TurnGrant } from './grant.js'
+import type { Line } from './local-queue.js'
+
+/** What one `run` holds while its task goes on; nested runs are linked to the one they were called from. */
+class Frame {
+  /** The lines in which this task or one it called waits, with how many times. */
+  readonly waits = new Map<Line, number>()
+
+  constructor(
+    readonly parent: Frame | undefined,
+    readonly set: ClaimSet,
+    readonly grant: TurnGrant,
+  ) {}
+
+  /** What it holds by now: a write grant may have been downgraded since. */
+  get claims(): readonly Claim[] {
+    const { claims } = this.set
+    return this.grant.hold.downgraded ? claims.map(({ key }) => ({ key, mode: 'shared' })) : claims
+  }
+
+  /** Whether it holds them still: a task may give its grant back early, or lose it. */
+  get holds(): boolean {
+    return !this.grant.released && !this.grant.hold.loss
+  }
+
+  *withParents(): Generator<Frame> {
+    // A plain loop variable would name `this`, which the linter takes for an alias.
+    yield this
+    if (this.parent) yield* this.parent.withParents()
+  }
+}
+
+/** One for all boxes: the runtime keeps every storage that was ever entered, and each makes every promise slower. */
+const storage = new AsyncLocalStorage<Frame>()
+
+/**
+ * Knows which task holds what, as far as it was acquired by `run`, and so finds the task that waits for itself: directly
+ * or round a circle of exclusive and shared claims of tasks of this box. A grant acquired by `acquire` belongs to no task,
+ * because it may be released by another one. Permits that several tasks hold are not followed: whichever of them is
+ * released first may end the wait.
+ */
+export class TaskFrames {
+  readonly #active = new TransientMap<Frame, true>()
+
+  /** Calls `task` as one that holds the grant. */
+  async run<T>(set: ClaimSet, grant: TurnGrant, task: () => Promise<T>): Promise<T> {
+    const frame = new Frame(storage.getStore(), set, grant)
+    this.#active.set(frame, true)
+    try {
+      return await storage.run(frame, task)
+    } finally {
+      this.#active.delete(frame)
+    }
+  }
+
+  /** Whether the calling task holds anything. */
+  inside(): boolean {
+    return this.#held().length > 0
+  }
+
+  /** The grant by which the calling task holds all of these claims already, if it does. */
+  covering(set: ClaimSet): TurnGrant | undefined {
+    for (const frame of this.#held()) if (covers(frame.claims, set)) return frame.grant
+    return undefined
+  }
+
+  /**
+   * Waits in a line on behalf of the calling task, by `wait`.
+   * @throws DeadlockError when the task would wait for itself.
+   */
+  acquire(line: Line, lines: () => Iterable<Line>, wait: () => Promise<TurnGrant>): Promise<TurnGrant> {
+    const own = this.#held()
+    return own.length === 0 ? wait() : this.#acquireWithin(own, line, lines, wait)
+  }
+
+  async #acquireWithin(
+    own: readonly Frame[],
+    line: Line,
+    lines: () => Iterable<Line>,
+    wait: () => Promise<TurnGrant>,
+  ): Promise<TurnGrant> {
+    this.#check(line, own, lines)
+    for (const frame of own) frame.waits.set(line, (frame.waits.get(line) ?? 0) + 1)
+    try {
+      return await wait()
+    } finally {
+      for (const frame of own) {
+        const times = frame.waits.get(line)! - 1
+        if (times > 0) frame.waits.set(line, times)
+        else frame.waits.delete(line)
+      }
+    }
+  }
+
+  #held(): readonly Frame[] {
+    if (this.#active.size === 0) return NONE
+    const frame = storage.getStore()
+    // A task may outlive the run that it was started in, and holds nothing then; nor do frames of other boxes count.
+    return frame ? [...frame.withParents()].filter(other => other.holds && this.#active.has(other)) : NONE
+  }
+
+  #check(line: Line, own: readonly Frame[], lines: () => Iterable<Line>): void {
+    const { title } = line.set
+    if (own.some(frame => conflicting(frame, line.set))) {
+      throw new DeadlockError(
+        `this task holds ${title} already and would wait for itself; see the option reentrant`,
+        line.context(),
+      )
+    }
+    const seen = new Set<Line>()
+    const waitsFor = [{ set: line.set, order: Infinity }]
+    const add = (other: Line): void => {
+      if (seen.has(other)) return
+      seen.add(other)
+      waitsFor.push({ set: other.set, order: other.order })
+    }
+    for (const { set, order } of waitsFor) {
+      if (own.some(frame => conflicting(frame, set))) {
+        throw new DeadlockError(
+          `waiting for ${title} would close a circle of tasks that wait for each other`,
+          line.context(),
+        )
+      }
+      for (const frame of this.#active.keys()) {
+        if (!own.includes(frame) && frame.holds && conflicting(frame, set))
+          for (const other of frame.waits.keys()) add(other)
+      }
+      // Nobody overtakes, so whoever asked before for something in conflict is waited for, too.
+      for (const other of lines()) if (other.order < order && conflicting(other.set, set)) add(other)
+    }
+  }
+}
+
+const NONE: readonly Frame[] = []
+
+function covers(held: readonly Claim[], asked: ClaimSet): boolean {
+  return asked.claims.every(claim =>
+    held.some(
+      other =>
+        other.key === claim.key &&
+        (other.mode === 'exclusive'
+          ? claim.mode !== 'permits'
+          : other.mode === 'shared' && claim.mode === 'shared'),
+    ),
+  )
+}

@@ -1,0 +1,161 @@
+import type { Clock } from '../clock.js'
+import type { ReadOutcome } from '../engine/contract.js'
+import { LostError, type ErrorContext } from '../errors.js'
+import type { Hold, LeaseKeeper } from './lease.js'
+
+/** What was given: proof that the keys are held, as long as `assertHeld()` passes. */
+export interface Grant extends AsyncDisposable {
+  /** The fencing number: greater than that of every earlier grant of these keys. Fits a signed 64-bit column. */
+  readonly token: bigint
+  /** The keys held. */
+  readonly keys: readonly string[]
+  /** Aborts with a LostError when the grant is lost, at its deadline at the latest. */
+  readonly signal: AbortSignal
+  /**
+   * Passes while the grant is certainly held. Does no I/O and can be called often.
+   * @throws LostError as soon as the deadline has passed, the grant was taken away or it was released.
+   */
+  assertHeld(): void
+  /** Milliseconds for which the grant is certainly held still, if nothing more is heard of it; 0 when it is lost. */
+  expiresIn(): number
+  /**
+   * Gives the keys back; settles when others can have them. A second call does nothing.
+   * @throws LostError when the grant was lost before, and then the next holder keeps its own; UnavailableError or
+   * IndeterminateError when the engine could not be asked, and then it is tried again until the lease is over.
+   */
+  release(): Promise<void>
+  /**
+   * Releases at the end of an `await using` block, whose result or error it leaves as it is: it never rejects. The end of
+   * such a block tells nothing of a loss; `assertHeld()` as its last statement does, and so does `run`.
+   */
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+/** A grant that can let others in beside it. */
+export interface WriteGrant extends Grant {
+  /**
+   * Turns the write grant into a read grant, with no other writer between. Waiting readers come in.
+   * @throws LostError when the grant was lost before; UnavailableError or IndeterminateError from the engine.
+   */
+  downgrade(): Promise<void>
+}
+
+/** What a grant needs of the line that gave it. */
+export interface Giver {
+  readonly clock: Clock
+  readonly keeper: LeaseKeeper
+  readonly keys: readonly string[]
+  context(): ErrorContext
+  /** Takes a turn back. @throws LostError when it was lost. */
+  takeBack(grant: TurnGrant): Promise<void>
+  downgrade(grant: TurnGrant): Promise<void>
+}
+
+/** The ten bits below the engine's number tell the local turns of one engine grant apart. */
+const TURNS_PER_NUMBER = 1024n
+
+/** The token of a turn. */
+export function tokenOf(number: number, turn: number): bigint {
+  return BigInt(number) * TURNS_PER_NUMBER + BigInt(turn)
+}
+
+/** The engine's number within a token. */
+export function numberOf(token: bigint): number {
+  return Number(token / TURNS_PER_NUMBER)
+}
+
+/** One caller's turn on a hold. */
+export class TurnGrant implements WriteGrant {
+  readonly #giver: Giver
+  readonly #number: number
+  #controller: AbortController | undefined
+  /** Set when the caller gives it back; from then on it proves nothing. */
+  released = false
+
+  /** @param read what was read in the same step, if that was asked for. */
+  constructor(
+    giver: Giver,
+    readonly hold: Hold,
+    readonly turn: number,
+    readonly read: ReadOutcome | undefined,
+  ) {
+    this.#giver = giver
+    this.#number = hold.number
+    hold.onLost = undefined
+  }
+
+  get token(): bigint {
+    return tokenOf(this.#number, this.turn)
+  }
+
+  get keys(): readonly string[] {
+    return this.#giver.keys
+  }
+
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      // Made only when asked for: most callers never look, and a controller costs microseconds.
+      const controller = (this.#controller = new AbortController())
+      if (this.released) controller.abort(this.#gone())
+      else if (this.#giver.keeper.isLost(this.hold)) controller.abort(this.hold.loss)
+      else {
+        this.hold.onLost = joined(this.hold.onLost, () => {
+          if (!this.released) controller.abort(this.hold.loss)
+        })
+      }
+    }
+    return this.#controller.signal
+  }
+
+  assertHeld(): void {
+    if (this.released) throw this.#gone()
+    if (this.#giver.keeper.isLost(this.hold)) throw this.hold.loss!
+  }
+
+  /** Whether it is held until now, as far as can be known here. */
+  get isHeld(): boolean {
+    return !this.released && !this.#giver.keeper.isLost(this.hold)
+  }
+
+  /** Whether its time is over, whatever else has ended it. */
+  get isOver(): boolean {
+    return this.#giver.keeper.left(this.hold) === 0
+  }
+
+  expiresIn(): number {
+    if (this.released || this.hold.loss) return 0
+    return this.#giver.keeper.left(this.hold)
+  }
+
+  release(): Promise<void> {
+    if (this.released) return Promise.resolve()
+    this.released = true
+    return this.#giver.takeBack(this)
+  }
+
+  downgrade(): Promise<void> {
+    try {
+      this.assertHeld()
+    } catch (error) {
+      return Promise.reject(error)
+    }
+    return this.#giver.downgrade(this)
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.release().catch(() => undefined)
+  }
+
+  #gone(): LostError {
+    const { title } = this.hold.set
+    return new LostError(`${title} was released by this grant before`, this.#giver.context())
+  }
+}
+
+function joined(first: (() => void) | undefined, second: () => void): () => void {
+  if (!first) return second
+  return () => {
+    first()
+    second()
+  }
+}

@@ -1,0 +1,71 @@
+import { milliseconds, type Duration } from '../duration.js'
+import { InvalidArgumentError, shown } from '../errors.js'
+import { checkOptions, checkSignal, flag } from '../options.js'
+import type { Ask } from './local-queue.js'
+
+/** How a grant is asked for. */
+export interface LockOptions {
+  /** How long to wait; default: as long as it takes. 0 waits for nobody. */
+  wait?: Duration | undefined
+  /** How long the grant outlives silence, 20 ms to a day; default 30 s. It is renewed before, see `renew`. */
+  lease?: Duration | undefined
+  /** Ends the wait. It does not touch a grant that was given. */
+  signal?: AbortSignal | undefined
+  /** What `inspect()` shows beside the holder: up to 200 characters. */
+  label?: string | undefined
+  /** Whether the lease is renewed until the release; default true. */
+  renew?: boolean | undefined
+  /** Whether a task that holds these keys by `run` gets them again, counted, instead of an error; default false. */
+  reentrant?: boolean | undefined
+}
+
+const DEFAULT_LEASE = 30_000
+const LEASE_BOUNDS = { least: 20, most: 86_400_000 }
+const WAIT_BOUNDS = { least: 0, most: Infinity }
+const LONGEST_LABEL = 200
+
+/** An ask with what the lock itself has to know. */
+export interface LockAsk extends Ask {
+  readonly reentrant: boolean
+}
+
+const DEFAULTS: LockAsk = {
+  wait: Infinity,
+  lease: DEFAULT_LEASE,
+  renew: true,
+  label: undefined,
+  signal: undefined,
+  reentrant: false,
+}
+const NAMES = Object.keys(DEFAULTS)
+const TRY_NAMES = NAMES.filter(name => name !== 'wait' && name !== 'signal')
+
+/**
+ * Checks the options of a caller.
+ * @throws InvalidArgumentError that names the option, what it got and what it takes.
+ */
+export function lockAsk(options: LockOptions | undefined): LockAsk {
+  if (options === undefined) return DEFAULTS
+  checkOptions(options, NAMES)
+  const { wait, lease, signal, label, renew, reentrant } = options
+  checkSignal(signal)
+  if (label !== undefined && (typeof label !== 'string' || label.length > LONGEST_LABEL)) {
+    throw new InvalidArgumentError(
+      `label takes text of up to ${LONGEST_LABEL} characters, not ${shown(label)}`,
+    )
+  }
+  return {
+    wait: wait === undefined ? Infinity : milliseconds('wait', wait, WAIT_BOUNDS),
+    lease: lease === undefined ? DEFAULT_LEASE : milliseconds('lease', lease, LEASE_BOUNDS),
+    renew: flag('renew', renew, true),
+    label,
+    signal,
+    reentrant: flag('reentrant', reentrant, false),
+  }
+}
+
+/** The same for a caller who never waits: it has neither `wait` nor `signal`. */
+export function tryAsk(options: LockOptions | undefined): LockAsk {
+  if (options !== undefined) checkOptions(options, TRY_NAMES)
+  return lockAsk(options)
+}

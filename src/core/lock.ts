@@ -1,0 +1,161 @@
+import { aboutTask, InvalidArgumentError, LostError, lostBeforeEnd, ofTask, shown } from '../errors.js'
+import type { Session } from './session.js'
+import type { ClaimSet } from './claims.js'
+import type { Grant, TurnGrant, WriteGrant } from './grant.js'
+import type { Line } from './local-queue.js'
+import { lockAsk, tryAsk, type LockAsk, type LockOptions } from './lock-options.js'
+
+/** What every lock can do: the same three verbs, whatever is claimed and wherever it lives. */
+export interface Lock<G extends Grant = Grant, O extends LockOptions = LockOptions> {
+  /**
+   * The grant if it is free and nobody waits for it, else undefined; never waits.
+   * @throws InvalidArgumentError, UnavailableError, IndeterminateError, ClosedError
+   */
+  tryAcquire(options?: Omit<O, 'wait' | 'signal'>): Promise<G | undefined>
+  /**
+   * The grant as soon as it is this caller's turn, first come, first served.
+   * @throws TimedOutError when `wait` is over (BusyError for a wait of 0), AbortedError, DeadlockError,
+   * InvalidArgumentError, UnavailableError, IndeterminateError, ClosedError
+   */
+  acquire(options?: O): Promise<G>
+  /**
+   * Acquires, calls `task`, releases, and gives what the task gave, also when the release failed: then the lease ends
+   * the grant, and the channel `signalbox:lock:release-failed` tells of it.
+   * @throws what `acquire` throws, with a `taskBegan` of false; what the task throws; LostError with `taskEnded` and the
+   * `result` when the task ended well after its grant was lost.
+   */
+  run<T>(task: (grant: G) => T | Promise<T>, options?: O): Promise<T>
+}
+
+/** The one implementation of the verbs, over any claim set. */
+export class ClaimLock implements Lock<WriteGrant> {
+  readonly #session: Session
+  readonly #set: ClaimSet
+  readonly #noun: string
+
+  /** @param noun what messages call it, such as `mutex`. */
+  constructor(session: Session, set: ClaimSet, noun: string) {
+    this.#session = session
+    this.#set = set
+    this.#noun = noun
+  }
+
+  tryAcquire(options?: Omit<LockOptions, 'wait' | 'signal'>): Promise<WriteGrant | undefined> {
+    try {
+      const ask = tryAsk(options)
+      const nested = this.#nested(ask)
+      if (nested) return Promise.resolve(nested)
+      return Promise.resolve(this.#session.attempt(this.#line(), ask))
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  acquire(options?: LockOptions): Promise<WriteGrant> {
+    try {
+      const ask = lockAsk(options)
+      const nested = this.#nested(ask)
+      return nested ? Promise.resolve(nested) : this.#acquire(ask)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  async run<T>(task: (grant: WriteGrant) => T | Promise<T>, options?: LockOptions): Promise<T> {
+    let nested: WriteGrant | undefined
+    let grant: TurnGrant | undefined
+    try {
+      if (typeof task !== 'function')
+        throw new InvalidArgumentError(`run takes a function, not ${shown(task)}`)
+      const ask = lockAsk(options)
+      nested = this.#nested(ask)
+      grant = nested ? undefined : await this.#acquire(ask)
+    } catch (error) {
+      throw aboutTask(error, false)
+    }
+    // The outer run of the same task gives a nested grant back.
+    if (!grant) return ownErrors(async () => task(nested!))
+    const { frames } = this.#session
+    let result
+    try {
+      result = await (frames ? frames.run(this.#set, grant, async () => task(grant)) : task(grant))
+    } catch (error) {
+      // The task's own error tells more than that the grant was lost, too.
+      await grant.release().catch(() => undefined)
+      throw ofTask(error)
+    }
+    const { isHeld } = grant
+    try {
+      await grant.release()
+    } catch (error) {
+      // A grant that the engine gave up before its deadline was perhaps lost before the task ended; any other failure
+      // came after that, and the lease mends it.
+      if (error instanceof LostError && !(isHeld && grant.isOver)) throw lostBeforeEnd(error, result)
+    }
+    return result
+  }
+
+  #acquire(ask: LockAsk): Promise<TurnGrant> {
+    return this.#session.acquire(this.#line(), ask)
+  }
+
+  #nested(ask: LockAsk): WriteGrant | undefined {
+    if (!ask.reentrant) return undefined
+    const outer = this.#session.frames?.covering(this.#set)
+    return outer && new NestedGrant(outer)
+  }
+
+  #line(): Line {
+    return this.#session.line(this.#set, this.#noun)
+  }
+}
+
+/** Calls a task whose errors are its own. */
+async function ownErrors<T>(task: () => Promise<T>): Promise<T> {
+  try {
+    return await task()
+  } catch (error) {
+    throw ofTask(error)
+  }
+}
+
+/** A further grant of what the task holds already: releasing it leaves the outer one held. */
+class NestedGrant implements WriteGrant {
+  readonly #outer: TurnGrant
+
+  constructor(outer: TurnGrant) {
+    this.#outer = outer
+  }
+
+  get token(): bigint {
+    return this.#outer.token
+  }
+
+  get keys(): readonly string[] {
+    return this.#outer.keys
+  }
+
+  get signal(): AbortSignal {
+    return this.#outer.signal
+  }
+
+  assertHeld(): void {
+    this.#outer.assertHeld()
+  }
+
+  expiresIn(): number {
+    return this.#outer.expiresIn()
+  }
+
+  async release(): Promise<void> {
+    // Counted by the stack of runs: the outermost one releases.
+  }
+
+  async downgrade(): Promise<void> {
+    throw new InvalidArgumentError('a nested grant can not be downgraded while the outer one counts on it')
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release()
+  }
+}

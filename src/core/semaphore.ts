@@ -1,0 +1,76 @@
+import { InvalidArgumentError, shown } from '../errors.js'
+import type { Session } from './session.js'
+import { claimSet } from './claims.js'
+import type { Grant } from './grant.js'
+import { ClaimLock, type Lock } from './lock.js'
+import { checkOptions } from '../options.js'
+import type { LockOptions } from './lock-options.js'
+
+/** How many may be inside together. */
+export interface SemaphoreOptions {
+  /** The permits there are. All callers of a name must say the same number while it is in use. */
+  permits: number
+}
+
+/** How a part of the permits is asked for. */
+export interface PermitOptions extends LockOptions {
+  /** How many of the permits to take; default 1. */
+  permits?: number | undefined
+}
+
+/** A number of permits, taken and given back; several callers hold some at the same time. */
+export type Semaphore = Lock<Grant, PermitOptions>
+
+/** Permits as claims: a semaphore is the same lock with another claim. */
+class PermitsLock implements Semaphore {
+  readonly #session: Session
+  readonly #key: string
+  readonly #max: number
+  readonly #one: ClaimLock
+
+  constructor(session: Session, key: string, max: number) {
+    this.#session = session
+    this.#key = key
+    this.#max = max
+    this.#one = this.#lock(1)
+  }
+
+  async tryAcquire(options?: PermitOptions): Promise<Grant | undefined> {
+    const [lock, rest] = this.#split(options)
+    return lock.tryAcquire(rest)
+  }
+
+  async acquire(options?: PermitOptions): Promise<Grant> {
+    const [lock, rest] = this.#split(options)
+    return lock.acquire(rest)
+  }
+
+  async run<T>(task: (grant: Grant) => T | Promise<T>, options?: PermitOptions): Promise<T> {
+    const [lock, rest] = this.#split(options)
+    return lock.run(task, rest)
+  }
+
+  #split(options: PermitOptions | undefined): [ClaimLock, LockOptions | undefined] {
+    // Whatever is no object is refused by the lock itself.
+    if (typeof options !== 'object' || options === null || !('permits' in options))
+      return [this.#one, options]
+    const { permits = 1, ...rest } = options
+    return [permits === 1 ? this.#one : this.#lock(permits), rest]
+  }
+
+  #lock(permits: number): ClaimLock {
+    const claim = { key: this.#key, mode: 'permits', permits, max: this.#max } as const
+    return new ClaimLock(this.#session, claimSet([claim]), 'semaphore')
+  }
+}
+
+/** @throws InvalidArgumentError when the key or the number of permits is unfit. */
+export function semaphore(session: Session, key: string, options: SemaphoreOptions): Semaphore {
+  checkOptions(options, ['permits'])
+  if (options.permits === undefined) {
+    throw new InvalidArgumentError(
+      `permits takes the number of permits there are, not ${shown(options.permits)}`,
+    )
+  }
+  return new PermitsLock(session, key, options.permits)
+}

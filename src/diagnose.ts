@@ -1,0 +1,16 @@
+import type { Diagnosis } from './engine/diagnosis.js'
+import { registeredFor } from './engines/registry.js'
+
+/**
+ * Looks at what a URL of {@link open} names, without using it: which versions answer, and which of their settings weaken
+ * a promise. An engine that has nothing to be set up, such as `memory:`, gives neither facts nor findings.
+ *
+ * ```ts
+ * const { findings } = await diagnose('redis://localhost:6379')
+ * for (const { how, mend } of findings) console.log(how, mend)
+ * ```
+ * @throws InvalidArgumentError when the URL is unfit; UnavailableError when the engine can't be reached.
+ */
+export async function diagnose(url: string): Promise<Diagnosis> {
+  return (await registeredFor(url).diagnose?.(url)) ?? { facts: [], findings: [] }
+}

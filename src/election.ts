@@ -1,0 +1,211 @@
+import type { Session } from './core/session.js'
+import { follow, type Found } from './store/follow.js'
+import { Store } from './store/store.js'
+import { aboutTask, InvalidArgumentError, shown } from './errors.js'
+import { numberOf, type Grant } from './core/grant.js'
+import type { LockOptions } from './core/lock-options.js'
+import type { Lock } from './core/lock.js'
+import { mutex } from './core/mutex.js'
+
+/** Who leads. */
+export interface Leader {
+  readonly session: string
+  readonly host: string
+  readonly pid: number
+  readonly label: string | undefined
+  /** The fencing token of the term. */
+  readonly token: bigint
+}
+
+/** A leader as it is stored: JSON has no bigint. */
+interface StoredLeader {
+  session: string
+  host: string
+  pid: number
+  label?: string
+  token: string
+}
+
+/** One of many leads; when it resigns or is lost, the next in line does. */
+export interface Election {
+  /**
+   * Waits until this caller leads, calls `task` with the term's grant, and resigns when it ends. `grant.signal` aborts
+   * when the lead is lost.
+   * @throws what `Lock.run` throws
+   */
+  lead<T>(task: (grant: Grant) => T | Promise<T>, options?: LockOptions): Promise<T>
+  /**
+   * Waits until this caller leads; it leads until it resigns by releasing the grant.
+   * @throws what `Lock.acquire` throws
+   */
+  campaign(options?: LockOptions): Promise<Grant>
+  /**
+   * The leader now, as far as is known; undefined when there is none.
+   * @throws UnavailableError, ClosedError; IndeterminateError when the answer never came
+   */
+  leader(): Promise<Leader | undefined>
+  /**
+   * The leader now and after each change, until the loop is left or the signal aborts. A message about a change that is lost
+   * is made good within 10 seconds, as {@link Store.watch} tells. Of a leader that did not resign, because its process ended
+   * or its lease ran out, the next leader tells; {@link Election.leader} knows it before.
+   * @throws what `Store.watch` throws
+   */
+  observe(signal?: AbortSignal): AsyncGenerator<Leader | undefined, void, void>
+}
+
+/** What a box knows of itself and leaders are told by. */
+export interface Candidate {
+  readonly host: string
+  readonly pid: number
+  readonly label: string | undefined
+}
+
+/** An election is a mutex whose holder writes down that it leads. */
+class MutexElection implements Election {
+  readonly #session: Session
+  readonly #candidate: Candidate
+  readonly #name: string
+  readonly #mutex: Lock
+  readonly #terms: Store
+
+  constructor(session: Session, candidate: Candidate, name: string) {
+    this.#session = session
+    this.#candidate = candidate
+    this.#name = name
+    this.#mutex = mutex(session, [electionKey(name)])
+    this.#terms = new Store(session, TERMS)
+  }
+
+  async lead<T>(task: (grant: Grant) => T | Promise<T>, options?: LockOptions): Promise<T> {
+    let began = false
+    try {
+      if (typeof task !== 'function')
+        throw new InvalidArgumentError(`lead takes a function, not ${shown(task)}`)
+      return await this.#mutex.run(async grant => {
+        await this.#announce(grant, options?.label)
+        began = true
+        try {
+          return await task(grant)
+        } finally {
+          await this.#withdraw(grant)
+        }
+      }, options)
+    } catch (error) {
+      throw began ? error : aboutTask(error, false)
+    }
+  }
+
+  async campaign(options?: LockOptions): Promise<Grant> {
+    const grant = await this.#mutex.acquire(options)
+    try {
+      await this.#announce(grant, options?.label)
+    } catch (error) {
+      await grant.release().catch(() => undefined)
+      throw error
+    }
+    return new Term(grant, () => this.#withdraw(grant))
+  }
+
+  async leader(): Promise<Leader | undefined> {
+    return this.#leading((await this.#terms.get<StoredLeader>(this.#name))?.value)
+  }
+
+  async *observe(signal?: AbortSignal): AsyncGenerator<Leader | undefined, void, void> {
+    const read = async (): Promise<Found<Leader | undefined>> => {
+      const entry = await this.#terms.get<StoredLeader>(this.#name)
+      return { value: await this.#leading(entry?.value), version: entry?.version ?? 0 }
+    }
+    const { clock } = this.#session
+    yield* follow(task => this.#session.watch(`${TERMS}/${this.#name}`, task), read, clock, signal)
+  }
+
+  /** The stored leader if its term still holds the lock: one that crashed could not withdraw. */
+  async #leading(stored: StoredLeader | undefined): Promise<Leader | undefined> {
+    if (!stored) return undefined
+    const { session, host, pid, label } = stored
+    const token = BigInt(stored.token)
+    const requests = await this.#session.submit({ type: 'inspect', prefix: electionKey(this.#name) })
+    const leads = requests.some(
+      ({ key, phase, number }) =>
+        key === electionKey(this.#name) && phase === 'held' && number === numberOf(token),
+    )
+    return leads ? { session, host, pid, label, token } : undefined
+  }
+
+  /** Writes the term down, unless a later one is there already. */
+  async #announce(grant: Grant, label: string | undefined): Promise<void> {
+    const { host, pid, label: ofBox } = this.#candidate
+    const session = this.#session.id
+    const term = { session, host, pid, label: label ?? ofBox, token: String(grant.token) }
+    for (;;) {
+      const entry = await this.#terms.get<StoredLeader>(this.#name)
+      grant.assertHeld()
+      if ((await this.#terms.compareAndSet(this.#name, entry?.version ?? 0, term)) !== undefined) return
+    }
+  }
+
+  /**
+   * Wipes the term out if it is still this one. A term that can't be wiped out is seen through by `leader`; it must not
+   * keep the lock, nor hide what the task has to say.
+   */
+  async #withdraw(grant: Grant): Promise<void> {
+    try {
+      const entry = await this.#terms.get<StoredLeader>(this.#name)
+      if (entry?.value.token === String(grant.token)) await this.#terms.delete(this.#name, entry.version)
+    } catch {
+      // As said above.
+    }
+  }
+}
+
+/** The grant of a lead: releasing it withdraws the announcement first. */
+class Term implements Grant {
+  readonly #grant: Grant
+  readonly #withdraw: () => Promise<void>
+
+  constructor(grant: Grant, withdraw: () => Promise<void>) {
+    this.#grant = grant
+    this.#withdraw = withdraw
+  }
+
+  get token(): bigint {
+    return this.#grant.token
+  }
+
+  get keys(): readonly string[] {
+    return this.#grant.keys
+  }
+
+  get signal(): AbortSignal {
+    return this.#grant.signal
+  }
+
+  assertHeld(): void {
+    this.#grant.assertHeld()
+  }
+
+  expiresIn(): number {
+    return this.#grant.expiresIn()
+  }
+
+  async release(): Promise<void> {
+    await this.#withdraw()
+    await this.#grant.release()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#withdraw()
+    await this.#grant[Symbol.asyncDispose]()
+  }
+}
+
+const TERMS = 'signalbox-elections'
+
+function electionKey(name: string): string {
+  return `election:${name}`
+}
+
+/** @throws InvalidArgumentError when the name is unfit. */
+export function election(session: Session, candidate: Candidate, name: string): Election {
+  return new MutexElection(session, candidate, name)
+}

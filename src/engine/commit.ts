@@ -1,0 +1,46 @@
+import type { Commit, CommitOutcome, ReadOutcome, ReadSet, RecordedId, Versioned } from './contract.js'
+
+/** Where values are kept, for engines that decide commits by `Decisions`. */
+export interface StoreState {
+  /** The values of these keys, in their order. */
+  values(keys: readonly string[]): readonly Versioned[]
+  /** Writes a value, or deletes the key for `undefined`. */
+  put(key: string, value: string | undefined, version: number): void
+  /** The next version: greater than every one before, of any key, whatever crashed. */
+  nextVersion(): number
+  /** Which of these ids are recorded, in their order. */
+  recorded(ids: readonly RecordedId[]): readonly boolean[]
+  /** Keeps the id with the key for `retention` milliseconds at least. */
+  record(key: string, id: string, retention: number): void
+}
+
+/** Reads values and looks for ids. */
+export function readAll(state: StoreState, what: ReadSet): ReadOutcome {
+  return { values: state.values(what.keys), seen: state.recorded(what.ids) }
+}
+
+/**
+ * Decides a commit: checks all, then writes all or nothing. Releasing the guard is left to the lock table.
+ * @param guardHolds whether the guarding grant is held; true without a guard.
+ */
+export function decideCommit(state: StoreState, commit: Commit, guardHolds: boolean): CommitOutcome {
+  if (!guardHolds || !commit.guard) {
+    // Ids are recorded under the locks of their keys, so whoever holds those since it looked need not look again. But a
+    // repetition whose first answer was lost finds its grant released.
+    const repeated = state.recorded(commit.record).indexOf(true)
+    if (repeated >= 0) return { state: 'repeated', ...commit.record[repeated]! }
+  }
+  if (!guardHolds) return { state: 'lost' }
+  const found = state.values(commit.expect.map(({ key }) => key))
+  for (const [index, { key, version }] of commit.expect.entries()) {
+    if (found[index]!.version !== version) return { state: 'conflict', key, found: found[index]! }
+  }
+  const versions = commit.writes.map(({ key, value }) => {
+    // A deletion takes a version, too, so that one that was read before it is never met again.
+    const version = state.nextVersion()
+    state.put(key, value, version)
+    return value === undefined ? 0 : version
+  })
+  for (const { key, id } of commit.record) state.record(key, id, commit.retention)
+  return { state: 'committed', versions }
+}

@@ -1,0 +1,19 @@
+export { systemClock, type Clock, type Timer } from '../clock.js'
+export { milliseconds, type DurationBounds } from '../duration.js'
+export { Decisions, type AnyEffect, type ChangedEffect, type WatchState } from './state-machine.js'
+export { conflict } from './claim.js'
+export * from './contract.js'
+export { MemoryState } from './kit/memory-state.js'
+export { urlParameters } from './kit/url-parameters.js'
+export type { Effect, Entry, Request, TableState } from './lock-table.js'
+export type { StoreState } from './commit.js'
+export type { WindowDefinition } from '../limits/rules/definition.js'
+export {
+  reserve,
+  type InstantPermits,
+  type LimiterState,
+  type Reserve,
+  type Reserved,
+  type ReturnedPermits,
+  type Unit,
+} from '../limits/rules/reserve.js'

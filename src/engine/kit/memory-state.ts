@@ -1,0 +1,149 @@
+import type { Clock } from '../../clock.js'
+import type { WatchState } from '../state-machine.js'
+import type { Member, RecordedId, Versioned } from '../contract.js'
+import type { Entry, Request, TableState } from '../lock-table.js'
+import type { StoreState } from '../commit.js'
+import { TransientMap } from '../../transient-map.js'
+
+/** So many ids at least are recorded between two sweeps. */
+const LEAST_RECORDS = 4096
+const ABSENT: Versioned = { value: undefined, version: 0 }
+
+/** The state of the lock table and of the store, in variables. */
+export class MemoryState implements TableState, StoreState, WatchState {
+  readonly #queues = new TransientMap<string, Entry[]>()
+  readonly #requests = new TransientMap<string, Request>()
+  readonly #members = new Map<string, Member>()
+  /** By store key: the sessions that watch it. */
+  readonly #watchers = new Map<string, Set<string>>()
+  readonly #values = new Map<string, Versioned>()
+  /** By key, then by id: until when it is kept. */
+  readonly #ids = new Map<string, Map<string, number>>()
+  #recordsToSweep = LEAST_RECORDS
+  readonly #clock: Clock
+  #number: number
+  #version: number
+
+  /**
+   * @param start where numbers begin. Microseconds of the wall clock make tokens rise over a restart of the process,
+   * too, and leave the ten bits for turns within a signed 64-bit number.
+   */
+  constructor(start: number, clock: Clock) {
+    this.#clock = clock
+    this.#number = start
+    this.#version = start
+  }
+
+  queue(key: string): readonly Entry[] | undefined {
+    return this.#queues.get(key)
+  }
+
+  request(id: string): Request | undefined {
+    return this.#requests.get(id)
+  }
+
+  append(request: Request): void {
+    this.#requests.set(request.id, request)
+    for (const claim of request.claims) {
+      const queue = this.#queues.get(claim.key)
+      if (queue) queue.push({ request, claim })
+      else this.#queues.set(claim.key, [{ request, claim }])
+    }
+  }
+
+  remove(request: Request): void {
+    this.#requests.delete(request.id)
+    for (const { key } of request.claims) {
+      const queue = this.#queues.get(key)!
+      if (queue.length === 1) this.#queues.delete(key)
+      else
+        queue.splice(
+          queue.findIndex(entry => entry.request === request),
+          1,
+        )
+    }
+  }
+
+  changed(): void {
+    // The requests handed out are the state itself.
+  }
+
+  nextNumber(): number {
+    return ++this.#number
+  }
+
+  requestsOf(session: string): Request[] {
+    return [...this.#requests.values()].filter(request => request.session === session)
+  }
+
+  keys(prefix: string): string[] {
+    return [...this.#queues.keys()].filter(key => key.startsWith(prefix))
+  }
+
+  member(session: string): Member | undefined {
+    return this.#members.get(session)
+  }
+
+  join(member: Member): void {
+    this.#members.set(member.session, member)
+  }
+
+  leave(session: string): void {
+    this.#members.delete(session)
+    for (const key of [...this.#watchers.keys()]) this.unwatch(session, key)
+  }
+
+  watch(session: string, key: string): void {
+    const sessions = this.#watchers.get(key)
+    if (sessions) sessions.add(session)
+    else this.#watchers.set(key, new Set([session]))
+  }
+
+  unwatch(session: string, key: string): void {
+    const sessions = this.#watchers.get(key)
+    if (sessions?.delete(session) && sessions.size === 0) this.#watchers.delete(key)
+  }
+
+  watchers(keys: readonly string[]): { session: string; key: string }[] {
+    if (this.#watchers.size === 0) return []
+    return keys.flatMap(key => [...(this.#watchers.get(key) ?? [])].map(session => ({ session, key })))
+  }
+
+  values(keys: readonly string[]): Versioned[] {
+    return keys.map(key => this.#values.get(key) ?? ABSENT)
+  }
+
+  put(key: string, value: string | undefined, version: number): void {
+    if (value === undefined) this.#values.delete(key)
+    else this.#values.set(key, { value, version })
+  }
+
+  nextVersion(): number {
+    return ++this.#version
+  }
+
+  recorded(ids: readonly RecordedId[]): boolean[] {
+    return ids.map(({ key, id }) => this.#ids.get(key)?.has(id) ?? false)
+  }
+
+  record(key: string, id: string, retention: number): void {
+    if (--this.#recordsToSweep <= 0) this.#sweepIds()
+    const until = this.#clock.now() + retention
+    const ids = this.#ids.get(key)
+    if (ids) ids.set(id, until)
+    else this.#ids.set(key, new Map([[id, until]]))
+  }
+
+  /** Forgets the ids whose time is over. */
+  #sweepIds(): void {
+    const now = this.#clock.now()
+    let kept = 0
+    for (const [key, ids] of this.#ids) {
+      for (const [id, until] of ids) if (until <= now) ids.delete(id)
+      if (ids.size === 0) this.#ids.delete(key)
+      kept += ids.size
+    }
+    // As many new ones as are there: then looking at all costs each new one a look or two.
+    this.#recordsToSweep = Math.max(LEAST_RECORDS, kept)
+  }
+}

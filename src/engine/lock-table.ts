@@ -1,0 +1,447 @@
+import {
+  CLAIM_WINDOW,
+  WAITER_LIFE,
+  entryLife,
+  hearWithin,
+  type ClaimReserved,
+  type Enqueue,
+  type LockOperation,
+  type OutcomeOf,
+  type Pass,
+  type RequestReport,
+  type Standing,
+} from './contract.js'
+import { conflict, type Claim } from './claim.js'
+
+/** A request's place in the queue of one key. */
+export interface Entry {
+  readonly request: Request
+  /** The one of the request's claims that names the key. */
+  claim: Claim
+}
+
+/** A request for a claim set, from its enqueue to its release. */
+export interface Request {
+  readonly id: string
+  readonly session: string
+  claims: readonly Claim[]
+  phase: 'waiting' | 'reserved' | 'held'
+  /**
+   * When it expires unless something is heard of it: engine time in milliseconds. A waiter that has expired is
+   * *silent*: it blocks no other request, and keeps its place until one goes past it.
+   */
+  expires: number
+  /** The lease that it asked for: milliseconds. */
+  lease: number
+  /** The number of its grant, the upper part of the token; 0 before it is granted. */
+  number: number
+  readonly label: string | undefined
+  /** When it entered the queues: engine time in milliseconds. */
+  readonly since: number
+}
+
+/**
+ * Where the table's state is kept. The table owns the logic and this owns the storage, so that the same table runs on
+ * variables and inside a database transaction. What it hands out may be changed in place only by the table, which
+ * says so with `changed`.
+ */
+export interface TableState {
+  /**
+   * The entries for a key in order of arrival; undefined when there are none. Looking at the first few is cheap, which
+   * is all that most decisions need.
+   */
+  queue(key: string): Iterable<Entry> | undefined
+  request(id: string): Request | undefined
+  /** Puts a request at the end of the queue of each of its keys. */
+  append(request: Request): void
+  /** Takes a request out of all its queues and forgets it. */
+  remove(request: Request): void
+  /** A request that was handed out, or one of its entries, has been changed. */
+  changed(request: Request): void
+  /** The next number of a grant: greater than every one before, whatever crashed. */
+  nextNumber(): number
+  requestsOf(session: string): Request[]
+  /** All keys with requests that begin with `prefix`. */
+  keys(prefix: string): string[]
+  /** Who a session belongs to, as far as it is known. */
+  member(
+    session: string,
+  ): { readonly host: string; readonly pid: number; readonly label: string | undefined } | undefined
+}
+
+/** What others are to be told after an operation. */
+export interface Effect {
+  readonly type: 'wake' | 'lost'
+  readonly session: string
+  readonly id: string
+  /** One of its keys: serving that one serves all of them. */
+  readonly key: string
+}
+
+/** A waiter looks so many milliseconds later than the one before it, so that a queue doesn't look all at once. */
+export const LOOK_STAGGER = 50
+
+/**
+ * The lock table: decides every lock operation, `(state, operation, now) -> (state, outcome, effects)`.
+ *
+ * It does no I/O and has no clock and no timers; `now` is the engine's time in milliseconds. The state is changed in
+ * place. One rule grants everything: a request may run when, on each of its keys, it is compatible with every request
+ * that arrived before it, holder or waiter. Because a claim set enters all its queues in one step, the oldest request
+ * can always run, so claims can't deadlock, nobody overtakes, and a key whose head waits for another key stays free.
+ */
+export class LockTable {
+  readonly #state: TableState
+  readonly #tell: (effect: Effect) => void
+
+  /** @param tell takes what others are to be told once the operation is done. */
+  constructor(state: TableState, tell: (effect: Effect) => void) {
+    this.#state = state
+    this.#tell = tell
+  }
+
+  /** Carries out one operation at the engine's time `now`. */
+  decide<O extends LockOperation>(operation: O, now: number): OutcomeOf<O>
+  decide(operation: LockOperation, now: number): OutcomeOf<LockOperation> {
+    switch (operation.type) {
+      case 'enqueue':
+        return this.#enqueue(operation, now)
+      case 'claim':
+        return this.#claim(operation, now)
+      case 'cancel': {
+        this.#cancel(operation.id, now)
+        return
+      }
+      case 'renew':
+        return this.#renew(operation.id, operation.number, operation.lease, now)
+      case 'release':
+        return this.#release(operation.id, operation.number, now)
+      case 'pass':
+        return this.#pass(operation, now)
+      case 'downgrade':
+        return this.#downgrade(operation.id, operation.number, now)
+      case 'free':
+        return this.#free(operation.key, operation.number, now)
+      case 'revoke':
+        return this.#revoke(operation.session, now)
+      case 'serve':
+        this.#serve(operation.keys, now)
+        return undefined
+      case 'inspect':
+        return this.#inspect(operation.prefix, now)
+    }
+  }
+
+  /** The held request with this id and number, unless its lease is over: what a guarded commit has to find. */
+  holding(id: string, number: number, now: number): Request | undefined {
+    const request = this.#state.request(id)
+    return request?.phase === 'held' && request.number === number && now < request.expires
+      ? request
+      : undefined
+  }
+
+  #enqueue(operation: Enqueue, now: number): Standing {
+    const known = this.#state.request(operation.id)
+    if (known) return this.#standing(known, operation, now) // a repetition whose first answer was lost
+    for (const claim of operation.claims) {
+      this.#serveKey(claim.key, now)
+      const max = this.#liveMax(claim)
+      if (max !== undefined) return { state: 'mismatch', key: claim.key, max }
+    }
+    const request: Request = {
+      id: operation.id,
+      session: operation.session,
+      claims: operation.claims,
+      phase: 'waiting',
+      expires: now + entryLife(operation),
+      lease: operation.lease,
+      number: 0,
+      label: operation.label,
+      since: now,
+    }
+    const blocked = operation.claims.some(claim => this.#blocked(claim, undefined, now))
+    if (blocked && operation.wait === 0) return { state: 'busy' }
+    if (!blocked) this.#goPast(operation.claims, now)
+    this.#state.append(request)
+    return blocked ? this.#standing(request, operation, now) : this.#hold(request, now)
+  }
+
+  #claim(operation: ClaimReserved, now: number): Standing {
+    const request = this.#state.request(operation.id)
+    if (!request) return { state: 'gone' }
+    if (request.phase === 'held' && now >= request.expires) {
+      // Its holder counts it as lost by now, and a late renewal must not bring it back to life.
+      this.#drop(request, now)
+      return { state: 'gone' }
+    }
+    request.lease = operation.lease
+    // A reservation past its window, or an entry past its life, that nobody has needed yet is as good as new.
+    request.expires = now + (request.phase === 'held' ? operation.lease : entryLife(operation))
+    this.#state.changed(request)
+    if (request.phase === 'waiting') this.#serveKeysOf(request, now)
+    // What the service has just reserved is claimed by this very call. A grant keeps its number.
+    return request.phase === 'reserved' ? this.#hold(request, now) : this.#standing(request, operation, now)
+  }
+
+  #cancel(id: string, now: number): undefined {
+    const request = this.#state.request(id)
+    if (!request) return
+    this.#state.remove(request)
+    this.#serveKeysOf(request, now)
+  }
+
+  #renew(id: string, number: number, lease: number, now: number): boolean {
+    const request = this.holding(id, number, now)
+    if (!request) return false
+    request.lease = lease
+    request.expires = now + lease
+    this.#state.changed(request)
+    return true
+  }
+
+  #release(id: string, number: number, now: number): boolean {
+    const request = this.#state.request(id)
+    if (request?.phase !== 'held' || request.number !== number) return false
+    this.#state.remove(request)
+    this.#serveKeysOf(request, now)
+    return now < request.expires
+  }
+
+  #pass(operation: Pass, now: number): Standing {
+    const request = this.holding(operation.id, operation.number, now)
+    if (!request) {
+      const next = this.#state.request(operation.next)
+      return next ? this.#standing(next, operation, now) : { state: 'gone' }
+    }
+    const wanted = request.claims.some(claim => this.#awaited(claim.key, now))
+    if (!wanted) {
+      request.lease = operation.lease
+      return this.#hold(request, now)
+    }
+    this.#state.remove(request)
+    this.#serveKeysOf(request, now)
+    const { lease, wait, label } = operation
+    const { session, claims } = request
+    return this.#enqueue({ type: 'enqueue', id: operation.next, session, claims, lease, wait, label }, now)
+  }
+
+  /** Whether somebody waits for the key. */
+  #awaited(key: string, now: number): boolean {
+    for (const { request } of this.#state.queue(key)!) {
+      if (request.phase === 'waiting' && now < request.expires) return true
+    }
+    return false
+  }
+
+  #downgrade(id: string, number: number, now: number): boolean {
+    const request = this.holding(id, number, now)
+    if (!request) return false
+    request.claims = request.claims.map(({ key }) => {
+      const entry = [...this.#state.queue(key)!].find(other => other.request === request)!
+      entry.claim = { key, mode: 'shared' }
+      return entry.claim
+    })
+    this.#state.changed(request)
+    this.#serveKeysOf(request, now)
+    return true
+  }
+
+  #free(key: string, number: number, now: number): boolean {
+    const entry = [...(this.#state.queue(key) ?? [])].find(
+      ({ request }) => request.phase === 'held' && request.number === number,
+    )
+    if (!entry) return false
+    this.#drop(entry.request, now)
+    return true
+  }
+
+  #revoke(session: string, now: number): number {
+    const requests = this.#state.requestsOf(session)
+    // All are taken out before anybody is served, else one entry of the dead would inherit from another.
+    for (const request of requests) this.#remove(request)
+    this.#serve(requests.flatMap(keysOf), now)
+    return requests.length
+  }
+
+  #inspect(prefix: string, now: number): RequestReport[] {
+    return this.#state.keys(prefix).flatMap(key => {
+      // Nobody has needed what has expired since, so it is still there, but it is nobody's.
+      const live = [...this.#state.queue(key)!].filter(({ request }) => now < request.expires)
+      return live.map(({ request, claim }) => {
+        const { session, label, phase, number } = request
+        const member = this.#state.member(session)
+        return {
+          key,
+          session,
+          host: member?.host ?? '',
+          pid: member?.pid ?? 0,
+          label: label ?? member?.label,
+          claim,
+          phase,
+          number,
+          age: now - request.since,
+          expiresIn: request.expires - now,
+        }
+      })
+    })
+  }
+
+  #hold(request: Request, now: number): Standing & { state: 'held' } {
+    request.phase = 'held'
+    request.expires = now + request.lease
+    request.number = this.#state.nextNumber()
+    this.#state.changed(request)
+    return { state: 'held', id: request.id, number: request.number }
+  }
+
+  /** Drops what has expired at the front of these queues and reserves for all who can run now. */
+  #serve(keys: readonly string[], now: number): void {
+    for (const key of keys) this.#serveKey(key, now)
+  }
+
+  #serveKeysOf(request: Request, now: number): void {
+    for (const claim of request.claims) this.#serveKey(claim.key, now)
+  }
+
+  #serveKey(key: string, now: number): void {
+    for (let expired = this.#serveOne(key, now); expired; expired = this.#serveOne(key, now))
+      this.#drop(expired, now)
+  }
+
+  /** Serves one queue from its front; ends early with a request that is over, which has to be dropped first. */
+  #serveOne(key: string, now: number): Request | undefined {
+    const queue = this.#state.queue(key)
+    if (!queue) return undefined
+    const ahead = new Ahead()
+    for (const { request, claim } of queue) {
+      if (isOver(request, now)) return request
+      if (isSilent(request, now)) continue
+      if (!ahead.admits(claim)) return undefined // whoever is blocked here blocks all behind it
+      if (request.phase === 'waiting' && request.claims.every(other => !this.#blocked(other, request, now))) {
+        const passed = this.#firstSilent(request.claims, request, now)
+        if (passed) return passed
+        request.phase = 'reserved'
+        request.expires = now + CLAIM_WINDOW
+        this.#state.changed(request)
+        this.#tellOwner('wake', request)
+      }
+      ahead.add(claim)
+    }
+    return undefined
+  }
+
+  /** Whether a claim has to wait for a request that stands before `request`, or before the end of the queue. */
+  #blocked(claim: Claim, request: Request | undefined, now: number): boolean {
+    const queue = this.#state.queue(claim.key)
+    if (!queue) return false
+    const ahead = new Ahead()
+    for (const other of queue) {
+      if (other.request === request) return false
+      if (isSilent(other.request, now)) continue
+      ahead.add(other.claim)
+      if (!ahead.admits(claim)) return true
+    }
+    return false
+  }
+
+  /** Drops the silent waiters of these queues: one that came back later would not see what was granted behind it. */
+  #goPast(claims: readonly Claim[], now: number): void {
+    let silent = this.#firstSilent(claims, undefined, now)
+    for (; silent; silent = this.#firstSilent(claims, undefined, now)) this.#drop(silent, now)
+  }
+
+  /** The first silent waiter before `request`, or before the end of the queues. */
+  #firstSilent(claims: readonly Claim[], request: Request | undefined, now: number): Request | undefined {
+    for (const { key } of claims) {
+      for (const other of this.#state.queue(key) ?? []) {
+        if (other.request === request) break
+        if (isSilent(other.request, now)) return other.request
+      }
+    }
+    return undefined
+  }
+
+  #drop(request: Request, now: number): void {
+    this.#remove(request)
+    this.#serveKeysOf(request, now)
+  }
+
+  #remove(request: Request): void {
+    this.#state.remove(request)
+    this.#tellOwner('lost', request)
+  }
+
+  #tellOwner(type: Effect['type'], request: Request): void {
+    this.#tell({ type, session: request.session, id: request.id, key: request.claims[0]!.key })
+  }
+
+  #standing(request: Request, operation: Enqueue | ClaimReserved | Pass, now: number): Standing {
+    if (request.phase === 'held') return { state: 'held', id: request.id, number: request.number }
+    let next = Infinity
+    const behind = new Set<string>()
+    for (const { key } of request.claims) {
+      let inFront = 0
+      let queued = false
+      for (const { request: other } of this.#state.queue(key)!) {
+        if (other === request) break
+        // Nobody ever comes in before it, so it knows now whose death could matter to it.
+        behind.add(other.session)
+        if (isSilent(other, now)) continue
+        queued ||= inFront++ > 0 && other.phase === 'waiting'
+        // Several may hold the key, and any of them may be the one whose end makes room.
+        if (!queued) next = Math.min(next, other.expires - now)
+      }
+    }
+    let place = 0
+    for (const entry of this.#state.queue(request.claims[0]!.key)!) {
+      if (entry.request === request) break
+      place++
+    }
+    const soonest = Math.min(next + place * LOOK_STAGGER, hearWithin(operation))
+    const lookAgain = request.phase === 'reserved' ? 0 : soonest
+    return { state: 'queued', id: request.id, place, lookAgain: Math.max(lookAgain, 0), behind: [...behind] }
+  }
+
+  /** The number of permits the key is live with, when the claim names another one. */
+  #liveMax(claim: Claim): number | undefined {
+    if (claim.mode !== 'permits') return undefined
+    for (const { claim: other } of this.#state.queue(claim.key) ?? []) {
+      if (other.mode === 'permits' && other.max !== claim.max) return other.max
+    }
+    return undefined
+  }
+}
+
+/** Whether a waiter was not heard of for as long as its entry lives. */
+function isSilent({ phase, expires }: Request, now: number): boolean {
+  return phase === 'waiting' && now >= expires
+}
+
+/** Whether a request has to be dropped as soon as it is met. */
+function isOver({ phase, expires, lease }: Request, now: number): boolean {
+  // In an outage no waiter can be heard: those that try again for as long as this keep their order.
+  return now >= expires + (phase === 'waiting' ? Math.max(lease - WAITER_LIFE, 0) : 0)
+}
+
+/** What stands before a place in a queue, as far as it matters to those behind. */
+class Ahead {
+  #first: Claim | undefined
+  #permits = 0
+
+  admits(claim: Claim): boolean {
+    if (!this.#first) return true
+    if (claim.mode === 'permits' && this.#first.mode === 'permits')
+      return this.#permits + claim.permits <= claim.max
+    return !conflict(this.#first, claim)
+  }
+
+  /** Adds a claim behind those before it. Once a claim was not admitted, the kinds differ and nobody is admitted. */
+  add(claim: Claim): void {
+    if (!this.#first) this.#first = claim
+    else if (this.#first.mode !== claim.mode) this.#first = { key: claim.key, mode: 'exclusive' }
+    if (claim.mode === 'permits') this.#permits += claim.permits
+  }
+}
+
+function keysOf(request: Request): string[] {
+  return request.claims.map(claim => claim.key)
+}

@@ -1,0 +1,86 @@
+import { LockTable, type Effect, type TableState } from './lock-table.js'
+import { decideCommit, readAll, type StoreState } from './commit.js'
+import type {
+  ClaimReserved,
+  Commit,
+  CommitOutcome,
+  Enqueue,
+  Operation,
+  OutcomeOf,
+  Standing,
+} from './contract.js'
+
+/** Who is to be told of changes of store keys. */
+export interface WatchState {
+  watch(session: string, key: string): void
+  unwatch(session: string, key: string): void
+  /** The sessions that watch one of these keys, with the key. */
+  watchers(keys: readonly string[]): readonly { readonly session: string; readonly key: string }[]
+}
+
+/** A store key has changed that the session watches. */
+export interface ChangedEffect {
+  readonly type: 'changed'
+  readonly session: string
+  readonly key: string
+}
+
+/** What others are to be told after an operation. */
+export type AnyEffect = Effect | ChangedEffect
+
+/**
+ * Every operation of the contract, decided over one state: what the engines that keep the lock table themselves are made
+ * of. Like the table it does no I/O and has no clock.
+ */
+export class Decisions {
+  readonly #state: TableState & StoreState & WatchState
+  readonly #tell: (effect: AnyEffect) => void
+  readonly #table: LockTable
+
+  /** @param tell takes what others are to be told once the operation is done. */
+  constructor(state: TableState & StoreState & WatchState, tell: (effect: AnyEffect) => void) {
+    this.#state = state
+    this.#tell = tell
+    this.#table = new LockTable(state, tell)
+  }
+
+  /** Carries out one operation at the engine's time `now`. */
+  decide<O extends Operation>(operation: O, now: number): OutcomeOf<O>
+  decide(operation: Operation, now: number): OutcomeOf<Operation> {
+    switch (operation.type) {
+      case 'enqueue':
+      case 'claim':
+        return this.#stand(operation, now)
+      case 'read':
+        return readAll(this.#state, operation)
+      case 'commit':
+        return this.#commit(operation, now)
+      case 'watch':
+        this.#state.watch(operation.session, operation.key)
+        return undefined
+      case 'unwatch':
+        this.#state.unwatch(operation.session, operation.key)
+        return undefined
+      default:
+        return this.#table.decide(operation, now)
+    }
+  }
+
+  #stand(operation: Enqueue | ClaimReserved, now: number): Standing {
+    const standing = this.#table.decide(operation, now)
+    if (!operation.read || standing.state !== 'held') return standing
+    return { ...standing, read: readAll(this.#state, operation.read) }
+  }
+
+  #commit(commit: Commit, now: number): CommitOutcome {
+    const { guard, release, writes } = commit
+    const holds = !guard || this.#table.holding(guard.id, guard.number, now) !== undefined
+    const outcome = decideCommit(this.#state, commit, holds)
+    if (outcome.state !== 'committed') return outcome
+    if (guard && release) this.#table.decide({ type: 'release', ...guard }, now)
+    for (const { session, key } of this.#state.watchers(writes.map(write => write.key))) {
+      this.#tell({ type: 'changed', session, key })
+    }
+    return outcome
+  }
+}

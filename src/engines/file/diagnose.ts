@@ -1,0 +1,54 @@
+import { stat, statfs } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { databaseOf } from './open.js'
+import type { Diagnosis, Finding } from '../../engine/diagnosis.js'
+
+/** File systems that lie in memory, by the numbers that Linux gives them: tmpfs and ramfs. */
+const IN_MEMORY: readonly number[] = [0x01021994, 0x858458f6]
+/** Bytes. The log that is written before the database can grow that far. */
+const LEAST_FREE = 64 * 2 ** 20
+const MEBIBYTE = 2 ** 20
+
+const OTHERS_WRITE = 0o002
+const STICKY = 0o1000
+
+/** Looks at the folder of a `file:` URL. @throws what the file system does. */
+export async function diagnoseFile(url: string): Promise<Diagnosis> {
+  const folder = dirname(databaseOf(url))
+  const [{ mode }, { type, bavail, bsize }] = await Promise.all([stat(folder), statfs(folder)])
+  const free = bavail * bsize
+  const findings: Finding[] = []
+  if (new URLSearchParams(url.split('?')[1]).get('durable') === 'false') {
+    findings.push({
+      id: 'not-durable',
+      promises: ['P13'],
+      how: 'the URL says durable=false, so a power cut can lose the newest commits',
+      mend: 'leave durable=false out of the URL',
+    })
+  }
+  if (process.platform === 'linux' && IN_MEMORY.includes(type)) {
+    findings.push({
+      id: 'in-memory',
+      promises: ['P13'],
+      how: `${folder} lies in memory, so nothing of it is there after a restart of the machine`,
+      mend: 'use a folder on a disk',
+    })
+  }
+  if ((mode & OTHERS_WRITE) !== 0 && (mode & STICKY) === 0) {
+    findings.push({
+      id: 'writable-by-all',
+      promises: ['P1', 'P13'],
+      how: `every user of the machine can delete or replace what is in ${folder}, and with it all locks`,
+      mend: `chmod o-w ${folder}, and a group for those who use it`,
+    })
+  }
+  if (free < LEAST_FREE) {
+    findings.push({
+      id: 'disk-full',
+      promises: [],
+      how: `only ${Math.floor(free / MEBIBYTE)} MiB are free on the disk of ${folder}; when it is full, all is refused`,
+      mend: 'make room',
+    })
+  }
+  return { facts: [`${folder}: ${Math.floor(free / MEBIBYTE)} MiB free, Node ${process.version}`], findings }
+}

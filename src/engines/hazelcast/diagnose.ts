@@ -1,0 +1,34 @@
+import { systemClock } from '../../clock.js'
+import { parseHazelcastUrl } from './hazelcast-url.js'
+import { Link } from './link.js'
+import { installedPackage } from './open.js'
+import { clockFact } from '../../engine/kit/clock-findings.js'
+import type { Diagnosis } from '../../engine/diagnosis.js'
+import { hazelcastFacts, type HazelcastFacts } from './diagnosed-facts.js'
+import { hazelcastFindings } from './diagnosed-findings.js'
+
+/** Looks at the cluster of a `hazelcast:` URL and at the maps that it names. @throws UnavailableError when no member answers. */
+export async function diagnoseHazelcast(url: string): Promise<Diagnosis> {
+  const place = parseHazelcastUrl(url)
+  const listener = { changed: () => undefined, missed: () => undefined }
+  const link = new Link(place, 'doctor', await installedPackage(), systemClock, listener)
+  try {
+    const facts = await hazelcastFacts(await link.get())
+    return { facts: factsOf(place.name, facts), findings: hazelcastFindings(facts) }
+  } finally {
+    await link.close()
+  }
+}
+
+function factsOf(name: string, facts: HazelcastFacts): string[] {
+  const { members, refusals } = facts
+  const versions = members.map(
+    ({ address, version, isLite }) =>
+      `${address} ${version ?? 'of a version that it does not tell'}${isLite ? ' (lite)' : ''}`,
+  )
+  return [
+    `${name}: Hazelcast ${versions.join(', ')}${clockFact(facts)}`,
+    ...refusals.map(refusal => `${name}: can't be looked at: ${refusal}`),
+    `${name}: split-brain protection and eviction at random can't be seen from a client`,
+  ]
+}

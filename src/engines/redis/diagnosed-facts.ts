@@ -1,0 +1,80 @@
+import type { Reply } from './clients/command-line.js'
+import { systemClock } from '../../clock.js'
+import type { ClockFacts } from '../../engine/kit/clock-findings.js'
+
+/** Sends a command to one server. */
+export type Send = (args: readonly string[]) => Promise<Reply>
+
+/** What a server says of itself. What it does not let us see is undefined. */
+export interface RedisFacts extends ClockFacts {
+  /** Where it is. */
+  readonly name: string
+  readonly version: string | undefined
+  readonly role: string | undefined
+  readonly replicas: number
+  /** `CONFIG GET` by name; what INFO tells, too, where that is refused. */
+  readonly settings: ReadonlyMap<string, string>
+  /** What it refused to tell, in its own words. */
+  readonly refusals: readonly string[]
+}
+
+const SETTINGS = ['appendonly', 'appendfsync', 'save', 'maxmemory', 'maxmemory-policy']
+
+/**
+ * Asks a server for all that matters.
+ * @param name where it is, unless it is one of a cluster, which knows that itself.
+ */
+export async function redisFacts(send: Send, name: string, isOfCluster: boolean): Promise<RedisFacts> {
+  const refusals: string[] = []
+  const ask = async (args: readonly string[]): Promise<Reply | undefined> => {
+    try {
+      return await send(args)
+    } catch (error) {
+      refusals.push(`${args.slice(0, 2).join(' ')}: ${(error as Error).message}`)
+      return undefined
+    }
+  }
+  const info = fields(await ask(['INFO']))
+  const settings = new Map<string, string>()
+  const known = { appendonly: 'aof_enabled', maxmemory: 'maxmemory', 'maxmemory-policy': 'maxmemory_policy' }
+  for (const [name, field] of Object.entries(known)) {
+    const value = info.get(field)
+    if (value !== undefined)
+      settings.set(name, name === 'appendonly' ? (value === '1' ? 'yes' : 'no') : value)
+  }
+  for (const [name, value] of pairs(await ask(['CONFIG', 'GET', ...SETTINGS]))) settings.set(name, value)
+  const begun = systemClock.now()
+  const before = Date.now()
+  const time = await ask(['TIME'])
+  const uncertainty = systemClock.now() - begun
+  return {
+    name: (isOfCluster ? ownAddress(await ask(['CLUSTER', 'NODES'])) : undefined) ?? name,
+    version: info.get('redis_version'),
+    role: info.get('role'),
+    replicas: Number(info.get('connected_slaves') ?? 0),
+    settings,
+    ahead: time === undefined ? undefined : millisecondsOf(time) - (before + uncertainty / 2),
+    uncertainty,
+    refusals,
+  }
+}
+
+/** Of the nodes that a node of a cluster knows it marks itself: `ID HOST:PORT@PORT myself,master ...`. */
+function ownAddress(nodes: Reply | undefined): string | undefined {
+  return typeof nodes === 'string' ? /^\S+ ([^\s@]+)\S* myself\b/m.exec(nodes)?.[1] : undefined
+}
+
+function fields(reply: Reply | undefined): Map<string, string> {
+  if (typeof reply !== 'string') return new Map()
+  return new Map([...reply.matchAll(/^(\w+):(.*?)\r?$/gm)].map(([, name, value]) => [name!, value!]))
+}
+
+function pairs(reply: Reply | undefined): [string, string][] {
+  const flat = Array.isArray(reply) ? (reply as readonly string[]) : []
+  return flat.flatMap((name, index): [string, string][] => (index % 2 ? [] : [[name, flat[index + 1]!]]))
+}
+
+function millisecondsOf(time: Reply): number {
+  const [seconds, micros] = time as readonly string[]
+  return Number(seconds) * 1000 + Number(micros) / 1000
+}

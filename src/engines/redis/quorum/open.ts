@@ -1,0 +1,94 @@
+import { systemClock } from '../../../clock.js'
+import { InvalidArgumentError, shown } from '../../../errors.js'
+import { installedPackage } from '../clients/client-package.js'
+import { DEFAULT_PATIENCE } from '../clients/connection.js'
+import { givenServer } from '../clients/given-link.js'
+import { recognise } from '../clients/recognise.js'
+import { linkTo } from '../open.js'
+import { RedisEngine, type LinkMaker } from '../redis-engine.js'
+import { redisOptions, type RedisOptions } from '../redis-options.js'
+import { parseRedisUrl } from '../redis-url.js'
+import { QuorumEngine } from './quorum-engine.js'
+import { parseQuorumUrl } from './quorum-url.js'
+
+/** Clients that are there already, one for each of several independent servers. */
+export interface GivenRedisQuorum extends Omit<RedisOptions, 'layout'> {
+  /**
+   * At least three, each a `Redis` of ioredis or a client of node-redis for a server that knows nothing of the others.
+   * They are used for commands and stay the caller's; one connection like each of them is opened for messages.
+   */
+  readonly redisQuorum: readonly object[]
+}
+
+/** With fewer servers none may be lost. */
+const LEAST_SERVERS = 3
+
+/**
+ * The engine of a quorum URL, or over clients that are given.
+ * @throws InvalidArgumentError when the URL, a client or an option is unfit; UnavailableError when no client package is
+ * installed
+ */
+export async function openRedisQuorum(source: string | GivenRedisQuorum): Promise<QuorumEngine> {
+  if (typeof source !== 'string') return overClients(source)
+  const { name, servers } = parseQuorumUrl(source)
+  const places = servers.map(parseRedisUrl)
+  checkServers(
+    name,
+    places.map(place => place.name),
+  )
+  const options = checkOptions(name, places[0]!.options)
+  const client = await installedPackage()
+  return quorumOf(
+    name,
+    places.map(place => linkTo(place, client)),
+    options,
+  )
+}
+
+function overClients({ redisQuorum, ...given }: GivenRedisQuorum): QuorumEngine {
+  if (!Array.isArray(redisQuorum))
+    throw new InvalidArgumentError(`redisQuorum takes a list of clients, not ${shown(redisQuorum)}`)
+  const options = redisOptions(given)
+  const clients = redisQuorum.map(recognise).map(({ client, kind }) => {
+    if (kind === 'cluster')
+      throw new InvalidArgumentError('redisQuorum takes clients of single servers, not of a cluster')
+    return client
+  })
+  const name = `redis-quorum://${clients.map(client => client.name.replace(/^\w+:\/\//, '')).join(',')}`
+  checkServers(
+    name,
+    clients.map(client => client.name),
+  )
+  const prefixes = new Set(clients.map(({ keyPrefix }) => keyPrefix))
+  if (prefixes.size > 1)
+    throw new InvalidArgumentError(`redisQuorum takes clients with one keyPrefix, not with ${prefixes.size}`)
+  const [keyPrefix = ''] = prefixes
+  return quorumOf(
+    name,
+    clients.map(client => listener => givenServer(client, listener, systemClock, DEFAULT_PATIENCE)),
+    checkOptions(name, { ...options, prefix: keyPrefix + options.prefix }),
+  )
+}
+
+function quorumOf(
+  name: string,
+  linkMakers: readonly LinkMaker[],
+  options: Required<RedisOptions>,
+): QuorumEngine {
+  const engines = linkMakers.map(makeLink => new RedisEngine(makeLink, options, systemClock))
+  return new QuorumEngine({ name, engines, clock: systemClock })
+}
+
+/** A server that is named twice would have two votes. */
+function checkServers(name: string, servers: readonly string[]): void {
+  if (servers.length < LEAST_SERVERS || new Set(servers).size < servers.length)
+    throw new InvalidArgumentError(
+      `${name} takes at least ${LEAST_SERVERS} different servers, best an odd number`,
+    )
+}
+
+function checkOptions(name: string, options: Required<RedisOptions>): Required<RedisOptions> {
+  if (options.layout !== 'string')
+    throw new InvalidArgumentError(`${name} takes layout 'string', not ${shown(options.layout)}`)
+  return options
+}

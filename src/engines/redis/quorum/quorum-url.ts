@@ -1,0 +1,29 @@
+import { InvalidArgumentError } from '../../../errors.js'
+
+/** What a URL of a quorum means. */
+export interface QuorumPlace {
+  /** For messages: the URL without user, password and query. */
+  readonly name: string
+  /** A URL for each of the servers, with the user, the password, the database and the options of the whole. */
+  readonly servers: readonly string[]
+}
+
+const FORM = /^(rediss?)-quorum:\/\/([^@/?#]*@)?([^@/?#]*)([^?#]*)(\?[^#]*)?$/
+
+/**
+ * Reads a URL of several Redis servers, like `redis-quorum://user:password@host1,host2,host3/0?prefix=app:`.
+ * @throws InvalidArgumentError that says what is wrong, and never contains the password
+ */
+export function parseQuorumUrl(url: string): QuorumPlace {
+  const [, scheme, credentials = '', hosts = '', path = '', query = ''] = FORM.exec(url) ?? []
+  if (scheme === undefined) {
+    // What does not have the form may have its password anywhere.
+    throw new InvalidArgumentError(
+      'a quorum URL looks like redis-quorum://user:password@host1:6379,host2:6379,host3:6379/0, or rediss-quorum:',
+    )
+  }
+  return {
+    name: `${scheme}-quorum://${hosts}${path}`,
+    servers: hosts.split(',').map(host => `${scheme}://${credentials}${host}${path}${query}`),
+  }
+}

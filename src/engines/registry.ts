@@ -1,0 +1,92 @@
+import type { Engine } from '../engine/contract.js'
+import type { Diagnosis } from '../engine/diagnosis.js'
+import { InvalidArgumentError, shown } from '../errors.js'
+import type { GivenHazelcast } from './hazelcast/given-hazelcast.js'
+import type { GivenRedisQuorum } from './redis/quorum/open.js'
+import type { GivenRedis } from './redis/redis-options.js'
+
+/** What `open` takes in the place of a URL, apart from an engine of the caller's own. */
+export type Given = GivenRedis | GivenRedisQuorum | GivenHazelcast
+
+/** An engine of this package. Its code is loaded when it is asked for. */
+interface Registered {
+  /** What its URLs begin with, the usual one first. */
+  readonly schemes: readonly string[]
+  /** The option of `open` that it is given by in the place of a URL. */
+  readonly option?: string
+  /** @throws InvalidArgumentError, UnavailableError */
+  open(source: unknown): Promise<Engine>
+  /** Looks for settings that weaken a promise. @throws InvalidArgumentError, UnavailableError */
+  diagnose?(url: string): Promise<Diagnosis>
+}
+
+const engines: readonly Registered[] = [
+  {
+    schemes: ['memory'],
+    open: async url => (await import('./memory/open.js')).openMemory(url as string),
+  },
+  {
+    schemes: ['file'],
+    open: async url => (await import('./file/open.js')).openFile(url as string),
+    diagnose: async url => (await import('./file/diagnose.js')).diagnoseFile(url),
+  },
+  {
+    schemes: [
+      'redis',
+      'rediss',
+      'redis+unix',
+      'redis+sentinel',
+      'rediss+sentinel',
+      'redis+cluster',
+      'rediss+cluster',
+    ],
+    option: 'redis',
+    open: async source => (await import('./redis/open.js')).openRedis(source as string | GivenRedis),
+    diagnose: async url => (await import('./redis/diagnose.js')).diagnoseRedis(url),
+  },
+  {
+    schemes: ['redis-quorum', 'rediss-quorum'],
+    option: 'redisQuorum',
+    open: async source =>
+      (await import('./redis/quorum/open.js')).openRedisQuorum(source as string | GivenRedisQuorum),
+    diagnose: async url => (await import('./redis/diagnose.js')).diagnoseRedis(url),
+  },
+  {
+    schemes: ['zookeeper', 'zookeeper+tls'],
+    open: async url => (await import('./zookeeper/open.js')).openZooKeeper(url as string),
+    diagnose: async url => (await import('./zookeeper/diagnose.js')).diagnoseZooKeeper(url),
+  },
+  {
+    schemes: ['hazelcast'],
+    option: 'hazelcast',
+    open: async source =>
+      (await import('./hazelcast/open.js')).openHazelcast(source as string | GivenHazelcast),
+    diagnose: async url => (await import('./hazelcast/diagnose.js')).diagnoseHazelcast(url),
+  },
+]
+
+/**
+ * The engine that a URL or an option of `open` names.
+ * @throws InvalidArgumentError when there is none
+ */
+export function registeredFor(source: string | Given): Registered {
+  const found = typeof source === 'string' ? byScheme(source) : byOption(source)
+  if (found) return found
+  const usual = engines.map(({ schemes }) => `${schemes[0]!}:`)
+  const last = usual.pop()!
+  throw new InvalidArgumentError(
+    typeof source === 'string'
+      ? `open takes a URL with ${usual.join(', ')} or ${last}, not ${shown(source)}`
+      : `open takes a URL like 'memory:', { redis: client }, { redisQuorum: [client, …] }, { hazelcast: config } or { engine }, not ${shown(source)}`,
+  )
+}
+
+function byScheme(url: string): Registered | undefined {
+  const scheme = /^([a-z][a-z0-9+-]*):/.exec(url)?.[1]
+  return engines.find(({ schemes }) => schemes.includes(scheme!))
+}
+
+function byOption(source: unknown): Registered | undefined {
+  if (typeof source !== 'object' || source === null) return undefined
+  return engines.find(({ option }) => option !== undefined && option in source)
+}

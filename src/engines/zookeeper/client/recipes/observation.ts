@@ -1,0 +1,139 @@
+import { onAbort } from '../../../../abort-task.js'
+import { systemClock } from '../../../../clock.js'
+import { ClosedError } from '../../../../errors.js'
+import type { WatchEvent } from '../watch-event.js'
+import { insist } from '../insist.js'
+import type { ZooKeeper } from '../zookeeper.js'
+import { abortedAt } from './steps.js'
+
+/** How often a node was read, and what the last reading gave. */
+export interface Reading<T> {
+  readonly count: number
+  readonly value: T
+}
+
+/** What is observed, and how. */
+export interface Observed<T> {
+  readonly path: string
+  /** Reads it. It may ask for more than the node: what is watched is the node, its data and its children. */
+  read(): Promise<T>
+  /** Whether two readings are the same: then nobody is told. */
+  isSame(one: T, other: T): boolean
+}
+
+const FOREVER = 2 ** 31 - 1
+
+/** Reads a node whenever it has changed. Changes that come while it is being read are one. */
+export class Observation<T> implements AsyncDisposable {
+  readonly #observed: Observed<T>
+  readonly #waiting = new Set<() => void>()
+  #unwatch: () => void = () => undefined
+  #reading: Reading<T> | undefined
+  #ended: Error | undefined
+  #isStale = true
+  #refreshing: Promise<void> | undefined
+
+  private constructor(observed: Observed<T>) {
+    this.#observed = observed
+  }
+
+  /** Begins with a reading. @throws what reading throws, and what ended the session */
+  static async start<T>(zk: ZooKeeper, observed: Observed<T>): Promise<Observation<T>> {
+    const observation = new Observation(observed)
+    const told = (event: WatchEvent): void => observation.#told(event)
+    observation.#unwatch = await insist(() => zk.onChange(observed.path, told))
+    await observation.#refresh()
+    if (observation.#ended) throw observation.#ended
+    return observation
+  }
+
+  /** The last one. @throws what has ended the observation */
+  get reading(): Reading<T> {
+    if (this.#ended) throw this.#ended
+    return this.#reading!
+  }
+
+  /** Waits until there is another reading. @throws AbortedError; what has ended the observation */
+  async after({ count }: Reading<T>, signal?: AbortSignal): Promise<Reading<T>> {
+    const { path } = this.#observed
+    if (signal?.aborted) throw abortedAt(path, signal)
+    if (this.reading.count === count) {
+      // The watch keeps no process alive, and whoever waits does.
+      const alive = systemClock.after(FOREVER, () => undefined, true)
+      await new Promise<void>(resolve => {
+        const forget = signal && onAbort(signal, () => done())
+        const done = (): void => {
+          this.#waiting.delete(done)
+          forget?.()
+          resolve()
+        }
+        this.#waiting.add(done)
+      })
+      alive.cancel()
+      if (!this.#ended && this.#reading!.count === count) throw abortedAt(path, signal!)
+    }
+    return this.reading
+  }
+
+  /** This reading and all others to come, leaving out those that are overtaken, until the observation is closed. */
+  async *readings(): AsyncGenerator<T, undefined> {
+    try {
+      for (let reading = this.reading; ; reading = await this.after(reading)) yield reading.value
+    } catch (error) {
+      if (!(error instanceof ClosedError) || error !== this.#ended) throw error
+    }
+    return undefined
+  }
+
+  /** Ends it, and the loops over it. */
+  async close(): Promise<void> {
+    const { path } = this.#observed
+    this.#end(new ClosedError(`${path} is not observed any more`, { key: path }))
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  #told(event: WatchEvent): void {
+    if (event.type === 'ended') return this.#end(event.cause!)
+    this.#isStale = true
+    void this.#refresh()
+  }
+
+  /** Settles when it has been read since the last change, or has ended. Never throws. */
+  async #refresh(): Promise<void> {
+    if (this.#isStale && !this.#ended) this.#refreshing ??= this.#readAgain()
+    await this.#refreshing
+  }
+
+  async #readAgain(): Promise<void> {
+    while (this.#isStale && !this.#ended) {
+      this.#isStale = false
+      try {
+        this.#take(await insist(() => this.#observed.read()))
+      } catch (error) {
+        this.#end(error as Error)
+      }
+    }
+    this.#refreshing = undefined
+  }
+
+  #take(value: T): void {
+    if (this.#ended) return
+    if (this.#reading && this.#observed.isSame(this.#reading.value, value)) return
+    this.#reading = { count: (this.#reading?.count ?? 0) + 1, value }
+    this.#wake()
+  }
+
+  #end(why: Error): void {
+    if (this.#ended) return
+    this.#ended = why
+    this.#unwatch()
+    this.#wake()
+  }
+
+  #wake(): void {
+    for (const done of [...this.#waiting]) done()
+  }
+}

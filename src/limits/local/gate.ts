@@ -1,0 +1,172 @@
+import { BusyError, ClosedError, TimedOutError, type ErrorContext } from '../../errors.js'
+import type { Decision, Explanation, Limiter } from '../limiter.js'
+import { termsOf, whole, type AcquireOptions } from '../limit-options.js'
+import { Permit, underPermit, type PermitGiver } from '../permit.js'
+import { aborted, Queue, type Source, type Turns } from './queue.js'
+import type { Counter, Rules, Taken } from '../counter.js'
+import type { Times } from './times.js'
+import type { Waiter } from './waiting-line.js'
+
+/** The verbs over one counter, and those who wait for it. */
+export class Gate implements Limiter, PermitGiver, Source {
+  readonly times: Times
+  readonly counter: Counter
+  readonly context: ErrorContext
+  readonly turns: Turns | undefined
+  readonly #rules: Rules
+  /** Made when somebody waits for the first time. */
+  #queue: Queue | undefined
+  #closed: ClosedError | undefined
+
+  constructor(rules: Rules, times: Times, counter: Counter, context: ErrorContext, turns?: Turns) {
+    this.#rules = rules
+    this.times = times
+    this.counter = counter
+    this.context = context
+    this.turns = turns
+  }
+
+  tryAcquire(n = 1): Permit | undefined {
+    if (n !== 1) this.#check(n)
+    if (this.#closed) throw this.#closed
+    const queue = this.#queue
+    // Who waits is not overtaken: a permit is free if it is free beside all that others wait for.
+    return queue ? this.#take(n, queue.permits, queue.callers, 0, 0) : this.#take(n, 0, 0, 0, 0)
+  }
+
+  decide(): Decision {
+    while (true) {
+      const permit = this.tryAcquire()
+      const explanation = this.explain()
+      // One that has come back since it was refused is this caller's.
+      if (permit || explanation.waitsFor !== 'nothing') return { permit, explanation }
+    }
+  }
+
+  acquire(n = 1, options?: AcquireOptions): Promise<Permit> {
+    try {
+      if (n !== 1) this.#check(n)
+      const { wait, signal, priority } = termsOf(options)
+      if (this.#closed) throw this.#closed
+      if (signal?.aborted) throw aborted({ ...this.context, cause: signal.reason })
+      const queue = (this.#queue ??= new Queue(this))
+      if (wait === 0 || queue.callers >= this.#rules.queue) {
+        const permit = this.tryAcquire(n)
+        if (!permit) throw this.#busy(wait, queue.callers)
+        return Promise.resolve(permit)
+      }
+      const deadline = wait === Infinity ? Infinity : this.#deadline(n, wait, queue.before(priority))
+      return queue.join(n, priority, signal, deadline)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T> {
+    return underPermit(() => this.acquire(n, options), task)
+  }
+
+  explain(n = 1): Explanation {
+    this.#check(n)
+    const { counter, times } = this
+    const { callers: place, permits: ahead } = this.#queue ?? { callers: 0, permits: 0 }
+    const limits = counter.reports()
+    const binding = counter.binding(n, ahead)
+    const { running } = counter
+    const readyIn = Math.max(counter.readyAt(n, ahead, 0) - times.now(), 0)
+    const waitsFor = (): Explanation['waitsFor'] => {
+      if (running + place >= this.#rules.concurrency) return 'concurrency'
+      if (counter.paused) return 'pause'
+      return readyIn > 0 ? 'limit' : 'nothing'
+    }
+    return {
+      waitsFor: waitsFor(),
+      binding: binding === undefined ? undefined : limits[binding],
+      place,
+      readyIn,
+      running,
+      limits,
+    }
+  }
+
+  pauseUntil(time: Date | number): void {
+    this.counter.pauseUntil(this.times.pauseTime(time))
+    this.#queue?.wake()
+  }
+
+  /** The limits have changed. */
+  limitsChanged(): void {
+    this.#queue?.refuseAbove(this.counter.most)
+    this.#queue?.wake()
+  }
+
+  /** Whether it could be forgotten: nobody waits, and nothing counts any more. */
+  get blank(): boolean {
+    return !this.waiting && this.counter.blank
+  }
+
+  /** Whether anybody waits. */
+  get waiting(): boolean {
+    return !!this.#queue?.callers
+  }
+
+  /** Looks whether somebody's turn has come. */
+  wake(): void {
+    this.#queue?.wake()
+  }
+
+  /** Lets nobody in any more. */
+  shut(): void {
+    this.#closed ??= new ClosedError('the limiter was closed', this.context)
+  }
+
+  /** Rejects all who wait. @param error default: that it is shut. */
+  refuseAll(error: Error = this.#closed!): void {
+    this.#queue?.refuseAll(error)
+  }
+
+  /** Resolves when nobody waits any more. */
+  async end(): Promise<void> {
+    await this.#queue?.end()
+  }
+
+  give({ n, arrival }: Waiter, late: number): Permit | undefined {
+    return this.#take(n, 0, 0, late, arrival)
+  }
+
+  released(): void {
+    this.counter.release()
+    this.#queue?.wake()
+  }
+
+  unused(taken: Taken): void {
+    this.counter.refund(taken)
+  }
+
+  #take(n: number, ahead: number, callers: number, late: number, arrival: number): Permit | undefined {
+    const { counter } = this
+    const at = counter.take(n, ahead, callers, late, arrival)
+    return Number.isNaN(at) ? undefined : new Permit(this, n, at, counter.mark, this.times.epoch)
+  }
+
+  /** @throws TimedOutError when it can't be met. */
+  #deadline(n: number, wait: number, before: { readonly callers: number; readonly permits: number }): number {
+    const now = this.times.now()
+    const ready = this.counter.readyAt(n, before.permits, 0)
+    if (ready - now <= wait) return now + wait
+    const turn = `its turn would be in ${Math.ceil(ready - now)} ms at the earliest`
+    throw new TimedOutError(
+      `no permit within ${wait} ms: ${before.callers} callers stand before, ${turn}`,
+      this.context,
+    )
+  }
+
+  #check(n: number): void {
+    whole('n', n, 1, this.counter.most)
+  }
+
+  #busy(wait: number, callers: number): BusyError {
+    const why = wait === 0 ? 'there is no permit now' : `${callers} callers wait already`
+    return new BusyError(why, this.context)
+  }
+}

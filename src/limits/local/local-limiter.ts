@@ -1,0 +1,101 @@
+import { systemClock, type Clock } from '../../clock.js'
+import type { Duration } from '../../duration.js'
+import { InvalidArgumentError, shown } from '../../errors.js'
+import { drainOf, endGates, type LimiterCloseOptions } from '../closing.js'
+import { GateLimiter } from './gate-limiter.js'
+import { Gate } from './gate.js'
+import { Keys } from './keys.js'
+import { checkLimit, indexOfLimit, rulesOf, type LimiterOptions } from '../limit-options.js'
+import type { Limiter } from '../limiter.js'
+import type { Rules } from '../counter.js'
+import { Tally } from './tally.js'
+import { wallOf } from '../../clock.js'
+import { Times } from './times.js'
+
+/** A limiter of this thread, and one for each key. */
+export class LocalLimiter extends GateLimiter implements AsyncDisposable {
+  protected readonly gate: Gate
+  readonly #keys: Keys
+  readonly #clock: Clock
+  readonly #rules: Rules
+  #closed = false
+
+  /** Limiters come from `limiter`. @param readWall milliseconds since 1970. */
+  constructor(rules: Rules, clock: Clock, readWall: () => number) {
+    super()
+    this.#clock = clock
+    this.#rules = rules
+    const times = new Times(rules.windows, clock, readWall)
+    this.gate = new Gate(rules, times, new Tally(rules, times), {})
+    const ofKey = (key: string): Gate => {
+      const gate = new Gate(rules, times, new Tally(rules, times), { key })
+      if (this.#closed) gate.shut()
+      return gate
+    }
+    this.#keys = new Keys(ofKey, clock, Math.max(...rules.windows.map(({ per }) => per)))
+  }
+
+  /**
+   * The limiter of one key, which has the same limits and counts apart from all others. It costs memory only while it is
+   * in use and for a window or two afterwards.
+   * @throws InvalidArgumentError
+   */
+  key(key: string): Limiter {
+    return this.#keys.limiter(key)
+  }
+
+  /**
+   * Sets a limit anew, for all keys, from now on: what was given before counts. Those who wait go on waiting, unless they
+   * wait for more than the limit is now, and are rejected with an InvalidArgumentError.
+   * @param per which of the limits, where there are several.
+   * @throws InvalidArgumentError
+   */
+  setLimit(limit: number, per?: Duration): void {
+    const checked = checkLimit(limit)
+    const { windows } = this.#rules
+    const meant = indexOfLimit(windows, per)
+    this.#rules.windows = windows.map((window, index) =>
+      index === meant ? window.withLimit(checked) : window,
+    )
+    for (const gate of this.#gates()) gate.limitsChanged()
+  }
+
+  /**
+   * Gives no more permits. Those who wait are rejected with a ClosedError, unless they are to have their turn before.
+   * Resolves when nobody waits. A second call does nothing more than wait with the first.
+   * @throws InvalidArgumentError
+   */
+  async close(options: LimiterCloseOptions = {}): Promise<void> {
+    const drain = drainOf(options)
+    this.#closed = true
+    this.#keys.close()
+    const gates = [...this.#gates()]
+    for (const gate of gates) gate.shut()
+    await endGates(gates, drain, this.#clock)
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  #gates(): Gate[] {
+    return [this.gate, ...this.#keys.all()]
+  }
+}
+
+/**
+ * A limiter of this thread: exact in any window, first come, first served, decided within the call.
+ * @throws InvalidArgumentError that names the option, what it got and what it takes.
+ */
+export function limiter(options: LimiterOptions): LocalLimiter {
+  const rules = rulesOf(options)
+  const { clock = systemClock } = options
+  checkClock(clock)
+  return new LocalLimiter(rules, clock, wallOf(clock))
+}
+
+function checkClock(clock: Partial<Clock> | null): void {
+  if (typeof clock?.now !== 'function' || typeof clock.after !== 'function') {
+    throw new InvalidArgumentError(`clock takes a clock such as a VirtualClock, not ${shown(clock)}`)
+  }
+}

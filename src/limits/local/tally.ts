@@ -1,0 +1,208 @@
+import type { Counter, Rules, Taken } from '../counter.js'
+import type { LimitReport, Window } from '../rules/window.js'
+import type { Times } from './times.js'
+
+/** So many times a turn is put off because of a period that is over by then; the line looks again anyway. */
+export const MOST_ROUNDS = 8
+
+/**
+ * The count of what was given, under several limits that hold together, and whether more can be given now. Decides within
+ * the call; sets no timer.
+ */
+export class Tally implements Counter {
+  readonly #rules: Rules
+  readonly #times: Times
+  /** By window. */
+  readonly #states: readonly unknown[]
+  #epoch: number
+  /** Clock time. */
+  #pausedUntil = -Infinity
+  #running = 0
+  /** What a permit adds to that: 0 where no concurrency has to be kept. */
+  readonly #counted: 0 | 1
+  #takenAtWall = 0
+  /** When the clock was read for the last permit. */
+  #takenAt = 0
+  /** So many permits can still be given before the clock is read again, */
+  #untimed = 0
+  /** as far as this is still the limit; */
+  #untimedBy: Window | undefined
+  /** and so many were given since it was read: their time is the next one that is read, which is not too early. */
+  #pending = 0
+
+  constructor(rules: Rules, times: Times) {
+    this.#rules = rules
+    this.#times = times
+    this.#states = rules.windows.map(window => window.empty())
+    this.#epoch = times.epoch
+    this.#counted = rules.concurrency === Infinity ? 0 : 1
+  }
+
+  get most(): number {
+    return Math.min(...this.#rules.windows.map(({ limit }) => limit))
+  }
+
+  get running(): number {
+    return this.#running
+  }
+
+  get full(): boolean {
+    return this.#running >= this.#rules.concurrency
+  }
+
+  get paused(): boolean {
+    return this.#times.now() < this.#pausedUntil
+  }
+
+  /** The time of the wall clock. */
+  get mark(): number {
+    return this.#takenAtWall
+  }
+
+  take(n: number, ahead: number, callers: number, late: number): number {
+    const { windows } = this.#rules
+    if (n <= this.#untimed && ahead === 0 && callers === 0 && windows[0] === this.#untimedBy) {
+      this.#untimed -= n
+      this.#pending += n
+      return this.#takenAt
+    }
+    const times = this.#times
+    const now = this.#now()
+    if (now < this.#pausedUntil || this.#running + callers >= this.#rules.concurrency) return NaN
+    const wall = (this.#takenAtWall = times.wallNow())
+    // Most limiters have one limit, and this is called a million times a second: no loop where none is needed.
+    if (this.#states.length > 1 && !this.#othersAllow(n, ahead, now, wall)) return NaN
+    const window = windows[0]!
+    const time = window.wall ? wall : now
+    if (!window.allows(this.#states[0], time, n, ahead)) return NaN
+    window.take(this.#states[0], n, time, late)
+    if (this.#states.length > 1) this.#takeOthers(n, now, wall, late)
+    else if (this.#counted === 0) {
+      this.#untimed = window.untimed(this.#states[0])
+      this.#untimedBy = window
+    }
+    this.#running += this.#counted
+    return (this.#takenAt = now)
+  }
+
+  release(): void {
+    this.#running -= this.#counted
+  }
+
+  refund({ n, at, mark: wallAt, epoch }: Taken): void {
+    this.#now()
+    // Since a clock was set back it can't be found by its time any more.
+    if (epoch !== this.#times.epoch) return
+    this.#rules.windows.forEach((window, index) =>
+      window.refund(this.#states[index], n, window.wall ? wallAt : at),
+    )
+  }
+
+  pauseUntil(wall: number): void {
+    this.#now()
+    this.#pausedUntil = Math.max(this.#pausedUntil, this.#times.fromWall(wall))
+  }
+
+  readyAt(n: number, ahead: number): number {
+    let time = this.#readyFrom(Math.max(this.#now(), this.#pausedUntil), n, ahead)
+    // A later time can be too late for a period that was open before.
+    for (let round = 0; round < MOST_ROUNDS && this.#states.length > 1; round++) {
+      const next = this.#readyFrom(time, n, 0)
+      if (next === time) break
+      time = next
+    }
+    return time
+  }
+
+  binding(n: number, ahead: number): number | undefined {
+    const now = this.#now()
+    const wall = this.#times.wallNow()
+    let longest = 0
+    let binding
+    this.#rules.windows.forEach((window, index) => {
+      const time = window.wall ? wall : now
+      const wait = window.readyAt(this.#states[index], time, n, ahead) - time
+      if (wait > longest) [longest, binding] = [wait, index]
+    })
+    return binding
+  }
+
+  reports(): LimitReport[] {
+    const now = this.#now()
+    const wall = this.#times.wallNow()
+    return this.#rules.windows.map((window, index) => {
+      const { limit, per, kind } = window
+      const state = this.#states[index]
+      const time = window.wall ? wall : now
+      const remaining = Math.max(limit - window.used(state, time), 0)
+      return { limit, per, window: kind, remaining, resetIn: window.returnsAt(state, time) - time }
+    })
+  }
+
+  get blank(): boolean {
+    const now = this.#now()
+    const wall = this.#times.wallNow()
+    return (
+      this.#running === 0 &&
+      now >= this.#pausedUntil &&
+      this.#rules.windows.every(
+        (window, index) => window.forgottenAt(this.#states[index]) <= (window.wall ? wall : now),
+      )
+    )
+  }
+
+  /** Reads the clock: what was given without is given now. */
+  #now(): number {
+    const now = this.#times.now()
+    if (this.#times.epoch !== this.#epoch) this.#setBack(now)
+    this.#untimed = 0
+    if (this.#pending > 0) this.#takePending(now)
+    return now
+  }
+
+  #takePending(now: number): void {
+    this.#untimedBy!.take(this.#states[0], this.#pending, now, 0)
+    this.#pending = 0
+  }
+
+  /** When all limits are ready of which each looks from the same time on. */
+  #readyFrom(from: number, n: number, ahead: number): number {
+    // Both clocks run on alike from here.
+    const offset = this.#times.wallNow() - this.#times.now()
+    return this.#rules.windows.reduce((time, window, index) => {
+      const state = this.#states[index]
+      if (!window.wall) return Math.max(time, window.readyAt(state, from, n, ahead))
+      return Math.max(time, window.readyAt(state, from + offset, n, ahead) - offset)
+    }, from)
+  }
+
+  #othersAllow(n: number, ahead: number, now: number, wall: number): boolean {
+    const { windows } = this.#rules
+    for (let index = 1; index < windows.length; index++) {
+      const window = windows[index]!
+      if (!window.allows(this.#states[index], window.wall ? wall : now, n, ahead)) return false
+    }
+    return true
+  }
+
+  #takeOthers(n: number, now: number, wall: number, late: number): void {
+    const { windows } = this.#rules
+    for (let index = 1; index < windows.length; index++) {
+      const window = windows[index]!
+      window.take(this.#states[index], n, window.wall ? wall : now, late)
+    }
+  }
+
+  #setBack(now: number): void {
+    const wall = this.#times.wallNow()
+    this.#epoch = this.#times.epoch
+    this.#rules.windows.forEach((window, index) => {
+      const state = this.#states[index]
+      const time = window.wall ? wall : now
+      // What is known of times not far ahead is waited for: that is no longer than the limit may last anyway.
+      const isFar = window.forgottenAt(state) > time + 2 * window.per
+      // What is still to be counted is counted as given now, so nothing that is known can be later.
+      if (isFar || this.#pending > 0) window.rebase(state, time)
+    })
+  }
+}

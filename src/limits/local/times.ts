@@ -1,0 +1,72 @@
+import type { Clock } from '../../clock.js'
+import { InvalidArgumentError, shown } from '../../errors.js'
+import { SteadyClock } from './steady-clock.js'
+import type { Window } from '../rules/window.js'
+
+/** The clocks that a limiter and all its keys live by. */
+export class Times {
+  /** For timers. */
+  readonly clock: Clock
+  /** How often a clock was set back. */
+  epoch = 0
+  readonly #readWall: () => number
+  readonly #steady: SteadyClock
+  readonly #steadyWall: SteadyClock | undefined
+
+  /** @param readWall milliseconds since 1970. */
+  constructor(windows: readonly Window[], clock: Clock, readWall: () => number) {
+    this.clock = clock
+    this.#readWall = readWall
+    const tolerance = Math.min(...windows.map(({ per }) => per))
+    const onSetBack = (): void => {
+      this.epoch++
+    }
+    this.#steady = new SteadyClock(clock, tolerance, onSetBack)
+    if (windows.some(({ wall }) => wall)) {
+      this.#steadyWall = new SteadyClock({ now: readWall }, tolerance, onSetBack)
+    }
+  }
+
+  /** Clock time, which goes back only when the clock was set back by more than the shortest window. */
+  now(): number {
+    return this.#steady.now()
+  }
+
+  /** The same of the wall clock, where a window needs it; else 0. */
+  wallNow(): number {
+    return this.#steadyWall ? this.#steadyWall.now() : 0
+  }
+
+  /** Whether a window needs the wall clock. */
+  get readsWall(): boolean {
+    return this.#steadyWall !== undefined
+  }
+
+  /** The clock time at which the wall clock will say `wall`. */
+  fromWall(wall: number): number {
+    return this.now() + (wall - this.#readWall())
+  }
+
+  /** As the function of this name, by this wall clock. */
+  pauseTime(time: Date | number): number {
+    return pauseTime(time, this.#readWall())
+  }
+}
+
+/** A time further ahead is taken for a mistake: nobody could take back a pause that every process keeps. */
+const FARTHEST_PAUSE = 366 * 86_400_000
+
+/**
+ * What `pauseUntil` was given, as milliseconds since 1970.
+ * @throws InvalidArgumentError for what is no time, or more than 366 days ahead of `wall`.
+ */
+export function pauseTime(time: Date | number, wall: number): number {
+  const told = time instanceof Date ? time.getTime() : time
+  if (typeof told !== 'number' || !Number.isFinite(told)) {
+    throw new InvalidArgumentError(`pauseUntil takes a Date or milliseconds since 1970, not ${shown(time)}`)
+  }
+  if (told - wall > FARTHEST_PAUSE) {
+    throw new InvalidArgumentError(`pauseUntil takes a time within the next 366 days, not ${shown(time)}`)
+  }
+  return told
+}

@@ -1,0 +1,196 @@
+import { milliseconds, type Duration } from '../../duration.js'
+import { InvalidArgumentError, shown } from '../../errors.js'
+import { checkOptions } from '../../options.js'
+import { idOf, type WindowDefinition } from '../rules/definition.js'
+import {
+  indexOfLimit,
+  JITTER_BOUNDS,
+  PER_BOUNDS,
+  rulesOf,
+  whole,
+  type LimiterOptions,
+  type Limits,
+} from '../limit-options.js'
+import { FARTHEST } from '../rules/reserve.js'
+import type { Rules } from '../counter.js'
+
+/** One limit, or several that hold together, for all processes that reach the same engine. */
+export type BoxLimiterOptions = {
+  /** By how much the time from the grant of a permit to the arrival of its call can vary; default 0. */
+  jitter?: Duration | undefined
+  /**
+   * How many permits may be in use together, in all processes, until they are released: 1 to 10,000; default: any number.
+   * What a dead process had in use comes back with its lease, 30 seconds at the most. While some go by another number each
+   * permit takes the part of the whole that its process's number says.
+   */
+  concurrency?: number | undefined
+  /** How many callers of this process may wait; default: any number. Further ones get a BusyError. */
+  queue?: number | undefined
+  /**
+   * So many permits are fetched together where the engine has them, for callers of this process that come within the
+   * hold; default 1. It makes high rates cheap. What is not used goes back. Not for `'smooth'`.
+   */
+  batch?: number | undefined
+  /**
+   * What happens while the engine can't be asked: `'error'`, the default, rejects with what went wrong; `'closed'` lets
+   * nobody through, and those who wait wait on; `'open'` goes by a limiter of this process alone, with the limits as they
+   * are; `'share'` by one with its part of each limit.
+   */
+  onUnavailable?: 'error' | 'open' | 'closed' | 'share' | undefined
+  /** Into how many parts `'share'` divides each limit: how many processes there are. */
+  shares?: number | undefined
+} & Limits
+
+/** The options, checked. */
+export interface BoxTerms {
+  /** From which they were made. */
+  readonly options: BoxLimiterOptions
+  readonly windows: readonly WindowDefinition[]
+  /** The most permits that can be given together. */
+  readonly most: number
+  /** How far ahead permits are reserved: milliseconds. */
+  readonly horizon: number
+  /** For how long a permit can be used at the least and at the most: milliseconds. */
+  readonly hold: number
+  readonly mostHold: number
+  /** How many permits may be in use together. */
+  readonly concurrency: number
+  readonly queue: number
+  readonly batch: number
+  readonly onUnavailable: NonNullable<BoxLimiterOptions['onUnavailable']>
+  /** The rules of this process alone, where it goes by them while the engine is out of reach. */
+  readonly share: Rules | undefined
+  /** The same for equal options only. */
+  readonly signature: string
+}
+
+/** The part of the shortest window for which a reserved permit can be used at the least. */
+const HOLD = 0.02
+/** But not less, because answers take their time, and not more, because nobody needs it: milliseconds. */
+const LEAST_HOLD = 5
+const MOST_HOLD = 1000
+/** The part of a calendar's period for which a permit can be used at the most: in its last part none is given. */
+const PART_OF_PERIOD = 0.5
+/**
+ * Permits are reserved so many windows ahead, within these bounds: milliseconds. As each process reserves no more than its
+ * part of one window, that is for more processes than the limit has permits: so far they are served in the order in which
+ * they asked.
+ */
+const AHEAD = 5
+const LEAST_AHEAD = 500
+const MOST_AHEAD = FARTHEST / 2
+
+const BOX_NAMES = ['batch', 'onUnavailable', 'shares']
+const POLICIES = ['error', 'open', 'closed', 'share'] as const
+const MOST_SHARES = 1e6
+/** Above, equal parts of what there is would leave room for one permit more. */
+const MOST_CONCURRENCY = 10_000
+
+/** @throws InvalidArgumentError that names the option, what it got and what it takes. */
+export function boxTerms(options: BoxLimiterOptions): BoxTerms {
+  checkOptions(options, [
+    'limits',
+    'limit',
+    'per',
+    'window',
+    'timeZone',
+    'jitter',
+    'queue',
+    'concurrency',
+    ...BOX_NAMES,
+  ])
+  const { batch: wantedBatch, onUnavailable = 'error', shares, ...local } = options
+  if (options.concurrency !== undefined) whole('concurrency', options.concurrency, 1, MOST_CONCURRENCY)
+  const { windows: rules, queue, concurrency } = rulesOf(local)
+  const limits = options.limits ?? [options]
+  const jitter = options.jitter === undefined ? 0 : milliseconds('jitter', options.jitter, JITTER_BOUNDS)
+  const shortest = Math.min(...rules.map(({ per }) => per))
+  const hold = Math.max(Math.min(shortest * HOLD, MOST_HOLD), LEAST_HOLD)
+  const all = rules.map(({ limit, per, kind }, index) => ({
+    kind,
+    limit,
+    per,
+    hold,
+    guard: jitter + hold,
+    timeZone: limits[index]!.timeZone ?? '',
+  }))
+  // One that is said twice counts once.
+  const windows = [...new Map(all.map(window => [idOf(window), window])).values()]
+  for (const { kind, per, guard } of windows) {
+    if (kind === 'calendar' && guard >= per) {
+      throw new InvalidArgumentError(
+        `per takes more than ${guard} ms for window 'calendar' of a box, which is jitter and hold, not ${per} ms`,
+      )
+    }
+  }
+  const periods = rules
+    .filter(({ kind }) => kind === 'calendar')
+    .map(({ per }) => (per - jitter) * PART_OF_PERIOD)
+  const mostHold = Math.max(Math.min(...periods), hold)
+  const most = Math.min(...rules.map(({ limit }) => limit))
+  const batch = wantedBatch === undefined ? 1 : whole('batch', wantedBatch, 1, most)
+  if (batch > 1 && rules.some(({ kind }) => kind === 'smooth')) {
+    throw new InvalidArgumentError(`batch takes 1 for window 'smooth', not ${batch}`)
+  }
+  const share = shareOf(local, onUnavailable, shares)
+  const signature = JSON.stringify([
+    windows.map(idOf),
+    options.concurrency,
+    queue,
+    batch,
+    onUnavailable,
+    shares ?? 0,
+  ])
+  const horizon = Math.min(Math.max(shortest * AHEAD, LEAST_AHEAD), MOST_AHEAD)
+  return {
+    options,
+    windows,
+    most,
+    horizon,
+    hold,
+    mostHold,
+    concurrency,
+    queue,
+    batch,
+    onUnavailable,
+    share,
+    signature,
+  }
+}
+
+/**
+ * The same terms with another limit.
+ * @param per which of the limits, where there are several.
+ * @throws InvalidArgumentError
+ */
+export function withLimit({ options }: BoxTerms, limit: number, per: Duration | undefined): BoxTerms {
+  const limits = options.limits ?? [options]
+  const lengths = limits.map(one => ({ limit: one.limit, per: milliseconds('per', one.per, PER_BOUNDS) }))
+  const meant = indexOfLimit(lengths, per)
+  if (options.limits === undefined) return boxTerms({ ...options, limit })
+  return boxTerms({
+    ...options,
+    limits: options.limits.map((one, index) => (index === meant ? { ...one, limit } : one)),
+  })
+}
+
+function shareOf(local: LimiterOptions, policy: unknown, shares: unknown): Rules | undefined {
+  if (!POLICIES.includes(policy as BoxTerms['onUnavailable'])) {
+    const known = POLICIES.map(name => `'${name}'`).join(', ')
+    throw new InvalidArgumentError(`onUnavailable takes ${known}, not ${shown(policy)}`)
+  }
+  if (policy !== 'share') {
+    if (shares !== undefined) throw new InvalidArgumentError(`shares is for onUnavailable 'share'`)
+    if (policy !== 'open') return undefined
+  }
+  const parts = policy === 'open' ? 1 : whole('shares', shares, 1, MOST_SHARES)
+  const rules = rulesOf(local)
+  const windows = rules.windows.map(window => window.withLimit(partOf('limit', window.limit, parts)))
+  return { ...rules, windows, concurrency: partOf('concurrency', rules.concurrency, parts) }
+}
+
+function partOf(what: string, most: number, parts: number): number {
+  const part = Math.floor(most / parts)
+  if (part > 0) return part
+  throw new InvalidArgumentError(`shares takes ${most} at the most for a ${what} of that, not ${parts}`)
+}

@@ -1,0 +1,376 @@
+import type { Timer } from '../../clock.js'
+import type { Duration } from '../../duration.js'
+import {
+  channels,
+  type LimitEvent,
+  type PausedEvent,
+  type PermittedEvent,
+  type RefusedEvent,
+} from '../../diagnostics.js'
+import { BusyError, ClosedError, InvalidArgumentError, shown } from '../../errors.js'
+import { checkKey } from '../../options.js'
+import { boxTerms, withLimit, type BoxLimiterOptions, type BoxTerms } from './box-limiter-options.js'
+import { drainOf, endGates, type LimiterCloseOptions } from '../closing.js'
+import type { AcquireOptions } from '../limit-options.js'
+import type { Decision, Explanation } from '../limiter.js'
+import { underPermit, type Permit } from '../permit.js'
+import { HoldMeter } from './hold-meter.js'
+import { CappedGate, type CappedSource } from './capped-gate.js'
+import { NOW, RemoteGate, type BoxGate } from './remote-gate.js'
+
+/** Whether a caller may go on now, and what that leaves: both of the same answer of the engine. */
+export interface BoxDecision extends Pick<Decision, 'permit'> {
+  /** As of any limiter; undefined where this process has decided alone, because the engine can't be asked. */
+  readonly explanation: Explanation | undefined
+}
+
+/** What a limiter of a box can do, as a whole or for one key: the same as any limiter, with promises. */
+export interface KeyedBoxLimiter {
+  /**
+   * A permit for `n` calls if it can be had now without overtaking anybody, else undefined; waits for nothing but the
+   * engine's answers. With a `concurrency` it has its share of that, too, or takes neither.
+   * @param n a whole number, no greater than the least limit; default 1.
+   * Rejects with UnavailableError or IndeterminateError when the engine can't be asked (see `onUnavailable`),
+   * InvalidArgumentError, ClosedError.
+   */
+  tryAcquire(n?: number): Promise<Permit | undefined>
+  /**
+   * As `tryAcquire` for one call, and tells beside what is left and when more comes back, as the engine answered it
+   * together. What `explain` tells after a `tryAcquire` is of a later moment. Rejects as `tryAcquire` does.
+   */
+  decide(): Promise<BoxDecision>
+  /**
+   * A permit for `n` calls as soon as it is this caller's turn: in this process by priority, then first come, first
+   * served; processes take turns. With a `concurrency` it waits for a share of that first, and
+   * `wait` is for both together; the share is leased, so a process that the engine does not hear of for 30 seconds has it no
+   * longer, although the call may go on. Rejects with TimedOutError when `wait` is over, or as soon
+   * as the engine says that it can't be met (BusyError for a wait of 0), BusyError when too many wait, AbortedError, and
+   * as `tryAcquire` does.
+   */
+  acquire(n?: number, options?: AcquireOptions): Promise<Permit>
+  /**
+   * Acquires, calls `task`, releases, and gives what the task gave. Rejects as `acquire` does, with a `taskBegan` of false,
+   * and with what the task throws.
+   */
+  run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T>
+  /**
+   * What a caller who asked for `n` permits now would meet; `place` counts the callers of this process who wait, and
+   * `readyIn` what other processes have reserved, but not their callers for whom nothing is reserved yet. Of a
+   * `concurrency` it tells what this box knows: how many are `running` here, and `waitsFor` it when callers of this box wait
+   * for a share or it has them all. Rejects as `tryAcquire` does.
+   */
+  explain(n?: number): Promise<Explanation>
+  /**
+   * Gives no permit before this time, such as one that a service has named, in any process: at once to those who ask from
+   * now on, within 250 ms to those who wait. Of several times the latest counts.
+   * @param time a Date, or milliseconds since 1970, by the clock of this process; no more than 366 days ahead. Rejects as `tryAcquire` does.
+   */
+  pauseUntil(time: Date | number): Promise<void>
+  /** Why the engine could not be asked the last time; undefined when it could: what tells an outage from a limit. */
+  readonly outage: Error | undefined
+}
+
+/** A limiter that all processes share which open a box on the same engine, and one for each key. */
+export interface BoxLimiter extends KeyedBoxLimiter, AsyncDisposable {
+  /**
+   * The limiter of one key, which has the same limits and counts apart from all others. It costs something only while it
+   * is in use and for a window or so afterwards.
+   * @throws InvalidArgumentError
+   */
+  key(key: string): KeyedBoxLimiter
+  /**
+   * Sets a limit anew for this box, for all keys, until the limiter is closed: what was given before counts. Those who
+   * wait go on waiting, unless they wait for more than the limit is now, and are rejected with an InvalidArgumentError.
+   * As long as other processes go by another limit, both hold; a greater one is felt when all go by it, and nobody has
+   * gone by the old one for as long as its window.
+   * @param per which of the limits, where there are several.
+   * @throws InvalidArgumentError; ClosedError
+   */
+  setLimit(limit: number, per?: Duration): void
+  /**
+   * Gives no more permits in this box. Those who wait here are rejected with a ClosedError, unless they are to have their
+   * turn before; other processes go on. What is in use counts for a `concurrency` until it is released. Resolves when
+   * nobody waits here.
+   * @throws InvalidArgumentError
+   */
+  close(options?: LimiterCloseOptions): Promise<void>
+}
+
+/** What limiters need of their box. */
+export interface LimiterSource extends Omit<CappedSource, 'meter'> {
+  /** The box's session id. */
+  readonly session: string
+}
+
+/** What nobody has used for so many milliseconds is forgotten. */
+const FORGET = 10_000
+/** No key is empty. */
+const WHOLE = ''
+
+/** The gates of one limiter of a box. */
+class Family {
+  readonly gates = new Map<string, BoxGate>()
+  usedAt = 0
+  terms: BoxTerms
+
+  /** @param made the terms that callers name; what they go by may have been set since. */
+  constructor(readonly made: BoxTerms) {
+    this.terms = made
+  }
+}
+
+/** The limiters of a box by name. */
+export class BoxLimiters {
+  readonly #source: LimiterSource & CappedSource
+  readonly #families = new Map<string, Family>()
+  #sweeper: Timer | undefined
+  #closed: ClosedError | undefined
+
+  constructor(source: LimiterSource) {
+    this.#source = { ...source, meter: new HoldMeter() }
+  }
+
+  get source(): LimiterSource {
+    return this.#source
+  }
+
+  /** @throws InvalidArgumentError for unfit options, or others than those of the same name that is in use. */
+  limiter(name: string, options: BoxLimiterOptions): BoxLimiter {
+    checkKey('name', name)
+    const terms = boxTerms(options)
+    this.#family(name, terms)
+    return new LimiterOfBox({ limiters: this, name, terms, closed: undefined })
+  }
+
+  /** @throws InvalidArgumentError */
+  gate(name: string, terms: BoxTerms, key: string): BoxGate {
+    const known = this.#families.get(name)
+    // Nothing to check where they are the very terms.
+    const gate = known?.made === terms ? known.gates.get(key) : undefined
+    return gate ?? this.#checkedGate(name, terms, key)
+  }
+
+  /** @throws InvalidArgumentError */
+  setLimit(name: string, terms: BoxTerms, limit: number, per: Duration | undefined): void {
+    const family = this.#family(name, terms)
+    family.terms = withLimit(family.terms, limit, per)
+    for (const gate of family.gates.values()) gate.change(family.terms)
+  }
+
+  /** Ends the gates of one limiter. @param patience how long those who wait may go on: milliseconds. */
+  async end(name: string, patience: number): Promise<void> {
+    const family = this.#families.get(name)
+    if (!family) return
+    this.#families.delete(name)
+    const gates = [...family.gates.values()]
+    const closed = new ClosedError('the limiter was closed', { key: name, engine: this.#source.engine })
+    for (const gate of gates) gate.shut(closed)
+    await endGates(gates, patience, this.#source.clock)
+  }
+
+  /** Ends all: the box is closed. */
+  async close(): Promise<void> {
+    this.#closed = new ClosedError('the box was closed', { engine: this.#source.engine })
+    this.#sweeper?.cancel()
+    const gates = [...this.#families.values()].flatMap(family => [...family.gates.values()])
+    for (const gate of gates) gate.shut(this.#closed)
+    await endGates(gates, 0, this.#source.clock)
+  }
+
+  #family(name: string, terms: BoxTerms): Family {
+    let family = this.#families.get(name)
+    if (family && family.made.signature !== terms.signature) {
+      throw new InvalidArgumentError(
+        `limiter ${shown(name)} is in use in this box with other options; close it first, or use another name`,
+      )
+    }
+    if (!family) {
+      family = new Family(terms)
+      this.#families.set(name, family)
+      this.#sweepLater()
+    }
+    family.usedAt = this.#source.clock.now()
+    return family
+  }
+
+  #checkedGate(name: string, terms: BoxTerms, key: string): BoxGate {
+    const { gates, terms: current } = this.#family(name, terms)
+    let gate = gates.get(key)
+    if (!gate) {
+      // The length keeps names apart whatever characters they have.
+      const id = `${name.length}:${name}${key === WHOLE ? '' : `:${key}`}`
+      const Gate = current.concurrency === Infinity ? RemoteGate : CappedGate
+      gate = new Gate(this.#source, current, id, key || name)
+      gates.set(key, gate)
+      if (this.#closed) gate.shut(this.#closed)
+    }
+    return gate
+  }
+
+  #sweepLater(): void {
+    if (this.#sweeper || this.#closed) return
+    const sweep = (): void => {
+      this.#sweeper = undefined
+      this.#sweep(this.#source.clock.now() - FORGET)
+      if (this.#families.size > 0) this.#sweepLater()
+    }
+    this.#sweeper = this.#source.clock.after(FORGET, sweep, false)
+  }
+
+  #sweep(since: number): void {
+    for (const [name, { gates, usedAt, made, terms }] of this.#families) {
+      for (const [key, gate] of gates) if (gate.isIdle(since)) gates.delete(key)
+      // A limit that was set is remembered: no caller's options tell it.
+      if (gates.size === 0 && usedAt < since && made === terms) this.#families.delete(name)
+    }
+  }
+}
+
+/** What a limiter and those of its keys have in common. */
+interface Shared {
+  readonly limiters: BoxLimiters
+  readonly name: string
+  readonly terms: BoxTerms
+  closed: ClosedError | undefined
+}
+
+/** It holds nothing but name and options, so it can be kept for ever while what it counts is forgotten. */
+class OfKey implements KeyedBoxLimiter {
+  readonly #shared: Shared
+  readonly #key: string
+
+  constructor(shared: Shared, key: string) {
+    this.#shared = shared
+    this.#key = key
+  }
+
+  async tryAcquire(n?: number): Promise<Permit | undefined> {
+    try {
+      return await this.acquire(n, NOW)
+    } catch (error) {
+      if (error instanceof BusyError) return undefined
+      throw error
+    }
+  }
+
+  async decide(): Promise<BoxDecision> {
+    const since = this.#now
+    try {
+      const { outcome, explanation } = await this.#with(gate => gate.decide())
+      const permit = outcome instanceof BusyError ? undefined : outcome
+      this.#tell(1, since, permit ? undefined : outcome)
+      return { permit, explanation }
+    } catch (error) {
+      this.#tell(1, since, error)
+      throw error
+    }
+  }
+
+  acquire(n?: number, options?: AcquireOptions): Promise<Permit> {
+    if (channels.permitted.hasSubscribers || channels.refused.hasSubscribers) return this.#told(n, options)
+    return this.#acquire(n, options)
+  }
+
+  #acquire(n?: number, options?: AcquireOptions): Promise<Permit> {
+    // The busiest of all: no function is made for it.
+    if (this.#shared.closed) return Promise.reject(this.#shared.closed)
+    try {
+      return this.#gate.acquire(n, options)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T> {
+    return underPermit(() => this.acquire(n, options), task)
+  }
+
+  explain(n?: number): Promise<Explanation> {
+    return this.#with(gate => gate.explain(n))
+  }
+
+  async pauseUntil(time: Date | number): Promise<void> {
+    await this.#with(gate => gate.pauseUntil(time))
+    if (channels.paused.hasSubscribers)
+      channels.paused.publish({ ...this.#event(), until: Number(time) } satisfies PausedEvent)
+  }
+
+  get outage(): Error | undefined {
+    return this.#gate.outage
+  }
+
+  /** Acquires, and tells those who listen what came of it. */
+  async #told(n = 1, options: AcquireOptions | undefined): Promise<Permit> {
+    const since = this.#now
+    try {
+      const permit = await this.#acquire(n, options)
+      this.#tell(n, since, undefined)
+      return permit
+    } catch (error) {
+      this.#tell(n, since, error)
+      throw error
+    }
+  }
+
+  /** Tells those who listen what came of a wish for permits. @param error undefined when they were given. */
+  #tell(n: number, since: number, error: unknown): void {
+    const event = { ...this.#event(), n, waited: this.#now - since }
+    if (error === undefined) channels.permitted.publish(event satisfies PermittedEvent)
+    else channels.refused.publish({ ...event, error } satisfies RefusedEvent)
+  }
+
+  get #now(): number {
+    return this.#shared.limiters.source.clock.now()
+  }
+
+  #event(): LimitEvent {
+    const { limiters, name: limiter } = this.#shared
+    const { engine, session } = limiters.source
+    return { engine, session, limiter, key: this.#key === WHOLE ? undefined : this.#key }
+  }
+
+  get #gate(): BoxGate {
+    const { limiters, name, terms } = this.#shared
+    return limiters.gate(name, terms, this.#key)
+  }
+
+  #with<T>(task: (gate: BoxGate) => Promise<T>): Promise<T> {
+    if (this.#shared.closed) return Promise.reject(this.#shared.closed)
+    try {
+      return task(this.#gate)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+}
+
+class LimiterOfBox extends OfKey implements BoxLimiter {
+  readonly #shared: Shared
+
+  constructor(shared: Shared) {
+    super(shared, WHOLE)
+    this.#shared = shared
+  }
+
+  key(key: string): KeyedBoxLimiter {
+    checkKey('key', key)
+    return new OfKey(this.#shared, key)
+  }
+
+  setLimit(limit: number, per?: Duration): void {
+    const { closed, limiters, name, terms } = this.#shared
+    if (closed) throw closed
+    limiters.setLimit(name, terms, limit, per)
+  }
+
+  async close(options: LimiterCloseOptions = {}): Promise<void> {
+    const drain = drainOf(options)
+    const { limiters, name } = this.#shared
+    this.#shared.closed ??= new ClosedError('the limiter was closed', { key: name })
+    await limiters.end(name, drain)
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+}

@@ -1,0 +1,949 @@
+import type { Clock, Timer } from '../../clock.js'
+import type { Awaitable, Reservation } from '../../engine/contract.js'
+import { BusyError, ClosedError, TimedOutError, UnavailableError, type ErrorContext } from '../../errors.js'
+import { AbortWatch } from '../local/abort-watch.js'
+import type { BoxTerms } from './box-limiter-options.js'
+import { ClockOffset } from './clock-offset.js'
+import { Deadlines } from '../local/deadlines.js'
+import { implies, leastDelay } from '../rules/definition.js'
+import { Gate } from '../local/gate.js'
+import type { HoldMeter } from './hold-meter.js'
+import { termsOf, whole, type AcquireOptions } from '../limit-options.js'
+import type { Explanation } from '../limiter.js'
+import { Permit, type PermitGiver } from '../permit.js'
+import { aborted, lowered } from '../local/queue.js'
+import type { Reserve, Reserved, ReturnedPermits, Unit } from '../rules/reserve.js'
+import { returned, Stock, type Share } from './stock.js'
+import type { Taken } from '../counter.js'
+import { Tally } from '../local/tally.js'
+import { wallOf } from '../../clock.js'
+import { pauseTime, Times } from '../local/times.js'
+import { Waiter, WaitingLine } from '../local/waiting-line.js'
+
+/** What a caller is told beside what becomes of it; undefined until the answer is there. */
+interface Told {
+  explanation: Explanation | undefined
+}
+
+/** What a gate needs of its box. */
+export interface GateSource {
+  readonly clock: Clock
+  /** For messages. */
+  readonly engine: string
+  /** The box's session id. */
+  readonly session: string
+  /** What all gates of the box have seen of the way to the engine. */
+  readonly meter: HoldMeter
+  /** Fails with what ended the box once it is closed. */
+  readonly ask: (request: Reserve) => Awaitable<Reservation>
+}
+
+/** What became of a caller who wanted a permit now or not at all. */
+export interface TryOutcome {
+  readonly outcome: Permit | BusyError
+  /** What the engine told together with that; undefined when it could not be asked. */
+  readonly explanation: Explanation | undefined
+}
+
+/** What decides for one limiter of a box, or one key of it. */
+export interface BoxGate {
+  /** Why the engine could not be asked the last time; undefined when it could. */
+  readonly outage: Error | undefined
+  acquire(n?: number, options?: AcquireOptions): Promise<Permit>
+  decide(): Promise<TryOutcome>
+  explain(n?: number): Promise<Explanation>
+  pauseUntil(time: Date | number): Promise<void>
+  /** Whether it could be forgotten: nobody waits, and nothing is owed, since a while. */
+  isIdle(since: number): boolean
+  /**
+   * Goes by other terms from now on. What is reserved for later is asked for anew unless it keeps the new limits, too, and
+   * those who wait for more than there can be are rejected.
+   */
+  change(terms: BoxTerms): void
+  /** Lets nobody in any more. */
+  shut(error: Error): void
+  /** Rejects all who wait, once it is shut. */
+  refuseAll(): void
+  /** Resolves when nobody waits any more and what was reserved in vain was given back, or could not be. */
+  end(): Promise<void>
+}
+
+/** One call asks for so many callers at the most. */
+const MOST_UNITS = 1000
+/** And for so many windows full of permits. Those behind hear only later that their wait can't be met. */
+const MOST_WINDOWS = 8
+/** Those who wait hear of a pause within so many milliseconds, and of what others have given back. */
+const LOOK = 250
+/** Those for whom nothing could be reserved ask again within so many milliseconds. */
+const ASK_AGAIN = 2500
+/** A shorter delay could be lost in rounding: milliseconds. */
+export const SHORTEST_DELAY = 0.001
+/** An engine that can't be asked is tried again after so many milliseconds. */
+export const RETRY = 500
+/** What a try asks for. */
+export const NOW: AcquireOptions = { wait: 0 }
+/** Takes back permits that nobody has counted. */
+export const NOBODY: PermitGiver = { released: () => undefined, unused: () => undefined }
+
+/**
+ * The callers of this process that want permits of one limiter of an engine: one line, one timer, and one call under way,
+ * which asks for all of them. What the call reserves is used in the order of the line, each permit within the stretch of
+ * time that keeps the bound whenever this process was stopped; one that comes too late for it goes back, and its caller's
+ * is asked for anew.
+ */
+export class RemoteGate implements BoxGate, PermitGiver {
+  readonly #source: GateSource
+  #terms: BoxTerms
+  readonly #id: string
+  readonly #context: { readonly key: string; readonly engine: string }
+  readonly #line = new WaitingLine()
+  readonly #deadlines = new Deadlines()
+  readonly #aborts: AbortWatch
+  /** Those who want a permit now or not at all. */
+  readonly #tries = new Set<Waiter>()
+  /** What those of them are told who want to know how things stand, too. */
+  readonly #told = new Map<Waiter, Told>()
+  readonly #stock = new Stock()
+  readonly #offset = new ClockOffset()
+  #returns: ReturnedPermits[] = []
+  #scheduled = false
+  #calling = false
+  /** The answer to the newest call. */
+  #answer: Awaitable<Reservation> | undefined
+  #handing = false
+  #timer: Timer | undefined
+  #timerAt = Infinity
+  #timerKeepsAlive = false
+  /** Nothing more is asked for until then, clock time: those in line come later than anything that can be reserved. */
+  #askAgainAt = -Infinity
+  /** Nor before it is time for this: the process holds its part. */
+  #askAgainAfter: Share | undefined
+  /** The turn of the first of them: clock time. */
+  #nextTurn = -Infinity
+  /** Since when there are such and nothing is reserved for this process, clock time; undefined when it is not so. */
+  #beyondSince: number | undefined
+  /** How many processes wait for permits, as far as the engine has told. */
+  #contenders = 1
+  #lookedAt = -Infinity
+  /** When those who have an instant are to ask next how things stand, whatever is asked before. */
+  #lookAt = -Infinity
+  outage: Error | undefined
+  #retryAt = -Infinity
+  /** What goes by the limits of this process alone while the engine is out of reach. */
+  readonly #share: Gate | undefined
+  readonly #again: BoxGate['acquire']
+  #closed: Error | undefined
+  #usedAt: number
+  readonly #ended: (() => void)[] = []
+  readonly #next = (): void => this.#handOut()
+
+  /**
+   * @param id of the limiter in the engine.
+   * @param key for messages.
+   * @param again how a caller that has gone without the engine asks again when it is back.
+   */
+  constructor(
+    source: GateSource,
+    terms: BoxTerms,
+    id: string,
+    key: string,
+    again: BoxGate['acquire'] = (n, options) => this.acquire(n, options),
+  ) {
+    this.#source = source
+    this.#again = again
+    this.#terms = terms
+    this.#id = id
+    this.#context = { key, engine: source.engine }
+    this.#usedAt = source.clock.now()
+    this.#aborts = new AbortWatch(source.clock, (waiter, { reason }) =>
+      this.#refuse(waiter, aborted({ ...this.#context, cause: reason })),
+    )
+    const { share } = terms
+    if (share) {
+      const times = new Times(share.windows, source.clock, wallOf(source.clock))
+      this.#share = new Gate(share, times, new Tally(share, times), this.#context)
+    }
+  }
+
+  acquire(n = 1, options?: AcquireOptions): Promise<Permit> {
+    try {
+      if (n !== 1) this.#check(n)
+      const { wait, signal, priority } = termsOf(options)
+      if (this.#closed) throw this.#closed
+      if (signal?.aborted) throw aborted({ ...this.#context, cause: signal.reason })
+      const { callers } = this.#line
+      // Behind others, and with no end to its wait, it need not know the time before its turn.
+      if (callers > 0 && wait === Infinity && callers < this.#terms.queue && !this.outage) {
+        return this.#join(n, priority, signal, Infinity, false)
+      }
+      const now = (this.#usedAt = this.#source.clock.now())
+      if (callers === 0) {
+        const permit = this.#atHand(n, now)
+        if (permit) return Promise.resolve(permit)
+      }
+      if (this.goesWithout) return this.#without(n, options, now)
+      if (wait === 0 || callers >= this.#terms.queue) {
+        if (this.#quietUntil > now && !this.outage) throw this.#busy(wait, callers)
+        return this.#join(n, priority, signal, Infinity, true)
+      }
+      const deadline = now + wait
+      if (
+        this.#quietUntil > now &&
+        this.#line.before(priority).callers === callers &&
+        deadline < this.#nextTurn
+      ) {
+        throw this.#tooLate(wait, this.#nextTurn - now)
+      }
+      // Only the engine knows whether its turn comes in time.
+      this.#askAgainAfter = undefined
+      return this.#join(n, priority, signal, deadline, false)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  async decide(): Promise<TryOutcome> {
+    if (this.#closed) throw this.#closed
+    const now = (this.#usedAt = this.#source.clock.now())
+    if (this.goesWithout) return { outcome: await tried(this.#without(1, NOW, now)), explanation: undefined }
+    return new Promise(resolve => {
+      const told: Told = { explanation: undefined }
+      const waiter = new Waiter(1, 0, permit => {
+        const { explanation } = told
+        resolve(tried(permit).then(outcome => ({ outcome, explanation })))
+      })
+      this.#line.add(waiter, 0)
+      this.#tries.add(waiter)
+      this.#told.set(waiter, told)
+      this.#schedule()
+    })
+  }
+
+  /** @param later how many permits those want who come to stand in line here. */
+  async explain(n = 1, later = 0): Promise<Explanation> {
+    this.#check(n)
+    if (this.#closed) throw this.#closed
+    const { place, ahead } = this.#before
+    const { reserved } = await this.#ask({ explain: { n, ahead: ahead + later } })
+    return explanationOf(reserved, place)
+  }
+
+  async pauseUntil(time: Date | number): Promise<void> {
+    const now = wallOf(this.#source.clock)()
+    const until = pauseTime(time, now)
+    if (this.#closed) throw this.#closed
+    this.#learn(await this.#ask({ pause: Math.max(until - now, 0) }))
+  }
+
+  isIdle(since: number): boolean {
+    const owes = this.#calling || this.#scheduled || this.#returns.length > 0
+    return !this.#line.head && !this.#stock.first && !owes && this.#usedAt < since
+  }
+
+  change(terms: BoxTerms): void {
+    const before = this.#terms
+    const { share } = before
+    this.#terms = terms
+    for (const waiter of this.#line) {
+      if (waiter.n > terms.most) this.#refuse(waiter, lowered(terms.most, waiter.n, this.#context))
+    }
+    if (share) {
+      share.windows = terms.share!.windows
+      this.#terms = { ...terms, share }
+      this.#share!.limitsChanged()
+    }
+    // Asked for anew it would come after what others have reserved.
+    if (!keeps(before, terms)) this.#returns.push(...this.#stock.dropWhere(() => true))
+    this.#askAgainAt = -Infinity
+    this.#askAgainAfter = undefined
+    this.#schedule()
+  }
+
+  shut(error: Error): void {
+    this.#closed ??= error
+    this.#share?.shut()
+  }
+
+  refuseAll(): void {
+    for (const waiter of this.#line) this.#refuse(waiter, this.#closed!)
+    this.#share?.refuseAll()
+  }
+
+  async end(): Promise<void> {
+    if (this.#line.head) await new Promise<void>(resolve => this.#ended.push(resolve))
+    await this.#share?.end()
+    this.#disarm()
+    try {
+      // It may give back, or reserve what nobody waits for any more.
+      await this.#answer
+      this.#returns.push(...this.#stock.dropWhere(() => true))
+      const returns = this.#takeReturns()
+      if (returns.length > 0) await this.#ask({ returns })
+    } catch {
+      // What can't be given back is counted as used.
+    }
+  }
+
+  released(): void {
+    // Nothing limits how many are in use.
+  }
+
+  unused({ n, at }: Taken): void {
+    this.#returns.push({ n, at, from: at })
+    this.#schedule()
+  }
+
+  /** Whether it gives permits just now although the engine can't be asked. */
+  get goesWithout(): boolean {
+    return this.outage !== undefined && this.#share !== undefined
+  }
+
+  /** Asks for nothing, which tells whether the engine can be asked; never rejects. */
+  look(): Promise<void> {
+    return this.#turn(true)
+  }
+
+  /** The engine could not be asked for something else. */
+  away(error: Error): void {
+    this.outage = error
+    this.#retryAt = this.#source.clock.now() + RETRY
+  }
+
+  /** Those who wait for their turn, and how many permits more have to be reserved for them. */
+  get #before(): { readonly place: number; readonly ahead: number } {
+    // Who wants a permit now or not at all is gone before anybody's turn.
+    let { callers: place, permits } = this.#line
+    for (const { n } of this.#tries) {
+      place--
+      permits -= n
+    }
+    return { place, ahead: Math.max(permits - this.#stock.permits, 0) }
+  }
+
+  /** A permit that was fetched together with others. */
+  #atHand(n: number, now: number): Permit | undefined {
+    const share = this.#stock.first
+    if (!share || share.left < n || share.from > now || share.until < now) return undefined
+    return new Permit(this, n, this.#stock.take(n).at, 0, 0)
+  }
+
+  /** @param isTry whether it wants a permit now or not at all. */
+  #join(
+    n: number,
+    priority: number,
+    signal: AbortSignal | undefined,
+    deadline: number,
+    isTry: boolean,
+  ): Promise<Permit> {
+    const promise = new Promise<Permit>(keepSettle)
+    const waiter = new Waiter(n, 0, settleNewest)
+    this.#line.add(waiter, priority)
+    if (isTry) this.#tries.add(waiter)
+    if (signal || deadline !== Infinity) {
+      waiter.patience = { signal, deadline }
+      if (deadline !== Infinity) this.#deadlines.add(waiter)
+      if (signal) this.#aborts.add(waiter, signal)
+    }
+    this.#schedule()
+    if (deadline < this.#timerAt) this.#arm()
+    return promise
+  }
+
+  /** Asks after all that this task brings. */
+  #schedule(): void {
+    // Those who get their permits just now may want the next ones together: what hands out comes here when it is done.
+    if (this.#scheduled || this.#calling || this.#handing) return
+    this.#scheduled = true
+    void PASSED.then(() => {
+      this.#scheduled = false
+      if (!this.#handing) void this.#turn(false)
+    })
+  }
+
+  /** Asks for whatever is wanted, if anything is. @param look whether to ask anyway. */
+  async #turn(look: boolean): Promise<void> {
+    if (this.#calling) return
+    const now = this.#source.clock.now()
+    // Where nobody waits any more, what was reserved goes back at once.
+    const isPointless = this.#quietUntil > now && (this.#waits || this.outage !== undefined)
+    const [units, waiters] = isPointless ? NO_WISHES : this.#wishes(now)
+    const deciders = isPointless && this.outage ? [] : [...this.#told.values()]
+    const before = deciders.length > 0 ? this.#before : undefined
+    const explain = before && { n: 1, ahead: units.length > 0 ? 0 : before.ahead }
+    if (units.length === 0 && this.#returns.length === 0 && !explain && !look) {
+      this.#arm(now)
+      return
+    }
+    const returns = this.#takeReturns()
+    const moves = this.#moves(now)
+    // What they were told before is over when this is answered.
+    for (const told of deciders) told.explanation = undefined
+    this.#calling = true
+    const terms = this.#terms
+    const hold = this.#hold
+    try {
+      const answer = await (this.#answer = this.#ask({ units: moves.concat(units), returns, explain }))
+      const times = this.#learn(answer)
+      const explanation = before && explanationOf(answer.reserved, before.place)
+      for (const told of deciders) told.explanation = explanation
+      if (terms === this.#terms || keeps(terms, this.#terms))
+        this.#settle(answer.reserved, hold, times, units, waiters)
+      // What was reserved by a limit that is too much for that of now is asked for anew.
+      else this.#returns.push(...returnedOf(answer.reserved, hold))
+    } catch (error) {
+      // What was to be given back counts as used: it must not be given back twice.
+      this.#failed(error as Error, waiters)
+    } finally {
+      this.#calling = false
+      this.#goOn()
+    }
+  }
+
+  /** What is to be given back: the latest first, because only so even spacing gives back the whole of it. */
+  #takeReturns(): readonly ReturnedPermits[] {
+    const returns = this.#returns
+    this.#returns = []
+    return returns.sort((one, other) => other.at - one.at)
+  }
+
+  #ask({
+    units = [],
+    returns = [],
+    pause = 0,
+    explain,
+  }: Partial<Pick<Reserve, 'units' | 'returns' | 'pause' | 'explain'>>): Awaitable<Reservation> {
+    const { windows } = this.#terms
+    const { session } = this.#source
+    const horizon = this.#horizon
+    const hold = this.#hold
+    return this.#source.ask({
+      limiter: this.#id,
+      session,
+      windows,
+      units,
+      horizon,
+      hold,
+      returns,
+      pause,
+      explain,
+    })
+  }
+
+  /** Nothing more is asked for until then: clock time. */
+  get #quietUntil(): number {
+    const after = this.#askAgainAfter
+    return after !== undefined && after === this.#stock.first
+      ? Math.max(after.from, this.#askAgainAt)
+      : this.#askAgainAt
+  }
+
+  /** For how long each permit has to be usable: milliseconds. */
+  get #hold(): number {
+    const { hold, mostHold } = this.#terms
+    return Math.max(hold, this.#source.meter.hold(mostHold))
+  }
+
+  /** Who has waited for longer reaches further ahead than others, so that it comes before them. */
+  get #horizon(): number {
+    const { horizon } = this.#terms
+    if (this.#beyondSince === undefined) return horizon
+    return horizon + Math.min(this.#source.clock.now() - this.#beyondSince, horizon)
+  }
+
+  /**
+   * How many permits this process reserves ahead: the part of one window that is left for each of those that wait, rounded
+   * by chance, so that the parts of all make up one window. What a process has reserved when it is stopped passes unused:
+   * the engine can't give it to others, because the process may have used it just before. So this is what a stop costs
+   * the others, however many callers the process has and however long it is stopped. Less would not do: what none has
+   * reserved goes to the process that asks first, which is the nearest one again and again.
+   *
+   * One permit is reserved in any case. It keeps the place of the process behind the others. And what can be used within
+   * the way of question and answer is taken beyond the part, because the others don't want it: so a process with many
+   * callers has what those with few leave.
+   */
+  get #part(): number {
+    return Math.floor(this.#terms.most / this.#contenders + Math.random())
+  }
+
+  /** What those want for whom nothing is reserved yet, and who they are; gives back what nobody waits for. */
+  #wishes(now: number): readonly [readonly Unit[], readonly Waiter[]] {
+    if (this.#terms.batch > 1) return this.#wishesInBatches(now)
+    const sizes = this.#stock.sizes()
+    const units: Unit[] = []
+    const waiters: Waiter[] = []
+    const most = MOST_WINDOWS * this.#terms.most
+    const part = this.#part
+    const hold = this.#hold
+    let ahead = this.#stock.permits
+    let permits = 0
+    let last: Unit | undefined
+    for (let waiter = this.#line.head; waiter; waiter = this.#line.after(waiter)) {
+      const { n } = waiter
+      const isTry = this.#isTry(waiter)
+      // What is reserved already may be for later.
+      const left = sizes.size === 0 || isTry ? 0 : (sizes.get(n) ?? 0)
+      if (left > 0) {
+        sizes.set(n, left - 1)
+        continue
+      }
+      permits += n
+      if (units.length === MOST_UNITS || permits > most) return [units, waiters]
+      if (!isTry) ahead += n
+      const patience = isTry ? 0 : Math.max((waiter.patience?.deadline ?? Infinity) - now, 0)
+      const within = Math.min(patience, ahead > Math.max(part, n) ? hold : Infinity)
+      if (last?.n !== n || last.within !== within) last = { n, more: 0, within }
+      units.push(last)
+      waiters.push(waiter)
+    }
+    for (const [size, count] of sizes) {
+      if (count > 0) this.#returns.push(...this.#stock.dropLast(size, count))
+    }
+    return [units, waiters]
+  }
+
+  #wishesInBatches(now: number): readonly [readonly Unit[], readonly Waiter[]] {
+    const { batch, most } = this.#terms
+    const waiters: Waiter[] = []
+    const held = this.#stock.permits
+    const part = this.#part
+    const { first } = this.#stock
+    let left = held
+    let laterLeft = first && first.from <= now ? left - first.left : left
+    let wanted = 0
+    let greatest = 1
+    let onlyTries = true
+    for (const waiter of this.#line) {
+      const { n } = waiter
+      const isTry = this.#isTry(waiter)
+      if (left - (isTry ? laterLeft : 0) >= n) {
+        left -= n
+        laterLeft = Math.min(laterLeft, left)
+        continue
+      }
+      if (wanted + n > MOST_WINDOWS * most) break
+      wanted += n
+      greatest = Math.max(greatest, n)
+      if (!isTry) onlyTries = false
+      waiters.push(waiter)
+    }
+    const size = Math.max(batch, greatest)
+    // Each has room for whoever comes first.
+    const unit = { n: greatest, more: size - greatest, within: onlyTries ? 0 : Infinity }
+    const beyondPart = { ...unit, within: onlyTries ? 0 : this.#hold }
+    const count = Math.min(Math.ceil(wanted / size), MOST_UNITS)
+    const unitAt = (_: unknown, index: number): Unit =>
+      held + (index + 1) * size > Math.max(part, size) ? beyondPart : unit
+    return [Array.from({ length: count }, unitAt), waiters]
+  }
+
+  /**
+   * For those who have a permit of a later instant, one that others have given back: then the latest of their own goes
+   * back. Asked for now and then, because nobody tells.
+   */
+  #moves(now: number): readonly Unit[] {
+    const { last } = this.#stock
+    const { batch } = this.#terms
+    const hold = this.#hold
+    if (now < this.#lookAt) return NO_UNITS
+    this.#lookAt = now + LOOK
+    if (batch > 1 || !last || !this.#line.head) return NO_UNITS
+    const sizes = this.#stock.sizes()
+    const units: Unit[] = []
+    for (const [n, { earliest }] of this.#stock.lastOfSizes()) {
+      // Less would be won than an answer may take.
+      const within = earliest - hold - now
+      const count = Math.min(sizes.get(n)!, MOST_UNITS - units.length)
+      const unit = { n, more: 0, within }
+      if (within > 0) units.push(...Array.from({ length: count }, () => unit))
+    }
+    return units
+  }
+
+  #isTry(waiter: Waiter): boolean {
+    return this.#tries.size > 0 && this.#tries.has(waiter)
+  }
+
+  /** What every answer tells of the limiter as a whole. Gives the clock times between which it was decided. */
+  #learn({
+    reserved: { now, pausedUntil, fadesAt, contenders },
+    ...asked
+  }: Reservation): readonly [number, number] {
+    this.#lookedAt = this.#source.clock.now()
+    if (this.outage && !this.#closed) this.#share?.refuseAll(BACK)
+    this.outage = undefined
+    if (contenders > 0) this.#contenders = contenders
+    const [earliest, latest] = this.#offset.learn(now, asked.earliest, asked.latest)
+    this.#source.meter.note(this.#lookedAt - earliest, this.#lookedAt)
+    if (pausedUntil > now) {
+      const until = latest + (pausedUntil - now)
+      this.#returns.push(...this.#stock.dropWhere(({ from }) => from < until))
+    }
+    // By then it can be had sooner. All give it back before, so nobody who asks anew comes after it.
+    if (fadesAt < Infinity) this.#returns.push(...this.#stock.dropWhere(({ opensAt }) => opensAt > fadesAt))
+    return [earliest, latest]
+  }
+
+  #settle(
+    reserved: Reserved,
+    asked: number,
+    [earliest, latest]: readonly [number, number],
+    units: readonly Unit[],
+    waiters: readonly Waiter[],
+  ): void {
+    const { now, hold } = reserved
+    const lead = leadOf(reserved, asked)
+    const clockNow = this.#lookedAt
+    // Those that come first are of waiters who have a permit already.
+    const moves = reserved.units.length - units.length
+    // How many permits those before in line go on waiting for, by size: equal ones are given in order.
+    const behind = new Map<number, number>()
+    for (const [index, { n, at }] of reserved.units.entries()) {
+      if (n === 0) {
+        if (index < moves) continue
+        const fades = at === reserved.fadesAt
+        if (this.#terms.batch > 1) {
+          for (const waiter of waiters) this.#refused(waiter, at - now, undefined, earliest, fades)
+          continue
+        }
+        const waiter = waiters[index - moves]!
+        const others = behind.get(waiter.n) ?? 0
+        this.#refused(waiter, at - now, others, earliest, fades)
+        if (waiter.rank !== undefined && !this.#isTry(waiter)) behind.set(waiter.n, others + waiter.n)
+        continue
+      }
+      // What can be used at once may have an instant that was rounded up.
+      const opensAt = units[index - moves]?.within === 0 ? Math.min(at - lead, now) : at - lead
+      const share = {
+        left: n,
+        at,
+        opensAt,
+        earliest: earliest + (opensAt - now),
+        from: latest + (opensAt - now),
+        until: earliest + (at - now) + hold,
+      }
+      // An answer that took too long leaves no time to use it: the next hold is longer.
+      if (share.from > share.until || share.until < clockNow) this.#returns.push(returned(share))
+      else this.#stock.add(share)
+    }
+    if (this.#stock.first) this.#beyondSince = undefined
+    // Nor is there one for those who came meanwhile.
+    const quiet = this.#quietUntil - clockNow
+    if (quiet > 0) {
+      for (const waiter of [...this.#tries]) {
+        if (!waiters.includes(waiter)) this.#refuseTry(waiter, quiet)
+      }
+    }
+  }
+
+  /**
+   * Nothing could be reserved for this one. @param ahead milliseconds until the first such turn.
+   * @param others how many permits come before its own; undefined where another unit may have room for it.
+   */
+  #refused(waiter: Waiter, ahead: number, others: number | undefined, asked: number, fades: boolean): void {
+    if (waiter.rank === undefined) return
+    if (this.#isTry(waiter)) return this.#refuseTry(waiter, ahead)
+    const deadline = waiter.patience?.deadline ?? Infinity
+    if (others !== undefined && deadline < Infinity) {
+      const turn = ahead + leastDelay(this.#terms.windows, others)
+      if (asked + turn > deadline) return this.#refuse(waiter, this.#tooLate(deadline - asked, turn))
+    }
+    this.#askLater(ahead, asked, fades)
+  }
+
+  /**
+   * The next in line asks when what is reserved is used, or comes nearer. @param ahead milliseconds until its turn.
+   * @param fades whether stricter limits are forgotten then.
+   */
+  #askLater(ahead: number, asked: number, fades: boolean): void {
+    if (this.#quietUntil > this.#lookedAt) return
+    this.#nextTurn = asked + ahead
+    const { first } = this.#stock
+    if (fades || !first) {
+      if (!first) this.#beyondSince ??= this.#lookedAt
+      // While it comes nearer, the horizon goes further. No process always asks just before another.
+      const nearer = Math.min((ahead - this.#horizon) / 2, ASK_AGAIN) * (0.75 + Math.random() / 4)
+      this.#askAgainAt =
+        this.#lookedAt + Math.max(fades ? Math.min(ahead, ASK_AGAIN) : nearer, this.#terms.hold)
+    } else this.#askAgainAfter = first
+  }
+
+  /** Whether it gets nothing before an answer that tells how things stand. */
+  #isUntold(waiter: Waiter): boolean {
+    const told = this.#told.size > 0 ? this.#told.get(waiter) : undefined
+    return told !== undefined && told.explanation === undefined
+  }
+
+  /** @param readyIn milliseconds until there may be a permit for it. */
+  #refuseTry(waiter: Waiter, readyIn: number): void {
+    // It came after what has just been answered was asked.
+    if (this.#isUntold(waiter)) return
+    const told = this.#told.get(waiter)
+    if (told) told.explanation = notBefore(told.explanation!, readyIn)
+    this.#refuse(waiter, this.#busy(0, 0))
+  }
+
+  /** The engine could not be asked for these. */
+  #failed(error: Error, waiters: readonly Waiter[]): void {
+    const now = this.#source.clock.now()
+    this.#lookedAt = now
+    if (error instanceof ClosedError) {
+      this.shut(error)
+      return this.refuseAll()
+    }
+    this.away(error)
+    switch (this.#terms.onUnavailable) {
+      case 'error':
+        for (const waiter of waiters) if (waiter.rank !== undefined) this.#refuse(waiter, error)
+        return
+      case 'closed':
+        this.#askAgainAt = this.#retryAt
+        for (const waiter of [...this.#tries]) this.#refuse(waiter, error)
+        return
+      default:
+        for (const waiter of this.#line) {
+          const { n } = waiter
+          const { priority } = waiter.rank!
+          const { signal, deadline = Infinity } = waiter.patience ?? {}
+          const wait = this.#tries.has(waiter) ? 0 : Math.max(deadline - now, 0)
+          this.#leave(waiter)
+          waiter.settle(this.#without(n, { wait, signal, priority }, now))
+        }
+    }
+  }
+
+  /** A permit that the engine does not count. */
+  async #without(n: number, options: AcquireOptions | undefined, now: number): Promise<Permit> {
+    if (now >= this.#retryAt) {
+      this.#retryAt = now + RETRY
+      void this.#turn(true)
+    }
+    try {
+      return await this.#share!.acquire(n, options)
+    } catch (error) {
+      if (error !== BACK) throw error
+      const { wait, ...others } = termsOf(options)
+      const rest = Math.max(now + wait - this.#source.clock.now(), SHORTEST_DELAY)
+      return this.#again(n, { ...others, wait: rest })
+    }
+  }
+
+  #goOn(): void {
+    if (this.#handing) return
+    this.#handing = true
+    // For each permit: the runtime's own queueMicrotask costs several times as much.
+    void PASSED.then(this.#next)
+  }
+
+  /**
+   * Gives the first in line its permit if it is time, and the next one in a later microtask: after the caller has gone
+   * on, which may take its time.
+   */
+  #handOut(): void {
+    this.#handing = false
+    const now = (this.#usedAt = this.#source.clock.now())
+    if (this.#deadlines.earliest < now) this.#refuseLate(time => this.#deadlines.earliest < time)
+    for (let share = this.#stock.first; share && share.until < now; share = this.#stock.first) {
+      if (this.#line.head) this.#noteUse(share, now)
+      this.#stock.dropFirst()
+      this.#returns.push(returned(share))
+    }
+    if (this.#giveOne(now)) return this.#goOn()
+    if (this.#deadlines.earliest < Infinity) this.#refuseLate(time => this.#deadlines.earliest <= time)
+    this.#schedule()
+    this.#arm()
+  }
+
+  /** Uses what comes first, if it is time for it; false when it is not. */
+  #giveOne(now: number): boolean {
+    const share = this.#stock.first
+    if (!share || share.from > now) return false
+    const waiter = this.#waiterFor(share.left)
+    if (waiter) {
+      this.#noteUse(share, now)
+      this.#stock.take(waiter.n)
+      this.#leave(waiter)
+      waiter.settle(new Permit(this, waiter.n, share.at, 0, 0))
+      return true
+    }
+    // Others of the same batch may still be wanted.
+    if (this.#terms.batch > 1 && !this.#waits) return false
+    this.#stock.dropFirst()
+    this.#returns.push(returned(share))
+    return true
+  }
+
+  /** Of a batch some are used as soon as they can be, and others when a caller comes: that tells nothing. */
+  #noteUse({ earliest }: Share, now: number): void {
+    if (this.#terms.batch === 1) this.#source.meter.note(now - earliest, now)
+  }
+
+  /** The first that can have what is reserved: all of it, unless it is a batch. */
+  #waiterFor(permits: number): Waiter | undefined {
+    const isBatch = this.#terms.batch > 1
+    for (let waiter = this.#line.head; waiter; waiter = this.#line.after(waiter)) {
+      const fits = waiter.n === permits || (isBatch && waiter.n < permits)
+      if (fits && !this.#isUntold(waiter)) return waiter
+    }
+    return undefined
+  }
+
+  /**
+   * Sets the one timer for what comes first. @param now when it was decided that nothing is to be asked for: what has
+   * fallen due since then would have no timer otherwise.
+   */
+  #arm(now = this.#source.clock.now()): void {
+    const share = this.#stock.first
+    const { head } = this.#line
+    let at = this.#deadlines.earliest
+    if (share) {
+      at = Math.min(at, head && !this.#isUntold(head) ? share.from : share.until)
+      const look = this.#lookAt
+      if (head && this.#stock.last!.from > look && !this.#calling) at = Math.min(at, look)
+    }
+    if (head && this.#askAgainAt > now) at = Math.min(at, this.#askAgainAt)
+    const keepsAlive = head !== undefined
+    if (at === this.#timerAt && keepsAlive === this.#timerKeepsAlive) return
+    this.#disarm()
+    if (at === Infinity) return
+    this.#timerAt = at
+    this.#timerKeepsAlive = keepsAlive
+    const delay = Math.max(at - now, SHORTEST_DELAY)
+    this.#timer = this.#source.clock.after(delay, () => this.#timeOver(), keepsAlive)
+  }
+
+  #disarm(): void {
+    this.#timer?.cancel()
+    this.#timer = undefined
+    this.#timerAt = Infinity
+  }
+
+  #timeOver(): void {
+    this.#disarm()
+    const now = this.#source.clock.now()
+    const share = this.#stock.last
+    const waitsLong = this.#line.head !== undefined && share !== undefined && share.from > now
+    if (waitsLong && now >= this.#lookAt) void this.#turn(true)
+    if (!this.#handing) this.#handOut()
+  }
+
+  #refuseLate(isLate: (now: number) => boolean): void {
+    const now = this.#source.clock.now()
+    while (isLate(now)) {
+      const waiter = this.#deadlines.first()
+      if (!waiter) return
+      const error = this.outage
+        ? stillAway(this.outage, this.#context)
+        : new TimedOutError('no permit within the wait', this.#context)
+      this.#refuse(waiter, error)
+    }
+  }
+
+  #refuse(waiter: Waiter, error: Error): void {
+    this.#leave(waiter)
+    waiter.settle(Promise.reject(error))
+    // What was reserved for it goes to the next, and the last one goes back.
+    this.#schedule()
+  }
+
+  /** Whether anybody waits for a turn that is yet to come. */
+  get #waits(): boolean {
+    return this.#line.callers > this.#tries.size
+  }
+
+  #leave(waiter: Waiter): void {
+    this.#line.remove(waiter)
+    if (this.#tries.size > 0) this.#tries.delete(waiter)
+    if (this.#told.size > 0) this.#told.delete(waiter)
+    const { patience } = waiter
+    if (patience) {
+      if (patience.deadline !== Infinity) this.#deadlines.left()
+      if (patience.signal) this.#aborts.remove(waiter, patience.signal)
+    }
+    // What those would have waited for who are gone need not hold for others.
+    if (!this.#waits && !this.outage) {
+      this.#askAgainAt = -Infinity
+      this.#askAgainAfter = undefined
+    }
+    if (this.#line.head) return
+    this.#disarm()
+    for (const tell of this.#ended.splice(0)) tell()
+  }
+
+  #check(n: number): void {
+    whole('n', n, 1, this.#terms.most)
+  }
+
+  #busy(wait: number, callers: number): BusyError {
+    const why = wait === 0 ? 'there is no permit now' : `${callers} callers wait already`
+    return new BusyError(why, this.#context)
+  }
+
+  #tooLate(wait: number, ahead: number): TimedOutError {
+    const turn = `its turn would be in ${Math.ceil(ahead)} ms at the earliest`
+    return new TimedOutError(`no permit within ${Math.ceil(wait)} ms: ${turn}`, this.#context)
+  }
+}
+
+/** Those who wait for a permit of this process alone are to wait for one of the engine. */
+const BACK = new Error('the engine is there again')
+
+/** The wait is over, and the engine could not be asked. */
+export function stillAway(cause: Error, context: ErrorContext): UnavailableError {
+  const why = `no permit within the wait, because the engine can't be asked`
+  return new UnavailableError(why, { ...context, cause })
+}
+
+/** What came of a try: that there is no permit now is no failure. */
+export async function tried(permit: Permit | Promise<Permit>): Promise<Permit | BusyError> {
+  try {
+    return await permit
+  } catch (error) {
+    if (error instanceof BusyError) return error
+    throw error
+  }
+}
+
+/** What was asked to be explained. @param place how many callers stand before one who asks. */
+function explanationOf({ now, pausedUntil, explained }: Reserved, place: number): Explanation {
+  const { ready, binding, reports } = explained!
+  const readyIn = ready - now
+  return {
+    waitsFor: pausedUntil > now ? 'pause' : readyIn > 0 ? 'limit' : 'nothing',
+    binding: binding === undefined ? undefined : reports[binding],
+    place,
+    readyIn,
+    running: 0,
+    limits: reports,
+  }
+}
+
+/** The same where it is known that there is nothing sooner. @param readyIn milliseconds. */
+function notBefore(explanation: Explanation, readyIn: number): Explanation {
+  if (explanation.readyIn >= readyIn) return explanation
+  const { waitsFor } = explanation
+  return { ...explanation, waitsFor: waitsFor === 'nothing' ? 'limit' : waitsFor, readyIn }
+}
+
+/** Of the promise that was made last: no function has to be made for each. */
+let settleNewest: Waiter['settle']
+const keepSettle = (settle: Waiter['settle']): void => void (settleNewest = settle)
+
+/** Whether what is reserved by some terms is within others. */
+function keeps(one: BoxTerms, other: BoxTerms): boolean {
+  return other.windows.every(window => one.windows.some(its => implies(its, window)))
+}
+
+/** From how long before their instants permits can be used that were asked for with a hold. */
+function leadOf({ hold }: Reserved, asked: number): number {
+  return Math.max(asked - hold, 0)
+}
+
+/** What nobody takes of an answer. */
+function returnedOf(reserved: Reserved, asked: number): ReturnedPermits[] {
+  const taken = reserved.units.filter(({ n }) => n > 0)
+  return taken.map(({ n, at }) => ({ n, at, from: at - leadOf(reserved, asked) }))
+}
+
+const PASSED = Promise.resolve()
+const NO_UNITS: readonly Unit[] = []
+const NO_WISHES: readonly [readonly Unit[], readonly Waiter[]] = [NO_UNITS, []]

@@ -1,0 +1,109 @@
+import type { ReturnedPermits } from '../rules/reserve.js'
+
+/** Permits that were reserved for this process, for use within a stretch of its clock. */
+export interface Share {
+  /** How many of them are left. */
+  left: number
+  /** The instant, by the engine's clock. */
+  readonly at: number
+  /** From when on they can be used, by the engine's clock. */
+  readonly opensAt: number
+  /** When that is at the earliest: clock time. */
+  readonly earliest: number
+  /** Clock times, both included. */
+  readonly from: number
+  readonly until: number
+}
+
+/** What a share is when nobody uses it. */
+export function returned({ left, at, opensAt }: Share): ReturnedPermits {
+  return { n: left, at, from: opensAt }
+}
+
+/** So many used entries at the front are put up with. */
+const MOST_USED = 64
+
+/** What is reserved for a process and not used yet, in the order of its instants. */
+export class Stock {
+  #shares: Share[] = []
+  /** How many at the front are used up. */
+  #used = 0
+
+  get first(): Share | undefined {
+    return this.#shares[this.#used]
+  }
+
+  /** How many permits there are. */
+  get permits(): number {
+    let permits = 0
+    for (let index = this.#used; index < this.#shares.length; index++) permits += this.#shares[index]!.left
+    return permits
+  }
+
+  /** The one with the latest instant. */
+  get last(): Share | undefined {
+    return this.first && this.#shares.at(-1)
+  }
+
+  add(share: Share): void {
+    const shares = this.#shares
+    if (share.at >= (this.last?.at ?? -Infinity)) {
+      shares.push(share)
+      return
+    }
+    let place = shares.length
+    while (place > this.#used && shares[place - 1]!.at > share.at) place--
+    shares.splice(place, 0, share)
+  }
+
+  /** Takes permits from the first; there have to be as many. */
+  take(n: number): Share {
+    const share = this.first!
+    share.left -= n
+    if (share.left === 0) this.dropFirst()
+    return share
+  }
+
+  dropFirst(): void {
+    if (++this.#used < MOST_USED || 2 * this.#used < this.#shares.length) return
+    this.#shares = this.#shares.slice(this.#used)
+    this.#used = 0
+  }
+
+  /** How many there are of each size. */
+  sizes(): Map<number, number> {
+    const sizes = new Map<number, number>()
+    for (let index = this.#used; index < this.#shares.length; index++) {
+      const { left } = this.#shares[index]!
+      sizes.set(left, (sizes.get(left) ?? 0) + 1)
+    }
+    return sizes
+  }
+
+  /** The last of each size. */
+  lastOfSizes(): Map<number, Share> {
+    const last = new Map<number, Share>()
+    for (let index = this.#used; index < this.#shares.length; index++) {
+      last.set(this.#shares[index]!.left, this.#shares[index]!)
+    }
+    return last
+  }
+
+  /** Takes out the last `count` of a size. */
+  dropLast(size: number, count: number): ReturnedPermits[] {
+    const dropped = new Set<Share>()
+    for (let index = this.#shares.length - 1; dropped.size < count; index--) {
+      const share = this.#shares[index]!
+      if (share.left === size) dropped.add(share)
+    }
+    return this.dropWhere(share => dropped.has(share))
+  }
+
+  /** Takes out all of a kind. */
+  dropWhere(isMeant: (share: Share) => boolean): ReturnedPermits[] {
+    const all = this.#shares.slice(this.#used)
+    this.#shares = all.filter(share => !isMeant(share))
+    this.#used = 0
+    return all.filter(isMeant).map(returned)
+  }
+}

@@ -1,0 +1,508 @@
+import { idOf, implies, ruleOf, type WindowDefinition } from './definition.js'
+import type { GrantLog } from './grant-log.js'
+import type { Spacing } from './smooth-window.js'
+import type { LimitReport } from './window.js'
+import type { Window } from './window.js'
+
+/** Asks for permits of one limiter ahead of their use, for as many callers as wait, and gives back what is not used. */
+export interface Reserve {
+  /** The name of the limiter. */
+  readonly limiter: string
+  /** The session of the process that asks. */
+  readonly session: string
+  /** What the caller takes for its limits. All of them hold together. */
+  readonly windows: readonly WindowDefinition[]
+  /** In the order in which they are to be served. */
+  readonly units: readonly Unit[]
+  /** How far ahead anything is reserved: milliseconds. From the first unit on that would be later, none is. */
+  readonly horizon: number
+  /** For how long each permit has to be usable: milliseconds. An engine makes it as long as the limits say at the least. */
+  readonly hold: number
+  /** Permits that were reserved and not used, those of the latest instant first. */
+  readonly returns: readonly ReturnedPermits[]
+  /** For how long from now on nobody is to be given a permit: milliseconds, 0 for no pause. */
+  readonly pause: number
+  /** What to tell beside; undefined for nothing. */
+  readonly explain: { readonly n: number; readonly ahead: number } | undefined
+}
+
+/** Permits that are wanted at one instant. */
+export interface Unit {
+  readonly n: number
+  /** So many others are welcome, as far as the same instant has them. */
+  readonly more: number
+  /** How far ahead it is worth while: milliseconds. */
+  readonly within: number
+}
+
+/** Permits of one instant. */
+export interface InstantPermits {
+  readonly n: number
+  /** The instant, as the engine told it. */
+  readonly at: number
+}
+
+/** Permits that were reserved and not used. */
+export interface ReturnedPermits extends InstantPermits {
+  /** From when on they could be used: the instant, or earlier. */
+  readonly from: number
+}
+
+/** What came of it. All times are the engine's. */
+export interface Reserved {
+  /** When it was decided. */
+  readonly now: number
+  /**
+   * By unit: how many permits there are, at which instant, and 0 when none is reserved, with the moment from which on it
+   * could be used. They can be used from as long before their instant as the hold that was asked for is longer than `hold`.
+   */
+  readonly units: readonly InstantPermits[]
+  /** For how long from its instant each permit can be used: milliseconds. */
+  readonly hold: number
+  /** Until when nobody is given anything; before `now` when there is no pause. */
+  readonly pausedUntil: number
+  /**
+   * When stricter limits are forgotten that nobody who waits goes by any more. Until then they hold, and nothing is
+   * reserved for later. Infinity when there are none.
+   */
+  readonly fadesAt: number
+  /**
+   * How many processes, this one included, found of late that a permit was still to come; 0 when this one has all its
+   * permits at once.
+   */
+  readonly contenders: number
+  readonly explained: Explained | undefined
+}
+
+/** The limits as a caller would meet them. */
+interface Explained {
+  readonly ready: number
+  /** Which limit is the reason to wait; undefined when none is. */
+  readonly binding: number | undefined
+  readonly reports: readonly LimitReport[]
+}
+
+/** All that an engine keeps of a limiter: plain data. */
+export interface LimiterState {
+  /** One for each limit that somebody goes by. */
+  records: WindowRecord[]
+  pausedUntil: number
+  /** The latest instant that was reserved. */
+  lastAt: number
+  /** When it was last asked. */
+  askedAt: number
+  /** When each process last found that a permit was still to come, by session. */
+  contenders?: Record<string, number>
+  /**
+   * What was given back while others have later instants: number, instant and from when on it can be used, of each, by
+   * turns, the earliest instant first. It counts as given until its instant is over, because until then it is there for
+   * whoever asks next. One that was kept by an older release has none.
+   */
+  spare?: number[]
+  /** The same as an older release keeps it, without from when on: such counts as never given. */
+  free?: number[]
+}
+
+/** What is known for one limit. */
+interface WindowRecord {
+  /** Its definition. */
+  readonly id: string
+  /** When somebody last went by it. */
+  seen: number
+  /** Only what was reserved for a later instant is known here. */
+  readonly since: number
+  /** What was reserved for a later instant keeps this limit; unknown of a record that an older release has made. */
+  readonly begun?: number
+  readonly state: unknown
+}
+
+/** How far ahead permits can be reserved by anybody: milliseconds. */
+export const FARTHEST = 10_000
+/** By how much the engine's clock can seem to go back without having been set: milliseconds. */
+const UNEASE = 1000
+/**
+ * A limit that nobody goes by any more holds for so many milliseconds beyond its window: those who wait name it again
+ * sooner, so what the last of them was given has left the window by then.
+ */
+const LINGER = 1000
+/** But no longer than so many milliseconds. Those for whom nothing could be reserved ask again well within. */
+const MOST_SEEN = 10_000
+/** Who waits names its limits more often: milliseconds. What is between this and the end is for all to hear of it. */
+const UNNAMED = 700
+/** Shorter than the time between two decisions: milliseconds. */
+const LEAST_STEP = 0.0005
+/** So many instants that were given back are kept for others at the most. */
+const MOST_FREE = 1000
+/** Number, instant and from when on. */
+const FIELDS = 3
+/** A process that waits is heard of again within so many milliseconds. */
+const CONTENDS = 3000
+/** So many processes are known at the most. With more, each takes itself for one of as many. */
+const MOST_CONTENDERS = 100
+/** So many times an instant is put off because of a period that is over by then. */
+const MOST_ROUNDS = 8
+/** Divides milliseconds finely enough, and keeps sums of both clocks exact. */
+const FRACTION = 1024
+
+/**
+ * Reserves permits. A decision about a state that is passed in and is changed by it, at the engine's time: what every
+ * engine does that has a clock, whatever it keeps the state in.
+ *
+ * Who asks says what it takes for the limits. While some go by one definition and some by another, as during a rolling
+ * deploy, all of them hold; one that nobody has named for a while is forgotten.
+ * @param state of the limiter; undefined when nothing is known.
+ * @param now of a clock that runs on by itself.
+ * @param wall milliseconds since 1970.
+ */
+export function reserve(
+  state: LimiterState | undefined,
+  request: Reserve,
+  now: number,
+  wall: number,
+): { state: LimiterState; reserved: Reserved; forgottenIn: number } {
+  const desk = new Desk(state ?? emptyState(), request, now, wall)
+  for (const returned of request.returns) desk.takeBack(returned)
+  desk.pause(request.pause)
+  const units = desk.reserveAll(request)
+  const { explain } = request
+  return { ...desk.result(), reserved: desk.answer(units, explain) }
+}
+
+function emptyState(): LimiterState {
+  return { records: [], pausedUntil: -Infinity, lastAt: -Infinity, askedAt: -Infinity }
+}
+
+/** A rule and what is known for it. */
+interface Live {
+  readonly window: Window
+  readonly definition: WindowDefinition
+  readonly record: WindowRecord
+}
+
+/** One decision. */
+class Desk {
+  readonly #state: LimiterState
+  readonly #now: number
+  /** From `now` to the wall clock, coarse enough that adding it and taking it off again changes nothing. */
+  readonly #offset: number
+  readonly #live: readonly Live[]
+  /** How many of these are the caller's own. */
+  readonly #own: number
+  readonly #fadesAt: number
+  readonly #spare: number[]
+  readonly #session: string
+  /** Of all processes that wait for a permit; 0 when this one need not. */
+  #contenders = 0
+  /** For how long a permit can be used from its instant on. */
+  readonly #hold: number
+  /** And before it: so much longer the request wants it than all limits allow for by themselves. */
+  readonly #lead: number
+  /** What was reserved for a later instant keeps all limits that there are. */
+  readonly #firm: number
+
+  constructor(state: LimiterState, { windows, hold, session }: Reserve, now: number, wall: number) {
+    this.#state = state
+    this.#session = session
+    this.#now = now
+    this.#offset = Math.floor((wall - now) * FRACTION) / FRACTION
+    this.#spare = state.spare ??= []
+    if (state.askedAt - now > UNEASE) this.#setBack(state.askedAt - now)
+    state.askedAt = now
+    const own = windows.map(idOf).map(id => this.#named(id))
+    const others = state.records.filter(record => !own.includes(record) && this.#forgetsAt(record) >= now)
+    const fading = others.filter(({ id, seen }) => {
+      const { definition } = ruleOf(id)
+      return now - seen > UNNAMED && !windows.some(window => implies(window, definition))
+    })
+    this.#fadesAt = Math.min(...fading.map(record => this.#forgetsAt(record)))
+    state.records = [...own, ...others]
+    this.#own = own.length
+    this.#firm = Math.max(...state.records.map(({ begun = Infinity }) => begun))
+    this.#live = state.records.map(record => {
+      const { window, definition } = ruleOf(record.id)
+      const time = this.#timeOf(window, now)
+      const known = 2 * (definition.per + definition.guard) + FARTHEST + UNEASE
+      if (window.forgottenAt(record.state) > time + known) window.rebase(record.state, time)
+      return { window, definition, record }
+    })
+    this.#hold = Math.min(...this.#live.map(({ definition }) => definition.hold))
+    this.#lead = Math.max(hold - this.#hold, 0)
+    for (let place = 0; state.free && place < state.free.length; place += 2) {
+      this.#refund(state.free[place]!, state.free[place + 1]!)
+    }
+    delete state.free
+    while (this.#spare.length > 0 && this.#spare[1]! < now) this.#refund(...takeOut(this.#spare, 0))
+  }
+
+  /**
+   * An instant that is still to come is kept for others where some have later ones: the bound holds with it as it is,
+   * and nothing could be put in its place later.
+   */
+  takeBack({ n, at, from }: ReturnedPermits): void {
+    const spare = this.#spare
+    if (at < this.#now || at <= this.#firm || this.#isNewest(at) || spare.length === FIELDS * MOST_FREE) {
+      this.#refund(n, at)
+    } else {
+      let place = spare.length
+      while (place > 0 && spare[place - 2]! > at) place -= FIELDS
+      if (place > 0 && spare[place - 2] === at && spare[place - 1] === from) spare[place - FIELDS]! += n
+      else spare.splice(place, 0, n, at, from)
+    }
+    while (spare.length > 0 && this.#isNewest(spare.at(-2)!))
+      this.#refund(...takeOut(spare, spare.length - FIELDS))
+  }
+
+  pause(duration: number): void {
+    if (duration > 0) this.#state.pausedUntil = Math.max(this.#state.pausedUntil, this.#now + duration)
+  }
+
+  reserveAll({ units, horizon }: Reserve): InstantPermits[] {
+    let beyond: number | undefined
+    let vain: Unit | undefined
+    let vainAt = Infinity
+    return units.map(unit => {
+      if (unit === vain) return { n: 0, at: vainAt }
+      const { n, more, within } = unit
+      const place = beyond === undefined ? this.#placeOfSpare(n, 0) : -1
+      const from = beyond ?? (place < 0 ? this.#earliest(n, 0) : this.#spare[place + 1]! - this.#lead)
+      if (from > this.#now && this.#contenders === 0) this.#contenders = this.#contend()
+      if (from - this.#now > horizon || from > this.#fadesAt) beyond = Math.min(from, this.#fadesAt)
+      if (beyond !== undefined || from - this.#now > within) {
+        vain = unit
+        vainAt = beyond ?? from
+        return { n: 0, at: vainAt }
+      }
+      vain = undefined
+      if (place >= 0) {
+        const at = this.#spare[place + 1]!
+        return { n: this.#takeSpare(place, n + more), at }
+      }
+      const all = n + (more > 0 ? this.#room(n, more, from) : 0)
+      return { n: all, at: this.#take(all, from) }
+    })
+  }
+
+  /** Counts the process among those for which a permit is still to come, and tells how many they are. */
+  #contend(): number {
+    const known = Object.entries(this.#state.contenders ?? {})
+    const contenders = Object.fromEntries(known.filter(([, heardAt]) => this.#now - heardAt <= CONTENDS))
+    if (Object.keys(contenders).length < MOST_CONTENDERS) contenders[this.#session] = this.#now
+    this.#state.contenders = contenders
+    return Object.keys(contenders).length
+  }
+
+  /** Counts permits that can be used from a moment on, and gives their instant. */
+  #take(n: number, from: number): number {
+    const at = instantOf(from, this.#lead)
+    for (const { window, record } of this.#live) {
+      const now = this.#timeOf(window, this.#now)
+      window.take(record.state, n, this.#timeOf(window, at), 0, now, this.#lead)
+    }
+    this.#state.lastAt = Math.max(this.#state.lastAt, at)
+    return at
+  }
+
+  answer(units: readonly InstantPermits[], explain: Reserve['explain']): Reserved {
+    return {
+      now: this.#now,
+      units,
+      hold: this.#hold,
+      pausedUntil: this.#state.pausedUntil,
+      fadesAt: this.#fadesAt,
+      contenders: this.#contenders,
+      explained: explain && this.#explained(explain),
+    }
+  }
+
+  result(): { state: LimiterState; forgottenIn: number } {
+    const now = this.#now
+    const known = this.#live.map(({ window, record }) =>
+      Math.max(window.forgottenAt(record.state) - this.#timeOf(window, now), 0),
+    )
+    return { state: this.#state, forgottenIn: Math.max(...known, this.#state.pausedUntil - now) }
+  }
+
+  #refund(n: number, at: number): void {
+    for (const { window, record } of this.#live) {
+      if (at > record.since) window.refund(record.state, n, this.#timeOf(window, at))
+    }
+  }
+
+  #isNewest(at: number): boolean {
+    return this.#live.every(({ window, record }) => window.isNewest(record.state, this.#timeOf(window, at)))
+  }
+
+  /**
+   * Where the earliest stands that was given back, has as many permits and can be used for as long as is wanted; -1 when
+   * none does.
+   */
+  #placeOfSpare(n: number, first: number): number {
+    const spare = this.#spare
+    const begin = Math.max(this.#state.pausedUntil, this.#now)
+    for (let place = first; place < spare.length; place += FIELDS) {
+      const at = spare[place + 1]!
+      if (spare[place]! >= n && at > this.#firm && at - this.#lead >= Math.max(begin, spare[place + 2]!))
+        return place
+    }
+    return -1
+  }
+
+  /** Takes up to so many of what was given back. */
+  #takeSpare(place: number, most: number): number {
+    const spare = this.#spare
+    if (spare[place]! <= most) return takeOut(spare, place)[0]
+    spare[place]! -= most
+    return most
+  }
+
+  /** The time `at` on the clock that a rule goes by. */
+  #timeOf(window: Window, at: number): number {
+    return window.wall ? at + this.#offset : at
+  }
+
+  /** The record of a limit that is named just now. */
+  #named(id: string): WindowRecord {
+    const { records, lastAt } = this.#state
+    const known = records.find(record => record.id === id)
+    if (known) {
+      known.seen = this.#now
+      return known
+    }
+    const source = sourceFor(id, records)
+    const begun = Math.max(lastAt, this.#now - LEAST_STEP)
+    // What was reserved before is not counted here, so it can't be given back here either.
+    return { id, seen: this.#now, since: source ? source.since : begun, begun, state: seeded(id, source) }
+  }
+
+  /** Until when a limit holds if nobody names it again. */
+  #forgetsAt({ id, seen }: WindowRecord): number {
+    const { per, guard } = ruleOf(id).definition
+    return seen + Math.min(per + guard + LINGER, MOST_SEEN)
+  }
+
+  /** The clock was set back: what was to happen later is to happen as much later as it was. */
+  #setBack(by: number): void {
+    const state = this.#state
+    state.pausedUntil -= by
+    // Nobody knows which of these instants are over.
+    this.#spare.length = 0
+    delete state.contenders
+    for (const record of state.records) record.seen = Math.min(record.seen, this.#now)
+  }
+
+  /** From when on so many permits can be had, unless others come before. */
+  #earliest(n: number, ahead: number): number {
+    const from = Math.max(this.#now, this.#state.pausedUntil)
+    let at = from
+    for (let round = 0; round < MOST_ROUNDS; round++) {
+      const next = this.#readyFrom(at, n, ahead)
+      if (next === at) return this.#live.some(({ window }) => window.limit < n) ? Infinity : at
+      at = next
+    }
+    return Infinity
+  }
+
+  #readyFrom(from: number, n: number, ahead: number): number {
+    let at = from
+    for (const { window, record } of this.#live) {
+      const time = this.#timeOf(window, from)
+      const ready = window.readyAt(record.state, time, n, ahead, this.#lead)
+      // Changing clocks and back may round.
+      if (ready > time) at = Math.max(at, window.wall ? ready - this.#offset : ready)
+    }
+    return at
+  }
+
+  /** How many permits more there are at the same instant. */
+  #room(n: number, more: number, at: number): number {
+    let room = more
+    for (const { window, record } of this.#live) {
+      const used = window.used(record.state, this.#timeOf(window, at))
+      room = window.kind === 'smooth' ? 0 : Math.min(room, window.limit - used - n)
+    }
+    const allowed = this.#live.every(({ window, record }) =>
+      window.allows(record.state, this.#timeOf(window, at), n + room, 0, this.#lead),
+    )
+    return allowed ? room : 0
+  }
+
+  #explained({ n, ahead }: { readonly n: number; readonly ahead: number }): Explained {
+    const now = this.#now
+    const own = this.#live.slice(0, this.#own)
+    let longest = 0
+    let binding
+    for (const [index, { window, record }] of own.entries()) {
+      const time = this.#timeOf(window, now)
+      const wait = window.readyAt(record.state, time, n, ahead, this.#lead) - time
+      if (wait > longest) [longest, binding] = [wait, index]
+    }
+    const reports = own.map(({ window, definition: { limit, per, kind }, record: { state } }) => {
+      const time = this.#timeOf(window, now)
+      const remaining = Math.max(limit - window.used(state, time), 0)
+      return { limit, per, window: kind, remaining, resetIn: window.returnsAt(state, time) - time }
+    })
+    return { ready: this.#earliestWithSpare(n, ahead), binding, reports }
+  }
+
+  /** As `#earliest`, if all who come before take what was given back, too. */
+  #earliestWithSpare(n: number, ahead: number): number {
+    const spare = this.#spare
+    let left = ahead
+    for (let place = this.#placeOfSpare(1, 0); place >= 0; place = this.#placeOfSpare(1, place + FIELDS)) {
+      if (spare[place]! >= left + n) return spare[place + 1]! - this.#lead
+      left = Math.max(left - spare[place]!, 0)
+    }
+    return this.#earliest(n, left)
+  }
+}
+
+/** The instant of what can be used from a moment on. Never rounded so that the moment would be an earlier one. */
+function instantOf(from: number, lead: number): number {
+  const at = from + lead
+  return at - lead < from ? at + Math.abs(at) * Number.EPSILON : at
+}
+
+/** Takes what is kept of one instant out of a list of such. */
+function takeOut(list: number[], place: number): [n: number, at: number] {
+  return list.splice(place, FIELDS) as [number, number]
+}
+
+/** From whose record that of a new limit can begin: what was given under another counts under this one, too. */
+function sourceFor(id: string, records: readonly WindowRecord[]): WindowRecord | undefined {
+  const { kind, per, timeZone } = ruleOf(id).definition
+  let source: WindowRecord | undefined
+  let longest = 0
+  for (const record of records) {
+    const other = ruleOf(record.id).definition
+    const same =
+      kind === 'calendar'
+        ? other.kind === kind && other.per === per && other.timeZone === timeZone
+        : other.kind !== 'calendar'
+    const memory = other.per + other.guard
+    if (same && memory > longest) [source, longest] = [record, memory]
+  }
+  return source
+}
+
+/** What a new limit knows at first. */
+function seeded(id: string, source: WindowRecord | undefined): unknown {
+  const window = ruleOf(id).window
+  if (!source) return window.empty()
+  const { kind, hold } = ruleOf(id).definition
+  if (kind === 'calendar') return structuredClone(source.state)
+  const other = ruleOf(source.id).definition
+  const log = other.kind === 'smooth' ? (source.state as Spacing).log : (source.state as GrantLog)
+  // What was given can still be used for as long as it was told then.
+  const own = shifted(log, Math.max(other.hold - hold, 0))
+  return kind === 'smooth' ? { openAt: -Infinity, log: own } : own
+}
+
+function shifted(log: GrantLog, by: number): GrantLog {
+  return {
+    ...log,
+    entries: log.entries.map((value, index) => (index % 2 === 0 ? value + by : value)),
+    droppedAt: log.droppedAt + by,
+    begunAt: log.begunAt + by,
+    lastAt: log.lastAt + by,
+  }
+}

@@ -1,0 +1,173 @@
+import { foreignRuntime, sharedClock, type Clock } from '../../clock.js'
+import { milliseconds, type Duration } from '../../duration.js'
+import { InvalidArgumentError, shown, UnavailableError } from '../../errors.js'
+import { checkOptions } from '../../options.js'
+import { drainOf, endGates, type LimiterCloseOptions } from '../closing.js'
+import { Gate } from '../local/gate.js'
+import { JITTER_BOUNDS, rulesOf, type AcquireOptions, type LimitOptions } from '../limit-options.js'
+import type { Decision, Explanation, Limiter } from '../limiter.js'
+import type { Permit } from '../permit.js'
+import { SharedRing } from './shared-ring.js'
+import { notesBytes, SharedTally } from './shared-tally.js'
+import { ThreadTurns, TURNS_BYTES } from './thread-turns.js'
+import { Times } from '../local/times.js'
+
+/** One limit, or several that hold together, for several threads. */
+export type SharedLimiterOptions = {
+  /** By how much the time from the grant of a permit to the arrival of its call can vary; default 0. */
+  jitter?: Duration | undefined
+  /** How many callers of one thread may wait; default: any number. Further ones get a BusyError. */
+  queue?: number | undefined
+} & (LimitOptions | { limits: readonly LimitOptions[] })
+
+/** What another thread needs to join: it goes through `workerData` or `postMessage` as it is. */
+export interface SharedLimiterHandle {
+  readonly limits: readonly Readonly<LimitOptions>[]
+  readonly jitter: number
+  readonly queue: number | undefined
+  readonly ring: SharedArrayBuffer
+  readonly notes: SharedArrayBuffer
+  readonly turns: SharedArrayBuffer
+}
+
+/** The greatest limit: eight bytes of shared memory each. */
+const MOST_SHARED = 1_000_000
+
+/** A limiter whose count is shared by worker threads. Each has one of its own, made from the same handle. */
+export class SharedLimiter implements Limiter, AsyncDisposable {
+  /** For other threads. */
+  readonly handle: SharedLimiterHandle
+  readonly #clock: Clock
+  readonly #gate: Gate
+  readonly #turns: ThreadTurns
+  #listening = false
+
+  /**
+   * Shared limiters come from `sharedLimiter` and `joinLimiter`.
+   * @param clock the same in all threads.
+   * @param readWall milliseconds since 1970.
+   */
+  constructor(handle: SharedLimiterHandle, clock: Clock, readWall: () => number) {
+    const { limits, jitter, queue, ring, notes, turns } = handle
+    this.handle = handle
+    this.#clock = clock
+    const rules = rulesOf({ limits, queue, jitter })
+    const times = new Times(rules.windows, clock, readWall)
+    this.#turns = new ThreadTurns(turns, () => clock.now())
+    const tally = new SharedTally(rules, jitter, times, new SharedRing(ring), notes, this.#turns)
+    this.#gate = new Gate(rules, times, tally, {}, this.#turns)
+  }
+
+  tryAcquire(n?: number): Permit | undefined {
+    return this.#gate.tryAcquire(n)
+  }
+
+  decide(): Decision {
+    return this.#gate.decide()
+  }
+
+  acquire(n?: number, options?: AcquireOptions): Promise<Permit> {
+    void this.#listen()
+    return this.#gate.acquire(n, options)
+  }
+
+  async run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T> {
+    void this.#listen()
+    return this.#gate.run(task, n, options)
+  }
+
+  explain(n?: number): Explanation {
+    return this.#gate.explain(n)
+  }
+
+  /** As of any limiter; all threads feel it. Kept to a sixteenth of a second, not too early. */
+  pauseUntil(time: Date | number): void {
+    this.#gate.pauseUntil(time)
+  }
+
+  /**
+   * Ends the part of this thread: those who wait here are rejected with a ClosedError, unless they are to have their turn
+   * before. Other threads go on.
+   * @throws InvalidArgumentError
+   */
+  async close(options: LimiterCloseOptions = {}): Promise<void> {
+    const drain = drainOf(options)
+    this.#gate.shut()
+    await endGates([this.#gate], drain, this.#clock)
+    // An ear that is left open keeps the shared memory.
+    if (this.#listening) this.#turns.tell()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  /** Looks again whenever another thread gave something up. One promise at a time, which keeps nothing alive. */
+  async #listen(): Promise<void> {
+    if (this.#listening) return
+    this.#listening = true
+    await this.#turns.listen()
+    this.#listening = false
+    if (!this.#gate.waiting) return
+    this.#gate.wake()
+    void this.#listen()
+  }
+}
+
+/**
+ * A limiter for the threads of this process: exact, and in the order of arrival. Give its `handle` to other threads. A limit
+ * is a million at the most.
+ * @throws InvalidArgumentError that names the option, what it got and what it takes; UnavailableError on Bun and Deno.
+ */
+export function sharedLimiter(options: SharedLimiterOptions): SharedLimiter {
+  checkOptions(options, ['limit', 'per', 'window', 'timeZone', 'limits', 'jitter', 'queue'])
+  const { windows } = rulesOf(options)
+  const jitter = options.jitter === undefined ? 0 : milliseconds('jitter', options.jitter, JITTER_BOUNDS)
+  for (const { limit } of windows) {
+    if (limit > MOST_SHARED) {
+      throw new InvalidArgumentError(
+        `limit takes ${MOST_SHARED} at the most for a limiter that threads share, not ${limit}`,
+      )
+    }
+  }
+  const longest = Math.max(...windows.map(({ per }) => per)) + jitter
+  const given = 'limits' in options ? options.limits : [options]
+  return joinLimiter({
+    limits: windows.map(({ limit, per, kind }, index) => {
+      const { timeZone } = given[index]!
+      return { limit, per, window: kind, timeZone }
+    }),
+    jitter,
+    queue: options.queue,
+    ring: SharedRing.memory(Math.max(...windows.map(({ limit }) => limit)), sharedClock.now() - longest - 1),
+    notes: new SharedArrayBuffer(notesBytes(windows.length)),
+    turns: new SharedArrayBuffer(TURNS_BYTES),
+  })
+}
+
+/**
+ * The limiter of another thread, in this one.
+ * @param handle of a `sharedLimiter`.
+ * @throws InvalidArgumentError when it is none; UnavailableError on Bun and Deno.
+ */
+export function joinLimiter(handle: SharedLimiterHandle): SharedLimiter {
+  if (!isHandle(handle))
+    throw new InvalidArgumentError(`handle takes the handle of a shared limiter, not ${shown(handle)}`)
+  if (foreignRuntime !== undefined) {
+    throw new UnavailableError(
+      `Threads can share a limiter on Node, not on ${foreignRuntime}, where no clock is the same in all threads`,
+    )
+  }
+  return new SharedLimiter(handle, sharedClock, Date.now)
+}
+
+function isHandle(handle: SharedLimiterHandle): boolean {
+  const { limits, ring, notes, turns } = (handle as SharedLimiterHandle | undefined) ?? {}
+  return (
+    [ring, notes, turns].every(memory => memory instanceof SharedArrayBuffer) &&
+    Array.isArray(limits) &&
+    SharedRing.isOne(ring!, Math.max(...(limits as readonly LimitOptions[]).map(({ limit }) => limit))) &&
+    notes!.byteLength === notesBytes(limits.length) &&
+    turns!.byteLength === TURNS_BYTES
+  )
+}

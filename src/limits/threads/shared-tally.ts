@@ -1,0 +1,203 @@
+import { CalendarWindow } from '../rules/calendar-window.js'
+import { RingReader } from './ring-reader.js'
+import { SharedCalendar } from './shared-calendar.js'
+import type { SharedRing } from './shared-ring.js'
+import { SharedSliding } from './shared-sliding.js'
+import { SharedSmooth } from './shared-smooth.js'
+import type { SharedWindow } from './shared-window.js'
+import type { LimitReport } from '../rules/window.js'
+import type { Counter, Rules, Taken } from '../counter.js'
+import { MOST_ROUNDS } from '../local/tally.js'
+import type { ThreadTurns } from './thread-turns.js'
+import type { Times } from '../local/times.js'
+
+/** How long a thread may leave permits lying before the others go on without it: milliseconds. */
+const PATIENCE = 150
+/** After so long they are looked for: milliseconds. */
+const LOOK_AGAIN = PATIENCE + 70
+
+/** So many words of shared memory each limit has beside the ring. */
+const WORDS = 3
+/** Bytes of shared memory that so many limits take. */
+export function notesBytes(limits: number): number {
+  return limits * WORDS * BigInt64Array.BYTES_PER_ELEMENT
+}
+
+/** The count of what several threads were given, on a ring in shared memory. */
+export class SharedTally implements Counter {
+  readonly running = 0
+  readonly full = false
+  readonly blank = false
+  readonly most: number
+  /** The number of the first grant of the last take. */
+  mark = 0
+  readonly #rules: Rules
+  readonly #times: Times
+  readonly #ring: SharedRing
+  readonly #turns: ThreadTurns
+  readonly #windows: readonly SharedWindow[]
+  /** Those for which there is more than the ring. */
+  readonly #noted: readonly SharedWindow[]
+
+  /**
+   * @param jitter milliseconds.
+   * @param notes shared memory of `notesBytes`, zero at first.
+   */
+  constructor(
+    rules: Rules,
+    jitter: number,
+    times: Times,
+    ring: SharedRing,
+    notes: SharedArrayBuffer,
+    turns: ThreadTurns,
+  ) {
+    this.#rules = rules
+    this.#times = times
+    this.#ring = ring
+    this.#turns = turns
+    const { windows } = rules
+    const longest = Math.max(...windows.map(({ per }) => per + jitter))
+    const reader = new RingReader(ring, Math.min(longest, PATIENCE))
+    this.#windows = windows.map((window, index) => {
+      const words = new BigInt64Array(notes, notesBytes(index), WORDS)
+      if (window instanceof CalendarWindow) return new SharedCalendar(window, times, reader, words)
+      const memory = window.per + jitter
+      return window.kind === 'smooth'
+        ? new SharedSmooth(window.limit, memory, reader, words)
+        : new SharedSliding(window.limit, memory, reader)
+    })
+    this.#noted = this.#windows.filter((_, index) => windows[index]!.kind !== 'sliding')
+    this.most = Math.min(...windows.map(({ limit }) => limit))
+  }
+
+  get paused(): boolean {
+    return this.#times.now() < this.#ring.pausedUntil
+  }
+
+  take(n: number, ahead: number, _callers: number, late: number, arrival: number): number {
+    const ring = this.#ring
+    while (true) {
+      // In this order: see the proof at the ring.
+      const { head } = ring
+      const now = this.#times.now()
+      if (now < ring.pausedUntil) return NaN
+      const own = n + ahead
+      const wanted = own + this.#turns.before(arrival)
+      if (wanted > own && this.#isLeft(head, now, n, own) && this.#turns.passOver(arrival, PATIENCE)) continue
+      if (this.#readyFrom(head, now, n, wanted) > now) {
+        // What stood at a head that has moved on may be overwritten.
+        if (ring.head !== head) continue
+        const yields = arrival !== 0 && wanted > own && this.#readyFrom(head, now, n, own) <= now
+        if (yields) this.#turns.yield()
+        return NaN
+      }
+      if (!ring.claim(head, n)) continue
+      const time = this.#times.now()
+      if (!ring.stamp(head, n, time)) continue
+      if (this.#noted.length > 0 && !this.#note(head, n, time, late)) continue
+      this.mark = head
+      return time
+    }
+  }
+
+  release(): void {
+    // Nothing limits how many are in use.
+  }
+
+  refund({ n, at, mark }: Pick<Taken, 'n' | 'at' | 'mark'>): void {
+    const now = this.#times.now()
+    const old = this.#windows.reduce((time, window) => Math.min(time, window.countsFrom(now)), now)
+    this.#ring.refund(mark, n, at, old)
+    this.#turns.tell()
+  }
+
+  pauseUntil(wall: number): void {
+    this.#ring.pauseUntil(this.#times.fromWall(wall))
+    this.#turns.tell()
+  }
+
+  readyAt(n: number, ahead: number, arrival: number): number {
+    // The head before the clock: see the proof at the ring.
+    const { head, pausedUntil } = this.#ring
+    const now = this.#times.now()
+    const own = n + ahead
+    const before = this.#turns.before(arrival)
+    const turn = this.#readyFrom(head, now, n, own + before)
+    if (arrival === 0 && before > 0 && this.#isLeft(head, now, n, own)) {
+      // Nobody knows whether those before are still there.
+      if (this.#turns.passOver(arrival, PATIENCE)) return this.readyAt(n, ahead, arrival)
+      return this.#openFrom(Math.max(now + LOOK_AGAIN, pausedUntil))
+    }
+    if (arrival === 0 || before === 0) return this.#openFrom(Math.max(now, pausedUntil, turn))
+    // There may be fewer before than can be known from here. Those who are tell when they have taken what they can.
+    const soonest = this.#readyFrom(head, now, n, own + this.#turns.leastBefore(arrival))
+    // If those before don't come for theirs, somebody has to notice.
+    const look = Math.max(this.#readyFrom(head, now, n, own), now) + LOOK_AGAIN
+    return this.#openFrom(Math.max(now, pausedUntil, Math.min(soonest > now ? soonest : turn, look)))
+  }
+
+  binding(n: number, ahead: number): number | undefined {
+    const { head } = this.#ring
+    const now = this.#times.now()
+    let longest = now
+    let binding
+    this.#windows.forEach((window, index) => {
+      window.look(head, now)
+      const ready = window.readyAt(head, now, n + ahead, ahead)
+      if (ready > longest) [longest, binding] = [ready, index]
+    })
+    return binding
+  }
+
+  reports(): LimitReport[] {
+    const { head } = this.#ring
+    const now = this.#times.now()
+    return this.#windows.map((window, index) => {
+      window.look(head, now)
+      const { used, resetIn } = window.use(head, now)
+      const { limit, per, kind } = this.#rules.windows[index]!
+      return { limit, per, window: kind, remaining: limit - used, resetIn }
+    })
+  }
+
+  /** Whether permits have been there for a while, so that those before had their chance. */
+  #isLeft(head: number, now: number, n: number, own: number): boolean {
+    return now >= this.#ring.pausedUntil + PATIENCE && this.#readyFrom(head, now, n, own) <= now - PATIENCE
+  }
+
+  /** When the next `n` permits can be claimed, and so many in all will be there for whoever is last of those who want them. */
+  #readyFrom(head: number, now: number, n: number, wanted: number): number {
+    if (this.#noted.length > 0) for (const window of this.#noted) window.look(head, now)
+    let ready = -Infinity
+    for (const window of this.#windows) {
+      // After a refund a later one can be free sooner. From the first to the last: see the proof at the ring.
+      for (let own = 1; own <= n && own < wanted; own++) {
+        ready = Math.max(ready, window.readyAt(head, now, own, 0))
+      }
+      ready = Math.max(ready, window.readyAt(head, now, wanted, wanted - n))
+    }
+    return ready
+  }
+
+  /** A later time can be too late for a period that was open before. */
+  #openFrom(time: number): number {
+    for (let round = 0; round < MOST_ROUNDS && this.#noted.length > 0; round++) {
+      const next = this.#noted.reduce((from, window) => window.openFrom(from), time)
+      if (next === time) break
+      time = next
+    }
+    return time
+  }
+
+  /** What was claimed and stamped is given, unless the moment for which it was judged is over: then it is given back. */
+  #note(head: number, n: number, time: number, late: number): boolean {
+    // One reading, so that there is a moment at which all of them hold.
+    const wall = this.#times.wallNow()
+    if (this.#noted.every(window => window.holds(wall))) {
+      for (const window of this.#noted) window.given(head, n, time, late)
+      return true
+    }
+    this.refund({ n, at: time, mark: head })
+    return false
+  }
+}

@@ -1,0 +1,207 @@
+import { COARSE } from './coarse-time.js'
+import type { Turns } from '../local/queue.js'
+import type { WaitingLine } from '../local/waiting-line.js'
+
+/** So many threads can stand in line. A further one waits, too, but is not waited for. */
+const PLACES = 256
+/** Bytes of shared memory that a line of threads takes. */
+export const TURNS_BYTES = 4 * (8 + 4 * PLACES)
+
+/**
+ * Words at the beginning: the number of the last caller, how many threads stand, what everybody listens to, whether
+ * somebody left a permit lying for those before, and when those who did not come for theirs were called.
+ */
+const ARRIVALS = 0
+const STANDING = 1
+const SIGNALS = 2
+const YIELDED = 3
+const CALLED = 4
+const FIRST_PLACE = 8
+/**
+ * Words of a place: the number of its first caller (0: nobody stands there), the permits that all callers of the thread
+ * wait for, the most that one of them may want, when the thread was last seen.
+ */
+const ARRIVAL = 0
+const WANTED = 1
+const MOST = 2
+const SEEN = 3
+const PLACE_WORDS = 4
+
+/**
+ * The line of threads that share a limit. Each stands in it with the first of its own callers, by the number that the
+ * caller got when it came, and says how much all its callers want, so the callers of all threads are served in the order
+ * in which they came: nobody takes a permit that somebody before it may need, in whichever thread that one is.
+ */
+export class ThreadTurns implements Turns {
+  readonly #words: Int32Array
+  readonly #now: () => number
+  /** Where this thread stands; undefined when it does not. */
+  #place: number | undefined
+  #arrival = 0
+  /** The most permits that a caller of this thread has wanted so far. */
+  #most = 1
+
+  /**
+   * @param memory of `TURNS_BYTES`, zero at first, shared by all threads.
+   * @param now milliseconds, the same in all threads.
+   */
+  constructor(memory: SharedArrayBuffer, now: () => number) {
+    this.#words = new Int32Array(memory)
+    this.#now = now
+  }
+
+  arrive(n: number): number {
+    this.#most = Math.max(this.#most, n)
+    // 0 stands for nobody.
+    return (Atomics.add(this.#words, ARRIVALS, 1) + 1) | 0 || this.arrive(n)
+  }
+
+  stand({ head, permits }: WaitingLine, gaveUp: boolean): void {
+    if (head) this.#standWith(head.arrival, permits)
+    else this.#leave()
+    if (gaveUp) this.tell()
+  }
+
+  /** Who left permits lying for callers of this thread can have a look at what they did not take. */
+  rest(): void {
+    const words = this.#words
+    if (Atomics.load(words, YIELDED) === 0) return
+    Atomics.store(words, YIELDED, 0)
+    this.tell()
+  }
+
+  /** A permit is left lying for those before. They tell when they have taken what they can. */
+  yield(): void {
+    Atomics.store(this.#words, YIELDED, 1)
+  }
+
+  /**
+   * How many permits callers of other threads want who came before, at the most: only a thread knows its own callers, so of
+   * the others no more is counted than can have come since their first. @param arrival 0 for one who comes now.
+   */
+  before(arrival: number): number {
+    const words = this.#words
+    let permits = 0
+    for (const place of this.#placesBefore(arrival)) {
+      const wanted = Atomics.load(words, place + WANTED)
+      const since = (arrival - Atomics.load(words, place + ARRIVAL)) | 0
+      permits += arrival === 0 ? wanted : Math.min(wanted, since * Atomics.load(words, place + MOST))
+    }
+    return permits
+  }
+
+  /** The same at the least: one for the first caller of each thread. */
+  leastBefore(arrival: number): number {
+    return this.#placesBefore(arrival).length
+  }
+
+  /**
+   * Permits have been lying for a while, and those before did not come for them. Calls all threads; who has not been seen
+   * a while after that is taken out of the line: its event loop stands still, or it was ended. If it comes after all it
+   * stands where it stood. One that is merely not first of them is there at the call, and keeps its place.
+   * @param patience milliseconds.
+   * @returns whether there was one.
+   */
+  passOver(arrival: number, patience: number): boolean {
+    const words = this.#words
+    const now = this.#coarseNow()
+    const called = Atomics.load(words, CALLED)
+    const since = (now - called) | 0
+    if (called !== 0 && since >= 0 && since <= patience * COARSE) return false
+    let passed = false
+    // However long ago that was: who was called and lives has been seen since.
+    if (called !== 0 && since >= 0) {
+      for (const place of this.#placesBefore(arrival)) {
+        const other = Atomics.load(words, place + ARRIVAL)
+        if (other === 0 || ((Atomics.load(words, place + SEEN) - called) | 0) >= 0) continue
+        if (Atomics.compareExchange(words, place + ARRIVAL, other, 0) !== other) continue
+        Atomics.sub(words, STANDING, 1)
+        passed = true
+      }
+    }
+    if (!passed && Atomics.compareExchange(words, CALLED, called, now || 1) === called) this.tell()
+    return passed
+  }
+
+  /** Makes all threads that stand in line look again. */
+  tell(): void {
+    Atomics.add(this.#words, SIGNALS, 1)
+    Atomics.notify(this.#words, SIGNALS)
+  }
+
+  /** Resolves when something was told since `listen` was called; does not keep the process alive. */
+  async listen(): Promise<void> {
+    const waiting = waitAsync(this.#words, SIGNALS, Atomics.load(this.#words, SIGNALS))
+    await waiting.value
+  }
+
+  /** Where other threads stand whose first caller came before. */
+  #placesBefore(arrival: number): readonly number[] {
+    const words = this.#words
+    if (Atomics.load(words, STANDING) === 0) return NOWHERE
+    const places: number[] = []
+    for (let place = FIRST_PLACE; place < words.length; place += PLACE_WORDS) {
+      const other = Atomics.load(words, place + ARRIVAL)
+      if (other === 0 || place === this.#place) continue
+      if (arrival === 0 || isBefore(other, arrival)) places.push(place)
+    }
+    return places
+  }
+
+  #standWith(arrival: number, permits: number): void {
+    const words = this.#words
+    // Another thread may have passed this one over.
+    if (this.#place !== undefined && Atomics.load(words, this.#place + ARRIVAL) !== this.#arrival) {
+      this.#place = undefined
+    }
+    this.#place ??= this.#freePlace(arrival)
+    if (this.#place === undefined) return
+    Atomics.store(words, this.#place + WANTED, permits)
+    Atomics.store(words, this.#place + MOST, this.#most)
+    Atomics.store(words, this.#place + SEEN, this.#coarseNow())
+    // In one step: between two callers of this thread nobody may find its place empty.
+    Atomics.compareExchange(words, this.#place + ARRIVAL, this.#arrival, arrival)
+    this.#arrival = arrival
+  }
+
+  #leave(): void {
+    if (this.#place === undefined) return
+    const words = this.#words
+    // Whoever passed it over has taken it out already, and somebody else may stand there since.
+    const own = Atomics.compareExchange(words, this.#place + ARRIVAL, this.#arrival, 0) === this.#arrival
+    if (own) Atomics.sub(words, STANDING, 1)
+    this.#place = undefined
+  }
+
+  /** Takes a place for a caller. */
+  #freePlace(arrival: number): number | undefined {
+    const words = this.#words
+    for (let place = FIRST_PLACE; place < words.length; place += PLACE_WORDS) {
+      if (Atomics.compareExchange(words, place + ARRIVAL, 0, arrival) !== 0) continue
+      Atomics.add(words, STANDING, 1)
+      this.#arrival = arrival
+      return place
+    }
+    return undefined
+  }
+
+  #coarseNow(): number {
+    return Math.floor(this.#now() * COARSE) | 0
+  }
+}
+
+const NOWHERE: readonly number[] = []
+
+/** Numbers go round: which of two is earlier shows in their difference. */
+export function isBefore(one: number, other: number): boolean {
+  return ((one - other) | 0) < 0
+}
+
+/** Newer than the library that the compiler knows. */
+const { waitAsync } = Atomics as unknown as {
+  readonly waitAsync: (
+    words: Int32Array,
+    index: number,
+    value: number,
+  ) => { readonly value: string | Promise<string> }
+}

@@ -1,0 +1,46 @@
+import { InvalidArgumentError, shown } from './errors.js'
+
+/** Characters that a key has at the most. */
+export const LONGEST_KEY = 1024
+
+/**
+ * Checks a name that engines store: text of 1 to 1024 characters that is well-formed Unicode without NUL.
+ * @throws InvalidArgumentError that names the option.
+ */
+export function checkKey(option: string, key: unknown): asserts key is string {
+  if (typeof key !== 'string' || key.length === 0 || key.length > LONGEST_KEY || UNFIT.test(key)) {
+    throw new InvalidArgumentError(
+      `${option} takes text of 1 to ${LONGEST_KEY} characters, well-formed and without NUL, not ${shown(key)}`,
+    )
+  }
+}
+
+/** NUL, which ends a text in some engines, and halves of surrogate pairs, which have no UTF-8 form. */
+const UNFIT = /\0|[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/
+
+/** @throws InvalidArgumentError when a signal is neither an AbortSignal nor absent. */
+export function checkSignal(signal: unknown): void {
+  if (signal !== undefined && !(signal instanceof AbortSignal)) {
+    throw new InvalidArgumentError(`signal takes an AbortSignal, not ${shown(signal)}`)
+  }
+}
+
+/** @throws InvalidArgumentError when the options are no object or one has a name that is not known. */
+export function checkOptions(options: unknown, known: readonly string[]): asserts options is object {
+  if (typeof options !== 'object' || options === null) {
+    throw new InvalidArgumentError(`options take an object, not ${shown(options)}`)
+  }
+  for (const name of Object.keys(options)) {
+    if (!known.includes(name)) {
+      throw new InvalidArgumentError(`there is no option ${shown(name)}; known are ${known.join(', ')}`)
+    }
+  }
+}
+
+/** @throws InvalidArgumentError when a switch is neither true, false nor absent. */
+export function flag(option: string, value: unknown, fallback: boolean): boolean {
+  if (value === undefined) return fallback
+  if (typeof value !== 'boolean')
+    throw new InvalidArgumentError(`${option} takes true or false, not ${shown(value)}`)
+  return value
+}

@@ -1,0 +1,373 @@
+import { describe, expect, test } from 'vitest'
+import { VirtualClock } from '../../../src/clock.js'
+import type { Renew } from '../../../src/engine/contract.js'
+import { LostError, UnavailableError } from '../../../src/errors.js'
+import { claimSet } from '../../../src/core/claims.js'
+import { Hold, LeaseKeeper, type HoldOwner } from '../../../src/core/lease.js'
+import { ScriptedEngine, settle } from './scripted-engine.js'
+
+const set = claimSet([{ key: 'key', mode: 'exclusive' }])
+
+class Owner implements HoldOwner {
+  readonly lost: string[] = []
+
+  holdLost(hold: Hold): void {
+    this.lost.push(hold.id)
+  }
+}
+
+function start(engine = new ScriptedEngine()) {
+  const clock = new VirtualClock(1000)
+  const keeper = new LeaseKeeper(engine, clock)
+  const owner = new Owner()
+  const hold = (id: string, lease: number, renew = true): Hold => {
+    const made = new Hold(id, set, 7, lease, clock.now() + lease, renew, undefined, owner)
+    keeper.add(made)
+    return made
+  }
+  return { clock, engine, keeper, owner, hold }
+}
+
+describe('a lease in a session that ends by silence', () => {
+  function startUntil(until: { at: number }) {
+    return start(Object.assign(new ScriptedEngine(), { certainUntil: () => until.at }))
+  }
+
+  test('is lost by itself as soon as the session is not certain any more', () => {
+    const { clock, owner, hold } = startUntil({ at: 1200 })
+    const one = hold('one', 10_000)
+    clock.advance(199)
+    expect(owner.lost).toEqual([])
+    clock.advance(1)
+    expect(owner.lost).toEqual(['one'])
+    expect(one.loss).toBeInstanceOf(LostError)
+  })
+
+  test('stays as long as that is put off, and does not come back', () => {
+    const until = { at: 1200 }
+    const { clock, keeper, owner, hold } = startUntil(until)
+    const one = hold('one', 10_000)
+    clock.advance(100)
+    until.at = 1300
+    clock.advance(199)
+    expect(owner.lost).toEqual([])
+    expect(keeper.left(one)).toBe(1)
+    clock.advance(1)
+    until.at = 2000
+    expect(owner.lost).toEqual(['one'])
+    expect(keeper.isLost(one)).toBe(true)
+  })
+})
+
+describe('a lease that is renewed', () => {
+  test('a renewal goes out after a third of the lease and counts from its sending', async () => {
+    const { clock, engine, keeper, hold } = start()
+    const one = hold('one', 300)
+    clock.advance(99)
+    expect(engine.asked).toEqual([])
+    clock.advance(1)
+    expect(engine.asked).toEqual([{ type: 'renew', id: 'one', number: 7, lease: 300 }])
+    clock.advance(40)
+    engine.take('renew').answer(true)
+    await settle()
+    expect(one.status).toBe('renewed')
+    expect(one.deadline).toBe(1100 + 300)
+    expect(keeper.isLost(one)).toBe(false)
+    clock.advance(59)
+    expect(engine.asked).toHaveLength(1)
+    clock.advance(1)
+    expect(engine.asked).toHaveLength(2)
+  })
+
+  test('leases that fall due at about the same time are renewed together', () => {
+    const { clock, engine, hold } = start()
+    hold('one', 300)
+    clock.advance(10)
+    hold('two', 300)
+    clock.advance(30)
+    hold('late', 300)
+    clock.advance(60)
+    expect(engine.asked.map(operation => (operation as Renew).id)).toEqual(['one', 'two'])
+  })
+
+  test('an engine that answers within the call is asked no more often', () => {
+    const engine = new ScriptedEngine()
+    const asked: number[] = []
+    const { clock, hold } = start(engine)
+    engine.submit = (() => {
+      asked.push(clock.now())
+      return true
+    }) as never
+    const one = hold('one', 300)
+    clock.advance(1000)
+    expect(asked).toEqual([1100, 1200, 1300, 1400, 1500, 1600, 1700, 1800, 1900, 2000])
+    expect(one.deadline).toBe(2300)
+  })
+
+  test('what the engine has given up is lost at once', async () => {
+    const { clock, engine, keeper, owner, hold } = start()
+    const one = hold('one', 300)
+    let told = 0
+    one.onLost = () => told++
+    clock.advance(100)
+    engine.take('renew').answer(false)
+    await settle()
+    expect(one.status).toBe('lost')
+    expect(one.loss).toBeInstanceOf(LostError)
+    expect(one.loss).toMatchObject({ key: 'key', engine: 'scripted:' })
+    expect(keeper.isLost(one)).toBe(true)
+    expect(told).toBe(1)
+    expect(owner.lost).toEqual(['one'])
+    clock.advance(1000)
+    expect(engine.asked).toHaveLength(1)
+    expect(told).toBe(1)
+  })
+
+  test('an unclear answer keeps the old deadline, and the renewal is tried again', async () => {
+    const { clock, engine, keeper, hold } = start()
+    const one = hold('one', 300)
+    clock.advance(100)
+    engine.take('renew').fail(new UnavailableError('cut'))
+    await settle()
+    expect(one.status).toBe('unknown')
+    expect(one.deadline).toBe(1300)
+    clock.advance(24)
+    expect(engine.asked).toHaveLength(1)
+    clock.advance(1)
+    engine.take('renew').answer(true)
+    await settle()
+    expect(one.status).toBe('renewed')
+    expect(one.deadline).toBe(1125 + 300)
+    expect(keeper.isLost(one)).toBe(false)
+  })
+
+  test('unclear answers until the deadline lose the lease at the deadline', async () => {
+    const { clock, engine, owner, hold } = start()
+    const one = hold('one', 300)
+    for (let time = 0; time < 299; time++) {
+      clock.advance(1)
+      while (engine.open > 0) engine.take('renew').fail(new UnavailableError('cut'))
+      await settle()
+    }
+    expect(engine.asked.length).toBeGreaterThanOrEqual(3)
+    expect(engine.asked.length).toBeLessThanOrEqual(10)
+    expect(one.loss).toBeUndefined()
+    clock.advance(1)
+    expect(one.loss).toBeInstanceOf(LostError)
+    expect(owner.lost).toEqual(['one'])
+  })
+
+  test('no answer loses the lease at the deadline, and a late one does not bring it back', async () => {
+    const { clock, engine, keeper, owner, hold } = start()
+    const one = hold('one', 300)
+    clock.advance(299)
+    expect(engine.asked).toHaveLength(1)
+    expect(keeper.isLost(one)).toBe(false)
+    clock.advance(1)
+    expect(one.status).toBe('lost')
+    engine.take('renew').answer(true)
+    await settle()
+    expect(one.status).toBe('lost')
+    expect(one.deadline).toBe(1300)
+    expect(keeper.isLost(one)).toBe(true)
+    expect(owner.lost).toEqual(['one'])
+  })
+
+  test('an answer that is older than a longer deadline does not shorten it', async () => {
+    const { clock, engine, keeper, hold } = start()
+    const one = hold('one', 300)
+    clock.advance(100)
+    one.deadline = 2000
+    keeper.schedule(one)
+    engine.take('renew').answer(true)
+    await settle()
+    expect(one.deadline).toBe(2000)
+  })
+
+  test('an answer to a number that was passed on meanwhile means nothing', async () => {
+    const { clock, engine, keeper, owner, hold } = start()
+    const one = hold('one', 300)
+    clock.advance(100)
+    keeper.remove(one)
+    one.number = 8
+    one.deadline = 1400
+    keeper.add(one)
+    engine.take('renew').answer(false)
+    await settle()
+    expect(one.loss).toBeUndefined()
+    expect(one.status).toBe('held')
+    expect(owner.lost).toEqual([])
+  })
+
+  test('an answer after the release means nothing', async () => {
+    const { clock, engine, keeper, owner, hold } = start()
+    const one = hold('one', 300)
+    clock.advance(100)
+    keeper.remove(one)
+    engine.take('renew').answer(false)
+    await settle()
+    expect(one.loss).toBeUndefined()
+    expect(owner.lost).toEqual([])
+  })
+})
+
+describe('a lease that is not renewed', () => {
+  test('it is lost at its deadline and never renewed', () => {
+    const { clock, engine, owner, hold } = start()
+    const one = hold('one', 300, false)
+    clock.advance(299)
+    expect(one.loss).toBeUndefined()
+    clock.advance(1)
+    expect(one.loss).toBeInstanceOf(LostError)
+    expect(owner.lost).toEqual(['one'])
+    expect(engine.asked).toEqual([])
+  })
+})
+
+describe('a process that was stopped', () => {
+  test('it finds the loss before any timer runs, and renews nothing of it', () => {
+    const { clock, engine, keeper, owner, hold } = start()
+    const one = hold('one', 300)
+    clock.freeze(300)
+    expect(keeper.isLost(one)).toBe(true)
+    expect(owner.lost).toEqual(['one'])
+    clock.advance(0)
+    expect(engine.asked).toEqual([])
+  })
+
+  test('its timers find the losses, and renew what is left', () => {
+    const { clock, engine, owner, hold } = start()
+    hold('short', 300)
+    const long = hold('long', 1000)
+    clock.freeze(500)
+    clock.advance(0)
+    expect(owner.lost).toEqual(['short'])
+    expect(engine.asked).toEqual([{ type: 'renew', id: 'long', number: 7, lease: 1000 }])
+    expect(long.loss).toBeUndefined()
+  })
+})
+
+describe('the keeper', () => {
+  test('a lease is lost by the word of the engine', () => {
+    const { keeper, owner, hold } = start()
+    const one = hold('one', 300)
+    keeper.taken('unknown')
+    keeper.taken('one')
+    keeper.taken('one')
+    expect(one.loss?.message).toContain('taken away')
+    expect(owner.lost).toEqual(['one'])
+  })
+
+  test('what else has ended a lease than somebody who took it is told', () => {
+    const { keeper, hold } = start()
+    const one = hold('one', 300)
+    const cause = new Error('the session has expired')
+    keeper.taken('one', cause)
+    expect(one.loss?.message).toMatch(/ is not held any more: the session has expired$/)
+    expect(one.loss?.cause).toBe(cause)
+  })
+
+  test('all leases end with the session, and nothing is looked at any more', () => {
+    const { clock, engine, keeper, owner, hold } = start()
+    hold('one', 300)
+    hold('two', 500, false)
+    keeper.loseAll('the box was closed')
+    keeper.stop()
+    expect(owner.lost).toEqual(['one', 'two'])
+    clock.advance(1000)
+    expect(engine.asked).toEqual([])
+    expect(clock.nextAt()).toBeUndefined()
+  })
+
+  test('who is told of a loss may give back others; the rest is looked after as before', () => {
+    const { clock, engine, keeper, owner, hold } = start()
+    const lapsing = hold('lapsing', 300, false)
+    const other = hold('other', 300, false)
+    const kept = hold('kept', 900)
+    lapsing.onLost = () => keeper.remove(other)
+    other.onLost = () => keeper.remove(lapsing)
+    clock.advance(300)
+    expect(owner.lost).toEqual(['lapsing'])
+    expect(engine.asked).toHaveLength(1)
+    engine.take('renew').answer(true)
+    return settle().then(() => {
+      expect(kept.deadline).toBe(1300 + 900)
+      clock.advance(300)
+      expect(engine.asked).toHaveLength(2)
+    })
+  })
+
+  test('who is told of a loss may take new leases', () => {
+    const { clock, engine, hold } = start()
+    const lapsing = hold('lapsing', 300, false)
+    lapsing.onLost = () => void hold('next', 300)
+    clock.advance(300)
+    expect(engine.asked).toEqual([])
+    clock.advance(100)
+    expect(engine.asked).toHaveLength(1)
+  })
+
+  test('a lease that ends sooner than all others is looked at in its time', () => {
+    const { clock, owner, hold } = start()
+    hold('long', 100_000)
+    hold('short', 50, false)
+    clock.advance(50)
+    expect(owner.lost).toEqual(['short'])
+  })
+
+  test('removed leases leave the timer to run once, and then none', () => {
+    const { clock, keeper, hold } = start()
+    keeper.remove(hold('one', 300))
+    clock.advance(1000)
+    expect(clock.nextAt()).toBeUndefined()
+  })
+})
+
+describe('holds that nobody uses', () => {
+  test('one is given back when somebody wants it, and not told as lost', () => {
+    const { keeper, owner, hold } = start()
+    const one = hold('one', 300)
+    let given = 0
+    keeper.keep(one, () => {
+      given++
+      one.unused = undefined
+      keeper.remove(one)
+    })
+    expect(keeper.wanted('one')).toBe(true)
+    expect(given).toBe(1)
+    expect(one.contested).toBe(true)
+    expect(keeper.wanted('one')).toBe(false)
+    expect(owner.lost).toEqual([])
+  })
+
+  test('one is given back instead of renewed, and instead of lost', () => {
+    for (const renew of [true, false]) {
+      const { clock, engine, keeper, owner, hold } = start()
+      const one = hold('one', 300, renew)
+      let given = 0
+      keeper.keep(one, () => {
+        given++
+        one.unused = undefined
+        keeper.remove(one)
+      })
+      clock.advance(300)
+      expect(given).toBe(1)
+      expect(engine.asked).toEqual([])
+      expect(owner.lost).toEqual([])
+    }
+  })
+
+  test('no more than 64 are kept', () => {
+    const { keeper, hold } = start()
+    const given: string[] = []
+    for (let index = 0; index < 100; index++) {
+      const one = hold(`${index}`, 300)
+      keeper.keep(one, () => {
+        given.push(one.id)
+        one.unused = undefined
+        keeper.remove(one)
+      })
+    }
+    expect(given).toEqual(Array.from({ length: 36 }, (_, index) => `${index}`))
+  })
+})

@@ -1,0 +1,1206 @@
+import { getEventListeners } from 'node:events'
+import { describe, expect, test } from 'vitest'
+import { Box } from '../../../src/box.js'
+import { VirtualClock } from '../../../src/clock.js'
+import { HEARD_EVERY, type Enqueue, type Standing } from '../../../src/engine/contract.js'
+import {
+  AbortedError,
+  ClosedError,
+  IndeterminateError,
+  InvalidArgumentError,
+  LostError,
+  TimedOutError,
+  UnavailableError,
+} from '../../../src/errors.js'
+import type { Grant } from '../../../src/core/grant.js'
+import type { LockOptions } from '../../../src/core/lock-options.js'
+import { ScriptedEngine, settle } from './scripted-engine.js'
+
+const held = (id: string, number: number): Standing => ({ state: 'held', id, number })
+const queued = (id: string, lookAgain = 10_000): Standing => ({
+  state: 'queued',
+  id,
+  place: 1,
+  lookAgain,
+  behind: [],
+})
+
+/** A promise whose outcome can be looked at. */
+class Outcome<T> {
+  value: T | undefined
+  error: unknown
+  settled = false
+
+  constructor(promise: Promise<T>) {
+    promise.then(
+      value => {
+        this.value = value
+        this.settled = true
+      },
+      (error: unknown) => {
+        this.error = error
+        this.settled = true
+      },
+    )
+  }
+}
+
+async function start() {
+  const clock = new VirtualClock(1000)
+  const engine = new ScriptedEngine()
+  const box = await Box.join(engine, clock)
+  const acquire = (options?: LockOptions) => new Outcome<Grant>(box.mutex('key').acquire(options))
+  /** A caller that got the key with this number from the engine. */
+  const holder = async (number: number, options?: LockOptions): Promise<Grant> => {
+    const asked = acquire(options)
+    const question = engine.take('enqueue')
+    question.answer(held(question.operation.id, number))
+    await settle()
+    return asked.value!
+  }
+  return { clock, engine, box, acquire, holder }
+}
+
+describe('asking the engine', () => {
+  test('a grant comes with the token of its number, and its deadline from before the request', async () => {
+    const { clock, engine, acquire } = await start()
+    const asked = acquire({ lease: 500, label: 'mine' })
+    const { operation, answer } = engine.take('enqueue')
+    expect(operation).toMatchObject({
+      type: 'enqueue',
+      claims: [{ key: 'key', mode: 'exclusive' }],
+      lease: 500,
+      wait: Infinity,
+      label: 'mine',
+    })
+    clock.advance(200)
+    answer(held(operation.id, 9))
+    await settle()
+    expect(asked.value!.token).toBe(9n * 1024n)
+    expect(asked.value!.expiresIn()).toBe(300)
+    expect(engine.words).toBe('enqueue')
+  })
+
+  test('callers with equal claims stand behind one request, whatever their number', async () => {
+    const { engine, box, acquire } = await start()
+    const first = acquire()
+    for (let index = 0; index < 1000; index++) acquire()
+    const other = new Outcome(box.mutex('key', 'more').acquire())
+    expect(engine.words).toBe('enqueue enqueue')
+    const question = engine.take('enqueue')
+    question.answer(queued(question.operation.id))
+    await settle()
+    expect(first.settled).toBe(false)
+    expect(other.settled).toBe(false)
+    expect(engine.words).toBe('enqueue enqueue')
+    await box.close()
+  })
+
+  test('the engine is told how long anybody in line waits, whenever it is asked', async () => {
+    const { clock, engine, acquire } = await start()
+    acquire({ wait: 300 })
+    const first = engine.take('enqueue')
+    expect(first.operation.wait).toBe(300)
+    first.answer(queued(first.operation.id, 100))
+    await settle()
+    acquire({ wait: 900 })
+    acquire({ wait: 200 })
+    clock.advance(100)
+    const look = engine.take('claim')
+    expect(look.operation.wait).toBe(800)
+    look.answer({ state: 'gone' })
+    await settle()
+    expect(engine.take('enqueue').operation.wait).toBe(800)
+  })
+
+  test('a wait that is over already, its timer being late, is not taken for an attempt', async () => {
+    const { clock, engine, acquire } = await start()
+    const asked = acquire({ wait: 300 })
+    const { operation, answer } = engine.take('enqueue')
+    answer(queued(operation.id, 60_000))
+    await settle()
+    clock.freeze(400)
+    engine.listener.wake(operation.id)
+    expect(engine.take('claim').operation.wait).toBeGreaterThan(0)
+    clock.advance(0)
+    await settle()
+    expect(asked.error).toBeInstanceOf(TimedOutError)
+  })
+
+  test('a long wait is forgotten when its line is empty', async () => {
+    const { engine, acquire, holder } = await start()
+    const grant = await holder(3)
+    const controller = new AbortController()
+    const left = acquire({ signal: controller.signal })
+    controller.abort()
+    await settle()
+    expect(left.error).toBeInstanceOf(AbortedError)
+    acquire({ wait: 70, lease: 500 })
+    void grant.release()
+    expect(engine.take('pass').operation.wait).toBe(70)
+  })
+
+  test('who waits looks again at the time it was told, not sooner', async () => {
+    const { clock, engine, acquire } = await start()
+    acquire()
+    const { operation, answer } = engine.take('enqueue')
+    answer(queued(operation.id, 700))
+    await settle()
+    clock.advance(699)
+    expect(engine.words).toBe('enqueue')
+    clock.advance(1)
+    expect(engine.take('claim').operation).toMatchObject({ id: operation.id, lease: 30_000 })
+  })
+
+  test('who waits tells in time that it lives, all of a box together', async () => {
+    const { clock, engine, box } = await start()
+    const heard = new Map<string, number[]>()
+    const answerAll = async (): Promise<void> => {
+      for (const { type, id } of engine.asked.splice(0) as Enqueue[]) {
+        heard.set(id, [...(heard.get(id) ?? []), clock.now()])
+        engine.take(type, id).answer(queued(id, 60_000))
+      }
+      await settle()
+    }
+    for (const key of ['one', 'two', 'three']) {
+      box
+        .mutex(key)
+        .acquire()
+        .catch(() => undefined)
+      for (let time = 0; time < 7000; time += 10) {
+        await answerAll()
+        clock.advance(10)
+      }
+    }
+    await answerAll()
+    for (const times of heard.values()) {
+      const pauses = times.slice(1).map((time, index) => time - times[index]!)
+      expect(Math.min(...pauses)).toBeGreaterThanOrEqual(HEARD_EVERY / 2)
+      expect(Math.max(...pauses)).toBeLessThanOrEqual(HEARD_EVERY + 10)
+    }
+    const [first, ...others] = [...heard.values()].map(times => times.slice(-2))
+    expect(others).toEqual([first, first])
+    await box.close()
+  })
+
+  test('a time that is past is not taken for leave to poll', async () => {
+    const { clock, engine, acquire } = await start()
+    acquire()
+    const { operation, answer } = engine.take('enqueue')
+    answer(queued(operation.id, 0))
+    await settle()
+    clock.advance(4)
+    expect(engine.words).toBe('enqueue')
+    clock.advance(1)
+    expect(engine.words).toBe('enqueue claim')
+  })
+
+  test('a wake-up makes it claim at once, with its deadline from before the claim', async () => {
+    const { clock, engine, acquire } = await start()
+    const asked = acquire({ lease: 500 })
+    const { operation, answer } = engine.take('enqueue')
+    answer(queued(operation.id))
+    await settle()
+    clock.advance(100)
+    engine.listener.wake('unknown')
+    expect(engine.words).toBe('enqueue')
+    engine.listener.wake(operation.id)
+    const claim = engine.take('claim')
+    // Doubled wake-ups change nothing.
+    engine.listener.wake(operation.id)
+    clock.advance(50)
+    claim.answer(held(operation.id, 5))
+    await settle()
+    expect(asked.value!.expiresIn()).toBe(450)
+    expect(engine.words).toBe('enqueue claim')
+    clock.advance(100)
+    expect(engine.words).toBe('enqueue claim')
+  })
+
+  test('a wake-up that comes before the answer makes it look right after', async () => {
+    const { engine, acquire } = await start()
+    const asked = acquire()
+    const { operation, answer } = engine.take('enqueue')
+    engine.listener.wake(operation.id)
+    expect(engine.words).toBe('enqueue')
+    answer(queued(operation.id))
+    await settle()
+    engine.take('claim').answer(held(operation.id, 5))
+    await settle()
+    expect(asked.settled).toBe(true)
+  })
+
+  test('an entry that has expired is asked for again, behind', async () => {
+    const { engine, acquire } = await start()
+    const asked = acquire()
+    const first = engine.take('enqueue')
+    first.answer(queued(first.operation.id))
+    await settle()
+    engine.listener.lost(first.operation.id)
+    engine.take('claim').answer({ state: 'gone' })
+    await settle()
+    const again = engine.take('enqueue')
+    expect(again.operation.id).not.toBe(first.operation.id)
+    again.answer(held(again.operation.id, 3))
+    await settle()
+    expect(asked.settled).toBe(true)
+  })
+
+  test('a key that is live with other permits is refused to all who wait for it', async () => {
+    const { engine, box } = await start()
+    const semaphore = box.semaphore('key', { permits: 4 })
+    const asked = [new Outcome(semaphore.acquire()), new Outcome(semaphore.acquire())]
+    engine.take('enqueue').answer({ state: 'mismatch', key: 'key', max: 7 })
+    await settle()
+    for (const { error } of asked) {
+      expect(error).toBeInstanceOf(InvalidArgumentError)
+      expect((error as Error).message).toMatch(/key.* 7 /)
+    }
+    const tried = new Outcome(semaphore.tryAcquire())
+    engine.take('enqueue').answer({ state: 'mismatch', key: 'key', max: 7 })
+    await settle()
+    expect(tried.error).toBeInstanceOf(InvalidArgumentError)
+    expect(engine.open).toBe(0)
+  })
+
+  test('an attempt does not wait, and asks nobody while its own box holds or waits', async () => {
+    const { engine, box, acquire, holder } = await start()
+    const tried = new Outcome(box.mutex('key').tryAcquire())
+    const question = engine.take('enqueue')
+    expect(question.operation.wait).toBe(0)
+    question.answer({ state: 'busy' })
+    await settle()
+    expect(tried.settled).toBe(true)
+    expect(tried.value).toBeUndefined()
+    const grant = await holder(3)
+    expect(await box.mutex('key').tryAcquire()).toBeUndefined()
+    acquire()
+    expect(await box.mutex('key').tryAcquire()).toBeUndefined()
+    expect(engine.words).toBe('enqueue enqueue')
+    grant.assertHeld()
+  })
+})
+
+describe('an answer that comes late', () => {
+  test('past its own deadline it gives no grant, is given back, and the line asks again', async () => {
+    const { clock, engine, acquire } = await start()
+    const asked = acquire({ lease: 100 })
+    const { operation, answer } = engine.take('enqueue')
+    clock.advance(100)
+    answer(held(operation.id, 4))
+    await settle()
+    expect(asked.settled).toBe(false)
+    expect(engine.take('release').operation).toEqual({ type: 'release', id: operation.id, number: 4 })
+    const again = engine.take('enqueue')
+    clock.advance(99)
+    again.answer(held(again.operation.id, 5))
+    await settle()
+    expect(asked.value!.token).toBe(5n * 1024n)
+    expect(asked.value!.expiresIn()).toBe(1)
+  })
+
+  test('past its own deadline it gives an attempt nothing, and is given back', async () => {
+    const { clock, engine, box } = await start()
+    const tried = new Outcome(box.mutex('key').tryAcquire({ lease: 100 }))
+    const { operation, answer } = engine.take('enqueue')
+    clock.advance(100)
+    answer(held(operation.id, 4))
+    await settle()
+    expect(tried.settled).toBe(true)
+    expect(tried.value).toBeUndefined()
+    expect(engine.take('release').operation).toMatchObject({ id: operation.id, number: 4 })
+  })
+
+  test('a late claim is given back, too', async () => {
+    const { clock, engine, acquire } = await start()
+    const asked = acquire({ lease: 100 })
+    const { operation, answer } = engine.take('enqueue')
+    answer(queued(operation.id, 50))
+    await settle()
+    clock.advance(50)
+    const claim = engine.take('claim')
+    clock.advance(100)
+    claim.answer(held(operation.id, 4))
+    await settle()
+    expect(asked.settled).toBe(false)
+    expect(engine.words).toBe('enqueue claim release enqueue')
+  })
+
+  test('what all callers have given up meanwhile is taken back, whatever the answer is', async () => {
+    for (const outcome of [held, queued]) {
+      const { clock, engine, acquire } = await start()
+      const asked = acquire({ wait: 50 })
+      const { operation, answer } = engine.take('enqueue')
+      clock.advance(50)
+      await settle()
+      expect(asked.error).toBeInstanceOf(TimedOutError)
+      answer(outcome(operation.id, 60_000))
+      await settle()
+      expect(engine.take('cancel').operation).toEqual({ type: 'cancel', id: operation.id })
+      expect(engine.open).toBe(0)
+      clock.advance(100_000)
+      expect(engine.open).toBe(0)
+    }
+  })
+
+  test('what all callers have given up while it was claimed is taken back', async () => {
+    const { engine, acquire } = await start()
+    const controller = new AbortController()
+    const asked = acquire({ signal: controller.signal })
+    const { operation, answer } = engine.take('enqueue')
+    answer(queued(operation.id))
+    await settle()
+    engine.listener.wake(operation.id)
+    const claim = engine.take('claim')
+    controller.abort()
+    await settle()
+    expect(asked.error).toBeInstanceOf(AbortedError)
+    claim.answer(held(operation.id, 6))
+    await settle()
+    expect(engine.take('cancel').operation.id).toBe(operation.id)
+    expect(engine.open).toBe(0)
+  })
+
+  test('a caller who comes meanwhile gets what the one who left had asked for', async () => {
+    const { clock, engine, acquire } = await start()
+    const leaving = acquire({ wait: 50 })
+    const { operation, answer } = engine.take('enqueue')
+    clock.advance(50)
+    await settle()
+    const next = acquire()
+    answer(held(operation.id, 6))
+    await settle()
+    expect(leaving.error).toBeInstanceOf(TimedOutError)
+    expect(next.value!.token).toBe(6n * 1024n)
+    expect(next.value!.expiresIn()).toBe(30_000 - 50)
+    expect(engine.words).toBe('enqueue')
+  })
+
+  test('what the engine has not begun with is taken back when all have given up, and no more is asked', async () => {
+    const { clock, engine, acquire } = await start()
+    engine.congested = true
+    const asked = acquire({ wait: 50 })
+    const other = acquire({ wait: 80 })
+    clock.advance(50)
+    await settle()
+    expect(asked.error).toBeInstanceOf(TimedOutError)
+    expect(engine.open).toBe(1)
+    clock.advance(30)
+    await settle()
+    expect(other.error).toBeInstanceOf(TimedOutError)
+    expect(engine.open).toBe(0)
+    expect(engine.words).toBe('enqueue')
+    const next = acquire()
+    const { operation, answer } = engine.take('enqueue')
+    answer(held(operation.id, 7))
+    await settle()
+    expect(next.value!.token).toBe(7n * 1024n)
+  })
+
+  test('a caller with another lease gets the grant on its own terms', async () => {
+    const { clock, engine, acquire } = await start()
+    acquire({ wait: 50, lease: 60_000 })
+    const { operation, answer } = engine.take('enqueue')
+    const next = acquire({ lease: 400, renew: false })
+    clock.advance(50)
+    answer(held(operation.id, 6))
+    await settle()
+    expect(next.settled).toBe(false)
+    clock.advance(10)
+    const claim = engine.take('claim')
+    expect(claim.operation).toMatchObject({ id: operation.id, lease: 400 })
+    claim.answer(held(operation.id, 6))
+    await settle()
+    expect(next.value!.expiresIn()).toBe(390)
+    clock.advance(389)
+    next.value!.assertHeld()
+    clock.advance(1)
+    expect(() => next.value!.assertHeld()).toThrow(LostError)
+  })
+
+  test('a caller with another lease keeps its place when the engine is out of reach just then', async () => {
+    const { clock, engine, acquire } = await start()
+    acquire({ wait: 50, lease: 60_000 })
+    const { operation, answer } = engine.take('enqueue')
+    const next = acquire({ lease: 400 })
+    clock.advance(50)
+    answer(held(operation.id, 6))
+    await settle()
+    engine.take('claim').fail(new UnavailableError('cut'))
+    await settle()
+    expect(next.settled).toBe(false)
+    clock.advance(200)
+    engine.take('claim').answer(held(operation.id, 6))
+    await settle()
+    next.value!.assertHeld()
+  })
+
+  test('what is granted after the box was closed is no grant', async () => {
+    const { engine, box, acquire } = await start()
+    const asked = acquire()
+    const tried = new Outcome(box.mutex('other').tryAcquire())
+    const questions = [engine.take('enqueue'), engine.take('enqueue')]
+    await box.close()
+    for (const { operation, answer } of questions) answer(held(operation.id, 6))
+    await settle()
+    expect(asked.error).toBeInstanceOf(ClosedError)
+    expect(tried.error).toBeInstanceOf(ClosedError)
+    expect(tried.value).toBeUndefined()
+  })
+})
+
+describe('an engine that fails', () => {
+  test('what was certainly not applied needs no taking back', async () => {
+    const { engine, box, acquire } = await start()
+    const asked = [acquire(), acquire()]
+    const failure = new UnavailableError('out of reach')
+    engine.take('enqueue').fail(failure)
+    await settle()
+    for (const { error } of asked) expect(error).toBe(failure)
+    const tried = new Outcome(box.mutex('key').tryAcquire())
+    engine.take('enqueue').fail(failure)
+    await settle()
+    expect(tried.error).toBe(failure)
+    expect(engine.words).toBe('enqueue enqueue')
+  })
+
+  test('what may have been applied is taken back', async () => {
+    const { engine, box, acquire } = await start()
+    const failure = new IndeterminateError('no answer')
+    const asked = acquire()
+    const first = engine.take('enqueue')
+    first.fail(failure)
+    await settle()
+    expect(asked.error).toBe(failure)
+    expect(engine.take('cancel').operation.id).toBe(first.operation.id)
+    const tried = new Outcome(box.mutex('key').tryAcquire())
+    const second = engine.take('enqueue')
+    second.fail(failure)
+    await settle()
+    expect(tried.error).toBe(failure)
+    expect(engine.take('cancel').operation.id).toBe(second.operation.id)
+  })
+
+  test('a look that fails keeps the place, and is repeated after a pause', async () => {
+    for (const failure of [new UnavailableError('out of reach'), new IndeterminateError('no answer')]) {
+      const { clock, engine, acquire } = await start()
+      const asked = acquire()
+      const { operation, answer } = engine.take('enqueue')
+      answer(queued(operation.id, 1000))
+      await settle()
+      clock.advance(1000)
+      for (let round = 0; round < 3; round++) {
+        engine.take('claim').fail(failure)
+        await settle()
+        clock.advance(199)
+        expect(engine.open).toBe(0)
+        clock.advance(1)
+      }
+      engine.take('claim').answer(held(operation.id, 8))
+      await settle()
+      expect(asked.value!.expiresIn()).toBe(30_000)
+      expect(engine.words).toBe('enqueue claim claim claim claim')
+    }
+  })
+
+  test('a wake-up during that pause makes it look at once', async () => {
+    const { clock, engine, acquire } = await start()
+    acquire()
+    const { operation, answer } = engine.take('enqueue')
+    answer(queued(operation.id, 1000))
+    await settle()
+    clock.advance(1000)
+    engine.take('claim').fail(new UnavailableError('out of reach'))
+    await settle()
+    engine.listener.wake(operation.id)
+    expect(engine.take('claim').operation.id).toBe(operation.id)
+    clock.advance(500)
+    expect(engine.open).toBe(0)
+  })
+
+  test('looks that fail for longer than the entry is kept end the wait', async () => {
+    const { clock, engine, acquire } = await start()
+    const asked = [acquire({ lease: 1000 }), acquire({ lease: 1000 })]
+    const { operation, answer } = engine.take('enqueue')
+    answer(queued(operation.id, 600))
+    await settle()
+    clock.advance(600)
+    const failure = new UnavailableError('out of reach')
+    let looks = 0
+    while (!asked[0]!.settled && looks < 20) {
+      engine.take('claim').fail(failure)
+      looks++
+      await settle()
+      clock.advance(200)
+    }
+    expect(looks).toBe(3)
+    for (const { error } of asked) expect(error).toBe(failure)
+    expect(engine.take('cancel').operation.id).toBe(operation.id)
+    expect(engine.open).toBe(0)
+  })
+
+  test('who gives up during such a pause is taken out', async () => {
+    const { clock, engine, acquire } = await start()
+    const asked = acquire({ wait: 1100 })
+    const { operation, answer } = engine.take('enqueue')
+    answer(queued(operation.id, 1000))
+    await settle()
+    clock.advance(1000)
+    engine.take('claim').fail(new UnavailableError('out of reach'))
+    await settle()
+    clock.advance(100)
+    await settle()
+    expect(asked.error).toBeInstanceOf(TimedOutError)
+    expect(engine.take('cancel').operation.id).toBe(operation.id)
+    clock.advance(10_000)
+    expect(engine.open).toBe(0)
+  })
+
+  test('a release that fails is tried again in the background, and its caller is told', async () => {
+    for (const failure of [new UnavailableError('out of reach'), new IndeterminateError('no answer')]) {
+      const { engine, holder } = await start()
+      const grant = await holder(7)
+      const released = new Outcome(grant.release())
+      const { operation, fail } = engine.take('release')
+      fail(failure)
+      await settle()
+      expect(released.error).toBe(failure)
+      const again = engine.take('release')
+      expect(again.operation).toEqual(operation)
+      again.fail(failure)
+      await settle()
+      expect(engine.open).toBe(0)
+    }
+  })
+
+  test('what can not be given back is tried again until it is, or until its lease is over', async () => {
+    const failure = new UnavailableError('out of reach')
+    const { clock, engine, holder } = await start()
+    const grant = await holder(7)
+    new Outcome(grant.release())
+    const { operation, fail } = engine.take('release')
+    fail(failure)
+    await settle()
+    for (let failures = 0; failures < 3; failures++) {
+      engine.take('release').fail(failure)
+      await settle()
+      expect(engine.open).toBe(0)
+      clock.advance(200)
+      await settle()
+    }
+    const last = engine.take('release')
+    expect(last.operation).toEqual(operation)
+    last.answer(false)
+    await settle()
+    clock.advance(100_000)
+    expect(engine.open).toBe(0)
+  })
+
+  test('what can not be given back for as long as its lease is given up', async () => {
+    const { clock, engine, holder } = await start()
+    new Outcome((await holder(7, { lease: 1000 })).release())
+    engine.take('release').fail(new IndeterminateError('no answer'))
+    await settle()
+    let tries = 0
+    while (engine.open > 0) {
+      tries++
+      engine.take('release').fail(new UnavailableError('out of reach'))
+      await settle()
+      clock.advance(200)
+      await settle()
+    }
+    expect(tries).toBe(5)
+    clock.advance(100_000)
+    expect(engine.open).toBe(0)
+  })
+
+  test('a release that finds nothing tells of the loss', async () => {
+    const { engine, holder } = await start()
+    const grant = await holder(7)
+    const released = new Outcome(grant.release())
+    engine.take('release').answer(false)
+    await settle()
+    expect(released.error).toBeInstanceOf(LostError)
+  })
+
+  test('an operation that nobody awaits fails in silence', async () => {
+    const { clock, engine, acquire } = await start()
+    acquire({ wait: 10 })
+    const { operation, answer } = engine.take('enqueue')
+    answer(queued(operation.id))
+    await settle()
+    clock.advance(10)
+    engine.take('cancel').fail(new UnavailableError('out of reach'))
+    await settle()
+  })
+})
+
+describe('turns', () => {
+  test('a grant goes through 16 turns, then the engine is asked whether anybody else waits', async () => {
+    const { engine, acquire, holder } = await start()
+    let grant = await holder(7)
+    const waiting = Array.from({ length: 20 }, () => acquire())
+    for (let turn = 1; turn < 16; turn++) {
+      await grant.release()
+      grant = waiting[turn - 1]!.value!
+      expect(grant.token).toBe(7n * 1024n + BigInt(turn))
+      expect(waiting[turn]!.settled).toBe(false)
+    }
+    expect(engine.words).toBe('enqueue')
+    const released = new Outcome(grant.release())
+    const { operation } = engine.take('pass')
+    expect(operation).toMatchObject({ number: 7, lease: 30_000 })
+    await settle()
+    expect(released.settled).toBe(false)
+    expect(waiting[15]!.settled).toBe(false)
+  })
+
+  test('a grant goes from turn to turn for 5 ms, then the engine is asked', async () => {
+    const { clock, engine, acquire, holder } = await start()
+    const grant = await holder(7)
+    const [first, second] = [acquire(), acquire()]
+    clock.advance(4.9)
+    await grant.release()
+    await settle()
+    clock.advance(0.1)
+    void first.value!.release()
+    expect(engine.words).toBe('enqueue pass')
+    expect(second.settled).toBe(false)
+  })
+
+  test('the 5 ms count from when the grant is heard, however long the way to the engine', async () => {
+    const { clock, engine, acquire } = await start()
+    const [first, second, third] = [acquire(), acquire(), acquire()]
+    const { operation, answer } = engine.take('enqueue')
+    clock.advance(20)
+    answer(held(operation.id, 7))
+    await settle()
+    clock.advance(4.9)
+    await first.value!.release()
+    await settle()
+    expect(second.settled).toBe(true)
+    clock.advance(0.1)
+    void second.value!.release()
+    expect(engine.words).toBe('enqueue pass')
+    expect(third.settled).toBe(false)
+  })
+
+  test('a grant that is kept has a new number, a full lease from before the question, and new turns', async () => {
+    const { clock, engine, acquire, holder } = await start()
+    const grant = await holder(7)
+    const waiting = [acquire(), acquire()]
+    clock.advance(5)
+    const released = new Outcome(grant.release())
+    const { operation, answer } = engine.take('pass')
+    clock.advance(3)
+    answer(held(operation.id, 9))
+    await settle()
+    expect(released.settled).toBe(true)
+    expect(released.error).toBeUndefined()
+    expect(waiting[0]!.value!.token).toBe(9n * 1024n)
+    expect(waiting[0]!.value!.expiresIn()).toBe(30_000 - 3)
+    await waiting[0]!.value!.release()
+    await settle()
+    expect(waiting[1]!.value!.token).toBe(9n * 1024n + 1n)
+    // It is renewed as any other.
+    clock.advance(10_000)
+    expect(engine.take('renew').operation).toMatchObject({ id: operation.id, number: 9 })
+  })
+
+  test('a grant that is yielded leaves the line behind those who waited', async () => {
+    const { clock, engine, acquire, holder } = await start()
+    const grant = await holder(7)
+    const waiting = acquire()
+    clock.advance(5)
+    const released = new Outcome(grant.release())
+    const { operation, answer } = engine.take('pass')
+    answer(queued(operation.next, 500))
+    await settle()
+    expect(released.settled).toBe(true)
+    expect(waiting.settled).toBe(false)
+    engine.listener.wake(operation.id)
+    expect(engine.open).toBe(0)
+    engine.listener.wake(operation.next)
+    engine.take('claim').answer(held(operation.next, 12))
+    await settle()
+    expect(waiting.value!.token).toBe(12n * 1024n)
+    expect(() => grant.assertHeld()).toThrow(LostError)
+  })
+
+  test('a grant that was yielded may be had again at once', async () => {
+    const { clock, engine, acquire, holder } = await start()
+    const grant = await holder(7)
+    const waiting = acquire()
+    clock.advance(5)
+    void grant.release()
+    const { operation, answer } = engine.take('pass')
+    answer(held(operation.next, 12))
+    await settle()
+    expect(waiting.value!.token).toBe(12n * 1024n)
+    expect(engine.open).toBe(0)
+  })
+
+  test('a grant that was gone is told as lost, and the next one asks anew', async () => {
+    const { clock, engine, acquire, holder } = await start()
+    const grant = await holder(7)
+    const waiting = acquire()
+    clock.advance(5)
+    const released = new Outcome(grant.release())
+    engine.take('pass').answer({ state: 'gone' })
+    await settle()
+    expect(released.error).toBeInstanceOf(LostError)
+    const { operation, answer } = engine.take('enqueue')
+    answer(held(operation.id, 15))
+    await settle()
+    expect(waiting.value!.token).toBe(15n * 1024n)
+  })
+
+  test('a question that fails frees the grant, and tells both sides', async () => {
+    for (const failure of [new UnavailableError('out of reach'), new IndeterminateError('no answer')]) {
+      const { clock, engine, acquire, holder } = await start()
+      const grant = await holder(7)
+      const waiting = acquire()
+      clock.advance(5)
+      const released = new Outcome(grant.release())
+      const { operation, fail } = engine.take('pass')
+      fail(failure)
+      await settle()
+      expect(released.error).toBe(failure)
+      expect(waiting.error).toBe(failure)
+      expect(engine.take('cancel').operation.id).toBe(operation.id)
+      if (failure instanceof IndeterminateError) {
+        expect(engine.take('cancel').operation.id).toBe(operation.next)
+      }
+      expect(engine.open).toBe(0)
+      // The line is as good as new.
+      const next = acquire()
+      const question = engine.take('enqueue')
+      question.answer(held(question.operation.id, 20))
+      await settle()
+      expect(next.value!.token).toBe(20n * 1024n)
+    }
+  })
+
+  /** A grant that goes on behind a pass, of which the engine says that nobody else waits, with so many callers behind it. */
+  const alone = async (callers: number) => {
+    const { clock, engine, acquire, holder } = await start()
+    const first = await holder(7)
+    const waiting = Array.from({ length: callers }, () => acquire())
+    clock.advance(5)
+    void first.release()
+    const { operation, answer } = engine.take('pass')
+    answer({ state: 'held', id: operation.next, number: 9, isAlone: true })
+    await settle()
+    return { clock, engine, acquire, waiting, id: operation.next }
+  }
+
+  test('a grant for which nobody else waits goes on, and what is told is heard every 16 turns or 5 ms', async () => {
+    const { clock, engine, waiting, id } = await alone(40)
+    for (let turn = 0; turn < 20; turn++) {
+      const released = new Outcome(waiting[turn]!.value!.release())
+      const isHeardFirst = turn === 15
+      expect(waiting[turn + 1]!.settled).toBe(false)
+      await Promise.resolve()
+      expect(waiting[turn + 1]!.settled).toBe(!isHeardFirst)
+      await settle()
+      expect(released.error).toBeUndefined()
+      expect(waiting[turn + 1]!.value!.token).toBe(9n * 1024n + BigInt(turn + 1))
+    }
+    clock.advance(5)
+    void waiting[20]!.value!.release()
+    await Promise.resolve()
+    expect(waiting[21]!.settled).toBe(false)
+    await settle()
+    expect(engine.words).toBe('enqueue pass')
+
+    // Told between two turns: those of now are still fair.
+    engine.listener.wanted(id)
+    await waiting[21]!.value!.release()
+    expect(engine.words).toBe('enqueue pass')
+    clock.advance(5)
+    void waiting[22]!.value!.release()
+    expect(engine.words).toBe('enqueue pass pass')
+  })
+
+  test('a grant that is wanted, while it is heard who wants it, is passed on', async () => {
+    const { clock, engine, waiting, id } = await alone(2)
+    clock.advance(5)
+    void waiting[0]!.value!.release()
+    engine.listener.wanted(id)
+    await settle()
+    expect(engine.words).toBe('enqueue pass pass')
+    expect(waiting[1]!.settled).toBe(false)
+  })
+
+  test('a grant for which nobody else waits goes on as far as its number has room for turns', async () => {
+    const { engine, waiting } = await alone(1025)
+    for (let turn = 0; turn < 1023; turn++) await waiting[turn]!.value!.release()
+    expect(waiting[1023]!.value!.token).toBe(10n * 1024n - 1n)
+    expect(engine.words).toBe('enqueue pass')
+    void waiting[1023]!.value!.release()
+    expect(engine.words).toBe('enqueue pass pass')
+  })
+
+  test('a grant whose callers have left meanwhile is released; one that was lost meanwhile is told as lost', async () => {
+    for (const isLost of [false, true]) {
+      const { clock, engine, acquire, waiting, id } = await alone(1)
+      const leave = new AbortController()
+      const other = acquire({ signal: leave.signal })
+      clock.advance(5)
+      const released = new Outcome(waiting[0]!.value!.release())
+      if (isLost) engine.listener.lost(id)
+      else leave.abort()
+      await settle()
+      expect(engine.words).toBe(isLost ? 'enqueue pass cancel enqueue' : 'enqueue pass release')
+      if (!isLost) engine.take('release').answer(true)
+      await settle()
+      expect(released.settled).toBe(true)
+      if (isLost) expect(released.error).toBeInstanceOf(LostError)
+      else expect(released.error).toBeUndefined()
+      expect(other.settled).toBe(!isLost)
+    }
+  })
+
+  test('a grant that is kept just after its old deadline is a good one', async () => {
+    const { clock, engine, acquire, holder } = await start()
+    const grant = await holder(7, { lease: 1000, renew: false })
+    const waiting = acquire({ lease: 1000, renew: false })
+    clock.advance(900)
+    const released = new Outcome(grant.release())
+    const { operation, answer } = engine.take('pass')
+    clock.advance(200)
+    answer(held(operation.id, 8))
+    await settle()
+    expect(released.error).toBeUndefined()
+    expect(waiting.value!.expiresIn()).toBe(800)
+    waiting.value!.assertHeld()
+    clock.advance(800)
+    expect(() => waiting.value!.assertHeld()).toThrow(LostError)
+  })
+
+  test('a grant that is kept after its new deadline is given back', async () => {
+    const { clock, engine, acquire, holder } = await start()
+    const grant = await holder(7, { lease: 1000 })
+    const waiting = acquire({ lease: 1000 })
+    clock.advance(5)
+    const released = new Outcome(grant.release())
+    const { operation, answer } = engine.take('pass')
+    clock.advance(1000)
+    answer(held(operation.id, 8))
+    await settle()
+    expect(released.settled).toBe(true)
+    expect(waiting.settled).toBe(false)
+    expect(engine.take('release').operation).toMatchObject({ id: operation.id, number: 8 })
+    const again = engine.take('enqueue')
+    again.answer(held(again.operation.id, 9))
+    await settle()
+    expect(waiting.value!.token).toBe(9n * 1024n)
+  })
+
+  test('a grant that is kept for somebody who left goes to the next, or back', async () => {
+    const { clock, engine, acquire, holder } = await start()
+    const grant = await holder(7)
+    const leaving = acquire({ wait: 20 })
+    clock.advance(5)
+    void grant.release()
+    const first = engine.take('pass')
+    clock.advance(20)
+    await settle()
+    expect(leaving.error).toBeInstanceOf(TimedOutError)
+    const next = acquire()
+    first.answer(held(first.operation.id, 8))
+    await settle()
+    expect(next.value!.token).toBe(8n * 1024n)
+
+    const last = acquire({ wait: 20 })
+    clock.advance(5)
+    void next.value!.release()
+    const second = engine.take('pass')
+    clock.advance(20)
+    await settle()
+    expect(last.error).toBeInstanceOf(TimedOutError)
+    second.answer(held(second.operation.id, 9))
+    await settle()
+    expect(engine.take('release').operation).toMatchObject({ id: second.operation.id, number: 9 })
+    expect(engine.open).toBe(0)
+  })
+
+  test('a grant that is kept for another lease than the next one wants goes back', async () => {
+    const { clock, engine, acquire, holder } = await start()
+    const grant = await holder(7)
+    acquire({ wait: 20 })
+    const next = acquire({ lease: 5000 })
+    clock.advance(5)
+    void grant.release()
+    const { operation, answer } = engine.take('pass')
+    clock.advance(20)
+    await settle()
+    answer(held(operation.id, 8))
+    await settle()
+    expect(engine.take('release').operation.number).toBe(8)
+    const again = engine.take('enqueue')
+    expect(again.operation.lease).toBe(5000)
+    again.answer(held(again.operation.id, 9))
+    await settle()
+    expect(next.value!.expiresIn()).toBe(5000)
+  })
+
+  test('a turn is given only with half of the lease left, of the same lease, renewed alike', async () => {
+    for (const [wait, options] of [
+      [0, { lease: 6000 }],
+      [0, { renew: false }],
+      [15_001, {}],
+    ] as const) {
+      const { clock, engine, acquire, holder } = await start()
+      const grant = await holder(7, { renew: true })
+      acquire(options)
+      clock.freeze(wait)
+      void grant.release()
+      expect(engine.words).toBe('enqueue pass')
+    }
+  })
+
+  test('a grant for readers does not go from turn to turn', async () => {
+    const { engine, box } = await start()
+    const { read } = box.readWriteLock('key')
+    const first = new Outcome(read.acquire())
+    const second = new Outcome(read.acquire())
+    const question = engine.take('enqueue')
+    question.answer(held(question.operation.id, 3))
+    await settle()
+    // The next reader asks for itself while the first one reads.
+    const { operation, answer } = engine.take('enqueue')
+    answer(queued(operation.id))
+    await settle()
+    void first.value!.release()
+    expect(engine.take('release').operation.number).toBe(3)
+    expect(second.settled).toBe(false)
+  })
+
+  test('a write grant that was downgraded does not go from turn to turn, not even before the answer', async () => {
+    const { engine, box } = await start()
+    const { write } = box.readWriteLock('key')
+    const first = new Outcome(write.acquire())
+    const question = engine.take('enqueue')
+    question.answer(held(question.operation.id, 3))
+    await settle()
+    const second = new Outcome(write.acquire())
+    const downgraded = new Outcome(first.value!.downgrade())
+    const released = new Outcome(first.value!.release())
+    await settle()
+    expect(second.settled).toBe(false)
+    expect(engine.words).toBe('enqueue downgrade release enqueue')
+    engine.take('downgrade').answer(true)
+    engine.take('release').answer(true)
+    await settle()
+    expect([downgraded.error, released.error]).toEqual([undefined, undefined])
+    const next = engine.take('enqueue')
+    next.answer(held(next.operation.id, 4))
+    await settle()
+    expect(second.value!.token).toBe(4n * 1024n)
+  })
+
+  test('writers who wait behind a downgraded grant stand in the engine’s queue from then on', async () => {
+    const { engine, box } = await start()
+    const { write } = box.readWriteLock('key')
+    const first = new Outcome(write.acquire())
+    const question = engine.take('enqueue')
+    question.answer(held(question.operation.id, 3))
+    await settle()
+    const second = new Outcome(write.acquire())
+    expect(engine.words).toBe('enqueue')
+    void first.value!.downgrade()
+    engine.take('downgrade').answer(true)
+    await settle()
+    const next = engine.take('enqueue')
+    next.answer(queued(next.operation.id))
+    await settle()
+    expect(second.settled).toBe(false)
+    first.value!.assertHeld()
+  })
+})
+
+describe('a grant that is lost', () => {
+  test('its line goes on at once, without waiting for its user', async () => {
+    const { clock, engine, acquire, holder } = await start()
+    const grant = await holder(7, { lease: 1000, renew: false })
+    const waiting = acquire()
+    clock.advance(1000)
+    expect(engine.take('cancel').operation.id).toMatch(/1$/)
+    const { operation, answer } = engine.take('enqueue')
+    answer(held(operation.id, 8))
+    await settle()
+    waiting.value!.assertHeld()
+    expect(() => grant.assertHeld()).toThrow(LostError)
+    const released = new Outcome(grant.release())
+    await settle()
+    expect(released.error).toBeInstanceOf(LostError)
+    waiting.value!.assertHeld()
+    expect(engine.open).toBe(0)
+  })
+
+  test('its line goes on when the engine says that it was taken away', async () => {
+    const { engine, acquire, holder } = await start()
+    const grant = await holder(7)
+    const waiting = acquire()
+    engine.listener.lost(engine.asked[0]!.type === 'enqueue' ? engine.asked[0].id : '')
+    expect(() => grant.assertHeld()).toThrow(LostError)
+    const { operation, answer } = engine.take('enqueue')
+    answer(held(operation.id, 8))
+    await settle()
+    expect(waiting.value!.token).toBe(8n * 1024n)
+  })
+
+  test('every call on it tells so, also past the deadline before any timer', async () => {
+    const { clock, engine, holder } = await start()
+    const grant = await holder(7, { lease: 1000 })
+    const { signal } = grant
+    clock.freeze(1000)
+    expect(grant.expiresIn()).toBe(0)
+    const released = new Outcome(grant.release())
+    await settle()
+    expect(released.error).toBeInstanceOf(LostError)
+    expect(signal.aborted).toBe(false) // It was released by the time that the loss was found.
+    expect(engine.words).toBe('enqueue cancel')
+  })
+})
+
+describe('giving up', () => {
+  test('only the last caller takes the request along', async () => {
+    const { clock, engine, acquire } = await start()
+    const first = acquire({ wait: 100 })
+    const second = acquire({ wait: 200 })
+    const { operation, answer } = engine.take('enqueue')
+    answer(queued(operation.id))
+    await settle()
+    clock.advance(100)
+    await settle()
+    expect(first.error).toBeInstanceOf(TimedOutError)
+    expect(second.settled).toBe(false)
+    expect(engine.open).toBe(0)
+    clock.advance(100)
+    await settle()
+    expect(second.error).toBeInstanceOf(TimedOutError)
+    expect(engine.take('cancel').operation.id).toBe(operation.id)
+    expect(clock.nextAt()).toBeUndefined()
+  })
+
+  test('neither timer nor listener stays', async () => {
+    const { clock, engine, acquire } = await start()
+    const { signal } = new AbortController()
+    const granted = acquire({ wait: 5000, signal, renew: false, lease: 60 })
+    const { operation, answer } = engine.take('enqueue')
+    answer(queued(operation.id, 2000))
+    await settle()
+    expect(getEventListeners(signal, 'abort')).toHaveLength(1)
+    engine.listener.wake(operation.id)
+    engine.take('claim').answer(held(operation.id, 3))
+    await settle()
+    expect(getEventListeners(signal, 'abort')).toHaveLength(0)
+    void granted.value!.release()
+    engine.take('release').answer(true)
+    await settle()
+    clock.advance(60)
+    expect(clock.nextAt()).toBeUndefined()
+  })
+})
+
+describe('closing', () => {
+  test('who waits is rejected; what the box drains is taken out of the queue', async () => {
+    const { engine, box, acquire, holder } = await start()
+    const grant = await holder(7)
+    const waiting = new Outcome(box.mutex('other').acquire())
+    const { operation, answer } = engine.take('enqueue')
+    answer(queued(operation.id))
+    await settle()
+    const behind = acquire()
+    const closed = new Outcome(box.close({ drain: true }))
+    await settle()
+    expect(waiting.error).toBeInstanceOf(ClosedError)
+    expect(behind.error).toBeInstanceOf(ClosedError)
+    expect(engine.take('cancel').operation.id).toBe(operation.id)
+    expect(closed.settled).toBe(false)
+    grant.assertHeld()
+    void grant.release()
+    engine.take('release').answer(true)
+    await settle()
+    expect(closed.settled).toBe(true)
+    expect(engine.open).toBe(0)
+  })
+
+  test('an engine that ends the session ends everything, with its reason', async () => {
+    const { clock, engine, box, acquire, holder } = await start()
+    const grant = await holder(7)
+    const waiting = acquire()
+    const cause = new UnavailableError('the session has expired')
+    engine.listener.ended(cause)
+    await settle()
+    expect(() => grant.assertHeld()).toThrow(/the session has expired/)
+    expect(waiting.error).toBe(cause)
+    await expect(box.mutex('key').acquire()).rejects.toBe(cause)
+    await expect(box.store('s').get('k')).rejects.toBe(cause)
+    expect(engine.words).toBe('enqueue')
+    clock.advance(100_000)
+    expect(engine.words).toBe('enqueue')
+  })
+})
+
+describe('reservations made for others', () => {
+  test('their keys are served once when the window is over', async () => {
+    const { clock, engine } = await start()
+    engine.listener.reserved('a')
+    clock.advance(1)
+    engine.listener.reserved('b')
+    engine.listener.reserved('a')
+    clock.advance(998)
+    expect(engine.open).toBe(0)
+    clock.advance(400)
+    const served = engine.asked.flatMap(operation => (operation.type === 'serve' ? operation.keys : []))
+    expect([...new Set(served)].sort()).toEqual(['a', 'b'])
+    expect(engine.asked.length).toBeLessThanOrEqual(2)
+    clock.advance(10_000)
+    expect(engine.asked.length).toBeLessThanOrEqual(2)
+  })
+})
+
+describe('an engine with a mistake', () => {
+  const answers: readonly unknown[] = [undefined, null, 5, {}, { state: 'granted', id: 'a', number: 1 }]
+  const refused = { code: 'INDETERMINATE', message: expect.stringContaining('is no standing') as string }
+
+  test.each(answers)('what asks is told when the answer is %j, at once or later', async answer => {
+    for (const given of [answer, Promise.resolve(answer)]) {
+      const { engine, acquire } = await start()
+      engine.submit = () => given as never
+      const asked = acquire()
+      await settle()
+      expect(asked.error).toMatchObject(refused)
+      const attempted = acquire({ wait: 0 })
+      await settle()
+      expect(attempted.error).toMatchObject(refused)
+    }
+  })
+
+  test('an answer that is no standing to a look or a pass ends the wait, and takes the request back', async () => {
+    const { clock, engine, acquire, holder } = await start()
+    const waiting = acquire({ lease: 250 })
+    const question = engine.take('enqueue')
+    question.answer(queued(question.operation.id, 100))
+    await settle()
+    for (let look = 0; look < 2; look++) {
+      clock.advance(200)
+      engine.take('claim').answer(undefined as never)
+      await settle()
+    }
+    expect(waiting.error).toMatchObject(refused)
+    engine.take('cancel').answer(undefined)
+
+    const grant = await holder(7)
+    const next = acquire()
+    clock.advance(100)
+    const released = new Outcome(grant.release())
+    engine.take('pass').answer({ state: 'granted' } as never)
+    await settle()
+    expect(next.error).toMatchObject(refused)
+    expect(released.error).toMatchObject(refused)
+  })
+})

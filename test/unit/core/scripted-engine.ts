@@ -1,0 +1,80 @@
+import { memoryGuarantees } from '../../../src/engines/memory/memory-engine.js'
+import type {
+  Engine,
+  Listener,
+  Member,
+  Operation,
+  OutcomeOf,
+  Outcomes,
+} from '../../../src/engine/contract.js'
+
+type OperationOf<T extends Operation['type']> = Extract<Operation, { type: T }>
+
+/** An operation that waits for its answer. */
+export class Question<T extends Operation['type']> {
+  constructor(
+    readonly operation: OperationOf<T>,
+    readonly answer: (outcome: Outcomes[T]) => void,
+    readonly fail: (error: unknown) => void,
+  ) {}
+}
+
+/** An engine whose answers a test gives, in any order and whenever it likes. */
+export class ScriptedEngine implements Engine {
+  readonly name = 'scripted:'
+  readonly guarantees = memoryGuarantees
+  readonly tellsWanted = false
+  /** The box that it belongs to. */
+  listener!: Listener
+  /** All that was ever asked, in order. */
+  readonly asked: Operation[] = []
+  readonly #open: Question<Operation['type']>[] = []
+  /** Whether what is asked still waits to be carried out. */
+  congested = false
+
+  join(_: Member, listener: Listener): void {
+    this.listener = listener
+  }
+
+  submit<O extends Operation>(operation: O): Promise<OutcomeOf<O>> {
+    this.asked.push(operation)
+    return new Promise((resolve, reject) => {
+      const answer = resolve as (outcome: Outcomes[keyof Outcomes]) => void
+      this.#open.push(new Question(operation, answer, reject))
+    })
+  }
+
+  withdraw(id: string): boolean {
+    if (!this.congested) return false
+    this.take('enqueue', id).answer({ state: 'busy' })
+    return true
+  }
+
+  leave(): void {}
+
+  /** What was asked, as a line of words. */
+  get words(): string {
+    return this.asked.map(({ type }) => type).join(' ')
+  }
+
+  /** The oldest open question of a type, or the one of that type about a request. */
+  take<T extends Operation['type']>(type: T, id?: string): Question<T> {
+    const index = this.#open.findIndex(
+      ({ operation }) =>
+        operation.type === type && (id === undefined || ('id' in operation && operation.id === id)),
+    )
+    const found = this.#open.map(({ operation }) => operation.type).join(', ')
+    if (index < 0) throw new Error(`nobody asked to ${type}; open are: ${found}`)
+    return this.#open.splice(index, 1)[0] as unknown as Question<T>
+  }
+
+  /** How many questions have no answer yet. */
+  get open(): number {
+    return this.#open.length
+  }
+}
+
+/** Lets everything run that needs no further time. */
+export function settle(): Promise<void> {
+  return new Promise(resolve => setImmediate(resolve))
+}

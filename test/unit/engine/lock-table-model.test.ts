@@ -1,0 +1,252 @@
+import fc from 'fast-check'
+import { describe, test } from 'vitest'
+import { VirtualClock } from '../../../src/clock.js'
+import { MemoryState } from '../../../src/engine/kit/memory-state.js'
+import { CLAIM_WINDOW, type LockOperation } from '../../../src/engine/contract.js'
+import type { Claim } from '../../../src/engine/claim.js'
+import { LockTable, type Effect, type Request } from '../../../src/engine/lock-table.js'
+import { NaiveTable } from './naive-table.js'
+
+const KEYS = ['a', 'b', 'c', 'd'] as const
+/** A failure is made smaller for no longer than this: milliseconds. */
+const MOST_TIME = 20_000
+const SESSIONS = ['s0', 's1', 's2'] as const
+
+/** One step: time goes on, then something is asked of the request that `which` points at. */
+interface Step {
+  readonly after: number
+  readonly type: LockOperation['type']
+  readonly which: number
+  readonly session: number
+  readonly claims: readonly Claim[]
+  readonly lease: number
+  readonly wait: number
+  /** Names the number of another grant, or a request that is long gone. */
+  readonly astray: boolean
+}
+
+const claim = (key: string): fc.Arbitrary<Claim> =>
+  // Each key has one number of permits. Most often readers, writers and permits don't meet on a key, but they may.
+  fc.oneof(
+    { weight: 4, arbitrary: fc.constant<Claim>({ key, mode: 'exclusive' }) },
+    { weight: key < 'c' ? 3 : 1, arbitrary: fc.constant<Claim>({ key, mode: 'shared' }) },
+    {
+      weight: key < 'c' ? 1 : 3,
+      arbitrary: fc
+        .integer({ min: 1, max: 4 })
+        .map<Claim>(permits => ({ key, mode: 'permits', permits, max: 4 })),
+    },
+  )
+
+const claims = fc
+  .subarray([...KEYS], { minLength: 1, maxLength: 3 })
+  .chain(keys => fc.tuple(...keys.map(key => claim(key))))
+
+const step: fc.Arbitrary<Step> = fc.record({
+  after: fc.oneof(
+    { weight: 6, arbitrary: fc.constant(0) },
+    { weight: 3, arbitrary: fc.integer({ min: 1, max: 60 }) },
+    { weight: 1, arbitrary: fc.integer({ min: 100, max: 1500 }) },
+  ),
+  type: fc.oneof(
+    { weight: 10, arbitrary: fc.constant('enqueue' as const) },
+    { weight: 8, arbitrary: fc.constant('claim' as const) },
+    { weight: 6, arbitrary: fc.constant('release' as const) },
+    { weight: 3, arbitrary: fc.constantFrom('cancel', 'pass', 'renew', 'downgrade', 'serve') },
+    { weight: 1, arbitrary: fc.constantFrom('free', 'revoke') },
+  ),
+  // The newest requests are the most interesting ones.
+  which: fc.oneof(fc.integer({ min: 0, max: 4 }), fc.integer({ min: 0, max: 30 })),
+  session: fc.integer({ min: 0, max: SESSIONS.length - 1 }),
+  claims,
+  lease: fc.constantFrom(20, 50, 300, 2000, 60_000),
+  wait: fc.constantFrom(0, 15, 400, 3000, Infinity, Infinity),
+  astray: fc.integer({ min: 0, max: 9 }).map(chance => chance === 0),
+})
+
+/** The real table and the naive one side by side. */
+class Comparison {
+  now = 0
+  readonly #state = new MemoryState(1000, new VirtualClock())
+  readonly #effects: Effect[] = []
+  readonly #table = new LockTable(this.#state, effect => void this.#effects.push(effect))
+  readonly #naive = new NaiveTable(1000)
+  /** The newest first. */
+  readonly #ids: string[] = []
+  /** By request: the claims that it arrived with. */
+  readonly #arrivals = new Map<string, number>()
+  #lastNumber = 1000
+
+  take(step: Step): void {
+    this.now += step.after
+    const operation = this.#operation(step)
+    const before = this.#raw()
+    const remnants = new Set(before.filter(({ expires }) => this.now >= expires).map(({ id }) => id))
+    const reservedBefore = new Set(before.filter(({ phase }) => phase === 'reserved').map(({ id }) => id))
+    this.#effects.length = 0
+
+    const expected = this.#naive.decide(operation, this.now, remnants)
+    const outcome = this.#table.decide(operation, this.now)
+
+    if (operation.type !== 'inspect' && operation.type !== 'serve') {
+      const same =
+        expected !== null && typeof expected === 'object'
+          ? Object.entries(expected).every(([name, value]) => (outcome as never)[name] === value)
+          : outcome === expected
+      check(same, `${JSON.stringify(operation)} gave ${JSON.stringify([outcome, expected])}`)
+    }
+    this.#checkNumbers(outcome)
+    this.#checkSame()
+    this.#checkExclusion()
+    this.#checkWakes(reservedBefore, operation)
+    this.#checkLostWakes(operation)
+  }
+
+  #operation(step: Step): LockOperation {
+    const { type, lease, claims, wait, astray } = step
+    const session = SESSIONS[step.session]!
+    const id = this.#ids[step.which % Math.max(this.#ids.length, 1)] ?? 'nobody'
+    const request = this.#state.request(id)
+    const number = (request?.number ?? 0) + (astray ? 1 : 0)
+    const fresh = (): string => {
+      const made = `r${this.#ids.length}`
+      this.#ids.unshift(made)
+      return made
+    }
+    switch (type) {
+      case 'enqueue':
+        // Now and then the answer was lost, and the question comes again.
+        if (astray && request)
+          return { type, id, session: request.session, claims: request.claims, lease, wait, label: undefined }
+        return { type, id: fresh(), session, claims, lease, wait, label: undefined }
+      case 'claim':
+        return { type, id, lease, wait: Math.max(wait, 1) }
+      case 'cancel':
+        return { type, id }
+      case 'renew':
+        return { type, id, number, lease }
+      case 'release':
+        return { type, id, number }
+      case 'downgrade':
+        // A grant of permits is never downgraded: write grants are.
+        return request?.claims.some(({ mode }) => mode === 'permits')
+          ? { type: 'serve', keys: [...KEYS] }
+          : { type, id, number }
+      case 'pass':
+        return { type, id, number, next: fresh(), lease, wait: Math.max(wait, 1), label: undefined }
+      case 'free':
+        return { type, key: request?.claims[0]?.key ?? 'a', number }
+      case 'revoke':
+        return { type, session }
+      case 'serve':
+        return { type, keys: [...KEYS] }
+      case 'inspect':
+        return { type, prefix: '' }
+    }
+  }
+
+  /** All requests that the real table has, expired ones included, in order of arrival. */
+  #raw(): Request[] {
+    const all = new Set<Request>()
+    for (const session of SESSIONS) for (const request of this.#state.requestsOf(session)) all.add(request)
+    for (const { id } of all) if (!this.#arrivals.has(id)) this.#arrivals.set(id, this.#arrivals.size)
+    return [...all].sort((a, b) => this.#arrivals.get(a.id)! - this.#arrivals.get(b.id)!)
+  }
+
+  /** Numbers rise, whatever is granted. */
+  #checkNumbers(outcome: unknown): void {
+    const { state, number = 0 } = (outcome ?? {}) as { state?: string; number?: number }
+    if (state !== 'held' || number <= this.#lastNumber) return
+    check(number === this.#lastNumber + 1, 'the next grant has the next number')
+    this.#lastNumber = number
+  }
+
+  /** Both have the same live requests, held by the same, for as long. */
+  #checkSame(): void {
+    for (const request of this.#naive.requests) {
+      const real = this.#state.request(request.id)
+      if (real?.phase === 'reserved') {
+        // A reservation lasts for a window, which only the real table knows of.
+        check(real.expires <= this.now + CLAIM_WINDOW, `${real.id} is reserved for a window at the most`)
+        request.expires = real.expires
+      } else if (real) check(real.expires === request.expires, `${real.id} ends when it should`)
+    }
+    const live = this.#raw().filter(({ expires }) => this.now < expires)
+    const expected = this.#naive.requests.filter(({ expires }) => this.now < expires)
+    check(
+      live.map(({ id, phase }) => `${id} ${phase === 'held'}`).join() ===
+        expected.map(({ id, granted }) => `${id} ${granted}`).join(),
+      `the same requests are here: ${JSON.stringify([live, expected])}`,
+    )
+  }
+
+  /** Whoever holds or may claim is compatible with all that arrived before it, on all of its keys. */
+  #checkExclusion(): void {
+    const raw = this.#raw()
+    for (const [index, request] of raw.entries()) {
+      if (request.phase === 'waiting' || this.now >= request.expires) continue
+      const before = raw.slice(0, index).filter(({ expires }) => this.now < expires)
+      check(this.#naive.mayHold(request, before), `${request.id} goes with those before it`)
+    }
+    for (const key of KEYS) {
+      const entries = [...(this.#state.queue(key) ?? [])]
+      const arrivals = entries.map(({ request }) => this.#arrivals.get(request.id)!)
+      check(
+        arrivals.every((arrival, index) => index === 0 || arrival > arrivals[index - 1]!),
+        `the queue of ${key} is in order of arrival`,
+      )
+    }
+  }
+
+  /** Whoever was reserved by this operation was woken by it, once, unless it made the claim itself. */
+  #checkWakes(reservedBefore: ReadonlySet<string>, operation: LockOperation): void {
+    const woken = this.#effects.filter(({ type }) => type === 'wake').map(({ id }) => id)
+    check(new Set(woken).size === woken.length, 'nobody is woken twice')
+    const caller = 'id' in operation ? operation.id : undefined
+    for (const { id, phase } of this.#raw()) {
+      if (phase === 'reserved' && !reservedBefore.has(id)) check(woken.includes(id), `${id} is woken`)
+    }
+    for (const id of woken) {
+      if (id !== caller) check(this.#state.request(id)?.phase === 'reserved', `${id} is woken for something`)
+    }
+  }
+
+  /** Whoever can run holds or is reserved: nobody waits for nothing. */
+  #checkLostWakes(operation: LockOperation): void {
+    const raw = this.#raw()
+    const served = operation.type === 'serve'
+    for (const [index, request] of raw.entries()) {
+      if (request.phase !== 'waiting' || this.now >= request.expires) continue
+      // What has expired may block as long as nobody has looked; a service looks at everything.
+      const before = raw.slice(0, index).filter(({ expires }) => !served || this.now < expires)
+      check(!this.#naive.mayHold(request, before), `${request.id} waits for somebody`)
+    }
+  }
+}
+
+function check(condition: boolean, what: string): void {
+  if (!condition) throw new Error(`not so: ${what}`)
+}
+
+describe('the lock table beside a naive one', () => {
+  test('random operations at random times have the same outcomes, and keep every promise', () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 80, size: 'max' }), steps => {
+        const comparison = new Comparison()
+        for (const one of steps) comparison.take(one)
+      }),
+      { numRuns: 600, interruptAfterTimeLimit: MOST_TIME },
+    )
+  }, 60_000)
+
+  test('many requests on few keys, with little time between', () => {
+    const crowded = step.map(one => ({ ...one, after: one.after > 20 ? 1 : one.after, lease: 60_000 }))
+    fc.assert(
+      fc.property(fc.array(crowded, { minLength: 40, maxLength: 120, size: 'max' }), steps => {
+        const comparison = new Comparison()
+        for (const one of steps) comparison.take(one)
+      }),
+      { numRuns: 250, interruptAfterTimeLimit: MOST_TIME },
+    )
+  }, 60_000)
+})

@@ -1,0 +1,625 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import { VirtualClock } from '../../../src/clock.js'
+import { MemoryState } from '../../../src/engine/kit/memory-state.js'
+import { CLAIM_WINDOW, HEARD_EVERY, WAITER_LIFE, type Standing } from '../../../src/engine/contract.js'
+import type { Claim } from '../../../src/engine/claim.js'
+import { LockTable, type Effect } from '../../../src/engine/lock-table.js'
+
+const x = (...keys: string[]): Claim[] => keys.map(key => ({ key, mode: 'exclusive' }))
+const s = (...keys: string[]): Claim[] => keys.map(key => ({ key, mode: 'shared' }))
+const p = (key: string, permits: number, max = 4): Claim[] => [{ key, mode: 'permits', permits, max }]
+
+const LEASE = 5000
+
+let now: number
+let effects: Effect[]
+let state: MemoryState
+let table: LockTable
+
+beforeEach(() => {
+  now = 0
+  effects = []
+  state = new MemoryState(100, new VirtualClock())
+  table = new LockTable(state, effect => void effects.push(effect))
+})
+
+/** The session of a request is what stands before the dot in its id. */
+const sessionOf = (id: string): string => id.split('.')[0]!
+
+function enqueue(
+  id: string,
+  claims: Claim[],
+  { lease = LEASE, wait = Infinity, label = undefined as string | undefined } = {},
+): Standing {
+  return table.decide({ type: 'enqueue', id, session: sessionOf(id), claims, lease, wait, label }, now)
+}
+const claim = (id: string, lease = LEASE, wait = Infinity): Standing =>
+  table.decide({ type: 'claim', id, lease, wait }, now)
+const cancel = (id: string): undefined => table.decide({ type: 'cancel', id }, now)
+const renew = (id: string, number: number, lease = LEASE): boolean =>
+  table.decide({ type: 'renew', id, number, lease }, now)
+const release = (id: string, number: number): boolean => table.decide({ type: 'release', id, number }, now)
+const pass = (id: string, number: number, next: string, lease = LEASE): Standing =>
+  table.decide({ type: 'pass', id, number, next, lease, wait: Infinity, label: undefined }, now)
+const downgrade = (id: string, number: number): boolean =>
+  table.decide({ type: 'downgrade', id, number }, now)
+const free = (key: string, number: number): boolean => table.decide({ type: 'free', key, number }, now)
+const revoke = (session: string): number => table.decide({ type: 'revoke', session }, now)
+const serve = (...keys: string[]): undefined => table.decide({ type: 'serve', keys }, now)
+/** `a held, b waiting`: the queue of a key. */
+const queue = (key: string): string =>
+  table
+    .decide({ type: 'inspect', prefix: key }, now)
+    .filter(report => report.key === key)
+    .map(({ session, phase }) => `${session} ${phase}`)
+    .join(', ')
+/** What was told since the last call: `wake a.1`. */
+function told(): string[] {
+  return effects.splice(0).map(({ type, id }) => `${type} ${id}`)
+}
+const numberOf = (standing: Standing): number => (standing as { number: number }).number
+
+describe('enqueue', () => {
+  test('a free key is granted at once, with a number that is greater than all before', () => {
+    const first = enqueue('a.1', x('k'))
+    expect(first).toEqual({ state: 'held', id: 'a.1', number: 101 })
+    release('a.1', 101)
+    expect(enqueue('b.1', x('k'))).toEqual({ state: 'held', id: 'b.1', number: 102 })
+    expect(told()).toEqual([])
+  })
+
+  test('a key that is held puts the request into the queue, or tells busy and leaves nothing', () => {
+    enqueue('a.1', x('k'))
+    expect(enqueue('b.1', x('k'), { wait: 0 })).toEqual({ state: 'busy' })
+    expect(queue('k')).toBe('a held')
+    expect(enqueue('b.2', x('k'))).toEqual({
+      state: 'queued',
+      id: 'b.2',
+      place: 1,
+      lookAgain: expect.any(Number) as number,
+      behind: ['a'],
+    })
+    expect(queue('k')).toBe('a held, b waiting')
+  })
+
+  test('repeating it changes nothing and tells where the request stands', () => {
+    const held = enqueue('a.1', x('k'))
+    const waiting = enqueue('b.1', x('k'))
+    expect(enqueue('a.1', x('k'))).toEqual(held)
+    expect(enqueue('b.1', x('k'))).toEqual(waiting)
+    expect(queue('k')).toBe('a held, b waiting')
+    release('a.1', numberOf(held))
+    expect(enqueue('b.1', x('k'))).toMatchObject({ state: 'queued', lookAgain: 0 })
+    expect(numberOf(enqueue('c.1', x('other')))).toBe(102)
+  })
+
+  test('nobody overtakes who waits for a key, also when the key is free', () => {
+    enqueue('a.1', x('k'))
+    enqueue('b.1', x('j', 'k'))
+    expect(enqueue('c.1', x('j'), { wait: 0 })).toEqual({ state: 'busy' })
+    expect(enqueue('c.2', x('j'))).toMatchObject({ state: 'queued', behind: ['b'] })
+    expect(queue('j')).toBe('b waiting, c waiting')
+  })
+
+  test('readers stand together, not beside a writer or behind one who waits', () => {
+    expect(enqueue('a.1', s('k')).state).toBe('held')
+    expect(enqueue('b.1', s('k')).state).toBe('held')
+    expect(enqueue('c.1', x('k')).state).toBe('queued')
+    expect(enqueue('d.1', s('k')).state).toBe('queued')
+  })
+
+  test('permits are given as long as they suffice, in order', () => {
+    expect(enqueue('a.1', p('k', 3)).state).toBe('held')
+    expect(enqueue('b.1', p('k', 2)).state).toBe('queued')
+    expect(enqueue('c.1', p('k', 1)).state).toBe('queued')
+  })
+
+  test('another number of permits is told as long as the key is live with one', () => {
+    const held = enqueue('a.1', p('k', 1, 4))
+    expect(enqueue('b.1', p('k', 1, 5))).toEqual({ state: 'mismatch', key: 'k', max: 4 })
+    expect(queue('k')).toBe('a held')
+    release('a.1', numberOf(held))
+    expect(enqueue('b.1', p('k', 1, 5)).state).toBe('held')
+  })
+
+  test('another number of permits on one of several keys leaves nothing on the others', () => {
+    enqueue('a.1', p('k', 1, 4))
+    expect(enqueue('b.1', [...x('a'), ...p('k', 1, 5)])).toMatchObject({ state: 'mismatch', key: 'k' })
+    expect(queue('a')).toBe('')
+  })
+
+  test('a holder whose lease is over is dropped by whoever comes', () => {
+    enqueue('a.1', x('k'))
+    now = LEASE - 1
+    expect(enqueue('b.1', x('k'), { wait: 0 })).toEqual({ state: 'busy' })
+    now = LEASE
+    expect(enqueue('b.2', x('k')).state).toBe('held')
+    expect(told()).toEqual(['lost a.1'])
+  })
+
+  test('an expired request on one of several keys is dropped, too', () => {
+    enqueue('a.1', x('z'), { lease: 100 })
+    now = 100
+    expect(enqueue('b.1', x('k', 'z')).state).toBe('held')
+  })
+
+  test('a dropped request makes room for those who waited before the one that came', () => {
+    enqueue('a.1', x('k'), { lease: 100 })
+    enqueue('b.1', x('k'))
+    now = 100
+    expect(enqueue('c.1', x('k'))).toMatchObject({ state: 'queued' })
+    expect(told()).toEqual(['lost a.1', 'wake b.1'])
+    expect(queue('k')).toBe('b reserved, c waiting')
+  })
+
+  test('a waiter is told when its look is worth while: when the first may be gone, in its own time at the latest', () => {
+    enqueue('a.1', x('k'), { lease: 300 })
+    expect(enqueue('b.1', x('k'), { lease: 6000 })).toMatchObject({ lookAgain: 350 })
+    expect(enqueue('c.1', x('k'), { lease: 6000 })).toMatchObject({
+      place: 2,
+      lookAgain: 400,
+      behind: ['a', 'b'],
+    })
+    expect(enqueue('d.1', x('k'), { lease: 30 })).toMatchObject({ lookAgain: 20 })
+  })
+
+  test('an entry outlives the wait of its callers by a window, and is looked after by then if others came', () => {
+    enqueue('a.1', x('k'), { lease: 60_000 })
+    const wait = 300
+    expect(enqueue('b.1', x('k'), { wait })).toMatchObject({ lookAgain: wait + (CLAIM_WINDOW * 2) / 3 })
+    expect(enqueue('c.1', x('k'), { wait, lease: 60 })).toMatchObject({ lookAgain: 40 })
+    now = 60
+    expect(queue('k')).toBe('a held, b waiting')
+    now = wait + CLAIM_WINDOW - 1
+    expect(queue('k')).toBe('a held, b waiting')
+    now = wait + CLAIM_WINDOW
+    expect(queue('k')).toBe('a held')
+    // Its grant would have lasted for the lease.
+    enqueue('d.1', x('j'), { wait, lease: 9000 })
+    now += 8999
+    expect(queue('j')).toBe('d held')
+  })
+
+  test('a waiter watches all who hold what it waits for, whichever of them expires first', () => {
+    enqueue('a.1', p('k', 2), { lease: 20_000 })
+    enqueue('b.1', p('k', 1), { lease: 300 })
+    enqueue('c.1', p('k', 1), { lease: 10_000 })
+    expect(enqueue('d.1', p('k', 1), { lease: 30_000 })).toMatchObject({
+      place: 3,
+      lookAgain: 450,
+      behind: ['a', 'b', 'c'],
+    })
+  })
+})
+
+describe('claim', () => {
+  test('a reservation becomes a grant with a full lease', () => {
+    const held = enqueue('a.1', x('k'))
+    enqueue('b.1', x('k'))
+    now = 100
+    release('a.1', numberOf(held))
+    expect(told()).toEqual(['wake b.1'])
+    expect(queue('k')).toBe('b reserved')
+    now = 200
+    expect(claim('b.1', 700)).toEqual({ state: 'held', id: 'b.1', number: 102 })
+    now = 899
+    expect(renew('b.1', 102, 700)).toBe(true)
+  })
+
+  test('a waiter that looks stays in the queue for another lease', () => {
+    enqueue('a.1', x('k'), { lease: 60_000 })
+    enqueue('b.1', x('k'), { lease: 1000 })
+    now = 900
+    expect(claim('b.1', 1000)).toMatchObject({ state: 'queued' })
+    now = 1899
+    expect(queue('k')).toBe('a held, b waiting')
+  })
+
+  test('a waiter that looks says anew how long it is waited for', () => {
+    enqueue('a.1', x('k'), { lease: 60_000 })
+    enqueue('b.1', x('k'), { wait: 300 })
+    now = 200
+    expect(claim('b.1', LEASE, 900)).toMatchObject({ lookAgain: 900 + (CLAIM_WINDOW * 2) / 3 })
+    now = 200 + 900 + CLAIM_WINDOW - 1
+    expect(queue('k')).toBe('a held, b waiting')
+    expect(claim('b.1')).toMatchObject({ lookAgain: HEARD_EVERY })
+    now += LEASE
+    expect(queue('k')).toBe('a held')
+  })
+
+  test('a look drops what has expired before it, and claims what it finds', () => {
+    enqueue('a.1', x('k'), { lease: 100 })
+    enqueue('b.1', x('k'))
+    now = 100
+    expect(claim('b.1')).toEqual({ state: 'held', id: 'b.1', number: 102 })
+    // Nobody else is told of what the caller learns by the answer; its own wake-up is harmless.
+    expect(told().filter(effect => effect !== 'wake b.1')).toEqual(['lost a.1'])
+  })
+
+  test('a grant is renewed and keeps its number, unless its lease is over', () => {
+    enqueue('a.1', x('k'), { lease: 100 })
+    now = 99
+    expect(claim('a.1', 100)).toEqual({ state: 'held', id: 'a.1', number: 101 })
+    now = 198
+    expect(claim('a.1', 100)).toEqual({ state: 'held', id: 'a.1', number: 101 })
+    now = 298
+    expect(claim('a.1', 100)).toEqual({ state: 'gone' })
+    expect(queue('k')).toBe('')
+  })
+
+  test('a reservation past its window is as good as new until somebody needs the key', () => {
+    const held = enqueue('a.1', x('k'))
+    enqueue('b.1', x('k'))
+    release('a.1', numberOf(held))
+    now = CLAIM_WINDOW + 500
+    expect(claim('b.1').state).toBe('held')
+  })
+
+  test('a reservation past its window goes to the next one when somebody looks', () => {
+    const held = enqueue('a.1', x('k'))
+    enqueue('b.1', x('k'))
+    enqueue('c.1', x('k'))
+    release('a.1', numberOf(held))
+    told()
+    now = CLAIM_WINDOW - 1
+    serve('k')
+    expect(queue('k')).toBe('b reserved, c waiting')
+    now = CLAIM_WINDOW
+    serve('k')
+    expect(told()).toEqual(['lost b.1', 'wake c.1'])
+    expect(claim('b.1')).toEqual({ state: 'gone' })
+    expect(claim('c.1').state).toBe('held')
+  })
+
+  test('an unknown request is gone', () => {
+    expect(claim('a.1')).toEqual({ state: 'gone' })
+  })
+})
+
+describe('a silent waiter', () => {
+  const LONG = 6 * WAITER_LIFE
+
+  test('keeps its place as long as nothing behind it could run', () => {
+    const held = enqueue('a.1', x('k'), { lease: LONG })
+    enqueue('b.1', x('k'), { lease: LONG })
+    enqueue('c.1', x('k'), { lease: LONG })
+    now = WAITER_LIFE
+    expect(claim('c.1', LONG)).toMatchObject({ state: 'queued', place: 2 })
+    expect(claim('b.1', LONG)).toMatchObject({ state: 'queued', place: 1 })
+    release('a.1', numberOf(held))
+    expect(told()).toEqual(['wake b.1'])
+  })
+
+  test.each<[string, Claim[], Claim[], Claim[]]>([
+    ['a reader beside a reader', s('k'), x('k'), s('k')],
+    ['a permit that is free', p('k', 1), p('k', 4), p('k', 1)],
+    ['a key that is not held', x('k'), x('k', 'z'), x('z')],
+    ['a key that is free', x('k'), x('k', 'z'), x('z', 'y')],
+  ])('is dropped for a request behind it that can run: %s', (_, holds, waits, runs) => {
+    enqueue('a.1', holds, { lease: LONG })
+    enqueue('b.1', waits, { lease: LONG })
+    enqueue('c.1', runs, { lease: LONG })
+    now = WAITER_LIFE - 1
+    expect(claim('c.1', LONG).state).toBe('queued')
+    now = WAITER_LIFE
+    expect(claim('c.1', LONG).state).toBe('held')
+    expect(told()).toContain('lost b.1')
+    expect(claim('b.1', LONG)).toEqual({ state: 'gone' })
+  })
+
+  test('is dropped for a request that comes and does not wait', () => {
+    enqueue('a.1', s('k'), { lease: LONG })
+    enqueue('b.1', x('k', 'z'), { lease: LONG })
+    now = WAITER_LIFE - 1
+    expect(enqueue('c.1', s('k'), { wait: 0 })).toEqual({ state: 'busy' })
+    now = WAITER_LIFE
+    expect(enqueue('c.2', s('k'), { wait: 0 }).state).toBe('held')
+    expect(queue('z')).toBe('')
+    expect(claim('b.1', LONG)).toEqual({ state: 'gone' })
+  })
+
+  test('makes room on its other keys when it is dropped', () => {
+    enqueue('a.1', x('k'), { lease: LONG })
+    enqueue('b.1', x('k', 'y', 'z'), { lease: LONG })
+    now = 1
+    enqueue('c.1', x('y'), { lease: LONG })
+    now = WAITER_LIFE
+    expect(enqueue('d.1', x('z')).state).toBe('held')
+    expect(told()).toEqual(['lost b.1', 'wake c.1'])
+  })
+
+  test('is dropped in any case when it was silent for as long as its lease', () => {
+    enqueue('a.1', x('k'), { lease: 10 * LONG })
+    enqueue('b.1', x('k'), { lease: LONG })
+    now = LONG - 1
+    serve('k')
+    expect(told()).toEqual([])
+    now = LONG
+    serve('k')
+    expect(told()).toEqual(['lost b.1'])
+  })
+})
+
+describe('cancel', () => {
+  test('a waiter leaves, and whom it kept waiting is woken', () => {
+    enqueue('a.1', s('k'))
+    enqueue('b.1', x('k'))
+    enqueue('c.1', s('k'))
+    cancel('b.1')
+    expect(told()).toEqual(['wake c.1'])
+    expect(queue('k')).toBe('a held, c reserved')
+  })
+
+  test('a reservation is handed on', () => {
+    const held = enqueue('a.1', x('k'))
+    enqueue('b.1', x('k'))
+    enqueue('c.1', x('k'))
+    release('a.1', numberOf(held))
+    told()
+    cancel('b.1')
+    expect(told()).toEqual(['wake c.1'])
+  })
+
+  test('a grant ends, on all of its keys', () => {
+    enqueue('a.1', x('j', 'k'))
+    enqueue('b.1', x('j'))
+    enqueue('c.1', x('k'))
+    cancel('a.1')
+    expect(told()).toEqual(['wake b.1', 'wake c.1'])
+    cancel('a.1')
+    cancel('unknown')
+    expect(told()).toEqual([])
+  })
+})
+
+describe('renew and release', () => {
+  test('they name id and number, and touch nothing else', () => {
+    const first = numberOf(enqueue('a.1', x('k')))
+    for (const [id, number] of [
+      ['a.1', first + 1],
+      ['a.1', 0],
+      ['b.1', first],
+    ] as const) {
+      expect(renew(id, number)).toBe(false)
+      expect(release(id, number)).toBe(false)
+      expect(queue('k')).toBe('a held')
+    }
+    expect(release('a.1', first)).toBe(true)
+    expect(release('a.1', first)).toBe(false)
+    expect(renew('a.1', first)).toBe(false)
+  })
+
+  test('they do nothing for a waiter or a reservation', () => {
+    const held = enqueue('a.1', x('k'))
+    enqueue('b.1', x('k'))
+    expect(renew('b.1', 0)).toBe(false)
+    expect(release('b.1', 0)).toBe(false)
+    release('a.1', numberOf(held))
+    expect(renew('b.1', 0)).toBe(false)
+    expect(release('b.1', 0)).toBe(false)
+    expect(queue('k')).toBe('b reserved')
+  })
+
+  test('a lease that is over can not be renewed, and its release tells so', () => {
+    const number = numberOf(enqueue('a.1', x('k'), { lease: 100 }))
+    now = 100
+    expect(renew('a.1', number)).toBe(false)
+    expect(release('a.1', number)).toBe(false)
+    expect(queue('k')).toBe('')
+    expect(enqueue('b.1', x('k')).state).toBe('held')
+  })
+
+  test('a release wakes the first who can run, and with it all who can run beside it', () => {
+    const number = numberOf(enqueue('a.1', x('k')))
+    enqueue('b.1', s('k'))
+    enqueue('c.1', s('k'))
+    enqueue('d.1', x('k'))
+    enqueue('e.1', s('k'))
+    release('a.1', number)
+    expect(told()).toEqual(['wake b.1', 'wake c.1'])
+    expect(queue('k')).toBe('b reserved, c reserved, d waiting, e waiting')
+  })
+
+  test('permits that come free wake as many as they suffice for, and nobody behind one who needs more', () => {
+    const number = numberOf(enqueue('a.1', p('k', 4)))
+    enqueue('b.1', p('k', 1))
+    enqueue('c.1', p('k', 2))
+    enqueue('d.1', p('k', 3))
+    enqueue('e.1', p('k', 1))
+    release('a.1', number)
+    expect(told()).toEqual(['wake b.1', 'wake c.1'])
+  })
+
+  test('a set of keys is reserved only when all of them are its', () => {
+    const j = numberOf(enqueue('a.1', x('j')))
+    const k = numberOf(enqueue('b.1', x('k')))
+    enqueue('c.1', x('j', 'k'))
+    release('a.1', j)
+    expect(told()).toEqual([])
+    expect(queue('j')).toBe('c waiting')
+    release('b.1', k)
+    expect(told()).toEqual(['wake c.1'])
+    expect(queue('j')).toBe('c reserved')
+  })
+
+  test('what has expired at the front is dropped on the way', () => {
+    const number = numberOf(enqueue('a.1', x('k')))
+    enqueue('b.1', x('k'), { lease: 100 })
+    enqueue('c.1', x('k'))
+    now = 200
+    release('a.1', number)
+    expect(told()).toEqual(['lost b.1', 'wake c.1'])
+  })
+})
+
+describe('pass', () => {
+  test('a grant that nobody else waits for is kept with a new number and a full lease', () => {
+    const number = numberOf(enqueue('a.1', x('k'), { lease: 100 }))
+    now = 50
+    expect(pass('a.1', number, 'a.2', 200)).toEqual({ state: 'held', id: 'a.1', number: number + 1 })
+    expect(renew('a.1', number)).toBe(false)
+    now = 249
+    expect(renew('a.1', number + 1)).toBe(true)
+  })
+
+  test('a grant that somebody waits for is given up, and the next request stands behind', () => {
+    const number = numberOf(enqueue('a.1', x('k')))
+    enqueue('b.1', x('k'))
+    expect(pass('a.1', number, 'a.2')).toMatchObject({ state: 'queued', id: 'a.2', behind: ['b'] })
+    expect(told()).toEqual(['wake b.1'])
+    expect(queue('k')).toBe('b reserved, a waiting')
+  })
+
+  test('who waits for one of several keys counts', () => {
+    const number = numberOf(enqueue('a.1', x('j', 'k')))
+    enqueue('b.1', x('k', 'z'))
+    expect(pass('a.1', number, 'a.2')).toMatchObject({ state: 'queued', id: 'a.2' })
+  })
+
+  test('a waiter that has expired does not count', () => {
+    const number = numberOf(enqueue('a.1', x('k')))
+    enqueue('b.1', x('k'), { lease: 100 })
+    now = 100
+    expect(pass('a.1', number, 'a.2')).toMatchObject({ state: 'held', id: 'a.1' })
+  })
+
+  test('repeating it tells where the next request stands', () => {
+    const number = numberOf(enqueue('a.1', x('k')))
+    enqueue('b.1', x('k'))
+    const first = pass('a.1', number, 'a.2')
+    expect(pass('a.1', number, 'a.2')).toEqual(first)
+    expect(queue('k')).toBe('b reserved, a waiting')
+  })
+
+  test('a grant that is over or not its own is gone', () => {
+    const number = numberOf(enqueue('a.1', x('k'), { lease: 100 }))
+    expect(pass('a.1', number + 1, 'a.2')).toEqual({ state: 'gone' })
+    now = 100
+    expect(pass('a.1', number, 'a.2')).toEqual({ state: 'gone' })
+  })
+})
+
+describe('downgrade', () => {
+  test('readers who wait come in, and no writer', () => {
+    const number = numberOf(enqueue('a.1', x('k')))
+    enqueue('b.1', s('k'))
+    enqueue('c.1', x('k'))
+    enqueue('d.1', s('k'))
+    expect(downgrade('a.1', number)).toBe(true)
+    expect(told()).toEqual(['wake b.1'])
+    expect(queue('k')).toBe('a held, b reserved, c waiting, d waiting')
+    expect(release('a.1', number)).toBe(true)
+    expect(told()).toEqual([])
+  })
+
+  test('it can be repeated, and is refused for what is not held', () => {
+    const number = numberOf(enqueue('a.1', x('j', 'k'), { lease: 100 }))
+    expect(downgrade('a.1', number)).toBe(true)
+    expect(downgrade('a.1', number)).toBe(true)
+    expect(enqueue('b.1', s('j', 'k')).state).toBe('held')
+    expect(downgrade('a.1', number + 1)).toBe(false)
+    now = 100
+    expect(downgrade('a.1', number)).toBe(false)
+    expect(downgrade('unknown', number)).toBe(false)
+  })
+})
+
+describe('free and revoke', () => {
+  test('an operator takes away the grant with that number, on all its keys, and its holder is told', () => {
+    const number = numberOf(enqueue('a.1', x('j', 'k')))
+    enqueue('b.1', x('j'))
+    expect(free('k', number + 1)).toBe(false)
+    expect(free('z', number)).toBe(false)
+    expect(free('k', number)).toBe(true)
+    expect(told()).toEqual(['lost a.1', 'wake b.1'])
+    expect(free('k', number)).toBe(false)
+  })
+
+  test('a waiter can not be taken away by the number of none', () => {
+    enqueue('a.1', x('k'))
+    enqueue('b.1', x('k'))
+    expect(free('k', 0)).toBe(false)
+    expect(queue('k')).toBe('a held, b waiting')
+  })
+
+  test('a dead session loses everything at once: nothing of it inherits from another', () => {
+    enqueue('a.1', x('j'))
+    enqueue('a.2', x('k'))
+    enqueue('b.1', x('j'))
+    enqueue('a.3', x('j'))
+    enqueue('a.4', x('k'))
+    enqueue('c.1', x('k'))
+    expect(revoke('a')).toBe(4)
+    const effects = told()
+    expect(effects.filter(effect => effect.startsWith('wake'))).toEqual(['wake b.1', 'wake c.1'])
+    expect(effects.filter(effect => effect.startsWith('lost')).sort()).toEqual([
+      'lost a.1',
+      'lost a.2',
+      'lost a.3',
+      'lost a.4',
+    ])
+    expect(queue('j')).toBe('b reserved')
+    expect(revoke('a')).toBe(0)
+  })
+})
+
+describe('inspect', () => {
+  test('it tells all of a request', () => {
+    state.join({ session: 'a', host: 'machine', pid: 77, label: 'of the box' })
+    enqueue('a.1', x('k'), { label: 'mine' })
+    now = 100
+    enqueue('b.1', p('k', 2), { lease: 900 })
+    now = 150
+    expect(table.decide({ type: 'inspect', prefix: '' }, now)).toEqual([
+      {
+        key: 'k',
+        session: 'a',
+        host: 'machine',
+        pid: 77,
+        label: 'mine',
+        claim: x('k')[0],
+        phase: 'held',
+        number: 101,
+        age: 150,
+        expiresIn: LEASE - 150,
+      },
+      {
+        key: 'k',
+        session: 'b',
+        host: '',
+        pid: 0,
+        label: undefined,
+        claim: p('k', 2)[0],
+        phase: 'waiting',
+        number: 0,
+        age: 50,
+        expiresIn: 850,
+      },
+    ])
+  })
+
+  test('it changes nothing and shows nothing that has expired', () => {
+    enqueue('a.1', x('k'), { lease: 100 })
+    enqueue('b.1', x('k'), { lease: 500 })
+    now = 200
+    expect(queue('k')).toBe('b waiting')
+    expect(told()).toEqual([])
+    now = 500
+    expect(queue('k')).toBe('')
+  })
+})
+
+test('what is released, cancelled, taken away or dropped leaves nothing in the state', () => {
+  enqueue('a.1', x('a', 'b'))
+  enqueue('b.1', s('a'))
+  enqueue('b.2', p('c', 1))
+  enqueue('c.1', p('c', 4), { lease: 10 })
+  release('a.1', 101)
+  claim('b.1')
+  cancel('b.1')
+  revoke('b')
+  now = 10_000
+  serve('a', 'b', 'c')
+  expect(state.keys('')).toEqual([])
+  for (const session of ['a', 'b', 'c']) expect(state.requestsOf(session)).toEqual([])
+})

@@ -1,0 +1,174 @@
+import { entryLife, type LockOperation, type Outcomes } from '../../../src/engine/contract.js'
+import type { Claim } from '../../../src/engine/claim.js'
+
+/** Who claims something. */
+type Claimant = Pick<NaiveRequest, 'claims'>
+
+/** A request as the naive table knows it. */
+export interface NaiveRequest {
+  readonly id: string
+  readonly session: string
+  claims: readonly Claim[]
+  granted: boolean
+  number: number
+  expires: number
+}
+
+/** What the naive table says of an operation. */
+export type NaiveOutcome = Outcomes[LockOperation['type']]
+
+/**
+ * The lock table as one list of requests in order of arrival. It keeps nothing else: who may hold is worked out from the
+ * whole list whenever it matters. What has expired blocks nobody. The real table drops it
+ * only when somebody needs its keys; what it still has is told to this one as `remnants`.
+ */
+export class NaiveTable {
+  /** In order of arrival. */
+  requests: NaiveRequest[] = []
+  #number: number
+
+  constructor(number: number) {
+    this.#number = number
+  }
+
+  /** Whether a request is compatible with all that arrived before it, on each of its keys. */
+  mayHold(request: Claimant, before: readonly Claimant[]): boolean {
+    return request.claims.every(claim => {
+      const others = before.flatMap(({ claims }) => claims.filter(({ key }) => key === claim.key))
+      if (others.length === 0) return true
+      if (claim.mode === 'exclusive') return false
+      if (others.some(({ mode }) => mode !== claim.mode)) return false
+      if (claim.mode === 'shared') return true
+      const taken = others.reduce((sum, other) => sum + (other.mode === 'permits' ? other.permits : 0), 0)
+      return taken + claim.permits <= claim.max
+    })
+  }
+
+  /** Whether a request may hold at this time, among those that are here. */
+  free(request: NaiveRequest, now: number): boolean {
+    const before = this.requests.slice(0, this.requests.indexOf(request))
+    return this.mayHold(
+      request,
+      before.filter(({ expires }) => now < expires),
+    )
+  }
+
+  /**
+   * Carries out an operation.
+   *
+   * @param remnants ids of expired requests that the real table has not dropped yet
+   */
+  decide(operation: LockOperation, now: number, remnants: ReadonlySet<string>): NaiveOutcome {
+    const known = (id: string): NaiveRequest | undefined => this.requests.find(request => request.id === id)
+    const gone = (request: NaiveRequest): void => {
+      this.requests = this.requests.filter(other => other !== request)
+    }
+    const holding = (id: string, number: number): NaiveRequest | undefined => {
+      const request = known(id)
+      return request?.granted && request.number === number && now < request.expires ? request : undefined
+    }
+    const give = (request: NaiveRequest, lease: number): NaiveOutcome => {
+      request.granted = true
+      request.number = ++this.#number
+      request.expires = now + lease
+      return { state: 'held', id: request.id, number: request.number }
+    }
+    const standing = (request: NaiveRequest): NaiveOutcome =>
+      request.granted
+        ? { state: 'held', id: request.id, number: request.number }
+        : ({ state: 'queued', id: request.id } as NaiveOutcome)
+    const arrive = (
+      id: string,
+      session: string,
+      claims: readonly Claim[],
+      lease: number,
+      wait: number,
+    ): NaiveOutcome => {
+      const expires = now + entryLife({ lease, wait })
+      const request = { id, session, claims, granted: false, number: 0, expires }
+      this.requests.push(request)
+      if (this.free(request, now)) return give(request, lease)
+      if (wait > 0) return standing(request)
+      gone(request)
+      return { state: 'busy' }
+    }
+    // Whoever has expired blocks nobody, but is there for one who comes back to it.
+    this.requests = this.requests.filter(request => now < request.expires || remnants.has(request.id))
+
+    switch (operation.type) {
+      case 'enqueue': {
+        const repeated = known(operation.id)
+        if (repeated) return standing(repeated)
+        const { id, session, claims, lease, wait } = operation
+        return arrive(id, session, claims, lease, wait)
+      }
+      case 'claim': {
+        const request = known(operation.id)
+        if (!request) return { state: 'gone' }
+        if (request.granted && now >= request.expires) {
+          gone(request)
+          return { state: 'gone' }
+        }
+        request.expires = now + (request.granted ? operation.lease : entryLife(operation))
+        if (!request.granted && this.free(request, now)) return give(request, operation.lease)
+        return standing(request)
+      }
+      case 'cancel': {
+        const request = known(operation.id)
+        if (request) gone(request)
+        return undefined
+      }
+      case 'renew': {
+        const request = holding(operation.id, operation.number)
+        if (request) request.expires = now + operation.lease
+        return request !== undefined
+      }
+      case 'release': {
+        const request = known(operation.id)
+        if (!request?.granted || request.number !== operation.number) return false
+        gone(request)
+        return now < request.expires
+      }
+      case 'pass': {
+        const request = holding(operation.id, operation.number)
+        if (!request) {
+          const next = known(operation.next)
+          return next ? standing(next) : { state: 'gone' }
+        }
+        const keys = request.claims.map(({ key }) => key)
+        const wanted = this.requests.some(
+          other =>
+            !other.granted &&
+            now < other.expires &&
+            other.claims.some(({ key }) => keys.includes(key)) &&
+            // One that has only expired requests before it may not have heard of that yet.
+            !this.mayHold(other, this.requests.slice(0, this.requests.indexOf(other))),
+        )
+        if (!wanted) return give(request, operation.lease)
+        gone(request)
+        return arrive(operation.next, request.session, request.claims, operation.lease, operation.wait)
+      }
+      case 'downgrade': {
+        const request = holding(operation.id, operation.number)
+        if (request) request.claims = request.claims.map(({ key }) => ({ key, mode: 'shared' }))
+        return request !== undefined
+      }
+      case 'free': {
+        const request = this.requests.find(
+          ({ granted, number, claims }) =>
+            granted && number === operation.number && claims.some(({ key }) => key === operation.key),
+        )
+        if (request) gone(request)
+        return request !== undefined
+      }
+      case 'revoke': {
+        const before = this.requests.length
+        this.requests = this.requests.filter(({ session }) => session !== operation.session)
+        return before - this.requests.length
+      }
+      case 'serve':
+      case 'inspect':
+        return undefined
+    }
+  }
+}

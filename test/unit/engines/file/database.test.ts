@@ -1,0 +1,141 @@
+import { mkdtempSync, renameSync, rmSync, statSync, unlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { systemClock, type Clock } from '../../../../src/clock.js'
+import { Database } from '../../../../src/engines/file/database.js'
+import { loadSqlite } from '../../../../src/engines/file/driver.js'
+import { pause } from '../../../../src/conformance/time.js'
+
+let folder: string
+let path: string
+const databases: Database[] = []
+
+async function opened(patience = 10_000, clock = systemClock): Promise<Database> {
+  const database = await Database.open(await loadSqlite(), path, clock, patience)
+  databases.push(database)
+  return database
+}
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'signalbox-database-'))
+  path = join(folder, 'some.db')
+})
+
+afterEach(async () => {
+  for (const database of databases.splice(0)) await database.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** A transaction takes up work for a moment only, and here that never ends, however slow the machine is. */
+const standing: Clock = { now: () => 0, after: (...timer) => systemClock.after(...timer) }
+
+async function withTable(clock?: Clock): Promise<Database> {
+  const database = await opened(undefined, clock)
+  await database.run(() => database.connection.exec('create table t (x integer unique)'))
+  return database
+}
+
+function values({ connection }: Database): unknown[] {
+  return connection
+    .prepare('select x from t order by x')
+    .all()
+    .map(row => row[0])
+}
+
+describe('what fails in a transaction', () => {
+  test('rejects one caller alone, and nothing that it wrote stays', async () => {
+    const database = await withTable()
+    const insert = database.connection.prepare('insert into t values (?)')
+    const outcomes = await Promise.allSettled([
+      database.run(() => insert.run(1)),
+      database.run(() => {
+        insert.run(2)
+        throw new Error('no')
+      }),
+      database.run(() => insert.run(3)),
+    ])
+    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+    expect(values(database)).toEqual([1, 3])
+  })
+
+  test('is told before what went along with it is done again', async () => {
+    const database = await withTable(standing)
+    const insert = database.connection.prepare('insert into t values (?)')
+    const told: string[] = []
+    database.rolledBack = () => void told.push('rolled back')
+    await Promise.allSettled([
+      database.run(() => {
+        told.push('first')
+        insert.run(1)
+      }),
+      database.run(() => {
+        throw new Error('no')
+      }),
+    ])
+    expect(told).toEqual(['first', 'rolled back', 'first'])
+    expect(values(database)).toEqual([1])
+  })
+})
+
+describe('the write lock', () => {
+  test('is waited for as long as it was said, and then nothing was written', async () => {
+    const [one, other] = [await withTable(), await opened(100)]
+    expect(one.connection.begin()).toBe(true)
+    await expect(other.run(() => other.connection.exec('insert into t values (1)'))).rejects.toMatchObject({
+      code: 'BUSY',
+    })
+    one.connection.exec('rollback')
+    await other.run(() => other.connection.exec('insert into t values (2)'))
+    expect(values(one)).toEqual([2])
+  })
+})
+
+describe('closing', () => {
+  test('does what was taken on, and refuses what comes after', async () => {
+    const database = await withTable()
+    const insert = database.connection.prepare('insert into t values (?)')
+    const taken = Array.from({ length: 40 }, (_, x) => database.run(() => insert.run(x)))
+    const closing = database.close()
+    await expect(Promise.all(taken)).resolves.toHaveLength(40)
+    await expect(database.run(() => 1)).rejects.toMatchObject({ code: 'CLOSED' })
+    await closing
+    databases.length = 0
+    expect(values(await opened())).toHaveLength(40)
+  })
+})
+
+describe('files that are not there any more', () => {
+  test.each([
+    ['the database was deleted', () => unlinkSync(path)],
+    ['its log was deleted', () => unlinkSync(`${path}-wal`)],
+    ['it was moved', () => renameSync(path, `${path}.old`)],
+  ])('%s', async (_what, meddle) => {
+    const database = await withTable()
+    meddle()
+    await pause(30)
+    const message = expect.stringMatching(/was deleted, moved or replaced/) as string
+    const refused = { code: 'UNAVAILABLE', message }
+    await expect(database.run(() => 1)).rejects.toMatchObject(refused)
+    await expect(database.run(() => 1)).rejects.toMatchObject(refused)
+    expect(() => database.check()).toThrow(/was deleted/)
+  })
+})
+
+test('the log is copied back before it grows for ever', async () => {
+  const database = await withTable()
+  const { connection } = database
+  await database.run(() => connection.exec('create table big (x integer primary key, y text)'))
+  const put = connection.prepare('insert or replace into big values (?, ?)')
+  let longest = 0
+  for (let round = 0; round < 600; round++) {
+    await database.run(() => {
+      for (let x = 0; x < 50; x++) put.run(x, 'y'.repeat(900))
+    })
+    // However slow the disk is, nobody writes far ahead of it.
+    if (round % 10 === 0) await database.sync()
+    longest = Math.max(longest, statSync(`${path}-wal`).size)
+  }
+  // 30,000 pages were written; the log is copied when it has 4,000.
+  expect(longest).toBeLessThan(12_000_000)
+})

@@ -1,0 +1,455 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { VirtualClock } from '../../../../src/clock.js'
+import { Decisions, type AnyEffect } from '../../../../src/engine/state-machine.js'
+import type { Enqueue, Operation, ReadOutcome, ReadSet, Standing } from '../../../../src/engine/contract.js'
+import { loadSqlite, type Connection, type Sqlite } from '../../../../src/engines/file/driver.js'
+import { FileState } from '../../../../src/engines/file/file-state.js'
+import { SCHEMA } from '../../../../src/engines/file/schema.js'
+import { MemoryState } from '../../../../src/engine/kit/memory-state.js'
+import { claimSet } from '../../../../src/core/claims.js'
+import type { Claim } from '../../../../src/engine/claim.js'
+
+/** Where both begin to count. */
+const START = 1000
+const SESSIONS = ['amy', 'ben', 'cat'] as const
+/** Lock keys, among them such as objects, SQL and JSON treat in ways of their own. */
+const LOCKS = ['a', '__proto__', '7', `o'\u{1f682}"\\`]
+const VALUES = ['s/x', 's/y', 's/z', 's/__proto__', 's/1']
+const IDS = ['one', 'two']
+
+type Session = (typeof SESSIONS)[number]
+
+/** What one session submits, with requests and grants named by their place among those there were. */
+interface Step {
+  readonly session: Session
+  readonly kind: (typeof KINDS)[number]
+  readonly claims: readonly Claim[]
+  readonly lease: number
+  readonly wait: number
+  /** Whether a commit releases its guard. */
+  readonly releases: boolean
+  readonly label: string | undefined
+  /** Picks one of the session's requests, or of all grants. */
+  readonly which: number
+  /** Whether the number that is named is the right one. */
+  readonly right: boolean
+  readonly read: ReadSet
+  readonly writes: readonly { key: string; value: string | undefined }[]
+  readonly id: string | undefined
+  readonly other: Session
+  /** How much time passes before. */
+  readonly passes: number
+  /** Whether this is the first operation of a new transaction. */
+  readonly transaction: boolean
+  /** Whether the transaction is rolled back once, and done again. */
+  readonly rollsBack: boolean
+  readonly forgets: boolean
+}
+
+const KINDS = [
+  'enqueue',
+  'enqueue',
+  'enqueue',
+  'enqueue',
+  'enqueue',
+  'enqueue',
+  'claim',
+  'claim',
+  'claim',
+  'cancel',
+  'renew',
+  'release',
+  'release',
+  'release',
+  'pass',
+  'pass',
+  'downgrade',
+  'free',
+  'revoke',
+  'serve',
+  'inspect',
+  'read',
+  'commit',
+  'commit',
+  'commit',
+  'watch',
+  'unwatch',
+] as const
+
+const claim = fc.oneof(
+  fc.record({ key: fc.constantFrom(...LOCKS), mode: fc.constant('exclusive' as const) }),
+  fc.record({ key: fc.constantFrom(...LOCKS), mode: fc.constant('shared' as const) }),
+  fc.record({
+    key: fc.constantFrom('permits', ...LOCKS),
+    mode: fc.constant('permits' as const),
+    permits: fc.integer({ min: 1, max: 3 }),
+    max: fc.constantFrom(3, 3, 3, 4),
+  }),
+)
+const claims = fc.uniqueArray(claim, { minLength: 1, maxLength: 5, selector: one => one.key })
+const readSet = fc.record({
+  keys: fc.uniqueArray(fc.constantFrom(...VALUES), { maxLength: 5 }),
+  ids: fc.array(fc.record({ key: fc.constantFrom(...VALUES), id: fc.constantFrom(...IDS) }), {
+    maxLength: 2,
+  }),
+})
+const write = fc.record({
+  key: fc.constantFrom(...VALUES),
+  value: fc.option(fc.json({ maxDepth: 2 }), { nil: undefined }),
+})
+
+const mostly = fc.constantFrom(true, true, true, false)
+
+const step: fc.Arbitrary<Step> = fc.record({
+  session: fc.constantFrom(...SESSIONS),
+  kind: fc.constantFrom(...KINDS),
+  claims,
+  lease: fc.constantFrom(100, 1000.5, 30_000),
+  wait: fc.constantFrom(0, 40, 2000.5, Infinity, Infinity),
+  releases: mostly,
+  label: fc.constantFrom(undefined, 'night', 'naïve "one"'),
+  which: fc.nat(30),
+  right: mostly,
+  read: readSet,
+  writes: fc.uniqueArray(write, { maxLength: 5, selector: one => one.key }),
+  id: fc.constantFrom(undefined, ...IDS),
+  other: fc.constantFrom(...SESSIONS),
+  passes: fc.constantFrom(0, 0, 0, 0, 0.25, 5, 5, 30, 30, 400, 1200),
+  transaction: fc.boolean(),
+  rollsBack: fc.integer({ min: 0, max: 7 }).map(one => one === 0),
+  forgets: fc.integer({ min: 0, max: 7 }).map(one => one === 0),
+})
+
+/** What came of an operation, and who is to be told what. */
+interface Decided {
+  readonly outcome: unknown
+  readonly effects: readonly unknown[]
+}
+
+/**
+ * One of the two sides. Each has numbers and versions of its own, so they are compared by the order in which they first
+ * came up.
+ */
+abstract class Side {
+  /** By request: the number of its last grant. */
+  readonly numbers = new Map<string, number>()
+  readonly #known = { number: [] as number[], version: [] as number[] }
+
+  abstract decide(session: Session, operation: Operation, now: number): Decided
+
+  /** The version that a key has. */
+  version(session: Session, key: string, now: number): number {
+    const { outcome } = this.decide(session, { type: 'read', keys: [key], ids: [] }, now)
+    return (outcome as ReadOutcome).values[0]!.version
+  }
+
+  /** An answer of this side in a form that can be compared; new numbers have to be greater than all before. */
+  comparable({ outcome, effects }: Decided): Decided {
+    const plain = this.#renumbered(outcome)
+    return {
+      outcome: Array.isArray(plain) ? byKey(plain as { key: string }[]) : plain,
+      // Hints have no order.
+      effects: effects.map(effect => JSON.stringify(effect)).sort(),
+    }
+  }
+
+  #renumbered(value: unknown, field = ''): unknown {
+    if (Array.isArray(value)) return value.map(one => this.#renumbered(one, field))
+    if (typeof value === 'object' && value !== null) {
+      return Object.fromEntries(
+        Object.entries(value).map(([name, one]) => [name, this.#renumbered(one, name)]),
+      )
+    }
+    const counted = COUNTED[field]
+    if (typeof value !== 'number' || value === 0 || counted === undefined) return value
+    const known = this.#known[counted]
+    let place = known.indexOf(value)
+    if (place < 0) {
+      expect(value, field).toBeGreaterThan(known.at(-1) ?? 0)
+      place = known.push(value) - 1
+    }
+    return `${counted} ${place}`
+  }
+}
+
+/** The fields that count, and what. */
+const COUNTED: Readonly<Record<string, 'number' | 'version'>> = {
+  number: 'number',
+  version: 'version',
+  versions: 'version',
+}
+
+/** Keys have no order in a report; the entries of one key have theirs. */
+function byKey(reports: readonly { key: string }[]): Map<string, unknown[]> {
+  const found = new Map<string, unknown[]>()
+  for (const report of reports) found.set(report.key, [...(found.get(report.key) ?? []), report])
+  return found
+}
+
+class MemorySide extends Side {
+  readonly #effects: AnyEffect[] = []
+  readonly #decisions: Decisions
+
+  constructor() {
+    super()
+    const state = new MemoryState(START, new VirtualClock())
+    for (const session of SESSIONS) state.join(member(session))
+    this.#decisions = new Decisions(state, effect => this.#effects.push(effect))
+  }
+
+  decide(_session: Session, operation: Operation, now: number): Decided {
+    const outcome = this.#decisions.decide(operation, now)
+    return { outcome, effects: this.#effects.splice(0) }
+  }
+}
+
+/** Each session has a connection of its own, as a process has. */
+class FileSide extends Side {
+  readonly #boxes = new Map<Session, FileBox>()
+  readonly #connections: Connection[]
+  #open: FileBox | undefined
+
+  constructor(connections: readonly Connection[]) {
+    super()
+    this.#connections = [...connections]
+    const [first] = connections as [Connection]
+    first.exec(`
+      begin immediate; delete from queues; delete from requests; delete from claims; delete from sessions; delete from entries;
+      delete from ids; delete from watches; delete from machine;
+      insert into machine values ('boot', 'namespace', ${START}); insert into queues values ('', '${START}')`)
+    SESSIONS.forEach((session, index) => {
+      const box = new FileBox(connections[index]!, session)
+      this.#boxes.set(session, box)
+    })
+    first.exec('commit')
+    for (const session of SESSIONS) {
+      this.#within(session)
+      this.#boxes.get(session)!.state.join({ ...member(session), address: `${session}.box` })
+      this.end()
+    }
+  }
+
+  /** Ends the transaction that is open, if one is. */
+  end(): void {
+    this.#open?.connection.exec('commit')
+    this.#open = undefined
+  }
+
+  /** Ends the transaction that a failure left open. */
+  abandon(): void {
+    this.#open?.connection.exec('rollback')
+    this.#open = undefined
+  }
+
+  forget(session: Session): void {
+    this.#boxes.get(session)!.state.forget()
+  }
+
+  /** Carries an operation out and takes it back, alone in a transaction. */
+  tryOut(session: Session, operation: Operation, now: number): void {
+    this.end()
+    const box = this.#within(session)
+    box.decide(operation, now)
+    this.abandon()
+    box.state.forget()
+  }
+
+  decide(session: Session, operation: Operation, now: number): Decided {
+    return this.#within(session).decide(operation, now)
+  }
+
+  /** What is in the database, apart from what is remembered. */
+  rows(): { queues: number; requests: number; ids: number } {
+    this.end()
+    const count = (table: string): number =>
+      this.#connections[0]!.prepare(`select count(*) as rows from ${table}`).get()![0] as number
+    return { queues: count('queues'), requests: count('requests'), ids: count('ids') }
+  }
+
+  #within(session: Session): FileBox {
+    const box = this.#boxes.get(session)!
+    if (this.#open === box) return box
+    this.end()
+    expect(box.connection.begin()).toBe(true)
+    return (this.#open = box)
+  }
+}
+
+class FileBox {
+  readonly state: FileState
+  readonly #decisions: Decisions
+  #effects: AnyEffect[] = []
+
+  constructor(
+    readonly connection: Connection,
+    session: Session,
+  ) {
+    this.state = new FileState(connection, session)
+    this.#decisions = new Decisions(this.state, effect => this.#effects.push(effect))
+  }
+
+  decide(operation: Operation, now: number): Decided {
+    this.#effects = []
+    this.state.begin()
+    const outcome = this.#decisions.decide(operation, now)
+    this.state.flush()
+    return { outcome, effects: this.#effects }
+  }
+}
+
+function member(session: Session) {
+  return { session, host: `host of ${session}`, pid: session.length, label: undefined }
+}
+
+/** What there is to be named by later operations. */
+class Script {
+  readonly #requests = new Map<Session, string[]>(SESSIONS.map(session => [session, []]))
+  readonly #homes = new Map<string, string>()
+  #repeatable: Enqueue | undefined
+  #count = 0
+
+  /** The operation of a step, as it reads on either side. */
+  operations(step: Step, sides: readonly Side[], now: number): Operation[] {
+    const { session, kind, lease, label } = step
+    const own = this.#requests.get(session)!
+    const id = own.at(-1 - (step.which % Math.max(own.length, 1))) ?? 'none'
+    const next = `${session}.${++this.#count}`
+    const set = claimSet(step.claims).claims
+    const held = [...sides[0]!.numbers.keys()]
+    const granted = held[step.which % Math.max(held.length, 1)] ?? 'none'
+    return sides.map((side): Operation => {
+      const number = step.right ? (side.numbers.get(id) ?? 1) : 1
+      switch (kind) {
+        case 'enqueue': {
+          // Now and then the one before is sent again, as when its answer was lost.
+          const repeated = step.which % 4 === 0 && step.passes < 100 ? this.#repeatable : undefined
+          if (repeated?.session === session) return repeated
+          const read = step.right ? step.read : undefined
+          return { type: kind, id: next, session, claims: set, lease, wait: step.wait, label, read }
+        }
+        case 'claim':
+          return { type: kind, id, lease, wait: step.wait + 1, read: step.right ? step.read : undefined }
+        case 'cancel':
+          return { type: kind, id }
+        case 'renew':
+          return { type: kind, id, number, lease }
+        case 'release':
+        case 'downgrade':
+          return { type: kind, id, number }
+        case 'pass':
+          return { type: kind, id, number, next, lease, wait: step.wait + 1, label }
+        case 'free': {
+          const its = side.numbers.get(granted) ?? 1
+          return { type: kind, key: this.#homes.get(granted) ?? 'a', number: its }
+        }
+        case 'revoke':
+          return { type: kind, session: step.other }
+        case 'serve':
+          return { type: kind, keys: set.map(({ key }) => key) }
+        case 'inspect':
+          return { type: kind, prefix: step.right ? '' : '_' }
+        case 'read':
+          return { type: kind, ...step.read }
+        case 'commit': {
+          const { writes } = step
+          const expect = step.read.keys
+            .slice(0, 2)
+            .map(key => ({ key, version: step.right ? side.version(session, key, now) : 1 }))
+          const guard = step.which > 15 ? undefined : { id, number: side.numbers.get(id) ?? 1 }
+          const record = step.id === undefined ? [] : [{ key: VALUES[0]!, id: step.id }]
+          return { type: kind, guard, expect, writes, record, retention: 1000, release: step.releases }
+        }
+        case 'watch':
+        case 'unwatch':
+          return { type: kind, session, key: VALUES[step.which % VALUES.length]! }
+      }
+    })
+  }
+
+  /** Remembers what became of it: most later operations name requests that are in a queue. */
+  learn({ session }: Step, operation: Operation, outcomes: readonly unknown[], sides: readonly Side[]): void {
+    const { type } = operation
+    this.#repeatable = undefined
+    if (type === 'enqueue') this.#homes.set(operation.id, operation.claims[0]!.key)
+    if (type !== 'enqueue' && type !== 'claim' && type !== 'pass') return
+    const own = this.#requests.get(session)!
+    outcomes.forEach((outcome, index) => {
+      const standing = outcome as Standing
+      if (standing.state === 'held') sides[index]!.numbers.set(standing.id, standing.number)
+    })
+    const standing = outcomes[0] as Standing
+    if (standing.state === 'held' || standing.state === 'queued') {
+      if (!own.includes(standing.id)) own.push(standing.id)
+      if (type === 'enqueue') this.#repeatable = operation
+    } else if (own.length > 2 && own.includes(operation.id)) {
+      // One that is gone stays for a while, because operations on it have to be refused.
+      own.splice(own.indexOf(operation.id), 1)
+    }
+  }
+}
+
+let folder: string
+let sqlite: Sqlite
+let connections: Connection[]
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'signalbox-state-'))
+  sqlite = await loadSqlite()
+  connections = SESSIONS.map(() => sqlite.open(join(folder, 'state.db')))
+  connections[0]!.exec('pragma journal_mode=wal')
+  connections[0]!.exec(SCHEMA)
+  for (const connection of connections) connection.exec('pragma synchronous=off')
+})
+
+afterAll(() => {
+  for (const connection of connections) connection.close()
+  rmSync(folder, { recursive: true })
+})
+
+/** Runs the steps on both sides and compares after each. */
+function compare(steps: readonly Step[]): void {
+  const memory = new MemorySide()
+  const file = new FileSide(connections)
+  const sides = [memory, file] as const
+  const script = new Script()
+  let now = 100.5
+  try {
+    for (const step of steps) {
+      const { session } = step
+      now += step.passes
+      if (step.transaction) file.end()
+      const [here, there] = script.operations(step, sides, now) as [Operation, Operation]
+      if (step.rollsBack) file.tryOut(session, there, now)
+      if (step.forgets) file.forget(session)
+      const decided = [memory.decide(session, here, now), file.decide(session, there, now)] as const
+      expect(file.comparable(decided[1]), step.kind).toEqual(memory.comparable(decided[0]))
+      script.learn(
+        step,
+        here,
+        decided.map(({ outcome }) => outcome),
+        sides,
+      )
+      const look: Operation = { type: 'inspect', prefix: '' }
+      const [left, right] = sides.map(side => side.comparable(side.decide(session, look, now)))
+      expect(right, `after ${step.kind}`).toEqual(left)
+    }
+    now += 100_000
+    // Everything has expired: dropping it leaves nothing behind but the counter.
+    const all: Operation = { type: 'serve', keys: ['permits', ...LOCKS] }
+    for (const side of sides) side.decide('amy', all, now)
+    expect(file.rows()).toMatchObject({ queues: 1, requests: 0 })
+  } finally {
+    file.abandon()
+  }
+}
+
+test('the state in a database decides as the state in variables does', { timeout: 60_000 }, () => {
+  fc.assert(
+    fc.property(fc.array(step, { minLength: 1, maxLength: 60, size: 'max' }), steps => compare(steps)),
+    { numRuns: 200 },
+  )
+})

@@ -1,0 +1,496 @@
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { systemClock, type Clock } from '../../../../src/clock.js'
+import { WINDOW } from '../../../../src/engines/file/credit.js'
+import { Mailbox } from '../../../../src/engines/file/mailbox.js'
+import { UnavailableError } from '../../../../src/errors.js'
+
+/** Timers run, and no time is seen to pass: however long this process is held up, a connection that ends ended soon. */
+const clock: Clock = { now: () => 0, after: (...timer) => systemClock.after(...timer) }
+
+let folder: string
+let atEnd: (() => unknown)[]
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'signalbox-mailbox-'))
+  atEnd = []
+})
+
+afterEach(async () => {
+  for (const end of atEnd.reverse()) await end()
+  rmSync(folder, { recursive: true })
+})
+
+async function open(receive: (message: string) => void = () => {}, where = folder): Promise<Mailbox> {
+  const mailbox = await Mailbox.open(where, receive, clock)
+  atEnd.push(() => mailbox.close())
+  return mailbox
+}
+
+/** Waits until the check passes. */
+function eventually(check: () => void): Promise<void> {
+  return vi.waitFor(check, { interval: 2, timeout: 5000 })
+}
+
+/** A mailbox and what it has received. */
+async function openInbox(): Promise<{ mailbox: Mailbox; inbox: string[] }> {
+  const inbox: string[] = []
+  return { mailbox: await open(message => inbox.push(message)), inbox }
+}
+
+/** Something at the address of a mailbox that is none. */
+class Impostor {
+  readonly address: string
+  /** Every connection made to it so far. */
+  readonly connections: Socket[] = []
+  readonly #server: Server
+
+  constructor(address: string, accept: (socket: Socket) => void) {
+    this.address = address
+    this.#server = createServer(socket => {
+      this.connections.push(socket)
+      socket.on('error', () => {})
+      accept(socket)
+    })
+  }
+
+  static async listen(address: string, accept: (socket: Socket) => void): Promise<Impostor> {
+    const impostor = new Impostor(address, accept)
+    const bound = join(folder, `${address}-bound`)
+    await new Promise<void>(resolve => impostor.#server.listen(bound, resolve))
+    renameSync(bound, join(folder, address))
+    atEnd.push(() => impostor.die())
+    return impostor
+  }
+
+  /** Ends as a killed process does: connections close, the file stays. */
+  async die(): Promise<void> {
+    for (const socket of this.connections) socket.destroy()
+    await new Promise(resolve => this.#server.close(resolve))
+  }
+}
+
+const someAddress = `${'0123456789ab'.repeat(2)}.box`
+
+describe('open', () => {
+  it('makes one file of its own in the folder, which close removes', async () => {
+    const first = await open()
+    const second = await open()
+    expect(first.address).not.toBe(second.address)
+    expect(readdirSync(folder).sort()).toEqual([first.address, second.address].sort())
+    await first.close()
+    expect(readdirSync(folder)).toEqual([second.address])
+  })
+
+  it('refuses a folder that is absent or no folder, with the reason', async () => {
+    const absent = join(folder, 'absent')
+    await expect(Mailbox.open(absent, () => {}, clock)).rejects.toThrow(UnavailableError)
+    await expect(Mailbox.open(absent, () => {}, clock)).rejects.toThrow(absent)
+    const file = join(folder, 'file')
+    writeFileSync(file, '')
+    await expect(Mailbox.open(file, () => {}, clock)).rejects.toThrow(UnavailableError)
+  })
+
+  it.each([0o700, 0o750, 0o770, 0o777])(
+    'lets those connect who may write to a folder of mode %o',
+    async mode => {
+      chmodSync(folder, mode)
+      const mailbox = await open()
+      expect(statSync(join(folder, mailbox.address)).mode & 0o777).toBe(mode & 0o666)
+    },
+  )
+
+  it('works in a folder whose path is as long as paths may be', async () => {
+    const deep = join(folder, ...Array.from({ length: 15 }, () => 'd'.repeat(250)))
+    mkdirSync(deep, { recursive: true })
+    const inbox: string[] = []
+    const receiver = await open(message => inbox.push(message), deep)
+    const sender = await open(() => {}, deep)
+    void sender.send(receiver.address, 'far')
+    await eventually(() => expect(inbox).toEqual(['far']))
+    await receiver.close()
+    expect(readdirSync(deep)).toEqual([sender.address])
+  })
+})
+
+describe('send', () => {
+  it('delivers in order, and replies go the other way', async () => {
+    const inbox: string[] = []
+    const pong = await open(message => void pong.send(message, pong.address))
+    const ping = await open(message => inbox.push(message))
+    void ping.send(pong.address, ping.address)
+    await eventually(() => expect(inbox).toEqual([pong.address]))
+  })
+
+  it('delivers a thousand small messages of one tick, in order', async () => {
+    const { mailbox, inbox } = await openInbox()
+    const sender = await open()
+    const messages = Array.from({ length: 1000 }, (_, number) => `message ${number}`)
+    for (const message of messages) void sender.send(mailbox.address, message)
+    await eventually(() => expect(inbox).toHaveLength(1000))
+    expect(inbox).toEqual(messages)
+  })
+
+  it('delivers any text: empty, with line ends and NUL, not ASCII, and 64 KB', async () => {
+    const { mailbox, inbox } = await openInbox()
+    const sender = await open()
+    const messages = ['', 'a\nb\r\n\0', 'Weiche 7 – frei 🚂', 'x'.repeat(64 * 1024), 'last']
+    for (const message of messages) {
+      void sender.send(mailbox.address, message)
+      await eventually(() => expect(inbox.at(-1)).toBe(message))
+    }
+    expect(inbox).toEqual(messages)
+  })
+
+  it('loses a message above 64 KB and nothing else', async () => {
+    const { mailbox, inbox } = await openInbox()
+    const sender = await open()
+    void sender.send(mailbox.address, 'x'.repeat(64 * 1024 + 1))
+    void sender.send(mailbox.address, 'next')
+    await eventually(() => expect(inbox).toEqual(['next']))
+  })
+
+  it('reaches its own mailbox', async () => {
+    const { mailbox, inbox } = await openInbox()
+    void mailbox.send(mailbox.address, 'note to self')
+    await eventually(() => expect(inbox).toEqual(['note to self']))
+  })
+
+  it('does nothing for what is no address, and touches no other file', async () => {
+    const sender = await open()
+    const outside = await Impostor.listen('outside', () => {})
+    for (const address of [
+      '',
+      '.',
+      '..',
+      'outside',
+      `../${sender.address}`,
+      `${someAddress}\0`,
+      'x'.repeat(500),
+    ]) {
+      void sender.send(address, 'hello')
+      sender.watch(address, () => expect.unreachable())()
+      sender.remove(address)
+    }
+    void sender.send(someAddress, 'nobody there')
+    await sleep(20)
+    expect(outside.connections).toHaveLength(0)
+    expect(existsSync(join(folder, 'outside'))).toBe(true)
+  })
+
+  it('makes a broken connection anew, for what comes then', async () => {
+    const lines: string[] = []
+    const impostor = await Impostor.listen(someAddress, socket =>
+      socket.on('data', chunk => lines.push(chunk.toString('latin1').slice(4))),
+    )
+    const sender = await open()
+    void sender.send(someAddress, 'one')
+    await eventually(() => expect(lines).toEqual(['one']))
+    impostor.connections[0]!.destroy()
+    await sleep(20)
+    expect(impostor.connections).toHaveLength(1)
+    void sender.send(someAddress, 'two')
+    await eventually(() => expect(lines).toEqual(['one', 'two']))
+    expect(impostor.connections).toHaveLength(2)
+  })
+
+  it('sends what it kept back over one new connection, not more', async () => {
+    const impostor = await Impostor.listen(someAddress, socket => setTimeout(() => socket.destroy(), 10))
+    const sender = await open()
+    for (let number = 0; number < 1000; number++) void sender.send(someAddress, 'kept back')
+    await eventually(() => expect(impostor.connections).toHaveLength(2))
+    await sleep(100)
+    expect(impostor.connections).toHaveLength(2)
+  })
+
+  it('keeps back what exceeds the window while the receiver has not said that it read', async () => {
+    let bytes = 0
+    await Impostor.listen(someAddress, socket => socket.on('data', chunk => (bytes += chunk.length)))
+    const sender = await open()
+    const frame = 4 + 1000
+    await eventually(() => {
+      for (let number = 0; number < 1000; number++) void sender.send(someAddress, 'x'.repeat(1000))
+      expect(bytes).toBe(WINDOW * frame)
+    })
+    await sleep(50)
+    expect(bytes).toBe(WINDOW * frame)
+  })
+
+  it('keeps little for a receiver that claims to read and does not', async () => {
+    const impostor = await Impostor.listen(someAddress, socket => socket.pause())
+    const sender = await open()
+    void sender.send(someAddress, 'connect')
+    await eventually(() => expect(impostor.connections).toHaveLength(1))
+    const text = 'x'.repeat(10_000)
+    for (let round = 0; round < 100; round++) {
+      impostor.connections[0]!.write(Buffer.alloc(1000))
+      await sleep(1)
+      for (let number = 0; number < 100; number++) void sender.send(someAddress, text)
+    }
+    let bytes = 0
+    impostor.connections[0]!.on('data', chunk => (bytes += chunk.length)).resume()
+    await eventually(() => expect(bytes).toBeGreaterThan(64 * 1024))
+    await sleep(100)
+    expect(bytes).toBeLessThan(1024 * 1024)
+  })
+})
+
+describe('close', () => {
+  it('hands over what was sent just before', async () => {
+    const { mailbox, inbox } = await openInbox()
+    const sender = await open()
+    void sender.send(mailbox.address, 'goodbye')
+    await sender.close()
+    await eventually(() => expect(inbox).toEqual(['goodbye']))
+  })
+
+  it('may be called twice, and afterwards nothing happens', async () => {
+    const { mailbox, inbox } = await openInbox()
+    const other = await open()
+    await Promise.all([other.close(), other.close()])
+    await other.close()
+    void other.send(mailbox.address, 'late')
+    other.watch(someAddress, () => expect.unreachable())()
+    await sleep(20)
+    expect(inbox).toEqual([])
+  })
+
+  it('delivers nothing more, also of what has arrived', async () => {
+    const inbox: string[] = []
+    const receiver = await open(message => {
+      inbox.push(message)
+      void receiver.close()
+    })
+    const sender = await open()
+    void sender.send(receiver.address, 'one')
+    void sender.send(receiver.address, 'two')
+    await eventually(() => expect(inbox).toEqual(['one']))
+    await receiver.close()
+    await sleep(10)
+    expect(inbox).toEqual(['one'])
+  })
+
+  it.runIf(process.platform === 'linux')(
+    'leaves no file and no descriptor behind, also of peers that are gone',
+    async () => {
+      const sender = await open()
+      const descriptors = () => readdirSync('/proc/self/fd').length
+      const before = descriptors()
+      const deep = join(folder, 'd'.repeat(120))
+      mkdirSync(deep)
+      for (let number = 0; number < 50; number++) {
+        const { mailbox, inbox } = await openInbox()
+        const far = await open(() => {}, deep)
+        const stop = sender.watch(mailbox.address, () => expect.unreachable())
+        void sender.send(mailbox.address, 'hello')
+        await eventually(() => expect(inbox).toHaveLength(1))
+        await Promise.all([mailbox.close(), far.close()])
+        stop()
+      }
+      await eventually(() => expect(descriptors()).toBe(before))
+      expect(readdirSync(deep)).toEqual([])
+      rmSync(deep, { recursive: true })
+      expect(readdirSync(folder)).toEqual([sender.address])
+    },
+  )
+})
+
+describe('what others write', () => {
+  async function raw(address: string): Promise<Socket> {
+    const socket = connect(join(folder, address))
+    socket.on('error', () => {})
+    atEnd.push(() => socket.destroy())
+    await new Promise(resolve => socket.once('connect', resolve))
+    return socket
+  }
+
+  async function closed(socket: Socket): Promise<void> {
+    if (!socket.closed) await new Promise(resolve => socket.resume().once('close', resolve))
+  }
+
+  it('is put together from single bytes', async () => {
+    const { mailbox, inbox } = await openInbox()
+    const socket = await raw(mailbox.address)
+    for (const byte of Buffer.from('\0\0\0\x03one\0\0\0\x00\0\0\0\x05three', 'latin1')) {
+      socket.write(Buffer.of(byte))
+      await sleep(1)
+    }
+    await eventually(() => expect(inbox).toEqual(['one', '', 'three']))
+  })
+
+  it('ends the connection when it is no message, and others go on', async () => {
+    const { mailbox, inbox } = await openInbox()
+    const sender = await open()
+    for (const garbage of [
+      'GET / HTTP/1.1\r\n\r\n',
+      '\xff\xff\xff\xff',
+      '\0\x01\0\x01',
+      '\0\0\0\x01a\x7f\0\0\0',
+    ]) {
+      const socket = await raw(mailbox.address)
+      socket.write(Buffer.from(garbage, 'latin1'))
+      await closed(socket)
+    }
+    void sender.send(mailbox.address, 'still there')
+    await eventually(() => expect(inbox).toEqual(['a', 'still there']))
+  })
+
+  it('is forgotten when the sender ends in the middle', async () => {
+    const { mailbox, inbox } = await openInbox()
+    const socket = await raw(mailbox.address)
+    socket.end(Buffer.from('\0\0\0\x03one\0\0\0\x05thr', 'latin1'))
+    await closed(socket)
+    expect(inbox).toEqual(['one'])
+  })
+
+  it('is cut off when the sender never reads what comes back', async () => {
+    const { mailbox } = await openInbox()
+    const socket = await raw(mailbox.address)
+    const small = Buffer.alloc(4 * 16_384)
+    socket.pause()
+    for (let number = 0; number < 2000 && !socket.destroyed; number++) {
+      await new Promise(resolve => socket.write(small, resolve))
+    }
+    expect(socket.destroyed).toBe(true)
+  })
+})
+
+describe.runIf(process.platform === 'linux')('watch', () => {
+  it('tells each watcher once when nobody listens any more', async () => {
+    const impostor = await Impostor.listen(someAddress, () => {})
+    const watcher = await open()
+    const dead = vi.fn()
+    const stopped = vi.fn()
+    watcher.watch(someAddress, dead)
+    watcher.watch(someAddress, dead)
+    watcher.watch(someAddress, stopped)()
+    await sleep(20)
+    expect(dead).not.toHaveBeenCalled()
+    await impostor.die()
+    await eventually(() => expect(dead).toHaveBeenCalledTimes(2))
+    await sleep(20)
+    expect(dead).toHaveBeenCalledTimes(2)
+    expect(stopped).not.toHaveBeenCalled()
+  })
+
+  it('tells of one that was dead before', async () => {
+    await (await Impostor.listen(someAddress, () => {})).die()
+    const watcher = await open()
+    const dead = vi.fn()
+    watcher.watch(someAddress, dead)
+    expect(dead).not.toHaveBeenCalled()
+    await eventually(() => expect(dead).toHaveBeenCalledTimes(1))
+  })
+
+  it('tells of one that it has been sending to', async () => {
+    const impostor = await Impostor.listen(someAddress, socket => socket.resume())
+    const watcher = await open()
+    void watcher.send(someAddress, 'hello')
+    await eventually(() => expect(impostor.connections).toHaveLength(1))
+    const dead = vi.fn()
+    watcher.watch(someAddress, dead)
+    await impostor.die()
+    await eventually(() => expect(dead).toHaveBeenCalledTimes(1))
+    expect(impostor.connections).toHaveLength(1)
+  })
+
+  it('tells nothing of one that closed in order, was removed, or never was', async () => {
+    const watcher = await open()
+    const dead = vi.fn()
+    const closing = await open()
+    watcher.watch(closing.address, dead)
+    watcher.watch(someAddress, dead)
+    const removed = 'ab'.repeat(12) + '.box'
+    await (await Impostor.listen(removed, () => {})).die()
+    watcher.remove(removed)
+    expect(existsSync(join(folder, removed))).toBe(false)
+    watcher.watch(removed, dead)
+    await sleep(20)
+    await closing.close()
+    await sleep(50)
+    expect(dead).not.toHaveBeenCalled()
+  })
+
+  it('takes a file that is no socket for no proof', async () => {
+    writeFileSync(join(folder, someAddress), '')
+    const watcher = await open()
+    const dead = vi.fn()
+    watcher.watch(someAddress, dead)
+    await sleep(50)
+    expect(dead).not.toHaveBeenCalled()
+  })
+
+  it('takes ended connections for no proof, and tries again in growing pauses', async () => {
+    const impostor = await Impostor.listen(someAddress, socket => socket.destroy())
+    const watcher = await open()
+    const dead = vi.fn()
+    const stop = watcher.watch(someAddress, dead)
+    await eventually(() => expect(impostor.connections.length).toBeGreaterThan(3))
+    await sleep(300)
+    expect(dead).not.toHaveBeenCalled()
+    expect(impostor.connections.length).toBeLessThan(12)
+    stop()
+    const before = impostor.connections.length
+    await sleep(300)
+    expect(impostor.connections.length).toBeLessThanOrEqual(before + 1)
+  })
+
+  it('may be stopped twice, also when somebody else has begun to watch', async () => {
+    const impostor = await Impostor.listen(someAddress, () => {})
+    const watcher = await open()
+    const dead = vi.fn()
+    const stop = watcher.watch(someAddress, () => expect.unreachable())
+    stop()
+    watcher.watch(someAddress, dead)
+    stop()
+    await eventually(() => expect(impostor.connections).toHaveLength(1))
+    await sleep(20)
+    expect(impostor.connections).toHaveLength(1)
+    await impostor.die()
+    await eventually(() => expect(dead).toHaveBeenCalledTimes(1))
+  })
+
+  it('lets the one who is told watch, send, remove and close', async () => {
+    await (await Impostor.listen(someAddress, () => {})).die()
+    const watcher = await open()
+    const told: string[] = []
+    watcher.watch(someAddress, () => {
+      told.push('first')
+      void watcher.send(someAddress, 'anybody there?')
+      watcher.watch(someAddress, () => {
+        told.push('second')
+        watcher.remove(someAddress)
+        void watcher.close()
+      })
+    })
+    await eventually(() => expect(told).toEqual(['first', 'second']))
+    await watcher.close()
+    expect(readdirSync(folder)).toEqual([])
+  })
+})
+
+it('tells nothing where a refused connection is no proof', async () => {
+  await (await Impostor.listen(someAddress, () => {})).die()
+  const watcher = await open()
+  const dead = vi.fn()
+  vi.spyOn(process, 'platform', 'get').mockReturnValue('darwin')
+  const stop = watcher.watch(someAddress, dead)
+  vi.restoreAllMocks()
+  await sleep(50)
+  expect(dead).not.toHaveBeenCalled()
+  stop()
+})

@@ -1,0 +1,40 @@
+import { describe, expect, test } from 'vitest'
+import type { HazelcastFacts } from '../../../../src/engines/hazelcast/diagnosed-facts.js'
+import { hazelcastFindings } from '../../../../src/engines/hazelcast/diagnosed-findings.js'
+
+const WELL: HazelcastFacts = {
+  members: [member('5.7.0'), member('5.7.1')],
+  maps: [{ name: 'shop.table', backups: 1, life: Infinity, eviction: undefined }],
+  isCpUnsafe: false,
+  ahead: 1200,
+  uncertainty: 500,
+  refusals: [],
+}
+
+function member(version: string | undefined, isLite = false) {
+  return { address: '10.0.0.1:5701', version, isLite }
+}
+
+function found(facts: Partial<HazelcastFacts>): string[] {
+  return hazelcastFindings({ ...WELL, ...facts }).map(({ id }) => id)
+}
+
+describe('what the doctor makes of a Hazelcast cluster', () => {
+  test('nothing, when all is well or can not be seen', () => {
+    expect(found({})).toEqual([])
+    const unseen = { ...WELL.maps[0]!, backups: undefined }
+    expect(
+      found({ members: [member(undefined), member('5.7.0')], maps: [unseen], ahead: undefined }),
+    ).toEqual([])
+  })
+
+  test('members of different versions, and such as keep no data', () => {
+    expect(found({ members: [member('5.7.0'), member('5.6.0')] })).toEqual(['mixed-versions'])
+    expect(found({ members: [member('5.7.0'), member('5.7.0', true)] })).toEqual(['single-member'])
+  })
+
+  test('a clock that is wrong by more than it may be misread', () => {
+    expect(found({ ahead: 1600 })).toEqual(['clock'])
+    expect(found({ ahead: -1600 })).toEqual(['clock'])
+  })
+})

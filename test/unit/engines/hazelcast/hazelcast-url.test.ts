@@ -1,0 +1,67 @@
+import { expect, test } from 'vitest'
+import { lockName } from '../../../../src/engines/hazelcast/cp-subsystem.js'
+import { givenPlace, parseHazelcastUrl } from '../../../../src/engines/hazelcast/hazelcast-url.js'
+import { InvalidArgumentError } from '../../../../src/errors.js'
+
+test('a URL of Hazelcast names members, a cluster, who logs in, and a map', () => {
+  expect(parseHazelcastUrl('hazelcast://a,b:5702,[::1]:7/prod?map=shop')).toEqual({
+    name: 'hazelcast://a,b:5702,[::1]:7/prod',
+    config: { clusterName: 'prod', network: { clusterMembers: ['a:5701', 'b:5702', '[::1]:7'] } },
+    map: 'shop',
+  })
+  expect(parseHazelcastUrl('hazelcast://a')).toMatchObject({
+    name: 'hazelcast://a',
+    config: { clusterName: 'dev' },
+    map: 'signalbox',
+  })
+  const secured = parseHazelcastUrl('hazelcast://ann:s%40cret@a/my%20cluster')
+  expect(secured.name).not.toContain('cret')
+  expect(secured.config).toMatchObject({
+    clusterName: 'my cluster',
+    security: { usernamePassword: { username: 'ann', password: 's@cret' } },
+  })
+})
+
+test('a URL that is unfit is refused without its password', () => {
+  for (const url of [
+    'hazelcast:a',
+    'hazelcast://',
+    'hazelcast://a,,b',
+    'hazelcast://a:99999',
+    'hazelcast://a/x/y',
+    'hazelcast://a?color=red',
+    'hazelcast://a?map=',
+    'hazelcast://a?cp=',
+    'hazelcast://a?cp=true',
+    'hazelcast://a?cp=safe&map=a@b',
+    'hazelcast://a?cp=safe&map=metadata',
+    'hazelcast://a?cp=safe&map=%20shop',
+    'hazelcast://secret@a',
+    'hazelcast://ann:%secret@a',
+  ]) {
+    expect(() => parseHazelcastUrl(url), url).toThrow(InvalidArgumentError)
+    expect(() => parseHazelcastUrl(url), url).not.toThrow(/secret/)
+  }
+})
+
+test('a configuration of the client passes through whole', () => {
+  const hazelcast = { clusterName: 'prod', network: { clusterMembers: ['a'], ssl: { enabled: true } } }
+  const place = givenPlace({ hazelcast })
+  expect(place.config).toBe(hazelcast)
+  expect(place).toMatchObject({ name: 'hazelcast://a/prod', map: 'signalbox' })
+  expect(() => givenPlace({ hazelcast: 7 as never })).toThrow(InvalidArgumentError)
+  expect(() => givenPlace({ hazelcast, color: 'red' } as never)).toThrow(InvalidArgumentError)
+})
+
+test('the CP subsystem is asked for by name', () => {
+  expect(parseHazelcastUrl('hazelcast://a?cp=safe&map=shop')).toMatchObject({ map: 'shop', cp: 'safe' })
+  expect(parseHazelcastUrl('hazelcast://a?map=a@b').cp).toBeUndefined()
+  expect(givenPlace({ hazelcast: {}, cp: 'unsafe' }).cp).toBe('unsafe')
+  expect(() => givenPlace({ hazelcast: {}, cp: true as never })).toThrow(InvalidArgumentError)
+})
+
+test('the FencedLock of a key is called like it, but for what the client would take for a group or cut off', () => {
+  expect(lockName('invoice:42', 'shop')).toBe('invoice:42@shop')
+  expect(lockName('a@b%', 'shop')).toBe('a%40b%25@shop')
+  expect(lockName(' a b\n', 'shop')).toBe('%20a b%0A@shop')
+})

@@ -1,0 +1,77 @@
+import * as hazelcast from 'hazelcast-client'
+import { expect, test } from 'vitest'
+import { MapLocks } from '../../../../src/engines/hazelcast/map-locks.js'
+
+/** The lock of one key as a member keeps it. */
+class MemberLock {
+  owner: 'ours' | 'foreign' | undefined
+  count = 0
+  /** How many calls of ours have been carried out, and what another program does between them. */
+  readonly #between: (calls: number, lock: MemberLock) => void
+  #calls = 0
+
+  constructor(between: (calls: number, lock: MemberLock) => void) {
+    this.#between = between
+  }
+
+  isLocked = (): Promise<boolean> => this.#carryOut(() => this.owner !== undefined)
+  tryLock = (): Promise<boolean> => this.#carryOut(() => this.lock('ours'))
+  unlock = (): Promise<void> => this.#carryOut(() => this.unlockFor('ours'))
+
+  lock(who: 'ours' | 'foreign'): boolean {
+    this.owner ??= who
+    if (this.owner !== who) return false
+    this.count++
+    return true
+  }
+
+  unlockFor(who: 'ours' | 'foreign'): void {
+    if (this.owner !== who)
+      throw new hazelcast.IllegalMonitorStateError('Current thread is not owner of the lock!')
+    if (--this.count === 0) this.owner = undefined
+  }
+
+  async #carryOut<T>(call: () => T): Promise<T> {
+    this.#between(this.#calls++, this)
+    return call()
+  }
+}
+
+/** A lock of ours, and whether it is renewed when another program does these things between the calls of the renewal. */
+async function renewal(between: (calls: number, lock: MemberLock) => void) {
+  const member = new MemberLock((calls, lock) => between(calls - 1, lock))
+  const lock = await new MapLocks(() => Promise.resolve(member as never), hazelcast).tryLock('key', 0, 1000)
+  return { isHeld: await lock!.renew(1000), member, lock: lock! }
+}
+
+test('a lock that is held is renewed and held as often as before', async () => {
+  const { isHeld, member, lock } = await renewal(() => undefined)
+  expect(isHeld).toBe(true)
+  expect(member).toMatchObject({ owner: 'ours', count: 1 })
+  expect(await lock.unlock()).toBe(true)
+  expect(member.owner).toBeUndefined()
+})
+
+test('a lock that was lost is not renewed, and not taken by that', async () => {
+  const { isHeld, member, lock } = await renewal((calls, member) => {
+    if (calls === 0) member.unlockFor('ours')
+  })
+  expect(isHeld).toBe(false)
+  expect(member.owner).toBeUndefined()
+  expect(await lock.unlock()).toBe(false)
+})
+
+test.each([1, 2, 3])(
+  'a lock that a program has had and unlocks before call %i of the renewal is lost',
+  async call => {
+    const { isHeld, member } = await renewal((calls, member) => {
+      if (calls === 0) {
+        member.unlockFor('ours')
+        member.lock('foreign')
+      }
+      if (calls === call) member.unlockFor('foreign')
+    })
+    expect(isHeld).toBe(false)
+    expect(member.owner).toBeUndefined()
+  },
+)

@@ -1,0 +1,152 @@
+import { expect, test } from 'vitest'
+import { Sightings } from '../../../../src/engines/hazelcast/sightings.js'
+import { KnownEntries } from '../../../../src/engines/hazelcast/known-entries.js'
+import {
+  decodeTable,
+  emptyTable,
+  encodeTable,
+  madeBy,
+  marked,
+  wasMade,
+  type Mark,
+  type RequestRecord,
+  type TableRecord,
+} from '../../../../src/engines/hazelcast/table-record.js'
+import { decodeEntry, encodeEntry, stampOf } from '../../../../src/engines/hazelcast/value-entry.js'
+
+test('an entry is read as it was written, whatever its ids and its value contain', () => {
+  const tricky = ['"value":', ',"value":', '\\",\\"value\\":', '{"value":1}', ',']
+  for (const text of tricky) {
+    const entry = { stamp: 7, version: 6, ids: [[text, 5]] as const, value: JSON.stringify({ value: text }) }
+    expect(decodeEntry(encodeEntry(entry))).toEqual(entry)
+    expect(stampOf(encodeEntry(entry))).toBe(7)
+    expect((JSON.parse(encodeEntry(entry)) as { value: unknown }).value).toEqual({ value: text })
+    const deleted = { ...entry, value: undefined }
+    expect(decodeEntry(encodeEntry(deleted))).toEqual(deleted)
+  }
+})
+
+/** A record after so many changes of `before`, with these marks. */
+function later(before: TableRecord, changes: number, latest: readonly Mark[]): TableRecord {
+  return { ...before, turn: before.turn + changes, latest }
+}
+
+test('a change is known to be made, or not to be, as long as the boxes since are all there', () => {
+  const boxes = Array.from({ length: 50 }, (_, index) => ({ by: `box ${index}`, count: 7 }))
+  const many = boxes.reduce<Mark[]>(marked, [])
+  expect(many).toHaveLength(32)
+  const before = { ...emptyTable(), latest: many }
+  expect(wasMade(later(before, 3, many), { by: 'box 49', count: 7 }, before)).toBe(true)
+  expect(wasMade(later(before, 3, many), { by: 'box 49', count: 8 }, before)).toBe(false)
+  const ours = { by: 'ours', count: 1 }
+  expect(wasMade(later(before, 32, many), ours, before)).toBe(false)
+  expect(wasMade(later(before, 33, many), ours, before)).toBeUndefined()
+  // A place where nobody was before: all boxes that ever were are there.
+  expect(wasMade(later(before, 40, boxes.slice(0, 2)), ours, before)).toBe(false)
+  // What was there is lost, and so is what could tell.
+  expect(wasMade(emptyTable(), ours, before)).toBeUndefined()
+})
+
+test('a box is remembered once, by its latest change', () => {
+  const latest = ['a', 'b', 'a'].map((by, index) => ({ by, count: index })).reduce<Mark[]>(marked, [])
+  expect(latest).toEqual([
+    { by: 'b', count: 1 },
+    { by: 'a', count: 2 },
+  ])
+})
+
+const request: RequestRecord = {
+  id: 'a.1',
+  session: 'a',
+  claims: [
+    { key: 'one', mode: 'exclusive' },
+    { key: 'two', mode: 'shared' },
+    { key: '["three"]\n', mode: 'permits', permits: 2, max: 5 },
+  ],
+  phase: 'held',
+  life: 100,
+  beat: 'box.1',
+  lease: 200,
+  number: 7,
+  label: undefined,
+  since: 8,
+}
+
+test('a record is read as it was written, and begins with who made it', () => {
+  const record: TableRecord = {
+    ...emptyTable(),
+    follows: { by: 'c0ffee', count: 3 },
+    latest: [
+      { by: 'decade', count: 9 },
+      { by: 'facade', count: 4 },
+    ],
+    requests: [request, { ...request, id: 'b.1', session: 'b', phase: 'waiting', label: '"\n' }],
+    pending: { 's/"key"\n': '{"value":"\n\u00e4\u{1f682}"}', 's/other': '{}' },
+  }
+  const text = encodeTable(record)
+  expect(decodeTable(text)).toEqual(record)
+  for (const [by, isWithin] of [
+    ['facade', true],
+    ['facad', false],
+    ['facade0', false],
+    ['decade', false],
+  ] as const) {
+    const [from, to] = madeBy(by)
+    expect(from <= text && text <= to, by).toBe(isWithin)
+  }
+  const first = emptyTable()
+  expect(decodeTable(encodeTable(first))).toEqual(first)
+})
+
+test('a life is counted from the first sight of what was heard, not from later ones', () => {
+  const sightings = new Sightings()
+  const see = (beat: string, now: number): number => {
+    sightings.see({ ...emptyTable(), requests: [{ ...request, beat }] }, now)
+    return sightings.expiry({ ...request, beat })
+  }
+  expect(see('a', 1000)).toBe(1100)
+  expect(see('a', 1050)).toBe(1100)
+  expect(see('b', 1080)).toBe(1180)
+  sightings.isOver({ ...request, beat: 'b' })
+  expect(see('b', 1090)).toBe(-Infinity)
+  expect(see('c', 1095)).toBe(1195)
+})
+
+/** The record after a change that commits these entries, in place of what was pending. */
+function changed(before: TableRecord, count: number, pending: Record<string, number>): TableRecord {
+  const mark = { by: 'box', count }
+  return {
+    ...before,
+    turn: before.turn + 1,
+    version: Math.max(before.version, ...Object.values(pending)),
+    follows: before.latest.at(-1),
+    latest: [mark],
+    pending: Object.fromEntries(Object.entries(pending).map(([key, stamp]) => [key, entry(stamp)])),
+  }
+}
+
+function entry(stamp: number): string {
+  return encodeEntry({ stamp, version: stamp, ids: [], value: '1' })
+}
+
+test('entries are known as long as no record is missed', () => {
+  const known = new KnownEntries()
+  const first = changed({ ...emptyTable(), version: 0 }, 1, {})
+  known.follow(first)
+  known.add(new Map([['read', undefined]]), known.epoch)
+  const second = changed(first, 2, { written: 5 })
+  known.follow(second)
+  expect(known.get('written')).toBe(entry(5))
+  expect([known.has('read'), known.get('read')]).toEqual([true, undefined])
+  // What is read late is older than what was followed.
+  known.add(new Map([['written', entry(4)]]), known.epoch)
+  const third = changed(second, 3, { read: 7, written: 5 })
+  const { epoch } = known
+  known.follow(third)
+  expect([known.get('read'), known.get('written')]).toEqual([entry(7), entry(5)])
+  // One was missed, and may have written anything.
+  known.follow(changed(changed(third, 4, {}), 5, {}))
+  expect([known.has('read'), known.has('written')]).toEqual([false, false])
+  known.add(new Map([['read', entry(7)]]), epoch)
+  expect(known.has('read')).toBe(false)
+})

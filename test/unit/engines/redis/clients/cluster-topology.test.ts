@@ -1,0 +1,102 @@
+import { beforeEach, expect, test } from 'vitest'
+import { VirtualClock } from '../../../../../src/clock.js'
+import { ClusterTopology } from '../../../../../src/engines/redis/clients/cluster-topology.js'
+import type { Reply } from '../../../../../src/engines/redis/clients/command-line.js'
+import { slotOf } from '../../../../../src/engines/redis/slot.js'
+import { turns } from './fake-server.js'
+
+const HALVES: Reply = [
+  [0, 8191, ['10.0.0.1', 7000, 'id', []], ['10.0.0.9', 7009, 'replica', []]],
+  [8192, 16_383, [null, 7001, 'id', []]],
+]
+/** Keys of the first and of the second half. */
+const LOW = 'b'
+const HIGH = 'a'
+
+let clock: VirtualClock
+let topology: ClusterTopology
+let answers: (() => Promise<Reply>)[]
+let asked: number
+let changes: number
+
+beforeEach(() => {
+  clock = new VirtualClock()
+  answers = []
+  asked = 0
+  changes = 0
+  topology = new ClusterTopology(
+    async () => ({ host: '10.0.0.5', slots: await (answers[asked++] ?? (async () => HALVES))() }),
+    node => node.replace('10.0.0.1:', 'mapped:'),
+    () => changes++,
+    clock,
+  )
+})
+
+test('keys lie where CLUSTER SLOTS says, by the names that reach the nodes from here', async () => {
+  expect([slotOf(LOW) < 8192, slotOf(HIGH) < 8192]).toEqual([true, false])
+  expect(topology.masterOf(LOW)).toBeUndefined()
+  expect(topology.masters).toEqual([])
+  await topology.look()
+  expect(topology.masterOf(LOW)).toBe('mapped:7000')
+  // A node that does not know what it is called is where it was asked.
+  expect(topology.masterOf(HIGH)).toBe('10.0.0.5:7001')
+  expect(topology.masters).toEqual(['mapped:7000', '10.0.0.5:7001'])
+  expect(changes).toBe(1)
+})
+
+test('those who look at the same time share a look', async () => {
+  await Promise.all([topology.look(), topology.look()])
+  expect(asked).toBe(1)
+  await topology.look()
+  expect(asked).toBe(2)
+})
+
+test('a slot that has moved is believed until the next look, which comes soon', async () => {
+  await topology.look()
+  expect(topology.redirected(slotOf(LOW), '10.0.0.1:7002', true)).toBe('mapped:7002')
+  expect(topology.masterOf(LOW)).toBe('mapped:7002')
+  expect(topology.masters).toContain('mapped:7002')
+  topology.lookSoon()
+  expect(clock.nextAt()).toBe(100)
+  clock.advance(100)
+  await turns()
+  expect(asked).toBe(2)
+  expect(topology.masterOf(LOW)).toBe('mapped:7000')
+})
+
+test('a slot that is on its way stays where it is', async () => {
+  await topology.look()
+  expect(topology.redirected(slotOf(LOW), '10.0.0.1:7002', false)).toBe('mapped:7002')
+  expect(topology.masterOf(LOW)).toBe('mapped:7000')
+  expect(clock.nextAt()).toBeUndefined()
+})
+
+test('what is told during a look is newer than its answer', async () => {
+  let reply!: (slots: Reply) => void
+  answers = [() => new Promise(resolve => (reply = resolve))]
+  const looking = topology.look()
+  topology.redirected(slotOf(LOW), '10.0.0.3:7003', true)
+  reply(HALVES)
+  await looking
+  expect(topology.masterOf(LOW)).toBe('10.0.0.3:7003')
+})
+
+test('a look that fails changes nothing', async () => {
+  await topology.look()
+  answers = [async () => HALVES, () => Promise.reject(new Error('nobody there'))]
+  await expect(topology.look()).rejects.toThrow('nobody there')
+  expect(topology.masterOf(LOW)).toBe('mapped:7000')
+  topology.lookSoon()
+  clock.advance(100)
+  await turns()
+  expect(changes).toBe(2)
+})
+
+test('after it was closed it looks no more', async () => {
+  topology.lookSoon()
+  topology.close()
+  topology.lookSoon()
+  clock.advance(1000)
+  await turns()
+  expect(asked).toBe(0)
+})

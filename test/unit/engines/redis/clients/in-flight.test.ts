@@ -1,0 +1,89 @@
+import { beforeEach, expect, test } from 'vitest'
+import { VirtualClock } from '../../../../../src/clock.js'
+import { InFlight } from '../../../../../src/engines/redis/clients/in-flight.js'
+
+let clock: VirtualClock
+let inFlight: InFlight
+let told: string[]
+
+beforeEach(() => {
+  clock = new VirtualClock()
+  told = []
+  inFlight = new InFlight(clock, 100, {
+    busy: () => told.push('busy'),
+    idle: () => told.push('idle'),
+    late: () => {
+      told.push('late')
+      return new Error('too late')
+    },
+  })
+})
+
+/** An answer that comes when it is told to. */
+function answer() {
+  let resolve!: (value: string) => void
+  let reject!: (error: unknown) => void
+  const promise = new Promise<string>((fulfil, fail) => {
+    resolve = fulfil
+    reject = fail
+  })
+  return { promise, resolve, reject }
+}
+
+const settled = (): Promise<void> => new Promise(resolve => setImmediate(resolve))
+const follow = (promise: Promise<string>) => inFlight.follow(promise, error => `failed: ${String(error)}`)
+
+test('settles as the answer does', async () => {
+  const [first, second] = [answer(), answer()]
+  const results = [follow(first.promise), follow(second.promise)]
+  expect(inFlight.size).toBe(2)
+  second.reject('lost')
+  await expect(results[1]).rejects.toBe('failed: lost')
+  first.resolve('done')
+  await expect(results[0]).resolves.toBe('done')
+  expect(inFlight.size).toBe(0)
+  expect(told).toEqual(['busy', 'idle'])
+})
+
+test('rejects what is late, and nothing else', async () => {
+  const [early, late, young] = [answer(), answer(), answer()]
+  const done = follow(early.promise)
+  const overdue = follow(late.promise)
+  early.resolve('done')
+  await done
+  clock.advance(60)
+  const later = follow(young.promise)
+  clock.advance(40)
+  await expect(overdue).rejects.toThrow('too late')
+  expect(inFlight.size).toBe(1)
+  late.resolve('after all')
+  clock.advance(59)
+  young.resolve('in time')
+  await expect(later).resolves.toBe('in time')
+  expect(told).toEqual(['busy', 'late', 'idle'])
+})
+
+test('has one timer, however many wait, and none when nobody does', async () => {
+  const answers = Array.from({ length: 1000 }, answer)
+  const results = answers.map(({ promise }) => follow(promise))
+  expect(clock.nextAt()).toBe(100)
+  for (const { resolve } of answers) resolve('done')
+  await Promise.all(results)
+  clock.advance(100)
+  expect(clock.nextAt()).toBeUndefined()
+  const further = answer()
+  const result = follow(further.promise)
+  expect(clock.nextAt()).toBe(200)
+  clock.advance(100)
+  await expect(result).rejects.toThrow('too late')
+})
+
+test('a process that was stopped finds its answers before it calls them late', async () => {
+  const { promise, resolve } = answer()
+  const result = follow(promise)
+  clock.advance(1000)
+  resolve('done')
+  await expect(result).resolves.toBe('done')
+  await settled()
+  expect(told).toEqual(['busy', 'idle'])
+})

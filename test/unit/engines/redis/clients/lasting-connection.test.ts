@@ -1,0 +1,211 @@
+import { beforeEach, expect, test, vi } from 'vitest'
+import { VirtualClock } from '../../../../../src/clock.js'
+import { LastingConnection } from '../../../../../src/engines/redis/clients/lasting-connection.js'
+import { RedisReplyError } from '../../../../../src/engines/redis/clients/redis-link.js'
+import { FakeServer, turns } from './fake-server.js'
+
+let clock: VirtualClock
+let server: FakeServer
+let told: string[]
+let connection: LastingConnection
+
+beforeEach(() => {
+  clock = new VirtualClock()
+  server = new FakeServer()
+  told = []
+  connection = new LastingConnection({
+    name: 'redis://there',
+    connect: server.connect,
+    prepare: async made => {
+      await made.send(['PREPARE'])
+    },
+    ready: isFirst => told.push(isFirst ? 'first' : 'again'),
+    failed: () => told.push('failed'),
+    clock,
+    patience: { connect: 1000, answer: 500, heartbeat: 10_000 },
+  })
+})
+
+/** Lets the pause before the next attempt pass. */
+async function nextAttempt(): Promise<void> {
+  clock.advance(clock.nextAt()! - clock.now())
+  await turns()
+}
+
+const unavailable = (reason: string) => ({ code: 'UNAVAILABLE', message: expect.stringContaining(reason) })
+
+test('nothing is sent before it is connected, and what is sent then is prepared first', async () => {
+  await expect(connection.send(['GET'])).rejects.toMatchObject(unavailable('not connected'))
+  await connection.connect()
+  await connection.connect()
+  expect(await connection.send(['GET', 'k'])).toBe('GET k')
+  expect(server.connections).toHaveLength(1)
+  expect(server.last.sent).toEqual(['PREPARE', 'GET k'])
+  expect(connection.epoch).toBe(1)
+  expect(told).toEqual(['first'])
+})
+
+test('several commands go one right after the other, and the last one answers', async () => {
+  await connection.connect()
+  server.answer = ([name], resolve, reject) =>
+    name === 'ASKING' ? reject(new RedisReplyError('ERR no')) : resolve(name!)
+  expect(await connection.send(['ASKING'], ['GET'])).toBe('GET')
+  expect(server.last.sent).toEqual(['PREPARE', 'ASKING', 'GET'])
+})
+
+test('a first attempt that fails is the only one, and says why', async () => {
+  server.door = 'closed'
+  await expect(connection.connect()).rejects.toMatchObject(unavailable('refused'))
+  expect(clock.nextAt()).toBeUndefined()
+  expect(told).toEqual([])
+  server.door = 'open'
+  server.answer = (_, __, reject) => reject(new RedisReplyError('LOADING Redis is loading'))
+  await expect(connection.connect()).rejects.toMatchObject(unavailable('LOADING'))
+  expect(server.last.isDestroyed).toBe(true)
+})
+
+test('an attempt that takes too long is given up whole', async () => {
+  server.door = 'frozen'
+  const connecting = connection.connect()
+  clock.advance(1000)
+  await expect(connecting).rejects.toMatchObject(unavailable('not ready within 1000 ms'))
+  expect(server.abandoned).toBe(1)
+  server.door = 'open'
+  server.answer = () => undefined
+  const preparing = connection.connect()
+  await turns()
+  clock.advance(1000)
+  await expect(preparing).rejects.toMatchObject(unavailable('not ready within 1000 ms'))
+  expect(server.last.isDestroyed).toBe(true)
+})
+
+test('a lost connection is replaced for ever, with growing pauses that differ', async () => {
+  vi.spyOn(Math, 'random').mockReturnValue(0)
+  await connection.connect()
+  server.door = 'closed'
+  server.last.break()
+  const pauses = []
+  for (let attempt = 0; attempt < 9; attempt++) {
+    pauses.push(clock.nextAt()! - clock.now())
+    await nextAttempt()
+  }
+  expect(pauses).toEqual([25, 50, 100, 200, 400, 800, 1000, 1000, 1000])
+  vi.spyOn(Math, 'random').mockReturnValue(0.999_999)
+  await nextAttempt()
+  expect(clock.nextAt()! - clock.now()).toBeCloseTo(2000, 1)
+  server.door = 'open'
+  await nextAttempt()
+  expect(connection.isReady).toBe(true)
+  expect(connection.epoch).toBe(2)
+  expect(told.filter(what => what === 'failed')).toHaveLength(11)
+  expect(told.at(-1)).toBe('again')
+  // After a success the pauses begin anew.
+  server.last.break()
+  expect(clock.nextAt()! - clock.now()).toBeCloseTo(50, 1)
+})
+
+test('while there is no connection commands are refused at once, with the reason', async () => {
+  await connection.connect()
+  server.last.break()
+  await expect(connection.send(['GET'])).rejects.toMatchObject(unavailable('broken'))
+  server.door = 'closed'
+  await nextAttempt()
+  await expect(connection.send(['GET'])).rejects.toMatchObject(unavailable('refused'))
+})
+
+test('a connection that is wanted at once does not wait for its turn', async () => {
+  await connection.connect()
+  server.last.break()
+  await connection.connect()
+  expect(connection.epoch).toBe(2)
+  expect(clock.nextAt()).toBeUndefined()
+})
+
+test('what was sent when the connection broke may have been done', async () => {
+  await connection.connect()
+  server.answer = () => undefined
+  const sent = connection.send(['INCR', 'k'])
+  server.last.break()
+  await expect(sent).rejects.toMatchObject({
+    code: 'INDETERMINATE',
+    message: expect.stringContaining('was lost'),
+  })
+})
+
+test('a command that is not answered in time fails and takes its connection with it', async () => {
+  await connection.connect()
+  server.answer = () => undefined
+  const first = connection.send(['INCR', 'k'])
+  clock.advance(100)
+  const second = connection.send(['INCR', 'k'])
+  clock.advance(400)
+  await expect(first).rejects.toMatchObject({
+    code: 'INDETERMINATE',
+    message: expect.stringContaining('within 500 ms'),
+  })
+  await expect(second).rejects.toMatchObject({ code: 'INDETERMINATE' })
+  expect(server.last.isDestroyed).toBe(true)
+  expect(connection.isReady).toBe(false)
+  server.answer = (_, resolve) => resolve('OK')
+  await nextAttempt()
+  expect(await connection.send(['INCR', 'k'])).toBe('OK')
+})
+
+test('an error that the server answers with is handed on, and the connection stays', async () => {
+  await connection.connect()
+  server.answer = (_, __, reject) => reject(new RedisReplyError('WRONGTYPE no'))
+  await expect(connection.send(['INCR', 'k'])).rejects.toMatchObject({ code: 'WRONGTYPE' })
+  expect(connection.isReady).toBe(true)
+})
+
+test('a server that has become a replica is left for the next one', async () => {
+  await connection.connect()
+  server.answer = (_, __, reject) => reject(new RedisReplyError('READONLY no'))
+  await expect(connection.send(['SET', 'k'])).rejects.toMatchObject({ code: 'READONLY' })
+  expect(connection.isReady).toBe(false)
+})
+
+test('a connection that is lost while it is prepared is none', async () => {
+  server.answer = (_, resolve) => {
+    server.last.listener.lost(new Error('gone again'))
+    resolve('OK')
+  }
+  await expect(connection.connect()).rejects.toMatchObject(unavailable('gone again'))
+  expect(connection.isReady).toBe(false)
+})
+
+test('it keeps a process alive for answers only', async () => {
+  await connection.connect()
+  expect(server.last.keepsAlive).toBe(false)
+  let reply!: (text: string) => void
+  server.answer = (_, resolve) => (reply = resolve)
+  const sent = connection.send(['GET'])
+  expect(server.last.keepsAlive).toBe(true)
+  reply('OK')
+  await sent
+  expect(server.last.keepsAlive).toBe(false)
+})
+
+test('after it was closed nothing goes on', async () => {
+  await connection.connect()
+  server.answer = () => undefined
+  const sent = connection.send(['GET'])
+  connection.close()
+  await expect(sent).rejects.toMatchObject({ code: 'INDETERMINATE' })
+  expect(server.last.isDestroyed).toBe(true)
+  await expect(connection.send(['GET'])).rejects.toMatchObject(unavailable('closed'))
+  await expect(connection.connect()).rejects.toMatchObject(unavailable('closed'))
+  server.last.listener.lost(new Error('late news'))
+  clock.advance(60_000)
+  await turns()
+  expect(server.tries).toBe(1)
+})
+
+test('closing ends an attempt that is under way, and a pause', async () => {
+  server.door = 'frozen'
+  const connecting = connection.connect()
+  connection.close()
+  await expect(connecting).rejects.toMatchObject(unavailable('closed'))
+  expect(server.abandoned).toBe(1)
+  expect(clock.nextAt()).toBeUndefined()
+})

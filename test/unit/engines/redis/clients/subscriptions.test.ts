@@ -1,0 +1,128 @@
+import { beforeEach, expect, test } from 'vitest'
+import { VirtualClock } from '../../../../../src/clock.js'
+import { RedisReplyError } from '../../../../../src/engines/redis/clients/redis-link.js'
+import { Subscriptions } from '../../../../../src/engines/redis/clients/subscriptions.js'
+import { Heard } from '../../../../redis/heard.js'
+import { FakeServer, turns } from './fake-server.js'
+
+let clock: VirtualClock
+let server: FakeServer
+let heard: Heard
+let subscriptions: Subscriptions
+
+beforeEach(() => {
+  clock = new VirtualClock()
+  server = new FakeServer()
+  heard = new Heard()
+  subscriptions = new Subscriptions({
+    name: 'redis://there',
+    connect: server.connect,
+    sharded: false,
+    listener: heard,
+    clock,
+    patience: { connect: 1000, answer: 500, heartbeat: 2000 },
+  })
+})
+
+async function advance(duration: number): Promise<void> {
+  clock.advance(duration)
+  await turns()
+}
+
+test('the first channel opens the connection, further ones share it', async () => {
+  expect(server.tries).toBe(0)
+  await Promise.all([
+    subscriptions.subscribe('a'),
+    subscriptions.subscribe('b'),
+    subscriptions.subscribe('a'),
+  ])
+  expect(server.connections).toHaveLength(1)
+  expect(server.last.sent).toEqual(['SUBSCRIBE a', 'SUBSCRIBE b'])
+  server.last.listener.message('a', '1')
+  expect(heard.messages).toEqual(['a: 1'])
+  expect(heard.resubscriptions).toBe(0)
+})
+
+test('a channel that was left is silent at once', async () => {
+  await subscriptions.subscribe('a')
+  const leaving = subscriptions.unsubscribe('a')
+  server.last.listener.message('a', '1')
+  await leaving
+  expect(server.last.sent).toEqual(['SUBSCRIBE a', 'UNSUBSCRIBE a'])
+  expect(heard.messages).toEqual([])
+  await subscriptions.unsubscribe('never heard')
+  expect(server.last.sent).toHaveLength(2)
+})
+
+test('after a break every channel is entered before it is told that messages may have been missed', async () => {
+  await subscriptions.subscribe('a')
+  await subscriptions.subscribe('b')
+  await subscriptions.subscribe('c')
+  await subscriptions.unsubscribe('b')
+  let told = 0
+  const enter = server.answer
+  server.answer = (args, resolve, reject) => {
+    told = heard.resubscriptions
+    enter(args, resolve, reject)
+  }
+  server.last.break()
+  await advance(100)
+  expect(server.connections).toHaveLength(2)
+  expect(server.last.sent).toEqual(['SUBSCRIBE a', 'SUBSCRIBE c'])
+  expect(told).toBe(0)
+  expect(heard.resubscriptions).toBe(1)
+})
+
+test('a connection that has gone silent is noticed and replaced', async () => {
+  await subscriptions.subscribe('a')
+  await advance(2000)
+  await advance(2000)
+  expect(server.last.sent).toEqual(['SUBSCRIBE a', 'PING', 'PING'])
+  server.answer = ([name], resolve) => {
+    if (name !== 'PING') resolve('OK')
+  }
+  await advance(2000)
+  await advance(500)
+  expect(server.connections[0]!.isDestroyed).toBe(true)
+  await advance(100)
+  expect(server.connections).toHaveLength(2)
+  expect(heard.resubscriptions).toBe(1)
+})
+
+test('a channel that may not be entered fails alone, and is not entered after a break', async () => {
+  await subscriptions.subscribe('a')
+  server.answer = ([, channel], resolve, reject) =>
+    channel === 'forbidden' ? reject(new RedisReplyError('NOPERM no')) : resolve('OK')
+  await expect(subscriptions.subscribe('forbidden')).rejects.toMatchObject({ code: 'NOPERM' })
+  server.last.break()
+  await advance(100)
+  expect(server.last.sent).toEqual(['SUBSCRIBE a'])
+  server.answer = (_, resolve) => resolve('OK')
+  await subscriptions.subscribe('forbidden')
+})
+
+test('a channel that is entered while the connection is replaced waits for the next one', async () => {
+  await subscriptions.subscribe('a')
+  server.last.break()
+  await subscriptions.subscribe('b')
+  expect(server.connections).toHaveLength(2)
+  expect(server.last.sent).toEqual(['SUBSCRIBE a', 'SUBSCRIBE b'])
+})
+
+test('no connection, no channel', async () => {
+  server.door = 'closed'
+  await expect(subscriptions.subscribe('a')).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+  expect(clock.nextAt()).toBeUndefined()
+  server.door = 'open'
+  await subscriptions.subscribe('a')
+})
+
+test('closing ends the connection and its heartbeat', async () => {
+  await subscriptions.subscribe('a')
+  subscriptions.close()
+  await turns()
+  expect(server.last.isDestroyed).toBe(true)
+  await advance(60_000)
+  expect(server.last.sent).toEqual(['SUBSCRIBE a'])
+  expect(server.tries).toBe(1)
+})

@@ -1,0 +1,36 @@
+import { describe, expect, test } from 'vitest'
+import { openRedisQuorum } from '../../../../../src/engines/redis/quorum/open.js'
+import { parseQuorumUrl } from '../../../../../src/engines/redis/quorum/quorum-url.js'
+import { InvalidArgumentError } from '../../../../../src/errors.js'
+
+describe('URLs of a quorum', () => {
+  test('each server has the user, the password, the database and the query of the whole', () => {
+    expect(parseQuorumUrl('rediss-quorum://me:p%40ss@a:1,[::1]:2,c/3?prefix=x:')).toEqual({
+      name: 'rediss-quorum://a:1,[::1]:2,c/3',
+      servers: [
+        'rediss://me:p%40ss@a:1/3?prefix=x:',
+        'rediss://me:p%40ss@[::1]:2/3?prefix=x:',
+        'rediss://me:p%40ss@c/3?prefix=x:',
+      ],
+    })
+  })
+
+  test.each([
+    ['redis-quorum://a,b', 'at least 3'],
+    ['redis-quorum://a,b,a', 'different'],
+    ['redis-quorum://a,b,c?layout=redisson', 'layout'],
+    ['redis-quorum://a,b,c?retries=3', 'retries'],
+    ['redis-quorum:a,b,c', 'looks like'],
+  ])('%s is refused', async (url, reason) => {
+    const error: unknown = await openRedisQuorum(url).catch((refusal: unknown) => refusal)
+    expect(error).toBeInstanceOf(InvalidArgumentError)
+    expect((error as Error).message).toContain(reason)
+  })
+
+  test('a password is in no message', async () => {
+    for (const url of ['redis-quorum:me:secret@a,b,c', 'redis-quorum://me:secret@a,b']) {
+      const error: unknown = await openRedisQuorum(url).catch((refusal: unknown) => refusal)
+      expect(String(error)).not.toContain('secret')
+    }
+  })
+})

@@ -1,0 +1,101 @@
+import { describe, expect, test } from 'vitest'
+import { parseRedisUrl } from '../../../../src/engines/redis/redis-url.js'
+
+const NOBODY = { username: undefined, password: undefined, database: 0 }
+const DEFAULTS = { prefix: '', minReplicas: 0, layout: 'string' }
+
+describe('the URL of a Redis server', () => {
+  test('names host, port, database, user and password', () => {
+    expect(parseRedisUrl('redis://ann:s%40c%3Aret:1@[::1]:7000/3')).toEqual({
+      name: 'redis://[::1]:7000/3',
+      server: { kind: 'server', address: { host: '::1', port: 7000, tls: false } },
+      login: { username: 'ann', password: 's@c:ret:1', database: 3 },
+      options: DEFAULTS,
+    })
+  })
+
+  test('leaves out what is usual', () => {
+    expect(parseRedisUrl('redis://')).toEqual({
+      name: 'redis://',
+      server: { kind: 'server', address: { host: 'localhost', port: 6379, tls: false } },
+      login: NOBODY,
+      options: DEFAULTS,
+    })
+    expect(parseRedisUrl('rediss://:secret@db.example/').login).toEqual({ ...NOBODY, password: 'secret' })
+    expect(parseRedisUrl('rediss://db.example').server).toEqual({
+      kind: 'server',
+      address: { host: 'db.example', port: 6379, tls: true },
+    })
+  })
+
+  test('carries options', () => {
+    const url = 'redis://host/1?prefix=app%3A&minReplicas=2&layout=redisson'
+    expect(parseRedisUrl(url).options).toEqual({ prefix: 'app:', minReplicas: 2, layout: 'redisson' })
+  })
+
+  test('names a socket', () => {
+    expect(parseRedisUrl('redis+unix:///run/my%20redis.sock?db=2')).toEqual({
+      name: 'redis+unix:///run/my%20redis.sock',
+      server: { kind: 'server', address: { path: '/run/my redis.sock' } },
+      login: { ...NOBODY, database: 2 },
+      options: DEFAULTS,
+    })
+  })
+})
+
+test('the URL of Sentinels names them, the master and its database', () => {
+  expect(parseRedisUrl('rediss+sentinel://u:p@a,b:1/the%20master?db=4&prefix=x')).toEqual({
+    name: 'rediss+sentinel://a,b:1/the%20master',
+    server: {
+      kind: 'sentinel',
+      sentinels: [
+        { host: 'a', port: 26379, tls: true },
+        { host: 'b', port: 1, tls: true },
+      ],
+      masterName: 'the master',
+    },
+    login: { username: 'u', password: 'p', database: 4 },
+    options: { ...DEFAULTS, prefix: 'x' },
+  })
+})
+
+test('the URL of a cluster names some nodes', () => {
+  expect(parseRedisUrl('redis+cluster://a:1,[fe80::1]:2').server).toEqual({
+    kind: 'cluster',
+    seeds: [
+      { host: 'a', port: 1, tls: false },
+      { host: 'fe80::1', port: 2, tls: false },
+    ],
+  })
+})
+
+describe('an unfit URL is refused with its reason, and without its password', () => {
+  test.each([
+    ['redis:', 'looks like'],
+    ['redis://a:hunter2@b@c', 'looks like'],
+    ['redis+moon://host', 'looks like'],
+    ['redis://host:port', 'takes host:port, not "host:port"'],
+    ['redis://host:0', 'takes host:port'],
+    ['redis://host:65536', 'takes host:port'],
+    ['redis://u:hunter2@a,b', 'names several servers'],
+    ['redis://u:hunter2@host/first', 'takes the number of a database, not "first"'],
+    ['redis://u:hunter2@host/-1', 'takes the number of a database'],
+    ['redis://u:hunter2@host?db=1', 'takes its database as a path'],
+    ['redis://u:hunter2@host?perfix=a', 'no option "perfix"'],
+    ['redis://u:hunter2@host?minReplicas=-1', 'minReplicas takes a whole number'],
+    ['redis://u:hunter2@host?minReplicas=1.5', 'minReplicas takes a whole number'],
+    ['redis://u:hunter2@host?layout=flat', "layout takes 'string' or 'redisson'"],
+    ['redis://u:hunter2%@host', 'not percent-encoded'],
+    ['redis+sentinel://u:hunter2@host', "takes the master's name as a path"],
+    ['redis+cluster://u:hunter2@host/1', 'no path and no database'],
+    ['redis+cluster://u:hunter2@host?db=1', 'no path and no database'],
+    ['redis+unix://host/socket', 'takes the path of a socket'],
+    ['redis+unix://', 'takes the path of a socket'],
+  ])('%s', (url, reason) => {
+    const refused = (): unknown => parseRedisUrl(url)
+    expect(refused).toThrow(
+      expect.objectContaining({ code: 'INVALID_ARGUMENT', message: expect.stringContaining(reason) }),
+    )
+    expect(refused).not.toThrow('hunter')
+  })
+})

@@ -1,0 +1,91 @@
+import { expect, test } from 'vitest'
+import { parseZooKeeperUrl } from '../../../../src/engines/zookeeper/zookeeper-url.js'
+import { InvalidArgumentError } from '../../../../src/errors.js'
+import { CREATOR_ACL, OPEN_ACL, PERMISSIONS } from '../../../../src/engines/zookeeper/client/index.js'
+import { addressesOf, parseEnsemble } from '../../../../src/engines/zookeeper/client/hosts.js'
+
+test('a URL of ZooKeeper names servers, a node, who logs in, and how', () => {
+  expect(parseZooKeeperUrl('zookeeper://a,b:2182,[::1]:7/app/locks?sessionTimeout=6s')).toEqual({
+    name: 'zookeeper://a,b:2182,[::1]:7/app/locks',
+    ensemble: 'a,b:2182,[::1]:7',
+    root: '/app/locks',
+    login: undefined,
+    isSasl: false,
+    isSecure: false,
+    sessionTimeout: 6000,
+    acl: OPEN_ACL,
+    isBridged: false,
+  })
+  expect(parseZooKeeperUrl('zookeeper://a')).toMatchObject({ root: '/signalbox', sessionTimeout: 10_000 })
+  expect(parseZooKeeperUrl('zookeeper://a/x?bridge=true')).toMatchObject({ isBridged: true })
+  expect(parseZooKeeperUrl('zookeeper://a/x?bridge=false')).toMatchObject({ isBridged: false })
+  expect(parseZooKeeperUrl('zookeeper://a/')).toMatchObject({ root: '', name: 'zookeeper://a/' })
+  expect(parseZooKeeperUrl('zookeeper://ann:s%40cret@a/x?sessionTimeout=5000&acl=creator')).toMatchObject({
+    login: 'ann:s@cret',
+    acl: CREATOR_ACL,
+    name: 'zookeeper://a/x',
+    sessionTimeout: 5000,
+  })
+  expect(parseZooKeeperUrl('zookeeper://ann:s%3Acret@a/x?auth=sasl')).toMatchObject({
+    login: 'ann:s:cret',
+    isSasl: true,
+  })
+  expect(parseZooKeeperUrl('zookeeper://ann:secret@a/x?auth=digest')).toMatchObject({ isSasl: false })
+  expect(
+    parseZooKeeperUrl('zookeeper://ann:secret@a?acl=auth::cdrwa,digest:bob:x%2By=:rw,ip:10.0.0.0/8:r').acl,
+  ).toEqual([
+    { permissions: PERMISSIONS.all, scheme: 'auth', id: '' },
+    { permissions: PERMISSIONS.read + PERMISSIONS.write, scheme: 'digest', id: 'bob:x+y=' },
+    { permissions: PERMISSIONS.read, scheme: 'ip', id: '10.0.0.0/8' },
+  ])
+  expect(parseZooKeeperUrl('zookeeper://a?acl=world:anyone:rr').acl).toEqual([
+    { permissions: PERMISSIONS.read, scheme: 'world', id: 'anyone' },
+  ])
+  expect(parseZooKeeperUrl('zookeeper+tls://ann:secret@a:2281')).toMatchObject({
+    name: 'zookeeper+tls://a:2281/signalbox',
+    isSecure: true,
+  })
+})
+
+test('a URL that is unfit is refused without its password', () => {
+  for (const url of [
+    'zookeeper:a',
+    'zookeeper+ssl://a',
+    'zookeeper://',
+    'zookeeper://a,,b',
+    'zookeeper://a/x/',
+    'zookeeper://a?color=red',
+    'zookeeper://a?sessionTimeout=1',
+    'zookeeper://a?acl=mine',
+    'zookeeper://a?acl=creator',
+    'zookeeper://a?acl=auth::cdrwa',
+    'zookeeper://a?acl=world:anyone',
+    'zookeeper://a?acl=world:anyone:x',
+    'zookeeper://a?acl=world:anyone:r,',
+    'zookeeper://a?acl=:anyone:r',
+    'zookeeper://ann:secret@a?auth=kerberos',
+    'zookeeper://ann:@a?auth=sasl',
+    'zookeeper://a?auth=sasl',
+    'zookeeper://a?bridge=yes',
+    'zookeeper://a?bridge=',
+    'zookeeper://secret@a',
+    'zookeeper://ann:%secret@a',
+  ]) {
+    expect(() => parseZooKeeperUrl(url), url).toThrow(InvalidArgumentError)
+    expect(() => parseZooKeeperUrl(url), url).not.toThrow(/secret/)
+  }
+})
+
+test('hosts have a port and are tried in an order of chance', async () => {
+  expect(parseEnsemble('a,b:2182/root')).toEqual({
+    hosts: [
+      { host: 'a', port: 2181 },
+      { host: 'b', port: 2182 },
+    ],
+    chroot: '/root',
+  })
+  const { hosts } = parseEnsemble('10.0.0.1,10.0.0.2,10.0.0.3')
+  const first = new Set<string>()
+  for (let round = 0; round < 100; round++) first.add((await addressesOf(hosts))[0]!.host)
+  expect(first.size).toBe(3)
+})
