@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import type { IMap, Member } from 'hazelcast-client'
 import { systemClock } from '../../clock.js'
 import { answered } from '../../engines/hazelcast/call.js'
-import { isUnsafe } from '../../engines/hazelcast/cp-subsystem.js'
 import type { HazelcastClient, Linked } from '../../engines/hazelcast/link.js'
 import type { ClockFacts } from './clock.js'
 
@@ -10,8 +9,6 @@ import type { ClockFacts } from './clock.js'
 export interface HazelcastFacts extends ClockFacts {
   readonly members: readonly MemberFacts[]
   readonly maps: readonly MapFacts[]
-  /** Whether the URL asks for the CP subsystem, and that is in unsafe mode. */
-  readonly isCpUnsafe: boolean
   /** What a member refused to tell, in its own words. */
   readonly refusals: readonly string[]
 }
@@ -43,7 +40,7 @@ const SECOND = 1000
 const NONE = -1
 
 /** Asks a cluster for all that matters, by entries that are gone afterwards. */
-export async function hazelcastFacts({ client, locks, table, values, cp }: Linked): Promise<HazelcastFacts> {
+export async function hazelcastFacts({ client, locks, table, values }: Linked): Promise<HazelcastFacts> {
   const refusals: string[] = []
   const maps: MapFacts[] = []
   const see = async (name: string, look: () => Promise<MapFacts>): Promise<void> => {
@@ -61,7 +58,6 @@ export async function hazelcastFacts({ client, locks, table, values, cp }: Linke
   return {
     members: client.getCluster().getMembers().map(memberFacts),
     maps,
-    isCpUnsafe: cp !== undefined && (await answered(isUnsafe(client), systemClock)),
     ahead: time?.ahead,
     uncertainty: time?.uncertainty ?? 0,
     refusals,

@@ -22,7 +22,6 @@ import {
   type Standing,
 } from '../engine.js'
 import { answered } from './call.js'
-import { FencedLocks } from './fenced-locks.js'
 import { hazelcastGuarantees } from './guarantees.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
 import { Link, type Package } from './link.js'
@@ -72,14 +71,13 @@ class UnreadError extends Error {
  * Locks and values on Hazelcast, which has nothing but compare-and-set of one entry. So the lock table is one entry, with
  * whatever was committed and is not yet carried over to the entries of values: one compare-and-set decides about the
  * operations of a whole tick. Who has been given an exclusive claim there locks the key of an IMap on top, which is where
- * programs in other languages meet us. With the CP subsystem that one entry is an AtomicReference, and the lock a FencedLock.
+ * programs in other languages meet us.
  */
 export class HazelcastEngine implements Engine {
   readonly name: string
-  readonly guarantees: Guarantees
+  readonly guarantees: Guarantees = hazelcastGuarantees
   readonly tellsWanted = false
   readonly #map: string
-  readonly #usesCp: boolean
   readonly #clock: Clock
   readonly #link: Link
   readonly #table: Table
@@ -109,9 +107,7 @@ export class HazelcastEngine implements Engine {
 
   constructor(place: HazelcastPlace, hazelcast: Package, clock: Clock) {
     this.name = place.name
-    this.guarantees = hazelcastGuarantees(place.cp)
     this.#map = place.map
-    this.#usesCp = place.cp !== undefined
     this.#clock = clock
     const by = randomBytes(6).toString('hex')
     this.#link = new Link(place, by, hazelcast, clock, {
@@ -129,9 +125,7 @@ export class HazelcastEngine implements Engine {
       (await this.#table.read()).record.pending[key] === text
     this.#values = new Values(link, hazelcast, clock, isPending, () => this.#isOver)
     this.#members = new Members(async () => (await link()).table, clock)
-    const keyLocks = this.#usesCp
-      ? new FencedLocks(async () => (await link()).cp!, hazelcast)
-      : new MapLocks(async () => (await link()).locks, hazelcast)
+    const keyLocks = new MapLocks(async () => (await link()).locks, hazelcast)
     this.#locks = new MemberLocks(keyLocks, clock)
   }
 
@@ -141,9 +135,7 @@ export class HazelcastEngine implements Engine {
       await this.#link.get()
       const { text, record } = await this.#table.read()
       this.#toldOf = text === undefined ? 0 : record.version
-      // The entries of sessions lie in a map, which may have lost them although the table is whole.
-      if (!this.#usesCp)
-        for (const request of await this.#members.deadIn(record)) this.#table.sightings.isOver(request)
+      for (const request of await this.#members.deadIn(record)) this.#table.sightings.isOver(request)
       this.#members.join(member)
       this.#member = member
       this.#helpCarryOver(record)
@@ -669,7 +661,7 @@ export class HazelcastEngine implements Engine {
     const context = { engine: this.name, cause: error }
     if (error instanceof UnreadableError)
       return new UnavailableError(
-        `what stands in the place of the table of ${this.name} was written by another program, or has another layout, like that of boxes which use the CP subsystem`,
+        `what stands in the place of the table of ${this.name} was written by another program, or has another layout`,
         context,
       )
     if (error instanceof SpoiledError)

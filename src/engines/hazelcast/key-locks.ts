@@ -6,7 +6,7 @@ export interface KeyLock {
   unlock(): Promise<boolean>
 }
 
-/** The locks of the cluster that programs in other languages use, too: those of an IMap, or FencedLocks. */
+/** The locks of the cluster that programs in other languages use, too: those of an IMap. */
 export interface KeyLocks {
   /** How long an attempt waits for what is just being given back: milliseconds. */
   readonly attempt: number

@@ -3,7 +3,6 @@ import type { Client, ClientConfig, HazelcastJsonValue, IMap } from 'hazelcast-c
 import type { Clock, Timer } from '../../clock.js'
 import { ClosedError, InvalidArgumentError, SignalboxError, UnavailableError } from '../../errors.js'
 import { answered, NoAnswerError } from './call.js'
-import { CpSubsystem, NEWS_KEY } from './cp-subsystem.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
 import { heardOver } from './heard-over.js'
 import { dropClosed, quieten } from './quiet-client.js'
@@ -26,8 +25,6 @@ export type Package = Pick<
   | 'TargetNotMemberError'
   | 'Predicates'
   | 'IllegalMonitorStateError'
-  | 'UnsupportedOperationError'
-  | 'CPGroupDestroyedError'
 >
 
 /** How long connecting may take: milliseconds. */
@@ -47,11 +44,9 @@ export interface Linked {
   readonly client: HazelcastClient
   /** The keys of this one are locked, by Java programs, too. */
   readonly locks: IMap<string, unknown>
-  /** Who the sessions belong to, and the table's record or news of it. Nothing of this one is ever locked: a parked write would run late. */
+  /** Who the sessions belong to, and the table's record. Nothing of this one is ever locked: a parked write would run late. */
   readonly table: IMap<string, string>
   readonly cell: TableCell
-  /** Undefined unless it was asked for. */
-  readonly cp: CpSubsystem | undefined
   readonly values: IMap<string, HazelcastJsonValue>
 }
 
@@ -176,14 +171,13 @@ export class Link {
   }
 
   async #prepare(client: HazelcastClient): Promise<Linked> {
-    const { map, cp: mode } = this.#place
+    const { map } = this.#place
     const maps = Promise.all([
       client.getMap<string, unknown>(map),
       client.getMap<string, string>(`${map}.table`),
       client.getMap<string, HazelcastJsonValue>(`${map}.values`),
     ])
     const [locks, table, values] = await answered(maps, this.#clock)
-    const cp = mode && (await CpSubsystem.open(client, table, this.#place, this.#package, this.#clock))
     const changed = ({ value }: { value: string | null }): void => {
       if (value !== null) this.#listener.changed(value)
     }
@@ -192,11 +186,11 @@ export class Link {
     const listening = table.addEntryListenerWithPredicate(
       { added: changed, updated: changed },
       Predicates.not(Predicates.between('this', ...madeBy(this.#by))),
-      cp ? NEWS_KEY : TABLE_KEY,
+      TABLE_KEY,
       true,
     )
     await answered(listening, this.#clock)
-    return { client, locks, table, values, cp, cell: cp?.cell ?? mapCell(table) }
+    return { client, locks, table, values, cell: mapCell(table) }
   }
 
   #config(): ClientConfig {

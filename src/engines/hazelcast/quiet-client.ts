@@ -22,7 +22,6 @@ interface Inside {
   }
   readonly invocationService?: { readonly cleanResourcesTask?: Task }
   readonly statistics?: { readonly statisticsSendTask?: Task }
-  readonly cpSubsystem?: { readonly cpSessionManager?: { readonly heartbeatTask?: Task } }
 }
 
 /** One of the package's repeated tasks: it makes an interval when the first delay is over. */
@@ -53,8 +52,7 @@ export function dropClosed(client: HazelcastClient): void {
  * process alive.
  */
 export function quieten(client: HazelcastClient): void {
-  const { connectionRegistry, connectionManager, invocationService, statistics, cpSubsystem } =
-    client as unknown as Inside
+  const { connectionRegistry, connectionManager, invocationService, statistics } = client as unknown as Inside
   for (const { socket } of connectionRegistry?.getConnections?.() ?? []) {
     if (!socket || quiet.has(socket)) continue
     quiet.add(socket)
@@ -65,7 +63,6 @@ export function quieten(client: HazelcastClient): void {
     connectionManager?.heartbeatManager?.task,
     invocationService?.cleanResourcesTask,
     statistics?.statisticsSendTask,
-    cpSubsystem?.cpSessionManager?.heartbeatTask,
   ]) {
     task?.timeoutId?.unref?.()
     task?.intervalId?.unref?.()
