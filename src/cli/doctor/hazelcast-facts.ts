@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import type { IMap, Member } from 'hazelcast-client'
+import type { Client, IMap, Member } from 'hazelcast-client'
 import { systemClock } from '../../clock.js'
 import { answered } from '../../engines/hazelcast/call.js'
-import type { HazelcastClient, Linked } from '../../engines/hazelcast/link.js'
+import type { Linked } from '../../engines/hazelcast/link.js'
 import type { ClockFacts } from './clock.js'
 
 /** What a client sees of a cluster. */
@@ -78,7 +78,7 @@ function memberFacts(member: Member): MemberFacts {
   }
 }
 
-async function lookAtMap(client: HazelcastClient, map: IMap<string, unknown>): Promise<MapFacts> {
+async function lookAtMap(client: Client, map: IMap<string, unknown>): Promise<MapFacts> {
   const key = probe()
   try {
     const backups = await backupsOf(client, () => map.set(key, 'probe'))
@@ -100,7 +100,7 @@ async function lookAtMap(client: HazelcastClient, map: IMap<string, unknown>): P
   }
 }
 
-async function lookAtLocks(client: HazelcastClient, map: IMap<string, unknown>): Promise<MapFacts> {
+async function lookAtLocks(client: Client, map: IMap<string, unknown>): Promise<MapFacts> {
   const key = probe()
   const backups = await backupsOf(client, () => map.tryLock(key, 0, LIFE))
   await answered(map.unlock(key), systemClock)
@@ -120,10 +120,7 @@ interface Response {
 }
 
 /** How many copies the answer to a change waits for; undefined when the client does not show it. */
-async function backupsOf(
-  client: HazelcastClient,
-  change: () => Promise<unknown>,
-): Promise<number | undefined> {
+async function backupsOf(client: Client, change: () => Promise<unknown>): Promise<number | undefined> {
   const service = (client as unknown as Inside).invocationService
   const process = service?.processResponse
   if (!service || !process || service.backupAckToClientEnabled !== true) {

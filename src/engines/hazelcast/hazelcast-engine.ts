@@ -26,7 +26,7 @@ import { hazelcastGuarantees } from './guarantees.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
 import { Link, type Package } from './link.js'
 import { MapLocks } from './map-locks.js'
-import { MemberLocks } from './member-locks.js'
+import { LET_IN_AFTER, MemberLocks } from './member-locks.js'
 import { Members } from './members.js'
 import { Table, UnclearError, type Found } from './table.js'
 import { OpenTable } from './table-state.js'
@@ -41,8 +41,6 @@ const FORGET_WITHIN = 20
 /** What is still not carried over after so long since it was seen is carried over here: milliseconds. */
 const CARRY_OVER_AFTER = 2000
 const LOOK_PAUSE = 500
-/** Nobody else waits, as far as changes of the record tell, for so long at the most, because one may not be heard of: milliseconds. */
-const ALONE_FOR = 20
 
 type AnyOutcome = Outcomes[keyof Outcomes]
 
@@ -115,18 +113,13 @@ export class HazelcastEngine implements Engine {
       missed: () => this.#lookAgain(),
     })
     const link = () => this.#link.get()
-    this.#table = new Table(
-      by,
-      async () => (await link()).cell,
-      clock,
-      (record, isNext) => this.#changed(record, isNext),
-    )
+    const table = async () => (await link()).table
+    this.#table = new Table(by, table, clock, (record, isNext) => this.#changed(record, isNext))
     const isPending = async (key: string, text: string): Promise<boolean> =>
       (await this.#table.read()).record.pending[key] === text
     this.#values = new Values(link, hazelcast, clock, isPending, () => this.#isOver)
-    this.#members = new Members(async () => (await link()).table, clock)
-    const keyLocks = new MapLocks(async () => (await link()).locks, hazelcast)
-    this.#locks = new MemberLocks(keyLocks, clock)
+    this.#members = new Members(table, clock)
+    this.#locks = new MemberLocks(new MapLocks(async () => (await link()).locks, hazelcast), clock)
   }
 
   async join(member: Member, listener: Listener): Promise<void> {
@@ -337,7 +330,7 @@ export class HazelcastEngine implements Engine {
       this.#alone.delete(id)
       this.#listener!.wanted(id)
     }
-    this.#alone.set(id, this.#clock.after(Math.min(ALONE_FOR, this.#locks.longestTurns), over, false))
+    this.#alone.set(id, this.#clock.after(LET_IN_AFTER, over, false))
     return true
   }
 
