@@ -71,24 +71,14 @@ async function overNetwork() {
   const { quorumGuarantees } = await import(built('engines/redis-quorum/guarantees.js'))
   /** @type {{ ZOOKEEPER_GUARANTEES: Guarantees }} */
   const { ZOOKEEPER_GUARANTEES: zookeeperGuarantees } = await import(built('engines/zookeeper/guarantees.js'))
-  /** @type {{ hazelcastGuarantees: (cp?: 'safe' | 'unsafe') => Guarantees }} */
+  /** @type {{ hazelcastGuarantees: Guarantees }} */
   const { hazelcastGuarantees } = await import(built('engines/hazelcast/guarantees.js'))
   return [
     { url: 'redis://host', guarantees: redisGuarantees(false), shownIn: 'redis' },
     { url: 'redis+cluster://host,host', guarantees: redisGuarantees(true), shownIn: 'redis-cluster' },
     { url: 'redis-quorum://host,host,host', guarantees: quorumGuarantees, shownIn: 'quorum' },
     { url: 'zookeeper://host,host,host', guarantees: zookeeperGuarantees, shownIn: 'zookeeper' },
-    { url: 'hazelcast://host,host,host', guarantees: hazelcastGuarantees(), shownIn: 'hazelcast' },
-    {
-      url: 'hazelcast://host,host,host?cp=safe',
-      guarantees: hazelcastGuarantees('safe'),
-      shownIn: 'hazelcast-cp',
-    },
-    {
-      url: 'hazelcast://host?cp=unsafe',
-      guarantees: hazelcastGuarantees('unsafe'),
-      shownIn: 'hazelcast-cp',
-    },
+    { url: 'hazelcast://host,host,host', guarantees: hazelcastGuarantees, shownIn: 'hazelcast' },
   ]
 }
 

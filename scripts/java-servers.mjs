@@ -8,8 +8,6 @@ import { root } from './targets.mjs'
 
 /** Those that `npm test` starts. Each has a pom.xml in its folder below `test/servers`. */
 export const javaServers = ['zookeeper', 'hazelcast']
-/** Those that only larger test runs start. */
-export const moreJavaServers = ['hazelcast-5.4']
 
 /** @type {ReadonlyMap<string, string>} */
 const programs = new Map([

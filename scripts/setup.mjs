@@ -11,7 +11,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { installPackages, missingPackages } from './debian.mjs'
 import { buildLanguages, languageNames, staleLanguages } from './interop.mjs'
-import { getJavaServer, isJavaServerMissing, javaServers, moreJavaServers } from './java-servers.mjs'
+import { getJavaServer, isJavaServerMissing, javaServers } from './java-servers.mjs'
 import { moreServers, servers } from './servers.mjs'
 import { SetupError } from './setup-error.mjs'
 import { withLock } from './lock-file.mjs'
@@ -119,7 +119,7 @@ function interop(...names) {
 /** @type {ReadonlyMap<string, Step[]>} */
 const named = new Map([
   ['servers', [installed(servers), ...javaServers.map(javaServer)]],
-  ['more-servers', [installed(moreServers), ...moreJavaServers.map(javaServer)]],
+  ['more-servers', [installed(moreServers)]],
   ['debian-zookeeper', [debianZooKeeper]],
   ['interop', [interop('python', 'go', 'java', 'runtimes')]],
   ...languageNames.map(name => /** @type {[string, Step[]]} */ ([name, [interop(name)]])),

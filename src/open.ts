@@ -18,8 +18,7 @@ import { registeredFor, type Given } from './engines/registry.js'
  *   is `/signalbox` if none is named. `?sessionTimeout=10s` is how long a session outlives silence, `?acl=creator` keeps
  *   others than the named user out; `zookeeper+tls:` over TLS;
  * - `hazelcast://user:password@host:5701,host/cluster` for all that reach the same cluster, which is `dev` if none is
- *   named, and name the same `?map=signalbox`, whose keys are locked. `?cp=safe` uses the CP subsystem, `?cp=unsafe` even one
- *   in unsafe mode, as {@link GivenHazelcast} says.
+ *   named, and name the same `?map=signalbox`, whose keys are locked.
  *
  * Or on Redis over clients that are there already: `open({ redis: client, prefix: 'app:' })`, or
  * `open({ redisQuorum: [client, client, client] })`; on Hazelcast by a configuration of its client: `open({ hazelcast: config })`;

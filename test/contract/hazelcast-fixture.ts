@@ -43,7 +43,7 @@ function openDirectly({ address }: HazelcastServer): Promise<Box> {
 /** The Hazelcast engine on one member. */
 export const hazelcast: EngineFixture = {
   name: 'hazelcast',
-  guarantees: hazelcastGuarantees(),
+  guarantees: hazelcastGuarantees,
   hasClock: false,
   weaknesses: {
     async P1() {

@@ -7,7 +7,6 @@ import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { open } from '../../src/index.js'
 import { until } from '../../src/conformance/time.js'
 import { ZooKeeper } from '../../src/engines/zookeeper/client/index.js'
-import { cpOptions } from '../contract/hazelcast-cp-fixture.js'
 import { RedisPlace, through } from '../redis/place.js'
 import { smallDisk } from '../file/small-disk.js'
 import { FakeClock } from '../servers/fake-clock.js'
@@ -338,13 +337,6 @@ describe('doctor of Hazelcast', () => {
     } finally {
       await Promise.all(members.map(member => member.kill()))
     }
-  })
-
-  test('finds a CP subsystem that keeps no more than maps do', async () => {
-    await using server = await startHazelcast(cpOptions())
-    const url = `hazelcast://${server.address}/${TEST_CLUSTER}`
-    expect((await found(`${url}?cp=unsafe`)).ids).toEqual(['single-member', 'unsafe-cp'])
-    expect((await found(`${url}?map=other`)).ids).toEqual(['single-member'])
   })
 
   test('finds a member that is alone, that is old, and that is not there', async () => {

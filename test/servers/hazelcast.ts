@@ -8,15 +8,11 @@ import { ServerProcess } from '../../apps/chaos/servers/server-process.js'
 import type { FakeClock } from './fake-clock.js'
 
 /** Where `scripts/setup.mjs servers` puts the member's jar; the compiled tests lie one folder deeper. */
-function jars(name: string): string {
-  return ['../..', '../../..']
-    .map(root => `${fileURLToPath(new URL(`${root}/.interop/${name}/`, import.meta.url))}*`)
-    .join(':')
-}
+const JARS = ['../..', '../../..']
+  .map(root => `${fileURLToPath(new URL(`${root}/.interop/hazelcast/`, import.meta.url))}*`)
+  .join(':')
 
 export interface HazelcastMemberOptions {
-  /** 5.4 is the last one whose Community edition has a CP subsystem; default 5.7. */
-  readonly version?: '5.4' | '5.7'
   /** The name of the cluster; default `signalbox-test`. */
   readonly cluster?: string
   /** Ports of the members that run already. */
@@ -48,7 +44,6 @@ export class HazelcastServer extends ServerProcess {
   constructor(
     port: number,
     {
-      version = '5.7',
       cluster = TEST_CLUSTER,
       peers = [],
       publicPort = port,
@@ -69,7 +64,7 @@ export class HazelcastServer extends ServerProcess {
         '-XX:TieredStopAtLevel=1',
         `-Dhazelcast.config=${CONFIGURATION}`,
         '-cp',
-        jars(version === '5.4' ? 'hazelcast-5.4' : 'hazelcast'),
+        JARS,
         'com.hazelcast.core.server.HazelcastMemberStarter',
       ],
       folder,

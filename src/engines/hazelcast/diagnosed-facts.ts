@@ -1,17 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import type { IMap, Member } from 'hazelcast-client'
+import type { Client, IMap, Member } from 'hazelcast-client'
 import { systemClock } from '../../clock.js'
 import { answered } from './call.js'
-import { isUnsafe } from './cp-subsystem.js'
-import type { HazelcastClient, Linked } from './link.js'
+import type { Linked } from './link.js'
 import type { ClockFacts } from '../../engine/kit/clock-findings.js'
 
 /** What a client sees of a cluster. */
 export interface HazelcastFacts extends ClockFacts {
   readonly members: readonly MemberFacts[]
   readonly maps: readonly MapFacts[]
-  /** Whether the URL asks for the CP subsystem, and that is in unsafe mode. */
-  readonly isCpUnsafe: boolean
   /** What a member refused to tell, in its own words. */
   readonly refusals: readonly string[]
 }
@@ -43,7 +40,7 @@ const SECOND = 1000
 const NONE = -1
 
 /** Asks a cluster for all that matters, by entries that are gone afterwards. */
-export async function hazelcastFacts({ client, locks, table, values, cp }: Linked): Promise<HazelcastFacts> {
+export async function hazelcastFacts({ client, locks, table, values }: Linked): Promise<HazelcastFacts> {
   const refusals: string[] = []
   const maps: MapFacts[] = []
   const see = async (name: string, look: () => Promise<MapFacts>): Promise<void> => {
@@ -61,7 +58,6 @@ export async function hazelcastFacts({ client, locks, table, values, cp }: Linke
   return {
     members: client.getCluster().getMembers().map(memberFacts),
     maps,
-    isCpUnsafe: cp !== undefined && (await answered(isUnsafe(client), systemClock)),
     ahead: time?.ahead,
     uncertainty: time?.uncertainty ?? 0,
     refusals,
@@ -82,7 +78,7 @@ function memberFacts(member: Member): MemberFacts {
   }
 }
 
-async function lookAtMap(client: HazelcastClient, map: IMap<string, unknown>): Promise<MapFacts> {
+async function lookAtMap(client: Client, map: IMap<string, unknown>): Promise<MapFacts> {
   const key = probe()
   try {
     const backups = await backupsOf(client, () => map.set(key, 'probe'))
@@ -104,7 +100,7 @@ async function lookAtMap(client: HazelcastClient, map: IMap<string, unknown>): P
   }
 }
 
-async function lookAtLocks(client: HazelcastClient, map: IMap<string, unknown>): Promise<MapFacts> {
+async function lookAtLocks(client: Client, map: IMap<string, unknown>): Promise<MapFacts> {
   const key = probe()
   const backups = await backupsOf(client, () => map.tryLock(key, 0, LIFE))
   await answered(map.unlock(key), systemClock)
@@ -124,10 +120,7 @@ interface Response {
 }
 
 /** How many copies the answer to a change waits for; undefined when the client does not show it. */
-async function backupsOf(
-  client: HazelcastClient,
-  change: () => Promise<unknown>,
-): Promise<number | undefined> {
+async function backupsOf(client: Client, change: () => Promise<unknown>): Promise<number | undefined> {
   const service = (client as unknown as Inside).invocationService
   const process = service?.processResponse
   if (!service || !process || service.backupAckToClientEnabled !== true) {

@@ -20,7 +20,6 @@ export function hazelcastFindings(facts: HazelcastFacts): Finding[] {
       gap =>
         `a member's clock is ${gap}: tokens begin at the clock of a machine when a cluster has lost its data, and ids of changes are kept by it`,
     ),
-    ...unsafeCp(facts),
   ]
 }
 
@@ -92,18 +91,6 @@ function eviction({ maps }: HazelcastFacts): Finding[] {
       promises: ['P1', 'P2', 'P13'],
       how: `a member with many entries throws some of ${named(evicting)} away (eviction-policy ${evicting[0]!.eviction!}): values, and the table of all locks that are held`,
       mend: 'eviction-policy NONE for these maps',
-    },
-  ]
-}
-
-function unsafeCp({ isCpUnsafe }: HazelcastFacts): Finding[] {
-  if (!isCpUnsafe) return []
-  return [
-    {
-      id: 'unsafe-cp',
-      promises: ['P1', 'P2', 'P13'],
-      how: 'the CP subsystem is in unsafe mode, in which it loses and doubles locks as maps do',
-      mend: 'cp-member-count 3 or more on the members, and cp=safe in the URL',
     },
   ]
 }

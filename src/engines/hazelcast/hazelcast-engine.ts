@@ -22,12 +22,11 @@ import {
   type Standing,
 } from '../../engine/contract.js'
 import { answered } from './call.js'
-import { FencedLocks } from './fenced-locks.js'
 import { hazelcastGuarantees } from './guarantees.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
 import { Link, type Package } from './link.js'
 import { MapLocks } from './map-locks.js'
-import { MemberLocks } from './member-locks.js'
+import { LET_IN_AFTER, MemberLocks } from './member-locks.js'
 import { Members } from './members.js'
 import { Table, UnclearError, type Found } from './table.js'
 import { OpenTable } from './table-state.js'
@@ -42,8 +41,6 @@ const FORGET_WITHIN = 20
 /** What is still not carried over after so long since it was seen is carried over here: milliseconds. */
 const CARRY_OVER_AFTER = 2000
 const LOOK_PAUSE = 500
-/** Nobody else waits, as far as changes of the record tell, for so long at the most, because one may not be heard of: milliseconds. */
-const ALONE_FOR = 20
 
 type AnyOutcome = Outcomes[keyof Outcomes]
 
@@ -72,14 +69,13 @@ class UnreadError extends Error {
  * Locks and values on Hazelcast, which has nothing but compare-and-set of one entry. So the lock table is one entry, with
  * whatever was committed and is not yet carried over to the entries of values: one compare-and-set decides about the
  * operations of a whole tick. Who has been given an exclusive claim there locks the key of an IMap on top, which is where
- * programs in other languages meet us. With the CP subsystem that one entry is an AtomicReference, and the lock a FencedLock.
+ * programs in other languages meet us.
  */
 export class HazelcastEngine implements Engine {
   readonly name: string
-  readonly guarantees: Guarantees
+  readonly guarantees: Guarantees = hazelcastGuarantees
   readonly tellsWanted = false
   readonly #map: string
-  readonly #usesCp: boolean
   readonly #clock: Clock
   readonly #link: Link
   readonly #table: Table
@@ -109,9 +105,7 @@ export class HazelcastEngine implements Engine {
 
   constructor(place: HazelcastPlace, hazelcast: Package, clock: Clock) {
     this.name = place.name
-    this.guarantees = hazelcastGuarantees(place.cp)
     this.#map = place.map
-    this.#usesCp = place.cp !== undefined
     this.#clock = clock
     const by = randomBytes(6).toString('hex')
     this.#link = new Link(place, by, hazelcast, clock, {
@@ -119,20 +113,13 @@ export class HazelcastEngine implements Engine {
       missed: () => this.#lookAgain(),
     })
     const link = () => this.#link.get()
-    this.#table = new Table(
-      by,
-      async () => (await link()).cell,
-      clock,
-      (record, isNext) => this.#changed(record, isNext),
-    )
+    const table = async () => (await link()).table
+    this.#table = new Table(by, table, clock, (record, isNext) => this.#changed(record, isNext))
     const isPending = async (key: string, text: string): Promise<boolean> =>
       (await this.#table.read()).record.pending[key] === text
     this.#values = new Values(link, hazelcast, clock, isPending, () => this.#isOver)
-    this.#members = new Members(async () => (await link()).table, clock)
-    const keyLocks = this.#usesCp
-      ? new FencedLocks(async () => (await link()).cp!, hazelcast)
-      : new MapLocks(async () => (await link()).locks, hazelcast)
-    this.#locks = new MemberLocks(keyLocks, clock)
+    this.#members = new Members(table, clock)
+    this.#locks = new MemberLocks(new MapLocks(async () => (await link()).locks, hazelcast), clock)
   }
 
   async join(member: Member, listener: Listener): Promise<void> {
@@ -141,9 +128,7 @@ export class HazelcastEngine implements Engine {
       await this.#link.get()
       const { text, record } = await this.#table.read()
       this.#toldOf = text === undefined ? 0 : record.version
-      // The entries of sessions lie in a map, which may have lost them although the table is whole.
-      if (!this.#usesCp)
-        for (const request of await this.#members.deadIn(record)) this.#table.sightings.isOver(request)
+      for (const request of await this.#members.deadIn(record)) this.#table.sightings.isOver(request)
       this.#members.join(member)
       this.#member = member
       this.#helpCarryOver(record)
@@ -345,7 +330,7 @@ export class HazelcastEngine implements Engine {
       this.#alone.delete(id)
       this.#listener!.wanted(id)
     }
-    this.#alone.set(id, this.#clock.after(Math.min(ALONE_FOR, this.#locks.longestTurns), over, false))
+    this.#alone.set(id, this.#clock.after(LET_IN_AFTER, over, false))
     return true
   }
 
@@ -669,7 +654,7 @@ export class HazelcastEngine implements Engine {
     const context = { engine: this.name, cause: error }
     if (error instanceof UnreadableError)
       return new UnavailableError(
-        `what stands in the place of the table of ${this.name} was written by another program, or has another layout, like that of boxes which use the CP subsystem`,
+        `what stands in the place of the table of ${this.name} was written by another program, or has another layout`,
         context,
       )
     if (error instanceof SpoiledError)

@@ -1,7 +1,7 @@
 import type { ClientConfig } from 'hazelcast-client'
 import { InvalidArgumentError, shown } from '../../errors.js'
 import { urlParameters } from '../../engine/kit/url-parameters.js'
-import type { CpMode, GivenHazelcast } from './given-hazelcast.js'
+import type { GivenHazelcast } from './given-hazelcast.js'
 
 /** A cluster, and the names of what is kept there. */
 export interface HazelcastPlace {
@@ -10,8 +10,6 @@ export interface HazelcastPlace {
   readonly config: ClientConfig
   /** The map whose keys are locked; what else is kept lies in maps whose names begin with it. */
   readonly map: string
-  /** Which CP subsystem to use; undefined for none. */
-  readonly cp?: CpMode | undefined
 }
 
 const FORM = /^hazelcast:\/\/(?:([^@/?#]*)@)?([^@/?#]+)(?:\/([^/?#]*))?(?:\?([^#]*))?$/
@@ -32,7 +30,7 @@ export function parseHazelcastUrl(url: string): HazelcastPlace {
   const [, login, hosts = '', path = '', query = ''] = match
   const parameters = urlParameters(query)
   for (const name of parameters.keys()) {
-    if (name !== 'map' && name !== 'cp') throw unknownOption(name)
+    if (name !== 'map') throw unknownOption(name)
   }
   const clusterMembers = hosts.split(',').map(address)
   const clusterName = path === '' ? DEFAULT_CLUSTER : decoded('cluster', path)
@@ -43,12 +41,12 @@ export function parseHazelcastUrl(url: string): HazelcastPlace {
       network: { clusterMembers },
       ...(login === undefined ? {} : { security: { usernamePassword: credentials(login) } }),
     },
-    ...checkNames(parameters.get('map'), parameters.get('cp')),
+    map: mapName(parameters.get('map')),
   }
 }
 
 /** @throws InvalidArgumentError when it is unfit */
-export function givenPlace({ hazelcast, map, cp, ...rest }: GivenHazelcast): HazelcastPlace {
+export function givenPlace({ hazelcast, map, ...rest }: GivenHazelcast): HazelcastPlace {
   const [unknown] = Object.keys(rest)
   if (unknown !== undefined) throw unknownOption(unknown)
   if (typeof hazelcast !== 'object' || (hazelcast as object | null) === null)
@@ -58,25 +56,18 @@ export function givenPlace({ hazelcast, map, cp, ...rest }: GivenHazelcast): Haz
   const config = hazelcast as ClientConfig
   const { clusterName = DEFAULT_CLUSTER, network } = config
   const name = `hazelcast://${network?.clusterMembers?.join(',') ?? ''}/${clusterName}`
-  return { name, config, ...checkNames(map, cp) }
+  return { name, config, map: mapName(map) }
 }
 
 function unknownOption(name: string): InvalidArgumentError {
-  return new InvalidArgumentError(`Hazelcast has no option ${shown(name)}; known are map and cp`)
+  return new InvalidArgumentError(`Hazelcast has no option ${shown(name)}; the only one is map`)
 }
 
-function checkNames(map: unknown, cp: unknown): Pick<HazelcastPlace, 'map' | 'cp'> {
-  const name = map === undefined ? DEFAULT_MAP : map
-  if (typeof name !== 'string' || name === '')
+function mapName(map: unknown): string {
+  if (map === undefined) return DEFAULT_MAP
+  if (typeof map !== 'string' || map === '')
     throw new InvalidArgumentError(`map takes the name of a map, not ${shown(map)}`)
-  if (cp === undefined) return { map: name }
-  if (cp !== 'safe' && cp !== 'unsafe')
-    throw new InvalidArgumentError(`cp takes 'safe' or 'unsafe', not ${shown(cp)}`)
-  if (name.includes('@') || name.trim() !== name || name.toUpperCase() === 'METADATA')
-    throw new InvalidArgumentError(
-      `with cp the name of the map is that of a CP group, too, which has no @, no space at its ends, and is not METADATA: not ${shown(map)}`,
-    )
-  return { map: name, cp }
+  return map
 }
 
 function address(host: string): string {

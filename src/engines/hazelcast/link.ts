@@ -1,16 +1,13 @@
 import type * as hazelcast from 'hazelcast-client'
 import type { Client, ClientConfig, HazelcastJsonValue, IMap } from 'hazelcast-client'
 import type { Clock, Timer } from '../../clock.js'
-import { ClosedError, InvalidArgumentError, SignalboxError, UnavailableError } from '../../errors.js'
+import { ClosedError, InvalidArgumentError, UnavailableError } from '../../errors.js'
 import { answered, NoAnswerError } from './call.js'
-import { CpSubsystem, NEWS_KEY } from './cp-subsystem.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
 import { heardOver } from './heard-over.js'
 import { dropClosed, quieten } from './quiet-client.js'
-import { mapCell, TABLE_KEY, type TableCell } from './table-cell.js'
-import { madeBy } from './table-record.js'
+import { madeBy, TABLE_KEY } from './table-record.js'
 
-export type HazelcastClient = Client
 /** What is used of the client's package. */
 export type Package = Pick<
   typeof hazelcast,
@@ -26,8 +23,6 @@ export type Package = Pick<
   | 'TargetNotMemberError'
   | 'Predicates'
   | 'IllegalMonitorStateError'
-  | 'UnsupportedOperationError'
-  | 'CPGroupDestroyedError'
 >
 
 /** How long connecting may take: milliseconds. */
@@ -44,14 +39,11 @@ const LOOK_EVERY = 1000
 
 /** A client that works, and its maps. */
 export interface Linked {
-  readonly client: HazelcastClient
+  readonly client: Client
   /** The keys of this one are locked, by Java programs, too. */
   readonly locks: IMap<string, unknown>
-  /** Who the sessions belong to, and the table's record or news of it. Nothing of this one is ever locked: a parked write would run late. */
+  /** Who the sessions belong to, and the table's record. Nothing of this one is ever locked: a parked write would run late. */
   readonly table: IMap<string, string>
-  readonly cell: TableCell
-  /** Undefined unless it was asked for. */
-  readonly cp: CpSubsystem | undefined
   readonly values: IMap<string, HazelcastJsonValue>
 }
 
@@ -127,7 +119,7 @@ export class Link {
     const until = this.#clock.now() + PATIENCE
     for (;;) {
       if (this.#isClosed) throw new ClosedError('the box was closed', { engine: name })
-      let client: HazelcastClient | undefined
+      let client: Client | undefined
       try {
         client = await this.#start(Math.min(START_TIMEOUT, until - this.#clock.now()))
         const linked = await this.#prepare(client)
@@ -135,7 +127,6 @@ export class Link {
         return linked
       } catch (error) {
         if (client) void this.#end(client)
-        if (error instanceof SignalboxError) throw error
         if (error instanceof this.#package.InvalidConfigurationError)
           throw new InvalidArgumentError(`hazelcast-client refuses its configuration: ${error.message}`, {
             engine: name,
@@ -170,20 +161,19 @@ export class Link {
     return error instanceof NoAnswerError || endings.some(ending => error instanceof ending)
   }
 
-  #start(limit: number): Promise<HazelcastClient> {
+  #start(limit: number): Promise<Client> {
     const starting = this.#package.Client.newHazelcastClient(this.#config())
     return answered(starting, this.#clock, limit, late => void this.#end(late))
   }
 
-  async #prepare(client: HazelcastClient): Promise<Linked> {
-    const { map, cp: mode } = this.#place
+  async #prepare(client: Client): Promise<Linked> {
+    const { map } = this.#place
     const maps = Promise.all([
       client.getMap<string, unknown>(map),
       client.getMap<string, string>(`${map}.table`),
       client.getMap<string, HazelcastJsonValue>(`${map}.values`),
     ])
     const [locks, table, values] = await answered(maps, this.#clock)
-    const cp = mode && (await CpSubsystem.open(client, table, this.#place, this.#package, this.#clock))
     const changed = ({ value }: { value: string | null }): void => {
       if (value !== null) this.#listener.changed(value)
     }
@@ -192,11 +182,11 @@ export class Link {
     const listening = table.addEntryListenerWithPredicate(
       { added: changed, updated: changed },
       Predicates.not(Predicates.between('this', ...madeBy(this.#by))),
-      cp ? NEWS_KEY : TABLE_KEY,
+      TABLE_KEY,
       true,
     )
     await answered(listening, this.#clock)
-    return { client, locks, table, values, cp, cell: cp?.cell ?? mapCell(table) }
+    return { client, locks, table, values }
   }
 
   #config(): ClientConfig {
@@ -265,7 +255,7 @@ export class Link {
     this.#looking = this.#clock.after(LOOK_EVERY, () => this.#look(), false)
   }
 
-  async #end(client: HazelcastClient): Promise<void> {
+  async #end(client: Client): Promise<void> {
     try {
       await answered(client.shutdown(), this.#clock)
     } catch {

@@ -1,12 +1,8 @@
 import type { IMap } from 'hazelcast-client'
-import { unlocked, type KeyLock, type KeyLocks } from './key-locks.js'
 import type { Package } from './link.js'
 
 /** The locks of the keys of an IMap. A member knows the owner of one by its client alone. */
-export class MapLocks implements KeyLocks {
-  readonly attempt = 25
-  readonly longestWait = 30_000
-  readonly longestTurns = 5
+export class MapLocks {
   readonly #map: () => Promise<IMap<string, unknown>>
   readonly #package: Package
 
@@ -15,26 +11,30 @@ export class MapLocks implements KeyLocks {
     this.#package = hazelcast
   }
 
-  reached(): Promise<unknown> {
-    return this.#map()
-  }
-
-  async tryLock(key: string, wait: number, lease: number): Promise<KeyLock | undefined> {
-    const map = await this.#map()
-    if (!(await map.tryLock(key, wait, memberLease(lease)))) return undefined
-    return { renew: again => this.#relock(key, again), unlock: () => this.#unlock(key) }
-  }
-
-  certainLife(lease: number): number {
-    return memberLease(lease) - SECOND
+  /** Settles when the cluster is in reach. @throws UnavailableError when it is not in time; ClosedError */
+  async reached(): Promise<void> {
+    await this.#map()
   }
 
   /**
+   * False: another program has it.
+   * @param wait how long the member waits for that one: milliseconds.
+   * @throws what the client throws
+   */
+  async tryLock(key: string, wait: number, lease: number): Promise<boolean> {
+    const map = await this.#map()
+    return map.tryLock(key, wait, memberLease(lease))
+  }
+
+  /**
+   * Sees to it that a lock of this client lives for a lease from now on. False: it was lost.
+   *
    * Locking again sets the lease, and unlocking takes the second lock back; whoever had lost it gets it by that, and has
    * it no more afterwards. All four are carried out in this order, because they go to the same partition. A member does not say
    * who has a lock: one that is asked before may have another program's that is unlocked just then, so one asks after it, too.
+   * @throws what the client throws
    */
-  async #relock(key: string, lease: number): Promise<boolean> {
+  async renew(key: string, lease: number): Promise<boolean> {
     const map = await this.#map()
     const [wasLocked, again, , isLocked] = await Promise.allSettled([
       map.isLocked(key),
@@ -48,11 +48,22 @@ export class MapLocks implements KeyLocks {
     return true
   }
 
-  async #unlock(key: string): Promise<boolean> {
+  /** False: it was lost. @throws what the client throws; then it ends with its lease */
+  async unlock(key: string): Promise<boolean> {
     const map = await this.#map()
-    const { IllegalMonitorStateError } = this.#package
-    return unlocked(map.unlock(key), error => error instanceof IllegalMonitorStateError)
+    try {
+      await map.unlock(key)
+      return true
+    } catch (error) {
+      if (error instanceof this.#package.IllegalMonitorStateError) return false
+      throw error
+    }
   }
+}
+
+/** How long a lock need not be renewed after it was asked for: milliseconds. */
+export function certainLife(lease: number): number {
+  return memberLease(lease) - SECOND
 }
 
 /**

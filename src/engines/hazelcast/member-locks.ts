@@ -1,9 +1,15 @@
 import type { Clock, Timer } from '../../clock.js'
 import { answered } from './call.js'
-import type { KeyLock, KeyLocks } from './key-locks.js'
+import { certainLife, type MapLocks } from './map-locks.js'
 
+/** How long a grant keeps its locks before other programs are let in: milliseconds. */
+export const LET_IN_AFTER = 5
+/** How long an attempt waits for what is just being given back: milliseconds. */
+const ATTEMPT = 25
 /** A call that waits for another program is parked on the member for so long at first, then for twice as long: milliseconds. */
 const PARKED = 1000
+/** How long such a call is parked at the most: milliseconds. */
+const LONGEST_PARKED = 30_000
 /** What a parked call locks ends so soon unless it is renewed, in case nobody is there any more when it is granted: milliseconds. */
 const PARKED_LEASE = 0
 const PAUSE = 200
@@ -13,7 +19,7 @@ interface Holding {
   /** In the order in which they are taken. */
   readonly keys: readonly string[]
   /** Those that are locked. */
-  readonly locked: Map<string, KeyLock>
+  readonly locked: Set<string>
   /** Until when those live for certain, if nobody takes them away: clock time. */
   until: number
   /** When the last of them was locked: clock time. */
@@ -29,24 +35,19 @@ interface Holding {
 }
 
 /**
- * The locks of keys that keep programs in other languages out, while the table decides between boxes. Whoever has a key here
- * has it of the table first.
+ * The locks of IMap keys that keep programs in other languages out, while the table decides between boxes. A key is
+ * locked here only for a grant of the table.
  */
 export class MemberLocks {
-  readonly #keyLocks: KeyLocks
+  readonly #mapLocks: MapLocks
   readonly #clock: Clock
   readonly #holdings = new Map<string, Holding>()
   /** Calls that are parked on a member, and what is being given back. */
   readonly #parked = new Set<Promise<unknown>>()
 
-  constructor(keyLocks: KeyLocks, clock: Clock) {
-    this.#keyLocks = keyLocks
+  constructor(mapLocks: MapLocks, clock: Clock) {
+    this.#mapLocks = mapLocks
     this.#clock = clock
-  }
-
-  /** How long a grant keeps its locks before other programs are let in: milliseconds. */
-  get longestTurns(): number {
-    return this.#keyLocks.longestTurns
   }
 
   /**
@@ -67,9 +68,7 @@ export class MemberLocks {
   }
 
   async #attempt(id: string, holding: Holding): Promise<boolean> {
-    const attempts = await Promise.allSettled(
-      holding.keys.map(key => this.#lock(holding, key, this.#keyLocks.attempt)),
-    )
+    const attempts = await Promise.allSettled(holding.keys.map(key => this.#lock(holding, key, ATTEMPT)))
     const failed = failureOf(attempts)
     if (failed) {
       await this.leave(id)
@@ -105,12 +104,12 @@ export class MemberLocks {
 
   async #renew(holding: Holding): Promise<boolean> {
     const { lease } = holding
-    await this.#keyLocks.reached()
+    await this.#mapLocks.reached()
     const sentAt = this.#clock.now()
-    const renewals = [...holding.locked.values()].map(lock => answered(lock.renew(lease), this.#clock))
+    const renewals = [...holding.locked].map(key => answered(this.#mapLocks.renew(key, lease), this.#clock))
     const held = await Promise.all(renewals)
     if (!held.every(Boolean)) return false
-    holding.until = sentAt + this.#keyLocks.certainLife(lease)
+    holding.until = sentAt + certainLife(lease)
     return true
   }
 
@@ -132,7 +131,7 @@ export class MemberLocks {
     if (!holding) return 'held'
     const now = this.#clock.now()
     const isWhole = !holding.isWaiting && holding.locked.size === holding.keys.length
-    if (isWhole && now - holding.since >= this.#keyLocks.longestTurns) return this.#letIn(id, holding, lease)
+    if (isWhole && now - holding.since >= LET_IN_AFTER) return this.#letIn(id, holding, lease)
     if (!isWhole || now + lease > holding.until) return (await this.renew(id, lease)) ? 'held' : 'lost'
     holding.lease = lease
     this.#arm(id, holding)
@@ -140,13 +139,14 @@ export class MemberLocks {
   }
 
   async #letIn(id: string, holding: Holding, lease: number): Promise<'held' | 'lost' | 'taken'> {
-    const locks = [...holding.locked.values()]
+    const keys = [...holding.locked]
     holding.locked.clear()
     holding.until = Infinity
     holding.isLettingIn = true
     try {
-      await this.#keyLocks.reached()
-      const unlocked = await Promise.allSettled(locks.map(lock => answered(lock.unlock(), this.#clock)))
+      await this.#mapLocks.reached()
+      const unlocks = keys.map(key => answered(this.#mapLocks.unlock(key), this.#clock))
+      const unlocked = await Promise.allSettled(unlocks)
       const failed = failureOf(unlocked)
       if (failed) throw failed.reason
       if (unlocked.some(each => each.status === 'fulfilled' && !each.value)) return 'lost'
@@ -157,7 +157,7 @@ export class MemberLocks {
     }
   }
 
-  /** Unlocks what the grant has and takes back what it waits for. Never throws: what is left ends by itself. */
+  /** Unlocks what the grant has and takes back what it waits for. Never throws: what is left ends with its lease. */
   leave(id: string): Promise<void> {
     const leaving = this.#leave(id)
     this.#parked.add(leaving)
@@ -183,7 +183,7 @@ export class MemberLocks {
   #begin(id: string, keys: readonly string[], lease: number): Holding {
     const holding: Holding = {
       keys: [...keys].sort(),
-      locked: new Map(),
+      locked: new Set(),
       until: Infinity,
       since: -Infinity,
       lease,
@@ -219,7 +219,7 @@ export class MemberLocks {
       try {
         await this.#lock(holding, holding.keys[next]!, wait, PARKED_LEASE)
         if (holding.locked.has(holding.keys[next]!)) await this.#renewOrDrop(holding)
-        else wait = Math.min(2 * wait, this.#keyLocks.longestWait)
+        else wait = Math.min(2 * wait, LONGEST_PARKED)
       } catch {
         await new Promise<void>(resolve => void this.#clock.after(PAUSE, resolve, false))
       }
@@ -227,40 +227,39 @@ export class MemberLocks {
   }
 
   async #lock(holding: Holding, key: string, wait: number, lease = holding.lease): Promise<void> {
-    await this.#keyLocks.reached()
+    await this.#mapLocks.reached()
     const sentAt = this.#clock.now()
-    const call = this.#keyLocks.tryLock(key, wait, lease)
+    const call = this.#mapLocks.tryLock(key, wait, lease)
     this.#parked.add(call)
     const parked = (): void => void this.#parked.delete(call)
     call.then(parked, parked)
     // Granted when nobody wants it any more, because a call can't be taken back.
-    const late = (lock: KeyLock | undefined): void => void (lock && this.#give(lock))
-    const lock = await answered(call, this.#clock, wait + CALL, late, wait < PARKED)
-    if (!lock) return
-    if (holding.isGone) return this.#give(lock)
-    holding.locked.set(key, lock)
+    const late = (isLocked: boolean): void => void (isLocked && this.#give(key))
+    if (!(await answered(call, this.#clock, wait + CALL, late, wait < PARKED))) return
+    if (holding.isGone) return this.#give(key)
+    holding.locked.add(key)
     holding.since = this.#clock.now()
-    holding.until = Math.min(holding.until, sentAt + this.#keyLocks.certainLife(lease))
+    holding.until = Math.min(holding.until, sentAt + certainLife(lease))
   }
 
   async #unlock(holding: Holding): Promise<void> {
-    const locks = [...holding.locked.values()]
+    const keys = [...holding.locked]
     holding.locked.clear()
     holding.until = Infinity
-    if (locks.length === 0) return
+    if (keys.length === 0) return
     try {
-      await this.#keyLocks.reached()
+      await this.#mapLocks.reached()
     } catch {
-      // Each ends by itself.
+      // Each ends with its lease.
       return
     }
-    await Promise.all(locks.map(lock => this.#give(lock)))
+    await Promise.all(keys.map(key => this.#give(key)))
   }
 
-  /** An unlock that fails was of a lock that had been lost, or can't be helped: it ends by itself. */
-  async #give(lock: KeyLock): Promise<void> {
+  /** An unlock that fails was of a lock that had been lost, or can't be helped: it ends with its lease. */
+  async #give(key: string): Promise<void> {
     try {
-      await answered(lock.unlock(), this.#clock)
+      await answered(this.#mapLocks.unlock(key), this.#clock)
     } catch {
       // As said.
     }

@@ -1,4 +1,4 @@
-import type { HazelcastClient } from './link.js'
+import type { Client } from 'hazelcast-client'
 
 interface Handle {
   unref?: () => unknown
@@ -22,7 +22,6 @@ interface Inside {
   }
   readonly invocationService?: { readonly cleanResourcesTask?: Task }
   readonly statistics?: { readonly statisticsSendTask?: Task }
-  readonly cpSubsystem?: { readonly cpSessionManager?: { readonly heartbeatTask?: Task } }
 }
 
 /** One of the package's repeated tasks: it makes an interval when the first delay is over. */
@@ -39,7 +38,7 @@ const quiet = new WeakSet<Handle>()
  * asks that member, and no new connection to it is made. One that a member ends while it is being let in stays there for
  * ever. One of which a write failed stays for a minute: the package destroys its socket then, before that tells of an error.
  */
-export function dropClosed(client: HazelcastClient): void {
+export function dropClosed(client: Client): void {
   const { connectionRegistry, connectionManager } = client as unknown as Inside
   for (const connection of [...(connectionRegistry?.getConnections?.() ?? [])]) {
     if (connection.isAlive?.() === false) connectionManager?.onConnectionClose?.(connection)
@@ -52,9 +51,8 @@ export function dropClosed(client: HazelcastClient): void {
  * because the client makes timers and sockets as it goes. A call that is under way has a timer of ours that keeps the
  * process alive.
  */
-export function quieten(client: HazelcastClient): void {
-  const { connectionRegistry, connectionManager, invocationService, statistics, cpSubsystem } =
-    client as unknown as Inside
+export function quieten(client: Client): void {
+  const { connectionRegistry, connectionManager, invocationService, statistics } = client as unknown as Inside
   for (const { socket } of connectionRegistry?.getConnections?.() ?? []) {
     if (!socket || quiet.has(socket)) continue
     quiet.add(socket)
@@ -65,7 +63,6 @@ export function quieten(client: HazelcastClient): void {
     connectionManager?.heartbeatManager?.task,
     invocationService?.cleanResourcesTask,
     statistics?.statisticsSendTask,
-    cpSubsystem?.cpSessionManager?.heartbeatTask,
   ]) {
     task?.timeoutId?.unref?.()
     task?.intervalId?.unref?.()

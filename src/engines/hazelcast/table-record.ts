@@ -1,5 +1,8 @@
 import type { Claim } from '../../engine/claim.js'
 
+/** The key of the table's record, in the map of the table. */
+export const TABLE_KEY = 'table'
+
 /** Tells a change of the record from all others: who made it, and how many they had made by then. */
 export interface Mark {
   readonly by: string

@@ -1,9 +1,17 @@
+import type { IMap } from 'hazelcast-client'
 import type { Clock } from '../../clock.js'
 import { answered } from './call.js'
 import { KnownEntries } from './known-entries.js'
 import { Sightings } from './sightings.js'
-import type { TableCell } from './table-cell.js'
-import { decodeTable, emptyTable, encodeTable, wasMade, type Mark, type TableRecord } from './table-record.js'
+import {
+  decodeTable,
+  emptyTable,
+  encodeTable,
+  TABLE_KEY,
+  wasMade,
+  type Mark,
+  type TableRecord,
+} from './table-record.js'
 
 /** The record as it was found. */
 export interface Found {
@@ -22,7 +30,7 @@ export class Table {
   readonly sightings = new Sightings()
   readonly entries = new KnownEntries()
   readonly #by: string
-  readonly #cell: () => Promise<TableCell>
+  readonly #map: () => Promise<IMap<string, string>>
   readonly #clock: Clock
   readonly #changed: (record: TableRecord, isNext: boolean) => void
   #known: Found | undefined
@@ -37,12 +45,12 @@ export class Table {
    */
   constructor(
     by: string,
-    cell: () => Promise<TableCell>,
+    map: () => Promise<IMap<string, string>>,
     clock: Clock,
     changed: (record: TableRecord, isNext: boolean) => void,
   ) {
     this.#by = by
-    this.#cell = cell
+    this.#map = map
     this.#clock = clock
     this.#changed = changed
   }
@@ -90,7 +98,7 @@ export class Table {
     const sentAt = this.#clock.now()
     this.#late = []
     try {
-      const isMade = await this.#made(found, { text, record }, mark, until)
+      const isMade = await this.#made(found, text, mark, until)
       if (!isMade) {
         // It tells who was faster, and record after record what they did.
         const late = this.#late
@@ -111,15 +119,12 @@ export class Table {
     }
   }
 
-  async #made(found: Found, next: { text: string; record: TableRecord }, mark: Mark, until: number) {
-    let isMade: boolean | undefined
-    let cause: unknown
+  async #made(found: Found, text: string, mark: Mark, until: number): Promise<boolean> {
     try {
-      isMade = await this.#replace(found.text, next.text)
-    } catch (error) {
-      cause = error
+      return await this.#replace(found.text, text)
+    } catch (cause) {
+      return this.#settle(found, text, mark, until, cause)
     }
-    return isMade ?? this.#settle(found, next.text, mark, until, cause)
   }
 
   /** Finds out what became of a change whose answer was lost, or tells nothing. Sending it again is harmless: it is the same change. */
@@ -141,14 +146,15 @@ export class Table {
     throw new UnclearError('the answer to a change was lost', { cause })
   }
 
-  async #replace(before: string | undefined, after: string): Promise<boolean | undefined> {
-    const cell = await this.#cell()
-    return answered(cell.replace(before, after), this.#clock)
+  async #replace(before: string | undefined, after: string): Promise<boolean> {
+    const map = await this.#map()
+    if (before !== undefined) return answered(map.replaceIfSame(TABLE_KEY, before, after), this.#clock)
+    return (await answered(map.putIfAbsent(TABLE_KEY, after), this.#clock)) === null
   }
 
   async #get(): Promise<Found> {
-    const cell = await this.#cell()
-    const text = await answered(cell.get(), this.#clock)
+    const map = await this.#map()
+    const text = await answered(map.get(TABLE_KEY), this.#clock)
     return text === null ? { text: undefined, record: emptyTable() } : { text, record: decodeTable(text) }
   }
 

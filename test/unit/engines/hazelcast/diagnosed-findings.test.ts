@@ -5,7 +5,6 @@ import { hazelcastFindings } from '../../../../src/engines/hazelcast/diagnosed-f
 const WELL: HazelcastFacts = {
   members: [member('5.7.0'), member('5.7.1')],
   maps: [{ name: 'shop.table', backups: 1, life: Infinity, eviction: undefined }],
-  isCpUnsafe: false,
   ahead: 1200,
   uncertainty: 500,
   refusals: [],

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest'
-import { lockName } from '../../../../src/engines/hazelcast/cp-subsystem.js'
 import { givenPlace, parseHazelcastUrl } from '../../../../src/engines/hazelcast/hazelcast-url.js'
 import { InvalidArgumentError } from '../../../../src/errors.js'
 
@@ -31,11 +30,6 @@ test('a URL that is unfit is refused without its password', () => {
     'hazelcast://a/x/y',
     'hazelcast://a?color=red',
     'hazelcast://a?map=',
-    'hazelcast://a?cp=',
-    'hazelcast://a?cp=true',
-    'hazelcast://a?cp=safe&map=a@b',
-    'hazelcast://a?cp=safe&map=metadata',
-    'hazelcast://a?cp=safe&map=%20shop',
     'hazelcast://secret@a',
     'hazelcast://ann:%secret@a',
   ]) {
@@ -51,17 +45,4 @@ test('a configuration of the client passes through whole', () => {
   expect(place).toMatchObject({ name: 'hazelcast://a/prod', map: 'signalbox' })
   expect(() => givenPlace({ hazelcast: 7 as never })).toThrow(InvalidArgumentError)
   expect(() => givenPlace({ hazelcast, color: 'red' } as never)).toThrow(InvalidArgumentError)
-})
-
-test('the CP subsystem is asked for by name', () => {
-  expect(parseHazelcastUrl('hazelcast://a?cp=safe&map=shop')).toMatchObject({ map: 'shop', cp: 'safe' })
-  expect(parseHazelcastUrl('hazelcast://a?map=a@b').cp).toBeUndefined()
-  expect(givenPlace({ hazelcast: {}, cp: 'unsafe' }).cp).toBe('unsafe')
-  expect(() => givenPlace({ hazelcast: {}, cp: true as never })).toThrow(InvalidArgumentError)
-})
-
-test('the FencedLock of a key is called like it, but for what the client would take for a group or cut off', () => {
-  expect(lockName('invoice:42', 'shop')).toBe('invoice:42@shop')
-  expect(lockName('a@b%', 'shop')).toBe('a%40b%25@shop')
-  expect(lockName(' a b\n', 'shop')).toBe('%20a b%0A@shop')
 })

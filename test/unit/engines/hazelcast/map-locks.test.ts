@@ -37,28 +37,29 @@ class MemberLock {
   }
 }
 
-/** A lock of ours, and whether it is renewed when another program does these things between the calls of the renewal. */
+/** Whether a lock of ours is renewed when another program does these things between the calls of the renewal. */
 async function renewal(between: (calls: number, lock: MemberLock) => void) {
   const member = new MemberLock((calls, lock) => between(calls - 1, lock))
-  const lock = await new MapLocks(() => Promise.resolve(member as never), hazelcast).tryLock('key', 0, 1000)
-  return { isHeld: await lock!.renew(1000), member, lock: lock! }
+  const locks = new MapLocks(() => Promise.resolve(member as never), hazelcast)
+  await locks.tryLock('key', 0, 1000)
+  return { isHeld: await locks.renew('key', 1000), member, locks }
 }
 
 test('a lock that is held is renewed and held as often as before', async () => {
-  const { isHeld, member, lock } = await renewal(() => undefined)
+  const { isHeld, member, locks } = await renewal(() => undefined)
   expect(isHeld).toBe(true)
   expect(member).toMatchObject({ owner: 'ours', count: 1 })
-  expect(await lock.unlock()).toBe(true)
+  expect(await locks.unlock('key')).toBe(true)
   expect(member.owner).toBeUndefined()
 })
 
 test('a lock that was lost is not renewed, and not taken by that', async () => {
-  const { isHeld, member, lock } = await renewal((calls, member) => {
+  const { isHeld, member, locks } = await renewal((calls, member) => {
     if (calls === 0) member.unlockFor('ours')
   })
   expect(isHeld).toBe(false)
   expect(member.owner).toBeUndefined()
-  expect(await lock.unlock()).toBe(false)
+  expect(await locks.unlock('key')).toBe(false)
 })
 
 test.each([1, 2, 3])(

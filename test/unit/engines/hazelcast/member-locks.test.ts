@@ -1,62 +1,71 @@
+import * as hazelcast from 'hazelcast-client'
 import { expect, test } from 'vitest'
 import { VirtualClock } from '../../../../src/clock.js'
-import type { KeyLock, KeyLocks } from '../../../../src/engines/hazelcast/key-locks.js'
-import { MemberLocks } from '../../../../src/engines/hazelcast/member-locks.js'
+import { MapLocks } from '../../../../src/engines/hazelcast/map-locks.js'
+import { LET_IN_AFTER, MemberLocks } from '../../../../src/engines/hazelcast/member-locks.js'
 
 const LEASE = 1000
 
-/** Locks that nobody else wants, and whose unlocks can be held up. */
-class FreeLocks implements KeyLocks {
-  readonly attempt = 25
-  readonly longestWait = 1000
-  readonly longestTurns = 5
-  readonly locked = new Set<string>()
+/** A map whose keys no other program locks, and whose unlocks can be held up. */
+class FreeMap {
   /** What an unlock waits for. */
   unlocking: Promise<void> = Promise.resolve()
+  /** How often each key is locked. */
+  readonly #counts = new Map<string, number>()
 
-  reached = (): Promise<void> => Promise.resolve()
-  certainLife = (lease: number): number => lease
-
-  async tryLock(key: string): Promise<KeyLock> {
-    this.locked.add(key)
-    return {
-      renew: () => Promise.resolve(true),
-      unlock: async () => {
-        await this.unlocking
-        return this.locked.delete(key)
-      },
-    }
+  get locked(): Set<string> {
+    return new Set(this.#counts.keys())
   }
+
+  isLocked = (key: string): Promise<boolean> => Promise.resolve(this.#counts.has(key))
+
+  async tryLock(key: string): Promise<boolean> {
+    this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1)
+    return true
+  }
+
+  async unlock(key: string): Promise<void> {
+    await this.unlocking
+    const count = this.#counts.get(key)
+    if (count === undefined)
+      throw new hazelcast.IllegalMonitorStateError('Current thread is not owner of the lock!')
+    if (count === 1) this.#counts.delete(key)
+    else this.#counts.set(key, count - 1)
+  }
+}
+
+function locksOn(map: FreeMap, clock: VirtualClock): MemberLocks {
+  return new MemberLocks(new MapLocks(() => Promise.resolve(map as never), hazelcast), clock)
 }
 
 test('a renewal on its way while others are let in takes no lock for lost', async () => {
   const clock = new VirtualClock()
-  const keyLocks = new FreeLocks()
-  const locks = new MemberLocks(keyLocks, clock)
+  const map = new FreeMap()
+  const locks = locksOn(map, clock)
   expect(await locks.tryEnter('grant', ['a', 'b'], LEASE)).toBe(true)
-  clock.advance(keyLocks.longestTurns)
+  clock.advance(LET_IN_AFTER)
   let goOn = (): void => undefined
-  keyLocks.unlocking = new Promise(resolve => (goOn = resolve))
+  map.unlocking = new Promise(resolve => (goOn = resolve))
   const handingOn = locks.handOn('grant', LEASE)
   expect(await locks.renew('grant', LEASE)).toBe(true)
   goOn()
   expect(await handingOn).toBe('held')
   expect(await locks.renew('grant', LEASE)).toBe(true)
-  expect([...keyLocks.locked].sort()).toEqual(['a', 'b'])
+  expect([...map.locked].sort()).toEqual(['a', 'b'])
   await locks.leave('grant')
   expect(await locks.renew('grant', LEASE)).toBe(true)
-  expect(keyLocks.locked).toEqual(new Set())
+  expect(map.locked).toEqual(new Set())
 })
 
 test('what is not renewed is given back when its lease is over, and not before', async () => {
   const clock = new VirtualClock()
-  const keyLocks = new FreeLocks()
-  const locks = new MemberLocks(keyLocks, clock)
+  const map = new FreeMap()
+  const locks = locksOn(map, clock)
   expect(await locks.tryEnter('grant', ['a'], LEASE)).toBe(true)
   clock.advance(LEASE - 1)
   await new Promise(setImmediate)
-  expect(keyLocks.locked).toEqual(new Set(['a']))
+  expect(map.locked).toEqual(new Set(['a']))
   clock.advance(5)
   await new Promise(setImmediate)
-  expect(keyLocks.locked).toEqual(new Set())
+  expect(map.locked).toEqual(new Set())
 })

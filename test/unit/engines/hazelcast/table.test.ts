@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { systemClock } from '../../../../src/clock.js'
 import { Table } from '../../../../src/engines/hazelcast/table.js'
-import type { TableCell } from '../../../../src/engines/hazelcast/table-cell.js'
 import {
   encodeTable,
   marked,
@@ -9,25 +8,29 @@ import {
   type TableRecord,
 } from '../../../../src/engines/hazelcast/table-record.js'
 
-/** A cell that never says whether it was changed: consensus may carry out a change twice, and answers the second time. */
-class SilentCell implements TableCell {
+/** A map with the table's record, which carries out each change that is due, and whose answer to it is lost. */
+class SilentMap {
   text: string | null = null
 
   async get(): Promise<string | null> {
     return this.text
   }
 
-  async replace(before: string | undefined, after: string): Promise<undefined> {
-    if (this.text === (before ?? null)) this.text = after
+  putIfAbsent = (_key: string, after: string): Promise<never> => this.replace(null, after)
+  replaceIfSame = (_key: string, before: string, after: string): Promise<never> => this.replace(before, after)
+
+  async replace(before: string | null, after: string): Promise<never> {
+    if (this.text === before) this.text = after
+    throw new Error('the answer is lost')
   }
 }
 
 function tableOn(
-  cell: TableCell,
+  map: SilentMap,
   by: string,
   changed: (record: TableRecord, isNext: boolean) => void = () => undefined,
 ): Table {
-  return new Table(by, async () => cell, systemClock, changed)
+  return new Table(by, async () => map as never, systemClock, changed)
 }
 
 function next(record: TableRecord, mark: Mark): TableRecord {
@@ -40,21 +43,21 @@ function next(record: TableRecord, mark: Mark): TableRecord {
 }
 
 test('a change that the answer tells nothing of is found by its mark, also when others came after it', async () => {
-  const cell = new SilentCell()
-  const one = tableOn(cell, 'one')
-  const other = tableOn(cell, 'other')
+  const map = new SilentMap()
+  const one = tableOn(map, 'one')
+  const other = tableOn(map, 'other')
   const until = systemClock.now() + 10_000
   const empty = await one.read()
   const first = await one.change(empty, mark => next(empty.record, mark), until)
-  expect(first?.text).toBe(cell.text)
+  expect(first?.text).toBe(map.text)
 
-  const replace = cell.replace.bind(cell)
-  cell.replace = async (before, after) => {
-    await replace(before, after)
-    cell.replace = replace
+  const replace = map.replace.bind(map)
+  map.replace = async (before, after) => {
+    map.replace = replace
+    const lost = replace(before, after)
     const found = await other.read()
     await other.change(found, mark => next(found.record, mark), until)
-    return undefined
+    return lost
   }
   const second = await one.change(first!, mark => next(first!.record, mark), until)
   expect(second?.record.turn).toBe(first!.record.turn + 1)
@@ -62,21 +65,21 @@ test('a change that the answer tells nothing of is found by its mark, also when 
 })
 
 test('whoever was slower is told so, and knows the newer record', async () => {
-  const cell = new SilentCell()
-  const one = tableOn(cell, 'one')
+  const map = new SilentMap()
+  const one = tableOn(map, 'one')
   const until = systemClock.now() + 10_000
   const found = await one.read()
   const newer = next(found.record, { by: 'other', count: 1 })
-  cell.text = encodeTable(newer)
+  map.text = encodeTable(newer)
   expect(await one.change(found, mark => next(found.record, mark), until)).toBeUndefined()
-  expect(one.known?.text).toBe(cell.text)
+  expect(one.known?.text).toBe(map.text)
 })
 
 test('a record that does not follow the last known one tells that others were missed', async () => {
-  const cell = new SilentCell()
+  const map = new SilentMap()
   const told: boolean[] = []
-  const one = tableOn(cell, 'one', (_, isNext) => told.push(isNext))
-  const other = tableOn(cell, 'other')
+  const one = tableOn(map, 'one', (_, isNext) => told.push(isNext))
+  const other = tableOn(map, 'other')
   const until = systemClock.now() + 10_000
   const change = async (): Promise<string> => {
     const found = await other.read()
