@@ -1,5 +1,5 @@
 /**
- * Writes what each engine guarantees, as its boxes say it, into README.md, docs/guarantees.md and docs/choosing.md:
+ * Writes what each engine guarantees, as its boxes say it, into README.md and docs/guarantees.md:
  * `node scripts/guarantees.mjs`, after `npm run build`.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -13,7 +13,6 @@ import { withBlock } from './block.mjs'
 export const pages = [
   { path: below('README.md'), block: brief },
   { path: below('docs/guarantees.md'), block: whole },
-  { path: below('docs/choosing.md'), block: beside },
 ]
 
 /** @param {string} path */
@@ -68,7 +67,7 @@ async function overNetwork() {
   /** @type {{ redisGuarantees: (cluster: boolean) => Guarantees }} */
   const { redisGuarantees } = await import(built('engines/redis/guarantees.js'))
   /** @type {{ quorumGuarantees: Guarantees }} */
-  const { quorumGuarantees } = await import(built('engines/redis-quorum/guarantees.js'))
+  const { quorumGuarantees } = await import(built('engines/redis/quorum/guarantees.js'))
   /** @type {{ ZOOKEEPER_GUARANTEES: Guarantees }} */
   const { ZOOKEEPER_GUARANTEES: zookeeperGuarantees } = await import(built('engines/zookeeper/guarantees.js'))
   /** @type {{ hazelcastGuarantees: Guarantees }} */
@@ -103,15 +102,85 @@ const kept = {
 }
 
 /** @type {{ PROMISES: Readonly<Record<import('signalbox').PromiseId, string>> }} */
-const { PROMISES: promises } = await import(built('cli/doctor/finding.js'))
+const { PROMISES: promises } = await import(built('cli/promises.js'))
 
 /**
- * The promises by name, and all kinds of box.
+ * What README calls an engine, by the scheme of its URL, and the page about it.
+ * @type {Partial<Record<string, { name: string, page: string }>>}
+ */
+const engines = {
+  memory: { name: 'memory', page: 'memory.md' },
+  file: { name: 'file', page: 'file.md' },
+  redis: { name: 'Redis', page: 'redis.md' },
+  'redis+cluster': { name: 'Redis Cluster', page: 'redis.md' },
+  'redis-quorum': { name: 'Redis quorum', page: 'redis-quorum.md' },
+  zookeeper: { name: 'ZooKeeper', page: 'zookeeper.md' },
+  hazelcast: { name: 'Hazelcast', page: 'hazelcast.md' },
+}
+
+/** @param {Kind} box */
+function engineOf({ url }) {
+  const engine = engines[url.slice(0, url.indexOf(':'))]
+  if (engine === undefined) throw new Error(`${url} has no name for README`)
+  return engine
+}
+
+/**
+ * What can happen where a promise is weakened.
+ * @type {Partial<Record<string, string>>}
+ */
+const consequences = {
+  P1: 'two clients hold one lock, such as after a failover or a loss of data',
+  P2: 'a later token is smaller, after data is lost',
+  P4: 'a later caller is served first',
+  P5: 'a waiter is woken too early, and waits on',
+  P6: 'a caller holds some of its locks while it waits for others',
+  P9: 'a stopped or dead process holds others up for longer than its lease',
+  P11: 'a wall clock that is set forward ends a lock early',
+  P13: 'a committed value is lost, or values are refused',
+}
+
+/**
+ * What can happen on which engine, and all engines, each as its URL opens it without options.
  * @param {readonly Kind[]} boxes
  */
 function brief(boxes) {
-  const named = Object.entries(promises).map(([promise, title]) => `**${promise}** ${title}`)
-  return [`${named.join('; ')}.`, '', ...table(boxes), ''].join('\n')
+  const plain = boxes.filter(({ url }) => !url.includes('?'))
+  const weakened = Object.keys(promises).filter(promise => plain.some(box => weakens(box, promise)))
+  return [
+    '| what can happen | on |',
+    '|-|-|',
+    ...weakened.map(promise => {
+      const names = plain.filter(box => weakens(box, promise)).map(box => engineOf(box).name)
+      const on = names.join(', ').replace('Redis, Redis Cluster, Redis quorum', 'any Redis')
+      return `| ${consequence(promise)} | ${on} |`
+    }),
+    '',
+    '| engine | shared within one | frees what a dead process held | keeps committed values |',
+    '|-|-|-|-|',
+    ...plain.map(box => {
+      const { name, page } = engineOf(box)
+      const { scope, deadHolder, durability } = box.guarantees
+      const freed = deadHolder === 'at once' ? deadHolder : `by ${deadHolder}`
+      return `| [${name}](docs/${page}) \`${box.url}\` | ${scope} | ${freed} | ${kept[durability]} |`
+    }),
+    '',
+  ].join('\n')
+}
+
+/**
+ * @param {Kind} box
+ * @param {string} promise
+ */
+function weakens({ guarantees: { weaknesses } }, promise) {
+  return weaknesses.some(weakness => weakness.promise === promise)
+}
+
+/** @param {string} promise */
+function consequence(promise) {
+  const text = consequences[promise]
+  if (text === undefined) throw new Error(`README does not know what can happen where ${promise} is weakened`)
+  return text
 }
 
 /**
@@ -143,39 +212,6 @@ function listed({ url, guarantees: { weaknesses }, shownIn }) {
     ({ promise, how }) =>
       `- \`${url}\`, **${promise}**: ${how} ([shown](../test/contract/${shownIn}-fixture.ts))`,
   )
-}
-
-/**
- * The kinds of box side by side, promise by promise.
- * @param {readonly Kind[]} boxes
- */
-function beside(boxes) {
-  /** @param {readonly string[]} cells */
-  const line = cells => `| ${cells.join(' | ')} |`
-  return [
-    line(['', ...boxes.map(({ url }) => `\`${url}\``)]),
-    '|-'.repeat(boxes.length + 1) + '|',
-    line(['excludes within one', ...boxes.map(({ guarantees }) => guarantees.scope)]),
-    line(['frees what the dead held', ...boxes.map(({ guarantees }) => guarantees.deadHolder)]),
-    line(['keeps committed state', ...boxes.map(({ guarantees }) => kept[guarantees.durability])]),
-    ...Object.entries(promises).map(([promise, title]) =>
-      line([
-        `[${promise}](guarantees.md#${anchor(`${promise} ${title}`)}) ${title}`,
-        ...boxes.map(({ guarantees }) =>
-          guarantees.weaknesses.some(weakness => weakness.promise === promise) ? '**in part**' : 'yes',
-        ),
-      ]),
-    ),
-    '',
-  ].join('\n')
-}
-
-/**
- * The anchor of a heading.
- * @param {string} heading
- */
-function anchor(heading) {
-  return heading.toLowerCase().replaceAll(',', '').replaceAll(' ', '-')
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -52,7 +52,7 @@ git() {
 npm() {
   case $1 in
     install | i | ci) has_only_our_packages "$@" ;;
-    pack) echo "$tarball" ;;
+    pack) packs_the_clone "$@" ;;
     start) shift; [ "$#" -eq 0 ] || shift; command npm start --silent -- "$@" --days 1 ;;
     run) shift; if [ "$1" = mutex ]; then command npm run --silent "$@"; else has_script "$1"; fi ;;
     *) has_script "$1" ;;
@@ -78,11 +78,17 @@ has_script() {
   return 1
 }
 
+packs_the_clone() {
+  [ "$*" = 'pack ../signalbox' ] && echo "$tarball" && return
+  echo "npm: '$*' does not pack the clone, which lies in ../signalbox" >&2
+  return 1
+}
+
 has_only_our_packages() {
   shift
   local name
   for name in "$@"; do
-    case $name in -* | signalbox | "../signalbox/$tarball") continue ;; esac
+    case $name in -* | signalbox | "./$tarball") continue ;; esac
     package_lists peerDependencies "$name" && continue
     echo "npm: '$name' is neither this package nor an optional peer of it" >&2
     return 1
