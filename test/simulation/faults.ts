@@ -7,13 +7,13 @@ export interface Fault extends Mistake {
   readonly breaks: readonly Broken[]
 }
 
-const TABLE = 'locks/table.ts'
-const LINE = 'locks/local-queue.ts'
-const LEASE = 'locks/lease.ts'
-const STATE = 'engines/memory/state.ts'
-const COMMIT = 'store/commit.ts'
+const TABLE = 'engine/lock-table.ts'
+const LINE = 'core/local-queue.ts'
+const LEASE = 'core/lease.ts'
+const STATE = 'engine/kit/memory-state.ts'
+const COMMIT = 'engine/commit.ts'
 const BATCH = 'store/batch.ts'
-const WATCHERS = 'store/watchers.ts'
+const WATCHERS = 'core/watchers.ts'
 
 export const faults: readonly Fault[] = [
   {
@@ -194,7 +194,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'reservations are never looked after',
-    file: 'session.ts',
+    file: 'core/session.ts',
     text: "if (!this.ending) this.background({ type: 'serve', keys })",
     wrong: 'void keys',
     breaks: ['P9'],
@@ -229,7 +229,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'nobody is told of changes',
-    file: 'engines/decisions.ts',
+    file: 'engine/state-machine.ts',
     text: "this.#tell({ type: 'changed', session, key })",
     wrong: 'void [session, key]',
     breaks: ['P5'],

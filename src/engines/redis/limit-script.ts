@@ -1,7 +1,7 @@
 import { COARSE_GRAINS } from '../../limits/rules/definition.js'
 
 /**
- * The port of `limits/reserve.ts` and of the rules below it, held equal to them by a differential test. One call decides
+ * The port of `limits/rules/reserve.ts` and of the rules below it, held equal to them by a differential test. One call decides
  * for one limiter, at one moment of the server's clock.
  *
  * All that is known of a limiter is one string, which expires when it is as good as nothing: MessagePack, and before it

@@ -4,7 +4,7 @@ import { heldStrings } from './held-strings.js'
 import { LAYOUT } from './names.js'
 
 /**
- * The lock table and the store's commit as a Redis script: the port of `locks/table.ts` and `store/commit.ts`, held equal
+ * The lock table and the store's commit as a Redis script: the port of `engine/lock-table.ts` and `engine/commit.ts`, held equal
  * to them by a differential test. One call carries out a list of operations at one moment of the server's clock.
  *
  * What differs from the original is where a grant is kept. The held key itself, a plain string with an expiry, is the
