@@ -30,7 +30,7 @@ function unobservable(name: string): ForkedSubject {
     await cp(packageFile('dist'), join(folder, 'dist'), { recursive: true })
     await cp(packageFile('package.json'), join(folder, 'package.json'))
     await symlink(packageFile('node_modules'), join(folder, 'node_modules'))
-    for (const name of ['session.js', 'locks/local-queue.js']) {
+    for (const name of ['core/session.js', 'core/local-queue.js']) {
       const module = join(folder, 'dist/src', name)
       const text = await readFile(module, 'utf8')
       const deaf = text.replaceAll(LOOK, 'false')
