@@ -15,7 +15,7 @@ const alias = [
   { find: /^signalbox\/conformance$/, replacement: source('./src/conformance/index.ts') },
 ]
 
-const programs = ['./test/built.ts']
+const programs = ['./test/support/built.ts']
 const foreignPrograms = [...programs, './test/interop/built.ts']
 
 /**

@@ -6,7 +6,7 @@ import { installPackages, missingPackages } from './debian.mjs'
 import { SetupError } from './setup-error.mjs'
 import { root } from './targets.mjs'
 
-/** Those that `npm test` starts. Each has a pom.xml in its folder below `test/servers`. */
+/** Those that `npm test` starts. Each has a pom.xml in its folder below `test/support/servers`. */
 export const javaServers = ['zookeeper', 'hazelcast']
 
 /** @type {ReadonlyMap<string, string>} */
@@ -55,7 +55,7 @@ function folderOf(name) {
 
 /** @param {string} name */
 function sourceOf(name) {
-  return join(root, 'test/servers', name)
+  return join(root, 'test/support/servers', name)
 }
 
 /** @param {string} name */

@@ -1,4 +1,4 @@
-import { startHazelcast } from '../../test/servers/hazelcast.js'
+import { startHazelcast } from '../../test/support/servers/hazelcast.js'
 import { distinctKeys, hotKey, sequential } from '../file/works.js'
 import { byHand } from '../lockers/hazelcast-by-hand.js'
 import { lockContext } from '../lockers/hazelcast-lock-context.js'

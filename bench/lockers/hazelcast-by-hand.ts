@@ -1,5 +1,5 @@
 import { Client, type IMap } from 'hazelcast-client'
-import { TEST_CLUSTER } from '../../test/servers/hazelcast.js'
+import { TEST_CLUSTER } from '../../test/support/servers/hazelcast.js'
 import { toldAddress } from './address-file.js'
 import { hazelcastSupport } from './hazelcast-server.js'
 import type { LockLibrary } from './locker.js'

@@ -1,4 +1,4 @@
-import { startHazelcast, TEST_CLUSTER } from '../../test/servers/hazelcast.js'
+import { startHazelcast, TEST_CLUSTER } from '../../test/support/servers/hazelcast.js'
 import { tellAddress } from './address-file.js'
 
 /** Starts a member whose address the processes of one subject are told; gives what ends it. */

@@ -1,4 +1,4 @@
-import { startRedis } from '../../test/servers/redis.js'
+import { startRedis } from '../../test/support/servers/redis.js'
 import { tellAddress } from './address-file.js'
 
 /** Starts a server whose URL the processes of one subject are told; gives what ends it. */

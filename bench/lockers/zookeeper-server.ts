@@ -1,4 +1,4 @@
-import { startZooKeeper } from '../../test/servers/zookeeper.js'
+import { startZooKeeper } from '../../test/support/servers/zookeeper.js'
 import { tellAddress } from './address-file.js'
 
 /** Starts a server whose address the processes of one subject are told; gives what ends it. */

@@ -1,5 +1,5 @@
 import { distinctKeys, hotKey, sequential } from '../file/works.js'
-import { startRedis } from '../../test/servers/redis.js'
+import { startRedis } from '../../test/support/servers/redis.js'
 import { rawIoredis, rawNodeRedis, redisSemaphore, redlock, verrou } from '../lockers/redis-peers.js'
 import { rFairLock, rLock } from '../lockers/redisson.js'
 import { redisPort } from './straight-port.js'

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis'
 import Redlock from 'redlock'
 import { open } from 'signalbox'
-import { startRedisServers } from '../../test/servers/redis.js'
+import { startRedisServers } from '../../test/support/servers/redis.js'
 import { tellAddress, toldAddress } from '../lockers/address-file.js'
 import type { LockLibrary } from '../lockers/locker.js'
 

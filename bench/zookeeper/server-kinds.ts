@@ -1,6 +1,6 @@
 import { mkdtemp, rm } from 'node:fs/promises'
-import { startZooKeeperEnsemble } from '../../test/servers/zookeeper-ensemble.js'
-import { startZooKeeper, type ZooKeeperServerOptions } from '../../test/servers/zookeeper.js'
+import { startZooKeeperEnsemble } from '../../test/support/servers/zookeeper-ensemble.js'
+import { startZooKeeper, type ZooKeeperServerOptions } from '../../test/support/servers/zookeeper.js'
 import { tellAddress } from '../lockers/address-file.js'
 import { zooKeeperSupport } from '../lockers/zookeeper-server.js'
 

@@ -5,9 +5,9 @@ export interface Application {
   readonly name: string
   readonly description: string
   /** What its command line takes, for the completion of shells. */
-  command(): Promise<Command>
+  readonly command: () => Promise<Command>
   /** Carries out a command line, without the name, and gives its exit status. */
-  run(args: string[]): Promise<number>
+  readonly run: (args: string[]) => Promise<number>
 }
 
 /** Adds an application, which reads its own command line and writes where it always does. */

@@ -3,7 +3,7 @@ import { expect } from 'vitest'
 import { open } from '../../src/open.js'
 import { ZOOKEEPER_GUARANTEES } from '../../src/engines/zookeeper/guarantees.js'
 import { openZooKeeper } from '../../src/engines/zookeeper/open.js'
-import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
+import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
 import { behindProxy } from './behind-proxy.js'
 import type { EngineFixture } from '../../src/conformance/fixture.js'
 

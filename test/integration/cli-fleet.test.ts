@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from 'vitest'
-import { startHazelcast, TEST_CLUSTER } from '../servers/hazelcast.js'
-import { startRedis } from '../servers/redis.js'
-import { startZooKeeper } from '../servers/zookeeper.js'
+import { startHazelcast, TEST_CLUSTER } from '../support/servers/hazelcast.js'
+import { startRedis } from '../support/servers/redis.js'
+import { startZooKeeper } from '../support/servers/zookeeper.js'
 import { CommandPlace, PATIENCE } from './command-line.js'
 
 /** Engines over servers, with what starts one, how that ends, and what a fleet on it is to do. */

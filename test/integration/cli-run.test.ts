@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import type { Box } from '../../src/index.js'
 import { queued } from '../../src/conformance/time.js'
-import { startRedis } from '../servers/redis.js'
+import { startRedis } from '../support/servers/redis.js'
 import { CommandPlace, PATIENCE } from './command-line.js'
 
 /** When somebody holds the key, its token. */

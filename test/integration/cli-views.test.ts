@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { queued } from '../../src/conformance/time.js'
-import { RedisPlace } from '../redis/place.js'
+import { RedisPlace } from '../support/redis/place.js'
 import { CommandPlace, PATIENCE } from './command-line.js'
 
 describe.concurrent('show, graph and top', () => {

@@ -5,7 +5,7 @@ import { runInNewContext } from 'node:vm'
 import { open, type Box } from 'signalbox'
 import { describe, expect, test } from 'vitest'
 import { locks, until } from '../../src/conformance/time.js'
-import { place } from '../file/places.js'
+import { place } from '../support/file/places.js'
 
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void

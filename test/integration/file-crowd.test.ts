@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { locks, queued } from '../../src/conformance/time.js'
-import { place } from '../file/places.js'
-import type { RemoteBox } from '../file/remote-box.js'
-import { storm } from '../file/storm.js'
+import { place } from '../support/file/places.js'
+import type { RemoteBox } from '../support/file/remote-box.js'
+import { storm } from '../support/file/storm.js'
 
 test('a crowd that waits for a moment only leaves no heap of work behind and lets others through', async () => {
   const here = place()

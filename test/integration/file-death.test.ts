@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.js'
 import { pause, queued, until } from '../../src/conformance/time.js'
-import { place } from '../file/places.js'
-import type { RemoteBox } from '../file/remote-box.js'
+import { place } from '../support/file/places.js'
+import type { RemoteBox } from '../support/file/remote-box.js'
 
 /** Leases are far longer than these tests take, so whatever is freed was freed because a death was noticed. */
 const LONG = { lease: 60_000 }

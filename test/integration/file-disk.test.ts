@@ -2,9 +2,9 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { loadSqlite } from '../../src/engines/file/driver.js'
 import { pause, until } from '../../src/conformance/time.js'
-import { place } from '../file/places.js'
-import type { RemoteBox } from '../file/remote-box.js'
-import { smallDisk, type SmallDisk } from '../file/small-disk.js'
+import { place } from '../support/file/places.js'
+import type { RemoteBox } from '../support/file/remote-box.js'
+import { smallDisk, type SmallDisk } from '../support/file/small-disk.js'
 
 const KILOBYTE = 'x'.repeat(1000)
 /** Leases are far longer than these tests take, so what is free is not free because a lease is over. */

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { fight } from '../file/fight.js'
-import { place } from '../file/places.js'
+import { fight } from '../support/file/fight.js'
+import { place } from '../support/file/places.js'
 
 test(
   'processes that are killed at random, and threads, exclude each other on several keys',

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { queued } from '../../src/conformance/time.js'
-import { place } from '../file/places.js'
+import { place } from '../support/file/places.js'
 
 /** Leases are far longer than these tests take, so what is free was freed because its holder is dead. */
 const LONG = { lease: 60_000 }

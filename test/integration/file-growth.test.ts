@@ -2,8 +2,8 @@ import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { pause, soFar } from '../../src/conformance/time.js'
-import { sizeOf } from '../file/growth.js'
-import { place } from '../file/places.js'
+import { sizeOf } from '../support/file/growth.js'
+import { place } from '../support/file/places.js'
 
 /** Calls a task with each number of a range, many at a time. */
 async function each(from: number, to: number, task: (index: number) => Promise<unknown>): Promise<void> {

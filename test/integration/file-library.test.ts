@@ -2,8 +2,8 @@ import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { builtProgram } from '../file/built-program.js'
-import { runProgram } from '../run-program.js'
+import { builtProgram } from '../support/built-program.js'
+import { runProgram } from '../support/run-program.js'
 
 /** Opens a box on each URL that it is given and prints `opened`, or the error. */
 const PROGRAM = `

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { loadSqlite } from '../../src/engines/file/driver.js'
-import { apart, cannotBeApart, type Apart } from '../file/namespaces.js'
-import { place, type Place } from '../file/places.js'
-import type { RemoteBox } from '../file/remote-box.js'
+import { apart, cannotBeApart, type Apart } from '../support/file/namespaces.js'
+import { place, type Place } from '../support/file/places.js'
+import type { RemoteBox } from '../support/file/remote-box.js'
 
 /** Leases are far longer than these tests take, so what is free was freed because its holder is dead. */
 const LONG = { lease: 60_000 }

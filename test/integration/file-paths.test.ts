@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { InvalidArgumentError, open, UnavailableError } from 'signalbox'
 import { describe, expect, test } from 'vitest'
 import { queued } from '../../src/conformance/time.js'
-import { place } from '../file/places.js'
+import { place } from '../support/file/places.js'
 
 /** The longest path of a folder, bytes: with the database in it SQLite takes 503. */
 const LONGEST = 490

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { InvalidArgumentError, open, UnavailableError } from 'signalbox'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { loadSqlite } from '../../src/engines/file/driver.js'
-import { place } from '../file/places.js'
-import type { Start } from '../file/remote-box.js'
-import { smallDisk } from '../file/small-disk.js'
+import { place } from '../support/file/places.js'
+import type { Start } from '../support/file/remote-box.js'
+import { smallDisk } from '../support/file/small-disk.js'
 
 let folder: string
 

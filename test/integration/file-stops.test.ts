@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.js'
 import { locks, pause, queued, soFar } from '../../src/conformance/time.js'
-import { place } from '../file/places.js'
-import type { RemoteBox } from '../file/remote-box.js'
+import { place } from '../support/file/places.js'
+import type { RemoteBox } from '../support/file/remote-box.js'
 
 const LEASE = 1500
 /** How long a lease counts at least for others, because its last renewal was at most a third of it ago. */

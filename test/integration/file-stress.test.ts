@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { place } from '../file/places.js'
-import { stress } from '../file/stress.js'
+import { place } from '../support/file/places.js'
+import { stress } from '../support/file/stress.js'
 
 test('four writers that are killed at random lose no update and wait for none of them for long', async () => {
   const result = await stress(process.execPath, place().folder, 5000)

@@ -3,7 +3,7 @@ import { syncBuiltinESMExports } from 'node:module'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { IndeterminateError } from '../../src/errors.js'
 import { pause, soFar, until } from '../../src/conformance/time.js'
-import { place } from '../file/places.js'
+import { place } from '../support/file/places.js'
 
 const { fdatasync } = fs
 

@@ -12,10 +12,10 @@ import type { Package } from '../../src/engines/hazelcast/link.js'
 import { dropClosed } from '../../src/engines/hazelcast/quiet-client.js'
 import { open } from '../../src/open.js'
 import { pause, soFar, until } from '../../src/conformance/time.js'
-import { intercepted } from '../hazelcast/intercepted.js'
-import { makeCertificate } from '../redis/certificate.js'
+import { intercepted } from '../support/hazelcast/intercepted.js'
+import { makeCertificate } from '../support/redis/certificate.js'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
-import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
+import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
 
 /** Its types are others than those of 5.6, as far as they have private members. */
 const PACKAGES = { '5.6': client56, '5.7': client57 as unknown as Package } as const

@@ -4,8 +4,8 @@ import type { Child } from '../../src/conformance/child.js'
 import { queued, timed } from '../../src/conformance/time.js'
 import { open } from '../../src/open.js'
 import { startChild } from '../contract/child.js'
-import { FakeClock } from '../servers/fake-clock.js'
-import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
+import { FakeClock } from '../support/servers/fake-clock.js'
+import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
 
 const HOUR = 3_600_000
 /** Of the process that is killed: milliseconds. */

@@ -8,8 +8,8 @@ import { open } from '../../src/open.js'
 import { startChild } from '../contract/child.js'
 import { pause, queued, timed, until } from '../../src/conformance/time.js'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
-import { eventually } from '../hazelcast/eventually.js'
-import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
+import { eventually } from '../support/hazelcast/eventually.js'
+import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 
 /** What each fault has to be told or over by: milliseconds. Far more than it takes, far less than for ever. */

@@ -1,6 +1,6 @@
 import { Client } from 'hazelcast-client'
 import { describe, expect, test } from 'vitest'
-import { startHazelcast, startHazelcastCluster, TEST_CLUSTER } from '../servers/hazelcast.js'
+import { startHazelcast, startHazelcastCluster, TEST_CLUSTER } from '../support/servers/hazelcast.js'
 
 async function clientOf(...addresses: string[]) {
   return Client.newHazelcastClient({

@@ -6,8 +6,8 @@ import { HazelcastEngine } from '../../src/engines/hazelcast/hazelcast-engine.js
 import { parseHazelcastUrl } from '../../src/engines/hazelcast/hazelcast-url.js'
 import { open } from '../../src/open.js'
 import { pause, until } from '../../src/conformance/time.js'
-import { intercepted, type MapCall } from '../hazelcast/intercepted.js'
-import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
+import { intercepted, type MapCall } from '../support/hazelcast/intercepted.js'
+import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
 
 /** More remote calls than the transaction and its carrying over take. */
 const STEPS = 32

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
-import { DAY, runTracker, TIME_LIMIT } from '../trains/run-tracker.js'
+import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
+import { DAY, runTracker, TIME_LIMIT } from '../support/trains/run-tracker.js'
 
 let server: HazelcastServer
 let folder: string

@@ -3,9 +3,9 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { open } from '../../src/index.js'
-import { place } from '../file/places.js'
-import { callService, isInOrder, jitterOf, mostWithin } from '../limits/service.js'
-import { RedisPlace } from '../redis/place.js'
+import { place } from '../support/file/places.js'
+import { callService, isInOrder, jitterOf, mostWithin } from '../support/limits/service.js'
+import { RedisPlace } from '../support/redis/place.js'
 
 const LIMIT = 20
 const PER = 1000

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { mostWithin } from '../limits/service.js'
-import { shareLimit } from '../limits/threads.js'
+import { mostWithin } from '../support/limits/service.js'
+import { shareLimit } from '../support/limits/threads.js'
 
 const LIMIT = 20
 const PER = 400

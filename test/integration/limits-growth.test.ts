@@ -6,7 +6,7 @@ import { MemoryEngine, MemorySpace } from '../../src/engines/memory/memory-engin
 import { BoxLimiters } from '../../src/limits/remote/box-limiter.js'
 import { limiter } from '../../src/limits/index.js'
 import { reserve, type LimiterState, type Reserve } from '../../src/limits/rules/reserve.js'
-import { memoryInUse } from '../heap.js'
+import { memoryInUse } from '../support/heap.js'
 import { pass, settled } from '../unit/limits/passing.js'
 
 /** Bytes in use once everything was collected that nobody needs. */

@@ -3,7 +3,7 @@ import { Box } from '../../src/box.js'
 import { systemClock, VirtualClock } from '../../src/clock.js'
 import { MemoryEngine, MemorySpace } from '../../src/engines/memory/memory-engine.js'
 import { MemoryState } from '../../src/engine/kit/memory-state.js'
-import { memoryInUse } from '../heap.js'
+import { memoryInUse } from '../support/heap.js'
 
 /** Megabytes in use once everything was collected that nobody needs. */
 async function inUse(): Promise<number> {

@@ -6,10 +6,10 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { mutexService, MutexTimeoutError, type MutexService } from '../../apps/mutex/mutex-service.js'
 import { ClosedError, LostError, open, UnavailableError } from '../../src/index.js'
-import { builtProgram } from '../file/built-program.js'
+import { builtProgram } from '../support/built-program.js'
 import { overlaps, type Interval } from '../../apps/chaos/check/intervals.js'
-import { runProgram } from '../run-program.js'
-import { startRedis, type RedisServer } from '../servers/redis.js'
+import { runProgram } from '../support/run-program.js'
+import { startRedis, type RedisServer } from '../support/servers/redis.js'
 import type { MutexOrder, MutexStep } from './mutex.process.js'
 
 const TASKS = 10

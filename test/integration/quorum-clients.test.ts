@@ -5,8 +5,8 @@ import { InvalidArgumentError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
 import { queued, timed, until } from '../../src/conformance/time.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
-import { quorumUrl } from '../servers/quorum.js'
-import { startRedisServers, type RedisServer } from '../servers/redis.js'
+import { quorumUrl } from '../support/servers/quorum.js'
+import { startRedisServers, type RedisServer } from '../support/servers/redis.js'
 
 test('clients that are given are used and stay their owner’s, whichever package they are of', async () => {
   const servers = (await startRedisServers(3)) as [RedisServer, RedisServer, RedisServer]

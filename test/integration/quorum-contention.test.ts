@@ -6,9 +6,9 @@ import { Random } from '../../src/conformance/random.js'
 import { rising, Section } from '../../src/conformance/section.js'
 import { locks, queued, until } from '../../src/conformance/time.js'
 import { Names } from '../../src/engines/redis/names.js'
-import { DistantVoter } from '../servers/distant-voter.js'
-import { quorumEngine } from '../servers/quorum.js'
-import { startRedisServers, type RedisServer } from '../servers/redis.js'
+import { DistantVoter } from '../support/servers/distant-voter.js'
+import { quorumEngine } from '../support/servers/quorum.js'
+import { startRedisServers, type RedisServer } from '../support/servers/redis.js'
 
 const CONTENDERS = 8
 const ROUNDS = 6

@@ -12,10 +12,10 @@ import {
 import { open } from '../../src/open.js'
 import { rising, Section } from '../../src/conformance/section.js'
 import { locks, pause, queued, timed, until } from '../../src/conformance/time.js'
-import { DistantVoter } from '../servers/distant-voter.js'
+import { DistantVoter } from '../support/servers/distant-voter.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
-import { quorumEngine, quorumUrl } from '../servers/quorum.js'
-import { startRedisServers, type RedisServer } from '../servers/redis.js'
+import { quorumEngine, quorumUrl } from '../support/servers/quorum.js'
+import { startRedisServers, type RedisServer } from '../support/servers/redis.js'
 import { Random } from '../../src/conformance/random.js'
 
 /** A server that does not answer is given up after a second; whoever waits for it does not get done before. */

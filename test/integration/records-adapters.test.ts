@@ -10,9 +10,9 @@ import {
   redisRecords,
   type Records,
 } from '../../src/store/records/index.js'
-import { startPostgres } from '../servers/postgres.js'
-import { startRedisCluster } from '../servers/redis-cluster.js'
-import { startRedis } from '../servers/redis.js'
+import { startPostgres } from '../support/servers/postgres.js'
+import { startRedisCluster } from '../support/servers/redis-cluster.js'
+import { startRedis } from '../support/servers/redis.js'
 
 describe.concurrent('the adapters do what is asked of records', () => {
   test('memory', async () => {

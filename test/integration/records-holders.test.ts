@@ -10,9 +10,9 @@ import { IndeterminateError, LostError, SignalboxError, UnavailableError } from 
 import { open, type Box } from '../../src/index.js'
 import { memoryRecords, postgresRecords, redisRecords, type Records } from '../../src/store/records/index.js'
 import type { Transaction } from '../../src/store/transaction.js'
-import { startPostgres, type PostgresServer } from '../servers/postgres.js'
-import { startRedis, type RedisServer } from '../servers/redis.js'
-import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
+import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
+import { startRedis, type RedisServer } from '../support/servers/redis.js'
+import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
 
 let redis: RedisServer
 let postgres: PostgresServer

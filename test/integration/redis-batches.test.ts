@@ -2,8 +2,8 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { Box, Grant } from '../../src/index.js'
 import { systemClock } from '../../src/clock.js'
 import { pause } from '../../src/conformance/time.js'
-import { doEverything } from '../redis/everything.js'
-import { RedisPlace } from '../redis/place.js'
+import { doEverything } from '../support/redis/everything.js'
+import { RedisPlace } from '../support/redis/place.js'
 
 /** What a call carries at the most. */
 const MOST = 16

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { LostError, type LockReport } from '../../src/index.js'
 import { queued } from '../../src/conformance/time.js'
-import { RedisPlace } from '../redis/place.js'
+import { RedisPlace } from '../support/redis/place.js'
 
 const program = fileURLToPath(new URL('../../dist/apps/signalbox.js', import.meta.url))
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { queued, timed } from '../../src/conformance/time.js'
 import { LOOK_EVERY } from '../../src/engine/contract.js'
-import { boxWays } from '../redis/box-ways.js'
-import { startRedis, type RedisServer } from '../servers/redis.js'
+import { boxWays } from '../support/redis/box-ways.js'
+import { startRedis, type RedisServer } from '../support/servers/redis.js'
 
 let server: RedisServer
 

@@ -5,10 +5,10 @@ import { givenCluster } from '../../src/engines/redis/clients/given-link.js'
 import { ownCluster } from '../../src/engines/redis/clients/own-cluster.js'
 import { recognise } from '../../src/engines/redis/clients/recognise.js'
 import type { RedisLink } from '../../src/engines/redis/clients/redis-link.js'
-import { clientPackages } from '../redis/client-packages.js'
-import { Heard } from '../redis/heard.js'
-import { startRedisCluster, type RedisCluster } from '../servers/redis-cluster.js'
-import { until } from '../servers/until.js'
+import { clientPackages } from '../support/redis/client-packages.js'
+import { Heard } from '../support/redis/heard.js'
+import { startRedisCluster, type RedisCluster } from '../support/servers/redis-cluster.js'
+import { until } from '../support/servers/until.js'
 
 const NOBODY = { username: undefined, password: undefined, database: 0 }
 const PATIENCE: Patience = { ...DEFAULT_PATIENCE, connect: 2000, answer: 1000, heartbeat: 200 }

@@ -11,12 +11,12 @@ import { recognise } from '../../src/engines/redis/clients/recognise.js'
 import type { RedisLink } from '../../src/engines/redis/clients/redis-link.js'
 import { linkTo } from '../../src/engines/redis/open.js'
 import { parseRedisUrl } from '../../src/engines/redis/redis-url.js'
-import { makeCertificate, type Certificate } from '../redis/certificate.js'
-import { clientPackages } from '../redis/client-packages.js'
-import { Heard } from '../redis/heard.js'
-import { runProgram } from '../run-program.js'
-import { startRedis, type RedisServer } from '../servers/redis.js'
-import { until } from '../servers/until.js'
+import { makeCertificate, type Certificate } from '../support/redis/certificate.js'
+import { clientPackages } from '../support/redis/client-packages.js'
+import { Heard } from '../support/redis/heard.js'
+import { runProgram } from '../support/run-program.js'
+import { startRedis, type RedisServer } from '../support/servers/redis.js'
+import { until } from '../support/servers/until.js'
 
 const SECRET = 'p@ss:wörd/1'
 const ENCODED = encodeURIComponent(SECRET)
@@ -168,7 +168,9 @@ describe('over TLS', () => {
   )
 
   test('a box opens from a URL where the certificate is known', async () => {
-    const program = fileURLToPath(new URL('../../build/test/redis/secure-box.process.js', import.meta.url))
+    const program = fileURLToPath(
+      new URL('../../build/test/support/redis/secure-box.process.js', import.meta.url),
+    )
     const { stdout } = await runProgram(
       'env',
       [`NODE_EXTRA_CA_CERTS=${certificate.certificate}`, process.execPath, program, secure.url],

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import type { RedisLink } from '../../src/engines/redis/clients/redis-link.js'
-import { linkWays, PATIENCE } from '../redis/link-ways.js'
+import { linkWays, PATIENCE } from '../support/redis/link-ways.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
-import { startRedis } from '../servers/redis.js'
-import { until } from '../servers/until.js'
+import { startRedis } from '../support/servers/redis.js'
+import { until } from '../support/servers/until.js'
 
 const UNAVAILABLE = { code: 'UNAVAILABLE' }
 const INDETERMINATE = { code: 'INDETERMINATE' }

@@ -2,8 +2,8 @@ import { Cluster, Redis } from 'ioredis'
 import { createClient, createClientPool, createSentinel } from 'redis'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { open, type Box } from '../../src/index.js'
-import { clientPackages } from '../redis/client-packages.js'
-import { startRedis, type RedisServer } from '../servers/redis.js'
+import { clientPackages } from '../support/redis/client-packages.js'
+import { startRedis, type RedisServer } from '../support/servers/redis.js'
 
 let server: RedisServer
 const opened: (() => void | Promise<void>)[] = []

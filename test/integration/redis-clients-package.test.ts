@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { runProgram } from '../run-program.js'
-import { startRedis, type RedisServer } from '../servers/redis.js'
+import { runProgram } from '../support/run-program.js'
+import { startRedis, type RedisServer } from '../support/servers/redis.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 

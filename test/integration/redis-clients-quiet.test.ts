@@ -1,14 +1,14 @@
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import { clientPackages } from '../redis/client-packages.js'
-import { runProgram, type Output } from '../run-program.js'
-import { startRedisCluster } from '../servers/redis-cluster.js'
-import { startRedisWithSentinel } from '../servers/redis-sentinel.js'
-import { startRedis } from '../servers/redis.js'
+import { clientPackages } from '../support/redis/client-packages.js'
+import { runProgram, type Output } from '../support/run-program.js'
+import { startRedisCluster } from '../support/servers/redis-cluster.js'
+import { startRedisWithSentinel } from '../support/servers/redis-sentinel.js'
+import { startRedis } from '../support/servers/redis.js'
 
 /** Runs a program of `test/redis`, which has to end by itself. */
 function run(program: string, ...argv: readonly string[]): Promise<Output> {
-  const path = fileURLToPath(new URL(`../../build/test/redis/${program}.process.js`, import.meta.url))
+  const path = fileURLToPath(new URL(`../../build/test/support/redis/${program}.process.js`, import.meta.url))
   return runProgram(process.execPath, [path, ...argv], {
     cwd: fileURLToPath(new URL('../..', import.meta.url)),
     timeLimit: 20_000,

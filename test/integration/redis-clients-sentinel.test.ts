@@ -3,11 +3,11 @@ import type { ClientPackage } from '../../src/engines/redis/clients/client-packa
 import type { RedisLink } from '../../src/engines/redis/clients/redis-link.js'
 import { linkTo } from '../../src/engines/redis/open.js'
 import { parseRedisUrl } from '../../src/engines/redis/redis-url.js'
-import { clientPackages } from '../redis/client-packages.js'
-import { Heard } from '../redis/heard.js'
+import { clientPackages } from '../support/redis/client-packages.js'
+import { Heard } from '../support/redis/heard.js'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
-import { startRedisWithSentinel, type RedisWithSentinel } from '../servers/redis-sentinel.js'
-import { until } from '../servers/until.js'
+import { startRedisWithSentinel, type RedisWithSentinel } from '../support/servers/redis-sentinel.js'
+import { until } from '../support/servers/until.js'
 
 const PASSWORD = 'sesame'
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { RedisLink } from '../../src/engines/redis/clients/redis-link.js'
-import { linkWays, type OpenLink } from '../redis/link-ways.js'
-import { startRedis, type RedisServer } from '../servers/redis.js'
-import { until } from '../servers/until.js'
+import { linkWays, type OpenLink } from '../support/redis/link-ways.js'
+import { startRedis, type RedisServer } from '../support/servers/redis.js'
+import { until } from '../support/servers/until.js'
 
 const UNUSUAL = [
   '',

@@ -9,7 +9,7 @@ import { Random } from '../../src/conformance/random.js'
 import { rising, Section } from '../../src/conformance/section.js'
 import { locks, pause, queued, soFar, timed, until } from '../../src/conformance/time.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
-import { startRedisCluster, type RedisCluster } from '../servers/redis-cluster.js'
+import { startRedisCluster, type RedisCluster } from '../support/servers/redis-cluster.js'
 
 let cluster: RedisCluster
 let prefixes = 0

@@ -2,12 +2,12 @@ import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { pause, queued, until } from '../../src/conformance/time.js'
 import { open } from '../../src/open.js'
-import { doEverything } from '../redis/everything.js'
-import { complaintOf } from '../redis/outcome.js'
-import { startRedisCluster } from '../servers/redis-cluster.js'
-import { quorumUrl } from '../servers/quorum.js'
-import { startRedisWithSentinel } from '../servers/redis-sentinel.js'
-import { startRedis, startRedisServers, type RedisServer } from '../servers/redis.js'
+import { doEverything } from '../support/redis/everything.js'
+import { complaintOf } from '../support/redis/outcome.js'
+import { startRedisCluster } from '../support/servers/redis-cluster.js'
+import { quorumUrl } from '../support/servers/quorum.js'
+import { startRedisWithSentinel } from '../support/servers/redis-sentinel.js'
+import { startRedis, startRedisServers, type RedisServer } from '../support/servers/redis.js'
 
 const page = readFileSync(new URL('../../docs/redis.md', import.meta.url), 'utf8')
 /** What the page on Redis names as all that a user needs. */

@@ -2,8 +2,8 @@ import { Redis } from 'ioredis'
 import { describe, expect, test } from 'vitest'
 import { open } from '../../src/open.js'
 import { locks, pause, queued, soFar, timed, until } from '../../src/conformance/time.js'
-import { codeOf } from '../redis/outcome.js'
-import { RedisPlace, through } from '../redis/place.js'
+import { codeOf } from '../support/redis/outcome.js'
+import { RedisPlace, through } from '../support/redis/place.js'
 import type { Proxy } from '../../apps/chaos/servers/proxy.js'
 
 /** A box behind a network, which has been used, so that the script is known to the server; and one beside it. */

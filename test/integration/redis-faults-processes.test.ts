@@ -2,8 +2,8 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.js'
 import { locks, pause, queued, soFar, until } from '../../src/conformance/time.js'
-import { fight } from '../file/fight.js'
-import { RedisPlace } from '../redis/place.js'
+import { fight } from '../support/file/fight.js'
+import { RedisPlace } from '../support/redis/place.js'
 
 /** Milliseconds until a held key expires on the server. */
 async function left(here: RedisPlace, key: string): Promise<number> {

@@ -3,10 +3,10 @@ import { Names } from '../../src/engines/redis/names.js'
 import { open } from '../../src/open.js'
 import { rising, Section } from '../../src/conformance/section.js'
 import { locks, pause, queued, soFar, timed, until } from '../../src/conformance/time.js'
-import { codeOf, complaintOf } from '../redis/outcome.js'
-import { RedisPlace, through } from '../redis/place.js'
-import { FakeClock } from '../servers/fake-clock.js'
-import { startRedis } from '../servers/redis.js'
+import { codeOf, complaintOf } from '../support/redis/outcome.js'
+import { RedisPlace, through } from '../support/redis/place.js'
+import { FakeClock } from '../support/servers/fake-clock.js'
+import { startRedis } from '../support/servers/redis.js'
 
 /** Far less than the leases that would otherwise have to pass: milliseconds. */
 const SOON = 15_000

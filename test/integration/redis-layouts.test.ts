@@ -8,8 +8,8 @@ import { openRedis } from '../../src/engines/redis/open.js'
 import { ClosedError, LostError, open, UnavailableError, type Grant } from '../../src/index.js'
 import { MeddledEngine } from '../../src/conformance/meddled-engine.js'
 import { pause } from '../../src/conformance/time.js'
-import { startRedis, type RedisServer } from '../servers/redis.js'
-import { until } from '../servers/until.js'
+import { startRedis, type RedisServer } from '../support/servers/redis.js'
+import { until } from '../support/servers/until.js'
 
 type Layout = 'string' | 'redisson'
 

@@ -5,8 +5,8 @@ import { afterEach, expect, test } from 'vitest'
 import { SignalboxError, type Box, type BoxLimiter, type BoxLimiterOptions } from '../../src/index.js'
 import { limitRequests, type Middleware } from '../../src/limits/http/index.js'
 import { soFar, until } from '../../src/conformance/time.js'
-import { codeOf } from '../redis/outcome.js'
-import { RedisPlace } from '../redis/place.js'
+import { codeOf } from '../support/redis/outcome.js'
+import { RedisPlace } from '../support/redis/place.js'
 
 const servers: Server[] = []
 

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { open } from '../../src/index.js'
 import { pause, until } from '../../src/conformance/time.js'
-import { compareLimits } from '../redis/limit-histories.js'
-import { codeOf } from '../redis/outcome.js'
-import { RedisPlace } from '../redis/place.js'
-import { startRedisWithSentinel } from '../servers/redis-sentinel.js'
-import { startRedis } from '../servers/redis.js'
+import { compareLimits } from '../support/redis/limit-histories.js'
+import { codeOf } from '../support/redis/outcome.js'
+import { RedisPlace } from '../support/redis/place.js'
+import { startRedisWithSentinel } from '../support/servers/redis-sentinel.js'
+import { startRedis } from '../support/servers/redis.js'
 
 const HISTORIES = 100
 

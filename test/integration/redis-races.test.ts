@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { races } from '../redis/races.js'
+import { races } from '../support/redis/races.js'
 
 test('release, renewal and abort at the same moment lose nothing and leave nothing', async () => {
   const result = await races({ count: 2000, together: 700, seed: 1 })

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { Box } from '../../src/index.js'
 import { pause, queued, until } from '../../src/conformance/time.js'
-import { codeOf } from '../redis/outcome.js'
-import { RedisPlace } from '../redis/place.js'
+import { codeOf } from '../support/redis/outcome.js'
+import { RedisPlace } from '../support/redis/place.js'
 
 /** Waits until nothing is left in Redis but the counter. */
 async function onlyTheCounter({ server }: RedisPlace): Promise<void> {

@@ -4,11 +4,11 @@ import { LostError } from '../../src/errors.js'
 import type { Grant, TransactionOutcome } from '../../src/index.js'
 import { pause, queued, timed, until } from '../../src/conformance/time.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
-import { boxWays } from '../redis/box-ways.js'
-import { startRedisCluster } from '../servers/redis-cluster.js'
-import { startRedisWithSentinel } from '../servers/redis-sentinel.js'
-import { quorumUrl } from '../servers/quorum.js'
-import { startRedis, startRedisServers, type RedisServer } from '../servers/redis.js'
+import { boxWays } from '../support/redis/box-ways.js'
+import { startRedisCluster } from '../support/servers/redis-cluster.js'
+import { startRedisWithSentinel } from '../support/servers/redis-sentinel.js'
+import { quorumUrl } from '../support/servers/quorum.js'
+import { startRedis, startRedisServers, type RedisServer } from '../support/servers/redis.js'
 
 /** Of those that are renewed: milliseconds. */
 const LEASE = 1500

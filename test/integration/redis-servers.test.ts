@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { startRedis } from '../servers/redis.js'
-import { startRedisCluster } from '../servers/redis-cluster.js'
-import { startRedisWithSentinel } from '../servers/redis-sentinel.js'
+import { startRedis } from '../support/servers/redis.js'
+import { startRedisCluster } from '../support/servers/redis-cluster.js'
+import { startRedisWithSentinel } from '../support/servers/redis-sentinel.js'
 
 test('a server answers, and after a restart it is empty', async () => {
   await using server = await startRedis()

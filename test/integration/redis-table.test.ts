@@ -7,10 +7,10 @@ import { Names } from '../../src/engines/redis/names.js'
 import { serverClock, tableScript } from '../../src/engines/redis/table-script.js'
 import type { Claim } from '../../src/engine/claim.js'
 import { Random } from '../../src/conformance/random.js'
-import { LoadedScript } from '../redis/loaded-script.js'
-import { compareHistories } from '../redis/table-histories.js'
-import { LOCKS, SESSIONS, setClock, type Session } from '../redis/table-world.js'
-import { startRedis, type RedisServer } from '../servers/redis.js'
+import { LoadedScript } from '../support/redis/loaded-script.js'
+import { compareHistories } from '../support/redis/table-histories.js'
+import { LOCKS, SESSIONS, setClock, type Session } from '../support/redis/table-world.js'
+import { startRedis, type RedisServer } from '../support/servers/redis.js'
 
 const WORLDS = 150
 

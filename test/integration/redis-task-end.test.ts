@@ -2,9 +2,9 @@ import { expect, test } from 'vitest'
 import type { Grant, LostError } from '../../src/index.js'
 import { SignalboxError } from '../../src/index.js'
 import { pause, until } from '../../src/conformance/time.js'
-import { RedisPlace, through } from '../redis/place.js'
+import { RedisPlace, through } from '../support/redis/place.js'
 import type { Proxy } from '../../apps/chaos/servers/proxy.js'
-import type { RedisServer } from '../servers/redis.js'
+import type { RedisServer } from '../support/servers/redis.js'
 
 /** How the server is lost while tasks run, and how it comes back. */
 interface Outage {

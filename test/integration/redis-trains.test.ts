@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startRedis, type RedisServer } from '../servers/redis.js'
-import { until } from '../servers/until.js'
-import { faultless, runTracker, TIME_LIMIT } from '../trains/run-tracker.js'
+import { startRedis, type RedisServer } from '../support/servers/redis.js'
+import { until } from '../support/servers/until.js'
+import { faultless, runTracker, TIME_LIMIT } from '../support/trains/run-tracker.js'
 
 let server: RedisServer
 let folder: string

@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { locks, pause } from '../../src/conformance/time.js'
 import { open } from '../../src/open.js'
-import { givesWay, HotKey } from '../hot-key.js'
-import { RedisPlace } from '../redis/place.js'
-import { until } from '../servers/until.js'
+import { givesWay, HotKey } from '../support/hot-key.js'
+import { RedisPlace } from '../support/redis/place.js'
+import { until } from '../support/servers/until.js'
 
 // One after the other, because tasks that do nothing but take a lock leave others little of their thread.
 describe('turns of a key on Redis', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.js'
 import { queued, pause } from '../../src/conformance/time.js'
-import { RedisPlace } from '../redis/place.js'
+import { RedisPlace } from '../support/redis/place.js'
 
 const PROCESSES = 4
 const TASKS = 4

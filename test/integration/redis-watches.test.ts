@@ -8,10 +8,10 @@ import { parseRedisUrl } from '../../src/engines/redis/redis-url.js'
 import { SlotsEngine } from '../../src/engines/redis/slots-engine.js'
 import { open } from '../../src/open.js'
 import { LOOK_EVERY } from '../../src/engine/contract.js'
-import { clientPackages, type TestedPackage } from '../redis/client-packages.js'
-import { startRedisCluster, type RedisCluster } from '../servers/redis-cluster.js'
-import { startRedisWithSentinel } from '../servers/redis-sentinel.js'
-import { until } from '../servers/until.js'
+import { clientPackages, type TestedPackage } from '../support/redis/client-packages.js'
+import { startRedisCluster, type RedisCluster } from '../support/servers/redis-cluster.js'
+import { startRedisWithSentinel } from '../support/servers/redis-sentinel.js'
+import { until } from '../support/servers/until.js'
 
 /** A box on connections of its own, which a package makes. */
 function openBy({ connectWith }: TestedPackage, url: string): Promise<Box> {

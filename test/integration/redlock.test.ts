@@ -3,7 +3,7 @@ import TheirRedlock from 'redlock'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Redlock } from '../../src/redlock/index.js'
-import { startRedis, startRedisServers, type RedisServer } from '../servers/redis.js'
+import { startRedis, startRedisServers, type RedisServer } from '../support/servers/redis.js'
 
 let servers: RedisServer[]
 const lockers: Redlock[] = []

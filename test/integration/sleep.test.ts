@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { place } from '../file/places.js'
-import { FakeClock } from '../servers/fake-clock.js'
-import { startRedis } from '../servers/redis.js'
+import { place } from '../support/file/places.js'
+import { FakeClock } from '../support/servers/fake-clock.js'
+import { startRedis } from '../support/servers/redis.js'
 
 /** One lease, and a sleep that is longer: milliseconds. */
 const LEASE = 5000

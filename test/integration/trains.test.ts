@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { open } from 'signalbox'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { DAY, faultless, runTracker, TIME_LIMIT } from '../trains/run-tracker.js'
+import { DAY, faultless, runTracker, TIME_LIMIT } from '../support/trains/run-tracker.js'
 
 let folder: string
 

@@ -5,8 +5,8 @@ import { open } from '../../src/open.js'
 import { NoNodeError, ZooKeeper } from '../../src/engines/zookeeper/client/index.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { locks, queued, soFar } from '../../src/conformance/time.js'
-import { until } from '../servers/until.js'
-import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
+import { until } from '../support/servers/until.js'
+import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
 
 let server: ZooKeeperServer
 let zk: ZooKeeper

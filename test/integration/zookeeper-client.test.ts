@@ -23,9 +23,9 @@ import {
 } from '../../src/engines/zookeeper/client/index.js'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
-import { runProgram } from '../run-program.js'
-import { until } from '../servers/until.js'
-import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
+import { runProgram } from '../support/run-program.js'
+import { until } from '../support/servers/until.js'
+import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 

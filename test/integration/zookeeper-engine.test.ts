@@ -12,9 +12,9 @@ import {
   ZooKeeper,
 } from '../../src/engines/zookeeper/client/index.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
-import { until } from '../servers/until.js'
-import { runProgram } from '../run-program.js'
-import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
+import { until } from '../support/servers/until.js'
+import { runProgram } from '../support/run-program.js'
+import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
 import { locks, pause, queued, soFar, timed } from '../../src/conformance/time.js'
 import { Random } from '../../src/conformance/random.js'
 

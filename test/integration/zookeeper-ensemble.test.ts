@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { open } from '../../src/open.js'
 import { ZooKeeper, type WatchListener } from '../../src/engines/zookeeper/client/index.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
-import { until } from '../servers/until.js'
-import type { ZooKeeperServer } from '../servers/zookeeper.js'
-import { startZooKeeperEnsemble, type ZooKeeperEnsemble } from '../servers/zookeeper-ensemble.js'
+import { until } from '../support/servers/until.js'
+import type { ZooKeeperServer } from '../support/servers/zookeeper.js'
+import { startZooKeeperEnsemble, type ZooKeeperEnsemble } from '../support/servers/zookeeper-ensemble.js'
 import { queued, soFar } from '../../src/conformance/time.js'
 
 // One after the other: each does something to the servers.

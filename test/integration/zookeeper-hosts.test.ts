@@ -2,7 +2,7 @@ import { connect, createServer } from 'node:net'
 import { expect, test, vi } from 'vitest'
 import { ZooKeeper } from '../../src/engines/zookeeper/client/index.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
-import { startZooKeeper } from '../servers/zookeeper.js'
+import { startZooKeeper } from '../support/servers/zookeeper.js'
 
 /** Where the name of the server leads to. */
 const name = vi.hoisted(() => ({ address: '127.0.0.1', asked: 0 }))

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import type { Box } from '../../src/box.js'
 import { open } from '../../src/open.js'
 import { pause, queued, soFar } from '../../src/conformance/time.js'
-import { snapshotOf } from '../servers/zookeeper-snapshot.js'
-import { startZooKeeper } from '../servers/zookeeper.js'
+import { snapshotOf } from '../support/servers/zookeeper-snapshot.js'
+import { startZooKeeper } from '../support/servers/zookeeper.js'
 
 const LAST = 2 ** 31 - 1
 

@@ -13,8 +13,8 @@ import {
 } from '../../src/engines/zookeeper/client/index.js'
 import { soFar } from '../../src/conformance/time.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
-import { until } from '../servers/until.js'
-import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
+import { until } from '../support/servers/until.js'
+import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
 
 let server: ZooKeeperServer
 let one: ZooKeeper

@@ -3,7 +3,7 @@ import type { Box } from '../../src/index.js'
 import { open } from '../../src/open.js'
 import { NoAuthError, PERMISSIONS, ZooKeeper } from '../../src/engines/zookeeper/client/index.js'
 import { locks } from '../../src/conformance/time.js'
-import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
+import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
 
 type Permission = keyof typeof PERMISSIONS
 

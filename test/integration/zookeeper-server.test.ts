@@ -3,8 +3,8 @@ import { LostError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
 import { ZooKeeper } from '../../src/engines/zookeeper/client/index.js'
 import { locks, queued } from '../../src/conformance/time.js'
-import { until } from '../servers/until.js'
-import { startZooKeeper } from '../servers/zookeeper.js'
+import { until } from '../support/servers/until.js'
+import { startZooKeeper } from '../support/servers/zookeeper.js'
 
 describe.concurrent('a server', () => {
   test('that is killed under 300 requests has each of them once when it is back', async () => {

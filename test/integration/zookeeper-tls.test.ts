@@ -9,12 +9,12 @@ import {
   NoAuthError,
   ZooKeeper,
 } from '../../src/engines/zookeeper/client/index.js'
-import { makeCertificate } from '../redis/certificate.js'
-import { runProgram } from '../run-program.js'
+import { makeCertificate } from '../support/redis/certificate.js'
+import { runProgram } from '../support/run-program.js'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
-import { until } from '../servers/until.js'
-import { startZooKeeper } from '../servers/zookeeper.js'
+import { until } from '../support/servers/until.js'
+import { startZooKeeper } from '../support/servers/zookeeper.js'
 import { program, Running } from './command-line.js'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
-import { faultless, runTracker, TIME_LIMIT } from '../trains/run-tracker.js'
+import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
+import { faultless, runTracker, TIME_LIMIT } from '../support/trains/run-tracker.js'
 
 let server: ZooKeeperServer
 let folder: string

@@ -3,9 +3,9 @@ import type { Box } from '../../src/box.js'
 import { locks, pause } from '../../src/conformance/time.js'
 import { open } from '../../src/open.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
-import { givesWay, HotKey } from '../hot-key.js'
-import { until } from '../servers/until.js'
-import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
+import { givesWay, HotKey } from '../support/hot-key.js'
+import { until } from '../support/servers/until.js'
+import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
 
 let server: ZooKeeperServer
 

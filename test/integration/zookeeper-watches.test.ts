@@ -5,9 +5,9 @@ import { open } from '../../src/open.js'
 import { oneEvent, ZooKeeper, type WatchListener } from '../../src/engines/zookeeper/client/index.js'
 import { locks, queued } from '../../src/conformance/time.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
-import { memoryInUse } from '../heap.js'
-import { until } from '../servers/until.js'
-import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
+import { memoryInUse } from '../support/heap.js'
+import { until } from '../support/servers/until.js'
+import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
 
 let server: ZooKeeperServer
 

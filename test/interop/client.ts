@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { builtFolder } from '../../scripts/interop.mjs'
-import { builtProgram } from '../file/built-program.js'
+import { builtProgram } from '../support/built-program.js'
 import type { Interval } from '../../apps/chaos/check/intervals.js'
 import { reapLater } from '../../apps/chaos/servers/reaper.js'
 import { java, python, type Program } from './programs.js'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { open } from '../../src/open.js'
-import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
+import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
 import { Client, javaMap, signalbox } from './client.js'
 import { meetAtHazelcast } from './hazelcast-meeting.js'
 import { withOurs } from './meeting.js'

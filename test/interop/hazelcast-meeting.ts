@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
+import { TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
 import { javaMap, signalbox } from './client.js'
 import { contest, type ContestResult } from './contest.js'
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { quorumUrl } from '../servers/quorum.js'
-import { startRedisServers, type RedisServer } from '../servers/redis.js'
+import { quorumUrl } from '../support/servers/quorum.js'
+import { startRedisServers, type RedisServer } from '../support/servers/redis.js'
 import { redlock, redsync, signalbox } from './client.js'
 import { meetByTurns, meetings, withOurs, type Place } from './meeting.js'
 

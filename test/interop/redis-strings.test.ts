@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startRedis, type RedisServer } from '../servers/redis.js'
+import { startRedis, type RedisServer } from '../support/servers/redis.js'
 import { redisPy, redisSemaphore, redlock, redsync, signalbox, type Kind } from './client.js'
 import { meetByTurns, meetings, withOurs, type Place } from './meeting.js'
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
+import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
 import { open } from '../../src/index.js'
 import { queued, soFar } from '../../src/conformance/time.js'
 import {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { ZooKeeperServer } from '../servers/zookeeper.js'
+import type { ZooKeeperServer } from '../support/servers/zookeeper.js'
 import {
   curatorReader,
   curatorWriter,

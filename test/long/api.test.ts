@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { root } from '../docs/pages.js'
-import { runProgram } from '../run-program.js'
+import { runProgram } from '../support/run-program.js'
 
 test('the reference of the API is built without a warning', async () => {
   const program = join(root, 'node_modules/typedoc/bin/typedoc')

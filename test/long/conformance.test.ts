@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { readAllBlocks, root } from '../docs/pages.js'
 import { compileBlocks } from '../docs/typescript-blocks.js'
-import { runProgram } from '../run-program.js'
+import { runProgram } from '../support/run-program.js'
 
 test('the template engine of the docs passes all checks of the conformance kit', async () => {
   const [template] = readAllBlocks().filter(({ page }) => page === 'docs/conformance.md')

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { fight } from '../file/fight.js'
-import { place } from '../file/places.js'
+import { fight } from '../support/file/fight.js'
+import { place } from '../support/file/places.js'
 
 test('a long fight of processes and threads, with hundreds of kills', async () => {
   const here = place()

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { UnavailableError } from '../../src/errors.js'
 import { pause, soFar, timed } from '../../src/conformance/time.js'
-import { place } from '../file/places.js'
-import { StoppedWriter } from '../file/stopped-writer.js'
+import { place } from '../support/file/places.js'
+import { StoppedWriter } from '../support/file/stopped-writer.js'
 
 test('whoever waits for a process that is stopped in the middle of a transaction is refused after 10 s', async () => {
   const here = place()

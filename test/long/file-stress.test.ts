@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { nodeOf } from '../file/node-of.js'
-import { place } from '../file/places.js'
-import { stress } from '../file/stress.js'
+import { nodeOf } from '../support/file/node-of.js'
+import { place } from '../support/file/places.js'
+import { stress } from '../support/file/stress.js'
 
 describe.each([
   ['libsql', 20],

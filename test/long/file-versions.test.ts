@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { sharedClock } from '../../src/clock.js'
 import { queued } from '../../src/conformance/time.js'
-import { nodeOf } from '../file/node-of.js'
-import { place } from '../file/places.js'
-import { runProgram } from '../run-program.js'
+import { nodeOf } from '../support/file/node-of.js'
+import { place } from '../support/file/places.js'
+import { runProgram } from '../support/run-program.js'
 
 const LEASE = 1500
 const LONG = { lease: 60_000 }

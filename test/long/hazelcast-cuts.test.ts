@@ -5,8 +5,8 @@ import type { Box } from '../../src/box.js'
 import { locks, pause, queued, soFar, until } from '../../src/conformance/time.js'
 import { SignalboxError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
-import { eventually } from '../hazelcast/eventually.js'
-import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
+import { eventually } from '../support/hazelcast/eventually.js'
+import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
 
 /** How long a client is cut off: milliseconds. */
 const CUT = 15_000

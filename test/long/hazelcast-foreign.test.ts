@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { pause } from '../../src/conformance/time.js'
 import { open } from '../../src/open.js'
-import { foreignMap } from '../hazelcast/foreign-map.js'
-import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
+import { foreignMap } from '../support/hazelcast/foreign-map.js'
+import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
 
 /** What has to be over by then: milliseconds. Far more than it takes. */
 const BOUND = 30_000

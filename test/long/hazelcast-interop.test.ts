@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { javaMap } from '../interop/client.js'
 import { meetAtHazelcast } from '../interop/hazelcast-meeting.js'
 import { withOurs } from '../interop/meeting.js'
-import { startHazelcast } from '../servers/hazelcast.js'
+import { startHazelcast } from '../support/servers/hazelcast.js'
 
 const HAND_OVERS = 1000
 const LIMIT = 300_000

@@ -13,14 +13,14 @@ import { SignalboxError } from '../../src/errors.js'
 import type { Grant } from '../../src/core/grant.js'
 import { open } from '../../src/open.js'
 import { pause, queued, soFar, until } from '../../src/conformance/time.js'
-import { intercepted } from '../hazelcast/intercepted.js'
+import { intercepted } from '../support/hazelcast/intercepted.js'
 import {
   startHazelcast,
   startHazelcastCluster,
   TEST_CLUSTER,
   type HazelcastServer,
-} from '../servers/hazelcast.js'
-import { faultless, runTracker } from '../trains/run-tracker.js'
+} from '../support/servers/hazelcast.js'
+import { faultless, runTracker } from '../support/trains/run-tracker.js'
 
 const KEYS = ['a', 'b', 'c', 'd', 'e', 'f']
 const BOXES = 3

@@ -8,8 +8,8 @@ import { pause, until } from '../../src/conformance/time.js'
 import { SignalboxError } from '../../src/errors.js'
 import type { Grant } from '../../src/core/grant.js'
 import { open } from '../../src/open.js'
-import { eventually } from '../hazelcast/eventually.js'
-import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
+import { eventually } from '../support/hazelcast/eventually.js'
+import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
 
 const ROUNDS = 9
 const KEYS = ['a', 'b', 'c', 'd', 'e', 'f']

@@ -1,7 +1,14 @@
 import { expect, test } from 'vitest'
-import { place } from '../file/places.js'
-import { callService, isInOrder, longestGap, mostWithin, type Seen, type Stops } from '../limits/service.js'
-import { RedisPlace } from '../redis/place.js'
+import { place } from '../support/file/places.js'
+import {
+  callService,
+  isInOrder,
+  longestGap,
+  mostWithin,
+  type Seen,
+  type Stops,
+} from '../support/limits/service.js'
+import { RedisPlace } from '../support/redis/place.js'
 
 const LIMIT = 100
 /** Each process has a few of these at the most, so that a stop costs a part that can be seen. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { mostWithin } from '../limits/service.js'
-import { shareLimit, type Shared } from '../limits/threads.js'
+import { mostWithin } from '../support/limits/service.js'
+import { shareLimit, type Shared } from '../support/limits/threads.js'
 
 const THREADS = 50
 const LIMIT = 20

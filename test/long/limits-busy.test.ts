@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { block } from '../../src/conformance/time.js'
 import { open } from '../../src/index.js'
-import { place } from '../file/places.js'
-import { holdFor, Work } from '../limits/work.js'
+import { place } from '../support/file/places.js'
+import { holdFor, Work } from '../support/limits/work.js'
 
 const LIMIT = 20
 const PER = 1000

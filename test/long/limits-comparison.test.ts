@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Figures } from '../../apps/limits/figures.js'
-import { runProgram } from '../run-program.js'
-import { startRedis } from '../servers/redis.js'
+import { runProgram } from '../support/run-program.js'
+import { startRedis } from '../support/servers/redis.js'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 let folder: string

@@ -3,8 +3,8 @@ import type { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { systemClock } from '../../src/clock.js'
 import { until } from '../../src/conformance/time.js'
 import type { BoxLimiterOptions } from '../../src/index.js'
-import { holdFor, Work } from '../limits/work.js'
-import { RedisPlace, through } from '../redis/place.js'
+import { holdFor, Work } from '../support/limits/work.js'
+import { RedisPlace, through } from '../support/redis/place.js'
 
 const LIMIT = 20
 const PER = 1000

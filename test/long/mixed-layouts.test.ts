@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { root } from '../docs/pages.js'
 import { inOrder, overlaps, type Interval } from '../../apps/chaos/check/intervals.js'
-import { runProgram } from '../run-program.js'
-import { startRedis, type RedisServer } from '../servers/redis.js'
+import { runProgram } from '../support/run-program.js'
+import { startRedis, type RedisServer } from '../support/servers/redis.js'
 
 /** How often each place is inside, by one release and then by the other. */
 const ROUNDS = 60

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { root } from '../docs/pages.js'
-import { runProgram } from '../run-program.js'
+import { runProgram } from '../support/run-program.js'
 
 const minute = 60_000
 let folder: string

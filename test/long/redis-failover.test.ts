@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { queued, soFar } from '../../src/conformance/time.js'
 import { open } from '../../src/open.js'
-import { codeOf } from '../redis/outcome.js'
-import { startRedisCluster } from '../servers/redis-cluster.js'
-import { startRedisWithSentinel } from '../servers/redis-sentinel.js'
-import { until } from '../servers/until.js'
+import { codeOf } from '../support/redis/outcome.js'
+import { startRedisCluster } from '../support/servers/redis-cluster.js'
+import { startRedisWithSentinel } from '../support/servers/redis-sentinel.js'
+import { until } from '../support/servers/until.js'
 
 /** What a failover does to the servers. */
 interface Failover {

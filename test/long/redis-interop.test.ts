@@ -10,7 +10,7 @@ import {
   type Kind,
 } from '../interop/client.js'
 import { meetByTurns, withOurs, type Place } from '../interop/meeting.js'
-import { startRedis } from '../servers/redis.js'
+import { startRedis } from '../support/servers/redis.js'
 
 /** So often one comes right after the other, in each direction. */
 const HAND_OVERS = 1000

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { compareHistories, STEPS } from '../redis/table-histories.js'
-import { startRedis } from '../servers/redis.js'
+import { compareHistories, STEPS } from '../support/redis/table-histories.js'
+import { startRedis } from '../support/servers/redis.js'
 
 const OPERATIONS = 100_000
 

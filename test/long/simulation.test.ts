@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import { runProgram } from '../run-program.js'
+import { runProgram } from '../support/run-program.js'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const program = fileURLToPath(new URL('../../build/test/simulation/seeds.process.js', import.meta.url))

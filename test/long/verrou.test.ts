@@ -5,7 +5,7 @@ import { registerStoreTestSuite } from '@verrou/core/test_suite'
 import type { LockStore } from '@verrou/core/types'
 import { afterAll, assert as chai, beforeAll, describe, expect, test } from 'vitest'
 import { open, type Box, type Grant } from '../../src/index.js'
-import { startRedis, type RedisServer } from '../servers/redis.js'
+import { startRedis, type RedisServer } from '../support/servers/redis.js'
 
 const boxes: Promise<Box>[] = []
 let redis: RedisServer

@@ -13,9 +13,9 @@ import {
 import { readAllBlocks, root } from '../docs/pages.js'
 import { compileBlocks } from '../docs/typescript-blocks.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
-import { until } from '../servers/until.js'
-import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
-import { RequestCutter, type CutMoment } from '../servers/zookeeper-cutter.js'
+import { until } from '../support/servers/until.js'
+import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
+import { RequestCutter, type CutMoment } from '../support/servers/zookeeper-cutter.js'
 
 let server: ZooKeeperServer
 let places = 0

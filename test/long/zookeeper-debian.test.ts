@@ -6,8 +6,8 @@ import { open } from '../../src/open.js'
 import { ZooKeeper } from '../../src/engines/zookeeper/client/index.js'
 import { contractSuite } from '../contract/suite.js'
 import { zookeeperOn } from '../contract/zookeeper-fixture.js'
-import { until } from '../servers/until.js'
-import { startZooKeeper } from '../servers/zookeeper.js'
+import { until } from '../support/servers/until.js'
+import { startZooKeeper } from '../support/servers/zookeeper.js'
 
 const start = () => startZooKeeper({ isDebian: true })
 

@@ -9,13 +9,13 @@ import {
 } from '../../src/engines/zookeeper/client/index.js'
 import { queued, soFar } from '../../src/conformance/time.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
-import { until } from '../servers/until.js'
-import { startZooKeeper, type ZooKeeperServer } from '../servers/zookeeper.js'
+import { until } from '../support/servers/until.js'
+import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeeper.js'
 import {
   LinkedEnsemble,
   startLaggingEnsemble,
   startZooKeeperEnsemble,
-} from '../servers/zookeeper-ensemble.js'
+} from '../support/servers/zookeeper-ensemble.js'
 
 // One after the other: each does something to the server.
 describe('the client, when something happens to its server', () => {

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { ZooKeeper } from '../../src/engines/zookeeper/client/index.js'
-import { memoryInUse } from '../heap.js'
+import { memoryInUse } from '../support/heap.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
-import { until } from '../servers/until.js'
-import { startZooKeeper } from '../servers/zookeeper.js'
+import { until } from '../support/servers/until.js'
+import { startZooKeeper } from '../support/servers/zookeeper.js'
 
 const OPERATIONS = 1_000_000
 const OUTSTANDING = 1000

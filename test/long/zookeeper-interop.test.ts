@@ -9,7 +9,7 @@ import {
   readWriteLocks,
   sharedWithOurs,
 } from '../interop/zookeeper-meeting.js'
-import { startZooKeeper } from '../servers/zookeeper.js'
+import { startZooKeeper } from '../support/servers/zookeeper.js'
 
 const HAND_OVERS = 1000
 const LIMIT = 600_000

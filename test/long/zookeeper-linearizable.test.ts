@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { ZooKeeper } from '../../src/engines/zookeeper/client/index.js'
 import { soFar } from '../../src/conformance/time.js'
-import { until } from '../servers/until.js'
-import { startLaggingEnsemble } from '../servers/zookeeper-ensemble.js'
+import { until } from '../support/servers/until.js'
+import { startLaggingEnsemble } from '../support/servers/zookeeper-ensemble.js'
 
 test('a server that is behind reads what was; a linearizable read waits for what is', async () => {
   await using ensemble = await startLaggingEnsemble()

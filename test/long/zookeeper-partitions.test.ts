@@ -1,6 +1,13 @@
 import { afterAll, beforeAll, describe, test } from 'vitest'
-import { LinkedEnsemble } from '../servers/zookeeper-ensemble.js'
-import { conflicts, neverBoth, neverLost, partitions, Sides, type Partition } from '../zookeeper/partition.js'
+import { LinkedEnsemble } from '../support/servers/zookeeper-ensemble.js'
+import {
+  conflicts,
+  neverBoth,
+  neverLost,
+  partitions,
+  Sides,
+  type Partition,
+} from '../support/zookeeper/partition.js'
 
 /** With a tick of 500 ms: the shortest session that servers allow by themselves, and a longer one. Milliseconds. */
 const TIMEOUTS = [1000, 2000] as const

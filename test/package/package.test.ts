@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { publint } from 'publint'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { isStale } from '../../scripts/targets.mjs'
-import { runProgram, type Output } from '../run-program.js'
+import { runProgram, type Output } from '../support/run-program.js'
 
 const require = createRequire(import.meta.url)
 const timeLimit = 120_000

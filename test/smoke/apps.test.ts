@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { reapedFolder } from '../../apps/chaos/servers/reaper.js'
 import type { Figures } from '../../apps/limits/figures.js'
-import { chaosRun } from '../chaos-run.js'
-import { builtProgram } from '../file/built-program.js'
-import { runProgram } from '../run-program.js'
-import { faultless, runTracker } from '../trains/run-tracker.js'
+import { chaosRun } from '../support/chaos-run.js'
+import { builtProgram } from '../support/built-program.js'
+import { runProgram } from '../support/run-program.js'
+import { faultless, runTracker } from '../support/trains/run-tracker.js'
 
 /** What takes longer is killed: milliseconds. */
 const timeLimit = 50_000

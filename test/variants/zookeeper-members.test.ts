@@ -13,8 +13,8 @@ import { openZooKeeper } from '../../src/engines/zookeeper/open.js'
 import { ZooKeeper } from '../../src/engines/zookeeper/client/index.js'
 import { contractParts } from '../contract/suite.js'
 import { zookeeper } from '../contract/zookeeper-fixture.js'
-import { startLaggingEnsemble } from '../servers/zookeeper-ensemble.js'
-import { until } from '../servers/until.js'
+import { startLaggingEnsemble } from '../support/servers/zookeeper-ensemble.js'
+import { until } from '../support/servers/until.js'
 
 /** How long each way takes between one follower and the leader: milliseconds. */
 const LAG = 10

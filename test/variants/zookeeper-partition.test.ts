@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { LinkedEnsemble } from '../servers/zookeeper-ensemble.js'
-import { conflicts, neverBoth, partitions, Sides } from '../zookeeper/partition.js'
+import { LinkedEnsemble } from '../support/servers/zookeeper-ensemble.js'
+import { conflicts, neverBoth, partitions, Sides } from '../support/zookeeper/partition.js'
 
 test('a holder whose server has lost its leader is not certain any more when its key is given away', async () => {
   await using ensemble = await LinkedEnsemble.start()

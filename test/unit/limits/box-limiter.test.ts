@@ -7,7 +7,7 @@ import type { BoxLimiterOptions } from '../../../src/limits/remote/box-limiter-o
 import { ClockOffset } from '../../../src/limits/remote/clock-offset.js'
 import type { Permit } from '../../../src/limits/permit.js'
 import type { Reserve } from '../../../src/limits/rules/reserve.js'
-import { memoryInUse } from '../../heap.js'
+import { memoryInUse } from '../../support/heap.js'
 import { Random } from '../../../src/conformance/random.js'
 import { lock, Server } from './deciding-server.js'
 import { DistantBox } from './distant-box.js'

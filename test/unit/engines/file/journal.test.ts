@@ -2,7 +2,7 @@ import { appendFileSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { Journal, type JournalEntry } from '../../../file/journal.js'
+import { Journal, type JournalEntry } from '../../../support/file/journal.js'
 
 let folder: string
 let journal: Journal

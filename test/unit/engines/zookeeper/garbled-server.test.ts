@@ -12,7 +12,7 @@ import type { JuteReader } from '../../../../src/engines/zookeeper/client/jute-r
 import { JuteWriter } from '../../../../src/engines/zookeeper/client/jute-writer.js'
 import { Random } from '../../../../src/conformance/random.js'
 import { SignalboxError } from '../../../../src/errors.js'
-import { memoryInUse } from '../../../heap.js'
+import { memoryInUse } from '../../../support/heap.js'
 import { ScriptedServer, writeStat } from './scripted-server.js'
 
 const SESSION_TIMEOUT = 600

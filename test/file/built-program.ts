@@ -1,6 +1,0 @@
-import { fileURLToPath } from 'node:url'
-
-/** The path of a compiled program: `test/file/box.process.js`. Tests run from the sources, programs from `build/`. */
-export function builtProgram(path: string): string {
-  return fileURLToPath(new URL(`../../build/${path}`, import.meta.url))
-}

@@ -1,0 +1,205 @@
+import { fork } from 'node:child_process'
+import cluster from 'node:cluster'
+import { parentPort } from 'node:worker_threads'
+import { systemClock } from '../../../src/clock.js'
+import { loadSqlite } from '../../../src/engines/file/driver.js'
+import { open, type Box, type LockOptions, type LockReport } from '../../../src/index.js'
+import type { Claim } from '../../../src/engine/claim.js'
+import type { WriteGrant } from '../../../src/core/grant.js'
+
+/** A call from outside, and what it is answered with. */
+export interface Call {
+  readonly id: number
+  readonly verb: string
+  readonly args: readonly unknown[]
+}
+
+export interface Answer {
+  readonly id: number
+  readonly result?: unknown
+  readonly error?: { readonly name: string; readonly code: unknown; readonly message: string }
+}
+
+/** What `spinUntilLost` saw: clock times. */
+export interface Spin {
+  /** When `assertHeld` passed for the last time. */
+  readonly lastPass: number
+  /** When it threw. */
+  readonly thrown: number
+  /** How often it passed although the deadline was over. */
+  readonly passedLate: number
+  readonly code: unknown
+}
+
+let box: Box | undefined
+const grants = new Map<string, WriteGrant>()
+const waits = new Map<string, AbortController>()
+
+function opened(): Box {
+  if (!box) throw new Error('open comes first')
+  return box
+}
+
+function held(name: string): WriteGrant {
+  const grant = grants.get(name)
+  if (!grant) throw new Error(`no grant ${name}`)
+  return grant
+}
+
+/** What a box in a process or thread of its own can be told to do. */
+const verbs = {
+  /** Goes on as another user, for good. What a user without rights may not read has to be loaded before. */
+  async become(user: number): Promise<void> {
+    await loadSqlite()
+    await import('../../../src/engines/file/open.js')
+    process.setgroups!([])
+    process.setgid!(user)
+    process.setuid!(user)
+  },
+  async open(url: string): Promise<string> {
+    box = await open(url)
+    return box.session
+  },
+  async acquire(name: string, claims: readonly Claim[], options: LockOptions = {}) {
+    const controller = new AbortController()
+    waits.set(name, controller)
+    const grant = (await opened()
+      .lock(...claims)
+      .acquire({ ...options, signal: controller.signal })) as WriteGrant
+    const at = systemClock.now()
+    grants.set(name, grant)
+    return { token: grant.token, at }
+  },
+  abort(name: string): void {
+    waits.get(name)?.abort()
+  },
+  async release(name: string): Promise<number> {
+    const at = systemClock.now()
+    await held(name).release()
+    return at
+  },
+  assertHeld(name: string): void {
+    held(name).assertHeld()
+  },
+  expiresIn: (name: string): number => held(name).expiresIn(),
+  /** Waits until the signal of a grant aborts; gives the code of the reason. */
+  async loss(name: string): Promise<unknown> {
+    const { signal } = held(name)
+    if (!signal.aborted) await new Promise(resolve => signal.addEventListener('abort', resolve))
+    return (signal.reason as { code?: unknown }).code
+  },
+  /** Keeps the thread busy, so that no timer runs; then says at once whether the grant is held. */
+  block(duration: number, name: string): void {
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, duration)
+    held(name).assertHeld()
+  },
+  /** Asks over and over, without a turn of the event loop, until the grant is lost. */
+  spinUntilLost(name: string): Spin {
+    const grant = held(name)
+    const deadline = systemClock.now() + grant.expiresIn()
+    let passedLate = 0
+    let lastPass = 0
+    for (;;) {
+      const before = systemClock.now()
+      try {
+        grant.assertHeld()
+      } catch (error) {
+        return { lastPass, thrown: systemClock.now(), passedLate, code: (error as { code?: unknown }).code }
+      }
+      lastPass = before
+      if (before >= deadline) passedLate++
+    }
+  },
+  async put(store: string, key: string, value: unknown): Promise<number> {
+    return opened().store(store).put(key, value)
+  },
+  async get(store: string, key: string): Promise<unknown> {
+    return (await opened().store(store).get(key))?.value
+  },
+  /** A transaction that writes a key and then keeps the thread busy until it was stopped for so long. */
+  async transactionOver(store: string, key: string, value: unknown, stopped: number, lease: number) {
+    const { applied } = await opened()
+      .store(store)
+      .transaction(
+        [key],
+        async transaction => {
+          transaction.put(key, value)
+          // It may be stopped as soon as it has said so.
+          let last = systemClock.now()
+          await new Promise(sent => process.send!({ inside: true }, sent))
+          for (let now = last; now - last < stopped; now = systemClock.now()) last = now
+        },
+        { lease },
+      )
+    return applied
+  },
+  /** Writes ten values of 20 KB, over and over. */
+  async write(store: string, times: number): Promise<void> {
+    const values = opened().store(store)
+    const keys = Array.from({ length: 10 }, (_, index) => `${process.pid} ${index}`)
+    for (let time = 0; time < times; time++)
+      await Promise.all(keys.map(key => values.put(key, 'v'.repeat(20_000))))
+  },
+  /** Counts a value up, over and over; gives how often that was told done, and what the other answers were. */
+  async count(store: string, key: string, duration: number): Promise<{ done: number; failures: string[] }> {
+    const end = systemClock.now() + duration
+    let done = 0
+    const failures: string[] = []
+    while (systemClock.now() < end) {
+      try {
+        await opened()
+          .store(store)
+          .transaction([key], transaction => transaction.put(key, (transaction.get<number>(key) ?? 0) + 1), {
+            wait: 1000,
+            lease: 2000,
+          })
+        done++
+      } catch (error) {
+        failures.push(String((error as { code?: unknown }).code))
+        await new Promise(resolve => setTimeout(resolve, 2))
+      }
+    }
+    return { done, failures }
+  },
+  async revoke(session: string): Promise<number> {
+    return opened().revoke(session)
+  },
+  async inspect(prefix: string): Promise<LockReport[]> {
+    const reports: LockReport[] = []
+    for await (const report of opened().inspect(prefix)) reports.push(report)
+    return reports
+  },
+  async close(): Promise<void> {
+    await opened().close()
+  },
+  /** Starts a process that does nothing until it is killed; gives its id. It ends by itself after a minute. */
+  fork(): number {
+    const program = 'setTimeout(() => process.exit(), 60_000); process.on("disconnect", () => undefined)'
+    return fork('-e', [program], { execArgv: [], stdio: ['ignore', 'ignore', 'ignore', 'ipc'] }).pid!
+  },
+  /** Ends the process or thread at once: nothing is released. */
+  end(): never {
+    process.exit()
+  },
+}
+
+async function answer({ id, verb, args }: Call): Promise<Answer> {
+  try {
+    const task = verbs[verb as keyof typeof verbs] as (...args: unknown[]) => unknown
+    return { id, result: await task(...args) }
+  } catch (error) {
+    const { name, code, message } = error as { name: string; code?: unknown; message: string }
+    return { id, error: { name, code, message } }
+  }
+}
+
+export type Verbs = typeof verbs
+
+if (parentPort) {
+  const port = parentPort
+  port.on('message', (call: Call) => void answer(call).then(reply => port.postMessage(reply)))
+} else {
+  process.on('message', (call: Call) => void answer(call).then(reply => process.send?.(reply)))
+  process.on('disconnect', () => process.exit())
+  if (cluster.isWorker) process.send!({ listens: true })
+}

@@ -1,0 +1,12 @@
+/** Begins a write transaction, says so, and stops in the middle of it: `stopped-writer.process.js DATABASE`. */
+import { writeSync } from 'node:fs'
+import { systemClock } from '../../../src/clock.js'
+import { Database } from '../../../src/engines/file/database.js'
+import { loadSqlite } from '../../../src/engines/file/driver.js'
+
+const database = await Database.open(await loadSqlite(), process.argv[2]!, systemClock, 10_000)
+await database.run(() => {
+  writeSync(1, 'inside\n')
+  process.kill(process.pid, 'SIGSTOP')
+})
+await database.close()

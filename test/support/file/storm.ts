@@ -1,0 +1,67 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
+import { systemClock } from '../../../src/clock.js'
+import type { Box } from '../../../src/index.js'
+import { pause } from '../../../src/conformance/time.js'
+import { builtProgram } from '../built-program.js'
+import type { StormReport } from './storm.process.js'
+
+export interface StormOptions {
+  /** Of somebody else, who wants another key meanwhile. */
+  readonly box: Box
+  readonly folder: string
+  readonly processes: number
+  /** In each process. */
+  readonly tasks: number
+  /** How long each task waits at a time: milliseconds. */
+  readonly wait: number
+  readonly duration: number
+}
+
+/** What became of processes full of tasks that all wanted one key for a moment. Times in milliseconds. */
+export interface StormResult extends StormReport {
+  /** The longest wait of somebody else for another key, and how often that one had it. */
+  readonly longestWait: number
+  readonly visits: number
+  /** How long the processes needed to end once they were told. */
+  readonly ending: number
+}
+
+/** Lets many tasks of several processes want one key, each for a moment, over and over. */
+export async function storm(options: StormOptions): Promise<StormResult> {
+  const { box, folder, processes, tasks, wait, duration } = options
+  const children = Array.from({ length: processes }, (_, index) => {
+    const argv = [folder, `process ${index}`, String(tasks), String(wait)]
+    const child = spawn(process.execPath, [builtProgram('test/support/file/storm.process.js'), ...argv], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    })
+    return { child, output: text(child.stdout), ready: once(child.stdout, 'data'), end: once(child, 'exit') }
+  })
+  await Promise.all(children.map(({ ready }) => ready))
+  let [longestWait, visits] = [0, 0]
+  const end = systemClock.now() + duration
+  while (systemClock.now() < end) {
+    const asked = systemClock.now()
+    const grant = await box.mutex('outside').acquire()
+    longestWait = Math.max(longestWait, systemClock.now() - asked)
+    visits++
+    await grant.release()
+    await pause(10)
+  }
+  const told = systemClock.now()
+  for (const { child } of children) child.stdin.end()
+  await Promise.all(children.map(({ end }) => end))
+  const ending = systemClock.now() - told
+  const reports = await Promise.all(
+    children.map(async ({ output }) => JSON.parse((await output).split('\n')[1]!) as StormReport),
+  )
+  return {
+    longestWait,
+    visits,
+    ending,
+    served: reports.reduce((sum, { served }) => sum + served, 0),
+    gaveUp: reports.reduce((sum, { gaveUp }) => sum + gaveUp, 0),
+    latest: Math.max(...reports.map(({ latest }) => latest)),
+  }
+}

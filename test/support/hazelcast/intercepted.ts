@@ -1,0 +1,47 @@
+import * as hazelcast from 'hazelcast-client'
+import type { Package } from '../../../src/engines/hazelcast/link.js'
+
+type AnyMap = Record<string, (...args: unknown[]) => Promise<unknown>>
+
+/** A remote call of a map that a client is about to make. */
+export interface MapCall {
+  /** The name of the map. */
+  readonly map: string
+  readonly method: string
+  send(): Promise<unknown>
+}
+
+const REMOTE = /^(get|getAll|set|delete|replaceIfSame|putIfAbsent|tryLock|unlock|isLocked)$/
+
+/**
+ * The client's package, with clients whose remote calls of maps are made by `call`.
+ * @param started is told of each client once it is connected; what it throws, the start throws.
+ */
+export function intercepted(
+  call: (call: MapCall) => Promise<unknown>,
+  started: (client: hazelcast.Client) => void = () => undefined,
+): Package {
+  const watched = (map: string, target: AnyMap): AnyMap =>
+    new Proxy(target, {
+      get(_, name) {
+        const method = target[name as string]!
+        if (typeof name !== 'string' || !REMOTE.test(name)) return method
+        return (...args: unknown[]) => call({ map, method: name, send: () => method.apply(target, args) })
+      },
+    })
+  const Client = {
+    async newHazelcastClient(config: hazelcast.ClientConfig) {
+      const client = await hazelcast.Client.newHazelcastClient(config)
+      started(client)
+      return new Proxy(client, {
+        get(target, name) {
+          if (name === 'getMap')
+            return async (map: string) => watched(map, (await target.getMap(map)) as never)
+          const member: unknown = Reflect.get(target, name)
+          return typeof member === 'function' ? (member.bind(target) as unknown) : member
+        },
+      })
+    },
+  }
+  return { ...hazelcast, Client: Client as unknown as typeof hazelcast.Client }
+}

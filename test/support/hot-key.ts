@@ -1,0 +1,51 @@
+import { expect } from 'vitest'
+import type { Box } from '../../src/box.js'
+import { pause } from '../../src/conformance/time.js'
+import { until } from './servers/until.js'
+
+/** Tasks of a process that do nothing but take one lock, until they are told to end. */
+export class HotKey {
+  readonly tokens: bigint[] = []
+  readonly #end = new AbortController()
+  readonly #tasks: Promise<void>[]
+
+  constructor(box: Box, inside: () => Promise<void> | void = () => undefined) {
+    this.#tasks = Array.from({ length: 8 }, async () => {
+      while (!this.#end.signal.aborted)
+        await box.mutex('key').run(async ({ token }) => {
+          this.tokens.push(token)
+          await inside()
+        })
+    })
+  }
+
+  /** The greatest number of turns of one number. */
+  get turns(): bigint {
+    return this.tokens.reduce((most, token) => ((token & 1023n) > most ? token & 1023n : most), 0n)
+  }
+
+  async end(): Promise<void> {
+    this.#end.abort()
+    await Promise.all(this.#tasks)
+    const disorder = this.tokens.findIndex((token, index) => index > 0 && token <= this.tokens[index - 1]!)
+    expect(disorder).toBe(-1)
+  }
+}
+
+/** The key stays with the tasks as long as only they want it, and whoever comes from elsewhere is next, again and again. */
+export async function givesWay(hot: HotKey, other: Box): Promise<void> {
+  const { tokens } = hot
+  // Of one number there are 16 turns at the most where others may wait.
+  await until(() => hot.turns > 16n)
+  for (let round = 0; round < 20; round++) {
+    const known = tokens.length
+    const grant = await other.mutex('key').acquire()
+    const last = tokens.at(-1)!
+    await pause(5)
+    // While it is held elsewhere nobody is inside, and all is in the order of the tokens.
+    expect(tokens.at(-1)).toBe(last)
+    expect(grant.token).toBeGreaterThan(last)
+    await grant.release()
+    await until(() => tokens.length > known)
+  }
+}

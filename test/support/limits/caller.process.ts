@@ -1,0 +1,45 @@
+import { createSocket } from 'node:dgram'
+import { systemClock } from '../../../src/clock.js'
+import { ClosedError, open, type BoxLimiterOptions } from '../../../src/index.js'
+
+/** What a caller is given as the argument of its process. */
+export interface CallerTask {
+  readonly url: string
+  readonly options: BoxLimiterOptions
+  /** How many of its tasks call at the same time. */
+  readonly tasks: number
+  /** Where the service listens that they call. */
+  readonly port: number
+  readonly name: number
+}
+
+/**
+ * Calls a service under a limit that many processes share, until it hears a message: a datagram for each permit, with the
+ * caller's name, the number that the request for the permit had among all of this process, and when it was sent. The
+ * first one, with the number -1, tells that it begins.
+ */
+const { url, options, tasks, port, name } = JSON.parse(process.argv[2]!) as CallerTask
+const box = await open(url)
+const limiter = box.limiter('service', options)
+const socket = createSocket('udp4')
+await new Promise<void>(resolve => socket.connect(port, '127.0.0.1', resolve))
+let asked = 0
+socket.send(`${name} -1 ${systemClock.now()}`)
+
+async function call(): Promise<void> {
+  for (;;) {
+    const request = asked++
+    await limiter.acquire()
+    socket.send(`${name} ${request} ${systemClock.now()}`)
+  }
+}
+
+// Whoever started it may be gone.
+process.once('disconnect', () => process.exit())
+process.once('message', () => void limiter.close())
+const ends = await Promise.allSettled(Array.from({ length: tasks }, call))
+const failed = ends.find(end => end.status === 'rejected' && !(end.reason instanceof ClosedError))
+if (failed) throw (failed as PromiseRejectedResult).reason
+socket.close()
+await box.close()
+process.disconnect()

@@ -1,0 +1,142 @@
+import { fork, type ChildProcess } from 'node:child_process'
+import { createSocket } from 'node:dgram'
+import { once } from 'node:events'
+import { systemClock } from '../../../src/clock.js'
+import type { BoxLimiterOptions } from '../../../src/index.js'
+import { pause } from '../../../src/conformance/time.js'
+import { builtProgram } from '../built-program.js'
+import type { CallerTask } from './caller.process.js'
+
+/** One call that has come. */
+interface Arrival {
+  readonly name: number
+  readonly request: number
+  /** Times of the machine's monotonic clock. */
+  readonly sentAt: number
+  readonly at: number
+}
+
+/** How processes call the service. */
+export interface CallOptions {
+  readonly url: string
+  readonly options: BoxLimiterOptions & { readonly limit: number; readonly per: number }
+  readonly processes: number
+  readonly tasks: number
+  /** From when all processes call: milliseconds. */
+  readonly duration: number
+  readonly stops: Stops
+}
+
+/** Of all processes the first so many are stopped again and again. */
+export interface Stops {
+  readonly processes: number
+  /** For how long: milliseconds, as of all that follows. */
+  readonly stopped: number
+  /** How long a process goes on between two stops. */
+  readonly between: number
+}
+
+/** What the service has seen. */
+export interface Seen {
+  readonly arrivals: readonly Arrival[]
+  /** From when on all processes wanted permits, until when. */
+  readonly from: number
+  readonly until: number
+  readonly stops: number
+  /** How processes ended that did not end well. */
+  readonly failures: readonly string[]
+}
+
+/** Has processes call a service that counts by itself. */
+export async function callService({ stops, duration, ...rest }: CallOptions): Promise<Seen> {
+  const { url, options, processes, tasks } = rest
+  const arrivals: Arrival[] = []
+  const ready = new Set<number>()
+  let allReady!: () => void
+  const begun = new Promise<void>(resolve => (allReady = resolve))
+  const socket = createSocket('udp4', message => {
+    const [name, request, sentAt] = message.toString().split(' ').map(Number) as [number, number, number]
+    if (request < 0) {
+      if (ready.add(name).size === processes) allReady()
+    } else arrivals.push({ name, request, sentAt, at: systemClock.now() })
+  })
+  await new Promise<void>(resolve => socket.bind(0, '127.0.0.1', resolve))
+  const children = Array.from({ length: processes }, (_, name) => {
+    const task: CallerTask = { url, options, tasks, port: socket.address().port, name }
+    return fork(builtProgram('test/support/limits/caller.process.js'), [JSON.stringify(task)], {
+      execArgv: [],
+    })
+  })
+  const endings = children.map(child => once(child, 'exit').then(([status]: unknown[]) => String(status)))
+  try {
+    // Where one ends that should not, the failures tell.
+    await Promise.race([begun, ...endings])
+    const from = systemClock.now()
+    const stopped = children.slice(0, stops.processes)
+    const counts = await Promise.all(
+      stopped.map((child, index) => stopAgainAndAgain(child, stops, index, from + duration)),
+    )
+    await pause(Math.max(from + duration - systemClock.now(), 0))
+    const end = systemClock.now()
+    for (const child of children) if (child.connected) child.send('enough')
+    const failures = (await Promise.all(endings)).filter(status => status !== '0')
+    // What was sent last may still be under way.
+    await pause(50)
+    return { arrivals, from, until: end, stops: counts.reduce((sum, count) => sum + count, 0), failures }
+  } finally {
+    for (const child of children) child.kill('SIGKILL')
+    socket.close()
+  }
+}
+
+/** The processes are stopped one after the other. @param end of it all: clock time. */
+async function stopAgainAndAgain(
+  child: ChildProcess,
+  { processes, stopped, between }: Stops,
+  index: number,
+  end: number,
+): Promise<number> {
+  await pause((index / processes) * (stopped + between))
+  let stops = 0
+  for (; systemClock.now() < end; stops++) {
+    child.kill('SIGSTOP')
+    await pause(stopped)
+    child.kill('SIGCONT')
+    await pause(between)
+  }
+  return stops
+}
+
+/** The longest time between two of these. */
+export function longestGap(times: readonly number[]): number {
+  const sorted = [...times].sort((one, other) => one - other)
+  return Math.max(...sorted.slice(1).map((time, index) => time - sorted[index]!))
+}
+
+/** The most of these times in any half-open interval of a length. */
+export function mostWithin(times: readonly number[], length: number): number {
+  const sorted = [...times].sort((one, other) => one - other)
+  let most = 0
+  let first = 0
+  for (const [index, time] of sorted.entries()) {
+    while (time - sorted[first]! >= length) first++
+    most = Math.max(most, index - first + 1)
+  }
+  return most
+}
+
+/** By how much the way to the service took longer for some calls than for others: milliseconds. */
+export function jitterOf({ arrivals }: Seen): number {
+  const ways = arrivals.map(({ at, sentAt }) => at - sentAt)
+  return Math.max(...ways) - Math.min(...ways)
+}
+
+/** Whether each process had its permits in the order in which it had asked. */
+export function isInOrder({ arrivals }: Seen): boolean {
+  const last = new Map<number, number>()
+  return arrivals.every(({ name, request }) => {
+    const before = last.get(name) ?? -1
+    last.set(name, request)
+    return request > before
+  })
+}

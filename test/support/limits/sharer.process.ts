@@ -1,0 +1,54 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import { sharedClock } from '../../../src/clock.js'
+import { ClosedError } from '../../../src/index.js'
+import { joinLimiter } from '../../../src/limits/index.js'
+import { Random } from '../../../src/conformance/random.js'
+import type { SharerTask, SharerTimes } from './threads.js'
+
+/**
+ * Takes permits of a limit that many threads share, one after the other, until it hears a message. Tells that it is
+ * there, and at the end when it was given each permit that it used: times of the machine's monotonic clock and of its wall
+ * clock, which all threads read alike.
+ */
+const { handle, stalls, refunds, seed } = workerData as SharerTask
+/** The last reading of the clock: when a caller goes on, it is the one with which its permit was given. */
+let lastRead = 0
+const { now } = sharedClock
+sharedClock.now = () => (lastRead = now())
+let lastWallRead = 0
+const readWall = Date.now.bind(Date)
+Date.now = () => (lastWallRead = readWall())
+const limiter = joinLimiter(handle)
+const random = new Random(seed)
+const times: number[] = []
+const wallTimes: number[] = []
+parentPort!.once('message', () => void limiter.close())
+if (stalls > 0) standStill()
+parentPort!.postMessage('ready')
+try {
+  for (;;) {
+    const n = refunds ? 1 + random.below(3) : 1
+    const permit = await limiter.acquire(n)
+    const at = lastRead
+    const wallAt = lastWallRead
+    if (refunds && random.below(2) === 0) {
+      if (random.below(2) === 0) await new Promise(resolve => setTimeout(resolve, random.below(60)))
+      permit.refund()
+    } else
+      for (let call = 0; call < n; call++) {
+        times.push(at)
+        wallTimes.push(wallAt)
+      }
+  }
+} catch (error) {
+  if (!(error instanceof ClosedError)) throw error
+}
+const told: SharerTimes = { times, wallTimes }
+parentPort!.postMessage(told)
+
+/** Now it runs, now it doesn't. */
+function standStill(): void {
+  const nowhere = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
+  const timer = setInterval(() => Atomics.wait(nowhere, 0, 0, stalls), stalls + 200)
+  parentPort!.once('message', () => clearInterval(timer))
+}

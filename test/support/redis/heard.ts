@@ -1,0 +1,17 @@
+import type { LinkListener } from '../../../src/engines/redis/clients/redis-link.js'
+
+/** Keeps what a link tells. */
+export class Heard implements LinkListener {
+  /** `channel: text` of each message, in order. */
+  readonly messages: string[] = []
+  /** How often messages may have been missed. */
+  resubscriptions = 0
+
+  message(channel: string, text: string): void {
+    this.messages.push(`${channel}: ${text}`)
+  }
+
+  resubscribed(): void {
+    this.resubscriptions++
+  }
+}

@@ -1,0 +1,138 @@
+import { expect } from 'vitest'
+import { limitScript } from '../../../src/engines/redis/limit-script.js'
+import { limitArguments, reservedOf } from '../../../src/engines/redis/limits.js'
+import type { WindowDefinition } from '../../../src/limits/rules/definition.js'
+import {
+  reserve,
+  type LimiterState,
+  type Reserve,
+  type ReturnedPermits,
+} from '../../../src/limits/rules/reserve.js'
+import type { Reply } from '../../../src/engines/redis/clients/command-line.js'
+import { Random } from '../../../src/conformance/random.js'
+import type { RedisServer } from '../servers/redis.js'
+import { inLanes } from './lanes.js'
+
+/** How many decisions a history has. */
+const STEPS = 60
+
+/** A request has twice as many units at the most. */
+const MOST_UNITS = 1000
+
+/** By a clock that the test sets, and without forgetting anything. */
+const SCRIPT = limitScript({
+  clock: `local now = tonumber(call('GET', KEYS[1] .. ':now'))`,
+  expiry: '3600000',
+})
+
+const DAY = 86_400_000
+/** Around the change of clocks in Berlin, where a day has 25 hours. */
+const WALL = Date.UTC(2026, 9, 24, 20)
+
+function window(
+  kind: WindowDefinition['kind'],
+  limit: number,
+  per: number,
+  jitter = 0,
+  timeZone = '',
+): WindowDefinition {
+  const hold = Math.max(Math.min(per * 0.02, 1000), 5)
+  return { kind, limit, per, hold, guard: jitter + hold, timeZone }
+}
+
+const DEFINITIONS: readonly (readonly WindowDefinition[])[] = [
+  [window('sliding', 3, 100)],
+  [window('sliding', 20, 1000)],
+  [window('sliding', 20, 1000), window('sliding', 50, 10_000)],
+  // Above so many, grants share an entry.
+  [window('sliding', 1000, 1000, 3)],
+  // For so long that most decisions of a history do.
+  [window('sliding', 50_000, 60_000)],
+  [window('sliding', 50_000, 60_000, 5)],
+  [window('smooth', 7, 700)],
+  [window('calendar', 5, 300)],
+  [window('calendar', 30, 1000, 50), window('sliding', 20, 700)],
+  [window('calendar', 10, DAY, 0, 'Europe/Berlin'), window('smooth', 3, 100)],
+  [window('sliding', 5, 1000)],
+]
+
+/**
+ * Has the decision and its port in Redis go through random histories side by side.
+ * @param first the seed of the first history; the others count on from there.
+ */
+export async function compareLimits(server: RedisServer, first: number, count: number): Promise<void> {
+  const sha = String(await server.command('SCRIPT', 'LOAD', SCRIPT))
+  await inLanes(first, count, seed => compare(server, sha, seed))
+}
+
+async function compare(server: RedisServer, sha: string, seed: number): Promise<void> {
+  const random = new Random(seed)
+  const key = `limit:${seed}`
+  // Mostly one definition, as it should be.
+  const mostly = random.below(DEFINITIONS.length)
+  const mixed = random.below(2) === 0
+  let state: LimiterState | undefined
+  let now = WALL + random.below(3 * 3_600_000) + random.below(1000) / 1000
+  const given: ReturnedPermits[] = []
+  const history: string[] = []
+  for (let step = 1; step <= STEPS; step++) {
+    now += [0, 0, 0.125, 7, 40, 333.3, 1200, -5, -30_000][random.below(random.below(8) === 0 ? 9 : 7)]!
+    const isOther = mixed && random.below(6) === 0
+    const windows = DEFINITIONS[isOther ? random.below(DEFINITIONS.length) : mostly]!
+    const request = randomRequest(random, windows, given)
+    history.push(`${now} ${JSON.stringify(request)}`)
+    const decision = reserve(state, request, now, now)
+    state = decision.state
+    const lead = Math.max(request.hold - decision.reserved.hold, 0)
+    const taken = decision.reserved.units.filter(({ n }) => n > 0)
+    given.push(...taken.map(({ n, at }) => ({ n, at, from: random.below(8) === 0 ? at : at - lead })))
+    const set = server.command('SET', `${key}:now`, String(now))
+    const args = limitArguments(step, request, now)
+    const answer = await server.command('EVALSHA', sha, '1', key, ...args)
+    await set
+    const told = `seed ${seed}:\n${history.join('\n')}`
+    expect(reservedOf(answer as Reply, request), told).toEqual(decision.reserved)
+  }
+}
+
+function randomRequest(
+  random: Random,
+  windows: readonly WindowDefinition[],
+  given: ReturnedPermits[],
+): Reserve {
+  const most = Math.min(...windows.map(({ limit }) => limit))
+  const some = (): number => 1 + random.below(random.below(4) === 0 ? most : Math.min(most, 3))
+  // Most calls ask for equal permits and nothing else, for which the script has a short way.
+  const plain = random.below(2) === 0
+  const units = Array.from({ length: plain ? 1 : random.below(6) }, () => ({
+    n: some(),
+    more: random.below(4) === 0 ? random.below(most) : 0,
+    within: [0, 100, Infinity, Infinity][random.below(4)]!,
+  })).flatMap(unit =>
+    Array.from(
+      { length: random.below(2) === 0 ? 1 : 1 + random.below(2 * Math.min(most, MOST_UNITS)) },
+      () => unit,
+    ),
+  )
+  const returns = []
+  const returnable = plain ? [] : given
+  while (returnable.length > 0 && random.below(4) === 0) {
+    const [{ n, at, from }] = returnable.splice(random.below(returnable.length), 1) as [ReturnedPermits]
+    // Now and then only a part was not used.
+    returns.push({ n: random.below(3) === 0 ? 1 : n, at, from })
+  }
+  const shortest = Math.min(...windows.map(({ per }) => per))
+  return {
+    limiter: 'it',
+    // More than are known at once.
+    session: `session ${random.below(random.below(2) === 0 ? 3 : 200)}`,
+    windows,
+    units,
+    horizon: Math.min(Math.max(2.5 * shortest, 250), 10_000),
+    // Mostly of one process, at times of one that is farther away.
+    hold: [0, 0, 25.5, 25.5, 25.5, 61, 140, 700, 2000][random.below(random.below(3) === 0 ? 9 : 5)]!,
+    returns,
+    pause: !plain && random.below(12) === 0 ? random.below(900) : 0,
+    explain: !plain && random.below(3) === 0 ? { n: some(), ahead: random.below(5) } : undefined,
+  }
+}

@@ -1,0 +1,77 @@
+import { systemClock } from '../../../src/clock.js'
+import { DEFAULT_PATIENCE, type Patience } from '../../../src/engines/redis/clients/connection.js'
+import { givenServer } from '../../../src/engines/redis/clients/given-link.js'
+import { ownServer } from '../../../src/engines/redis/clients/own-server.js'
+import { recognise } from '../../../src/engines/redis/clients/recognise.js'
+import type { RedisLink } from '../../../src/engines/redis/clients/redis-link.js'
+import { clientPackages, type UserClient } from './client-packages.js'
+import { Heard } from './heard.js'
+
+/** Short enough for tests, and long enough for a busy machine. */
+export const PATIENCE: Patience = { ...DEFAULT_PATIENCE, answer: 1000, heartbeat: 200 }
+
+/** A link and what it tells; disposing of it closes it, and the client that was given to it. */
+export interface OpenLink extends AsyncDisposable {
+  readonly link: RedisLink
+  readonly heard: Heard
+  /** The client that was given; undefined where the link has connections of its own. */
+  readonly given: UserClient | undefined
+}
+
+/** A way to get a link to one server. */
+export interface LinkWay {
+  readonly name: string
+  readonly isOwn: boolean
+  /** A link that is connected. */
+  open(place: { readonly port: number }): Promise<OpenLink>
+}
+
+const NOBODY = { username: undefined, password: undefined, database: 0 }
+
+function openLink(link: RedisLink, heard: Heard, given: UserClient | undefined): OpenLink {
+  return {
+    link,
+    heard,
+    given,
+    async [Symbol.asyncDispose]() {
+      await link.close()
+      given?.close()
+    },
+  }
+}
+
+/** Every client package in every version: with connections of its own, and given by its user in each protocol. */
+export const linkWays: readonly LinkWay[] = clientPackages.flatMap(
+  ({ name, protocols, connectWith, client }) => [
+    {
+      name: `${name}, own connections`,
+      isOwn: true,
+      async open({ port }) {
+        const heard = new Heard()
+        const connect = connectWith({ host: '127.0.0.1', port, tls: false }, NOBODY)
+        const link = ownServer({
+          name: `redis at ${port}`,
+          connect,
+          listener: heard,
+          clock: systemClock,
+          patience: PATIENCE,
+        })
+        await link.connect()
+        return openLink(link, heard, undefined)
+      },
+    },
+    ...protocols.map((protocol): LinkWay => ({
+      name: `${name}, a given client, RESP${protocol}`,
+      isOwn: false,
+      async open({ port }) {
+        const heard = new Heard()
+        const given = await client(`redis://127.0.0.1:${port}`, protocol)
+        const recognised = recognise(given.client)
+        if (recognised.kind !== 'server') throw new Error('a client was taken for a cluster')
+        const link = givenServer(recognised.client, heard, systemClock, PATIENCE)
+        await link.connect()
+        return openLink(link, heard, given)
+      },
+    })),
+  ],
+)

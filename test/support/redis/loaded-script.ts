@@ -1,0 +1,24 @@
+import type { CallArguments } from '../../../src/engines/redis/call.js'
+import type { Reply } from '../../../src/engines/redis/clients/command-line.js'
+import type { RedisServer } from '../servers/redis.js'
+
+/** A script that a server was told once, so that calls only name it. */
+export class LoadedScript {
+  readonly #server: RedisServer
+  readonly #sha: string
+
+  private constructor(server: RedisServer, sha: string) {
+    this.#server = server
+    this.#sha = sha
+  }
+
+  static async load(server: RedisServer, text: string): Promise<LoadedScript> {
+    return new LoadedScript(server, String(await server.command('SCRIPT', 'LOAD', text)))
+  }
+
+  /** The answers to the operations, and last the hints. */
+  async run(call: CallArguments): Promise<readonly Reply[]> {
+    const reply = (await this.#server.command(...call.command('EVALSHA', this.#sha))) as Reply
+    return typeof reply === 'object' ? (reply as readonly Reply[]) : [reply, []]
+  }
+}

@@ -1,0 +1,37 @@
+/**
+ * Works on Redis over the client package that is named, with connections of its own or with a client that it gives,
+ * loses the server, says `done`, and must end by itself.
+ */
+import { Box } from '../../../src/box.js'
+import { systemClock } from '../../../src/clock.js'
+import { linkTo } from '../../../src/engines/redis/open.js'
+import { RedisEngine } from '../../../src/engines/redis/redis-engine.js'
+import { parseRedisUrl } from '../../../src/engines/redis/redis-url.js'
+import { open } from '../../../src/index.js'
+import { clientPackages } from './client-packages.js'
+
+const [url, pid, name, way] = process.argv.slice(2)
+const { client, connectWith } = clientPackages.find(each => each.name === name)!
+const given = way === 'given' ? await client(url!) : undefined
+
+async function openBox(): Promise<Box> {
+  if (given) return open({ redis: given.client })
+  const place = parseRedisUrl(url!)
+  return Box.join(new RedisEngine(linkTo(place, connectWith), place.options, systemClock), systemClock)
+}
+
+const box = await openBox()
+const other = await openBox()
+await box.mutex('held').acquire()
+// One that waits in vain has had the connection for messages opened.
+await other
+  .mutex('held')
+  .acquire({ wait: 50 })
+  .catch(() => undefined)
+process.kill(Number(pid), 'SIGKILL')
+// Long enough for several vain tries to connect.
+await new Promise(resolve => setTimeout(resolve, 500))
+// The one that has heard messages stays open; a given client is its owner's to end.
+await box.close()
+given?.close()
+console.log('done')

@@ -1,0 +1,95 @@
+import type { Operation } from '../../../src/engine/contract.js'
+import { claimSet } from '../../../src/core/claims.js'
+import type { Claim } from '../../../src/engine/claim.js'
+import type { Random } from '../../../src/conformance/random.js'
+import { LOCKS, type Session, type World } from './table-world.js'
+
+const VALUES = ['s/x', 's/y', 's/z']
+
+/** A random operation of a session on what there is. @param wide whether it may claim several keys exclusively */
+export function randomOperation(
+  random: Random,
+  world: World,
+  session: Session,
+  step: number,
+  wide: boolean,
+): Operation {
+  const own = world.requests.get(session)!
+  const id = own.at(-1 - random.below(Math.min(4, Math.max(1, own.length)))) ?? 'amy.none'
+  const number = random.below(5) > 0 ? (world.granted.get(id) ?? 1) : 1
+  const lease = [100, 1000, 30_000][random.below(3)]!
+  const wait = [0, 50, 5000, Infinity, Infinity][random.below(5)]!
+  const read =
+    random.below(3) > 0 ? undefined : { keys: random.some(VALUES, 2), ids: [{ key: VALUES[0]!, id: 'one' }] }
+  switch (random.below(14)) {
+    case 0:
+    case 1:
+    case 2:
+    case 3: {
+      const keys = random.some(LOCKS, 1 + random.below(3))
+      const several = keys.map(key => claim(random, key))
+      const alone = !wide && several.every(({ mode }) => mode === 'exclusive')
+      const { claims } = claimSet(alone ? several.slice(0, 1) : several)
+      // Now and then one is sent again, as when its answer was lost.
+      if (random.below(3) === 0 && world.repeatable) return world.repeatable
+      return {
+        type: 'enqueue',
+        id: `${session}.${step}`,
+        session,
+        claims,
+        lease,
+        wait,
+        label: undefined,
+        read,
+      }
+    }
+    case 4:
+    case 5:
+      return { type: 'claim', id, lease, wait: Math.max(wait, 1), read }
+    case 6:
+      return { type: 'cancel', id }
+    case 7:
+      return { type: 'renew', id, number, lease }
+    case 8:
+    case 9:
+      return { type: 'release', id, number }
+    case 10:
+      return {
+        type: 'pass',
+        id,
+        number,
+        next: `${session}.${step}`,
+        lease,
+        wait: Math.max(wait, 1),
+        label: undefined,
+      }
+    case 11:
+      return random.below(3) === 0
+        ? { type: 'downgrade', id, number }
+        : { type: 'serve', keys: random.some(LOCKS, 2) }
+    default: {
+      const keys = random.some(VALUES, 2)
+      const guard = random.below(2) === 0 ? undefined : { id, number }
+      return {
+        type: 'commit',
+        guard,
+        expect: random.below(2) === 0 ? [] : [{ key: keys[0]!, version: random.below(2) }],
+        writes: keys.map(key => ({ key, value: random.below(4) === 0 ? undefined : `{"at":${step}}` })),
+        record: random.below(3) === 0 ? [{ key: VALUES[0]!, id: ['one', 'two'][random.below(2)]! }] : [],
+        retention: 1e9,
+        release: random.below(2) === 0,
+      }
+    }
+  }
+}
+
+function claim(random: Random, key: string): Claim {
+  switch (random.below(4)) {
+    case 0:
+      return { key, mode: 'shared' }
+    case 1:
+      return { key, mode: 'permits', permits: 1 + random.below(3), max: random.below(6) === 0 ? 4 : 3 }
+    default:
+      return { key, mode: 'exclusive' }
+  }
+}

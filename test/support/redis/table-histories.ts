@@ -1,0 +1,43 @@
+import type { RedisServer } from '../servers/redis.js'
+import { Random } from '../../../src/conformance/random.js'
+import { inLanes } from './lanes.js'
+import { LoadedScript } from './loaded-script.js'
+import { randomOperation } from './random-operation.js'
+import { LOCKS, SESSIONS, World, WORLD_SCRIPT } from './table-world.js'
+
+/** How many operations a history has. */
+export const STEPS = 80
+
+/**
+ * Has the lock table and its port in Redis go through random histories side by side.
+ * @param first the seed of the first history; the others count on from there.
+ * @throws Error with seed and history where they differ
+ */
+export async function compareHistories(server: RedisServer, first: number, count: number): Promise<void> {
+  const script = await LoadedScript.load(server, WORLD_SCRIPT)
+  await inLanes(first, count, seed => compare(server, script, seed))
+}
+
+async function compare(server: RedisServer, script: LoadedScript, seed: number): Promise<void> {
+  const random = new Random(seed)
+  const world = new World(server, script, `${seed}:`)
+  let now = 1000
+  const history: string[] = []
+  for (let step = 0; step < STEPS; step++) {
+    const passes = [0, 0, 0, 5, 30, 400, 1200, 6000][random.below(8)]!
+    if (passes > 0) world.repeatable = undefined
+    now += passes
+    const session = SESSIONS[random.below(SESSIONS.length)]!
+    const next = randomOperation(random, world, session, step, seed % 2 === 1)
+    // Who met one key of a grant learns of its end there, and not at the others, as the original does.
+    if (passes > 0 && seed % 2 === 1) await world.decide(session, { type: 'serve', keys: LOCKS }, now)
+    history.push(`${now} ${session} ${JSON.stringify(next)}`)
+    try {
+      await world.decide(session, next, now)
+    } catch (error) {
+      throw new Error(`seed ${seed}, step ${step}:\n${history.join('\n')}\n${(error as Error).message}`, {
+        cause: error,
+      })
+    }
+  }
+}

@@ -1,0 +1,230 @@
+import { expect } from 'vitest'
+import { VirtualClock } from '../../../src/clock.js'
+import { Decisions, type AnyEffect } from '../../../src/engine/state-machine.js'
+import type { Operation, RequestReport, Standing } from '../../../src/engine/contract.js'
+import { MemoryState } from '../../../src/engine/kit/memory-state.js'
+import { CallArguments, outcomeOf, reportsOf, type ScriptReport } from '../../../src/engines/redis/call.js'
+import { Names } from '../../../src/engines/redis/names.js'
+import { tableScript } from '../../../src/engines/redis/table-script.js'
+import type { Claim } from '../../../src/engine/claim.js'
+import type { RedisServer } from '../servers/redis.js'
+import type { LoadedScript } from './loaded-script.js'
+
+export const SESSIONS = ['amy', 'ben', 'cat'] as const
+export type Session = (typeof SESSIONS)[number]
+/** Lock keys, some of which begin alike or look like what stands in the queues. */
+export const LOCKS = ['a', 'b', 'b:0', '1:a', 'o\'\u{1f682}"\\ %']
+
+/** Takes for the time what a test has set beside the counter: milliseconds. */
+export const setClock = `stamp = call('GET', NUMBERS .. ':now') .. '000'`
+
+/**
+ * The script with a clock that the test sets, and held keys that expire by it. All sessions are told in the answer, as
+ * each is taken for the own.
+ */
+export const WORLD_SCRIPT = tableScript({
+  light: '',
+  clock: setClock,
+  heldKeys: String.raw`
+local function clear(key) call('DEL', key) end
+local function left(key)
+  local expires = call('HGET', key, 'expires')
+  return expires and expires - now or -2
+end
+local function seen(key)
+  if left(key) <= 0 then clear(key) end
+  return call('HGET', key, 'text')
+end
+local function put(key, text, lease) call('HSET', key, 'text', text, 'expires', now + lease) end
+local function expire(key, lease) call('HSET', key, 'expires', now + lease) end`,
+}).replace('if session == SESSION then', 'if session then')
+
+/** Numbers and versions of one side by those of the other: they come up in the same order on both. */
+class Counted {
+  readonly #other = new Map<number, number>()
+  #highest: readonly [number, number] = [0, 0]
+
+  match(one: number, other: number): void {
+    if (one === 0 || other === 0) return expect(other).toBe(one)
+    const known = this.#other.get(one)
+    if (known !== undefined) return expect(other).toBe(known)
+    expect(one).toBeGreaterThan(this.#highest[0])
+    expect(other).toBeGreaterThan(this.#highest[1])
+    this.#highest = [one, other]
+    this.#other.set(one, other)
+  }
+
+  of(one: number): number {
+    return this.#other.get(one) ?? one
+  }
+}
+
+/** The original in memory and the port in Redis, which are given the same operations at the same times. */
+export class World {
+  readonly #server: RedisServer
+  readonly #script: LoadedScript
+  readonly #names: Names
+  readonly #numbers = new Counted()
+  readonly #versions = new Counted()
+  readonly #claims = new Map<string, readonly Claim[]>()
+  /** The last number of each request, as the original has it. */
+  readonly granted = new Map<string, number>()
+  /** An enqueue that was carried out just now. */
+  repeatable: Operation | undefined
+  readonly requests = new Map<Session, string[]>(SESSIONS.map(session => [session, []]))
+  readonly #state = new MemoryState(1000, new VirtualClock())
+  readonly #effects: AnyEffect[] = []
+  readonly #decisions: Decisions
+
+  /** @param prefix comes before all its names in Redis. */
+  constructor(server: RedisServer, script: LoadedScript, prefix: string) {
+    this.#server = server
+    this.#script = script
+    this.#names = new Names(prefix, false)
+    for (const session of SESSIONS) this.#state.join({ session, host: 'host', pid: 1, label: undefined })
+    this.#decisions = new Decisions(this.#state, effect => this.#effects.push(effect))
+  }
+
+  /** Carries an operation out on both sides and compares what comes of it. */
+  async decide(session: Session, operation: Operation, now: number): Promise<void> {
+    const outcome = this.#decisions.decide(operation, now)
+    const hints = this.#effects
+      .splice(0)
+      .flatMap(effect => (effect.type === 'changed' ? [] : [`${effect.type} ${effect.id}`]))
+    const { answer, told, reports } = await this.#inRedis(session, this.#translated(operation), now)
+    this.#compare(operation, outcome, answer)
+    // A grant that nobody met has nobody to be told of its end by; its holder finds out by itself.
+    const wakes = (all: readonly string[]): string[] => all.filter(hint => hint.startsWith('wake')).sort()
+    expect(wakes(told)).toEqual(wakes(hints))
+    for (const hint of told) {
+      if (!hint.startsWith('lost ')) continue
+      // Redis may find out earlier that something is over, but it has to be over.
+      expect(now, hint).toBeGreaterThanOrEqual(this.#state.request(hint.slice('lost '.length))?.expires ?? 0)
+    }
+    this.#learn(session, operation, outcome)
+    this.#compareQueues(reports, now)
+  }
+
+  #translated(operation: Operation): Operation {
+    switch (operation.type) {
+      case 'renew':
+      case 'release':
+      case 'pass':
+      case 'downgrade':
+        return { ...operation, number: this.#numbers.of(operation.number) }
+      case 'commit':
+        return {
+          ...operation,
+          guard: operation.guard && { ...operation.guard, number: this.#numbers.of(operation.guard.number) },
+          expect: operation.expect.map(({ key, version }) => ({ key, version: this.#versions.of(version) })),
+        }
+      default:
+        return operation
+    }
+  }
+
+  /** What the script answers, the hints for all sessions, and who holds and waits afterwards. */
+  async #inRedis(session: Session, operation: Operation, now: number): Promise<Answered> {
+    const group = this.#names.group('')
+    const call = new CallArguments(this.#names, group, { session, memberText: '{}' }, 2)
+    const id =
+      'id' in operation ? operation.id : operation.type === 'commit' ? operation.guard?.id : undefined
+    const claims = operation.type === 'enqueue' ? operation.claims : this.#claims.get(id ?? '')
+    call.add({ operation, claims: claims ?? [{ key: 'a', mode: 'exclusive' }], details: '' })
+    call.add({ operation: { type: 'inspect', prefix: '' }, claims: [], details: '' })
+    const set = this.#server.command('SET', `${group.numbers}:now`, now)
+    const [answer, inspected, hints] = await this.#script.run(call)
+    await set
+    return {
+      answer: outcomeOf(operation, answer!),
+      told: (hints as string[]).filter(hint => !hint.startsWith('reserved')),
+      reports: reportsOf(inspected!),
+    }
+  }
+
+  #compare(operation: Operation, outcome: unknown, answer: unknown): void {
+    const plain = (value: unknown): unknown =>
+      JSON.parse(
+        JSON.stringify(value ?? null, (name, field: unknown) => (COUNTED.has(name) ? undefined : field)),
+      )
+    if (operation.type === 'commit' || operation.type === 'read') this.#matchVersions(outcome, answer)
+    const standing = outcome as Standing
+    if (operation.type === 'enqueue' || operation.type === 'claim' || operation.type === 'pass') {
+      const other = answer as Standing
+      expect(other.state).toBe(standing.state)
+      if (standing.state === 'held' && other.state === 'held') {
+        this.#numbers.match(standing.number, other.number)
+        if (standing.read) this.#matchVersions(standing.read, other.read)
+      }
+    }
+    expect(plain(answer)).toEqual(plain(outcome))
+  }
+
+  #matchVersions(outcome: unknown, answer: unknown): void {
+    const one = versionsIn(outcome)
+    const other = versionsIn(answer)
+    expect(other.length).toBe(one.length)
+    for (const [index, version] of one.entries()) this.#versions.match(version, other[index]!)
+  }
+
+  #learn(session: Session, operation: Operation, outcome: unknown): void {
+    const { type } = operation
+    this.repeatable = type === 'enqueue' ? operation : undefined
+    if (type === 'downgrade' && outcome === true) {
+      const claims = this.#claims.get(operation.id)!
+      this.#claims.set(
+        operation.id,
+        claims.map(({ key }) => ({ key, mode: 'shared' })),
+      )
+    }
+    if (type !== 'enqueue' && type !== 'claim' && type !== 'pass') return
+    const standing = outcome as Standing
+    if (standing.state !== 'held' && standing.state !== 'queued') return
+    const own = this.requests.get(session)!
+    if (!own.includes(standing.id)) own.push(standing.id)
+    if (type === 'enqueue') this.#claims.set(standing.id, operation.claims)
+    if (type === 'pass' && standing.id === operation.next) {
+      this.#claims.set(standing.id, this.#claims.get(operation.id)!)
+    }
+    if (standing.state === 'held') this.granted.set(standing.id, standing.number)
+  }
+
+  /** Whoever waits in one waits in the other, in the same order; what Redis knows of holders is true. */
+  #compareQueues(inRedis: Answered['reports'], now: number): void {
+    const outcome = this.#decisions.decide({ type: 'inspect', prefix: '' }, now)
+    const line = (report: Reported): string => `${report.key} ${report.phase} ${report.claim.mode}`
+    const queued = (reports: readonly Reported[]): string[] =>
+      LOCKS.flatMap(key => reports.filter(report => report.key === key && report.phase !== 'held').map(line))
+    expect(queued(inRedis)).toEqual(queued(outcome))
+    const held = outcome.filter(({ phase }) => phase === 'held').map(line)
+    for (const report of inRedis) if (report.phase === 'held') expect(held).toContain(line(report))
+  }
+}
+
+/** What both sides tell of a request. */
+type Reported = Pick<RequestReport, 'key' | 'phase' | 'claim'>
+
+/** What the script has answered to one operation. */
+interface Answered {
+  readonly answer: unknown
+  readonly told: readonly string[]
+  readonly reports: readonly ScriptReport[]
+}
+
+const COUNTED: ReadonlySet<string> = new Set([
+  'number',
+  'version',
+  'versions',
+  'behind',
+  'lookAgain',
+  'isAlone',
+])
+
+function versionsIn(value: unknown): number[] {
+  if (Array.isArray(value)) return value.flatMap(versionsIn)
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([name, field]) => {
+    if (name === 'version') return [field as number]
+    return name === 'versions' ? (field as number[]) : versionsIn(field)
+  })
+}

@@ -1,0 +1,81 @@
+import type { Listener, Member, Operation, OutcomeOf } from '../../../src/engine/contract.js'
+import type { VotingEngine } from '../../../src/engines/redis/quorum/voter.js'
+import type { Ballot } from '../../../src/engines/redis/ballot.js'
+import type { IdentifiedReport } from '../../../src/engines/redis/redis-engine.js'
+import type { Random } from '../../../src/conformance/random.js'
+
+/** Puts the engine of one server at a distance that changes all the time; what goes one way stays in order. */
+export class DistantVoter implements VotingEngine {
+  readonly name: string
+  /** What was asked, by type. */
+  readonly asked = new Map<string, number>()
+  /** Whether hints get lost. */
+  isDeaf = false
+  readonly #engine: VotingEngine
+  readonly #random: Random
+  readonly #longest: number
+  #lastQuestion: Promise<unknown> = Promise.resolve()
+  #lastAnswer: Promise<unknown> = Promise.resolve()
+  #lastHint: Promise<unknown> = Promise.resolve()
+
+  /** @param longest a way takes up to so many milliseconds */
+  constructor(engine: VotingEngine, random: Random, longest: number) {
+    this.name = engine.name
+    this.#engine = engine
+    this.#random = random
+    this.#longest = longest
+  }
+
+  join(member: Member, listener: Listener): Promise<void> {
+    const later = (tell: () => void): void => {
+      if (this.isDeaf) return
+      this.#lastHint = this.#lastHint.then(() => this.#way()).then(tell)
+    }
+    return this.#engine.join(member, {
+      wake: id => later(() => listener.wake(id)),
+      lost: id => later(() => listener.lost(id)),
+      wanted: id => later(() => listener.wanted(id)),
+      reserved: key => later(() => listener.reserved(key)),
+      changed: key => later(() => listener.changed(key)),
+      missed: () => later(() => listener.missed()),
+      ended: cause => later(() => listener.ended(cause)),
+    })
+  }
+
+  submit<O extends Operation>(operation: O, ballot?: Ballot): Promise<OutcomeOf<O>> {
+    this.asked.set(operation.type, (this.asked.get(operation.type) ?? 0) + 1)
+    const carriedOut = this.#lastQuestion
+      .then(() => this.#way())
+      .then(() => this.#engine.submit(operation, ballot))
+    this.#lastQuestion = carriedOut.catch(() => undefined)
+    const before = this.#lastAnswer
+    const answer = carriedOut.finally(async () => {
+      await this.#way()
+      await before
+    })
+    this.#lastAnswer = answer.catch(() => undefined)
+    return answer
+  }
+
+  listen(): Promise<void> {
+    return this.#way().then(() => this.#engine.listen())
+  }
+
+  reports(prefix: string): Promise<readonly IdentifiedReport[]> {
+    return this.#engine.reports(prefix)
+  }
+
+  raise(least: number): Promise<void> {
+    return this.#engine.raise(least)
+  }
+
+  async leave(): Promise<void> {
+    await this.#lastQuestion
+    await this.#engine.leave()
+  }
+
+  async #way(): Promise<void> {
+    const duration = this.#random.below(this.#longest + 1)
+    if (duration > 0) await new Promise(resolve => setTimeout(resolve, duration))
+  }
+}

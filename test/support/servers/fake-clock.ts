@@ -1,0 +1,58 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { reapedFolder } from '../../../apps/chaos/servers/reaper.js'
+import { pause } from '../../../src/conformance/time.js'
+
+let library: string | undefined
+
+/**
+ * The clocks that a program started with {@link environment} takes for the real ones. Their monotonic clock stays true.
+ */
+export class FakeClock {
+  readonly #file = join(reapedFolder('clock'), 'offsets')
+  #ahead = 0
+  #slept = 0
+
+  constructor() {
+    this.#write()
+  }
+
+  /** Sets the wall clock so many milliseconds ahead of the true time, or behind it. */
+  set(ahead: number): void {
+    this.#ahead = ahead
+    this.#write()
+  }
+
+  /**
+   * The machine sleeps for so many milliseconds, and is awake when the promise settles: all but the monotonic clock have
+   * gone on meanwhile.
+   */
+  async sleep(duration: number): Promise<void> {
+    this.#slept += duration
+    this.#write()
+    // No machine falls asleep and wakes up within a millisecond, and no program has to look for that more often.
+    await pause(2)
+  }
+
+  #write(): void {
+    const microseconds = Buffer.alloc(16)
+    microseconds.writeBigInt64LE(BigInt(this.#ahead + this.#slept) * 1000n)
+    microseconds.writeBigInt64LE(BigInt(this.#slept) * 1000n, 8)
+    // In place, because the programs have mapped it.
+    writeFileSync(this.#file, microseconds, { flag: existsSync(this.#file) ? 'r+' : 'w' })
+  }
+
+  /** What makes a program read this clock. @throws Error when there is no C compiler */
+  get environment(): Readonly<Record<string, string>> {
+    library ??= compiled()
+    return { LD_PRELOAD: library, SIGNALBOX_CLOCK: this.#file }
+  }
+}
+
+function compiled(): string {
+  const target = join(reapedFolder('clock'), 'fake-clock.so')
+  const source = join(import.meta.dirname, 'fake-clock.c')
+  execFileSync('gcc', ['-shared', '-fPIC', '-O1', '-o', target, source])
+  return target
+}

@@ -1,0 +1,50 @@
+import { JuteWriter } from '../../../src/engines/zookeeper/client/jute-writer.js'
+
+/** The path of a node with how often a child of it was created: from that the numbers of its children go on. */
+export type SnapshotNode = readonly [path: string, createdChildren: number]
+
+const OPEN_ACL = 1n
+const EVERYTHING = 31
+const ZXID = 1n
+
+/**
+ * The folder with the files that a server starts from as if it had these nodes, parents first: a state that takes billions of
+ * transactions to come about by itself.
+ */
+export function snapshotOf(nodes: readonly SnapshotNode[]): Readonly<Record<string, Buffer>> {
+  const writer = new JuteWriter()
+  // Magic, version, database; no sessions; one list of ACLs.
+  writer.int(0x5a4b534e).int(2).long(-1n).int(0)
+  writer.int(1).long(OPEN_ACL).int(1).int(EVERYTHING).text('world').text('anyone')
+  const all: readonly SnapshotNode[] = [
+    ['', 2],
+    ['/zookeeper', 2],
+    ['/zookeeper/quota', 0],
+    ['/zookeeper/config', 0],
+    ...nodes,
+  ]
+  for (const [path, createdChildren] of all) {
+    writer.text(path).bytes(Buffer.alloc(0)).long(OPEN_ACL)
+    writer.long(ZXID).long(ZXID).long(0n).long(0n)
+    writer.int(0).int(createdChildren).int(0).long(0n).long(ZXID)
+  }
+  writer.text('/')
+  const content = writer.frame().subarray(4)
+  const seal = new JuteWriter()
+    .long(BigInt(adler32(content)))
+    .text('/')
+    .frame()
+    .subarray(4)
+  return { [`data/version-2/snapshot.${ZXID.toString(16)}`]: Buffer.concat([content, seal]) }
+}
+
+/** The checksum of snapshots. */
+function adler32(bytes: Buffer): number {
+  const modulus = 65_521
+  let [low, high] = [1, 0]
+  for (const byte of bytes) {
+    low = (low + byte) % modulus
+    high = (high + low) % modulus
+  }
+  return high * 65_536 + low
+}

@@ -1,0 +1,61 @@
+import { spawn } from 'node:child_process'
+import { readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Report } from '../../../apps/trains/report/report.js'
+
+const program = fileURLToPath(new URL('../../dist/apps/trains/main.js', import.meta.url))
+
+/** One day of the bundled timetable. */
+export const DAY = { messages: 3321, created: 218, moved: 2885, deleted: 218 }
+/** What the report says of so many days of it, when nothing went wrong. */
+export function faultless(days: number): Partial<Report> {
+  return {
+    messages: days * DAY.messages,
+    created: days * DAY.created,
+    moved: days * DAY.moved,
+    deleted: days * DAY.deleted,
+    ignored: 0,
+    deadLettered: 0,
+    matchesSerial: true,
+  }
+}
+
+/** A run that takes longer is killed, unless a test gives it another limit: milliseconds. */
+export const TIME_LIMIT = 120_000
+
+interface Ended {
+  readonly status: number | null
+  readonly output: string
+  readonly report: Report
+}
+
+/** Runs the tracker to its end; `interrupt` sends it a Ctrl-C after so many milliseconds. */
+export function runTracker(
+  folder: string,
+  engine: string,
+  argv: readonly string[],
+  { interrupt = 0, input = '', limit = TIME_LIMIT } = {},
+): Promise<Ended> {
+  const json = join(folder, 'report.json')
+  rmSync(json, { force: true })
+  const all = [program, '--engine', engine, '--json', json, ...argv]
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, all, { cwd: folder, timeout: limit, killSignal: 'SIGKILL' })
+    let output = ''
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding('utf8').on('data', (text: string) => (output += text))
+    }
+    child.stdin.end(input)
+    const timer = interrupt > 0 ? setTimeout(() => child.kill('SIGINT'), interrupt) : undefined
+    child.on('error', reject)
+    child.on('close', status => {
+      clearTimeout(timer)
+      try {
+        resolve({ status, output, report: JSON.parse(readFileSync(json, 'utf8')) as Report })
+      } catch {
+        reject(new Error(`the tracker ended with status ${String(status)} and left no report:\n${output}`))
+      }
+    })
+  })
+}

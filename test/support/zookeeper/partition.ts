@@ -1,0 +1,267 @@
+import { expect } from 'vitest'
+import type { Box, Grant } from '../../../src/index.js'
+import { open } from '../../../src/open.js'
+import { queued } from '../../../src/conformance/time.js'
+import { UnavailableError } from '../../../src/errors.js'
+import type { LinkedEnsemble, Roles } from '../servers/zookeeper-ensemble.js'
+import type { ZooKeeperServer } from '../servers/zookeeper.js'
+
+/** What happens to an ensemble while a box that reaches one of its servers alone holds something. */
+export interface Partition {
+  /** Whether that server leads; default: it follows. */
+  readonly isAtLeader?: boolean
+  /**
+   * Separates that server from the others.
+   * @param timeout of the holder's session: milliseconds.
+   * @returns what brings them together again
+   */
+  begin(ensemble: LinkedEnsemble, roles: Roles, timeout: number): Promise<() => Promise<void> | void>
+}
+
+const pass = (...links: ReturnType<LinkedEnsemble['link']>[]) => {
+  for (const link of links) link.requests = link.replies = 'pass'
+}
+
+/** A server is stopped or killed, and there again at the end. */
+function without(which: 'leader' | 'follower', how: 'pause' | 'kill'): Partition['begin'] {
+  return async (_ensemble, roles) => {
+    const server = roles[which]
+    await server[how]()
+    return () => (how === 'pause' ? server.resume() : server.start())
+  }
+}
+
+/** The follower's link to its leader holds back what goes one way, the other, or both. */
+function held(...ways: readonly ('requests' | 'replies')[]): Partition {
+  return {
+    begin(ensemble, { follower, leader }) {
+      const link = ensemble.link(follower, leader)
+      for (const way of ways) link[way] = 'hold'
+      return Promise.resolve(() => pass(link))
+    },
+  }
+}
+
+export const partitions = {
+  'the link of the follower to its leader stalls': held('requests', 'replies'),
+  'nothing that the follower says reaches its leader': held('requests'),
+  'nothing that the leader says reaches the follower': held('replies'),
+  'the link stalls one way, and then the other': {
+    async begin(ensemble, { follower, leader }, timeout) {
+      const link = ensemble.link(follower, leader)
+      link.replies = 'hold'
+      await new Promise(resolve => setTimeout(resolve, timeout * 0.6))
+      link.requests = 'hold'
+      link.replies = 'pass'
+      return () => pass(link)
+    },
+  },
+  'the link of the follower to its leader is cut': {
+    begin(ensemble, { follower, leader }) {
+      const link = ensemble.link(follower, leader)
+      const { target } = link
+      link.target = undefined
+      link.cut()
+      return Promise.resolve(() => void (link.target = target))
+    },
+  },
+  'the leader is cut off': {
+    isAtLeader: true,
+    begin(ensemble, { follower, other, leader }) {
+      const links = [follower, other].map(server => ensemble.link(server, leader))
+      for (const link of links) link.requests = link.replies = 'hold'
+      return Promise.resolve(() => pass(...links))
+    },
+  },
+  'the follower is killed': { begin: without('follower', 'kill') },
+  'the follower is stopped': { begin: without('follower', 'pause') },
+  'the leader is killed': { isAtLeader: true, begin: without('leader', 'kill') },
+  'the leader is stopped': { isAtLeader: true, begin: without('leader', 'pause') },
+} satisfies Record<string, Partition>
+
+const TERMS = { lease: '1h', wait: '60s' } as const
+
+/** What one box takes, and what another one takes that can't have it beside it. */
+export interface Conflict {
+  first(box: Box): Promise<Grant[]>
+  second(box: Box): Promise<Grant>
+  /** On which the second waits. */
+  readonly key: string
+}
+
+export const conflicts: Record<string, Conflict> = {
+  mutex: {
+    first: async box => [await box.mutex('key').acquire(TERMS)],
+    second: box => box.mutex('key').acquire(TERMS),
+    key: 'key',
+  },
+  'several keys': {
+    first: async box => [await box.mutex('a', 'key').acquire(TERMS)],
+    second: box => box.mutex('key', 'z').acquire(TERMS),
+    key: 'key',
+  },
+  semaphore: {
+    first: async box => {
+      const permits = box.semaphore('key', { permits: 2 })
+      return [await permits.acquire(TERMS), await permits.acquire(TERMS)]
+    },
+    second: box => box.semaphore('key', { permits: 2 }).acquire(TERMS),
+    key: 'key',
+  },
+  'reader and writer': {
+    first: async box => [await box.readWriteLock('key').read.acquire(TERMS)],
+    second: box => box.readWriteLock('key').write.acquire(TERMS),
+    key: 'key',
+  },
+  'writer and reader': {
+    first: async box => [await box.readWriteLock('key').write.acquire(TERMS)],
+    second: box => box.readWriteLock('key').read.acquire(TERMS),
+    key: 'key',
+  },
+  election: {
+    first: async box => [await box.election('key').campaign(TERMS)],
+    second: box => box.election('key').campaign(TERMS),
+    key: 'election:key',
+  },
+}
+
+/** Two boxes of an ensemble: the first reaches one server alone, the second the other two. */
+export class Sides implements AsyncDisposable {
+  private constructor(
+    readonly ensemble: LinkedEnsemble,
+    readonly roles: Roles,
+    readonly timeout: number,
+    readonly first: Box,
+    readonly second: Box,
+  ) {}
+
+  /** @param timeout of the sessions: milliseconds. */
+  static async open(
+    ensemble: LinkedEnsemble,
+    place: string,
+    { isAtLeader = false }: Partition,
+    timeout: number,
+  ): Promise<Sides> {
+    const roles = await ensemble.roles()
+    const one = isAtLeader ? roles.leader : roles.follower
+    const rest = ensemble.servers.filter(server => server !== one)
+    const at = (...servers: readonly ZooKeeperServer[]) =>
+      open(
+        `zookeeper://${servers.map(({ address }) => address).join(',')}/${place}?sessionTimeout=${timeout}ms`,
+      )
+    return new Sides(ensemble, roles, timeout, await at(one), await at(...rest))
+  }
+
+  begin(partition: Partition): Promise<() => Promise<void> | void> {
+    return partition.begin(this.ensemble, this.roles, this.timeout)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([this.first.close(), this.second.close()])
+  }
+}
+
+const holds = (grant: Grant): boolean => {
+  try {
+    grant.assertHeld()
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Without a leader an ensemble lets no session in, and the one that is separated may be elected again. Milliseconds. */
+const LONGEST = 10_000
+
+/** As often as an ensemble without a leader refuses it. */
+async function insistently<T>(task: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await task()
+    } catch (error) {
+      if (!(error instanceof UnavailableError)) throw error
+    }
+  }
+}
+
+/**
+ * Separates a holder from the ensemble until another box has got what it held, and longer, looking all the time.
+ * Expects that the first is not certain of it from then on, and never again.
+ * @param pause how long the first has held before: milliseconds.
+ */
+export async function neverBoth(
+  sides: Sides,
+  { first, second, key }: Conflict,
+  partition: Partition,
+  pause: number,
+): Promise<void> {
+  const held = await first(sides.first)
+  let later: Grant | undefined
+  const waiting = insistently(() => second(sides.second)).then(grant => (later = grant))
+  await queued(sides.second, key, 1)
+  await new Promise(resolve => setTimeout(resolve, pause))
+  const overlaps: { at: number; left: number[] }[] = []
+  const started = performance.now()
+  const look = (): void => {
+    if (!later) return
+    const left = held.map(grant => grant.expiresIn())
+    if (held.every(holds) || left.every(each => each > 0))
+      overlaps.push({ at: performance.now() - started, left })
+  }
+  const looking = setInterval(look, 2)
+  const heal = await sides.begin(partition)
+  try {
+    await Promise.race([waiting, new Promise(resolve => setTimeout(resolve, LONGEST))])
+    const until = performance.now() + sides.timeout
+    do {
+      look()
+      await new Promise(setImmediate)
+    } while (performance.now() < until)
+  } finally {
+    await heal()
+  }
+  look()
+  clearInterval(looking)
+  expect([overlaps[0], overlaps.at(-1)]).toEqual([undefined, undefined])
+  if (later) expect(held.some(grant => grant.signal.aborted)).toBe(true)
+  // Both may have lost it, and the first may have it still where no leader was found meanwhile.
+  await Promise.allSettled(held.map(grant => grant.release()))
+  await Promise.allSettled([(await waiting).release()])
+}
+
+async function count(box: Box, work: () => Promise<unknown>): Promise<void> {
+  await box.store('s').transaction(
+    ['key'],
+    async tx => {
+      const before = tx.get<number>('key') ?? 0
+      await work()
+      tx.put('key', before + 1)
+    },
+    TERMS,
+  )
+}
+
+/** Separates a transaction's box while it computes, until another one has changed what it read. */
+export async function neverLost(sides: Sides, partition: Partition): Promise<void> {
+  let begun = (): void => undefined
+  const computing = new Promise<void>(resolve => (begun = resolve))
+  let goOn = (): void => undefined
+  const first = count(sides.first, () => {
+    begun()
+    return new Promise<void>(resolve => (goOn = resolve))
+  }).then(
+    () => 2,
+    () => 1,
+  )
+  await computing
+  const heal = await sides.begin(partition)
+  const second = insistently(() => count(sides.second, () => Promise.resolve()))
+  try {
+    await Promise.race([second, new Promise(resolve => setTimeout(resolve, LONGEST))])
+  } finally {
+    await heal()
+  }
+  goOn()
+  const [expected] = await Promise.all([first, second])
+  expect(await insistently(() => sides.second.store('s').get('key'))).toMatchObject({ value: expected })
+}
