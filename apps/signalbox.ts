@@ -1,23 +1,5 @@
 #!/usr/bin/env node
 import { main } from '../src/cli/main.js'
+import { applications } from './applications.js'
 
-await main([
-  {
-    name: 'trains',
-    description: 'drive the trains of a timetable through shared locations',
-    command: async () => (await import('./trains/options.js')).trainsCommand(),
-    run: async args => (await import('./trains/command.js')).trains(args),
-  },
-  {
-    name: 'mutex',
-    description: 'show what a mutex does, and what goes wrong without one',
-    command: async () => (await import('./mutex/command.js')).mutexCommand(),
-    run: async args => (await import('./mutex/command.js')).mutex(args),
-  },
-  {
-    name: 'chaos',
-    description: 'do faults to clients of an engine and check what becomes of the promises',
-    command: async () => (await import('./chaos/command.js')).chaosCommand(),
-    run: async args => (await import('./chaos/command.js')).runChaos(args),
-  },
-])
+await main(applications)

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Report } from '../../../apps/trains/report/report.js'
 
-const program = fileURLToPath(new URL('../../dist/apps/trains/main.js', import.meta.url))
+const program = fileURLToPath(new URL('../../../dist/apps/trains/main.js', import.meta.url))
 
 /** One day of the bundled timetable. */
 export const DAY = { messages: 3321, created: 218, moved: 2885, deleted: 218 }
