@@ -117,7 +117,8 @@ export const systemClock: Clock = clockOf(() => {
 
 /**
  * The system's monotonic clock, for times that processes or threads share: it is exactly the same in all of them. On
- * Linux it stands still while the machine sleeps, as they do.
+ * Linux it stands still while the machine sleeps, as they do. What counts sleep there, the uptime, goes by steps of
+ * 10 ms, which is too coarse to be shared.
  */
 export const sharedClock: Clock = clockOf(monotonic)
 

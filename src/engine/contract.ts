@@ -294,7 +294,7 @@ export interface Listener {
 
 /**
  * Where locks and state live. Everything two engines would both need is built above this contract; see
- * `docs/architecture.md` for how each engine keeps the promises through it.
+ * `docs/guarantees.md` for how each engine keeps the promises through it.
  */
 export interface Engine {
   /** For messages: the URL without passwords. */

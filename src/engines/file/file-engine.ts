@@ -57,7 +57,10 @@ export class FileEngine implements Engine {
   readonly guarantees: Guarantees
   readonly tellsWanted = false
   readonly #options: FileOptions
-  /** The same in all processes. */
+  /**
+   * The same in all processes. Leases in the folder go by it, although it may not count sleep: all processes of the
+   * machine sleep at once, and a holder's own clock, which counts sleep, ends its grant no later.
+   */
   readonly #clock: Clock
   readonly #ownClock: Clock
   #joined: Joined | undefined

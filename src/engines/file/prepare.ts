@@ -56,6 +56,12 @@ export function refuseMoved({ connection }: Database, machine: Machine): void {
   if (!isSame(where, machine)) throw inUse(where, machine)
 }
 
+/**
+ * Creates the tables, or clears what boxes of another boot or other namespaces have left. All of those have to be
+ * proven dead before: the socket of each refuses, or, where a socket file is gone, no other connection has a lock on
+ * the door or on the database. A living box can lose one of these locks, when its process closes another descriptor of
+ * the file or the file is deleted, but hardly both.
+ */
 async function settleIn(
   database: Database,
   machine: Machine,

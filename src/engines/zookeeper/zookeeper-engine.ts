@@ -532,6 +532,10 @@ export class ZooKeeperEngine implements Engine {
     return request ? this.#remove(request) : false
   }
 
+  /**
+   * One multi deletes the nodes and creates new ones, also where the grant is kept: a number of its own for a kept
+   * grant would be greater than that of a request that came meanwhile and is granted after it.
+   */
   async #pass(operation: Pass): Promise<Standing> {
     const { id, number, next, lease, label } = operation
     const held = this.#held(id, number)

@@ -18,7 +18,10 @@ export interface WindowDefinition {
   readonly timeZone: string
 }
 
-/** So that what an engine has to keep for a limit is a few kilobytes at the most. */
+/**
+ * So that what an engine has to keep for a limit is a few kilobytes at the most. Grants that share an entry come back
+ * with the last of them, which keeps the bound and costs a 256th of the rate at the most.
+ */
 export const COARSE_GRAINS: Grains = { mostExact: 256, parts: 256, inOrder: false }
 
 /** So many rules are kept ready; a process seldom uses more than a few. */
