@@ -6,16 +6,15 @@
  * in other languages that tests need, and the name of a language those in this one. Each is done only when it is
  * missing or stale. Says nothing when there is nothing to do. Plain Node, because it runs before anything is installed.
  */
-import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { build, targets } from './build.mjs'
+import { npm, root, SetupError } from './command.mjs'
 import { installPackages, missingPackages } from './debian.mjs'
 import { buildLanguages, languageNames, staleLanguages } from './interop.mjs'
 import { getJavaServer, isJavaServerMissing, javaServers, moreJavaServers } from './java-servers.mjs'
-import { moreServers, servers } from './servers.mjs'
-import { SetupError } from './setup-error.mjs'
 import { withLock } from './lock-file.mjs'
-import { isStale, root, target, targets } from './targets.mjs'
+import { moreServers, servers } from './servers.mjs'
 
 const oldestNode = { major: 20, minor: 19 }
 
@@ -48,23 +47,8 @@ const packages = {
   },
   provide() {
     // No package here needs its install script, and one of them would write into the home directory.
-    const argv = ['ci', '--include=dev', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
-    const npm = process.env.npm_execpath
-    if (npm?.endsWith('npm-cli.js')) run('npm ci', process.execPath, [npm, ...argv])
-    else run('npm ci', 'npm', argv)
+    npm('ci', '--include=dev', '--ignore-scripts')
   },
-}
-
-/**
- * @param {string} name of a target
- * @returns {Step}
- */
-function build(name) {
-  const folder = () => `${target(name).folder}/`
-  return {
-    missing: () => (isStale(name) ? folder() : undefined),
-    provide: () => run(`the build of ${folder()}`, process.execPath, [join(root, 'scripts/build.mjs'), name]),
-  }
 }
 
 /**
@@ -123,7 +107,6 @@ const named = new Map([
   ['debian-zookeeper', [debianZooKeeper]],
   ['interop', [interop('python', 'go', 'java', 'runtimes')]],
   ...languageNames.map(name => /** @type {[string, Step[]]} */ ([name, [interop(name)]])),
-  ...[...targets.keys()].map(name => /** @type {[string, Step[]]} */ ([name, [build(name)]])),
 ])
 
 /**
@@ -137,29 +120,23 @@ function lockedVersions(file) {
   return new Map(Object.entries(content.packages))
 }
 
-/**
- * @param {string} what
- * @param {string} command
- * @param {string[]} argv
- */
-function run(what, command, argv) {
-  // Standard output belongs to the command that this step prepares, for example to `npm start -- --json -`.
-  const { status, error } = spawnSync(command, argv, { cwd: root, stdio: ['ignore', 2, 2] })
-  if (error !== undefined) throw new SetupError(`${what} could not start: ${error.message}`)
-  if (status !== 0) throw new SetupError(`${what} failed; the lines above say why.`)
+/** @param {() => void} work */
+function alone(work) {
+  withLock(join(root, '.setup.lock'), work)
 }
 
 const wanted = process.argv.slice(2)
-const unknown = wanted.find(name => !named.has(name))
+const known = [...targets.keys(), ...named.keys()]
+const unknown = wanted.find(name => !known.includes(name))
 
 try {
   if (unknown !== undefined)
-    throw new SetupError(`setup: unknown target '${unknown}'; there are ${[...named.keys()].join(', ')}.`)
+    throw new SetupError(`setup: unknown target '${unknown}'; there are ${known.join(', ')}.`)
   checkNodeVersion()
   const steps = [packages, ...wanted.flatMap(name => named.get(name) ?? [])]
   for (const step of steps) {
     if (step.missing() === undefined) continue
-    withLock(join(root, '.setup.lock'), () => {
+    alone(() => {
       // Another setup may have provided it while this one waited for its turn.
       const missing = step.missing()
       if (missing === undefined) return
@@ -167,6 +144,8 @@ try {
       step.provide()
     })
   }
+  const sources = wanted.filter(name => targets.has(name))
+  if (sources.length > 0) alone(() => build(sources))
 } catch (error) {
   if (!(error instanceof SetupError)) throw error
   process.stderr.write(`${error.message}\n`)

@@ -24,6 +24,14 @@ function runs({ include, exclude = [] }: Project, file: string): boolean {
   return include.some(matches) && !exclude.some(matches)
 }
 
+test('there are at most fifteen commands, and none has a script before or after it', () => {
+  const names = Object.keys(scripts)
+  expect(names.length).toBeLessThanOrEqual(15)
+  expect(
+    names.filter(name => names.some(other => name === `pre${other}` || name === `post${other}`)),
+  ).toEqual([])
+})
+
 test('each test project is run by exactly one command', () => {
   const commands = ['test', 'test:all', 'test:long'].map(name => scripts[name]!)
   const run = commands.flatMap(command =>
