@@ -1,19 +1,21 @@
 /**
  * Makes a checkout ready: `node scripts/setup.mjs [TARGET ...]`, with targets such as `dist` and `servers`.
  *
- * Installs the packages that package-lock.json names, and builds the targets given as arguments. `servers` installs
- * the programs that `npm test` starts, `more-servers` those that larger test runs start. `interop` builds the programs
- * in other languages that tests need, and the name of a language those in this one. Each is done only when it is
- * missing or stale. Says nothing when there is nothing to do. Plain Node, because it runs before anything is installed.
+ * Installs the packages from npm that every command takes, and provides the targets. `development` and the like are
+ * sets of more packages; `dist`, `types` and `tools` are built from the sources. `servers` installs the programs that
+ * `npm test` starts, `more-servers` those that larger test runs start. `interop` builds the programs in other languages
+ * that tests need, and the name of a language those in this one. Each is done only when it is missing or stale. Says
+ * nothing when there is nothing to do. Plain Node, because it runs before anything is installed.
  */
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { build, targets } from './build.mjs'
-import { npm, root, SetupError } from './command.mjs'
+import { root, SetupError } from './command.mjs'
 import { installPackages, missingPackages } from './debian.mjs'
 import { buildLanguages, languageNames, staleLanguages } from './interop.mjs'
 import { getJavaServer, isJavaServerMissing, javaServers, moreJavaServers } from './java-servers.mjs'
 import { withLock } from './lock-file.mjs'
+import { areSetsMissing, installSets, packageSets } from './packages.mjs'
 import { moreServers, servers } from './servers.mjs'
 
 const oldestNode = { major: 20, minor: 19 }
@@ -33,22 +35,15 @@ function checkNodeVersion() {
   )
 }
 
-/** @type {Step} */
-const packages = {
-  missing() {
-    const installed = lockedVersions('node_modules/.package-lock.json')
-    if (installed === undefined) return 'packages'
-    for (const [path, wanted] of lockedVersions('package-lock.json') ?? []) {
-      // Binaries for other platforms are optional and rightly absent.
-      if (path !== '' && !wanted.optional && installed.get(path)?.version !== wanted.version)
-        return 'packages'
-    }
-    return undefined
-  },
-  provide() {
-    // No package here needs its install script, and one of them would write into the home directory.
-    npm('ci', '--include=dev', '--ignore-scripts')
-  },
+/**
+ * @param {readonly string[]} sets
+ * @returns {Step}
+ */
+function packages(sets) {
+  return {
+    missing: () => (areSetsMissing(sets) ? 'packages' : undefined),
+    provide: () => installSets(sets),
+  }
 }
 
 /**
@@ -109,31 +104,21 @@ const named = new Map([
   ...languageNames.map(name => /** @type {[string, Step[]]} */ ([name, [interop(name)]])),
 ])
 
-/**
- * @typedef {Record<string, { version?: string, optional?: boolean }>} LockedPackages
- * @param {string} file a lock file, relative to the checkout
- */
-function lockedVersions(file) {
-  const path = join(root, file)
-  if (!existsSync(path)) return undefined
-  const content = /** @type {{ packages: LockedPackages }} */ (JSON.parse(readFileSync(path, 'utf8')))
-  return new Map(Object.entries(content.packages))
-}
-
 /** @param {() => void} work */
 function alone(work) {
   withLock(join(root, '.setup.lock'), work)
 }
 
 const wanted = process.argv.slice(2)
-const known = [...targets.keys(), ...named.keys()]
+const known = [...packageSets, ...targets.keys(), ...named.keys()]
 const unknown = wanted.find(name => !known.includes(name))
 
 try {
   if (unknown !== undefined)
     throw new SetupError(`setup: unknown target '${unknown}'; there are ${known.join(', ')}.`)
   checkNodeVersion()
-  const steps = [packages, ...wanted.flatMap(name => named.get(name) ?? [])]
+  const sets = wanted.filter(name => packageSets.includes(name))
+  const steps = [packages(sets), ...wanted.flatMap(name => named.get(name) ?? [])]
   for (const step of steps) {
     if (step.missing() === undefined) continue
     alone(() => {
