@@ -70,7 +70,7 @@ export default defineConfig({
       }),
       project('docs', 5, { maxWorkers: 2, testTimeout: minute, globalSetup: programs }),
       project('interop', 5, { maxWorkers: 2, testTimeout: 2 * minute, globalSetup: foreignPrograms }),
-      project('package', 5, { maxWorkers: 2, testTimeout: 3 * minute, globalSetup: programs }),
+      project('package', 5, { maxWorkers: 2, testTimeout: 3 * minute }),
       project('integration', 6, { maxWorkers: 3, testTimeout: minute, globalSetup: programs }),
 
       // npm run test:long, which runs these two at once, in two processes: schedules take what processor time is left.

@@ -1,61 +1,41 @@
-/**
- * Builds the named targets: `node scripts/build.mjs dist tools`.
- *
- * Compiles, removes what sources that are gone have left behind, and copies data.
- */
-import { spawnSync } from 'node:child_process'
-import { cpSync, existsSync, readdirSync, rmSync } from 'node:fs'
-import { createRequire } from 'node:module'
+/** Compiles the sources in the build mode of the compiler, which finds by itself what has changed. */
+import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { markBuilt, root, target } from './targets.mjs'
+import { root, run } from './command.mjs'
 
-const compiler = createRequire(import.meta.url).resolve('typescript/lib/tsc.js')
-const output = /(\.d\.ts|\.js)$/
+/**
+ * What can be built: the folder it goes to, and the project of the compiler that makes it.
+ * @type {ReadonlyMap<string, { folder: string, project: string }>}
+ */
+export const targets = new Map([
+  ['dist', { folder: 'dist', project: 'tsconfig.build.json' }],
+  ['types', { folder: 'dist', project: 'tsconfig.types.json' }],
+  ['tools', { folder: 'build', project: 'tsconfig.tools.json' }],
+])
 
-/** @param {string} name */
-function build(name) {
-  const startedAt = new Date()
-  const { folder, projects, copied } = target(name)
-  removeOrphans(folder, '')
-  const compiled = projects.every(compile)
-  for (const data of copied) {
-    if (existsSync(join(root, data))) cpSync(join(root, data), join(root, folder, data), { recursive: true })
+/**
+ * Brings the targets up to date.
+ * @param {readonly string[]} names of targets
+ * @throws {import('./command.mjs').SetupError} when a source can't be compiled
+ */
+export function build(names) {
+  const wanted = [...targets].filter(([name]) => names.includes(name)).map(([, target]) => target)
+  for (const { folder } of wanted) {
+    if (existsSync(join(root, folder))) removeOrphans(folder)
+    else process.stderr.write(`setup: preparing ${folder}/ ...\n`)
   }
-  if (compiled) markBuilt(name, startedAt)
-  return compiled
-}
-
-/** @param {string} project @returns {boolean} whether it had no errors */
-function compile(project) {
-  const { status } = spawnSync(process.execPath, [compiler, '-p', project], {
-    cwd: root,
-    stdio: ['ignore', 2, 2],
-  })
-  return status === 0
+  const compiler = join(root, 'node_modules/typescript/lib/tsc.js')
+  run(process.execPath, [compiler, '--build', ...wanted.map(({ project }) => project)])
 }
 
 /**
- * Deletes what was made from a source that is gone. The folder isn't emptied first, because running processes
- * may be about to load modules from it.
- * @param {string} folder of the target
- * @param {string} below path inside it
+ * Deletes what was made from a source that is gone, because the compiler leaves it. The folder isn't emptied, because
+ * running processes may be about to load modules from it.
+ * @param {string} folder of a target
  */
-function removeOrphans(folder, below) {
-  const path = join(root, folder, below)
-  if (!existsSync(path)) return
-  for (const entry of readdirSync(path, { withFileTypes: true })) {
-    // The stamp and the compiler's notes.
-    if (entry.isFile() && below === '') continue
-    const inside = join(below, entry.name)
-    if (!hasSource(inside)) rmSync(join(path, entry.name), { recursive: true })
-    else if (entry.isDirectory()) removeOrphans(folder, inside)
+function removeOrphans(folder) {
+  for (const file of readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })) {
+    const [, module] = /^(.+?)(\.d\.ts|\.js)$/.exec(file) ?? []
+    if (module !== undefined && !existsSync(join(root, `${module}.ts`))) rmSync(join(root, folder, file))
   }
 }
-
-/** @param {string} path of a built file or folder, relative to its target's folder */
-function hasSource(path) {
-  return existsSync(join(root, path)) || existsSync(join(root, path.replace(output, '.ts')))
-}
-
-const failed = process.argv.slice(2).filter(name => !build(name))
-process.exitCode = failed.length === 0 ? 0 : 1

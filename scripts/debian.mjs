@@ -1,9 +1,8 @@
 /** Programs that tests need, from Debian's packages. */
-import { spawnSync } from 'node:child_process'
 import { accessSync, constants, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
+import { run, SetupError } from './command.mjs'
 import { postgresqlFolders } from './postgresql.mjs'
-import { SetupError } from './setup-error.mjs'
 
 /**
  * @param {ReadonlyMap<string, string>} packageOf the Debian packages of each program
@@ -23,9 +22,10 @@ export function installPackages(names) {
     throw new SetupError(
       `The tests need programs that are not installed here. As root: apt-get install ${names.join(' ')}`,
     )
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
   withoutServices(() => {
-    apt(['update', '-q'])
-    apt(['install', '-q', '-y', '--no-install-recommends', ...names])
+    run('apt-get', ['update', '-q'], { env })
+    run('apt-get', ['install', '-q', '-y', '--no-install-recommends', ...names], { env })
   })
 }
 
@@ -56,14 +56,6 @@ function writeNew(path, content) {
     if (/** @type {NodeJS.ErrnoException} */ (error).code === 'EEXIST') return false
     throw error
   }
-}
-
-/** @param {string[]} argv */
-function apt(argv) {
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
-  const { status, error } = spawnSync('apt-get', argv, { env, stdio: ['ignore', 2, 2] })
-  if (error !== undefined) throw new SetupError(`apt-get could not start: ${error.message}`)
-  if (status !== 0) throw new SetupError(`apt-get ${argv.join(' ')} failed; the lines above say why.`)
 }
 
 /** @param {string} program */

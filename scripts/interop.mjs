@@ -14,9 +14,9 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
+import { npm, root, run, SetupError } from './command.mjs'
 import { installPackages, missingPackages } from './debian.mjs'
-import { SetupError } from './setup-error.mjs'
-import { root } from './targets.mjs'
+import { copyJars } from './java-servers.mjs'
 
 /** Where they are built, a folder a language. */
 export const builtFolder = join(root, '.interop')
@@ -38,8 +38,9 @@ const languages = [
     make(target) {
       // Debian's python3 comes without what makes an environment.
       if (spawnSync('python3', ['-c', 'import ensurepip']).status !== 0) installPackages(['python3-venv'])
-      run('python', 'python3', ['-m', 'venv', target])
-      run('python', join(target, 'bin/python'), ['-m', 'pip', 'install', '-q', '-r', 'requirements.txt'])
+      run('python3', ['-m', 'venv', target])
+      const requirements = join(sourceFolder, 'python/requirements.txt')
+      run(join(target, 'bin/python'), ['-m', 'pip', 'install', '-q', '-r', requirements])
     },
   },
   {
@@ -48,7 +49,7 @@ const languages = [
     sources: /\.go$|^go\.(mod|sum)$/,
     make(target) {
       checkGoVersion()
-      run('go', 'go', ['build', '-o', join(target, 'redsync'), '.'])
+      run('go', ['build', '-o', join(target, 'redsync'), '.'], { cwd: join(sourceFolder, 'go') })
     },
   },
   {
@@ -70,19 +71,10 @@ const languages = [
         'RedissonCycles',
         'CuratorCycles',
       ]
-      const copy = [
-        'dependency:copy-dependencies',
-        `-DoutputDirectory=${libraries}`,
-        '-DincludeScope=runtime',
-      ]
-      run('java', 'mvn', ['-q', '-B', ...copy])
-      run('java', 'javac', [
-        '-d',
-        join(target, 'classes'),
-        '-cp',
-        `${libraries}/*`,
-        ...programs.map(name => `${name}.java`),
-      ])
+      const cwd = join(sourceFolder, 'java')
+      copyJars(cwd, libraries)
+      const sources = programs.map(name => `${name}.java`)
+      run('javac', ['-d', join(target, 'classes'), '-cp', `${libraries}/*`, ...sources], { cwd })
     },
   },
   {
@@ -97,7 +89,7 @@ const languages = [
       for (const file of ['package.json', 'package-lock.json'])
         copyFileSync(join(sourceFolder, 'native', file), join(target, file))
       // Its install script is what compiles it.
-      npm('native', target, 'ci')
+      npm('ci', '--prefix', target)
     },
   },
   {
@@ -107,7 +99,7 @@ const languages = [
     make(target) {
       copyFileSync(join(sourceFolder, 'runtimes', 'package.json'), join(target, 'package.json'))
       // These versions name those of the packages for each platform, so there is nothing to lock.
-      npm('runtimes', target, 'install', '--no-package-lock', '--ignore-scripts')
+      npm('install', '--prefix', target, '--no-package-lock', '--ignore-scripts')
     },
   },
 ]
@@ -165,15 +157,6 @@ function digest({ name, sources }) {
   return hash.digest('hex')
 }
 
-/**
- * @param {string} language
- * @param {string} target the folder to install into
- * @param {...string} argv
- */
-function npm(language, target, ...argv) {
-  run(language, 'npm', [...argv, '--prefix', target, '--no-audit', '--no-fund', '--loglevel=error'])
-}
-
 /** Go of before 1.21 does not even understand a version such as go.mod has, and says so in a way that nobody understands. */
 function checkGoVersion() {
   const needed = /^go (\d+\.\d+)/m.exec(readFileSync(join(sourceFolder, 'go/go.mod'), 'utf8'))?.[1] ?? ''
@@ -186,18 +169,4 @@ function checkGoVersion() {
   throw new SetupError(
     `The tests need Go ${needed} or later; this is Go ${found}, as Debian's package golang-go may be.`,
   )
-}
-
-/**
- * @param {string} language
- * @param {string} command
- * @param {string[]} argv
- */
-function run(language, command, argv) {
-  const { status, error } = spawnSync(command, argv, {
-    cwd: join(sourceFolder, language),
-    stdio: ['ignore', 2, 2],
-  })
-  if (error !== undefined) throw new SetupError(`${command} could not start: ${error.message}`)
-  if (status !== 0) throw new SetupError(`${command} ${argv.join(' ')} failed; the lines above say why.`)
 }

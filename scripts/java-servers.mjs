@@ -1,10 +1,8 @@
 /** The servers in Java that tests start: what of Maven Central each is made of, and where that lies. */
-import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { root, run } from './command.mjs'
 import { installPackages, missingPackages } from './debian.mjs'
-import { SetupError } from './setup-error.mjs'
-import { root } from './targets.mjs'
 
 /** Those that `npm test` starts. Each has a pom.xml in its folder below `test/support/servers`. */
 export const javaServers = ['zookeeper', 'hazelcast']
@@ -35,17 +33,18 @@ export function getJavaServer(name) {
   const folder = folderOf(name)
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { recursive: true })
-  const argv = [
-    '-q',
-    '-B',
-    'dependency:copy-dependencies',
-    `-DoutputDirectory=${folder}`,
-    '-DincludeScope=runtime',
-  ]
-  const { status, error } = spawnSync('mvn', argv, { cwd: sourceOf(name), stdio: ['ignore', 2, 2] })
-  if (error !== undefined) throw new SetupError(`mvn could not start: ${error.message}`)
-  if (status !== 0) throw new SetupError(`mvn ${argv.join(' ')} failed; the lines above say why.`)
+  copyJars(sourceOf(name), folder)
   writeFileSync(stampOf(name), wanted(name))
+}
+
+/**
+ * Gets the jars that a pom.xml names.
+ * @param {string} project the folder with the pom.xml
+ * @param {string} folder where the jars go
+ */
+export function copyJars(project, folder) {
+  const goal = ['dependency:copy-dependencies', `-DoutputDirectory=${folder}`, '-DincludeScope=runtime']
+  run('mvn', ['-q', '-B', ...goal], { cwd: project })
 }
 
 /** @param {string} name */

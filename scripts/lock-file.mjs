@@ -12,12 +12,15 @@ export function withLock(path, work) {
   const own = `${path}.${process.pid}`
   writeFileSync(own, String(process.pid))
   try {
-    const deadline = Date.now() + patience
-    let waiting = false
+    const start = Date.now()
+    let told = false
     while (!acquire(path, own)) {
-      if (!waiting) process.stderr.write('setup: waiting for another setup to finish ...\n')
-      waiting = true
-      if (Date.now() > deadline)
+      const waited = Date.now() - start
+      if (!told && waited > 2000) {
+        process.stderr.write('setup: waiting for another setup to finish ...\n')
+        told = true
+      }
+      if (waited > patience)
         throw new Error(`Waited too long for another setup; if none runs, delete ${path}`)
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100)
     }

@@ -1,21 +1,22 @@
 /**
  * Makes a checkout ready: `node scripts/setup.mjs [TARGET ...]`, with targets such as `dist` and `servers`.
  *
- * Installs the packages that package-lock.json names, and builds the targets given as arguments. `servers` installs
- * the programs that `npm test` starts, `more-servers` those that larger test runs start. `interop` builds the programs
- * in other languages that tests need, and the name of a language those in this one. Each is done only when it is
- * missing or stale. Says nothing when there is nothing to do. Plain Node, because it runs before anything is installed.
+ * Installs the packages from npm that every command takes, and provides the targets. `development` and the like are
+ * sets of more packages; `dist`, `types` and `tools` are built from the sources. `servers` installs the programs that
+ * `npm test` starts, `more-servers` those that larger test runs start. `interop` builds the programs in other languages
+ * that tests need, and the name of a language those in this one. Each is done only when it is missing or stale. Says
+ * nothing when there is nothing to do. Plain Node, because it runs before anything is installed.
  */
-import { spawnSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { build, targets } from './build.mjs'
+import { root, SetupError } from './command.mjs'
 import { installPackages, missingPackages } from './debian.mjs'
 import { buildLanguages, languageNames, staleLanguages } from './interop.mjs'
 import { getJavaServer, isJavaServerMissing, javaServers } from './java-servers.mjs'
-import { moreServers, servers } from './servers.mjs'
-import { SetupError } from './setup-error.mjs'
 import { withLock } from './lock-file.mjs'
-import { isStale, root, target, targets } from './targets.mjs'
+import { areSetsMissing, installSets, packageSets } from './packages.mjs'
+import { moreServers, servers } from './servers.mjs'
 
 const oldestNode = { major: 20, minor: 19 }
 
@@ -34,36 +35,14 @@ function checkNodeVersion() {
   )
 }
 
-/** @type {Step} */
-const packages = {
-  missing() {
-    const installed = lockedVersions('node_modules/.package-lock.json')
-    if (installed === undefined) return 'packages'
-    for (const [path, wanted] of lockedVersions('package-lock.json') ?? []) {
-      // Binaries for other platforms are optional and rightly absent.
-      if (path !== '' && !wanted.optional && installed.get(path)?.version !== wanted.version)
-        return 'packages'
-    }
-    return undefined
-  },
-  provide() {
-    // No package here needs its install script, and one of them would write into the home directory.
-    const argv = ['ci', '--include=dev', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
-    const npm = process.env.npm_execpath
-    if (npm?.endsWith('npm-cli.js')) run('npm ci', process.execPath, [npm, ...argv])
-    else run('npm ci', 'npm', argv)
-  },
-}
-
 /**
- * @param {string} name of a target
+ * @param {readonly string[]} sets
  * @returns {Step}
  */
-function build(name) {
-  const folder = () => `${target(name).folder}/`
+function packages(sets) {
   return {
-    missing: () => (isStale(name) ? folder() : undefined),
-    provide: () => run(`the build of ${folder()}`, process.execPath, [join(root, 'scripts/build.mjs'), name]),
+    missing: () => (areSetsMissing(sets) ? 'packages' : undefined),
+    provide: () => installSets(sets),
   }
 }
 
@@ -123,43 +102,26 @@ const named = new Map([
   ['debian-zookeeper', [debianZooKeeper]],
   ['interop', [interop('python', 'go', 'java', 'runtimes')]],
   ...languageNames.map(name => /** @type {[string, Step[]]} */ ([name, [interop(name)]])),
-  ...[...targets.keys()].map(name => /** @type {[string, Step[]]} */ ([name, [build(name)]])),
 ])
 
-/**
- * @typedef {Record<string, { version?: string, optional?: boolean }>} LockedPackages
- * @param {string} file a lock file, relative to the checkout
- */
-function lockedVersions(file) {
-  const path = join(root, file)
-  if (!existsSync(path)) return undefined
-  const content = /** @type {{ packages: LockedPackages }} */ (JSON.parse(readFileSync(path, 'utf8')))
-  return new Map(Object.entries(content.packages))
-}
-
-/**
- * @param {string} what
- * @param {string} command
- * @param {string[]} argv
- */
-function run(what, command, argv) {
-  // Standard output belongs to the command that this step prepares, for example to `npm start -- --json -`.
-  const { status, error } = spawnSync(command, argv, { cwd: root, stdio: ['ignore', 2, 2] })
-  if (error !== undefined) throw new SetupError(`${what} could not start: ${error.message}`)
-  if (status !== 0) throw new SetupError(`${what} failed; the lines above say why.`)
+/** @param {() => void} work */
+function alone(work) {
+  withLock(join(root, '.setup.lock'), work)
 }
 
 const wanted = process.argv.slice(2)
-const unknown = wanted.find(name => !named.has(name))
+const known = [...packageSets, ...targets.keys(), ...named.keys()]
+const unknown = wanted.find(name => !known.includes(name))
 
 try {
   if (unknown !== undefined)
-    throw new SetupError(`setup: unknown target '${unknown}'; there are ${[...named.keys()].join(', ')}.`)
+    throw new SetupError(`setup: unknown target '${unknown}'; there are ${known.join(', ')}.`)
   checkNodeVersion()
-  const steps = [packages, ...wanted.flatMap(name => named.get(name) ?? [])]
+  const sets = wanted.filter(name => packageSets.includes(name))
+  const steps = [packages(sets), ...wanted.flatMap(name => named.get(name) ?? [])]
   for (const step of steps) {
     if (step.missing() === undefined) continue
-    withLock(join(root, '.setup.lock'), () => {
+    alone(() => {
       // Another setup may have provided it while this one waited for its turn.
       const missing = step.missing()
       if (missing === undefined) return
@@ -167,6 +129,8 @@ try {
       step.provide()
     })
   }
+  const sources = wanted.filter(name => targets.has(name))
+  if (sources.length > 0) alone(() => build(sources))
 } catch (error) {
   if (!(error instanceof SetupError)) throw error
   process.stderr.write(`${error.message}\n`)

@@ -1,4 +1,5 @@
-import { fileURLToPath } from 'node:url'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import type { LocationKind } from './gtfs/stops.js'
 import { weekdayOf } from './gtfs/service-days.js'
@@ -35,7 +36,10 @@ export interface Settings {
 }
 
 /** The timetable that is played when none is named: Caltrain's of 2016. */
-const BUNDLED_FEED = fileURLToPath(new URL('./data/caltrain-gtfs', import.meta.url))
+const BUNDLED_FEED = join(
+  dirname(createRequire(import.meta.url).resolve('signalbox/package.json')),
+  'apps/trains/data/caltrain-gtfs',
+)
 
 /** Below this wait for locks, in milliseconds, messages don't share locks. */
 const SHORT_WAIT = 1000

@@ -48,7 +48,7 @@ export function straightPort(
 
 /** The messages of one day, those of each train together. */
 async function trainsOfDay(): Promise<TrainMessage[][]> {
-  const path = packageFile('dist/apps/trains/data/caltrain-gtfs')
+  const path = packageFile('apps/trains/data/caltrain-gtfs')
   const source = await openTimetable({ path, date: undefined, locations: 'stop', days: 1 }, () => undefined)
   const trains = new Map<string, TrainMessage[]>()
   for await (const batch of source.batches()) {

@@ -1,7 +1,6 @@
-import { cpSync, mkdtempSync, readdirSync, rmSync, symlinkSync, utimesSync } from 'node:fs'
+import { cpSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { targets } from '../../scripts/targets.mjs'
 import { root } from './pages.js'
 
 /**
@@ -21,11 +20,9 @@ export class Clone implements Disposable {
         name.startsWith('.setup.lock')
       )
         continue
-      cpSync(join(root, name), join(this.path, name), { recursive: true })
+      // With new times everything would be built again.
+      cpSync(join(root, name), join(this.path, name), { recursive: true, preserveTimestamps: true })
     }
-    // The copies of folders are as young as this, so without it everything would be built again.
-    const now = new Date()
-    for (const { folder } of targets.values()) utimesSync(join(this.path, folder, '.built'), now, now)
     symlinkSync(join(root, 'node_modules'), join(this.path, 'node_modules'))
   }
 

@@ -10,19 +10,55 @@ interface Project {
   readonly exclude?: readonly string[]
 }
 
+type Names = Readonly<Record<string, string>>
+
+interface Manifest {
+  readonly scripts: Names
+  readonly dependencies: Names
+  readonly devDependencies: Names
+}
+
 const root = fileURLToPath(new URL('../../', import.meta.url))
-const { scripts } = JSON.parse(readFileSync(`${root}package.json`, 'utf8')) as {
-  readonly scripts: Readonly<Record<string, string>>
+const { scripts, devDependencies } = parsed('package.json') as Manifest
+const { packages: locked } = parsed('package-lock.json') as {
+  readonly packages: Readonly<Record<string, { readonly resolved?: string; readonly link?: boolean }>>
 }
 const projects = config.test!.projects!.map(project => (project as { readonly test: Project }).test)
 const files = readdirSync(`${root}test`, { recursive: true, encoding: 'utf8' })
   .filter(file => file.endsWith('.test.ts'))
   .map(file => `test/${file}`)
 
+function parsed(path: string): unknown {
+  return JSON.parse(readFileSync(`${root}${path}`, 'utf8'))
+}
+
 function runs({ include, exclude = [] }: Project, file: string): boolean {
   const matches = (glob: string): boolean => matchesGlob(file, glob)
   return include.some(matches) && !exclude.some(matches)
 }
+
+test('there are at most fifteen commands, and none has a script before or after it', () => {
+  const names = Object.keys(scripts)
+  expect(names.length).toBeLessThanOrEqual(15)
+  expect(
+    names.filter(name => names.some(other => name === `pre${other}` || name === `post${other}`)),
+  ).toEqual([])
+})
+
+test('the packages of each set are where all of the checkout finds them, in one version', () => {
+  const sets = readdirSync(`${root}scripts/packages`)
+  const named = sets.flatMap(set =>
+    Object.entries((parsed(`scripts/packages/${set}/package.json`) as Manifest).dependencies),
+  )
+  expect(sets.filter(set => locked[`node_modules/signalbox-${set}`]?.link !== true)).toEqual([])
+  expect(named.filter(([name]) => locked[`node_modules/${name}`] === undefined)).toEqual([])
+  expect(named.filter(([name, range]) => (devDependencies[name] ?? range) !== range)).toEqual([])
+})
+
+test('no lock file records the address of a registry', () => {
+  for (const folder of ['', 'test/interop/native/'])
+    expect(readFileSync(`${root}${folder}package-lock.json`, 'utf8')).not.toMatch(/"resolved": "\w+:/)
+})
 
 test('each test project is run by exactly one command', () => {
   const commands = ['test', 'test:all', 'test:long'].map(name => scripts[name]!)

@@ -1,0 +1,70 @@
+/** The packages from npm, in sets: a command has those installed that it takes. */
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { npm, root } from './command.mjs'
+
+/** A folder for each set, which is a workspace of npm: what they name lies in `node_modules` of the checkout. */
+const folder = 'scripts/packages'
+/** What no command can do without. */
+const basic = 'run'
+/** The set of the devDependencies of the checkout, which has no folder. */
+const development = 'development'
+
+/** Each can be asked for beside what all commands take. */
+export const packageSets = [development, 'peers', 'reference', 'packing']
+
+/**
+ * Whether packages of the sets are not installed, or anything is not as package-lock.json has it.
+ * @param {readonly string[]} sets
+ */
+export function areSetsMissing(sets) {
+  const locked = read('package-lock.json')
+  const installed = read('node_modules/.package-lock.json')
+  const isCurrent = [...installed].every(([path, { version }]) => locked.get(path)?.version === version)
+  // npm installs a package with all that it takes, so it is enough to look for those that are named.
+  const named = [
+    locked.get('')?.dependencies,
+    sets.includes(development) && locked.get('')?.devDependencies,
+    ...workspaces(sets).map(path => locked.get(path)?.dependencies),
+  ].flatMap(packages => Object.keys(packages || {}))
+  return !isCurrent || !named.every(name => installed.has(`node_modules/${name}`))
+}
+
+/**
+ * Installs the sets, and again those that are installed, because npm removes what it is not told to keep.
+ * @param {readonly string[]} sets
+ */
+export function installSets(sets) {
+  const installed = read('node_modules/.package-lock.json')
+  const hasDevelopment = [...installed.values()].some(({ dev }) => dev)
+  const kept = packageSets.filter(set =>
+    set === development ? hasDevelopment : installed.has(`${folder}/${set}`),
+  )
+  const wanted = [...new Set([...sets, ...kept])]
+  npm(
+    'ci',
+    // No package here needs its install script, and one of them would write into the home directory.
+    '--ignore-scripts',
+    `--${wanted.includes(development) ? 'include' : 'omit'}=dev`,
+    '--include-workspace-root',
+    ...workspaces(wanted).map(path => `--workspace=${path}`),
+  )
+}
+
+/** @param {readonly string[]} sets */
+function workspaces(sets) {
+  return [basic, ...sets.filter(set => set !== development)].map(set => `${folder}/${set}`)
+}
+
+/**
+ * @typedef {Readonly<Record<string, string>>} Names
+ * @typedef {{ version?: string, dev?: boolean, dependencies?: Names, devDependencies?: Names }} Locked
+ * @param {string} file a lock file, relative to the checkout
+ * @returns {ReadonlyMap<string, Locked>} what is there by its path; nothing when there is no file
+ */
+function read(file) {
+  const path = join(root, file)
+  if (!existsSync(path)) return new Map()
+  const content = /** @type {{ packages: Record<string, Locked> }} */ (JSON.parse(readFileSync(path, 'utf8')))
+  return new Map(Object.entries(content.packages))
+}
