@@ -193,13 +193,16 @@ export class FaultMaker {
   /** When a living client first made a request that such a wait is about, also one that was refused; not before the wait. */
   #wantedFrom({ isIt, since }: Wait): number {
     const { clients, recorder } = this.#world
-    const wanted = recorder.requests.find(
-      request =>
-        isIt(request) &&
-        (request.left ?? Infinity) >= since &&
-        clients.some(({ who }) => who === request.who),
-    )
-    return Math.max(since, wanted?.asked ?? since)
+    const first = recorder.requests
+      .filter(
+        request =>
+          isIt(request) &&
+          (request.left ?? Infinity) >= since &&
+          clients.some(({ who }) => who === request.who),
+      )
+      // The harness may hear of a request after one that was made later.
+      .reduce((earliest, { asked }) => Math.min(earliest, asked), Infinity)
+    return first === Infinity ? since : Math.max(since, first)
   }
 
   /** Collects grants from now on. */

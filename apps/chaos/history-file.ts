@@ -5,13 +5,16 @@ import type { History } from './history.js'
 type Fits = (value: unknown) => boolean
 
 const text: Fits = value => typeof value === 'string'
-const number: Fits = value => typeof value === 'number'
+/** JSON can spell numbers that are too great for a number. */
+const number: Fits = value => Number.isFinite(value)
+const notNegative: Fits = value => number(value) && (value as number) >= 0
 const flag: Fits = value => typeof value === 'boolean'
 const token: Fits = value => text(value) && /^\d+$/.test(value as string)
 const optional =
   (fits: Fits): Fits =>
   value =>
     value === undefined || fits(value)
+const absent: Fits = value => value === undefined
 const oneOf =
   (...values: readonly unknown[]): Fits =>
   value =>
@@ -44,14 +47,27 @@ const request = shaped({
   left: optional(number),
   end: oneOf(undefined, 'refused', 'released', 'lost', 'unknown'),
 })
+/** What lasted from one moment to another, which is not before it. */
+const lasting =
+  (from: string, fits: Fits): Fits =>
+  value => {
+    if (!fits(value)) return false
+    const record = value as Record<string, number>
+    return record[from]! <= record.until!
+  }
+const granted = shaped({ granted: number, heldUntil: number })
+const neverGranted = shaped({ granted: absent, token: absent, heldUntil: absent })
 const released = shaped({ leaving: number, left: number })
 
 /** What `--history` writes. */
 const history: Readonly<Record<keyof History, Fits>> = {
-  lease: number,
-  limits: each(number),
+  lease: notNegative,
+  limits: each(notNegative),
   requests: list(
-    value => request(value) && ((value as { end?: string }).end !== 'released' || released(value)),
+    value =>
+      request(value) &&
+      (granted(value) || neverGranted(value)) &&
+      ((value as { end?: string }).end !== 'released' || released(value)),
   ),
   updates: list(
     shaped({
@@ -65,6 +81,7 @@ const history: Readonly<Record<keyof History, Fits>> = {
       accepted: flag,
     }),
   ),
+  counters: each(shaped({ fenced: notNegative, unfenced: notNegative })),
   transfers: list(
     shaped({
       who: text,
@@ -73,6 +90,7 @@ const history: Readonly<Record<keyof History, Fits>> = {
       to: text,
       amount: number,
       asked: number,
+      settled: optional(number),
       end: oneOf(undefined, 'applied', 'repeated', 'refused', 'unknown'),
       changes: optional(each(number)),
     }),
@@ -91,18 +109,21 @@ const history: Readonly<Record<keyof History, Fits>> = {
     }),
   ),
   faults: list(
-    shaped({
-      kind: text,
-      client: optional(number),
-      at: number,
-      until: number,
-      key: optional(text),
-      recovery: optional(number),
-      others: optional(number),
-      interrupted: oneOf(undefined, true),
-    }),
+    lasting(
+      'at',
+      shaped({
+        kind: text,
+        client: optional(number),
+        at: number,
+        until: number,
+        key: optional(text),
+        recovery: optional(notNegative),
+        others: optional(notNegative),
+        interrupted: oneOf(undefined, true),
+      }),
+    ),
   ),
-  stalls: list(shaped({ who: optional(text), from: number, until: number })),
+  stalls: list(lasting('from', shaped({ who: optional(text), from: number, until: number }))),
   accounts: optional(each(shaped({ balance: number, changes: number }))),
   escapes: list(text),
 }
@@ -115,7 +136,7 @@ export function readHistory(path: string): History {
   try {
     const found: unknown = JSON.parse(readFileSync(path, 'utf8'))
     for (const [part, fits] of Object.entries(history))
-      if (!shaped({ [part]: fits })(found)) throw new Error(`its ${part} are missing or malformed`)
+      if (!shaped({ [part]: fits })(found)) throw new Error(`the field ${part} is missing or malformed`)
     return found as History
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)

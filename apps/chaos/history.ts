@@ -1,11 +1,17 @@
-/** All that clients, resource and harness saw in one run. Times are milliseconds since its start. */
+/**
+ * All that clients, resource and harness saw in one run. Times are milliseconds since its start, to the microsecond, on
+ * the machine's monotonic clock, which all processes share: a cause is never later than what it causes.
+ */
 export interface History {
   /** How long a lock outlives silence: milliseconds. */
   readonly lease: number
   /** How long after a fault everything has to go on again, by kind of fault, or by what is measured: milliseconds. */
   readonly limits: Readonly<Record<string, number>>
   readonly requests: readonly LockRequest[]
+  /** In the order in which the resource was asked. */
   readonly updates: readonly Update[]
+  /** What was in the registers of each counter when all was over. */
+  readonly counters: Readonly<Record<string, Counts>>
   readonly transfers: readonly Transfer[]
   readonly calls: readonly StoreCall[]
   readonly faults: readonly Fault[]
@@ -14,6 +20,12 @@ export interface History {
   readonly accounts?: Readonly<Record<string, Account>>
   /** What escaped from the library although no promise allows it. */
   readonly escapes: readonly string[]
+}
+
+/** What is in both registers that the resource has for a counter. */
+export interface Counts {
+  readonly fenced: number
+  readonly unfenced: number
 }
 
 /** A client wanted a lock. */

@@ -1,4 +1,4 @@
-import type { LockEnd, StoreCall, Transfer } from './history.js'
+import type { Counts, LockEnd, StoreCall, Transfer } from './history.js'
 
 /** What a client process is told, as JSON in its only argument. */
 export interface ClientSettings {
@@ -15,12 +15,6 @@ export interface ClientSettings {
 }
 
 export type PeerName = 'redlock' | 'redis-semaphore'
-
-/** What was read of a counter, in both registers of the resource. */
-export interface Counts {
-  readonly fenced: number
-  readonly unfenced: number
-}
 
 /** What a client says. Times, but `wall`, are of the machine's monotonic clock; `call` numbers what the client does. */
 export type FromClient =

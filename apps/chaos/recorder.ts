@@ -112,11 +112,12 @@ export class Recorder {
     return () => this.#onGrant.delete(listener)
   }
 
-  history(rest: Pick<History, 'lease' | 'limits' | 'accounts'>): History {
+  history(rest: Pick<History, 'lease' | 'limits' | 'accounts' | 'counters'>): History {
     return {
       ...rest,
       requests: this.requests,
-      updates: this.#updates,
+      // Of the same moment as the counters, also where a client that did not end writes on.
+      updates: [...this.#updates],
       transfers: this.transfers,
       calls: this.calls,
       faults: this.faults,

@@ -1,5 +1,4 @@
-import type { Update } from './history.js'
-import type { Counts } from './protocol.js'
+import type { Counts, Update } from './history.js'
 
 /**
  * A resource that is none of Signalbox's, with two registers for each counter: one refuses tokens that are smaller than the greatest it
@@ -28,6 +27,11 @@ export class Resource {
     if (accepted) this.#tokens.set(key, BigInt(token))
     this.#counts.set(key, { fenced: accepted ? read.fenced + 1 : fenced, unfenced: read.unfenced + 1 })
     return [free, { ...common, fenced: true, read: read.fenced, found: fenced, accepted }]
+  }
+
+  /** What is in the registers now, by key. */
+  counts(): Record<string, Counts> {
+    return Object.fromEntries(this.#counts)
   }
 
   #found(key: string): Counts {

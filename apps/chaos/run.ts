@@ -109,7 +109,12 @@ class Run {
       await this.#finish()
       const accounts = await this.#accounts()
       return {
-        history: recorder.history({ lease, limits, ...(accounts && { accounts }) }),
+        history: recorder.history({
+          lease,
+          limits,
+          counters: this.#resource.counts(),
+          ...(accounts && { accounts }),
+        }),
         guarantees: this.#guarantees,
         seconds: took,
       }

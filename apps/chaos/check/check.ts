@@ -6,6 +6,7 @@ import { checkMoney, transferFigures, type TransferFigures } from './money.js'
 import { checkOrder } from './order.js'
 import { checkRecovery, recoveries, type Recovery } from './recovery.js'
 import { checkStore } from './store.js'
+import { checkTimes } from './times.js'
 import { troublesOf } from './troubles.js'
 import { checkUpdates, updateFigures, type UpdateFigures } from './updates.js'
 
@@ -34,10 +35,11 @@ export function check(history: History): Verdict {
   const store = checkStore(calls)
   return {
     findings: [
+      ...checkTimes(history),
       ...locks.findings,
       ...order.findings,
       ...checkLosses(history, troubles),
-      ...checkUpdates(updates, requests),
+      ...checkUpdates(history),
       ...checkMoney(transfers, accounts),
       ...store.findings,
       ...checkRecovery(history),

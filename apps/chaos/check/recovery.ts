@@ -1,4 +1,4 @@
-import type { Fault, History } from '../history.js'
+import type { Fault, History, LockRequest } from '../history.js'
 import { SILENCES, type FaultKind } from '../plan.js'
 import type { Finding } from './finding.js'
 import { grouped } from './grouped.js'
@@ -19,6 +19,10 @@ interface Measured {
   readonly what: string
   /** Milliseconds; Infinity: longer than the harness looked. */
   readonly time: number
+  /** From when on it was measured, unless the client asked later. */
+  readonly since: number
+  /** Whether it is a request of a client that had to wait, for what it had to wait for. */
+  readonly isIt: (request: LockRequest) => boolean
 }
 
 export function recoveries({ faults, limits }: History): Recovery[] {
@@ -37,12 +41,27 @@ export function recoveries({ faults, limits }: History): Recovery[] {
 /** What was seen after the faults: whether the client goes on, and others with what it held. */
 function measured(faults: readonly Fault[]): Measured[] {
   return seenThrough(faults).flatMap((fault): Measured[] => {
-    const { kind, key, recovery: time = Infinity, others = Infinity } = fault
-    if ((kind === 'kill' || kind === 'stop') && key === undefined)
-      return [{ fault, what: `${kind}, held nothing`, time }]
-    const own = { fault, what: kind, time }
+    const { kind, client, at, until, key, recovery: time = Infinity, others = Infinity } = fault
+    const isOwn = ({ who }: LockRequest): boolean =>
+      client === undefined || who.split('.')[0] === String(client)
+    const ofOthers = {
+      fault,
+      since: at,
+      // After a kill the next life of the client is another one.
+      isIt: (request: LockRequest) =>
+        (kind === 'kill' || !isOwn(request)) && (key === undefined || request.key === key),
+    }
+    if (kind === 'kill' || kind === 'stop')
+      return [{ ...ofOthers, what: key === undefined ? `${kind}, held nothing` : kind, time }]
+    const own = {
+      fault,
+      what: kind,
+      time,
+      since: until,
+      isIt: (request: LockRequest) => isOwn(request) && (kind !== 'shift clock' || request.asked >= until),
+    }
     const isSilence = SILENCES.has(kind as FaultKind) && key !== undefined
-    return isSilence ? [own, { fault, what: `${kind}, others`, time: others }] : [own]
+    return isSilence ? [own, { ...ofOthers, what: `${kind}, others`, time: others }] : [own]
   })
 }
 
@@ -51,19 +70,50 @@ export function seenThrough(faults: readonly Fault[]): Fault[] {
   return faults.filter(({ interrupted }) => !interrupted)
 }
 
-/** Whether locks were granted at all, and everything went on in time after each fault (P9). */
+/**
+ * Whether locks were granted at all, and everything went on in time after each fault (P9). What the harness
+ * measured has to be what a request waited: from the fault, or from when it or another one for the same was made, to its grant.
+ */
 export function checkRecovery({ requests, faults, limits }: History): Finding[] {
   if (!requests.some(({ granted }) => granted !== undefined))
     return [{ promise: 'P9', message: 'no lock was ever granted' }]
-  return measured(faults)
-    .filter(one => one.time > limitOf(limits, one))
-    .map(one => ({
-      promise: 'P9',
-      message: `${one.time === Infinity ? 'nothing went on' : `it took ${Math.round(one.time)} ms`} after the fault "${one.what}" at ${Math.round(one.fault.at)} ms, where ${limitOf(limits, one)} ms are allowed`,
-    }))
+  const byAsked = grouped(requests, ({ asked }) => microseconds(asked))
+  return measured(faults).flatMap(one => {
+    const { time, what, fault } = one
+    const limit = limitOf(limits, one)
+    const name = `the fault "${what}" at ${Math.round(fault.at)} ms`
+    const findings: string[] = []
+    if (time > limit) {
+      const took = time === Infinity ? 'nothing went on' : `it took ${Math.round(time)} ms`
+      findings.push(`${took} after ${name}, where ${limit} ms are allowed`)
+    }
+    if (time !== Infinity && !isShown(one, requests, byAsked))
+      findings.push(`no grant shows that it took ${Math.round(time)} ms after ${name}`)
+    return findings.map(message => ({ promise: 'P9' as const, message }))
+  })
 }
 
-/** How long what was measured may take: milliseconds. */
+function isShown(
+  { time, since, isIt }: Measured,
+  requests: readonly LockRequest[],
+  byAsked: ReadonlyMap<number, readonly LockRequest[]>,
+): boolean {
+  return requests.some(request => {
+    const { granted } = request
+    if (granted === undefined || granted < since || !isIt(request)) return false
+    const from = microseconds(granted) - microseconds(time)
+    return (
+      from === microseconds(since) || (from > microseconds(since) && (byAsked.get(from)?.some(isIt) ?? false))
+    )
+  })
+}
+
+/** A time of a history, which is one to the microsecond, as a whole number. */
+function microseconds(milliseconds: number): number {
+  return Math.round(milliseconds * 1000)
+}
+
+/** How long what was measured may take: milliseconds; nothing is allowed where the history names no limit. */
 function limitOf(limits: History['limits'], { fault: { kind }, what }: Measured): number {
-  return limits[what] ?? limits[kind]!
+  return limits[what] ?? limits[kind] ?? 0
 }

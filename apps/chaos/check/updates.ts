@@ -1,5 +1,6 @@
-import type { LockRequest, Update } from '../history.js'
+import type { Counts, History, LockRequest, Update } from '../history.js'
 import type { Finding } from './finding.js'
+import { grouped } from './grouped.js'
 
 /** What became of the increments of one kind of register. */
 export interface UpdateFigures {
@@ -19,17 +20,54 @@ export function updateFigures(updates: readonly Update[]): UpdateFigures {
 }
 
 /**
- * Whether each write was made under a lock that its client had got, and the resource that refuses old tokens lost no
- * increment and took no token that is smaller than one before it (P2).
+ * Whether each write was made during a grant of its client, the writes to each register follow one another without a
+ * gap, and the resource that refuses old tokens lost no increment and took no token that is smaller than one before it
+ * (P2).
  */
-export function checkUpdates(updates: readonly Update[], requests: readonly LockRequest[]): Finding[] {
-  const granted = new Set(requests.filter(request => request.granted !== undefined).map(grantOf))
+export function checkUpdates({ updates, requests, counters }: History): Finding[] {
+  const keys = new Set([...updates.map(({ key }) => key), ...Object.keys(counters)])
+  const findings = [
+    ...checkGrants(updates, requests),
+    ...checkFencing(updates),
+    ...[...keys].flatMap(key =>
+      (['fenced', 'unfenced'] as const).flatMap(register =>
+        checkChain(
+          key,
+          register,
+          updates.filter(update => update.key === key && update.fenced === (register === 'fenced')),
+          counters[key]?.[register],
+        ),
+      ),
+    ),
+  ]
+  return findings.map(message => ({ promise: 'P2', message }))
+}
+
+/**
+ * Whether each write was made after its grant, and before the release was asked for: the client writes after the grant,
+ * and waits for the answer before it releases. A client that died may have written at any time after its grant.
+ */
+function checkGrants(updates: readonly Update[], requests: readonly LockRequest[]): string[] {
+  const granted = grouped(
+    requests.filter(request => request.granted !== undefined),
+    grantOf,
+  )
+  return updates.flatMap(update => {
+    const { key, at } = update
+    const grants = granted.get(grantOf(update))
+    if (!grants) return [`${writer(update)} wrote to ${key} without a grant of it`]
+    const isInside = grants.some(
+      ({ granted: from, leaving, left = Infinity }) => from! <= at && at <= (leaving ?? left),
+    )
+    return isInside ? [] : [`${writer(update)} wrote to ${key} at ${at} ms, outside its grant`]
+  })
+}
+
+function checkFencing(updates: readonly Update[]): string[] {
   const greatest = new Map<string, bigint>()
   const findings: string[] = []
   for (const update of updates) {
     const { who, key, token, fenced, accepted, read, found } = update
-    if (!granted.has(grantOf(update)))
-      findings.push(`${writer(update)} wrote to ${key} without a grant of it`)
     if (!fenced || !accepted) continue
     if (read !== found)
       findings.push(`${writer(update)} wrote over what it had not read: ${key} was ${found}, not ${read}`)
@@ -42,7 +80,36 @@ export function checkUpdates(updates: readonly Update[], requests: readonly Lock
       findings.push(`${writer(update)} wrote to ${key} after token ${last}, and was not refused`)
     else greatest.set(key, BigInt(token))
   }
-  return findings.map(message => ({ promise: 'P2', message }))
+  return findings
+}
+
+/**
+ * Whether each write to a register found what the accepted one before it left, and came no earlier; and whether the
+ * last one left what was in the register at the end.
+ */
+function checkChain(
+  key: string,
+  register: keyof Counts,
+  updates: readonly Update[],
+  atEnd: number | undefined,
+): string[] {
+  const findings: string[] = []
+  const name = `the ${register} register of ${key}`
+  let [left, last] = [0, -Infinity]
+  for (const update of updates) {
+    const { at, read, found, accepted } = update
+    if (found !== left)
+      findings.push(`${writer(update)} found ${found} in ${name}, where the writes before it left ${left}`)
+    if (at < last)
+      findings.push(
+        `${writer(update)} wrote to ${name} at ${at} ms, and the write before it was at ${last} ms`,
+      )
+    left = accepted ? read + 1 : found
+    last = at
+  }
+  if (atEnd === undefined) findings.push(`what is in ${name} at the end is not told`)
+  else if (atEnd !== left) findings.push(`${name} has ${atEnd} at the end, and the writes leave it ${left}`)
+  return findings
 }
 
 /** What tells grants apart. */

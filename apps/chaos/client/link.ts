@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { systemClock } from 'signalbox/engine'
 import { shiftWallClock } from 'signalbox/conformance'
-import type { Counts, FromClient, ToClient } from '../protocol.js'
+import type { Counts } from '../history.js'
+import type { FromClient, ToClient } from '../protocol.js'
 
 /** A client's line to the harness. */
 export class Link {

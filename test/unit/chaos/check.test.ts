@@ -1,13 +1,16 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { check } from '../../../apps/chaos/check/check.js'
 import type { Fault, History, LockRequest, StoreCall } from '../../../apps/chaos/history.js'
+import { readHistory } from '../../../apps/chaos/history-file.js'
 
 const folder = fileURLToPath(new URL('../../fixtures/chaos/', import.meta.url))
 
 function history(name: string): History {
-  return JSON.parse(readFileSync(`${folder}${name}.json`, 'utf8')) as History
+  return readHistory(`${folder}${name}.json`)
 }
 
 /** What a request has from its grant on. */
@@ -25,6 +28,18 @@ const bad: Readonly<Record<string, RegExp>> = {
   'bad-overtaken': /^P4 3\.3, .* before 2\.2/,
   'bad-fence': /^P2 .* wrote over what it had not read/,
   'bad-fence-falls': /^P2 .* wrote to run:\w+ after token \d+, and was not refused/,
+  'bad-write-deleted': /^P2 .* found 5 in the fenced register of run:one, where the writes before it left 4/,
+  'bad-writes-deleted':
+    /^P2 .* found 12 in the fenced register of run:one, where the writes before it left 2/,
+  'bad-last-write-deleted': /^P2 the fenced register of run:one has 9 at the end, and the writes leave it 8/,
+  'bad-write-and-request-deleted':
+    /^P2 .* found 5 in the (un)?fenced register of run:one, where the writes before it left 4/,
+  'bad-write-late':
+    /^P2 .* wrote to the (un)?fenced register of run:one at 8816.699 ms, and the write before it was at 9089.716 ms/,
+  'bad-write-early': /^P2 .* wrote to run:one at 9349.972 ms, outside its grant/,
+  'bad-write-after-grant': /^P2 .* wrote to run:one at 10338.25 ms, outside its grant/,
+  'bad-request-backwards':
+    /^P1 the request of 3\.3 for run:crowd has heldUntil at \S+ ms, before granted at \S+ ms/,
   'bad-no-requests': /^(P9 no lock was ever granted|P2 .* wrote to run:\w+ without a grant of it)/,
   'bad-lost': /^P3 .* lost run:\w+, granted at .* and nothing had kept it from the engine/,
   'bad-transfer-lost':
@@ -40,12 +55,20 @@ const bad: Readonly<Record<string, RegExp>> = {
   'bad-stale-read': /^P13 no order of the calls explains/,
   'bad-compare-and-set': /^P13 no order of the calls explains/,
   'bad-write-lost': /^P13 no order of the calls explains/,
+  'bad-recovery-lowered': /^P9 no grant shows that it took 24 ms after the fault "cut" at 8493 ms/,
   'bad-recovery': /^P9 it took 1501 ms after the fault "cut"/,
+}
+
+/** What no harness writes, and what is said of it. */
+const refused: Readonly<Record<string, RegExp>> = {
+  'bad-recovery-negative': /is no history of a run: the field faults is missing or malformed/,
 }
 
 test('all recorded histories are looked at', () => {
   const names = readdirSync(folder).map(name => name.replace('.json', ''))
-  expect(names.sort()).toEqual([...Object.keys(bad), 'good-calm', 'good-crowd', 'good-faults'].sort())
+  expect(names.sort()).toEqual(
+    [...Object.keys({ ...bad, ...refused }), 'good-calm', 'good-crowd', 'good-faults'].sort(),
+  )
 })
 
 test.each(['good-calm', 'good-faults'])('%s breaks no promise', name => {
@@ -62,10 +85,83 @@ test.each(Object.entries(bad))('%s is rejected, for the right reason', (name, re
   expect(others).toEqual([])
 })
 
+test.each(Object.entries(refused))('%s is no history', (name, reason) => {
+  expect(() => history(name)).toThrow(reason)
+})
+
+const calm = history('good-calm')
+
+test.each<[string, keyof History, unknown]>([
+  ['a negative lease', 'lease', -1],
+  ['a negative limit', 'limits', { kill: -1 }],
+  ['no counters', 'counters', undefined],
+  ['a counter with one register', 'counters', { 'run:one': { fenced: 9 } }],
+  ['a grant that was never held', 'requests', [{ ...calm.requests[0]!, heldUntil: undefined }]],
+  ['a hold without a grant', 'requests', [{ ...calm.requests[0]!, granted: undefined }]],
+  ['a fault that ends before it begins', 'faults', [{ kind: 'cut', at: 5, until: 4 }]],
+  ['others that went on before the fault', 'faults', [{ kind: 'hold replies', at: 1, until: 2, others: -1 }]],
+  ['a stall that ends before it begins', 'stalls', [{ from: 5, until: 4 }]],
+])('%s is in no history', (_what, part, spoiled) => {
+  const own = mkdtempSync(join(tmpdir(), 'chaos-'))
+  try {
+    const path = join(own, 'history.json')
+    const write = (content: object): void => writeFileSync(path, JSON.stringify(content))
+    write(calm)
+    expect(readHistory(path)).toEqual(calm)
+    write({ ...calm, [part]: spoiled })
+    expect(() => readHistory(path)).toThrow(`the field ${part} is missing or malformed`)
+  } finally {
+    rmSync(own, { recursive: true })
+  }
+})
+
+test.each<[string, (history: History) => Partial<History>, string]>([
+  [
+    'a counter of which the end is not told',
+    () => ({ counters: {} }),
+    'P2 what is in the fenced register of run:one at the end is not told',
+  ],
+  [
+    'a counter to which no write is told',
+    ({ updates }) => ({ updates: updates.filter(({ key, fenced }) => key !== 'run:one' || !fenced) }),
+    'P2 the fenced register of run:one has 9 at the end, and the writes leave it 0',
+  ],
+  [
+    'a lost increment that is not told',
+    ({ updates }) => ({
+      updates: updates.filter(({ key, fenced, found }) => key !== 'run:one' || fenced || found !== 3),
+    }),
+    'P2 1.1 with token 1838394209659557888 found 4 in the unfenced register of run:one, where the writes before it left 3',
+  ],
+  [
+    'a request that is seen before it is made',
+    ({ requests }) => ({
+      requests: requests.map((request, n) => (n === 0 ? { ...request, queued: 1 } : request)),
+    }),
+    'P1 the request of 2.2 for run:two has queued at 1 ms, before asked at 4489.744 ms',
+  ],
+  [
+    'a transfer that is settled before it is asked for',
+    ({ transfers }) => ({
+      transfers: transfers.map((transfer, n) => (n === 0 ? { ...transfer, settled: 1 } : transfer)),
+    }),
+    'P13 a delivery of 2.2 3 by 2.2 has settled at 1 ms, before asked at 4516.603 ms',
+  ],
+  [
+    'a call that ends before it begins',
+    ({ calls }) => ({ calls: calls.map((call, n) => (n === 0 ? { ...call, until: 1 } : call)) }),
+    'P13 a call of 2.2 for 51110-1 has until at 1 ms, before from at 4517.11 ms',
+  ],
+])('%s is a finding', (_what, spoil, text) => {
+  const { findings } = check({ ...calm, ...spoil(calm) })
+  expect(findings.map(({ promise, message }) => `${promise} ${message}`)).toContain(text)
+})
+
 test('without fencing a lost update is a figure and no finding', () => {
   const { updates, ...rest } = history('bad-fence')
   const plain = updates.filter(({ fenced }) => fenced).map(update => ({ ...update, fenced: false }))
-  const { findings, unfenced } = check({ ...rest, updates: plain })
+  const counters = { 'run:one': { fenced: 0, unfenced: plain.length - 1 } }
+  const { findings, unfenced } = check({ ...rest, updates: plain, counters })
   expect(findings).toEqual([])
   expect(unfenced).toEqual({ accepted: plain.length, refused: 0, lost: 1 })
 })
@@ -139,7 +235,16 @@ test('a recovery says what was measured: others at the key that was held, or any
     { kind: 'lose replies', client: 2, at: 7000, until: 8000, key: 'run:a', recovery: 20 },
   ]
   const limits = { kill: 1500, 'hold replies': 1500, 'lose replies': 1500 }
-  const { recoveries, findings } = check({ ...history('good-calm'), faults, limits })
+  const requests = [
+    grantAt('3.3', 'run:a', 700),
+    grantAt('3.3', 'run:b', 2005),
+    grantAt('2.2', 'run:b', 4040),
+    grantAt('3.3', 'run:a', 4700),
+    grantAt('2.2', 'run:b', 6060),
+    grantAt('2.2', 'run:b', 8020),
+  ]
+  const seen = { ...history('bad-overtaken'), requests, faults }
+  const { recoveries, findings } = check({ ...seen, limits })
   expect(recoveries.map(({ kind, faults: times, median }) => [kind, times, median])).toEqual([
     ['kill', 1, 700],
     ['kill, held nothing', 1, 5],
@@ -152,6 +257,50 @@ test('a recovery says what was measured: others at the key that was held, or any
     'P9 it took 1700 ms after the fault "hold replies, others" at 3000 ms, where 1500 ms are allowed',
     'P9 nothing went on after the fault "lose replies, others" at 7000 ms, where 1500 ms are allowed',
   ])
+})
+
+/** A grant to a client that asked for it before all faults. */
+function grantAt(who: string, key: string, granted: number): LockRequest {
+  return { who, key, asked: 0, granted, heldUntil: granted }
+}
+
+test.each<[string, Partial<Fault>, readonly LockRequest[]]>([
+  ['of another client', { kind: 'cut', recovery: 5 }, [grantAt('1.1', 'run:a', 25)]],
+  ['before its end', { kind: 'cut', recovery: 5 }, [grantAt('2.2', 'run:a', 15)]],
+  [
+    'of the stopped client itself',
+    { kind: 'stop', key: 'run:a', recovery: 5 },
+    [grantAt('2.2', 'run:a', 15)],
+  ],
+  ['of another key', { kind: 'kill', key: 'run:a', recovery: 5 }, [grantAt('1.1', 'run:b', 15)]],
+  ['that came later', { kind: 'kill', key: 'run:a', recovery: 5 }, [grantAt('1.1', 'run:a', 15.001)]],
+  ['asked for before the clock was set', { kind: 'shift clock', recovery: 5 }, [grantAt('2.2', 'run:a', 25)]],
+])('a recovery that no grant shows is a finding: %s', (_what, fault, requests) => {
+  const faults = [{ kind: 'cut', client: 2, at: 10, until: 20, ...fault }]
+  const limits = { [faults[0]!.kind]: 1000 }
+  const { findings } = check({ ...history('bad-overtaken'), requests, faults, limits })
+  expect(findings.map(({ promise, message }) => `${promise} ${message}`)).toEqual([
+    expect.stringMatching(/^P9 no grant shows that it took 5 ms after the fault "[\w ]+" at 10 ms$/),
+  ])
+})
+
+test('a recovery from a fault for which the history names no limit is a finding', () => {
+  const requests = [grantAt('2.2', 'run:a', 25)]
+  const faults = [{ kind: 'cut', client: 2, at: 10, until: 20, recovery: 5 }]
+  const { findings } = check({ ...history('bad-overtaken'), requests, faults, limits: {} })
+  expect(findings).toEqual([
+    { promise: 'P9', message: 'it took 5 ms after the fault "cut" at 10 ms, where 0 ms are allowed' },
+  ])
+})
+
+test('a recovery counts from the first request where that came after the fault', () => {
+  const requests = [
+    { ...grantAt('1.1', 'run:a', 40), asked: 30 },
+    { ...grantAt('1.1', 'run:a', 90), asked: 50 },
+  ]
+  const faults = [{ kind: 'kill', client: 2, at: 10, until: 20, key: 'run:a', recovery: 10 }]
+  const { findings } = check({ ...history('bad-overtaken'), requests, faults, limits: { kill: 1000 } })
+  expect(findings).toEqual([])
 })
 
 test('a transfer of which no answer tells that it was done is a finding, until it is delivered again', () => {
@@ -186,7 +335,7 @@ test.each<[string, Partial<History>, boolean]>([
 })
 
 function stopOf(client: number | undefined): Fault {
-  return { kind: 'stop', ...(client !== undefined && { client }), at: 0, until: 1e6, recovery: 10 }
+  return { kind: 'stop', ...(client !== undefined && { client }), at: 0, until: 1e6, interrupted: true }
 }
 
 function slowCall(): StoreCall {

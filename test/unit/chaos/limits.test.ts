@@ -8,6 +8,7 @@ const history: History = {
   limits: {},
   requests: [{ who: '1.1', key: 'run:a', asked: 0, granted: 1 }],
   updates: [],
+  counters: {},
   transfers: [],
   calls: [],
   faults: [],
@@ -36,7 +37,15 @@ test('others get what a client held later when the engine still hears that clien
   expect(limits).toEqual({ 'hold requests': 3000, 'hold replies': 3000, 'hold replies, others': 5000 })
   const fault = { kind: 'hold replies', client: 1, at: 0, until: 3000, key: 'run:a', recovery: 10 }
   const late = (others: number) =>
-    checkRecovery({ ...history, limits, faults: [{ ...fault, others }] }).map(({ message }) => message)
+    checkRecovery({
+      ...history,
+      limits,
+      requests: [
+        { who: '2.2', key: 'run:a', asked: 0, granted: others },
+        { who: '1.1', key: 'run:b', asked: 0, granted: 3010 },
+      ],
+      faults: [{ ...fault, others }],
+    }).map(({ message }) => message)
   expect(late(4900)).toEqual([])
   expect(late(5100)).toEqual([
     'it took 5100 ms after the fault "hold replies, others" at 0 ms, where 5000 ms are allowed',
