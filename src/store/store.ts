@@ -64,7 +64,10 @@ export interface TransactionOptions extends Omit<LockOptions, 'reentrant' | 'ren
   id?: string | readonly (string | PartId)[] | undefined
   /** How long the id is kept; default one day. */
   retention?: Duration | undefined
-  /** How often keys that are found by reading may be named anew because they moved; default 10. */
+  /**
+   * How many attempts there are where keys are found by reading, because what was read may change meanwhile; default 10.
+   * One attempt may name its keys twice: before it takes the locks, and under them.
+   */
   attempts?: number | undefined
 }
 
