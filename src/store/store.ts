@@ -62,7 +62,7 @@ export interface TransactionOptions extends Omit<LockOptions, 'reentrant' | 'ren
    * does nothing when all were. A part may name the key that its id is recorded with, one of those of the transaction.
    */
   id?: string | readonly (string | PartId)[] | undefined
-  /** How long the id is kept; default one day. */
+  /** How long the id is kept at the least: a second to ten years; default one day. */
   retention?: Duration | undefined
   /**
    * How many attempts there are where keys are found by reading, because what was read may change meanwhile; default 10.
