@@ -183,6 +183,10 @@ export function limits(fixture: EngineFixture): void {
         expect(await soFar(next)).toBe('pending')
         await limiter.close()
         await expect(next).rejects.toThrow(ClosedError)
+        const closed = { code: 'CLOSED', key: 'api', engine: engine.name }
+        await expect(next).rejects.toMatchObject(closed)
+        await expect(limiter.acquire()).rejects.toMatchObject(closed)
+        await expect(limiter.key('anna').decide()).rejects.toMatchObject(closed)
       }),
     )
 
