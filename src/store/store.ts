@@ -86,9 +86,13 @@ export class Store {
   readonly #clock: Clock
   readonly #prefix: string
   readonly #queue: TransactionQueue
+  readonly #isTold: boolean
 
-  /** @throws InvalidArgumentError when the name or an option is unfit. */
-  constructor(session: Session, name: string, options: StoreOptions = {}) {
+  /**
+   * @param isTold whether writes are told on their channel.
+   * @throws InvalidArgumentError when the name or an option is unfit.
+   */
+  constructor(session: Session, name: string, options: StoreOptions = {}, isTold = true) {
     checkKey('store', name)
     if (name.includes('/'))
       throw new InvalidArgumentError(`store takes a name without "/", not ${shown(name)}`)
@@ -101,6 +105,7 @@ export class Store {
     this.#clock = session.clock
     this.#prefix = `${name}/`
     this.#queue = new TransactionQueue(session, this.#values, this.#prefix, group)
+    this.#isTold = isTold
   }
 
   /**
@@ -212,7 +217,9 @@ export class Store {
   ): Promise<number | undefined> {
     const full = this.#key(key)
     const writing = this.#values.write({ key: full, value }, version, DEFAULT_RETENTION)
-    const outcome = await (channels.write.hasSubscribers ? this.#told(verb, key, writing) : writing)
+    const outcome = await (this.#isTold && channels.write.hasSubscribers
+      ? this.#told(verb, key, writing)
+      : writing)
     return outcome.state === 'committed' ? outcome.versions[0]! : undefined
   }
 
