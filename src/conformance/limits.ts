@@ -448,6 +448,15 @@ export function limits(fixture: EngineFixture): void {
             InvalidArgumentError,
           )
         expect(() => box.limiter('', { limit: 2, per: 1000 })).toThrow(InvalidArgumentError)
+        const known = 'jitter, concurrency, queue, batch, onUnavailable, shares'
+        const both = { limit: 1, per: '1s', limits: [{ limit: 1, per: '1s' }] }
+        expect(() => box.limiter('api', both as never)).toThrow(
+          `there is no option "limit"; known are limits, ${known}`,
+        )
+        const timed = { limit: 1, per: '1s', clock: systemClock }
+        expect(() => box.limiter('api', timed as never)).toThrow(
+          `there is no option "clock"; known are limit, per, window, timeZone, ${known}`,
+        )
         const limiter = box.limiter('api', { limit: 2, per: 1000 })
         await expect(limiter.acquire(3)).rejects.toThrow(InvalidArgumentError)
         await expect(limiter.tryAcquire(0)).rejects.toThrow(InvalidArgumentError)
