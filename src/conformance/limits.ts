@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events'
 import { describe, test } from './checks.js'
 import { expect } from './expect.js'
 import type { Box, BoxLimiter, Permit } from '../index.js'
@@ -419,6 +420,25 @@ export function limits(fixture: EngineFixture): void {
           await of('open').tryAcquire()
           return of('open').outage === undefined
         })
+      }),
+    )
+
+    test.concurrent(
+      'a signal has one listener, however many limiters are waited for with it, and none afterwards',
+      onBoxes(fixture, async boxes => {
+        const box = await boxes.open()
+        const { signal } = new AbortController()
+        const limiters = Array.from({ length: 12 }, (_, index) =>
+          box.limiter(`api ${index}`, { limit: 1, per: '1h', ...(index % 2 === 0 && { concurrency: 1 }) }),
+        )
+        await Promise.all(limiters.map(limiter => limiter.acquire()))
+        const waiting = limiters.map(limiter => limiter.acquire(1, { signal }))
+        await pause(50)
+        expect(getEventListeners(signal, 'abort')).toHaveLength(1)
+        const refused = waiting.map(wait => expect(wait).rejects.toThrow(ClosedError))
+        await Promise.all(limiters.map(limiter => limiter.close()))
+        await Promise.all(refused)
+        expect(getEventListeners(signal, 'abort')).toHaveLength(0)
       }),
     )
 
