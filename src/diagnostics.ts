@@ -98,7 +98,7 @@ export interface StoreEvent extends BoxEvent {
 export interface TransactionEvent extends StoreEvent {
   /** `repeated`: its `id` was committed before; `failed`: nothing was written, or `error` says that nobody knows. */
   outcome: 'applied' | 'repeated' | 'failed'
-  /** How often its keys were named. */
+  /** How many it took, or had taken when it failed. */
   attempts: number
   /** Of the locks under which it was applied. */
   token?: bigint | undefined

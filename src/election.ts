@@ -73,7 +73,8 @@ class MutexElection implements Election {
     this.#candidate = candidate
     this.#name = name
     this.#mutex = mutex(session, [electionKey(name)])
-    this.#terms = new Store(session, TERMS)
+    // A caller who listens is told of the lock, and has not written anything.
+    this.#terms = new Store(session, TERMS, {}, false)
   }
 
   async lead<T>(task: (grant: Grant) => T | Promise<T>, options?: LockOptions): Promise<T> {

@@ -24,6 +24,7 @@ export interface ErrorContext {
 export abstract class SignalboxError extends Error {
   abstract readonly code: ErrorCode
   readonly key: string | undefined
+  /** Undefined where an error is not about an engine, as one about an argument. */
   readonly engine: string | undefined
   /**
    * Whether a call that takes a task, such as `run`, had called it. False: it certainly had not, and trying again does

@@ -1,13 +1,12 @@
 import { InvalidArgumentError as Refusal } from 'commander'
 import { milliseconds, type Duration } from '../duration.js'
-import { InvalidArgumentError } from '../errors.js'
 
-/** A duration of the command line, as `5s` or `250ms`. @throws commander's error, which names the option. */
+/** A duration of the command line, which has no plain milliseconds. @throws commander's error, which names the option. */
 export function duration(text: string): number {
   try {
     return milliseconds('It', text, { least: 0, most: Infinity })
-  } catch (error) {
-    throw refusalOf(error)
+  } catch {
+    throw new Refusal('It takes a time with its unit, as 250ms, 5s, 2m, 1h or 1d.')
   }
 }
 
@@ -54,8 +53,4 @@ export function versionOf(text: string): number {
 /** Adds to what an option brought before. */
 export function collected(text: string, before: readonly string[] = []): readonly string[] {
   return [...before, text]
-}
-
-function refusalOf(error: unknown): unknown {
-  return error instanceof InvalidArgumentError ? new Refusal(`${error.message}.`) : error
 }

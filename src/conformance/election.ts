@@ -1,6 +1,7 @@
 import { hostname } from 'node:os'
 import { describe, test } from './checks.js'
 import { expect } from './expect.js'
+import type { LockEvent } from '../diagnostics.js'
 import { BusyError, LostError } from '../errors.js'
 import { boxesOf } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
@@ -72,6 +73,16 @@ export function election(fixture: EngineFixture): void {
       await expect(failing).rejects.toThrow('of the task')
       expect(await other.election('e').leader()).toBeUndefined()
       expect(await other.election('e').lead(() => 'next')).toBe('next')
+    })
+
+    test('a term is told as a lock, and what is written down of it on no channel', async () => {
+      const box = await boxes.open()
+      const granted = boxes.heard<LockEvent>('lock:granted', box)
+      const written = boxes.heard('store:write', box)
+      await box.election('e').lead(() => undefined)
+      await box.store('s').put('key', 'a write of the caller')
+      expect(granted.map(({ keys }) => keys)).toEqual([['election:e']])
+      expect(written).toMatchObject([{ store: 's' }])
     })
 
     test('a task that fails while its box closes tells its own error', async () => {

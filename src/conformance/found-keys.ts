@@ -39,10 +39,34 @@ export function foundKeys(fixture: EngineFixture): void {
           await until('nothing is left', async () => (await locks(other)).length === 0)
         })
 
+        test('a pointer that is named, too, is followed anew when it changes before the commit', async () => {
+          const [one, other] = await boxes.pair()
+          for (const [index, others] of [[], ['beside']].entries()) {
+            await point(other.store('s'), 'A')
+            let runs = 0
+            const meddle = async () => {
+              if (++runs === 1) await point(other.store('s'), `B${index}`)
+            }
+            const outcome = await follow(one.store('s', options), meddle, { others: ['pointer', ...others] })
+            expect(outcome).toMatchObject({ applied: true, result: place(`B${index}`), attempts: 2 })
+            expect(await other.store('s').get(place('A'))).toBeUndefined()
+          }
+          let moves = 0
+          const moving = follow(one.store('s', options), () => point(other.store('s'), `${++moves}`), {
+            attempts: 3,
+            others: ['pointer'],
+          })
+          await expect(moving).rejects.toThrow(ConflictError)
+          expect(moves).toBe(3)
+          await until('nothing is left', async () => (await locks(other)).length === 0)
+        })
+
         test('a pointer that changes in every attempt ends in a conflict, and nothing is written', async () => {
           const [one, other] = await boxes.pair()
           let moves = 0
-          const moving = follow(one.store('s', options), () => point(other.store('s'), `${++moves}`), 3)
+          const moving = follow(one.store('s', options), () => point(other.store('s'), `${++moves}`), {
+            attempts: 3,
+          })
           await expect(moving).rejects.toThrow(ConflictError)
           await expect(moving).rejects.toThrow('3 times')
           for (let move = 0; move <= moves; move++)
@@ -104,11 +128,19 @@ async function point(store: Store, pointer: string | undefined): Promise<void> {
   else await store.put('pointer', pointer)
 }
 
-/** Writes to where the pointer leads, and gives that. @param meddle is called before the transaction writes. */
-function follow(store: Store, meddle: () => unknown, attempts?: number) {
+/**
+ * Writes to where the pointer leads, and gives that.
+ * @param meddle is called before the transaction writes.
+ * @param options how often it may name its keys, and what it names beside the place.
+ */
+function follow(
+  store: Store,
+  meddle: () => unknown,
+  { attempts, others = [] }: { attempts?: number; others?: readonly string[] } = {},
+) {
   let named = ''
   return store.transaction(
-    async read => [(named = place(await read<string>('pointer')))],
+    async read => [...others, (named = place(await read<string>('pointer')))],
     async transaction => {
       const key = named
       await meddle()

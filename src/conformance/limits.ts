@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events'
 import { describe, test } from './checks.js'
 import { expect } from './expect.js'
 import type { Box, BoxLimiter, Permit } from '../index.js'
@@ -183,6 +184,10 @@ export function limits(fixture: EngineFixture): void {
         expect(await soFar(next)).toBe('pending')
         await limiter.close()
         await expect(next).rejects.toThrow(ClosedError)
+        const closed = { code: 'CLOSED', key: 'api', engine: engine.name }
+        await expect(next).rejects.toMatchObject(closed)
+        await expect(limiter.acquire()).rejects.toMatchObject(closed)
+        await expect(limiter.key('anna').decide()).rejects.toMatchObject(closed)
       }),
     )
 
@@ -419,6 +424,25 @@ export function limits(fixture: EngineFixture): void {
     )
 
     test.concurrent(
+      'a signal has one listener, however many limiters are waited for with it, and none afterwards',
+      onBoxes(fixture, async boxes => {
+        const box = await boxes.open()
+        const { signal } = new AbortController()
+        const limiters = Array.from({ length: 12 }, (_, index) =>
+          box.limiter(`api ${index}`, { limit: 1, per: '1h', ...(index % 2 === 0 && { concurrency: 1 }) }),
+        )
+        await Promise.all(limiters.map(limiter => limiter.acquire()))
+        const waiting = limiters.map(limiter => limiter.acquire(1, { signal }))
+        await pause(50)
+        expect(getEventListeners(signal, 'abort')).toHaveLength(1)
+        const refused = waiting.map(wait => expect(wait).rejects.toThrow(ClosedError))
+        await Promise.all(limiters.map(limiter => limiter.close()))
+        await Promise.all(refused)
+        expect(getEventListeners(signal, 'abort')).toHaveLength(0)
+      }),
+    )
+
+    test.concurrent(
       'bad input is refused before anything is sent',
       onBoxes(fixture, async boxes => {
         const [box, engine] = await boxes.meddled()
@@ -444,6 +468,15 @@ export function limits(fixture: EngineFixture): void {
             InvalidArgumentError,
           )
         expect(() => box.limiter('', { limit: 2, per: 1000 })).toThrow(InvalidArgumentError)
+        const known = 'jitter, concurrency, queue, batch, onUnavailable, shares'
+        const both = { limit: 1, per: '1s', limits: [{ limit: 1, per: '1s' }] }
+        expect(() => box.limiter('api', both as never)).toThrow(
+          `there is no option "limit"; known are limits, ${known}`,
+        )
+        const timed = { limit: 1, per: '1s', clock: systemClock }
+        expect(() => box.limiter('api', timed as never)).toThrow(
+          `there is no option "clock"; known are limit, per, window, timeZone, ${known}`,
+        )
         const limiter = box.limiter('api', { limit: 2, per: 1000 })
         await expect(limiter.acquire(3)).rejects.toThrow(InvalidArgumentError)
         await expect(limiter.tryAcquire(0)).rejects.toThrow(InvalidArgumentError)

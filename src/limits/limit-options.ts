@@ -76,15 +76,20 @@ const NO_TERMS: Terms = { wait: Infinity, signal: undefined, priority: 0 }
 
 /** @throws InvalidArgumentError that names the option, what it got and what it takes. */
 export function rulesOf(options: LimiterOptions): Rules {
-  const several = typeof options === 'object' && options !== null && 'limits' in options
-  checkOptions(options, [...(several ? ['limits'] : LIMIT_NAMES), ...COMMON_NAMES])
+  checkNames(options, COMMON_NAMES)
   const { jitter, concurrency, queue } = options
   const guard = jitter === undefined ? 0 : milliseconds('jitter', jitter, JITTER_BOUNDS)
   return {
-    windows: several ? windowsOf(options.limits!, guard) : [windowOf(options, guard)],
+    windows: 'limits' in options ? windowsOf(options.limits!, guard) : [windowOf(options, guard)],
     concurrency: concurrency === undefined ? Infinity : whole('concurrency', concurrency, 1, MOST_PERMITS),
     queue: queue === undefined ? Infinity : whole('queue', queue, 0, MOST_PERMITS),
   }
+}
+
+/** @param names of what a limiter may have beside its limits. @throws InvalidArgumentError for any other option. */
+export function checkNames(options: unknown, names: readonly string[]): asserts options is object {
+  const several = typeof options === 'object' && options !== null && 'limits' in options
+  checkOptions(options, [...(several ? ['limits'] : LIMIT_NAMES), ...names])
 }
 
 function windowsOf(limits: readonly LimitOptions[], jitter: number): readonly Window[] {

@@ -20,7 +20,7 @@ export type TransactionKeys =
 
 /** How a transaction ended. */
 export type TransactionOutcome<T> =
-  /** Committed now. `attempts` counts how often its keys had to be named until they held still. */
+  /** Committed now. `attempts` counts how many it took until what named its keys held still. */
   | { readonly applied: true; readonly result: T; readonly token: bigint; readonly attempts: number }
   /** The same `id` was committed before; nothing was done. */
   | { readonly applied: false }
@@ -409,8 +409,14 @@ export class Batch {
     }
     await this.#release(grant)
     if (done.length > 1 && outcome.state !== 'lost') return done.map(({ member }) => member)
-    if (outcome.state === 'conflict' && !named.has(outcome.key))
-      return done.filter(({ member, keys }) => this.#isTriedAgain(member, keys)).map(({ member }) => member)
+    if (outcome.state === 'conflict') {
+      // The naming went by an old value, whether it named that key or not.
+      const moved = done.filter(({ basis }) => basis.includes(outcome.key))
+      if (moved.length > 0)
+        return moved
+          .filter(({ member, keys }) => this.#isTriedAgain(member, keys))
+          .map(({ member }) => member)
+    }
     for (const { member } of done) this.#refused(member, outcome, line, overlay)
     return []
   }

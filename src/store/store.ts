@@ -62,9 +62,12 @@ export interface TransactionOptions extends Omit<LockOptions, 'reentrant' | 'ren
    * does nothing when all were. A part may name the key that its id is recorded with, one of those of the transaction.
    */
   id?: string | readonly (string | PartId)[] | undefined
-  /** How long the id is kept; default one day. */
+  /** How long the id is kept at the least: a second to ten years; default one day. */
   retention?: Duration | undefined
-  /** How often keys that are found by reading may be named anew because they moved; default 10. */
+  /**
+   * How many attempts there are where keys are found by reading, because what was read may change meanwhile; default 10.
+   * One attempt may name its keys twice: before it takes the locks, and under them.
+   */
   attempts?: number | undefined
 }
 
@@ -83,9 +86,13 @@ export class Store {
   readonly #clock: Clock
   readonly #prefix: string
   readonly #queue: TransactionQueue
+  readonly #isTold: boolean
 
-  /** @throws InvalidArgumentError when the name or an option is unfit. */
-  constructor(session: Session, name: string, options: StoreOptions = {}) {
+  /**
+   * @param isTold whether writes are told on their channel.
+   * @throws InvalidArgumentError when the name or an option is unfit.
+   */
+  constructor(session: Session, name: string, options: StoreOptions = {}, isTold = true) {
     checkKey('store', name)
     if (name.includes('/'))
       throw new InvalidArgumentError(`store takes a name without "/", not ${shown(name)}`)
@@ -98,6 +105,7 @@ export class Store {
     this.#clock = session.clock
     this.#prefix = `${name}/`
     this.#queue = new TransactionQueue(session, this.#values, this.#prefix, group)
+    this.#isTold = isTold
   }
 
   /**
@@ -209,7 +217,9 @@ export class Store {
   ): Promise<number | undefined> {
     const full = this.#key(key)
     const writing = this.#values.write({ key: full, value }, version, DEFAULT_RETENTION)
-    const outcome = await (channels.write.hasSubscribers ? this.#told(verb, key, writing) : writing)
+    const outcome = await (this.#isTold && channels.write.hasSubscribers
+      ? this.#told(verb, key, writing)
+      : writing)
     return outcome.state === 'committed' ? outcome.versions[0]! : undefined
   }
 

@@ -2,6 +2,7 @@ import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { pause, soFar } from '../../src/conformance/time.js'
+import { open } from '../../src/index.js'
 import { sizeOf } from '../support/file/growth.js'
 import { place } from '../support/file/places.js'
 
@@ -41,6 +42,8 @@ test('ids of transactions go when their time is over, and not before', { timeout
     })
   let now = Date.now()
   vi.spyOn(Date, 'now').mockImplementation(() => now)
+  // Looking for old ids begins with the first.
+  vi.spyOn(Math, 'random').mockReturnValue(0)
   await each(0, 3000, change)
   expect(await change(7)).toEqual({ applied: false })
   now += 3_599_000
@@ -55,6 +58,34 @@ test('ids of transactions go when their time is over, and not before', { timeout
   expect(await change(3007)).toEqual({ applied: false })
   expect(await change(7)).toMatchObject({ applied: true })
 })
+
+test(
+  'ids and rows of limits go, too, where each box is open for a few of them',
+  { timeout: 120_000 },
+  async () => {
+    const here = place()
+    const rows = async (table: string): Promise<number> =>
+      (await here.connection()).prepare(`select count(*) from ${table}`).get()![0] as number
+    let now = Date.now()
+    vi.spyOn(Date, 'now').mockImplementation(() => now)
+    let chance = 0
+    vi.spyOn(Math, 'random').mockImplementation(() => (chance = (chance + 0.618) % 1))
+    const use = async (name: string): Promise<void> => {
+      await using box = await open(`${here.url}?durable=false`)
+      const limiter = box.limiter('l', { limit: 1, per: '1s' })
+      await each(0, 50, async index => {
+        await box.store('s').transaction([name], () => undefined, { id: `${index}`, retention: '1h' })
+        await limiter.key(`${name} ${index}`).tryAcquire()
+      })
+    }
+    for (let box = 0; box < 60; box++) await use(`before ${box}`)
+    expect(await rows('ids')).toBe(3000)
+    now += 7_200_000
+    for (let box = 0; box < 60; box++) await use(`after ${box}`)
+    expect(await rows('ids')).toBeLessThan(5000)
+    expect(await rows('limits')).toBeLessThan(5000)
+  },
+)
 
 test('the log stays short, however much several processes write', async () => {
   const here = place()

@@ -46,8 +46,9 @@ export class FileState implements TableState, StoreState, WatchState {
   #counter: number | undefined
   #counterChanged = false
   #mark = 0
-  #recordsSinceSweep = 0
-  #sweptTo: readonly [key: string, id: string] = ['', '']
+  // Processes that record little and end sweep now and then, too, each at another place.
+  #recordsSinceSweep = Math.floor((Math.random() * SWEEP) / 2)
+  #sweptTo: readonly [key: string, id: string] | undefined
 
   /** @param session whose requests are looked for by id. */
   constructor(connection: Connection, session: string) {
@@ -274,10 +275,11 @@ export class FileState implements TableState, StoreState, WatchState {
   /** Looks at the next stretch of ids for those whose time is over: twice as many as have come since. */
   #sweepIds(): void {
     this.#recordsSinceSweep = 0
-    const last = this.#sql.endOfSweep.get(...this.#sweptTo, SWEEP)
+    const from = this.#sweptTo ?? (this.#sql.anyId.get(Math.random()) as [string, string])
+    const last = this.#sql.endOfSweep.get(...from, SWEEP)
     const [key, id] = (last ?? [null, null]) as [string | null, string | null]
-    if (key === null || id === null) this.#sql.sweepRest.run(...this.#sweptTo, Date.now())
-    else this.#sql.sweep.run(...this.#sweptTo, key, id, Date.now())
+    if (key === null || id === null) this.#sql.sweepRest.run(...from, Date.now())
+    else this.#sql.sweep.run(...from, key, id, Date.now())
     this.#sweptTo = key === null || id === null ? ['', ''] : [key, id]
   }
 
@@ -343,6 +345,7 @@ function statements(connection: Connection) {
       `insert into ids select value ->> 0, value ->> 1, value ->> 2 from json_each(?) where true
        on conflict (key, id) do update set until = excluded.until`,
     ),
+    anyId: prepare('select key, id from ids limit 1 offset cast(? * (select count(*) from ids) as integer)'),
     endOfSweep: prepare('select key, id from ids where (key, id) > (?, ?) order by key, id limit 1 offset ?'),
     sweep: prepare('delete from ids where (key, id) > (?, ?) and (key, id) <= (?, ?) and until <= ?'),
     sweepRest: prepare('delete from ids where (key, id) > (?, ?) and until <= ?'),

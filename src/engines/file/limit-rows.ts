@@ -13,8 +13,9 @@ const CHANGES = 64
 export class LimitRows {
   readonly #connection: Connection
   #sql: ReturnType<typeof statements> | undefined
-  #changes = 0
-  #sweptTo = ''
+  // Processes that change little and end sweep now and then, too, each at another place.
+  #changes = Math.floor(Math.random() * CHANGES)
+  #sweptTo: string | undefined
 
   constructor(connection: Connection) {
     this.#connection = connection
@@ -31,9 +32,10 @@ export class LimitRows {
     sql.put.run(name, JSON.stringify(state), Math.ceil(until))
     if (++this.#changes < CHANGES) return
     this.#changes = 0
-    const end = sql.endOfSweep.get(this.#sweptTo, LOOKED_AT)?.[0] as string | undefined
-    if (end === undefined) sql.sweepRest.run(this.#sweptTo, wall)
-    else sql.sweep.run(this.#sweptTo, end, wall)
+    const from = this.#sweptTo ?? (sql.any.get(Math.random())![0] as string)
+    const end = sql.endOfSweep.get(from, LOOKED_AT)?.[0] as string | undefined
+    if (end === undefined) sql.sweepRest.run(from, wall)
+    else sql.sweep.run(from, end, wall)
     this.#sweptTo = end ?? ''
   }
 
@@ -58,6 +60,9 @@ function statements(connection: Connection) {
     get: connection.prepare('select state from limits where name = ?'),
     put: connection.prepare(
       'insert into limits values (?, ?, ?) on conflict (name) do update set state = excluded.state, until = excluded.until',
+    ),
+    any: connection.prepare(
+      'select name from limits limit 1 offset cast(? * (select count(*) from limits) as integer)',
     ),
     endOfSweep: connection.prepare('select name from limits where name > ? order by name limit 1 offset ?'),
     sweep: connection.prepare('delete from limits where name > ? and name <= ? and until <= ?'),

@@ -1,15 +1,16 @@
+import { onAbort } from '../../abort-task.js'
 import type { Clock, Timer } from '../../clock.js'
 import type { Waiter } from './waiting-line.js'
 
 /** A signal with which callers wait. */
 interface Watched {
   readonly waiters: Set<Waiter>
-  readonly listener: () => void
+  readonly letGo: () => void
   /** Keeps the process alive, which not every signal does. */
   readonly alive: Timer
 }
 
-/** One listener for each signal, however many callers wait with it. The process stays alive for them. */
+/** Those who wait with each signal, however many they are. The process stays alive for them. */
 export class AbortWatch {
   readonly #clock: Clock
   readonly #bySignal = new Map<AbortSignal, Watched>()
@@ -25,22 +26,21 @@ export class AbortWatch {
     let watch = this.#bySignal.get(signal)
     if (!watch) {
       const waiters = new Set<Waiter>()
-      const listener = (): void => {
+      const letGo = onAbort(signal, () => {
         for (const each of waiters) this.#aborted(each, signal)
-      }
-      watch = { waiters, listener, alive: this.#clock.after(Infinity, () => undefined, true) }
+      })
+      watch = { waiters, letGo, alive: this.#clock.after(Infinity, () => undefined, true) }
       this.#bySignal.set(signal, watch)
-      signal.addEventListener('abort', listener)
     }
     watch.waiters.add(waiter)
   }
 
   remove(waiter: Waiter, signal: AbortSignal): void {
-    const { waiters, listener, alive } = this.#bySignal.get(signal)!
+    const { waiters, letGo, alive } = this.#bySignal.get(signal)!
     waiters.delete(waiter)
     if (waiters.size > 0) return
     this.#bySignal.delete(signal)
     alive.cancel()
-    signal.removeEventListener('abort', listener)
+    letGo()
   }
 }

@@ -1,8 +1,8 @@
 import { milliseconds, type Duration } from '../../duration.js'
 import { InvalidArgumentError, shown } from '../../errors.js'
-import { checkOptions } from '../../options.js'
 import { idOf, type WindowDefinition } from '../rules/definition.js'
 import {
+  checkNames,
   indexOfLimit,
   JITTER_BOUNDS,
   PER_BOUNDS,
@@ -80,7 +80,7 @@ const AHEAD = 5
 const LEAST_AHEAD = 500
 const MOST_AHEAD = FARTHEST / 2
 
-const BOX_NAMES = ['batch', 'onUnavailable', 'shares']
+const BOX_NAMES = ['jitter', 'concurrency', 'queue', 'batch', 'onUnavailable', 'shares']
 const POLICIES = ['error', 'open', 'closed', 'share'] as const
 const MOST_SHARES = 1e6
 /** Above, equal parts of what there is would leave room for one permit more. */
@@ -88,17 +88,7 @@ const MOST_CONCURRENCY = 10_000
 
 /** @throws InvalidArgumentError that names the option, what it got and what it takes. */
 export function boxTerms(options: BoxLimiterOptions): BoxTerms {
-  checkOptions(options, [
-    'limits',
-    'limit',
-    'per',
-    'window',
-    'timeZone',
-    'jitter',
-    'queue',
-    'concurrency',
-    ...BOX_NAMES,
-  ])
+  checkNames(options, BOX_NAMES)
   const { batch: wantedBatch, onUnavailable = 'error', shares, ...local } = options
   if (options.concurrency !== undefined) whole('concurrency', options.concurrency, 1, MOST_CONCURRENCY)
   const { windows: rules, queue, concurrency } = rulesOf(local)

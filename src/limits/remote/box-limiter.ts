@@ -157,13 +157,16 @@ export class BoxLimiters {
     for (const gate of family.gates.values()) gate.change(family.terms)
   }
 
-  /** Ends the gates of one limiter. @param patience how long those who wait may go on: milliseconds. */
-  async end(name: string, patience: number): Promise<void> {
+  /**
+   * Ends the gates of one limiter.
+   * @param closed what those who come later are told.
+   * @param patience how long those who wait may go on: milliseconds.
+   */
+  async end(name: string, closed: ClosedError, patience: number): Promise<void> {
     const family = this.#families.get(name)
     if (!family) return
     this.#families.delete(name)
     const gates = [...family.gates.values()]
-    const closed = new ClosedError('the limiter was closed', { key: name, engine: this.#source.engine })
     for (const gate of gates) gate.shut(closed)
     await endGates(gates, patience, this.#source.clock)
   }
@@ -366,8 +369,9 @@ class LimiterOfBox extends OfKey implements BoxLimiter {
   async close(options: LimiterCloseOptions = {}): Promise<void> {
     const drain = drainOf(options)
     const { limiters, name } = this.#shared
-    this.#shared.closed ??= new ClosedError('the limiter was closed', { key: name })
-    await limiters.end(name, drain)
+    const { engine } = limiters.source
+    const closed = (this.#shared.closed ??= new ClosedError('the limiter was closed', { key: name, engine }))
+    await limiters.end(name, closed, drain)
   }
 
   [Symbol.asyncDispose](): Promise<void> {

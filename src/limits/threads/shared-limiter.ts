@@ -1,10 +1,15 @@
 import { foreignRuntime, sharedClock, type Clock } from '../../clock.js'
 import { milliseconds, type Duration } from '../../duration.js'
 import { InvalidArgumentError, shown, UnavailableError } from '../../errors.js'
-import { checkOptions } from '../../options.js'
 import { drainOf, endGates, type LimiterCloseOptions } from '../closing.js'
 import { Gate } from '../local/gate.js'
-import { JITTER_BOUNDS, rulesOf, type AcquireOptions, type LimitOptions } from '../limit-options.js'
+import {
+  checkNames,
+  JITTER_BOUNDS,
+  rulesOf,
+  type AcquireOptions,
+  type LimitOptions,
+} from '../limit-options.js'
 import type { Decision, Explanation, Limiter } from '../limiter.js'
 import type { Permit } from '../permit.js'
 import { SharedRing } from './shared-ring.js'
@@ -120,7 +125,7 @@ export class SharedLimiter implements Limiter, AsyncDisposable {
  * @throws InvalidArgumentError that names the option, what it got and what it takes; UnavailableError on Bun and Deno.
  */
 export function sharedLimiter(options: SharedLimiterOptions): SharedLimiter {
-  checkOptions(options, ['limit', 'per', 'window', 'timeZone', 'limits', 'jitter', 'queue'])
+  checkNames(options, ['jitter', 'queue'])
   const { windows } = rulesOf(options)
   const jitter = options.jitter === undefined ? 0 : milliseconds('jitter', options.jitter, JITTER_BOUNDS)
   for (const { limit } of windows) {

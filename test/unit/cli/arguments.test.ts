@@ -18,6 +18,7 @@ test('durations, permits, rates, versions and counts are read, and what is none 
     [countOf, ['', '0', '1.5', '-1']],
   ]
   for (const [read, texts] of refused) for (const text of texts) expect(() => read(text), text).toThrow()
+  expect(() => duration('5')).toThrow('It takes a time with its unit, as 250ms, 5s, 2m, 1h or 1d.')
 })
 
 test('a slot is a period of the wall clock in UTC, or a name', () => {

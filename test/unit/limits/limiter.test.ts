@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events'
 import { describe, expect, test, vi } from 'vitest'
 import { systemClock } from '../../../src/clock.js'
 import {
@@ -322,6 +323,19 @@ describe('a wait', () => {
     await all
     expect(add).toHaveBeenCalledTimes(1)
     expect(remove).toHaveBeenCalledTimes(1)
+  })
+
+  test('shares the one listener of its signal with those of other limiters', async () => {
+    const controller = new AbortController()
+    const all = Array.from({ length: 12 }, () => {
+      const { limit } = scene({ limit: 1, per: '1s' })
+      limit.tryAcquire()
+      return limit.acquire(1, { signal: controller.signal })
+    })
+    expect(getEventListeners(controller.signal, 'abort')).toHaveLength(1)
+    controller.abort()
+    for (const { status } of await Promise.allSettled(all)) expect(status).toBe('rejected')
+    expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0)
   })
 
   test('when too many wait already is refused, unless there is a permit', async () => {

@@ -243,7 +243,7 @@ describe('a limiter that is shared', () => {
     [{ limit: 5, per: 1000, window: 'calendar', jitter: 1000 }, 'jitter takes less than per'],
     [{ limit: 5, per: '1d', timeZone: 'Europe/Berlin' }, `timeZone is for window 'calendar'`],
     [{ limits: [{ limit: 5, per: '1d', window: 'calendar', timeZone: 'Mars' }] }, 'timeZone takes a name'],
-    [{ limit: 5, per: '1d', limits: [] }, 'there is no option'],
+    [{ limit: 5, per: '1d', limits: [] }, 'there is no option "limit"; known are limits, jitter, queue'],
     [{ limit: 5, per: 1000, concurrency: 2 }, 'there is no option "concurrency"'],
   ])('%j is refused', (options, message) => {
     expect(() => sharedLimiter(options as SharedLimiterOptions)).toThrow(message)
