@@ -602,7 +602,7 @@ export class RemoteGate implements BoxGate, PermitGiver {
         if (index < moves) continue
         const fades = at === reserved.fadesAt
         if (this.#terms.batch > 1) {
-          for (const waiter of waiters) this.#refused(waiter, at - now, undefined, earliest, fades)
+          this.#refusedBatch(waiters, at - now, earliest, fades)
           continue
         }
         const waiter = waiters[index - moves]!
@@ -632,6 +632,15 @@ export class RemoteGate implements BoxGate, PermitGiver {
       for (const waiter of [...this.#tries]) {
         if (!waiters.includes(waiter)) this.#refuseTry(waiter, quiet)
       }
+    }
+  }
+
+  /** Nothing more could be reserved for these: what there is goes to the first of them. */
+  #refusedBatch(waiters: readonly Waiter[], ahead: number, asked: number, fades: boolean): void {
+    let open = this.#stock.openPermits(this.#lookedAt)
+    for (const waiter of waiters) {
+      if (waiter.n <= open) open -= waiter.n
+      else this.#refused(waiter, ahead, undefined, asked, fades)
     }
   }
 
