@@ -240,6 +240,11 @@ describe('callers of one process', () => {
     const callers = (count: number): void => {
       for (let caller = 0; caller < count; caller++) void limiter.acquire().then(() => given++)
     }
+    callers(1)
+    await pass(clock, 10)
+    // The first question of a process tells it how long the way is.
+    expect([asked.splice(0), given]).toEqual([[0, 1], 1])
+    given = 0
     callers(64)
     await pass(clock, 1)
     expect(asked).toEqual([64])
