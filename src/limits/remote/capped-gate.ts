@@ -67,7 +67,7 @@ export class CappedGate implements BoxGate {
   #halfway = 0
   #closed: Error | undefined
   #refused = false
-  /** What came of the last try for a share. */
+  /** The newest try for a share and a permit. */
   #lastTry: Promise<unknown> | undefined
   readonly #ended: (() => void)[] = []
 
@@ -110,28 +110,35 @@ export class CappedGate implements BoxGate {
       signal,
       priority,
     })
-    return this.#entered(
+    const permit = this.#entered(
       async callers => {
         const share = await (isTry ? this.#try(wait, callers) : this.#share(n, rest()))
         return this.#permit(share, this.#remote.acquire(n, rest()))
       },
       () => this.#remote.acquire(n, rest()),
     )
+    if (isTry) this.#lastTry = permit
+    return permit
   }
 
   async decide(): Promise<TryOutcome> {
     if (this.#closed) throw this.#closed
     if (this.#remote.goesWithout) return this.#remote.decide()
-    return this.#entered(
+    const outcome = this.#entered(
       callers => this.#decide(callers),
       () => this.#remote.decide(),
     )
+    this.#lastTry = outcome
+    return outcome
   }
 
   async explain(n?: number): Promise<Explanation> {
-    // Who tries just now stands before whoever asks: its permit is asked for as soon as it has its share.
+    // A caller that tries just now comes before one that asks how things stand.
     await this.#lastTry?.catch(() => undefined)
-    await Promise.resolve()
+    return this.#explainNow(n)
+  }
+
+  async #explainNow(n?: number): Promise<Explanation> {
     return this.#explained(await this.#remote.explain(n, this.#shares.permits))
   }
 
@@ -199,7 +206,7 @@ export class CappedGate implements BoxGate {
     const share = await tried(this.#try(0, callers))
     if (share instanceof BusyError) {
       // That there is no share holds, whether the engine can tell more or not.
-      const explanation = await this.explain().catch(() => undefined)
+      const explanation = await this.#explainNow().catch(() => undefined)
       return { outcome: share, explanation: explanation && { ...explanation, waitsFor: 'concurrency' } }
     }
     const decision = this.#remote.decide()
@@ -208,13 +215,7 @@ export class CappedGate implements BoxGate {
     return { outcome, explanation: explanation && this.#explained(explanation) }
   }
 
-  #try(wait: number, callers: number): Promise<Permit> {
-    const share = this.#tryShare(wait, callers)
-    this.#lastTry = share
-    return share
-  }
-
-  async #tryShare(wait: number, callers: number): Promise<Permit> {
+  async #try(wait: number, callers: number): Promise<Permit> {
     const share = await this.#shares.tryAcquire()
     if (share) return share
     if (this.outage) throw stillAway(this.outage, this.#context)

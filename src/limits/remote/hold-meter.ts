@@ -6,11 +6,13 @@ const MARGIN = 1.15
 const MOST = 2000
 
 /**
- * For how long permits have to be usable so that they are used, as a process sees it: from the earliest moment at which
- * one can have begun to be usable, by what is known of the engine's clock, until it is given to its caller. That is the
- * way of question and answer, and what the event loop is late. The greatest of a while but one counts, and a little more:
- * a process that was stopped once loses the permits of that time, which is less than a hold as long would cost it for
- * each permit of the next seconds.
+ * Measures how long a hold this process needs: for how long a permit has to be usable so that its caller gets it in time.
+ * One measure is the time from the earliest moment at which a permit can have begun to be usable, by what is known of the
+ * engine's clock, to its use: the way of question and answer, and the delay of the event loop.
+ *
+ * The hold is the second longest measure of the last two to four seconds, and a little more. The longest is left out: it may
+ * be a stop that does not recur. That costs the permits of that time, and a hold as long would cost more, because it
+ * lengthens the window of each permit of the next seconds. A single measure counts until there is another one.
  */
 export class HoldMeter {
   #before = new Delays()
@@ -26,6 +28,11 @@ export class HoldMeter {
       this.#since = now
     }
     this.#current.note(taken, now)
+  }
+
+  /** Whether there is a measure. Without one nothing is known of the way, and `hold` gives 0. */
+  get hasMeasured(): boolean {
+    return this.#since > -Infinity
   }
 
   /** Whole milliseconds, so that times keep their exactness. @param most milliseconds. */

@@ -366,11 +366,15 @@ export class RemoteGate implements BoxGate, PermitGiver {
     const now = this.#source.clock.now()
     // Where nobody waits any more, what was reserved goes back at once.
     const isPointless = this.#quietUntil > now && (this.#waits || this.outage !== undefined)
-    const [units, waiters] = isPointless ? NO_WISHES : this.#wishes(now)
+    const [wishes, waiters] = isPointless ? NO_WISHES : this.#wishes(now)
+    // The first question of a process reserves nothing: its answer tells how long a hold has to be. What is reserved with
+    // a shorter one can't be used, and pushes what others are given into the next window.
+    const isFirst = wishes.length > 0 && !this.#source.meter.hasMeasured
+    const units = isFirst ? NO_UNITS : wishes
     const deciders = isPointless && this.outage ? [] : [...this.#told.values()]
     const before = deciders.length > 0 ? this.#before : undefined
     const explain = before && { n: 1, ahead: units.length > 0 ? 0 : before.ahead }
-    if (units.length === 0 && this.#returns.length === 0 && !explain && !look) {
+    if (units.length === 0 && this.#returns.length === 0 && !explain && !look && !isFirst) {
       this.#arm(now)
       return
     }
@@ -602,7 +606,7 @@ export class RemoteGate implements BoxGate, PermitGiver {
         if (index < moves) continue
         const fades = at === reserved.fadesAt
         if (this.#terms.batch > 1) {
-          for (const waiter of waiters) this.#refused(waiter, at - now, undefined, earliest, fades)
+          this.#refusedBatch(waiters, at - now, earliest, fades)
           continue
         }
         const waiter = waiters[index - moves]!
@@ -632,6 +636,15 @@ export class RemoteGate implements BoxGate, PermitGiver {
       for (const waiter of [...this.#tries]) {
         if (!waiters.includes(waiter)) this.#refuseTry(waiter, quiet)
       }
+    }
+  }
+
+  /** Nothing more could be reserved for these: what there is goes to the first of them. */
+  #refusedBatch(waiters: readonly Waiter[], ahead: number, asked: number, fades: boolean): void {
+    let open = this.#stock.openPermits(this.#lookedAt)
+    for (const waiter of waiters) {
+      if (waiter.n <= open) open -= waiter.n
+      else this.#refused(waiter, ahead, undefined, asked, fades)
     }
   }
 

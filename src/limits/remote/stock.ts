@@ -40,6 +40,16 @@ export class Stock {
     return permits
   }
 
+  /** How many of them can be used now. @param now clock time. */
+  openPermits(now: number): number {
+    let permits = 0
+    for (let index = this.#used; index < this.#shares.length; index++) {
+      const { left, from } = this.#shares[index]!
+      if (from <= now) permits += left
+    }
+    return permits
+  }
+
   /** The one with the latest instant. */
   get last(): Share | undefined {
     return this.first && this.#shares.at(-1)

@@ -240,6 +240,11 @@ describe('callers of one process', () => {
     const callers = (count: number): void => {
       for (let caller = 0; caller < count; caller++) void limiter.acquire().then(() => given++)
     }
+    callers(1)
+    await pass(clock, 10)
+    // The first question of a process tells it how long the way is.
+    expect([asked.splice(0), given]).toEqual([[0, 1], 1])
+    given = 0
     callers(64)
     await pass(clock, 1)
     expect(asked).toEqual([64])
@@ -467,6 +472,20 @@ test('a clock is known better the quicker an answer is, and anew when it was set
   expect(earliest).toBeCloseTo(124 - 0.134)
   expect(latest).toBeCloseTo(126 + 0.134)
   expect(offset.learn(5000, 200, 210)).toEqual([200, 210])
+})
+
+test('of more tries at once than there are permits, fetched together, as many as there are succeed', async () => {
+  const clock = new VirtualClock(5000)
+  const server = new Server(clock)
+  const box = new DistantBox(clock, server, 2, { limit: 30, per: 1000, batch: 8 })
+  const first = box.limiter.tryAcquire()
+  await pass(clock, 10)
+  expect(await first).toBeDefined()
+  await pass(clock, 3000)
+  const tries = Array.from({ length: 60 }, () => box.limiter.tryAcquire())
+  await pass(clock, 20)
+  const permits = (await Promise.all(tries)).filter(permit => permit !== undefined)
+  expect(permits).toHaveLength(30)
 })
 
 test('of a batch a caller takes what is reserved for it, although one before it waits for more', async () => {

@@ -108,6 +108,49 @@ describe('a permit can be used for as long as the way takes', () => {
   })
 })
 
+describe('boxes that have not asked before, over a round trip of 50 ms', () => {
+  const far = (number: number): number[] => Array.from({ length: number }, () => 50)
+  /** All begin with ten callers each. */
+  const join = (boxes: readonly DistantBox[], count: NaiveCount): void => {
+    for (const box of boxes) box.work(10, count)
+  }
+
+  test.each([1, 2, 3, 4, 8])('%i of them start together: no permit is lost', async number => {
+    for (const window of ['sliding', 'smooth'] as const) {
+      const { clock, boxes, count, during } = scene({ limit: 20, per: 1000, window }, ...far(number))
+      const start = clock.now()
+      join(boxes, count)
+      expect(await during(10_000), window).toBeGreaterThanOrEqual(0.92 * 200)
+      // One round trip to learn of it, and one for the permit.
+      expect(count.grants[0]!.at - start, window).toBeLessThanOrEqual(110)
+      expect(count.worst(1000)).toBeLessThanOrEqual(20)
+    }
+  })
+
+  test('a try finds the permit that is there', async () => {
+    const { clock, boxes } = scene({ limit: 1, per: 1000 }, 50)
+    const permits: unknown[] = []
+    void boxes[0]!.limiter.tryAcquire().then(permit => permits.push(permit))
+    await pass(clock, 110)
+    expect(permits).toMatchObject([{ n: 1 }])
+  })
+
+  test.each(['sliding', 'smooth'] as const)(
+    'some join one that works, %s: no permit is lost',
+    async window => {
+      const { boxes, count, during } = scene({ limit: 20, per: 1000, window }, ...far(8))
+      join(boxes.slice(0, 1), count)
+      await during(5000)
+      join(boxes.slice(1), count)
+      for (let second = 0; second < 8; second += 2) {
+        // Two windows take 2.12 s.
+        expect(await during(2120), `second ${second}`).toBeGreaterThanOrEqual(38)
+      }
+      expect(count.worst(1000)).toBeLessThanOrEqual(20)
+    },
+  )
+})
+
 /** What is known of a limit, with how long its windows are where calls leave. */
 const KINDS: readonly { options: BoxLimiterOptions; bounds: readonly [limit: number, per: number][] }[] = [
   { options: { limit: 7, per: 700 }, bounds: [[7, 700]] },
