@@ -1,7 +1,7 @@
 import { InvalidArgumentError as Refusal } from 'commander'
 import { milliseconds, type Duration } from '../duration.js'
 
-/** A duration of the command line, which has no plain milliseconds. @throws commander's error, which names the option. */
+/** A duration of the command line, as `5s`. @throws commander's error, which names the option. */
 export function duration(text: string): number {
   try {
     return milliseconds('It', text, { least: 0, most: Infinity })

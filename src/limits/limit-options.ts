@@ -80,7 +80,7 @@ export function rulesOf(options: LimiterOptions): Rules {
   const { jitter, concurrency, queue } = options
   const guard = jitter === undefined ? 0 : milliseconds('jitter', jitter, JITTER_BOUNDS)
   return {
-    windows: 'limits' in options ? windowsOf(options.limits!, guard) : [windowOf(options, guard)],
+    windows: 'limits' in options ? windowsOf(options.limits, guard) : [windowOf(options, guard)],
     concurrency: concurrency === undefined ? Infinity : whole('concurrency', concurrency, 1, MOST_PERMITS),
     queue: queue === undefined ? Infinity : whole('queue', queue, 0, MOST_PERMITS),
   }

@@ -65,7 +65,7 @@ export interface TransactionOptions extends Omit<LockOptions, 'reentrant' | 'ren
   /** How long the id is kept at the least: a second to ten years; default one day. */
   retention?: Duration | undefined
   /**
-   * How many attempts there are where keys are found by reading, because what was read may change meanwhile; default 10.
+   * How many attempts there are where keys are found by reading, because what was read may change; default 10.
    * One attempt may name its keys twice: before it takes the locks, and under them.
    */
   attempts?: number | undefined
