@@ -14,7 +14,8 @@ export default defineConfig(
   {
     languageOptions: {
       globals: globals.nodeBuiltin,
-      parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname },
+      // One program for all files: a run over the whole checkout takes less time than with the service for editors.
+      parserOptions: { project: 'tsconfig.json', tsconfigRootDir: import.meta.dirname },
     },
     linterOptions: { reportUnusedDisableDirectives: 'error' },
     rules: {
@@ -70,6 +71,9 @@ export default defineConfig(
       // A method that promises a promise throws through it, also where it has nothing to wait for.
       '@typescript-eslint/require-await': 'off',
       '@typescript-eslint/unified-signatures': 'off',
+      // There is no enum here, and the private fields of a class let the compiler tell its instances from other objects.
+      '@typescript-eslint/no-unsafe-enum-assignment': 'off',
+      '@typescript-eslint/no-unsafe-class-instance-assignment': 'off',
       // A caller says what type a stored value has; the type stands in the result alone.
       '@typescript-eslint/no-unnecessary-type-parameters': 'off',
     },
@@ -88,13 +92,15 @@ export default defineConfig(
   // It checks what happens in real time.
   { files: ['src/conformance/*.ts'], rules: { 'no-restricted-globals': 'off' } },
   {
+    // Of the rules that need types, those that find a promise which nothing waits for are worth their time here.
     files: ['test/**/*.ts', 'bench/**/*.ts'],
     rules: {
+      ...tseslint.configs.disableTypeChecked.rules,
+      '@typescript-eslint/await-thenable': 'error',
+      '@typescript-eslint/no-floating-promises': 'error',
+      '@typescript-eslint/no-misused-promises': 'error',
       '@typescript-eslint/no-empty-function': 'off',
-      '@typescript-eslint/unbound-method': 'off',
       '@typescript-eslint/explicit-module-boundary-types': 'off',
-      '@typescript-eslint/no-unsafe-assignment': 'off',
-      '@typescript-eslint/no-unsafe-member-access': 'off',
     },
   },
   {

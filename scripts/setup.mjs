@@ -110,7 +110,7 @@ function alone(work) {
 }
 
 const wanted = process.argv.slice(2)
-const known = [...packageSets, ...targets.keys(), ...named.keys()]
+const known = [...packageSets, ...targets, ...named.keys()]
 const unknown = wanted.find(name => !known.includes(name))
 
 try {
@@ -129,7 +129,7 @@ try {
       step.provide()
     })
   }
-  const sources = wanted.filter(name => targets.has(name))
+  const sources = wanted.filter(name => targets.includes(name))
   if (sources.length > 0) alone(() => build(sources))
 } catch (error) {
   if (!(error instanceof SetupError)) throw error

@@ -63,8 +63,8 @@ describe('the tarball', () => {
     expect(paths.filter(path => !expected.test(path) || path.includes('.test.'))).toEqual([])
   })
 
-  test('is smaller than 550 kB', () => {
-    expect(tarball.size).toBeLessThan(550_000)
+  test('is smaller than 510 kB', () => {
+    expect(tarball.size).toBeLessThan(510_000)
   })
 
   test('names no folder of the machine that built it', () => {
