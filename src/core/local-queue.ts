@@ -1,14 +1,6 @@
 import { onAbort } from '../abort-task.js'
 import type { Clock, Timer } from '../clock.js'
-import {
-  channels,
-  type GrantedEvent,
-  type LockEvent,
-  type LockRefusedEvent,
-  type LostEvent,
-  type ReleasedEvent,
-  type ReleaseFailedEvent,
-} from '../diagnostics.js'
+import type { LockEvent } from '../diagnostics.js'
 import {
   HEARD_EVERY,
   hearWithin,
@@ -19,7 +11,6 @@ import {
   type Operation,
   type OutcomeOf,
   type ReadOutcome,
-  type ReadSet,
   type Release,
   type RequestStatus,
 } from '../engine/contract.js'
@@ -35,20 +26,11 @@ import {
   type ErrorContext,
 } from '../errors.js'
 import type { ClaimSet } from './claims.js'
-import { tokenOf, LocalGrant, type GrantOwner } from './grant.js'
-import { Lease, type LeaseOwner, type LeaseKeeper } from './lease.js'
-
-/** What one caller asks for, checked: times in milliseconds. */
-export interface AcquireRequest {
-  /** How long to wait; Infinity for as long as it takes. */
-  readonly wait: number
-  readonly lease: number
-  readonly renew: boolean
-  readonly label: string | undefined
-  readonly signal: AbortSignal | undefined
-  /** What to read in the same step as the grant. Only in a line of one's own: a turn reads nothing. */
-  readonly read?: ReadSet | undefined
-}
+import { LocalGrant, type GrantOwner } from './grant.js'
+import { Lease, type LeaseKeeper, type LeaseOwner } from './lease.js'
+import { LockEvents } from './lock-events.js'
+import type { AcquireRequest } from './lock-options.js'
+import { Waiter, Waiters } from './waiters.js'
 
 /** A hold goes through at most so many turns, or so many milliseconds, until others are asked for. */
 const MOST_TURNS = 16
@@ -68,25 +50,6 @@ const SHORTEST_WAIT = 1
 type Answer = RequestStatus | null | undefined
 
 type HeldStatus = RequestStatus & { readonly state: 'held' }
-
-/** A caller in the local queue. */
-class Waiter {
-  previous: Waiter | undefined
-  next: Waiter | undefined
-  isQueued = true
-  timer: Timer | undefined
-  /** Lets its signal go. */
-  letGo: (() => void) | undefined
-
-  constructor(
-    readonly request: AcquireRequest,
-    readonly since: number,
-    readonly resolve: (grant: LocalGrant) => void,
-    readonly reject: (error: Error) => void,
-    /** What was told of its request, if that had a listener. */
-    readonly event: LockEvent | undefined,
-  ) {}
-}
 
 /** The one request by which a line waits in the engine. */
 interface PendingRequest {
@@ -143,15 +106,14 @@ let orders = 0
 export class LocalQueue implements GrantOwner, LeaseOwner {
   readonly clock: Clock
   readonly keeper: LeaseKeeper
+  /** Told of its requests and grants. */
+  readonly events: LockEvents
   readonly #session: QueueSession
   /** Whether a grant can be handed on: shared ones would keep a writer out who came before. */
   readonly #handsOn: boolean
   /** Whether one hold keeps all others of this claim set out. */
   readonly #alone: boolean
-  #head: Waiter | undefined
-  #tail: Waiter | undefined
-  /** Until when anybody in line waits, or has waited since it was empty: clock time. */
-  #waitUntil = -Infinity
+  readonly #waiters = new Waiters()
   #pending: PendingRequest | undefined
   /** How many holds of this line are in use. */
   #leases = 0
@@ -172,6 +134,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     this.#session = session
     this.clock = session.clock
     this.keeper = session.keeper
+    this.events = new LockEvents(session, set)
     this.#handsOn = !set.claims.some(claim => claim.mode === 'shared')
     this.#alone = set.claims.some(claim => claim.mode === 'exclusive')
   }
@@ -181,11 +144,11 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
   }
 
   get waiting(): boolean {
-    return this.#head !== undefined
+    return this.#waiters.first !== undefined
   }
 
   get idle(): boolean {
-    return !this.#head && !this.#pending && this.#leases === 0 && !this.#spare
+    return !this.#waiters.first && !this.#pending && this.#leases === 0 && !this.#spare
   }
 
   /** Which of two waiting lines asked first; Infinity when this one has not asked. */
@@ -199,7 +162,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     if (refusal) throw refusal
     const again = this.#again(request, event)
     if (again) return again
-    if (this.#head || this.#taken()) return undefined
+    if (this.#waiters.first || this.#taken()) return undefined
     const id = this.#session.nextRequest()
     const sentAt = this.clock.now()
     const taken = (status: Answer): LocalGrant | undefined => {
@@ -259,16 +222,16 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
       // While the box drains it still has a session: an entry that nobody looks after would hold up those behind it.
       if (pending.state === 'queued') this.#takeOut(pending)
     }
-    while (this.#head) this.#refuse(this.#head, error)
+    while (this.#waiters.first) this.#refuse(this.#waiters.first, error)
   }
 
   takeBack(grant: LocalGrant): Promise<void> {
     const { lease } = grant
     if (this.keeper.isLost(lease)) return Promise.reject(lease.loss!)
     if (lease.downgraded || lease.lastTurn) return this.#giveUp(lease)
-    if (this.#head && !this.#pending && this.#handsOn) return this.#handOn(grant)
-    if (this.#alone && !this.#head && this.#uncontested(grant)) {
-      this.#publishRelease(lease)
+    if (this.#waiters.first && !this.#pending && this.#handsOn) return this.#handOn(grant)
+    if (this.#alone && !this.#waiters.first && this.#uncontested(grant)) {
+      this.events.released(lease)
       this.#keep(grant)
       return RELEASED
     }
@@ -282,14 +245,14 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     this.keeper.remove(lease)
     // One that was lost while the commit was under way has been finished then.
     if (!lease.loss) {
-      this.#publishRelease(lease)
+      this.events.released(lease)
       this.#finish(lease)
     }
     this.#pump()
   }
 
   leaseLost(lease: Lease): void {
-    this.#publishLoss(lease)
+    this.events.lost(lease)
     // Its user may never find out, so neither those who wait here nor the engine wait for the release.
     this.#finish(lease)
     this.#session.giveBack({ type: 'cancel', id: lease.id }, lease.duration)
@@ -365,7 +328,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
   #queueUp(request: AcquireRequest, goOn: () => void, event: LockEvent | undefined): Promise<LocalGrant> {
     return new Promise((resolve, reject) => {
       const waiter = new Waiter(request, this.clock.now(), resolve, reject, event)
-      this.#append(waiter)
+      this.#waiters.append(waiter)
       goOn()
       // Whoever was served at once needs neither timer nor listener.
       if (waiter.isQueued) this.#limit(waiter)
@@ -374,7 +337,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
 
   /** Whether a caller who comes now has to ask the engine, because nobody stands before it here. */
   #mayRequest(): boolean {
-    return !this.#head && !this.#pending && !this.#taken()
+    return !this.#waiters.first && !this.#pending && !this.#taken()
   }
 
   /** Whether a hold of this line keeps all other callers of the line out. */
@@ -384,7 +347,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
 
   /** Asks the engine for the first in line, unless it has been asked or a turn will reach it. */
   #pump(): void {
-    const waiter = this.#head
+    const waiter = this.#waiters.first
     if (!waiter || this.#pending || this.#taken()) return
     const { request } = waiter
     const wait = this.#patience()
@@ -394,7 +357,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
 
   /** How long anybody in line waits from now on: milliseconds. */
   #patience(): number {
-    return Math.max(this.#waitUntil - this.clock.now(), SHORTEST_WAIT)
+    return Math.max(this.#waiters.until - this.clock.now(), SHORTEST_WAIT)
   }
 
   #startRequest(id: string, request: AcquireRequest, wait: number, sentAt: number): PendingRequest {
@@ -433,7 +396,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     pending.timer = undefined
     pending.state = 'sent'
     pending.woken = false
-    const read = this.#head?.request.read
+    const read = this.#waiters.first?.request.read
     pending.sentAt = this.clock.now()
     pending.wait = this.#patience()
     const { id, lease, wait } = pending
@@ -476,7 +439,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
   #queued(pending: PendingRequest, lookAgain: number): void {
     pending.state = 'queued'
     pending.keptUntil = pending.sentAt + placeLife(pending)
-    if (!this.#head) {
+    if (!this.#waiters.first) {
       // All callers gave up while the answer was on its way.
       this.#stopRequest(pending)
       return this.#takeOut(pending)
@@ -494,7 +457,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
 
   #granted(pending: PendingRequest, { number, read, isAlone = false }: HeldStatus): void {
     this.#stopRequest(pending)
-    const waiter = this.#head
+    const waiter = this.#waiters.first
     if (!waiter) return this.#takeOut(pending)
     const { request } = waiter
     if (request.lease !== pending.lease) {
@@ -523,7 +486,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
   }
 
   #failed(pending: PendingRequest, error: unknown): void {
-    if (this.#pending === pending && this.#head && pending.keptUntil > this.clock.now()) {
+    if (this.#pending === pending && this.#waiters.first && pending.keptUntil > this.clock.now()) {
       // The place in the queue is still ours; the engine may be back before it is lost.
       pending.state = 'queued'
       pending.timer = this.clock.after(LOOK_PAUSE, () => this.#look(pending), true)
@@ -568,8 +531,8 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
 
   /** Gives the hold to the first in line. */
   #serve(lease: Lease, turn: number, read?: ReadOutcome): void {
-    const waiter = this.#head!
-    this.#unlink(waiter)
+    const waiter = this.#waiters.first!
+    this.#waiters.remove(waiter)
     waiter.resolve(this.#give(lease, turn, waiter.since, read, waiter.event))
   }
 
@@ -581,27 +544,21 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     event?: LockEvent,
   ): LocalGrant {
     lease.turn = turn
-    lease.grantedAt = undefined
     const grant = new LocalGrant(this, lease, turn, read)
-    if (grantsAreHeard()) {
-      lease.grantedAt = this.clock.now()
-      const waited = lease.grantedAt - since
-      const { token } = grant
-      channels.granted.publish(this.#event({ token, waited, request: event }) satisfies GrantedEvent)
-    }
+    this.events.granted(lease, since, event)
     return grant
   }
 
   /** Gives a hold to the next in line: as a further turn while that is fair, else by asking the engine. */
   #handOn(grant: LocalGrant): Promise<void> {
     const { lease } = grant
-    const { request } = this.#head!
+    const { request } = this.#waiters.first!
     const now = this.clock.now()
     const next = grant.turn + 1
     if (next > LAST_TURN || !this.#turnFits(lease, request, now)) return this.#pass(lease, request)
     const isFair = next - this.#firstTurn < MOST_TURNS && now - this.#turnsSince < LONGEST_TURNS
     if (isFair || this.#uncontested(grant)) {
-      this.#publishRelease(lease)
+      this.events.released(lease)
       this.#serve(lease, next)
       return RELEASED
     }
@@ -613,7 +570,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     await new Promise(setImmediate)
     const { lease, turn } = grant
     if (this.keeper.isLost(lease)) throw lease.loss!
-    if (!this.#head || this.#pending || lease.lastTurn) return this.#giveUp(lease)
+    if (!this.#waiters.first || this.#pending || lease.lastTurn) return this.#giveUp(lease)
     if (!lease.contested) {
       this.#turnsSince = this.clock.now()
       this.#firstTurn = turn + 1
@@ -632,14 +589,14 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     this.keeper.remove(lease)
     const settle = (status: Answer): void => {
       if (!isStatus(status)) return fail(this.#unknownStatus(status))
-      if (status.state !== 'gone') this.#publishRelease(lease)
+      if (status.state !== 'gone') this.events.released(lease)
       if (status.state === 'held' && status.id === id) return this.#kept(lease, status, pending, request)
       this.#finish(lease)
       this.#arrived(pending, status)
       if (status.state === 'gone') throw this.#goneBefore(lease)
     }
     const fail = (error: unknown): never => {
-      this.#publishFailure(lease, error)
+      this.events.releaseFailed(lease, error)
       this.#finish(lease)
       this.#session.giveBack({ type: 'cancel', id }, lease.duration)
       this.#failed(pending, error)
@@ -668,7 +625,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     lease.contested = false
     lease.isAlone = isAlone
     const now = this.clock.now()
-    const waiter = this.#head
+    const waiter = this.#waiters.first
     if (
       !waiter ||
       waiter.request.lease !== request.lease ||
@@ -693,10 +650,10 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     const { id, number } = lease
     const settle = (held: boolean): void => {
       if (!held) throw this.#goneBefore(lease)
-      this.#publishRelease(lease)
+      this.events.released(lease)
     }
     const fail = (error: unknown): never => {
-      this.#publishFailure(lease, error)
+      this.events.releaseFailed(lease, error)
       // Trying again is safe: a release names its own grant. What is left undone ends with the lease.
       this.#session.giveBack({ type: 'release', id, number }, lease.duration)
       throw error
@@ -710,25 +667,6 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     this.#leases--
     if (lease.downgraded) this.#downgraded--
     this.#session.finished()
-  }
-
-  #append(waiter: Waiter): void {
-    waiter.previous = this.#tail
-    if (this.#tail) this.#tail.next = waiter
-    else this.#head = waiter
-    this.#tail = waiter
-    this.#waitUntil = Math.max(this.#waitUntil, waiter.since + waiter.request.wait)
-  }
-
-  #unlink(waiter: Waiter): void {
-    waiter.isQueued = false
-    if (waiter.previous) waiter.previous.next = waiter.next
-    else this.#head = waiter.next
-    if (!this.#head) this.#waitUntil = -Infinity
-    if (waiter.next) waiter.next.previous = waiter.previous
-    else this.#tail = waiter.previous
-    waiter.timer?.cancel()
-    waiter.letGo?.()
   }
 
   /** Ends the wait at its time or when the caller aborts. */
@@ -756,7 +694,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
   #leave(waiter: Waiter, error: Error): void {
     this.#refuse(waiter, error)
     const pending = this.#pending
-    if (this.#head || !pending) return
+    if (this.#waiters.first || !pending) return
     // An answer still on its way finds the next caller, or nobody and is given back.
     if (pending.state === 'sent' && !this.#session.engine.withdraw?.(pending.id)) return
     this.#stopRequest(pending)
@@ -764,7 +702,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
   }
 
   #refuse(waiter: Waiter, error: Error): void {
-    this.#unlink(waiter)
+    this.#waiters.remove(waiter)
     waiter.reject(error)
   }
 
@@ -777,48 +715,6 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     return { key: this.set.title, engine: this.#session.engine.name }
   }
 
-  /** A message with what every message carries. Spreading takes many times as long. */
-  #event<More extends object>(more: More): LockEvent & More {
-    return Object.assign(
-      { engine: this.#session.engine.name, session: this.#session.id, keys: this.keys },
-      more,
-    )
-  }
-
-  /** Tells of a request; what is returned belongs to its end. */
-  requested(): LockEvent {
-    const event = this.#event({})
-    channels.requested.publish(event)
-    return event
-  }
-
-  /** Tells of a request that was refused. @param since when it was asked: clock time. */
-  refused(event: LockEvent, since: number, error: unknown): void {
-    const waited = this.clock.now() - since
-    channels.lockRefused.publish(this.#event({ waited, error, request: event }) satisfies LockRefusedEvent)
-  }
-
-  #publishRelease(lease: Lease): void {
-    if (channels.released.hasSubscribers) channels.released.publish(this.#end(lease))
-  }
-
-  #publishFailure(lease: Lease, error: unknown): void {
-    if (!channels.releaseFailed.hasSubscribers) return
-    channels.releaseFailed.publish({ ...this.#end(lease), error } satisfies ReleaseFailedEvent)
-  }
-
-  #publishLoss(lease: Lease): void {
-    if (!channels.lost.hasSubscribers) return
-    channels.lost.publish({ ...this.#end(lease), error: lease.loss! } satisfies LostEvent)
-  }
-
-  /** The end of the turn that has the hold: each turn has one. */
-  #end({ number, turn, grantedAt }: Lease): ReleasedEvent {
-    // Unknown for one that was granted before anybody listened.
-    const held = grantedAt === undefined ? 0 : this.clock.now() - grantedAt
-    return this.#event({ token: tokenOf(number, turn), held })
-  }
-
   #aborted(signal: AbortSignal): AbortedError {
     return new AbortedError(`waiting for ${this.#title()} was aborted`, {
       ...this.context(),
@@ -828,7 +724,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
 
   #goneBefore(lease: Lease): LostError {
     lease.loss ??= new LostError(`${this.#title()} was lost before it was released`, this.context())
-    this.#publishLoss(lease)
+    this.events.lost(lease)
     return lease.loss
   }
 
@@ -849,14 +745,6 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
 }
 
 const RELEASED = Promise.resolve()
-
-/** Whether grants or their ends have a listener. */
-function grantsAreHeard(): boolean {
-  const { granted, released, releaseFailed, lost } = channels
-  return (
-    granted.hasSubscribers || released.hasSubscribers || releaseFailed.hasSubscribers || lost.hasSubscribers
-  )
-}
 
 /** Whether an answer has a state that is known: one without would be waited for for ever. */
 function isStatus(answer: Answer): answer is RequestStatus {

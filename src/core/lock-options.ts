@@ -1,7 +1,7 @@
 import { milliseconds, type Duration } from '../duration.js'
+import type { ReadSet } from '../engine/contract.js'
 import { InvalidArgumentError, shown } from '../errors.js'
 import { checkOptions, checkSignal, flag } from '../options.js'
-import type { AcquireRequest } from './local-queue.js'
 
 /** How a grant is asked for. */
 export interface LockOptions {
@@ -24,7 +24,19 @@ const LEASE_BOUNDS = { least: 20, most: 86_400_000 }
 const WAIT_BOUNDS = { least: 0, most: Infinity }
 const LONGEST_LABEL = 200
 
-/** An ask with what the lock itself has to know. */
+/** What one caller asks for, checked: times in milliseconds. */
+export interface AcquireRequest {
+  /** How long to wait; Infinity for as long as it takes. */
+  readonly wait: number
+  readonly lease: number
+  readonly renew: boolean
+  readonly label: string | undefined
+  readonly signal: AbortSignal | undefined
+  /** What to read in the same step as the grant. Only in a queue of its own: a turn reads nothing. */
+  readonly read?: ReadSet | undefined
+}
+
+/** A request with what the lock itself has to know. */
 export interface LockRequest extends AcquireRequest {
   readonly reentrant: boolean
 }

@@ -16,7 +16,8 @@ import { BusyError, ClosedError } from '../errors.js'
 import type { ClaimSet } from './claims.js'
 import { LeaseKeeper } from './lease.js'
 import type { LocalGrant } from './grant.js'
-import { LocalQueue, type AcquireRequest, type QueueSession } from './local-queue.js'
+import type { AcquireRequest } from './lock-options.js'
+import { LocalQueue, type QueueSession } from './local-queue.js'
 import { DeadlockDetector } from './deadlocks.js'
 import { Watchers, type OnChange, type Watching } from './watchers.js'
 import { TransientMap } from '../transient-map.js'
@@ -152,11 +153,11 @@ export class Session implements Listener, QueueSession {
   /** Tells of a request, and of its end unless that is a grant, which tells of itself. */
   async #told(queue: LocalQueue, request: (event: LockEvent) => Promise<LocalGrant>): Promise<LocalGrant> {
     const since = this.clock.now()
-    const event = queue.requested()
+    const event = queue.events.requested()
     try {
       return await request(event)
     } catch (error) {
-      queue.refused(event, since, error)
+      queue.events.refused(event, since, error)
       throw error
     }
   }

@@ -1,6 +1,7 @@
 import type { Commit, CommitOutcome, ReadOutcome, ReadSet, Write } from '../engine/contract.js'
 import type { LocalGrant } from '../core/grant.js'
-import type { AcquireRequest, LocalQueue } from '../core/local-queue.js'
+import type { AcquireRequest } from '../core/lock-options.js'
+import type { LocalQueue } from '../core/local-queue.js'
 import type { OnChange, Watching } from '../core/watchers.js'
 
 /** Where a store keeps its values: in the engine beside the locks, or in records of the caller's. */
