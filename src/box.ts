@@ -2,7 +2,7 @@ import { hostname } from 'node:os'
 import { randomBytes } from 'node:crypto'
 import type { Clock } from './clock.js'
 import { milliseconds, type Duration } from './duration.js'
-import type { Engine, Member, RequestReport } from './engine/contract.js'
+import type { Engine, SessionInfo, RequestReport } from './engine/contract.js'
 import { InvalidArgumentError, shown } from './errors.js'
 import type { Guarantees } from './guarantees.js'
 import { BoxLimiters, type BoxLimiter } from './limits/remote/box-limiter.js'
@@ -72,13 +72,13 @@ export interface CloseOptions {
 export class Box implements AsyncDisposable {
   readonly #session: Session
   readonly #engine: Engine
-  readonly #member: Member
+  readonly #member: SessionInfo
   /** Made for the first limiter. */
   #limiters: BoxLimiters | undefined
   #closing: Promise<void> | undefined
 
   /** Boxes come from `open`. */
-  private constructor(session: Session, engine: Engine, member: Member) {
+  private constructor(session: Session, engine: Engine, member: SessionInfo) {
     this.#session = session
     this.#engine = engine
     this.#member = member
@@ -208,10 +208,10 @@ export class Box implements AsyncDisposable {
     checkKey('key', key)
     if (typeof token !== 'bigint') throw new InvalidArgumentError(`token takes a bigint, not ${shown(token)}`)
     const number = numberOf(token)
-    const hold = this.#session.keeper.inUse().get(grantName(key, number))
-    if (hold) {
-      if (tokenOf(number, hold.turn) !== token) return false
-      hold.lastTurn = true
+    const lease = this.#session.keeper.inUse().get(grantName(key, number))
+    if (lease) {
+      if (tokenOf(number, lease.turn) !== token) return false
+      lease.lastTurn = true
     }
     return this.#session.submit({ type: 'free', key, number })
   }

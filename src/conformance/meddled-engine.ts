@@ -2,7 +2,7 @@ import type {
   Awaitable,
   Engine,
   Listener,
-  Member,
+  SessionInfo,
   Operation,
   OutcomeOf,
   Outcomes,
@@ -54,7 +54,7 @@ export class MeddledEngine implements Engine {
     this.name = engine.name
   }
 
-  join(member: Member, listener: Listener): Awaitable<void> {
+  join(member: SessionInfo, listener: Listener): Awaitable<void> {
     return this.#engine.join(member, {
       wake: id => this.hears({ type: 'wake', id }) && listener.wake(id),
       lost: (id, cause) => this.hears({ type: 'lost', id }) && listener.lost(id, cause),

@@ -3,29 +3,29 @@ import { DeadlockError } from '../errors.js'
 import { TransientMap } from '../transient-map.js'
 import { conflicting, type ClaimSet } from './claims.js'
 import type { Claim } from '../engine/claim.js'
-import type { TurnGrant } from './grant.js'
-import type { Line } from './local-queue.js'
+import type { LocalGrant } from './grant.js'
+import type { LocalQueue } from './local-queue.js'
 
 /** What one `run` holds while its task goes on; nested runs are linked to the one they were called from. */
 class Frame {
   /** The lines in which this task or one it called waits, with how many times. */
-  readonly waits = new Map<Line, number>()
+  readonly waits = new Map<LocalQueue, number>()
 
   constructor(
     readonly parent: Frame | undefined,
     readonly set: ClaimSet,
-    readonly grant: TurnGrant,
+    readonly grant: LocalGrant,
   ) {}
 
   /** What it holds by now: a write grant may have been downgraded since. */
   get claims(): readonly Claim[] {
     const { claims } = this.set
-    return this.grant.hold.downgraded ? claims.map(({ key }) => ({ key, mode: 'shared' })) : claims
+    return this.grant.lease.downgraded ? claims.map(({ key }) => ({ key, mode: 'shared' })) : claims
   }
 
   /** Whether it holds them still: a task may give its grant back early, or lose it. */
   get holds(): boolean {
-    return !this.grant.released && !this.grant.hold.loss
+    return !this.grant.released && !this.grant.lease.loss
   }
 
   *withParents(): Generator<Frame> {
@@ -44,11 +44,11 @@ const storage = new AsyncLocalStorage<Frame>()
  * because it may be released by another one. Permits that several tasks hold are not followed: whichever of them is
  * released first may end the wait.
  */
-export class TaskFrames {
+export class DeadlockDetector {
   readonly #active = new TransientMap<Frame, true>()
 
   /** Calls `task` as one that holds the grant. */
-  async run<T>(set: ClaimSet, grant: TurnGrant, task: () => Promise<T>): Promise<T> {
+  async run<T>(set: ClaimSet, grant: LocalGrant, task: () => Promise<T>): Promise<T> {
     const frame = new Frame(storage.getStore(), set, grant)
     this.#active.set(frame, true)
     try {
@@ -64,7 +64,7 @@ export class TaskFrames {
   }
 
   /** The grant by which the calling task holds all of these claims already, if it does. */
-  covering(set: ClaimSet): TurnGrant | undefined {
+  covering(set: ClaimSet): LocalGrant | undefined {
     for (const frame of this.#held()) if (covers(frame.claims, set)) return frame.grant
     return undefined
   }
@@ -73,26 +73,30 @@ export class TaskFrames {
    * Waits in a line on behalf of the calling task, by `wait`.
    * @throws DeadlockError when the task would wait for itself.
    */
-  acquire(line: Line, lines: () => Iterable<Line>, wait: () => Promise<TurnGrant>): Promise<TurnGrant> {
+  acquire(
+    queue: LocalQueue,
+    queues: () => Iterable<LocalQueue>,
+    wait: () => Promise<LocalGrant>,
+  ): Promise<LocalGrant> {
     const own = this.#held()
-    return own.length === 0 ? wait() : this.#acquireWithin(own, line, lines, wait)
+    return own.length === 0 ? wait() : this.#acquireWithin(own, queue, queues, wait)
   }
 
   async #acquireWithin(
     own: readonly Frame[],
-    line: Line,
-    lines: () => Iterable<Line>,
-    wait: () => Promise<TurnGrant>,
-  ): Promise<TurnGrant> {
-    this.#check(line, own, lines)
-    for (const frame of own) frame.waits.set(line, (frame.waits.get(line) ?? 0) + 1)
+    queue: LocalQueue,
+    queues: () => Iterable<LocalQueue>,
+    wait: () => Promise<LocalGrant>,
+  ): Promise<LocalGrant> {
+    this.#check(queue, own, queues)
+    for (const frame of own) frame.waits.set(queue, (frame.waits.get(queue) ?? 0) + 1)
     try {
       return await wait()
     } finally {
       for (const frame of own) {
-        const times = frame.waits.get(line)! - 1
-        if (times > 0) frame.waits.set(line, times)
-        else frame.waits.delete(line)
+        const times = frame.waits.get(queue)! - 1
+        if (times > 0) frame.waits.set(queue, times)
+        else frame.waits.delete(queue)
       }
     }
   }
@@ -104,17 +108,17 @@ export class TaskFrames {
     return frame ? [...frame.withParents()].filter(other => other.holds && this.#active.has(other)) : NONE
   }
 
-  #check(line: Line, own: readonly Frame[], lines: () => Iterable<Line>): void {
-    const { title } = line.set
-    if (own.some(frame => conflicting(frame, line.set))) {
+  #check(queue: LocalQueue, own: readonly Frame[], queues: () => Iterable<LocalQueue>): void {
+    const { title } = queue.set
+    if (own.some(frame => conflicting(frame, queue.set))) {
       throw new DeadlockError(
         `this task holds ${title} already and would wait for itself; see the option reentrant`,
-        line.context(),
+        queue.context(),
       )
     }
-    const seen = new Set<Line>()
-    const waitsFor = [{ set: line.set, order: Infinity }]
-    const add = (other: Line): void => {
+    const seen = new Set<LocalQueue>()
+    const waitsFor = [{ set: queue.set, order: Infinity }]
+    const add = (other: LocalQueue): void => {
       if (seen.has(other)) return
       seen.add(other)
       waitsFor.push({ set: other.set, order: other.order })
@@ -123,7 +127,7 @@ export class TaskFrames {
       if (own.some(frame => conflicting(frame, set))) {
         throw new DeadlockError(
           `waiting for ${title} would close a circle of tasks that wait for each other`,
-          line.context(),
+          queue.context(),
         )
       }
       for (const frame of this.#active.keys()) {
@@ -131,7 +135,7 @@ export class TaskFrames {
           for (const other of frame.waits.keys()) add(other)
       }
       // Nobody overtakes, so whoever asked before for something in conflict is waited for, too.
-      for (const other of lines()) if (other.order < order && conflicting(other.set, set)) add(other)
+      for (const other of queues()) if (other.order < order && conflicting(other.set, set)) add(other)
     }
   }
 }

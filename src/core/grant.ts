@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.js'
 import type { ReadOutcome } from '../engine/contract.js'
 import { LostError, type ErrorContext } from '../errors.js'
-import type { Hold, LeaseKeeper } from './lease.js'
+import type { Lease, LeaseKeeper } from './lease.js'
 
 /** What was given: proof that the keys are held, as long as `assertHeld()` passes. */
 export interface Grant extends AsyncDisposable {
@@ -41,14 +41,14 @@ export interface WriteGrant extends Grant {
 }
 
 /** What a grant needs of the line that gave it. */
-export interface Giver {
+export interface GrantOwner {
   readonly clock: Clock
   readonly keeper: LeaseKeeper
   readonly keys: readonly string[]
   context(): ErrorContext
   /** Takes a turn back. @throws LostError when it was lost. */
-  takeBack(grant: TurnGrant): Promise<void>
-  downgrade(grant: TurnGrant): Promise<void>
+  takeBack(grant: LocalGrant): Promise<void>
+  downgrade(grant: LocalGrant): Promise<void>
 }
 
 /** The ten bits below the engine's number tell the local turns of one engine grant apart. */
@@ -65,8 +65,8 @@ export function numberOf(token: bigint): number {
 }
 
 /** One caller's turn on a hold. */
-export class TurnGrant implements WriteGrant {
-  readonly #giver: Giver
+export class LocalGrant implements WriteGrant {
+  readonly #owner: GrantOwner
   readonly #number: number
   #controller: AbortController | undefined
   /** Set when the caller gives it back; from then on it proves nothing. */
@@ -74,14 +74,14 @@ export class TurnGrant implements WriteGrant {
 
   /** @param read what was read in the same step, if that was asked for. */
   constructor(
-    giver: Giver,
-    readonly hold: Hold,
+    owner: GrantOwner,
+    readonly lease: Lease,
     readonly turn: number,
     readonly read: ReadOutcome | undefined,
   ) {
-    this.#giver = giver
-    this.#number = hold.number
-    hold.onLost = undefined
+    this.#owner = owner
+    this.#number = lease.number
+    lease.onLost = undefined
   }
 
   get token(): bigint {
@@ -89,7 +89,7 @@ export class TurnGrant implements WriteGrant {
   }
 
   get keys(): readonly string[] {
-    return this.#giver.keys
+    return this.#owner.keys
   }
 
   get signal(): AbortSignal {
@@ -97,10 +97,10 @@ export class TurnGrant implements WriteGrant {
       // Made only when asked for: most callers never look, and a controller costs microseconds.
       const controller = (this.#controller = new AbortController())
       if (this.released) controller.abort(this.#gone())
-      else if (this.#giver.keeper.isLost(this.hold)) controller.abort(this.hold.loss)
+      else if (this.#owner.keeper.isLost(this.lease)) controller.abort(this.lease.loss)
       else {
-        this.hold.onLost = joined(this.hold.onLost, () => {
-          if (!this.released) controller.abort(this.hold.loss)
+        this.lease.onLost = joined(this.lease.onLost, () => {
+          if (!this.released) controller.abort(this.lease.loss)
         })
       }
     }
@@ -109,28 +109,28 @@ export class TurnGrant implements WriteGrant {
 
   assertHeld(): void {
     if (this.released) throw this.#gone()
-    if (this.#giver.keeper.isLost(this.hold)) throw this.hold.loss!
+    if (this.#owner.keeper.isLost(this.lease)) throw this.lease.loss!
   }
 
   /** Whether it is held until now, as far as can be known here. */
   get isHeld(): boolean {
-    return !this.released && !this.#giver.keeper.isLost(this.hold)
+    return !this.released && !this.#owner.keeper.isLost(this.lease)
   }
 
   /** Whether its time is over, whatever else has ended it. */
   get isOver(): boolean {
-    return this.#giver.keeper.left(this.hold) === 0
+    return this.#owner.keeper.left(this.lease) === 0
   }
 
   expiresIn(): number {
-    if (this.released || this.hold.loss) return 0
-    return this.#giver.keeper.left(this.hold)
+    if (this.released || this.lease.loss) return 0
+    return this.#owner.keeper.left(this.lease)
   }
 
   release(): Promise<void> {
     if (this.released) return Promise.resolve()
     this.released = true
-    return this.#giver.takeBack(this)
+    return this.#owner.takeBack(this)
   }
 
   downgrade(): Promise<void> {
@@ -139,7 +139,7 @@ export class TurnGrant implements WriteGrant {
     } catch (error) {
       return Promise.reject(error)
     }
-    return this.#giver.downgrade(this)
+    return this.#owner.downgrade(this)
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -147,8 +147,8 @@ export class TurnGrant implements WriteGrant {
   }
 
   #gone(): LostError {
-    const { title } = this.hold.set
-    return new LostError(`${title} was released by this grant before`, this.#giver.context())
+    const { title } = this.lease.set
+    return new LostError(`${title} was released by this grant before`, this.#owner.context())
   }
 }
 

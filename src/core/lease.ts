@@ -11,7 +11,7 @@ import type { ClaimSet } from './claims.js'
 export type LeaseStatus = 'held' | 'renewed' | 'lost' | 'unknown'
 
 /** One grant of the engine, with its lease. Several local callers may use it one after the other. */
-export class Hold {
+export class Lease {
   status: LeaseStatus = 'held'
   /** Set once, when the lease is lost: by the engine's word or because the deadline passed. */
   loss: LostError | undefined
@@ -37,7 +37,7 @@ export class Hold {
 
   /**
    * @param number the engine's number of the grant, the upper part of its tokens.
-   * @param lease how long it outlives silence: milliseconds.
+   * @param duration how long it outlives silence: milliseconds.
    * @param deadline until when it is certainly held: clock time, counted from before the request was sent.
    * @param renew whether the keeper renews it.
    * @param label what the engine shows with it.
@@ -47,18 +47,18 @@ export class Hold {
     readonly id: string,
     readonly set: ClaimSet,
     public number: number,
-    public lease: number,
+    public duration: number,
     public deadline: number,
     public renew: boolean,
     public label: string | undefined,
-    readonly owner: HoldOwner,
+    readonly owner: LeaseOwner,
   ) {}
 }
 
 /** Who hands a hold out. */
-export interface HoldOwner {
+export interface LeaseOwner {
   /** It is lost, although its user may not have found out. */
-  holdLost(hold: Hold): void
+  leaseLost(lease: Lease): void
 }
 
 /** What tells a grant from all others: a number is given once for each key. */
@@ -83,9 +83,9 @@ const MOST_KEPT = 64
 export class LeaseKeeper {
   readonly #engine: Engine
   readonly #clock: Clock
-  readonly #holds = new TransientMap<string, Hold>()
+  readonly #leases = new TransientMap<string, Lease>()
   /** Those that nobody used at some time, the longest known first. */
-  readonly #kept = new TransientMap<Hold, true>()
+  readonly #kept = new TransientMap<Lease, true>()
   #timer: Timer | undefined
   #timerAt = Infinity
 
@@ -95,38 +95,38 @@ export class LeaseKeeper {
   }
 
   /** Looks after the hold from now on. */
-  add(hold: Hold): void {
-    this.#holds.set(hold.id, hold)
-    this.schedule(hold)
+  add(lease: Lease): void {
+    this.#leases.set(lease.id, lease)
+    this.schedule(lease)
   }
 
   /** What somebody in this box has just now, by {@link grantName} with each of its keys. */
-  inUse(): ReadonlyMap<string, Hold> {
-    const inUse = new Map<string, Hold>()
-    for (const hold of this.#holds.values()) {
-      if (hold.unused) continue
-      for (const { key } of hold.set.claims) inUse.set(grantName(key, hold.number), hold)
+  inUse(): ReadonlyMap<string, Lease> {
+    const inUse = new Map<string, Lease>()
+    for (const lease of this.#leases.values()) {
+      if (lease.unused) continue
+      for (const { key } of lease.set.claims) inUse.set(grantName(key, lease.number), lease)
     }
     return inUse
   }
 
   /** Sets anew when to look at a hold, after its deadline changed. */
-  schedule(hold: Hold): void {
-    hold.due = hold.renew ? hold.deadline - hold.lease * (1 - RENEW_AFTER) : hold.deadline
-    this.#arm(Math.min(hold.due, this.#certainUntil()))
+  schedule(lease: Lease): void {
+    lease.due = lease.renew ? lease.deadline - lease.duration * (1 - RENEW_AFTER) : lease.deadline
+    this.#arm(Math.min(lease.due, this.#certainUntil()))
   }
 
   /** Looks after it no longer. The timer stays as it is: setting it anew for every release would cost more. */
-  remove(hold: Hold): void {
-    this.#holds.delete(hold.id)
-    this.#kept.delete(hold)
+  remove(lease: Lease): void {
+    this.#leases.delete(lease.id)
+    this.#kept.delete(lease)
   }
 
   /** Keeps a hold that nobody uses for the next caller; the longest known of too many is given back. */
-  keep(hold: Hold, giveBack: () => void): void {
-    hold.unused = giveBack
-    if (this.#kept.has(hold)) return
-    this.#kept.set(hold, true)
+  keep(lease: Lease, giveBack: () => void): void {
+    lease.unused = giveBack
+    if (this.#kept.has(lease)) return
+    this.#kept.set(lease, true)
     if (this.#kept.size <= MOST_KEPT) return
     for (const oldest of this.#kept.keys()) {
       this.#kept.delete(oldest)
@@ -135,55 +135,55 @@ export class LeaseKeeper {
   }
 
   /** Whether the hold is lost by now; a passed deadline is found here even when no timer has run. */
-  isLost(hold: Hold): boolean {
-    if (!hold.loss) {
+  isLost(lease: Lease): boolean {
+    if (!lease.loss) {
       const now = this.#clock.now()
-      if (now >= hold.deadline) this.lose(hold, `its lease of ${hold.lease} ms is over`)
-      else if (now >= this.#certainUntil()) this.lose(hold, 'the session may have ended')
+      if (now >= lease.deadline) this.lose(lease, `its lease of ${lease.duration} ms is over`)
+      else if (now >= this.#certainUntil()) this.lose(lease, 'the session may have ended')
     }
-    return hold.loss !== undefined
+    return lease.loss !== undefined
   }
 
   /** How long the hold is certainly held from now on: milliseconds. */
-  left(hold: Hold): number {
-    return Math.max(Math.min(hold.deadline, this.#certainUntil()) - this.#clock.now(), 0)
+  left(lease: Lease): number {
+    return Math.max(Math.min(lease.deadline, this.#certainUntil()) - this.#clock.now(), 0)
   }
 
   /** Marks a hold as lost and tells its user and its owner; one that nobody uses is only given up. */
-  lose(hold: Hold, why: string, cause?: Error): void {
-    if (hold.loss) return
-    if (hold.unused) return hold.unused()
-    const inUse = this.#holds.has(hold.id)
-    this.remove(hold)
-    hold.status = 'lost'
-    const { title } = hold.set
-    hold.loss = new LostError(`${title} is not held any more: ${why}`, {
+  lose(lease: Lease, why: string, cause?: Error): void {
+    if (lease.loss) return
+    if (lease.unused) return lease.unused()
+    const inUse = this.#leases.has(lease.id)
+    this.remove(lease)
+    lease.status = 'lost'
+    const { title } = lease.set
+    lease.loss = new LostError(`${title} is not held any more: ${why}`, {
       key: title,
       engine: this.#engine.name,
       ...(cause && { cause }),
     })
-    hold.onLost?.()
-    if (inUse) hold.owner.holdLost(hold)
+    lease.onLost?.()
+    if (inUse) lease.owner.leaseLost(lease)
   }
 
   /** The engine says that this grant was taken away. @param cause what else has ended it */
   taken(id: string, cause?: Error): void {
-    const hold = this.#holds.get(id)
-    if (hold) this.lose(hold, cause?.message ?? 'it was taken away', cause)
+    const lease = this.#leases.get(id)
+    if (lease) this.lose(lease, cause?.message ?? 'it was taken away', cause)
   }
 
   /** The engine says that somebody waits for this grant: it is given back as soon as nobody uses it. False: unknown. */
   wanted(id: string): boolean {
-    const hold = this.#holds.get(id)
-    if (!hold) return false
-    hold.contested = true
-    hold.unused?.()
+    const lease = this.#leases.get(id)
+    if (!lease) return false
+    lease.contested = true
+    lease.unused?.()
     return true
   }
 
   /** Every hold in use is lost: the session has ended. What nobody uses was no more than kept. */
   loseAll(why: string): void {
-    for (const hold of [...this.#holds.values()]) this.lose(hold, why)
+    for (const lease of [...this.#leases.values()]) this.lose(lease, why)
   }
 
   /** Stops the timer. */
@@ -209,44 +209,44 @@ export class LeaseKeeper {
     const now = this.#clock.now()
     const certainUntil = this.#certainUntil()
     let next = Infinity
-    for (const hold of [...this.#holds.values()]) {
+    for (const lease of [...this.#leases.values()]) {
       // Whoever was told of a loss just now may have given others back.
-      if (!this.#holds.has(hold.id)) continue
-      if (now >= Math.min(hold.deadline, certainUntil)) {
-        this.isLost(hold)
+      if (!this.#leases.has(lease.id)) continue
+      if (now >= Math.min(lease.deadline, certainUntil)) {
+        this.isLost(lease)
         continue
       }
-      if (hold.unused && hold.due <= now) {
-        hold.unused()
+      if (lease.unused && lease.due <= now) {
+        lease.unused()
         continue
       }
-      if (hold.renew && hold.due <= now + hold.lease * TOGETHER) {
+      if (lease.renew && lease.due <= now + lease.duration * TOGETHER) {
         // Unless the answer says otherwise, which may come within the call.
-        hold.due = Math.min(now + Math.max(hold.lease * RETRY_AFTER, SHORTEST_RETRY), hold.deadline)
-        if (!hold.renewing) this.#renew(hold, now)
+        lease.due = Math.min(now + Math.max(lease.duration * RETRY_AFTER, SHORTEST_RETRY), lease.deadline)
+        if (!lease.renewing) this.#renew(lease, now)
       }
-      if (!hold.loss) next = Math.min(next, hold.due, certainUntil)
+      if (!lease.loss) next = Math.min(next, lease.due, certainUntil)
     }
     if (next < Infinity) this.#arm(next)
   }
 
-  #renew(hold: Hold, sentAt: number): void {
-    const { id, number, lease } = hold
-    hold.renewing = true
+  #renew(lease: Lease, sentAt: number): void {
+    const { id, number, duration } = lease
+    lease.renewing = true
     const settle = (renewed: boolean): void => {
-      hold.renewing = false
+      lease.renewing = false
       // The answer may be to a number that was passed on meanwhile, or come after the hold was given back.
-      if (!this.#holds.has(id) || hold.number !== number) return
-      if (!renewed) return this.lose(hold, 'the engine has given it up')
-      hold.status = 'renewed'
-      hold.deadline = Math.max(hold.deadline, sentAt + lease)
-      this.schedule(hold)
+      if (!this.#leases.has(id) || lease.number !== number) return
+      if (!renewed) return this.lose(lease, 'the engine has given it up')
+      lease.status = 'renewed'
+      lease.deadline = Math.max(lease.deadline, sentAt + duration)
+      this.schedule(lease)
     }
     const unclear = (): void => {
-      hold.renewing = false
-      if (this.#holds.has(id)) hold.status = 'unknown'
+      lease.renewing = false
+      if (this.#leases.has(id)) lease.status = 'unknown'
     }
-    const answer = this.#engine.submit({ type: 'renew', id, number, lease })
+    const answer = this.#engine.submit({ type: 'renew', id, number, lease: duration })
     if (answer instanceof Promise) answer.then(settle, unclear)
     else settle(answer)
   }

@@ -1,7 +1,7 @@
 import { milliseconds, type Duration } from '../duration.js'
+import type { ReadSet } from '../engine/contract.js'
 import { InvalidArgumentError, shown } from '../errors.js'
 import { checkOptions, checkSignal, flag } from '../options.js'
-import type { Ask } from './local-queue.js'
 
 /** How a grant is asked for. */
 export interface LockOptions {
@@ -24,12 +24,24 @@ const LEASE_BOUNDS = { least: 20, most: 86_400_000 }
 const WAIT_BOUNDS = { least: 0, most: Infinity }
 const LONGEST_LABEL = 200
 
-/** An ask with what the lock itself has to know. */
-export interface LockAsk extends Ask {
+/** What one caller asks for, checked: times in milliseconds. */
+export interface AcquireRequest {
+  /** How long to wait; Infinity for as long as it takes. */
+  readonly wait: number
+  readonly lease: number
+  readonly renew: boolean
+  readonly label: string | undefined
+  readonly signal: AbortSignal | undefined
+  /** What to read in the same step as the grant. Only in a queue of its own: a turn reads nothing. */
+  readonly read?: ReadSet | undefined
+}
+
+/** A request with what the lock itself has to know. */
+export interface LockRequest extends AcquireRequest {
   readonly reentrant: boolean
 }
 
-const DEFAULTS: LockAsk = {
+const DEFAULTS: LockRequest = {
   wait: Infinity,
   lease: DEFAULT_LEASE,
   renew: true,
@@ -44,7 +56,7 @@ const TRY_NAMES = NAMES.filter(name => name !== 'wait' && name !== 'signal')
  * Checks the options of a caller.
  * @throws InvalidArgumentError that names the option, what it got and what it takes.
  */
-export function lockAsk(options: LockOptions | undefined): LockAsk {
+export function lockRequest(options: LockOptions | undefined): LockRequest {
   if (options === undefined) return DEFAULTS
   checkOptions(options, NAMES)
   const { wait, lease, signal, label, renew, reentrant } = options
@@ -65,7 +77,7 @@ export function lockAsk(options: LockOptions | undefined): LockAsk {
 }
 
 /** The same for a caller who never waits: it has neither `wait` nor `signal`. */
-export function tryAsk(options: LockOptions | undefined): LockAsk {
+export function tryRequest(options: LockOptions | undefined): LockRequest {
   if (options !== undefined) checkOptions(options, TRY_NAMES)
-  return lockAsk(options)
+  return lockRequest(options)
 }

@@ -1,9 +1,9 @@
 import { aboutTask, InvalidArgumentError, LostError, lostBeforeEnd, ofTask, shown } from '../errors.js'
 import type { Session } from './session.js'
 import type { ClaimSet } from './claims.js'
-import type { Grant, TurnGrant, WriteGrant } from './grant.js'
-import type { Line } from './local-queue.js'
-import { lockAsk, tryAsk, type LockAsk, type LockOptions } from './lock-options.js'
+import type { Grant, LocalGrant, WriteGrant } from './grant.js'
+import type { LocalQueue } from './local-queue.js'
+import { lockRequest, tryRequest, type LockRequest, type LockOptions } from './lock-options.js'
 
 /** What every lock can do: the same three verbs, whatever is claimed and wherever it lives. */
 export interface Lock<G extends Grant = Grant, O extends LockOptions = LockOptions> {
@@ -42,10 +42,10 @@ export class ClaimLock implements Lock<WriteGrant> {
 
   tryAcquire(options?: Omit<LockOptions, 'wait' | 'signal'>): Promise<WriteGrant | undefined> {
     try {
-      const ask = tryAsk(options)
-      const nested = this.#nested(ask)
+      const request = tryRequest(options)
+      const nested = this.#nested(request)
       if (nested) return Promise.resolve(nested)
-      return Promise.resolve(this.#session.attempt(this.#line(), ask))
+      return Promise.resolve(this.#session.attempt(this.#queue(), request))
     } catch (error) {
       return Promise.reject(error)
     }
@@ -53,9 +53,9 @@ export class ClaimLock implements Lock<WriteGrant> {
 
   acquire(options?: LockOptions): Promise<WriteGrant> {
     try {
-      const ask = lockAsk(options)
-      const nested = this.#nested(ask)
-      return nested ? Promise.resolve(nested) : this.#acquire(ask)
+      const request = lockRequest(options)
+      const nested = this.#nested(request)
+      return nested ? Promise.resolve(nested) : this.#acquire(request)
     } catch (error) {
       return Promise.reject(error)
     }
@@ -63,22 +63,22 @@ export class ClaimLock implements Lock<WriteGrant> {
 
   async run<T>(task: (grant: WriteGrant) => T | Promise<T>, options?: LockOptions): Promise<T> {
     let nested: WriteGrant | undefined
-    let grant: TurnGrant | undefined
+    let grant: LocalGrant | undefined
     try {
       if (typeof task !== 'function')
         throw new InvalidArgumentError(`run takes a function, not ${shown(task)}`)
-      const ask = lockAsk(options)
-      nested = this.#nested(ask)
-      grant = nested ? undefined : await this.#acquire(ask)
+      const request = lockRequest(options)
+      nested = this.#nested(request)
+      grant = nested ? undefined : await this.#acquire(request)
     } catch (error) {
       throw aboutTask(error, false)
     }
     // The outer run of the same task gives a nested grant back.
     if (!grant) return ownErrors(async () => task(nested!))
-    const { frames } = this.#session
+    const { deadlocks } = this.#session
     let result
     try {
-      result = await (frames ? frames.run(this.#set, grant, async () => task(grant)) : task(grant))
+      result = await (deadlocks ? deadlocks.run(this.#set, grant, async () => task(grant)) : task(grant))
     } catch (error) {
       // The task's own error tells more than that the grant was lost, too.
       await grant.release().catch(() => undefined)
@@ -95,18 +95,18 @@ export class ClaimLock implements Lock<WriteGrant> {
     return result
   }
 
-  #acquire(ask: LockAsk): Promise<TurnGrant> {
-    return this.#session.acquire(this.#line(), ask)
+  #acquire(request: LockRequest): Promise<LocalGrant> {
+    return this.#session.acquire(this.#queue(), request)
   }
 
-  #nested(ask: LockAsk): WriteGrant | undefined {
-    if (!ask.reentrant) return undefined
-    const outer = this.#session.frames?.covering(this.#set)
+  #nested(request: LockRequest): WriteGrant | undefined {
+    if (!request.reentrant) return undefined
+    const outer = this.#session.deadlocks?.covering(this.#set)
     return outer && new NestedGrant(outer)
   }
 
-  #line(): Line {
-    return this.#session.line(this.#set, this.#noun)
+  #queue(): LocalQueue {
+    return this.#session.queueFor(this.#set, this.#noun)
   }
 }
 
@@ -121,9 +121,9 @@ async function ownErrors<T>(task: () => Promise<T>): Promise<T> {
 
 /** A further grant of what the task holds already: releasing it leaves the outer one held. */
 class NestedGrant implements WriteGrant {
-  readonly #outer: TurnGrant
+  readonly #outer: LocalGrant
 
-  constructor(outer: TurnGrant) {
+  constructor(outer: LocalGrant) {
     this.#outer = outer
   }
 

@@ -15,29 +15,30 @@ import { channels, type LockEvent } from '../diagnostics.js'
 import { BusyError, ClosedError } from '../errors.js'
 import type { ClaimSet } from './claims.js'
 import { LeaseKeeper } from './lease.js'
-import type { TurnGrant } from './grant.js'
-import { Line, type Ask, type LineSession } from './local-queue.js'
-import { TaskFrames } from './deadlocks.js'
+import type { LocalGrant } from './grant.js'
+import type { AcquireRequest } from './lock-options.js'
+import { LocalQueue, type QueueSession } from './local-queue.js'
+import { DeadlockDetector } from './deadlocks.js'
 import { Watchers, type OnChange, type Watching } from './watchers.js'
 import { TransientMap } from '../transient-map.js'
 
 /** Lines that nobody uses are kept for the next caller of their claim set, until there are this many. */
-const IDLE_LINES = 1024
+const IDLE_QUEUES = 1024
 
 /** Windows that end within so many milliseconds are looked after together. */
 const SERVE_EVERY = CLAIM_WINDOW / 10
 
 /** One engine session and what hangs on it: the local lines, the lease keeper, and who is to be told what. */
-export class Session implements Listener, LineSession {
+export class Session implements Listener, QueueSession {
   readonly keeper: LeaseKeeper
-  readonly frames: TaskFrames | undefined
+  readonly deadlocks: DeadlockDetector | undefined
   /** Set once the box is closed or the engine has ended the session: nothing more can be asked. */
   ending: Error | undefined
   /** Set while the box waits for its grants to be given back: tasks that hold some may still ask for more. */
   #draining: Error | undefined
-  #lines = new Map<string, Line>()
+  #queues = new Map<string, LocalQueue>()
   /** Lines with a request in the engine's queue, by request id. */
-  readonly #queued = new TransientMap<string, Line>()
+  readonly #queued = new TransientMap<string, LocalQueue>()
   readonly #watchers: Watchers
   readonly #wantedEarly = new Set<string>()
   /** Reserved keys by when their windows are over. */
@@ -45,7 +46,7 @@ export class Session implements Listener, LineSession {
   /** When a waiter of this box was first to tell that it lives; all do so whole periods after that: clock time. */
   #firstBeat: number | undefined
   #requests = 0
-  #sweepAt = IDLE_LINES
+  #sweepAt = IDLE_QUEUES
   /** Grants in use, for a close that drains. */
   #busy = 0
   #onIdle: (() => void) | undefined
@@ -58,7 +59,7 @@ export class Session implements Listener, LineSession {
     detectDeadlocks: boolean,
   ) {
     this.keeper = new LeaseKeeper(engine, clock)
-    this.frames = detectDeadlocks ? new TaskFrames() : undefined
+    this.deadlocks = detectDeadlocks ? new DeadlockDetector() : undefined
     this.#watchers = new Watchers(id, operation => this.send(operation), clock)
   }
 
@@ -68,25 +69,25 @@ export class Session implements Listener, LineSession {
   }
 
   /** The line of all local callers with this claim set. */
-  line(set: ClaimSet, noun: string): Line {
-    const known = this.#lines.get(set.signature)
+  queueFor(set: ClaimSet, noun: string): LocalQueue {
+    const known = this.#queues.get(set.signature)
     if (known) return known
-    if (this.#lines.size >= this.#sweepAt) this.#sweep()
-    const line = new Line(this, set, noun)
-    this.#lines.set(set.signature, line)
-    return line
+    if (this.#queues.size >= this.#sweepAt) this.#sweep()
+    const queue = new LocalQueue(this, set, noun)
+    this.#queues.set(set.signature, queue)
+    return queue
   }
 
   /** All lines in which somebody waits, those for one caller only among them. */
-  *waitingLines(): Generator<Line> {
-    for (const line of this.#lines.values()) if (line.waiting) yield line
-    for (const line of this.#queued.values())
-      if (this.#lines.get(line.set.signature) !== line && line.waiting) yield line
+  *waitingQueues(): Generator<LocalQueue> {
+    for (const queue of this.#queues.values()) if (queue.waiting) yield queue
+    for (const queue of this.#queued.values())
+      if (this.#queues.get(queue.set.signature) !== queue && queue.waiting) yield queue
   }
 
   /** Wake-ups for this request go to this line from now on. */
-  expectWake(id: string, line: Line): void {
-    this.#queued.set(id, line)
+  expectWake(id: string, queue: LocalQueue): void {
+    this.#queued.set(id, queue)
   }
 
   forgetWake(id: string): void {
@@ -106,13 +107,13 @@ export class Session implements Listener, LineSession {
 
   /** Why no new request is taken; undefined when it is. */
   refusal(): Error | undefined {
-    return this.ending ?? (this.#draining && !this.frames?.inside() ? this.#draining : undefined)
+    return this.ending ?? (this.#draining && !this.deadlocks?.inside() ? this.#draining : undefined)
   }
 
   /** Takes no new requests, rejects who waits, and settles when no grant is in use. */
   drain(): Promise<void> {
     this.#draining = this.#closed()
-    for (const line of [...this.waitingLines()]) line.failAll(this.#draining)
+    for (const queue of [...this.waitingQueues()]) queue.failAll(this.#draining)
     return this.#busy === 0 ? Promise.resolve() : new Promise(resolve => (this.#onIdle = resolve))
   }
 
@@ -127,22 +128,22 @@ export class Session implements Listener, LineSession {
 
   /**
    * Waits in a line on behalf of the calling task; a wait of 0 is an attempt.
-   * @throws DeadlockError when the task would wait for itself, BusyError, and what `Line.acquire` throws
+   * @throws DeadlockError when the task would wait for itself, BusyError, and what `LocalQueue.acquire` throws
    */
-  acquire(line: Line, ask: Ask): Promise<TurnGrant> {
+  acquire(queue: LocalQueue, request: AcquireRequest): Promise<LocalGrant> {
     return isHeard()
-      ? this.#told(line, request => this.#acquire(line, ask, request))
-      : this.#acquire(line, ask)
+      ? this.#told(queue, event => this.#acquire(queue, request, event))
+      : this.#acquire(queue, request)
   }
 
   /** The grant if it can be had without waiting for another holder or waiter, else undefined. */
-  attempt(line: Line, ask: Ask): Awaitable<TurnGrant | undefined> {
-    return isHeard() ? this.#toldAttempt(line, ask) : line.attempt(ask)
+  attempt(queue: LocalQueue, request: AcquireRequest): Awaitable<LocalGrant | undefined> {
+    return isHeard() ? this.#toldAttempt(queue, request) : queue.attempt(request)
   }
 
-  async #toldAttempt(line: Line, ask: Ask): Promise<TurnGrant | undefined> {
+  async #toldAttempt(queue: LocalQueue, request: AcquireRequest): Promise<LocalGrant | undefined> {
     try {
-      return await this.#told(line, request => this.#attempt(line, ask, request))
+      return await this.#told(queue, event => this.#attempt(queue, request, event))
     } catch (error) {
       if (error instanceof BusyError) return undefined
       throw error
@@ -150,28 +151,32 @@ export class Session implements Listener, LineSession {
   }
 
   /** Tells of a request, and of its end unless that is a grant, which tells of itself. */
-  async #told(line: Line, ask: (request: LockEvent) => Promise<TurnGrant>): Promise<TurnGrant> {
+  async #told(queue: LocalQueue, request: (event: LockEvent) => Promise<LocalGrant>): Promise<LocalGrant> {
     const since = this.clock.now()
-    const request = line.requested()
+    const event = queue.events.requested()
     try {
-      return await ask(request)
+      return await request(event)
     } catch (error) {
-      line.refused(request, since, error)
+      queue.events.refused(event, since, error)
       throw error
     }
   }
 
-  #acquire(line: Line, ask: Ask, request?: LockEvent): Promise<TurnGrant> {
+  #acquire(queue: LocalQueue, request: AcquireRequest, event?: LockEvent): Promise<LocalGrant> {
     // A signal that has aborted already is the line's to refuse.
-    if (ask.wait === 0 && !ask.signal?.aborted) return this.#attempt(line, ask, request)
-    const wait = (): Promise<TurnGrant> => line.acquire(ask, request)
-    return this.frames ? this.frames.acquire(line, () => this.waitingLines(), wait) : wait()
+    if (request.wait === 0 && !request.signal?.aborted) return this.#attempt(queue, request, event)
+    const wait = (): Promise<LocalGrant> => queue.acquire(request, event)
+    return this.deadlocks ? this.deadlocks.acquire(queue, () => this.waitingQueues(), wait) : wait()
   }
 
-  async #attempt(line: Line, ask: Ask, request: LockEvent | undefined): Promise<TurnGrant> {
-    const grant = await line.attempt(ask, request)
+  async #attempt(
+    queue: LocalQueue,
+    request: AcquireRequest,
+    event: LockEvent | undefined,
+  ): Promise<LocalGrant> {
+    const grant = await queue.attempt(request, event)
     if (grant) return grant
-    throw new BusyError(`${line.noun} ${line.set.title} on ${this.engine.name} is busy`, line.context())
+    throw new BusyError(`${queue.noun} ${queue.set.title} on ${this.engine.name} is busy`, queue.context())
   }
 
   /** Sends an operation; an engine inside the process answers at once. Rejects with what ended the session. */
@@ -213,8 +218,8 @@ export class Session implements Listener, LineSession {
   }
 
   lost(id: string, cause?: Error): void {
-    const line = this.#queued.get(id)
-    if (line) line.wake(id)
+    const queue = this.#queued.get(id)
+    if (queue) queue.wake(id)
     else this.keeper.taken(id, cause)
   }
 
@@ -250,7 +255,7 @@ export class Session implements Listener, LineSession {
     if (this.ending) return
     this.ending = cause
     this.keeper.loseAll(cause.message)
-    for (const line of [...this.waitingLines()]) line.failAll(cause)
+    for (const queue of [...this.waitingQueues()]) queue.failAll(cause)
     this.#watchers.end()
   }
 
@@ -272,10 +277,10 @@ export class Session implements Listener, LineSession {
 
   #sweep(): void {
     // A map of its own for those that stay, see TransientMap.
-    const used = new Map<string, Line>()
-    for (const [signature, line] of this.#lines) if (!line.idle) used.set(signature, line)
-    this.#lines = used
-    this.#sweepAt = Math.max(IDLE_LINES, 2 * this.#lines.size)
+    const used = new Map<string, LocalQueue>()
+    for (const [signature, queue] of this.#queues) if (!queue.idle) used.set(signature, queue)
+    this.#queues = used
+    this.#sweepAt = Math.max(IDLE_QUEUES, 2 * this.#queues.size)
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Commit, CommitOutcome, ReadOutcome, ReadSet, RecordedId, Versioned } from './contract.js'
 
-/** Where values are kept, for engines that decide commits by `Decisions`. */
+/** Where values are kept, for engines that decide commits by `StateMachine`. */
 export interface StoreState {
   /** The values of these keys, in their order. */
   values(keys: readonly string[]): readonly Versioned[]

@@ -6,7 +6,7 @@ import type { Reserve, Reserved } from '../limits/rules/reserve.js'
 export type Awaitable<T> = T | Promise<T>
 
 /** Who a session belongs to, for those who look at holders and waiters. */
-export interface Member {
+export interface SessionInfo {
   /** The session id: unique among all boxes that ever were. */
   readonly session: string
   readonly host: string
@@ -38,7 +38,7 @@ export interface Enqueue {
  * Turns a reservation into a grant, or looks again: keeps the entry of a waiter alive, and drops what has expired
  * before it. Naming a request that is granted already renews it. Harmless at any time.
  */
-export interface ClaimReserved {
+export interface Poll {
   readonly type: 'claim'
   readonly id: string
   readonly lease: number
@@ -170,12 +170,12 @@ interface Watch {
 }
 
 export type LockOperation =
-  Enqueue | ClaimReserved | Cancel | Renew | Release | Pass | Downgrade | Free | Revoke | Serve | Inspect
+  Enqueue | Poll | Cancel | Renew | Release | Pass | Downgrade | Free | Revoke | Serve | Inspect
 type StoreOperation = Read | Commit | Watch
 export type Operation = LockOperation | StoreOperation
 
 /** Where a request stands after it was looked at. */
-export type Standing =
+export type RequestStatus =
   /** Granted. */
   | {
       readonly state: 'held'
@@ -249,14 +249,14 @@ export interface RequestReport {
 }
 
 export interface Outcomes {
-  enqueue: Standing
-  claim: Standing
+  enqueue: RequestStatus
+  claim: RequestStatus
   cancel: undefined
   /** False: the grant is gone. */
   renew: boolean
   /** False: the grant was gone already. */
   release: boolean
-  pass: Standing
+  pass: RequestStatus
   downgrade: boolean
   free: boolean
   /** How many requests were taken away. */
@@ -306,7 +306,7 @@ export interface Engine {
    * Starts the session. Called once, before anything else.
    * @throws UnavailableError when the engine can't be reached or refuses; InvalidArgumentError for an unfit place.
    */
-  join(member: Member, listener: Listener): Awaitable<void>
+  join(member: SessionInfo, listener: Listener): Awaitable<void>
   /**
    * Carries out one operation. Operations submitted in one tick may travel together; they are carried out in the
    * order of submission, and the failure of one is its own. Never throws: a failure is

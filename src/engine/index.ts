@@ -1,6 +1,6 @@
 export { systemClock, type Clock, type Timer } from '../clock.js'
 export { milliseconds, type DurationBounds } from '../duration.js'
-export { Decisions, type AnyEffect, type ChangedEffect, type WatchState } from './state-machine.js'
+export { StateMachine, type AnyEffect, type ChangedEffect, type WatchState } from './state-machine.js'
 export { conflict } from './claim.js'
 export * from './contract.js'
 export { MemoryState } from './kit/memory-state.js'

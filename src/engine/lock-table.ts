@@ -3,13 +3,13 @@ import {
   WAITER_LIFE,
   entryLife,
   hearWithin,
-  type ClaimReserved,
+  type Poll,
   type Enqueue,
   type LockOperation,
   type OutcomeOf,
   type Pass,
   type RequestReport,
-  type Standing,
+  type RequestStatus,
 } from './contract.js'
 import { conflict, type Claim } from './claim.js'
 
@@ -139,7 +139,7 @@ export class LockTable {
       : undefined
   }
 
-  #enqueue(operation: Enqueue, now: number): Standing {
+  #enqueue(operation: Enqueue, now: number): RequestStatus {
     const known = this.#state.request(operation.id)
     if (known) return this.#standing(known, operation, now) // a repetition whose first answer was lost
     for (const claim of operation.claims) {
@@ -165,7 +165,7 @@ export class LockTable {
     return blocked ? this.#standing(request, operation, now) : this.#hold(request, now)
   }
 
-  #claim(operation: ClaimReserved, now: number): Standing {
+  #claim(operation: Poll, now: number): RequestStatus {
     const request = this.#state.request(operation.id)
     if (!request) return { state: 'gone' }
     if (request.phase === 'held' && now >= request.expires) {
@@ -206,7 +206,7 @@ export class LockTable {
     return now < request.expires
   }
 
-  #pass(operation: Pass, now: number): Standing {
+  #pass(operation: Pass, now: number): RequestStatus {
     const request = this.holding(operation.id, operation.number, now)
     if (!request) {
       const next = this.#state.request(operation.next)
@@ -285,7 +285,7 @@ export class LockTable {
     })
   }
 
-  #hold(request: Request, now: number): Standing & { state: 'held' } {
+  #hold(request: Request, now: number): RequestStatus & { state: 'held' } {
     request.phase = 'held'
     request.expires = now + request.lease
     request.number = this.#state.nextNumber()
@@ -374,7 +374,7 @@ export class LockTable {
     this.#tell({ type, session: request.session, id: request.id, key: request.claims[0]!.key })
   }
 
-  #standing(request: Request, operation: Enqueue | ClaimReserved | Pass, now: number): Standing {
+  #standing(request: Request, operation: Enqueue | Poll | Pass, now: number): RequestStatus {
     if (request.phase === 'held') return { state: 'held', id: request.id, number: request.number }
     let next = Infinity
     const behind = new Set<string>()

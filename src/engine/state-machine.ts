@@ -1,14 +1,6 @@
 import { LockTable, type Effect, type TableState } from './lock-table.js'
 import { decideCommit, readAll, type StoreState } from './commit.js'
-import type {
-  ClaimReserved,
-  Commit,
-  CommitOutcome,
-  Enqueue,
-  Operation,
-  OutcomeOf,
-  Standing,
-} from './contract.js'
+import type { Poll, Commit, CommitOutcome, Enqueue, Operation, OutcomeOf, RequestStatus } from './contract.js'
 
 /** Who is to be told of changes of store keys. */
 export interface WatchState {
@@ -32,7 +24,7 @@ export type AnyEffect = Effect | ChangedEffect
  * Every operation of the contract, decided over one state: what the engines that keep the lock table themselves are made
  * of. Like the table it does no I/O and has no clock.
  */
-export class Decisions {
+export class StateMachine {
   readonly #state: TableState & StoreState & WatchState
   readonly #tell: (effect: AnyEffect) => void
   readonly #table: LockTable
@@ -66,7 +58,7 @@ export class Decisions {
     }
   }
 
-  #stand(operation: Enqueue | ClaimReserved, now: number): Standing {
+  #stand(operation: Enqueue | Poll, now: number): RequestStatus {
     const standing = this.#table.decide(operation, now)
     if (!operation.read || standing.state !== 'held') return standing
     return { ...standing, read: readAll(this.#state, operation.read) }

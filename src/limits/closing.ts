@@ -29,11 +29,11 @@ interface Closing {
   end(): Promise<void>
 }
 
-/** Resolves when nobody waits any more at gates that are shut. @param drain milliseconds, after which all are refused. */
-export async function endGates(gates: readonly Closing[], drain: number, clock: Clock): Promise<void> {
-  const refuseAll = (): void => gates.forEach(gate => gate.refuseAll())
+/** Resolves when the last caller of limiters that take no new ones has gone. @param drain milliseconds, after which all are refused. */
+export async function endAll(all: readonly Closing[], drain: number, clock: Clock): Promise<void> {
+  const refuseAll = (): void => all.forEach(waiters => waiters.refuseAll())
   if (drain === 0) refuseAll()
   const timer = drain === 0 || drain === Infinity ? undefined : clock.after(drain, refuseAll, true)
-  await Promise.all(gates.map(gate => gate.end()))
+  await Promise.all(all.map(waiters => waiters.end()))
   timer?.cancel()
 }

@@ -2,8 +2,9 @@ import type { CommitOutcome, ReadOutcome, ReadSet, RecordedId } from '../engine/
 import { ConflictError, InvalidArgumentError, LostError, UnavailableError } from '../errors.js'
 import { claimSet } from '../core/claims.js'
 import { checkKey } from '../options.js'
-import type { TurnGrant } from '../core/grant.js'
-import { Line, type Ask } from '../core/local-queue.js'
+import type { LocalGrant } from '../core/grant.js'
+import type { AcquireRequest } from '../core/lock-options.js'
+import { LocalQueue } from '../core/local-queue.js'
 import type { Session } from '../core/session.js'
 import { Overlay, OverlayTransaction, type Transaction } from './transaction.js'
 import { decode } from './value.js'
@@ -37,7 +38,7 @@ export interface Member {
   /** The keys that it named last; undefined before a function named them for the first time. */
   keys: readonly string[] | undefined
   readonly task: (transaction: Transaction) => unknown
-  readonly ask: Ask
+  readonly request: AcquireRequest
   readonly parts: readonly Part[]
   readonly retention: number
   readonly mostAttempts: number
@@ -74,7 +75,7 @@ export interface Prepared {
   readonly named: readonly Named[]
   /** The store keys of all, and what is recorded with them. */
   readonly read: ReadSet
-  readonly line: Line
+  readonly queue: LocalQueue
 }
 
 /** The keys of a member, as they stand under the locks. */
@@ -159,7 +160,7 @@ export class Batch {
     const locked = this.#values.checksOnlyLocked ? keys : [...claimed]
     try {
       const set = claimSet(locked.map(key => ({ key, mode: 'exclusive' })))
-      return { named, read: { keys, ids }, line: new Line(this.#session, set, 'transaction') }
+      return { named, read: { keys, ids }, queue: new LocalQueue(this.#session, set, 'transaction') }
     } catch (error) {
       for (const { member } of named) member.reject(error)
       return undefined
@@ -173,23 +174,23 @@ export class Batch {
   }
 
   /** Takes all keys, calls the functions and commits. */
-  async run({ named, read, line }: Prepared, progress: Progress): Promise<Leftover> {
+  async run({ named, read, queue }: Prepared, progress: Progress): Promise<Leftover> {
     let held: HeldValues
     try {
-      held = await this.#hold(line, named, read)
+      held = await this.#hold(queue, named, read)
     } catch (error) {
       return { again: [], alone: rejected(named, read.keys, error) }
     }
     progress.granted()
     const { grant } = held
     const overlay = new Overlay(read.keys, held.read)
-    const locked = new Set(line.set.claims.map(({ key }) => key))
+    const locked = new Set(queue.set.claims.map(({ key }) => key))
     const work = (): Promise<Worked> => this.#work(held, overlay, locked, named, read.ids, progress)
-    const { frames } = this.#session
+    const { deadlocks } = this.#session
     // Only the functions run as tasks that hold these locks; what follows the commit belongs to nobody.
-    const { done, again } = await (frames ? frames.run(line.set, grant, work) : work())
+    const { done, again } = await (deadlocks ? deadlocks.run(queue.set, grant, work) : work())
     progress.left(again)
-    const alone = done.length > 0 ? await this.#commit(line, held, overlay, done, progress) : []
+    const alone = done.length > 0 ? await this.#commit(queue, held, overlay, done, progress) : []
     if (done.length === 0) await this.#release(grant)
     return { again, alone }
   }
@@ -233,16 +234,16 @@ export class Batch {
     return member.parts.map(({ id, key = keys[0]! }) => ({ key: this.#prefix + key, id }))
   }
 
-  #hold(line: Line, named: readonly Named[], read: ReadSet): Promise<HeldValues> {
+  #hold(queue: LocalQueue, named: readonly Named[], read: ReadSet): Promise<HeldValues> {
     const [first] = named
     // What waits on its own lets the line end its wait; members of a group do so themselves.
-    const { stopWaiting, settled, ask: own } = first!.member
-    const ask = named.length === 1 && !stopWaiting && !settled ? own : this.#commonAsk(named)
-    return this.#values.hold(line, ask, read)
+    const { stopWaiting, settled, request: own } = first!.member
+    const request = named.length === 1 && !stopWaiting && !settled ? own : this.#commonRequest(named)
+    return this.#values.hold(queue, request, read)
   }
 
   /** Several members wait together until the last of them has given up. */
-  #commonAsk(named: readonly Named[]): Ask {
+  #commonRequest(named: readonly Named[]): AcquireRequest {
     const controller = new AbortController()
     const waiting = new Set(named.map(({ member }) => member).filter(member => !member.settled))
     if (waiting.size === 0) controller.abort()
@@ -252,8 +253,8 @@ export class Batch {
         if (waiting.size === 0) controller.abort()
       }
     }
-    const lease = Math.max(...named.map(({ member }) => member.ask.lease))
-    const label = named[0]!.member.ask.label
+    const lease = Math.max(...named.map(({ member }) => member.request.lease))
+    const label = named[0]!.member.request.label
     return { wait: Infinity, lease, renew: true, label, signal: controller.signal }
   }
 
@@ -302,7 +303,7 @@ export class Batch {
     one: Named,
     overlay: Overlay,
     locked: ReadonlySet<string>,
-    grant: TurnGrant,
+    grant: LocalGrant,
     committed: ReadonlySet<string>,
   ): Promise<Done | 'moved' | undefined> {
     const { member } = one
@@ -368,14 +369,14 @@ export class Batch {
     return false
   }
 
-  async #release(grant: TurnGrant): Promise<void> {
+  async #release(grant: LocalGrant): Promise<void> {
     // Nothing was written, so it harms nobody if the locks were lost.
     await grant.release().catch(() => undefined)
   }
 
   /** Commits what went through; gives the members that are to be tried alone. */
   async #commit(
-    line: Line,
+    queue: LocalQueue,
     held: HeldValues,
     overlay: Overlay,
     done: readonly Done[],
@@ -417,16 +418,16 @@ export class Batch {
           .filter(({ member, keys }) => this.#isTriedAgain(member, keys))
           .map(({ member }) => member)
     }
-    for (const { member } of done) this.#refused(member, outcome, line, overlay)
+    for (const { member } of done) this.#refused(member, outcome, queue, overlay)
     return []
   }
 
-  #refused(member: Member, outcome: CommitOutcome, line: Line, overlay: Overlay): void {
+  #refused(member: Member, outcome: CommitOutcome, queue: LocalQueue, overlay: Overlay): void {
     const engine = this.#session.engine.name
     // Of several parts others may have made one and not the rest.
     if (outcome.state === 'repeated' && member.parts.length === 1) return member.resolve({ applied: false })
     if (outcome.state !== 'conflict') {
-      const key = line.set.title
+      const key = queue.set.title
       return member.reject(
         new LostError(`the locks of the transaction were lost before its commit: ${key}`, { key, engine }),
       )

@@ -1,7 +1,8 @@
 import type { Commit, CommitOutcome, ReadOutcome, ReadSet, Write } from '../engine/contract.js'
 import { IndeterminateError } from '../errors.js'
-import type { TurnGrant } from '../core/grant.js'
-import type { Ask, Line } from '../core/local-queue.js'
+import type { LocalGrant } from '../core/grant.js'
+import type { AcquireRequest } from '../core/lock-options.js'
+import type { LocalQueue } from '../core/local-queue.js'
 import type { Session } from '../core/session.js'
 import type { HeldValues, Values } from './values.js'
 import type { OnChange, Watching } from '../core/watchers.js'
@@ -31,9 +32,9 @@ export class EngineValues implements Values {
     })
   }
 
-  async hold(line: Line, ask: Ask, read: ReadSet): Promise<HeldValues> {
-    const grant = await this.#session.acquire(line, { ...ask, read })
-    const { id, number } = grant.hold
+  async hold(queue: LocalQueue, request: AcquireRequest, read: ReadSet): Promise<HeldValues> {
+    const grant = await this.#session.acquire(queue, { ...request, read })
+    const { id, number } = grant.lease
     return {
       grant,
       read: grant.read!,
@@ -42,7 +43,7 @@ export class EngineValues implements Values {
           { ...commit, type: 'commit', guard: { id, number }, release: true },
           grant,
         )
-        if (outcome.state === 'committed') line.finished(grant)
+        if (outcome.state === 'committed') queue.finished(grant)
         return outcome
       },
     }
@@ -53,8 +54,8 @@ export class EngineValues implements Values {
   }
 
   /** Sends the commit; one whose answer was lost is settled by sending it again, if it has an id to be known by. */
-  async #send(commit: Commit, { hold }: TurnGrant): Promise<CommitOutcome> {
-    const { deadline } = hold
+  async #send(commit: Commit, { lease }: LocalGrant): Promise<CommitOutcome> {
+    const { deadline } = lease
     try {
       return await this.#session.submit(commit)
     } catch (error) {
@@ -65,7 +66,7 @@ export class EngineValues implements Values {
       if (again.state !== 'repeated') return again
       // Ids are recorded under the locks, and these were ours until the deadline: it was this commit. Later another process
       // may have made the same change, and of this batch nothing.
-      if (!hold.loss && this.#session.clock.now() < deadline) return { state: 'committed', versions: [] }
+      if (!lease.loss && this.#session.clock.now() < deadline) return { state: 'committed', versions: [] }
       throw error
     }
   }

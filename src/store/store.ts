@@ -6,7 +6,7 @@ import type { CommitOutcome } from '../engine/contract.js'
 import { aboutTask, AbortedError, InvalidArgumentError, ofTask, shown } from '../errors.js'
 import { checkKey, LONGEST_KEY } from '../options.js'
 import { checkOptions } from '../options.js'
-import { lockAsk, type LockOptions } from '../core/lock-options.js'
+import { lockRequest, type LockOptions } from '../core/lock-options.js'
 import type { Session } from '../core/session.js'
 import {
   titleOf,
@@ -179,7 +179,7 @@ export class Store {
       } catch (error) {
         return reject(aboutTask(error, false))
       }
-      const { signal } = member.ask
+      const { signal } = member.request
       if (signal?.aborted) {
         const key = titleOf(member, this.#prefix)
         const context = { key, engine: this.#engine, cause: signal.reason as unknown }
@@ -300,7 +300,7 @@ export class Store {
       name: naming(keys),
       keys: typeof keys === 'function' ? undefined : keys,
       task,
-      ask: lockAsk(lock),
+      request: lockRequest(lock),
       parts: id === undefined ? [] : partsOf(id),
       retention:
         retention === undefined ? DEFAULT_RETENTION : milliseconds('retention', retention, RETENTION_BOUNDS),

@@ -51,7 +51,7 @@ export class TransactionQueue {
 
   add(member: Member): void {
     // A transaction within a task must not wait for the batch that the task may belong to.
-    if (!this.#group || member.ask.wait === 0 || this.#session.frames?.inside())
+    if (!this.#group || member.request.wait === 0 || this.#session.deadlocks?.inside())
       return void this.#alone(member)
     this.#limit(member)
     this.#waiting.push(member)
@@ -119,7 +119,7 @@ export class TransactionQueue {
   /** Lets a member's own wait and signal end its wait, from the call until its function begins. */
   #limit(member: Member): void {
     if (member.settled || member.stopWaiting) return
-    const { wait, signal } = member.ask
+    const { wait, signal } = member.request
     const context = () => ({ key: titleOf(member, this.#prefix), engine: this.#session.engine.name })
     const timedOut = (): void =>
       member.reject(new TimedOutError(`the transaction got no locks within ${wait} ms`, context()))

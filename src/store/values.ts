@@ -1,6 +1,7 @@
 import type { Commit, CommitOutcome, ReadOutcome, ReadSet, Write } from '../engine/contract.js'
-import type { TurnGrant } from '../core/grant.js'
-import type { Ask, Line } from '../core/local-queue.js'
+import type { LocalGrant } from '../core/grant.js'
+import type { AcquireRequest } from '../core/lock-options.js'
+import type { LocalQueue } from '../core/local-queue.js'
 import type { OnChange, Watching } from '../core/watchers.js'
 
 /** Where a store keeps its values: in the engine beside the locks, or in records of the caller's. */
@@ -12,7 +13,7 @@ export interface Values {
   /** Writes one value round the locks; with a version only if the key still has that one. */
   write(write: Write, version: number | undefined, retention: number): Promise<CommitOutcome>
   /** Takes the locks of a line and reads what they protect. */
-  hold(line: Line, ask: Ask, what: ReadSet): Promise<HeldValues>
+  hold(queue: LocalQueue, request: AcquireRequest, what: ReadSet): Promise<HeldValues>
   /**
    * Calls `task` after each change of a key, until that is stopped.
    * @throws InvalidArgumentError where nobody tells of changes
@@ -22,7 +23,7 @@ export interface Values {
 
 /** Values that were read under their locks. */
 export interface HeldValues {
-  readonly grant: TurnGrant
+  readonly grant: LocalGrant
   readonly read: ReadOutcome
   /** Commits if the locks hold and all expected versions are there; then the locks are released, and else they are not. */
   commit(commit: HeldCommit): Promise<CommitOutcome>

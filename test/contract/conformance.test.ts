@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { conformance } from '../../src/conformance/index.js'
 import { MeddledEngine, type Meddle } from '../../src/conformance/meddled-engine.js'
-import type { Standing } from '../../src/engine/contract.js'
+import type { RequestStatus } from '../../src/engine/contract.js'
 import { distantMemory } from './memory-fixture.js'
 
 /** The memory engine with a mistake in it. */
@@ -31,7 +31,7 @@ const mistakes: readonly (readonly [what: string, check: string, meddle: Meddle]
     'P1 exclusion > a mutex has one holder at a time, and each later one has a greater token',
     async (operation, carryOut) => {
       const outcome = await carryOut()
-      if (operation.type !== 'enqueue' || (outcome as Standing).state !== 'queued') return outcome
+      if (operation.type !== 'enqueue' || (outcome as RequestStatus).state !== 'queued') return outcome
       return { state: 'held', id: operation.id, number: Date.now() }
     },
   ],
@@ -40,7 +40,7 @@ const mistakes: readonly (readonly [what: string, check: string, meddle: Meddle]
     'P1 exclusion > sets of keys exclude each other where they overlap, and nowhere else',
     async (operation, carryOut) => {
       const outcome = await carryOut()
-      if (operation.type !== 'enqueue' || (outcome as Standing).state !== 'busy') return outcome
+      if (operation.type !== 'enqueue' || (outcome as RequestStatus).state !== 'busy') return outcome
       return { state: 'held', id: operation.id, number: Date.now() }
     },
   ],
@@ -49,8 +49,8 @@ const mistakes: readonly (readonly [what: string, check: string, meddle: Meddle]
     'P2 fencing > tokens rise from box to box',
     async (operation, carryOut) => {
       const outcome = await carryOut()
-      const held = operation.type === 'enqueue' && (outcome as Standing).state === 'held'
-      return held ? { ...(outcome as Standing & { state: 'held' }), number: 1 } : outcome
+      const held = operation.type === 'enqueue' && (outcome as RequestStatus).state === 'held'
+      return held ? { ...(outcome as RequestStatus & { state: 'held' }), number: 1 } : outcome
     },
   ],
   [

@@ -2,7 +2,7 @@ import type {
   Awaitable,
   Engine,
   Listener,
-  Member,
+  SessionInfo,
   Operation,
   OutcomeOf,
   Reservation,
@@ -29,7 +29,7 @@ export class DistantEngine implements Engine {
     this.guarantees = engine.guarantees
   }
 
-  join(member: Member, listener: Listener): Awaitable<void> {
+  join(member: SessionInfo, listener: Listener): Awaitable<void> {
     const later = (tell: () => void): void => {
       this.#lastHint = this.#lastHint.then(() => this.#way()).then(tell)
     }

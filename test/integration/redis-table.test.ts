@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Operation, Standing } from '../../src/engine/contract.js'
+import type { Operation, RequestStatus } from '../../src/engine/contract.js'
 import { CallArguments, outcomeOf, reportsOf } from '../../src/engines/redis/call.js'
 import { heldStrings } from '../../src/engines/redis/held-strings.js'
 import type { Reply } from '../../src/engines/redis/clients/command-line.js'
@@ -110,13 +110,13 @@ describe('the script in Redis', () => {
     await crowd.carryOut('ben', [enqueue('ben')])
     const [third] = await quick.carryOut('cat', [enqueue('cat')])
     expect(third).toMatchObject({ state: 'queued', place: 2 })
-    const { number } = first as Standing & { state: 'held' }
+    const { number } = first as RequestStatus & { state: 'held' }
     const pass = { id: 'amy.1', next: 'amy.2', lease, wait: Infinity, label: undefined }
     const [passed] = await quick.carryOut('amy', [{ type: 'pass', number, ...pass }])
     expect(passed).toMatchObject({ state: 'queued', place: 2 })
     const [claimed] = await quick.carryOut('ben', [{ type: 'claim', id: 'ben.1', lease, wait: Infinity }])
     expect(claimed).toMatchObject({ state: 'held' })
-    const its = (claimed as Standing & { state: 'held' }).number
+    const its = (claimed as RequestStatus & { state: 'held' }).number
     expect(its).toBeGreaterThan(number)
     const [released] = await quick.carryOut('ben', [{ type: 'release', id: 'ben.1', number: its }])
     expect(released).toBe(true)
@@ -268,7 +268,7 @@ class Crowd {
       this.#parts.delete(place)
       return
     }
-    const standing = outcome as Standing
+    const standing = outcome as RequestStatus
     this.seen.add(standing.state)
     if (standing.state !== 'held' && standing.state !== 'queued') return void this.#parts.delete(place)
     if (operation.type === 'pass' && standing.id === operation.id) this.seen.add('kept')
@@ -321,7 +321,7 @@ class Calls {
     await set
     const outcomes = operations.map((each, index) => outcomeOf(each, answers[index]!))
     for (const outcome of outcomes) {
-      const standing = outcome as Standing | undefined
+      const standing = outcome as RequestStatus | undefined
       if (typeof standing !== 'object' || standing.state !== 'held') continue
       if (this.#numbers.get(standing.id) !== standing.number)
         expect(standing.number).toBeGreaterThan(this.#highest)

@@ -1,4 +1,4 @@
-import type { Engine, Listener, Member, Operation, OutcomeOf } from '../../src/engine/contract.js'
+import type { Engine, Listener, SessionInfo, Operation, OutcomeOf } from '../../src/engine/contract.js'
 import type { Guarantees } from '../../src/guarantees.js'
 import type { Climate } from './climate.js'
 import type { History } from './history.js'
@@ -67,7 +67,7 @@ export class Connection implements Engine, Peer {
     this.tellsWanted = this.#direct
   }
 
-  join(member: Member, listener: Listener): Promise<void> | void {
+  join(member: SessionInfo, listener: Listener): Promise<void> | void {
     const { server, history } = this.#around
     this.#session = this.#process.session = member.session
     this.#listener = listener

@@ -3,13 +3,13 @@ import {
   WAITER_LIFE,
   entryLife,
   hearWithin,
-  type ClaimReserved,
+  type Poll,
   type Commit,
   type CommitOutcome,
   type Enqueue,
   type Operation,
   type Pass,
-  type Standing,
+  type RequestStatus,
 } from '../../src/engine/contract.js'
 import type { Claim } from '../../src/engine/claim.js'
 import { longestDelay, type Climate } from './climate.js'
@@ -131,10 +131,10 @@ export class ObservedTable {
     this.#touched.clear()
     switch (operation.type) {
       case 'enqueue':
-        this.#enqueued(operation, outcome as Standing, hints)
+        this.#enqueued(operation, outcome as RequestStatus, hints)
         break
       case 'claim':
-        this.#claimed(operation, outcome as Standing, hints)
+        this.#claimed(operation, outcome as RequestStatus, hints)
         break
       case 'cancel':
         this.#cancelled(operation.id)
@@ -149,7 +149,7 @@ export class ObservedTable {
         this.#hinted(hints)
         break
       case 'pass':
-        this.#passed(session, operation, outcome as Standing, hints)
+        this.#passed(session, operation, outcome as RequestStatus, hints)
         break
       case 'downgrade':
         this.#downgraded(operation.id, operation.number, outcome as boolean)
@@ -175,7 +175,7 @@ export class ObservedTable {
     this.#checkServed()
   }
 
-  #enqueued(operation: Enqueue, outcome: Standing, hints: readonly Hint[]): void {
+  #enqueued(operation: Enqueue, outcome: RequestStatus, hints: readonly Hint[]): void {
     const known = this.#requests.get(operation.id)
     this.#hinted(hints)
     if (known) return
@@ -206,7 +206,7 @@ export class ObservedTable {
     }
   }
 
-  #claimed(operation: ClaimReserved, outcome: Standing, hints: readonly Hint[]): void {
+  #claimed(operation: Poll, outcome: RequestStatus, hints: readonly Hint[]): void {
     const request = this.#requests.get(operation.id)
     const over = request?.phase === 'held' && this.#now >= request.expires
     // This claim comes by what was said the last time; it says itself when the next one will.
@@ -271,7 +271,7 @@ export class ObservedTable {
     }
   }
 
-  #passed(session: string, operation: Pass, outcome: Standing, hints: readonly Hint[]): void {
+  #passed(session: string, operation: Pass, outcome: RequestStatus, hints: readonly Hint[]): void {
     const request = this.#holding(operation.id, operation.number)
     if (!request) {
       this.#hinted(hints)

@@ -2,7 +2,7 @@ import type { Clock } from '../../src/clock.js'
 import type {
   Awaitable,
   Listener,
-  Member,
+  SessionInfo,
   Operation,
   OutcomeOf,
   RequestReport,
@@ -97,7 +97,7 @@ export class Server {
     return [...this.#sessions.keys()]
   }
 
-  join(member: Member, peer: Peer): Awaitable<void> {
+  join(member: SessionInfo, peer: Peer): Awaitable<void> {
     const { session } = member
     const engine = this.#engine()
     this.#sessions.set(session, { engine, peer })

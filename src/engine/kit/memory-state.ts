@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock.js'
 import type { WatchState } from '../state-machine.js'
-import type { Member, RecordedId, Versioned } from '../contract.js'
+import type { SessionInfo, RecordedId, Versioned } from '../contract.js'
 import type { Entry, Request, TableState } from '../lock-table.js'
 import type { StoreState } from '../commit.js'
 import { TransientMap } from '../../transient-map.js'
@@ -13,7 +13,7 @@ const ABSENT: Versioned = { value: undefined, version: 0 }
 export class MemoryState implements TableState, StoreState, WatchState {
   readonly #queues = new TransientMap<string, Entry[]>()
   readonly #requests = new TransientMap<string, Request>()
-  readonly #members = new Map<string, Member>()
+  readonly #members = new Map<string, SessionInfo>()
   /** By store key: the sessions that watch it. */
   readonly #watchers = new Map<string, Set<string>>()
   readonly #values = new Map<string, Versioned>()
@@ -80,11 +80,11 @@ export class MemoryState implements TableState, StoreState, WatchState {
     return [...this.#queues.keys()].filter(key => key.startsWith(prefix))
   }
 
-  member(session: string): Member | undefined {
+  member(session: string): SessionInfo | undefined {
     return this.#members.get(session)
   }
 
-  join(member: Member): void {
+  join(member: SessionInfo): void {
     this.#members.set(member.session, member)
   }
 

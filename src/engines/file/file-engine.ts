@@ -2,17 +2,17 @@ import type { Clock, Timer } from '../../clock.js'
 import { ClosedError, IndeterminateError, SignalboxError, UnavailableError } from '../../errors.js'
 import type { Guarantees } from '../../guarantees.js'
 import { reserve, type Reserve } from '../../limits/rules/reserve.js'
-import { Decisions, type AnyEffect } from '../../engine/state-machine.js'
+import { StateMachine, type AnyEffect } from '../../engine/state-machine.js'
 import type {
   Engine,
   Listener,
-  Member,
+  SessionInfo,
   Operation,
   OutcomeOf,
   Read,
   ReadOutcome,
   Reservation,
-  Standing,
+  RequestStatus,
 } from '../../engine/contract.js'
 import type { Database } from './database.js'
 import type { Door } from './door.js'
@@ -48,7 +48,7 @@ interface Joined {
   readonly door: Door
   readonly mailbox: Mailbox
   readonly state: FileState
-  readonly decisions: Decisions
+  readonly decisions: StateMachine
   readonly limits: LimitRows
 }
 
@@ -89,7 +89,7 @@ export class FileEngine implements Engine {
     this.guarantees = fileGuarantees(options.durable)
   }
 
-  async join(member: Member, listener: Listener): Promise<void> {
+  async join(member: SessionInfo, listener: Listener): Promise<void> {
     const { folder } = this.#options
     const machine = await thisMachine()
     const sqlite = await loadSqlite()
@@ -103,7 +103,7 @@ export class FileEngine implements Engine {
         Mailbox.open(folder, message => this.#receive(message), this.#clock),
       )
       const state = new FileState(database.connection, member.session)
-      const decisions = new Decisions(state, effect => this.#effects.push(effect))
+      const decisions = new StateMachine(state, effect => this.#effects.push(effect))
       const limits = new LimitRows(database.connection)
       const { session } = member
       const { address } = mailbox
@@ -246,9 +246,9 @@ export class FileEngine implements Engine {
     switch (operation.type) {
       case 'enqueue':
       case 'claim':
-        return this.#standing(joined, operation.id, outcome as Standing)
+        return this.#standing(joined, operation.id, outcome as RequestStatus)
       case 'pass': {
-        const standing = outcome as Standing
+        const standing = outcome as RequestStatus
         if (standing.state !== 'held' || standing.id !== operation.id)
           joined.state.forgetRequest(operation.id)
         return this.#standing(joined, operation.next, standing)
@@ -267,7 +267,7 @@ export class FileEngine implements Engine {
     }
   }
 
-  #standing(joined: Joined, id: string, standing: Standing): void {
+  #standing(joined: Joined, id: string, standing: RequestStatus): void {
     if (standing.state !== 'queued') {
       this.#behind.delete(id)
       if (standing.state === 'gone') joined.state.forgetRequest(id)

@@ -1,13 +1,13 @@
 import type { Request, TableState } from '../../engine/lock-table.js'
 import type { StoreState } from '../../engine/commit.js'
 import type { WatchState } from '../../engine/state-machine.js'
-import type { Member, RecordedId, Versioned } from '../../engine/contract.js'
+import type { SessionInfo, RecordedId, Versioned } from '../../engine/contract.js'
 import type { Connection, Statement } from './driver.js'
 import { queueOf, queueText, type TicketedEntry } from './queue-text.js'
 import { WideRequests } from './wide-requests.js'
 
 /** A member with the socket by which it is reached. */
-export interface AddressedMember extends Member {
+export interface AddressedMember extends SessionInfo {
   readonly address: string
 }
 

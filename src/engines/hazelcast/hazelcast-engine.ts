@@ -4,22 +4,22 @@ import { ClosedError, IndeterminateError, SignalboxError, UnavailableError } fro
 import type { Guarantees } from '../../guarantees.js'
 import type { Claim } from '../../engine/claim.js'
 import { readAll } from '../../engine/commit.js'
-import { Decisions, type AnyEffect } from '../../engine/state-machine.js'
+import { StateMachine, type AnyEffect } from '../../engine/state-machine.js'
 import {
   hearWithin,
   type Awaitable,
-  type ClaimReserved,
+  type Poll,
   type Engine,
   type Enqueue,
   type Listener,
-  type Member,
+  type SessionInfo,
   type Operation,
   type OutcomeOf,
   type Outcomes,
   type Pass,
   type ReadOutcome,
   type ReadSet,
-  type Standing,
+  type RequestStatus,
 } from '../../engine/contract.js'
 import { answered } from './call.js'
 import { hazelcastGuarantees } from './guarantees.js'
@@ -99,7 +99,7 @@ export class HazelcastEngine implements Engine {
   #forgetting: Timer | undefined
   #helping: Timer | undefined
   #looking: Timer | undefined
-  #member: Member | undefined
+  #member: SessionInfo | undefined
   #listener: Listener | undefined
   #isOver = false
 
@@ -122,7 +122,7 @@ export class HazelcastEngine implements Engine {
     this.#locks = new MemberLocks(new MapLocks(async () => (await link()).locks, hazelcast), clock)
   }
 
-  async join(member: Member, listener: Listener): Promise<void> {
+  async join(member: SessionInfo, listener: Listener): Promise<void> {
     this.#listener = listener
     try {
       await this.#link.get()
@@ -200,7 +200,7 @@ export class HazelcastEngine implements Engine {
         // On their way together, because most of the time nobody else waits. What is unlocked reaches the member after it.
         const keeping = this.#locks.handOn(operation.id, operation.lease)
         keeping.catch(() => undefined)
-        const standing = (await this.#decide(operation)) as Standing
+        const standing = (await this.#decide(operation)) as RequestStatus
         if (standing.state === 'held' && standing.id === operation.id)
           return this.#keep(operation, standing, keeping)
         await this.#locks.leave(operation.id)
@@ -240,7 +240,7 @@ export class HazelcastEngine implements Engine {
   }
 
   /** The exclusive keys of what will be granted, as far as is known here; undefined when it will not, or there are none. */
-  #likelyToHold(operation: Enqueue | ClaimReserved): readonly string[] | undefined {
+  #likelyToHold(operation: Enqueue | Poll): readonly string[] | undefined {
     if (operation.type === 'claim') {
       const own = this.#own.get(operation.id)
       return own?.phase === 'reserved' ? exclusiveKeys(own.claims) : undefined
@@ -256,9 +256,9 @@ export class HazelcastEngine implements Engine {
   }
 
   /** What was locked early is given back unless the table agrees. */
-  async #decideOrLeave(operation: Enqueue | ClaimReserved): Promise<Standing> {
+  async #decideOrLeave(operation: Enqueue | Poll): Promise<RequestStatus> {
     try {
-      const standing = (await this.#decide(operation)) as Standing
+      const standing = (await this.#decide(operation)) as RequestStatus
       if (standing.state !== 'held') void this.#locks.leave(operation.id)
       return standing
     } catch (error) {
@@ -273,10 +273,10 @@ export class HazelcastEngine implements Engine {
   /** Locks the exclusive keys of what was granted. */
   async #enter(
     id: string,
-    operation: Enqueue | ClaimReserved | Pass,
-    standing: Standing,
+    operation: Enqueue | Poll | Pass,
+    standing: RequestStatus,
     entering?: Promise<boolean>,
-  ): Promise<Standing> {
+  ): Promise<RequestStatus> {
     if (standing.state !== 'held') return standing
     const keys = exclusiveKeys(this.#own.get(id)?.claims ?? [])
     if (!keys) return standing
@@ -298,9 +298,9 @@ export class HazelcastEngine implements Engine {
   /** Keeps what the table has passed on, unless another program was let in. */
   async #keep(
     operation: Pass,
-    standing: Standing & { readonly state: 'held' },
+    standing: RequestStatus & { readonly state: 'held' },
     keeping: ReturnType<MemberLocks['handOn']>,
-  ): Promise<Standing> {
+  ): Promise<RequestStatus> {
     const { id, next, lease, wait, label } = operation
     const own = this.#own.get(id)
     try {
@@ -315,7 +315,7 @@ export class HazelcastEngine implements Engine {
     // Whoever waits here stands behind that program, as behind another box.
     const { session, claims } = own
     const enqueue = { type: 'enqueue', id: next, session, claims, lease, wait, label } as const
-    return (await this.#decideAndLock(enqueue)) as Standing
+    return (await this.#decideAndLock(enqueue)) as RequestStatus
   }
 
   /**
@@ -404,7 +404,7 @@ export class HazelcastEngine implements Engine {
       }
       const { entries: read, spoiled } = await reading
       for (const [key, text] of read) values.set(key, text)
-      const members = showsMembers ? await this.#members.of(record) : new Map<string, Member>()
+      const members = showsMembers ? await this.#members.of(record) : new Map<string, SessionInfo>()
       if (newestStamp(read) > Math.max(record.version, floor)) {
         const before = found
         found = await this.#table.read()
@@ -422,7 +422,7 @@ export class HazelcastEngine implements Engine {
       const effects: AnyEffect[] = []
       const now = this.#clock.now()
       const open = new OpenTable(record, this.#table.sightings, now, floor, values, members)
-      const decisions = new Decisions(open, effect => effects.push(effect))
+      const decisions = new StateMachine(open, effect => effects.push(effect))
       const decided = operations.map(
         operation => this.#refused(operation, spoiled) ?? decisions.decide(withoutRead(operation), now),
       )
@@ -490,7 +490,8 @@ export class HazelcastEngine implements Engine {
     open: OpenTable,
     values: Map<string, string | undefined>,
   ): readonly Awaitable<AnyOutcome>[] {
-    const isGranted = (index: number): boolean => (outcomes[index] as Standing | undefined)?.state === 'held'
+    const isGranted = (index: number): boolean =>
+      (outcomes[index] as RequestStatus | undefined)?.state === 'held'
     const wanted = operations.flatMap((operation, index) => readOf(operation, isGranted(index)) ?? [])
     if (wanted.length === 0) return outcomes
     const known = this.#valuesFor([...new Set(wanted.flatMap(keysOfRead))], record)
@@ -516,8 +517,8 @@ export class HazelcastEngine implements Engine {
       const standing = outcomes[index]!
       const what = readOf(operation, isGranted(index))
       if (!what) return standing
-      if (!reading) return { ...(standing as Standing), read: readAll(open, what) }
-      const filled = fill(what).then(read => ({ ...(standing as Standing), read }))
+      if (!reading) return { ...(standing as RequestStatus), read: readAll(open, what) }
+      const filled = fill(what).then(read => ({ ...(standing as RequestStatus), read }))
       // When the change does not go through nobody waits for it.
       filled.catch(() => undefined)
       return filled

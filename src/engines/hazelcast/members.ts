@@ -1,6 +1,6 @@
 import type { IMap } from 'hazelcast-client'
 import type { Clock } from '../../clock.js'
-import type { Member } from '../../engine/contract.js'
+import type { SessionInfo } from '../../engine/contract.js'
 import { answered } from './call.js'
 import type { RequestRecord, TableRecord } from './table-record.js'
 
@@ -18,10 +18,10 @@ const KEPT = 7 * 86_400_000
 export class Members {
   readonly #map: () => Promise<IMap<string, string>>
   readonly #clock: Clock
-  #member: Member | undefined
+  #member: SessionInfo | undefined
   /** Until when our own first entry is there, unless a clock jumps: clock time. */
   #until = -Infinity
-  readonly #known = new Map<string, Member>()
+  readonly #known = new Map<string, SessionInfo>()
 
   constructor(map: () => Promise<IMap<string, string>>, clock: Clock) {
     this.#map = map
@@ -29,7 +29,7 @@ export class Members {
   }
 
   /** The entries are written with the first lease. */
-  join(member: Member): void {
+  join(member: SessionInfo): void {
     this.#member = member
     this.#known.set(member.session, member)
   }
@@ -68,7 +68,7 @@ export class Members {
   }
 
   /** Who the sessions in the record belong to. @throws what the client throws */
-  async of(record: TableRecord): Promise<ReadonlyMap<string, Member>> {
+  async of(record: TableRecord): Promise<ReadonlyMap<string, SessionInfo>> {
     const sessions = new Set(record.requests.map(({ session }) => session))
     for (const session of this.#known.keys())
       if (!sessions.has(session) && session !== this.#member?.session) this.#known.delete(session)
@@ -111,9 +111,9 @@ function lifeOf(session: string): string {
 }
 
 /** Undefined when another program has written to it: then all that is known is that the session lives. */
-function memberOf(text: string): Member | undefined {
+function memberOf(text: string): SessionInfo | undefined {
   try {
-    const { session, host, pid, label } = JSON.parse(text) as Member
+    const { session, host, pid, label } = JSON.parse(text) as SessionInfo
     return typeof session === 'string' ? { session, host, pid, label } : undefined
   } catch {
     return undefined

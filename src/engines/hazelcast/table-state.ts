@@ -1,7 +1,7 @@
 import type { Entry, Request, TableState } from '../../engine/lock-table.js'
 import type { StoreState } from '../../engine/commit.js'
 import type { WatchState } from '../../engine/state-machine.js'
-import type { Member, RecordedId, Versioned } from '../../engine/contract.js'
+import type { SessionInfo, RecordedId, Versioned } from '../../engine/contract.js'
 import type { Sightings } from './sightings.js'
 import {
   marked,
@@ -33,7 +33,7 @@ export class OpenTable implements TableState, StoreState, WatchState {
   readonly #record: TableRecord
   readonly #now: number
   readonly #values: Map<string, string | undefined>
-  readonly #members: ReadonlyMap<string, Member>
+  readonly #members: ReadonlyMap<string, SessionInfo>
   readonly #requests = new Map<string, Known>()
   readonly #queues = new Map<string, Entry[]>()
   readonly #pending: Map<string, string>
@@ -55,7 +55,7 @@ export class OpenTable implements TableState, StoreState, WatchState {
     now: number,
     floor: number,
     values: Map<string, string | undefined>,
-    members: ReadonlyMap<string, Member>,
+    members: ReadonlyMap<string, SessionInfo>,
   ) {
     this.#record = record
     this.#now = now
@@ -113,7 +113,7 @@ export class OpenTable implements TableState, StoreState, WatchState {
     return [...this.#queues.keys()].filter(key => key.startsWith(prefix))
   }
 
-  member(session: string): Member | undefined {
+  member(session: string): SessionInfo | undefined {
     return this.#members.get(session)
   }
 

@@ -1,7 +1,14 @@
 import type { Clock } from '../../clock.js'
 import type { Guarantees } from '../../guarantees.js'
-import { Decisions, type AnyEffect } from '../../engine/state-machine.js'
-import type { Engine, Listener, Member, Operation, OutcomeOf, Reservation } from '../../engine/contract.js'
+import { StateMachine, type AnyEffect } from '../../engine/state-machine.js'
+import type {
+  Engine,
+  Listener,
+  SessionInfo,
+  Operation,
+  OutcomeOf,
+  Reservation,
+} from '../../engine/contract.js'
 import { reserve, type Reserve } from '../../limits/rules/reserve.js'
 import { wallOf } from '../../clock.js'
 import { MemoryLimits } from './limits.js'
@@ -26,14 +33,14 @@ export const memoryGuarantees: Guarantees = {
 export class MemorySpace {
   readonly state: MemoryState
   readonly effects: AnyEffect[] = []
-  readonly decisions: Decisions
+  readonly decisions: StateMachine
   readonly listeners = new Map<string, Listener>()
   readonly limits: MemoryLimits
 
   constructor(clock: Clock) {
     this.state = new MemoryState(Date.now() * 1000, clock)
     this.limits = new MemoryLimits(clock)
-    this.decisions = new Decisions(this.state, effect => this.effects.push(effect))
+    this.decisions = new StateMachine(this.state, effect => this.effects.push(effect))
   }
 }
 
@@ -54,7 +61,7 @@ export class MemoryEngine implements Engine {
     this.#clock = clock
   }
 
-  join(member: Member, listener: Listener): void {
+  join(member: SessionInfo, listener: Listener): void {
     this.#session = member.session
     this.#space.state.join(member)
     this.#space.listeners.set(member.session, listener)

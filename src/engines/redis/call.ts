@@ -5,7 +5,7 @@ import {
   type ReadOutcome,
   type ReadSet,
   type RequestReport,
-  type Standing,
+  type RequestStatus,
   type Versioned,
   type Commit,
   type CommitOutcome,
@@ -310,7 +310,7 @@ function claimOf(key: string, mode: string, permits: number, max: number): Claim
   return { key, mode: mode === 'shared' ? 'shared' : 'exclusive' }
 }
 
-function standing(id: string, answer: Reply): Standing {
+function standing(id: string, answer: Reply): RequestStatus {
   if (typeof answer === 'number') return { state: 'held', id, number: answer }
   const [state, first, second] = list(answer)
   switch (state) {

@@ -1,5 +1,5 @@
 import type { Claim } from '../../engine/claim.js'
-import type { Member } from '../../engine/contract.js'
+import type { SessionInfo } from '../../engine/contract.js'
 
 /** What a held key tells about who holds it, beside what the script puts before it. */
 interface Details {
@@ -11,12 +11,12 @@ interface Details {
 }
 
 /** The details of a grant on one key without a label of its own. */
-export function memberText({ host, pid, label }: Member): string {
+export function memberText({ host, pid, label }: SessionInfo): string {
   return JSON.stringify({ host, pid, label } satisfies Details)
 }
 
 /** The details of a grant. */
-export function heldText(member: Member, label: string | undefined, claims: readonly Claim[]): string {
+export function heldText(member: SessionInfo, label: string | undefined, claims: readonly Claim[]): string {
   const keys = claims.length > 1 ? claims.map(({ key }) => key) : undefined
   return JSON.stringify({
     host: member.host,

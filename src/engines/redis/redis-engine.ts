@@ -14,13 +14,13 @@ import type {
   Free,
   Inspect,
   Listener,
-  Member,
+  SessionInfo,
   Operation,
   OutcomeOf,
   RequestReport,
   Reservation,
   Revoke,
-  Standing,
+  RequestStatus,
 } from '../../engine/contract.js'
 import type { Ballot } from './ballot.js'
 import {
@@ -128,7 +128,7 @@ export class RedisEngine implements Engine {
   readonly #listening = new Set<string>()
   readonly #freed: FreedChannels
   readonly #limits: RedisLimits
-  #member: Member | undefined
+  #member: SessionInfo | undefined
   #caller: Caller = { session: '', memberText: '' }
   #listener: Listener | undefined
   /** Settles when the script is there again after a server had lost it; calls wait for that to keep their order. */
@@ -154,7 +154,7 @@ export class RedisEngine implements Engine {
     this.guarantees = redisGuarantees(this.#link.cluster)
   }
 
-  async join(member: Member, listener: Listener): Promise<void> {
+  async join(member: SessionInfo, listener: Listener): Promise<void> {
     await this.#link.connect()
     this.#member = member
     this.#caller = { session: member.session, memberText: memberText(member) }
@@ -463,10 +463,10 @@ export class RedisEngine implements Engine {
     switch (operation.type) {
       case 'enqueue':
       case 'claim':
-        this.#stands(group, operation.id, outcome as Standing)
+        this.#stands(group, operation.id, outcome as RequestStatus)
         break
       case 'pass': {
-        const standing = outcome as Standing
+        const standing = outcome as RequestStatus
         const kept = standing.state === 'held' && standing.id === operation.id
         this.#forget(kept ? operation.next : operation.id)
         if (!kept) {
@@ -511,7 +511,7 @@ export class RedisEngine implements Engine {
     return true
   }
 
-  #stands(group: Group, id: string, standing: Standing): void {
+  #stands(group: Group, id: string, standing: RequestStatus): void {
     if (standing.state !== 'held' && standing.state !== 'queued') return this.#forget(id)
     const own = this.#own.get(id)
     if (!own) return
@@ -899,6 +899,6 @@ function isHeld(answer: Reply): boolean {
 /** Whether the outcome is what a second execution of the same operation finds after the first. */
 function isDoubtful({ type }: Operation, outcome: unknown): boolean {
   if (type === 'release' || type === 'renew' || type === 'downgrade') return outcome === false
-  if (type === 'pass') return (outcome as Standing).state === 'gone'
+  if (type === 'pass') return (outcome as RequestStatus).state === 'gone'
   return type === 'commit' && (outcome as { state: string }).state !== 'committed'
 }

@@ -8,14 +8,14 @@ import type {
   Engine,
   Enqueue,
   Listener,
-  Member,
+  SessionInfo,
   Operation,
   OutcomeOf,
   Pass,
   Read,
   ReadOutcome,
   Reservation,
-  Standing,
+  RequestStatus,
 } from '../../engine/contract.js'
 import { giveBack } from '../../engine/give-back.js'
 import type { Ballot } from './ballot.js'
@@ -71,7 +71,7 @@ export class SlotsEngine implements Engine {
     this.guarantees = engine.guarantees
   }
 
-  async join(member: Member, listener: Listener): Promise<void> {
+  async join(member: SessionInfo, listener: Listener): Promise<void> {
     await this.#engine.join(member, {
       wake: id => listener.wake(this.#whole.get(id) ?? id),
       lost: id => listener.lost(this.#whole.get(id) ?? id),
@@ -170,7 +170,7 @@ export class SlotsEngine implements Engine {
     }
   }
 
-  #begin(enqueue: Enqueue, bySlot: readonly (readonly Claim[])[]): Promise<Standing> {
+  #begin(enqueue: Enqueue, bySlot: readonly (readonly Claim[])[]): Promise<RequestStatus> {
     const parts = bySlot.map((claims, index) => ({ id: `${enqueue.id}/${index}`, claims, number: 0 }))
     const wide: Wide = { enqueue, parts, held: 0, number: 0, isOver: false }
     this.#wide.set(enqueue.id, wide)
@@ -179,7 +179,7 @@ export class SlotsEngine implements Engine {
   }
 
   /** Asks for the parts that are not held yet, one after the other. */
-  async #goOn(wide: Wide): Promise<Standing> {
+  async #goOn(wide: Wide): Promise<RequestStatus> {
     const { enqueue, parts } = wide
     while (wide.held < parts.length) {
       const part = parts[wide.held]!
@@ -209,7 +209,7 @@ export class SlotsEngine implements Engine {
   }
 
   /** Takes note of what became of a part; the standing of the whole unless that part is held now. */
-  async #took(wide: Wide, part: Part, standing: Standing): Promise<Standing | undefined> {
+  async #took(wide: Wide, part: Part, standing: RequestStatus): Promise<RequestStatus | undefined> {
     const { enqueue } = wide
     // Whoever asked has given up meanwhile.
     if (wide.isOver) {
@@ -247,9 +247,9 @@ export class SlotsEngine implements Engine {
           if (index === held) return (await this.#took(wide, part, answer)) ?? this.#goOn(wide)
           if (answer.state === 'held') continue
           await this.#giveBack(wide)
-          return { state: 'gone' } satisfies Standing
+          return { state: 'gone' } satisfies RequestStatus
         }
-        return { state: 'held', id: operation.id, number: wide.number } satisfies Standing
+        return { state: 'held', id: operation.id, number: wide.number } satisfies RequestStatus
       }
       case 'cancel':
         await this.#giveBack(wide)
@@ -270,7 +270,7 @@ export class SlotsEngine implements Engine {
   }
 
   /** Whether somebody waits is not known of all slots at once, so whoever wants to go on stands behind again. */
-  async #pass(wide: Wide, { number, next, lease, wait, label }: Pass): Promise<Standing> {
+  async #pass(wide: Wide, { number, next, lease, wait, label }: Pass): Promise<RequestStatus> {
     if (wide.number !== number || !(await this.#release(wide))) return { state: 'gone' }
     const { session } = wide.enqueue
     const claims = wide.parts.flatMap(part => part.claims)

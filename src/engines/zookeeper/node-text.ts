@@ -1,5 +1,5 @@
 import type { Claim } from '../../engine/claim.js'
-import type { Member } from '../../engine/contract.js'
+import type { SessionInfo } from '../../engine/contract.js'
 
 /** What the node of a request tells those who look. */
 export interface NodeText {
@@ -22,7 +22,7 @@ export interface NodeText {
  * @param own the claim that the node stands for, one of the request's.
  */
 export function nodeText(
-  { session, host, pid, label: box }: Member,
+  { session, host, pid, label: box }: SessionInfo,
   request: { label: string | undefined; claims: readonly Claim[]; lease: number },
   own: Claim,
   number?: number,

@@ -32,14 +32,14 @@ import {
   type Enqueue,
   type Free,
   type Listener,
-  type Member,
+  type SessionInfo,
   type Operation,
   type OutcomeOf,
   type Pass,
   type ReadOutcome,
   type ReadSet,
   type RequestReport,
-  type Standing,
+  type RequestStatus,
 } from '../../engine/contract.js'
 import { WriteQueue } from '../../write-queue.js'
 import { deleteOwn } from './client/delete-own.js'
@@ -96,7 +96,7 @@ export class ZooKeeperEngine implements Engine {
   readonly #requests = new Map<string, OwnRequest>()
   /** The store keys that are watched, each with what ends it in the session of now. */
   readonly #watched = new Map<string, { end: () => void }>()
-  #member: Member | undefined
+  #member: SessionInfo | undefined
   #listener: Listener | undefined
 
   constructor(place: ZooKeeperPlace, clock: Clock) {
@@ -121,7 +121,7 @@ export class ZooKeeperEngine implements Engine {
     return this.#connected.now?.certainUntil ?? -Infinity
   }
 
-  async join(member: Member, listener: Listener): Promise<void> {
+  async join(member: SessionInfo, listener: Listener): Promise<void> {
     this.#member = member
     this.#listener = listener
     try {
@@ -194,7 +194,7 @@ export class ZooKeeperEngine implements Engine {
     }
   }
 
-  async #enqueue(operation: Enqueue): Promise<Standing> {
+  async #enqueue(operation: Enqueue): Promise<RequestStatus> {
     const known = this.#requests.get(operation.id)
     if (known) {
       await known.entered
@@ -209,7 +209,7 @@ export class ZooKeeperEngine implements Engine {
     request: OwnRequest,
     patience: Pick<Enqueue, 'lease' | 'wait' | 'read'>,
     instead: OwnRequest | undefined,
-  ): Promise<Standing> {
+  ): Promise<RequestStatus> {
     this.#requests.set(request.id, request)
     const entered = this.#create(request, instead)
     request.entered = entered.catch(() => undefined)
@@ -456,7 +456,7 @@ export class ZooKeeperEngine implements Engine {
     this.#listener!.wake(request.id)
   }
 
-  async #claim(operation: Operation & { type: 'claim' }): Promise<Standing> {
+  async #claim(operation: Operation & { type: 'claim' }): Promise<RequestStatus> {
     const request = this.#requests.get(operation.id)
     if (!request) return { state: 'gone' }
     if (request.phase === 'entering') await request.entered
@@ -464,7 +464,10 @@ export class ZooKeeperEngine implements Engine {
   }
 
   /** Answers for a request that has been entered, and counts it as heard of. */
-  #standing(request: OwnRequest, patience: Pick<Enqueue, 'lease' | 'wait' | 'read'>): Awaitable<Standing> {
+  #standing(
+    request: OwnRequest,
+    patience: Pick<Enqueue, 'lease' | 'wait' | 'read'>,
+  ): Awaitable<RequestStatus> {
     const { id, nodes, number, phase } = request
     if (this.#requests.get(id) !== request || phase === 'gone' || phase === 'entering')
       return { state: 'gone' }
@@ -494,7 +497,7 @@ export class ZooKeeperEngine implements Engine {
   async #whenCertain(
     request: OwnRequest,
     patience: Pick<Enqueue, 'lease' | 'wait' | 'read'>,
-  ): Promise<Standing> {
+  ): Promise<RequestStatus> {
     try {
       await request.client!.certain()
     } catch {
@@ -536,7 +539,7 @@ export class ZooKeeperEngine implements Engine {
    * One multi deletes the nodes and creates new ones, also where the grant is kept: a number of its own for a kept
    * grant would be greater than that of a request that came meanwhile and is granted after it.
    */
-  async #pass(operation: Pass): Promise<Standing> {
+  async #pass(operation: Pass): Promise<RequestStatus> {
     const { id, number, next, lease, label } = operation
     const held = this.#held(id, number)
     if (!held) return { state: 'gone' }
@@ -584,7 +587,7 @@ export class ZooKeeperEngine implements Engine {
   }
 
   /** Each exclusive node, and its twins, is replaced by shared ones of the same number, so that it keeps its place. */
-  async #replaceByShared(request: OwnRequest, member: Member): Promise<boolean> {
+  async #replaceByShared(request: OwnRequest, member: SessionInfo): Promise<boolean> {
     const client = request.client!
     const transaction = client.transaction()
     const moving: (Pick<OwnNode, 'name' | 'twins'> & { node: OwnNode })[] = []

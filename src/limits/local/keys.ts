@@ -1,16 +1,16 @@
 import type { Clock, Timer } from '../../clock.js'
 import { checkKey } from '../../options.js'
-import type { Gate } from './gate.js'
-import { GateLimiter } from './gate-limiter.js'
+import type { LocalWaiters } from './local-waiters.js'
+import { WaitingLimiter } from './waiting-limiter.js'
 import type { Limiter } from '../limiter.js'
 
 /** So many keys are looked at without a pause. */
 const SLICE = 2000
 
-/** A gate for each key that is in use. One that is as if it had never been used is forgotten after its window. */
+/** The waiters of each key that is in use. One that is as if it had never been used is forgotten after its window. */
 export class Keys {
-  readonly #gates = new Map<string, Gate>()
-  readonly #make: (key: string) => Gate
+  readonly #byKey = new Map<string, LocalWaiters>()
+  readonly #make: (key: string) => LocalWaiters
   readonly #clock: Clock
   readonly #interval: number
   /** Of the next look for unused keys; undefined while there are no keys. */
@@ -18,7 +18,7 @@ export class Keys {
   #closed = false
 
   /** @param interval milliseconds after which a look for unused keys is worth while. */
-  constructor(make: (key: string) => Gate, clock: Clock, interval: number) {
+  constructor(make: (key: string) => LocalWaiters, clock: Clock, interval: number) {
     this.#make = make
     this.#clock = clock
     this.#interval = interval
@@ -30,20 +30,20 @@ export class Keys {
     return new KeyLimiter(this, key)
   }
 
-  gate(key: string): Gate {
-    let gate = this.#gates.get(key)
-    if (!gate) {
-      gate = this.#make(key)
-      if (this.#closed) return gate
-      this.#gates.set(key, gate)
+  waiters(key: string): LocalWaiters {
+    let waiters = this.#byKey.get(key)
+    if (!waiters) {
+      waiters = this.#make(key)
+      if (this.#closed) return waiters
+      this.#byKey.set(key, waiters)
       if (!this.#sweeper) this.#sweepIn(this.#interval)
     }
-    return gate
+    return waiters
   }
 
-  /** All gates there are. */
-  all(): Iterable<Gate> {
-    return this.#gates.values()
+  /** The waiters of all keys. */
+  all(): Iterable<LocalWaiters> {
+    return this.#byKey.values()
   }
 
   /** Keeps nothing for keys any more. */
@@ -53,26 +53,26 @@ export class Keys {
   }
 
   #sweepIn(delay: number): void {
-    const sweep = (): void => this.#sweep(this.#gates.entries(), this.#gates.size)
+    const sweep = (): void => this.#sweep(this.#byKey.entries(), this.#byKey.size)
     this.#sweeper = this.#clock.after(delay, sweep, false)
   }
 
   /** Forgets unused keys, some thousand at a time. */
-  #sweep(entries: Iterator<[string, Gate]>, left: number): void {
+  #sweep(entries: Iterator<[string, LocalWaiters]>, left: number): void {
     let looked = 0
     for (; looked < Math.min(left, SLICE); looked++) {
-      const [key, gate] = (entries.next() as IteratorYieldResult<[string, Gate]>).value
-      if (gate.blank) this.#gates.delete(key)
+      const [key, waiters] = (entries.next() as IteratorYieldResult<[string, LocalWaiters]>).value
+      if (waiters.blank) this.#byKey.delete(key)
     }
     left -= looked
     if (left > 0) this.#sweeper = this.#clock.after(0, () => this.#sweep(entries, left), false)
-    else if (this.#gates.size > 0) this.#sweepIn(this.#interval)
+    else if (this.#byKey.size > 0) this.#sweepIn(this.#interval)
     else this.#sweeper = undefined
   }
 }
 
 /** The limiter of one key. It holds nothing but the key, so it can be kept for ever while the count is forgotten. */
-class KeyLimiter extends GateLimiter {
+class KeyLimiter extends WaitingLimiter {
   readonly #keys: Keys
   readonly #key: string
 
@@ -82,7 +82,7 @@ class KeyLimiter extends GateLimiter {
     this.#key = key
   }
 
-  protected get gate(): Gate {
-    return this.#keys.gate(this.#key)
+  protected get waiters(): LocalWaiters {
+    return this.#keys.waiters(this.#key)
   }
 }

@@ -1,20 +1,20 @@
 import { systemClock, type Clock } from '../../clock.js'
 import type { Duration } from '../../duration.js'
 import { InvalidArgumentError, shown } from '../../errors.js'
-import { drainOf, endGates, type LimiterCloseOptions } from '../closing.js'
-import { GateLimiter } from './gate-limiter.js'
-import { Gate } from './gate.js'
+import { drainOf, endAll, type LimiterCloseOptions } from '../closing.js'
+import { WaitingLimiter } from './waiting-limiter.js'
+import { LocalWaiters } from './local-waiters.js'
 import { Keys } from './keys.js'
 import { checkLimit, indexOfLimit, rulesOf, type LimiterOptions } from '../limit-options.js'
 import type { Limiter } from '../limiter.js'
 import type { Rules } from '../counter.js'
-import { Tally } from './tally.js'
+import { PermitCounter } from './permit-counter.js'
 import { wallOf } from '../../clock.js'
 import { Times } from './times.js'
 
 /** A limiter of this thread, and one for each key. */
-export class LocalLimiter extends GateLimiter implements AsyncDisposable {
-  protected readonly gate: Gate
+export class LocalLimiter extends WaitingLimiter implements AsyncDisposable {
+  protected readonly waiters: LocalWaiters
   readonly #keys: Keys
   readonly #clock: Clock
   readonly #rules: Rules
@@ -26,11 +26,11 @@ export class LocalLimiter extends GateLimiter implements AsyncDisposable {
     this.#clock = clock
     this.#rules = rules
     const times = new Times(rules.windows, clock, readWall)
-    this.gate = new Gate(rules, times, new Tally(rules, times), {})
-    const ofKey = (key: string): Gate => {
-      const gate = new Gate(rules, times, new Tally(rules, times), { key })
-      if (this.#closed) gate.shut()
-      return gate
+    this.waiters = new LocalWaiters(rules, times, new PermitCounter(rules, times), {})
+    const ofKey = (key: string): LocalWaiters => {
+      const waiters = new LocalWaiters(rules, times, new PermitCounter(rules, times), { key })
+      if (this.#closed) waiters.shut()
+      return waiters
     }
     this.#keys = new Keys(ofKey, clock, Math.max(...rules.windows.map(({ per }) => per)))
   }
@@ -57,7 +57,7 @@ export class LocalLimiter extends GateLimiter implements AsyncDisposable {
     this.#rules.windows = windows.map((window, index) =>
       index === meant ? window.withLimit(checked) : window,
     )
-    for (const gate of this.#gates()) gate.limitsChanged()
+    for (const waiters of this.#all()) waiters.limitsChanged()
   }
 
   /**
@@ -69,17 +69,17 @@ export class LocalLimiter extends GateLimiter implements AsyncDisposable {
     const drain = drainOf(options)
     this.#closed = true
     this.#keys.close()
-    const gates = [...this.#gates()]
-    for (const gate of gates) gate.shut()
-    await endGates(gates, drain, this.#clock)
+    const all = [...this.#all()]
+    for (const waiters of all) waiters.shut()
+    await endAll(all, drain, this.#clock)
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
   }
 
-  #gates(): Gate[] {
-    return [this.gate, ...this.#keys.all()]
+  #all(): LocalWaiters[] {
+    return [this.waiters, ...this.#keys.all()]
   }
 }
 

@@ -10,13 +10,13 @@ import {
 import { BusyError, ClosedError, InvalidArgumentError, shown } from '../../errors.js'
 import { checkKey } from '../../options.js'
 import { boxTerms, withLimit, type BoxLimiterOptions, type BoxTerms } from './box-limiter-options.js'
-import { drainOf, endGates, type LimiterCloseOptions } from '../closing.js'
+import { drainOf, endAll, type LimiterCloseOptions } from '../closing.js'
 import type { AcquireOptions } from '../limit-options.js'
 import type { Decision, Explanation } from '../limiter.js'
 import { underPermit, type Permit } from '../permit.js'
 import { HoldMeter } from './hold-meter.js'
-import { CappedGate, type CappedSource } from './capped-gate.js'
-import { NOW, RemoteGate, type BoxGate } from './remote-gate.js'
+import { ConcurrencyLimiter, type CappedSource } from './concurrency-limiter.js'
+import { NOW, ReservationClient, type BoxPermits } from './reservation-client.js'
 
 /** Whether a caller may go on now, and what that leaves: both of the same answer of the engine. */
 export interface BoxDecision extends Pick<Decision, 'permit'> {
@@ -107,9 +107,9 @@ const FORGET = 10_000
 /** No key is empty. */
 const WHOLE = ''
 
-/** The gates of one limiter of a box. */
+/** One limiter of a box, with those of its keys. */
 class Family {
-  readonly gates = new Map<string, BoxGate>()
+  readonly byKey = new Map<string, BoxPermits>()
   usedAt = 0
   terms: BoxTerms
 
@@ -143,22 +143,22 @@ export class BoxLimiters {
   }
 
   /** @throws InvalidArgumentError */
-  gate(name: string, terms: BoxTerms, key: string): BoxGate {
+  permits(name: string, terms: BoxTerms, key: string): BoxPermits {
     const known = this.#families.get(name)
     // Nothing to check where they are the very terms.
-    const gate = known?.made === terms ? known.gates.get(key) : undefined
-    return gate ?? this.#checkedGate(name, terms, key)
+    const permits = known?.made === terms ? known.byKey.get(key) : undefined
+    return permits ?? this.#checkedPermits(name, terms, key)
   }
 
   /** @throws InvalidArgumentError */
   setLimit(name: string, terms: BoxTerms, limit: number, per: Duration | undefined): void {
     const family = this.#family(name, terms)
     family.terms = withLimit(family.terms, limit, per)
-    for (const gate of family.gates.values()) gate.change(family.terms)
+    for (const permits of family.byKey.values()) permits.change(family.terms)
   }
 
   /**
-   * Ends the gates of one limiter.
+   * Ends one limiter and those of its keys.
    * @param closed what those who come later are told.
    * @param patience how long those who wait may go on: milliseconds.
    */
@@ -166,18 +166,18 @@ export class BoxLimiters {
     const family = this.#families.get(name)
     if (!family) return
     this.#families.delete(name)
-    const gates = [...family.gates.values()]
-    for (const gate of gates) gate.shut(closed)
-    await endGates(gates, patience, this.#source.clock)
+    const byKey = [...family.byKey.values()]
+    for (const permits of byKey) permits.shut(closed)
+    await endAll(byKey, patience, this.#source.clock)
   }
 
   /** Ends all: the box is closed. */
   async close(): Promise<void> {
     this.#closed = new ClosedError('the box was closed', { engine: this.#source.engine })
     this.#sweeper?.cancel()
-    const gates = [...this.#families.values()].flatMap(family => [...family.gates.values()])
-    for (const gate of gates) gate.shut(this.#closed)
-    await endGates(gates, 0, this.#source.clock)
+    const byKey = [...this.#families.values()].flatMap(family => [...family.byKey.values()])
+    for (const permits of byKey) permits.shut(this.#closed)
+    await endAll(byKey, 0, this.#source.clock)
   }
 
   #family(name: string, terms: BoxTerms): Family {
@@ -196,18 +196,18 @@ export class BoxLimiters {
     return family
   }
 
-  #checkedGate(name: string, terms: BoxTerms, key: string): BoxGate {
-    const { gates, terms: current } = this.#family(name, terms)
-    let gate = gates.get(key)
-    if (!gate) {
+  #checkedPermits(name: string, terms: BoxTerms, key: string): BoxPermits {
+    const { byKey, terms: current } = this.#family(name, terms)
+    let permits = byKey.get(key)
+    if (!permits) {
       // The length keeps names apart whatever characters they have.
       const id = `${name.length}:${name}${key === WHOLE ? '' : `:${key}`}`
-      const Gate = current.concurrency === Infinity ? RemoteGate : CappedGate
-      gate = new Gate(this.#source, current, id, key || name)
-      gates.set(key, gate)
-      if (this.#closed) gate.shut(this.#closed)
+      const Permits = current.concurrency === Infinity ? ReservationClient : ConcurrencyLimiter
+      permits = new Permits(this.#source, current, id, key || name)
+      byKey.set(key, permits)
+      if (this.#closed) permits.shut(this.#closed)
     }
-    return gate
+    return permits
   }
 
   #sweepLater(): void {
@@ -221,10 +221,10 @@ export class BoxLimiters {
   }
 
   #sweep(since: number): void {
-    for (const [name, { gates, usedAt, made, terms }] of this.#families) {
-      for (const [key, gate] of gates) if (gate.isIdle(since)) gates.delete(key)
+    for (const [name, { byKey, usedAt, made, terms }] of this.#families) {
+      for (const [key, permits] of byKey) if (permits.isIdle(since)) byKey.delete(key)
       // A limit that was set is remembered: no caller's options tell it.
-      if (gates.size === 0 && usedAt < since && made === terms) this.#families.delete(name)
+      if (byKey.size === 0 && usedAt < since && made === terms) this.#families.delete(name)
     }
   }
 }
@@ -259,7 +259,7 @@ class OfKey implements KeyedBoxLimiter {
   async decide(): Promise<BoxDecision> {
     const since = this.#now
     try {
-      const { outcome, explanation } = await this.#with(gate => gate.decide())
+      const { outcome, explanation } = await this.#with(permits => permits.decide())
       const permit = outcome instanceof BusyError ? undefined : outcome
       this.#tell(1, since, permit ? undefined : outcome)
       return { permit, explanation }
@@ -278,7 +278,7 @@ class OfKey implements KeyedBoxLimiter {
     // The busiest of all: no function is made for it.
     if (this.#shared.closed) return Promise.reject(this.#shared.closed)
     try {
-      return this.#gate.acquire(n, options)
+      return this.#permits.acquire(n, options)
     } catch (error) {
       return Promise.reject(error)
     }
@@ -289,17 +289,17 @@ class OfKey implements KeyedBoxLimiter {
   }
 
   explain(n?: number): Promise<Explanation> {
-    return this.#with(gate => gate.explain(n))
+    return this.#with(permits => permits.explain(n))
   }
 
   async pauseUntil(time: Date | number): Promise<void> {
-    await this.#with(gate => gate.pauseUntil(time))
+    await this.#with(permits => permits.pauseUntil(time))
     if (channels.paused.hasSubscribers)
       channels.paused.publish({ ...this.#event(), until: Number(time) } satisfies PausedEvent)
   }
 
   get outage(): Error | undefined {
-    return this.#gate.outage
+    return this.#permits.outage
   }
 
   /** Acquires, and tells those who listen what came of it. */
@@ -332,15 +332,15 @@ class OfKey implements KeyedBoxLimiter {
     return { engine, session, limiter, key: this.#key === WHOLE ? undefined : this.#key }
   }
 
-  get #gate(): BoxGate {
+  get #permits(): BoxPermits {
     const { limiters, name, terms } = this.#shared
-    return limiters.gate(name, terms, this.#key)
+    return limiters.permits(name, terms, this.#key)
   }
 
-  #with<T>(task: (gate: BoxGate) => Promise<T>): Promise<T> {
+  #with<T>(task: (permits: BoxPermits) => Promise<T>): Promise<T> {
     if (this.#shared.closed) return Promise.reject(this.#shared.closed)
     try {
-      return task(this.#gate)
+      return task(this.#permits)
     } catch (error) {
       return Promise.reject(error)
     }

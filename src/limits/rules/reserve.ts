@@ -54,7 +54,7 @@ export interface Reserved {
   readonly now: number
   /**
    * By unit: how many permits there are, at which instant, and 0 when none is reserved, with the moment from which on it
-   * could be used. They can be used from as long before their instant as the hold that was asked for is longer than `hold`.
+   * could be used. They can be used from as long before their instant as the hold that was asked for is longer than `duration`.
    */
   readonly units: readonly InstantPermits[]
   /** For how long from its instant each permit can be used: milliseconds. */
@@ -160,7 +160,7 @@ export function reserve(
   now: number,
   wall: number,
 ): { state: LimiterState; reserved: Reserved; forgottenIn: number } {
-  const desk = new Desk(state ?? emptyState(), request, now, wall)
+  const desk = new ReservationDecision(state ?? emptyState(), request, now, wall)
   for (const returned of request.returns) desk.takeBack(returned)
   desk.pause(request.pause)
   const units = desk.reserveAll(request)
@@ -180,7 +180,7 @@ interface Live {
 }
 
 /** One decision. */
-class Desk {
+class ReservationDecision {
   readonly #state: LimiterState
   readonly #now: number
   /** From `now` to the wall clock, coarse enough that adding it and taking it off again changes nothing. */

@@ -9,7 +9,7 @@ import {
   totalAt,
   type GrantLog,
 } from './grant-log.js'
-import { later } from './later.js'
+import { addRoundedUp } from './add-rounded-up.js'
 import type { Window } from './window.js'
 
 /** How finely a log is kept. */
@@ -74,7 +74,7 @@ export class SlidingWindow implements Window<GrantLog> {
     if (this.#grains.inOrder && now < log.lastAt) return false
     return (
       expired <= log.dropped ||
-      (wanted <= this.limit && now >= later(timeOfPermit(log, expired), this.#memory))
+      (wanted <= this.limit && now >= addRoundedUp(timeOfPermit(log, expired), this.#memory))
     )
   }
 
@@ -84,7 +84,7 @@ export class SlidingWindow implements Window<GrantLog> {
     if (wanted <= limit) {
       const time = timeOfPermit(log, log.total + wanted - limit)
       const from = this.#grains.inOrder ? Math.max(now, log.lastAt) : now
-      return Math.max(from, later(time, this.#memory))
+      return Math.max(from, addRoundedUp(time, this.#memory))
     }
     // Where demand doesn't end, each permit follows the one `limit` before it by one window.
     const windows = Math.ceil(wanted / limit) - 1
@@ -115,11 +115,11 @@ export class SlidingWindow implements Window<GrantLog> {
 
   returnsAt(log: GrantLog, now: number): number {
     const time = timeAfter(log, now - this.#memory)
-    return time === undefined ? now : Math.max(now, later(time, this.#memory))
+    return time === undefined ? now : Math.max(now, addRoundedUp(time, this.#memory))
   }
 
   forgottenAt(log: GrantLog): number {
-    return later(log.lastAt, this.#memory)
+    return addRoundedUp(log.lastAt, this.#memory)
   }
 
   rebase(log: GrantLog, now: number): void {

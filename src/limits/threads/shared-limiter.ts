@@ -1,8 +1,8 @@
 import { foreignRuntime, sharedClock, type Clock } from '../../clock.js'
 import { milliseconds, type Duration } from '../../duration.js'
 import { InvalidArgumentError, shown, UnavailableError } from '../../errors.js'
-import { drainOf, endGates, type LimiterCloseOptions } from '../closing.js'
-import { Gate } from '../local/gate.js'
+import { drainOf, endAll, type LimiterCloseOptions } from '../closing.js'
+import { LocalWaiters } from '../local/local-waiters.js'
 import {
   checkNames,
   JITTER_BOUNDS,
@@ -13,7 +13,7 @@ import {
 import type { Decision, Explanation, Limiter } from '../limiter.js'
 import type { Permit } from '../permit.js'
 import { SharedRing } from './shared-ring.js'
-import { notesBytes, SharedTally } from './shared-tally.js'
+import { notesBytes, SharedPermitCounter } from './shared-permit-counter.js'
 import { ThreadTurns, TURNS_BYTES } from './thread-turns.js'
 import { Times } from '../local/times.js'
 
@@ -43,7 +43,7 @@ export class SharedLimiter implements Limiter, AsyncDisposable {
   /** For other threads. */
   readonly handle: SharedLimiterHandle
   readonly #clock: Clock
-  readonly #gate: Gate
+  readonly #waiters: LocalWaiters
   readonly #turns: ThreadTurns
   #listening = false
 
@@ -59,35 +59,35 @@ export class SharedLimiter implements Limiter, AsyncDisposable {
     const rules = rulesOf({ limits, queue, jitter })
     const times = new Times(rules.windows, clock, readWall)
     this.#turns = new ThreadTurns(turns, () => clock.now())
-    const tally = new SharedTally(rules, jitter, times, new SharedRing(ring), notes, this.#turns)
-    this.#gate = new Gate(rules, times, tally, {}, this.#turns)
+    const counter = new SharedPermitCounter(rules, jitter, times, new SharedRing(ring), notes, this.#turns)
+    this.#waiters = new LocalWaiters(rules, times, counter, {}, this.#turns)
   }
 
   tryAcquire(n?: number): Permit | undefined {
-    return this.#gate.tryAcquire(n)
+    return this.#waiters.tryAcquire(n)
   }
 
   decide(): Decision {
-    return this.#gate.decide()
+    return this.#waiters.decide()
   }
 
   acquire(n?: number, options?: AcquireOptions): Promise<Permit> {
     void this.#listen()
-    return this.#gate.acquire(n, options)
+    return this.#waiters.acquire(n, options)
   }
 
   async run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T> {
     void this.#listen()
-    return this.#gate.run(task, n, options)
+    return this.#waiters.run(task, n, options)
   }
 
   explain(n?: number): Explanation {
-    return this.#gate.explain(n)
+    return this.#waiters.explain(n)
   }
 
   /** As of any limiter; all threads feel it. Kept to a sixteenth of a second, not too early. */
   pauseUntil(time: Date | number): void {
-    this.#gate.pauseUntil(time)
+    this.#waiters.pauseUntil(time)
   }
 
   /**
@@ -97,8 +97,8 @@ export class SharedLimiter implements Limiter, AsyncDisposable {
    */
   async close(options: LimiterCloseOptions = {}): Promise<void> {
     const drain = drainOf(options)
-    this.#gate.shut()
-    await endGates([this.#gate], drain, this.#clock)
+    this.#waiters.shut()
+    await endAll([this.#waiters], drain, this.#clock)
     // An ear that is left open keeps the shared memory.
     if (this.#listening) this.#turns.tell()
   }
@@ -113,8 +113,8 @@ export class SharedLimiter implements Limiter, AsyncDisposable {
     this.#listening = true
     await this.#turns.listen()
     this.#listening = false
-    if (!this.#gate.waiting) return
-    this.#gate.wake()
+    if (!this.#waiters.waiting) return
+    this.#waiters.wake()
     void this.#listen()
   }
 }

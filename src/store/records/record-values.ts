@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto'
 import type { CommitOutcome, ReadOutcome, ReadSet, Write } from '../../engine/contract.js'
 import { WriteQueue } from '../../write-queue.js'
 import { InvalidArgumentError, LostError } from '../../errors.js'
-import type { Ask, Line } from '../../core/local-queue.js'
+import type { AcquireRequest } from '../../core/lock-options.js'
+import type { LocalQueue } from '../../core/local-queue.js'
 import type { Session } from '../../core/session.js'
 import type { HeldValues, Values } from '../values.js'
 import { Ledger } from './ledger.js'
@@ -43,15 +44,15 @@ export class RecordValues implements Values {
     return version === undefined ? this.#writes.run(write.key, carryOut) : carryOut()
   }
 
-  async hold(line: Line, ask: Ask, what: ReadSet): Promise<HeldValues> {
-    const grant = await this.#session.acquire(line, ask)
+  async hold(queue: LocalQueue, request: AcquireRequest, what: ReadSet): Promise<HeldValues> {
+    const grant = await this.#session.acquire(queue, request)
     const release = (): Promise<void> => grant.release().catch(() => undefined)
     try {
       const reading = await this.#ledger.hold(what, grant.token)
       if (reading === 'lost') {
         throw new LostError(
-          `${line.set.title} had a later holder already, by the token ${grant.token} and what is kept`,
-          line.context(),
+          `${queue.set.title} had a later holder already, by the token ${grant.token} and what is kept`,
+          queue.context(),
         )
       }
       return {

@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
 import { VirtualClock } from '../../../src/clock.js'
-import { Decisions, type AnyEffect } from '../../../src/engine/state-machine.js'
-import type { Operation, RequestReport, Standing } from '../../../src/engine/contract.js'
+import { StateMachine, type AnyEffect } from '../../../src/engine/state-machine.js'
+import type { Operation, RequestReport, RequestStatus } from '../../../src/engine/contract.js'
 import { MemoryState } from '../../../src/engine/kit/memory-state.js'
 import { CallArguments, outcomeOf, reportsOf, type ScriptReport } from '../../../src/engines/redis/call.js'
 import { Names } from '../../../src/engines/redis/names.js'
@@ -74,7 +74,7 @@ export class World {
   readonly requests = new Map<Session, string[]>(SESSIONS.map(session => [session, []]))
   readonly #state = new MemoryState(1000, new VirtualClock())
   readonly #effects: AnyEffect[] = []
-  readonly #decisions: Decisions
+  readonly #decisions: StateMachine
 
   /** @param prefix comes before all its names in Redis. */
   constructor(server: RedisServer, script: LoadedScript, prefix: string) {
@@ -82,7 +82,7 @@ export class World {
     this.#script = script
     this.#names = new Names(prefix, false)
     for (const session of SESSIONS) this.#state.join({ session, host: 'host', pid: 1, label: undefined })
-    this.#decisions = new Decisions(this.#state, effect => this.#effects.push(effect))
+    this.#decisions = new StateMachine(this.#state, effect => this.#effects.push(effect))
   }
 
   /** Carries an operation out on both sides and compares what comes of it. */
@@ -148,9 +148,9 @@ export class World {
         JSON.stringify(value ?? null, (name, field: unknown) => (COUNTED.has(name) ? undefined : field)),
       )
     if (operation.type === 'commit' || operation.type === 'read') this.#matchVersions(outcome, answer)
-    const standing = outcome as Standing
+    const standing = outcome as RequestStatus
     if (operation.type === 'enqueue' || operation.type === 'claim' || operation.type === 'pass') {
-      const other = answer as Standing
+      const other = answer as RequestStatus
       expect(other.state).toBe(standing.state)
       if (standing.state === 'held' && other.state === 'held') {
         this.#numbers.match(standing.number, other.number)
@@ -178,7 +178,7 @@ export class World {
       )
     }
     if (type !== 'enqueue' && type !== 'claim' && type !== 'pass') return
-    const standing = outcome as Standing
+    const standing = outcome as RequestStatus
     if (standing.state !== 'held' && standing.state !== 'queued') return
     const own = this.requests.get(session)!
     if (!own.includes(standing.id)) own.push(standing.id)

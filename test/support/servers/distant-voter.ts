@@ -1,4 +1,4 @@
-import type { Listener, Member, Operation, OutcomeOf } from '../../../src/engine/contract.js'
+import type { Listener, SessionInfo, Operation, OutcomeOf } from '../../../src/engine/contract.js'
 import type { VotingEngine } from '../../../src/engines/redis/quorum/voter.js'
 import type { Ballot } from '../../../src/engines/redis/ballot.js'
 import type { IdentifiedReport } from '../../../src/engines/redis/redis-engine.js'
@@ -26,7 +26,7 @@ export class DistantVoter implements VotingEngine {
     this.#longest = longest
   }
 
-  join(member: Member, listener: Listener): Promise<void> {
+  join(member: SessionInfo, listener: Listener): Promise<void> {
     const later = (tell: () => void): void => {
       if (this.isDeaf) return
       this.#lastHint = this.#lastHint.then(() => this.#way()).then(tell)

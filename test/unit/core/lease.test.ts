@@ -3,15 +3,15 @@ import { VirtualClock } from '../../../src/clock.js'
 import type { Renew } from '../../../src/engine/contract.js'
 import { LostError, UnavailableError } from '../../../src/errors.js'
 import { claimSet } from '../../../src/core/claims.js'
-import { Hold, LeaseKeeper, type HoldOwner } from '../../../src/core/lease.js'
+import { Lease, LeaseKeeper, type LeaseOwner } from '../../../src/core/lease.js'
 import { ScriptedEngine, settle } from './scripted-engine.js'
 
 const set = claimSet([{ key: 'key', mode: 'exclusive' }])
 
-class Owner implements HoldOwner {
+class Owner implements LeaseOwner {
   readonly lost: string[] = []
 
-  holdLost(hold: Hold): void {
+  leaseLost(hold: Lease): void {
     this.lost.push(hold.id)
   }
 }
@@ -20,8 +20,8 @@ function start(engine = new ScriptedEngine()) {
   const clock = new VirtualClock(1000)
   const keeper = new LeaseKeeper(engine, clock)
   const owner = new Owner()
-  const hold = (id: string, lease: number, renew = true): Hold => {
-    const made = new Hold(id, set, 7, lease, clock.now() + lease, renew, undefined, owner)
+  const hold = (id: string, lease: number, renew = true): Lease => {
+    const made = new Lease(id, set, 7, lease, clock.now() + lease, renew, undefined, owner)
     keeper.add(made)
     return made
   }

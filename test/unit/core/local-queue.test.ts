@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { Box } from '../../../src/box.js'
 import { VirtualClock } from '../../../src/clock.js'
-import { HEARD_EVERY, type Enqueue, type Standing } from '../../../src/engine/contract.js'
+import { HEARD_EVERY, type Enqueue, type RequestStatus } from '../../../src/engine/contract.js'
 import {
   AbortedError,
   ClosedError,
@@ -16,8 +16,8 @@ import type { Grant } from '../../../src/core/grant.js'
 import type { LockOptions } from '../../../src/core/lock-options.js'
 import { ScriptedEngine, settle } from './scripted-engine.js'
 
-const held = (id: string, number: number): Standing => ({ state: 'held', id, number })
-const queued = (id: string, lookAgain = 10_000): Standing => ({
+const held = (id: string, number: number): RequestStatus => ({ state: 'held', id, number })
+const queued = (id: string, lookAgain = 10_000): RequestStatus => ({
   state: 'queued',
   id,
   place: 1,

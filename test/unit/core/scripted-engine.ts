@@ -2,7 +2,7 @@ import { memoryGuarantees } from '../../../src/engines/memory/memory-engine.js'
 import type {
   Engine,
   Listener,
-  Member,
+  SessionInfo,
   Operation,
   OutcomeOf,
   Outcomes,
@@ -32,7 +32,7 @@ export class ScriptedEngine implements Engine {
   /** Whether what is asked still waits to be carried out. */
   congested = false
 
-  join(_: Member, listener: Listener): void {
+  join(_: SessionInfo, listener: Listener): void {
     this.listener = listener
   }
 

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { VirtualClock } from '../../../src/clock.js'
 import { MemoryState } from '../../../src/engine/kit/memory-state.js'
-import { CLAIM_WINDOW, HEARD_EVERY, WAITER_LIFE, type Standing } from '../../../src/engine/contract.js'
+import { CLAIM_WINDOW, HEARD_EVERY, WAITER_LIFE, type RequestStatus } from '../../../src/engine/contract.js'
 import type { Claim } from '../../../src/engine/claim.js'
 import { LockTable, type Effect } from '../../../src/engine/lock-table.js'
 
@@ -30,16 +30,16 @@ function enqueue(
   id: string,
   claims: Claim[],
   { lease = LEASE, wait = Infinity, label = undefined as string | undefined } = {},
-): Standing {
+): RequestStatus {
   return table.decide({ type: 'enqueue', id, session: sessionOf(id), claims, lease, wait, label }, now)
 }
-const claim = (id: string, lease = LEASE, wait = Infinity): Standing =>
+const claim = (id: string, lease = LEASE, wait = Infinity): RequestStatus =>
   table.decide({ type: 'claim', id, lease, wait }, now)
 const cancel = (id: string): undefined => table.decide({ type: 'cancel', id }, now)
 const renew = (id: string, number: number, lease = LEASE): boolean =>
   table.decide({ type: 'renew', id, number, lease }, now)
 const release = (id: string, number: number): boolean => table.decide({ type: 'release', id, number }, now)
-const pass = (id: string, number: number, next: string, lease = LEASE): Standing =>
+const pass = (id: string, number: number, next: string, lease = LEASE): RequestStatus =>
   table.decide({ type: 'pass', id, number, next, lease, wait: Infinity, label: undefined }, now)
 const downgrade = (id: string, number: number): boolean =>
   table.decide({ type: 'downgrade', id, number }, now)
@@ -57,7 +57,7 @@ const queue = (key: string): string =>
 function told(): string[] {
   return effects.splice(0).map(({ type, id }) => `${type} ${id}`)
 }
-const numberOf = (standing: Standing): number => (standing as { number: number }).number
+const numberOf = (standing: RequestStatus): number => (standing as { number: number }).number
 
 describe('enqueue', () => {
   test('a free key is granted at once, with a number that is greater than all before', () => {

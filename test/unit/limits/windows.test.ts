@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { EqualPeriods, ZoneDays } from '../../../src/limits/rules/calendar-periods.js'
 import { CalendarWindow } from '../../../src/limits/rules/calendar-window.js'
-import { later } from '../../../src/limits/rules/later.js'
+import { addRoundedUp } from '../../../src/limits/rules/add-rounded-up.js'
 import { SlidingWindow } from '../../../src/limits/rules/sliding-window.js'
 import { SmoothWindow } from '../../../src/limits/rules/smooth-window.js'
 import type { Window } from '../../../src/limits/rules/window.js'
@@ -478,7 +478,7 @@ test('a sum that is rounded is never less than it is', () => {
       fc.double({ min: 0, max: 1e12, noNaN: true }),
       fc.double({ min: 0, max: 1e10, noNaN: true }),
       (time, duration) => {
-        const sum = later(time, duration)
+        const sum = addRoundedUp(time, duration)
         // In whole numbers, where nothing is rounded.
         expect(exact(sum) >= exact(time) + exact(duration)).toBe(true)
         expect(sum).toBeLessThanOrEqual((time + duration) * (1 + 2 ** -51))
@@ -486,7 +486,7 @@ test('a sum that is rounded is never less than it is', () => {
     ),
     { numRuns: 2000 },
   )
-  expect(later(-Infinity, 1000)).toBe(-Infinity)
+  expect(addRoundedUp(-Infinity, 1000)).toBe(-Infinity)
 })
 
 /** A double as a whole number of units so small that every double up to 2^1024 is one. */

@@ -1,6 +1,6 @@
 import { UnavailableError } from '../../../errors.js'
 import type { Claim } from '../../../engine/claim.js'
-import type { ClaimReserved, Enqueue, Standing } from '../../../engine/contract.js'
+import type { Poll, Enqueue, RequestStatus } from '../../../engine/contract.js'
 import type { Ballot } from '../ballot.js'
 import type { Electorate } from './electorate.js'
 import { poll, type PollState } from './poll.js'
@@ -89,12 +89,12 @@ export class Candidate {
   }
 
   /** Asks as many as are needed for their votes, and the others when those do not suffice. */
-  enter(): Promise<Standing> {
+  enter(): Promise<RequestStatus> {
     return this.#begin(this.order, this.#preference().slice(0, this.#needed))
   }
 
   /** Asks all servers anew that have anything of it, for what is reserved may have become a majority. */
-  look({ lease, wait }: Pick<ClaimReserved, 'lease' | 'wait'>): Promise<Standing> {
+  look({ lease, wait }: Pick<Poll, 'lease' | 'wait'>): Promise<RequestStatus> {
     if (this.number !== undefined) return this.#lookAtGrant(this.number, lease)
     this.#lease = lease
     this.#wait = wait
@@ -226,7 +226,7 @@ export class Candidate {
     })
   }
 
-  #begin(least: number, asked: readonly number[]): Promise<Standing> {
+  #begin(least: number, asked: readonly number[]): Promise<RequestStatus> {
     return new Promise((resolve, reject) => {
       const round = new Round(this.#votes.length, least, resolve, reject)
       this.#round = round
@@ -270,7 +270,7 @@ export class Candidate {
     )
   }
 
-  #answered(index: number, standing: Standing, isNew: boolean, round: Round | undefined): void {
+  #answered(index: number, standing: RequestStatus, isNew: boolean, round: Round | undefined): void {
     const vote = this.#votes[index]!
     vote.isPending = false
     switch (standing.state) {
@@ -400,7 +400,9 @@ export class Candidate {
     answer.then(
       isHeld => {
         if (vote.asked !== asked) return
-        const standing: Standing = isHeld ? { state: 'held', id: this.id, number: least } : { state: 'busy' }
+        const standing: RequestStatus = isHeld
+          ? { state: 'held', id: this.id, number: least }
+          : { state: 'busy' }
         this.#answered(index, standing, false, round)
       },
       (error: unknown) => {
@@ -520,7 +522,7 @@ export class Candidate {
   }
 
   /** Sets the lease of a grant anew, which another caller here gets on its own terms. */
-  async #lookAtGrant(number: number, lease: number): Promise<Standing> {
+  async #lookAtGrant(number: number, lease: number): Promise<RequestStatus> {
     return (await this.renew(number, lease)) ? { state: 'held', id: this.id, number } : { state: 'gone' }
   }
 

@@ -11,13 +11,13 @@ import type {
   Engine,
   Free,
   Listener,
-  Member,
+  SessionInfo,
   Operation,
   OutcomeOf,
   Pass,
   RequestReport,
   Revoke,
-  Standing,
+  RequestStatus,
 } from '../../../engine/contract.js'
 import type { IdentifiedReport } from '../redis-engine.js'
 import { Candidate, type CandidateParts } from './candidate.js'
@@ -82,7 +82,7 @@ export class QuorumEngine implements Engine {
     }
   }
 
-  async join(member: Member, listener: Listener): Promise<void> {
+  async join(member: SessionInfo, listener: Listener): Promise<void> {
     const { voters } = this.#electorate
     const joined = voters.map((voter, index) => voter.join(member, this.#hearing(index)))
     try {
@@ -136,7 +136,7 @@ export class QuorumEngine implements Engine {
     await this.#leaveAll()
   }
 
-  #enqueue(operation: Enqueue): Promise<Standing> {
+  #enqueue(operation: Enqueue): Promise<RequestStatus> {
     if (operation.read) return this.#keepsNoValues()
     const known = this.#candidates.get(operation.id)
     if (known) return known.look(operation)
@@ -146,7 +146,7 @@ export class QuorumEngine implements Engine {
   }
 
   /** Each server is told of both in one call: whoever waits there comes first, and nobody slips in between. */
-  async #pass({ id, number, next, lease, wait, label }: Pass): Promise<Standing> {
+  async #pass({ id, number, next, lease, wait, label }: Pass): Promise<RequestStatus> {
     const candidate = this.#candidates.get(id)
     if (candidate?.number !== number) return { state: 'gone' }
     const released = candidate.release(number)
@@ -324,5 +324,5 @@ export class QuorumEngine implements Engine {
   }
 }
 
-const GONE = Promise.resolve<Standing>({ state: 'gone' })
+const GONE = Promise.resolve<RequestStatus>({ state: 'gone' })
 const NO = Promise.resolve(false)

@@ -1,4 +1,4 @@
-import type { Standing } from '../../../engine/contract.js'
+import type { RequestStatus } from '../../../engine/contract.js'
 import type { Tally } from './tally.js'
 
 /** What a server has said in this round; undefined where it was not asked. */
@@ -14,14 +14,14 @@ export class Round {
   /** Whether those that have not answered are about to be left out. */
   isClosing = false
   readonly failures: Error[] = []
-  mismatch: (Standing & { state: 'mismatch' }) | undefined
-  readonly resolve: (standing: Standing) => void
+  mismatch: (RequestStatus & { state: 'mismatch' }) | undefined
+  readonly resolve: (standing: RequestStatus) => void
   readonly reject: (error: Error) => void
 
   constructor(
     servers: number,
     least: number,
-    resolve: (standing: Standing) => void,
+    resolve: (standing: RequestStatus) => void,
     reject: (error: Error) => void,
   ) {
     this.answers = new Array<Answer>(servers).fill(undefined)

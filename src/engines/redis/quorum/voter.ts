@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../../../clock.js'
 import { UnavailableError } from '../../../errors.js'
-import type { Listener, Member, Operation, OutcomeOf } from '../../../engine/contract.js'
+import type { Listener, SessionInfo, Operation, OutcomeOf } from '../../../engine/contract.js'
 import { giveBack } from '../../../engine/give-back.js'
 import type { Ballot } from '../ballot.js'
 import type { IdentifiedReport } from '../redis-engine.js'
@@ -8,7 +8,7 @@ import type { IdentifiedReport } from '../redis-engine.js'
 /** What a quorum needs of the engine of one server. */
 export interface VotingEngine {
   readonly name: string
-  join(member: Member, listener: Listener): Promise<void>
+  join(member: SessionInfo, listener: Listener): Promise<void>
   submit<O extends Operation>(operation: O, ballot?: Ballot): Promise<OutcomeOf<O>>
   listen(): Promise<void>
   reports(prefix: string): Promise<readonly IdentifiedReport[]>
@@ -46,7 +46,7 @@ export class Voter {
   }
 
   /** Settles as the first attempt does. Where that fails, others follow. */
-  join(member: Member, listener: Listener): Promise<void> {
+  join(member: SessionInfo, listener: Listener): Promise<void> {
     const joining = this.#attempt(member, listener, SHORTEST_PAUSE)
     const settled = (): void => {
       this.#joining = undefined
@@ -104,7 +104,7 @@ export class Voter {
     await this.#engine.leave()
   }
 
-  async #attempt(member: Member, listener: Listener, pause: number): Promise<void> {
+  async #attempt(member: SessionInfo, listener: Listener, pause: number): Promise<void> {
     try {
       await this.#engine.join(member, listener)
       this.#isJoined = true
@@ -116,7 +116,7 @@ export class Voter {
     }
   }
 
-  #tryAgain(member: Member, listener: Listener, pause: number): void {
+  #tryAgain(member: SessionInfo, listener: Listener, pause: number): void {
     const next = Math.min(2 * pause, LONGEST_PAUSE)
     const again = (): void => {
       this.#attempt(member, listener, next).catch(() => undefined)

@@ -4,8 +4,14 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { VirtualClock } from '../../../../src/clock.js'
-import { Decisions, type AnyEffect } from '../../../../src/engine/state-machine.js'
-import type { Enqueue, Operation, ReadOutcome, ReadSet, Standing } from '../../../../src/engine/contract.js'
+import { StateMachine, type AnyEffect } from '../../../../src/engine/state-machine.js'
+import type {
+  Enqueue,
+  Operation,
+  ReadOutcome,
+  ReadSet,
+  RequestStatus,
+} from '../../../../src/engine/contract.js'
 import { loadSqlite, type Connection, type Sqlite } from '../../../../src/engines/file/driver.js'
 import { FileState } from '../../../../src/engines/file/file-state.js'
 import { SCHEMA } from '../../../../src/engines/file/schema.js'
@@ -192,13 +198,13 @@ function byKey(reports: readonly { key: string }[]): Map<string, unknown[]> {
 
 class MemorySide extends Side {
   readonly #effects: AnyEffect[] = []
-  readonly #decisions: Decisions
+  readonly #decisions: StateMachine
 
   constructor() {
     super()
     const state = new MemoryState(START, new VirtualClock())
     for (const session of SESSIONS) state.join(member(session))
-    this.#decisions = new Decisions(state, effect => this.#effects.push(effect))
+    this.#decisions = new StateMachine(state, effect => this.#effects.push(effect))
   }
 
   decide(_session: Session, operation: Operation, now: number): Decided {
@@ -281,7 +287,7 @@ class FileSide extends Side {
 
 class FileBox {
   readonly state: FileState
-  readonly #decisions: Decisions
+  readonly #decisions: StateMachine
   #effects: AnyEffect[] = []
 
   constructor(
@@ -289,7 +295,7 @@ class FileBox {
     session: Session,
   ) {
     this.state = new FileState(connection, session)
-    this.#decisions = new Decisions(this.state, effect => this.#effects.push(effect))
+    this.#decisions = new StateMachine(this.state, effect => this.#effects.push(effect))
   }
 
   decide(operation: Operation, now: number): Decided {
@@ -378,10 +384,10 @@ class Script {
     if (type !== 'enqueue' && type !== 'claim' && type !== 'pass') return
     const own = this.#requests.get(session)!
     outcomes.forEach((outcome, index) => {
-      const standing = outcome as Standing
+      const standing = outcome as RequestStatus
       if (standing.state === 'held') sides[index]!.numbers.set(standing.id, standing.number)
     })
-    const standing = outcomes[0] as Standing
+    const standing = outcomes[0] as RequestStatus
     if (standing.state === 'held' || standing.state === 'queued') {
       if (!own.includes(standing.id)) own.push(standing.id)
       if (type === 'enqueue') this.#repeatable = operation

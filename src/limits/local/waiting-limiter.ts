@@ -1,34 +1,34 @@
-import type { Gate } from './gate.js'
+import type { LocalWaiters } from './local-waiters.js'
 import type { AcquireOptions } from '../limit-options.js'
 import type { Decision, Explanation, Limiter } from '../limiter.js'
 import type { Permit } from '../permit.js'
 
-/** A limiter whose every verb is decided by a gate. */
-export abstract class GateLimiter implements Limiter {
-  /** The gate as it is now. */
-  protected abstract readonly gate: Gate
+/** A limiter whose every verb is decided by its waiters. */
+export abstract class WaitingLimiter implements Limiter {
+  /** The waiters as they are now. */
+  protected abstract readonly waiters: LocalWaiters
 
   tryAcquire(n?: number): Permit | undefined {
-    return this.gate.tryAcquire(n)
+    return this.waiters.tryAcquire(n)
   }
 
   decide(): Decision {
-    return this.gate.decide()
+    return this.waiters.decide()
   }
 
   acquire(n?: number, options?: AcquireOptions): Promise<Permit> {
-    return this.gate.acquire(n, options)
+    return this.waiters.acquire(n, options)
   }
 
   run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T> {
-    return this.gate.run(task, n, options)
+    return this.waiters.run(task, n, options)
   }
 
   explain(n?: number): Explanation {
-    return this.gate.explain(n)
+    return this.waiters.explain(n)
   }
 
   pauseUntil(time: Date | number): void {
-    this.gate.pauseUntil(time)
+    this.waiters.pauseUntil(time)
   }
 }

@@ -9,7 +9,7 @@ export const MOST_ROUNDS = 8
  * The count of what was given, under several limits that hold together, and whether more can be given now. Decides within
  * the call; sets no timer.
  */
-export class Tally implements Counter {
+export class PermitCounter implements Counter {
   readonly #rules: Rules
   readonly #times: Times
   /** By window. */

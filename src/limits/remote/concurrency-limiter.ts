@@ -8,18 +8,18 @@ import { Permit } from '../permit.js'
 import { aborted } from '../local/queue.js'
 import {
   NOBODY,
-  RemoteGate,
+  ReservationClient,
   SHORTEST_DELAY,
   stillAway,
   tried,
-  type BoxGate,
-  type GateSource,
+  type BoxPermits,
+  type ReservationSource,
   type TryOutcome,
-} from './remote-gate.js'
-import { isOutage, Shares } from './shares.js'
+} from './reservation-client.js'
+import { isOutage, ConcurrencyPermits } from './concurrency-permits.js'
 
-/** What a gate with a concurrency needs of its box. */
-export interface CappedSource extends GateSource {
+/** What a limiter with a concurrency needs of its box. */
+export interface CappedSource extends ReservationSource {
   readonly lock: (claim: PermitsClaim) => Lock
 }
 
@@ -55,10 +55,10 @@ class CappedPermit extends Permit {
  * The callers of this process that want permits of a limiter with a concurrency: each takes a share of that first, and with
  * it stands in line for its permit. The other way round a permit would be over before there is a share.
  */
-export class CappedGate implements BoxGate {
-  readonly #remote: RemoteGate
-  readonly #shares: Shares
-  readonly #source: GateSource
+export class ConcurrencyLimiter implements BoxPermits {
+  readonly #remote: ReservationClient
+  readonly #shares: ConcurrencyPermits
+  readonly #source: ReservationSource
   readonly #context: { readonly key: string; readonly engine: string }
   #terms: BoxTerms
   /** How many have asked for a permit and have not got it yet. */
@@ -76,9 +76,11 @@ export class CappedGate implements BoxGate {
     this.#source = source
     this.#terms = terms
     this.#context = { key, engine: source.engine }
-    this.#remote = new RemoteGate(source, behind(terms), id, key, (n, options) => this.acquire(n, options))
+    this.#remote = new ReservationClient(source, behind(terms), id, key, (n, options) =>
+      this.acquire(n, options),
+    )
     const permits = Math.floor(ALL_SHARES / terms.concurrency)
-    this.#shares = new Shares(
+    this.#shares = new ConcurrencyPermits(
       {
         clock: source.clock,
         lock: source.lock({ key: `limiter:${id}`, mode: 'permits', permits, max: ALL_SHARES }),

@@ -5,7 +5,7 @@ const STEP = 2 ** -52
  * `time + duration`, never rounded down: a permit that comes back a rounding error too early would be one too many in
  * some window.
  */
-export function later(time: number, duration: number): number {
+export function addRoundedUp(time: number, duration: number): number {
   const sum = time + duration
   // What the addition lost, exactly (Knuth, The Art of Computer Programming 2, 4.2.2, theorem B).
   const added = sum - time

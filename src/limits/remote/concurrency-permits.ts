@@ -2,11 +2,11 @@ import type { Clock, Timer } from '../../clock.js'
 import { IndeterminateError, UnavailableError } from '../../errors.js'
 import type { Grant } from '../../core/grant.js'
 import type { Lock } from '../../core/lock.js'
-import { Gate } from '../local/gate.js'
+import { LocalWaiters } from '../local/local-waiters.js'
 import type { AcquireOptions } from '../limit-options.js'
 import type { Permit } from '../permit.js'
 import type { Turns } from '../local/queue.js'
-import { RETRY } from './remote-gate.js'
+import { RETRY } from './reservation-client.js'
 import type { LimitReport } from '../rules/window.js'
 import type { Counter } from '../counter.js'
 import { wallOf } from '../../clock.js'
@@ -14,7 +14,7 @@ import { Times } from '../local/times.js'
 import type { WaitingLine } from '../local/waiting-line.js'
 
 /** What shares are had from, and who is told what. */
-export interface ShareSource {
+export interface ConcurrencySource {
   readonly clock: Clock
   /** Gives one share at a time. */
   readonly lock: Lock
@@ -33,13 +33,13 @@ export interface ShareSource {
  * who wait for one stand in a line like any other, and while there are any it asks for one share at a time, first come,
  * first served among processes.
  */
-export class Shares implements Counter, Turns {
+export class ConcurrencyPermits implements Counter, Turns {
   /** The most calls that one caller can want a permit for; the share is one all the same. */
   most: number
   readonly paused = false
   readonly mark = 0
-  readonly #source: ShareSource
-  readonly #gate: Gate
+  readonly #source: ConcurrencySource
+  readonly #waiters: LocalWaiters
   /** How many wait. */
   callers = 0
   /** For how many calls they want permits. */
@@ -49,12 +49,12 @@ export class Shares implements Counter, Turns {
   /** Of the share that is asked for. */
   #asking: AbortController | undefined
 
-  constructor(source: ShareSource, most: number) {
+  constructor(source: ConcurrencySource, most: number) {
     this.most = most
     this.#source = source
     const times = new Times([], source.clock, wallOf(source.clock))
     const rules = { windows: [], concurrency: Infinity, queue: Infinity }
-    this.#gate = new Gate(rules, times, this, source.context, this)
+    this.#waiters = new LocalWaiters(rules, times, this, source.context, this)
   }
 
   /** A share now, or undefined; releasing it twice is harmless. Rejects as `Lock.tryAcquire` does. */
@@ -66,26 +66,26 @@ export class Shares implements Counter, Turns {
     })
     if (!grant) return undefined
     this.#atHand.push(grant)
-    const share = this.#gate.tryAcquire()
+    const share = this.#waiters.tryAcquire()
     // Somebody has come meanwhile who waits for it.
-    if (!share) this.#gate.wake()
+    if (!share) this.#waiters.wake()
     return share
   }
 
   /** A share as soon as it is this caller's turn. Rejects as `Lock.acquire` does. */
   acquire(n: number, options: AcquireOptions): Promise<Permit> {
-    return this.#gate.acquire(n, options)
+    return this.#waiters.acquire(n, options)
   }
 
   /** What one caller may want is another number now. */
   change(most: number): void {
     this.most = most
-    this.#gate.limitsChanged()
+    this.#waiters.limitsChanged()
   }
 
   /** Rejects all who wait. */
   refuseAll(error: Error): void {
-    this.#gate.refuseAll(error)
+    this.#waiters.refuseAll(error)
   }
 
   get running(): number {
@@ -167,7 +167,7 @@ export class Shares implements Counter, Turns {
     }
     this.#asking = undefined
     this.#look()
-    this.#gate.wake()
+    this.#waiters.wake()
   }
 
   #keepLooking(): Timer {

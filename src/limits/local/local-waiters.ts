@@ -8,7 +8,7 @@ import type { Times } from './times.js'
 import type { Waiter } from './waiting-line.js'
 
 /** The verbs over one counter, and those who wait for it. */
-export class Gate implements Limiter, PermitGiver, Source {
+export class LocalWaiters implements Limiter, PermitGiver, Source {
   readonly times: Times
   readonly counter: Counter
   readonly context: ErrorContext

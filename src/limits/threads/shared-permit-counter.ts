@@ -7,7 +7,7 @@ import { SharedSmooth } from './shared-smooth.js'
 import type { SharedWindow } from './shared-window.js'
 import type { LimitReport } from '../rules/window.js'
 import type { Counter, Rules, Taken } from '../counter.js'
-import { MOST_ROUNDS } from '../local/tally.js'
+import { MOST_ROUNDS } from '../local/permit-counter.js'
 import type { ThreadTurns } from './thread-turns.js'
 import type { Times } from '../local/times.js'
 
@@ -24,7 +24,7 @@ export function notesBytes(limits: number): number {
 }
 
 /** The count of what several threads were given, on a ring in shared memory. */
-export class SharedTally implements Counter {
+export class SharedPermitCounter implements Counter {
   readonly running = 0
   readonly full = false
   readonly blank = false

@@ -1,7 +1,7 @@
 import type { ReturnedPermits } from '../rules/reserve.js'
 
 /** Permits that were reserved for this process, for use within a stretch of its clock. */
-export interface Share {
+export interface ReservedInstant {
   /** How many of them are left. */
   left: number
   /** The instant, by the engine's clock. */
@@ -16,7 +16,7 @@ export interface Share {
 }
 
 /** What a share is when nobody uses it. */
-export function returned({ left, at, opensAt }: Share): ReturnedPermits {
+export function returned({ left, at, opensAt }: ReservedInstant): ReturnedPermits {
   return { n: left, at, from: opensAt }
 }
 
@@ -24,12 +24,12 @@ export function returned({ left, at, opensAt }: Share): ReturnedPermits {
 const MOST_USED = 64
 
 /** What is reserved for a process and not used yet, in the order of its instants. */
-export class Stock {
-  #shares: Share[] = []
+export class ReservedPermits {
+  #shares: ReservedInstant[] = []
   /** How many at the front are used up. */
   #used = 0
 
-  get first(): Share | undefined {
+  get first(): ReservedInstant | undefined {
     return this.#shares[this.#used]
   }
 
@@ -51,11 +51,11 @@ export class Stock {
   }
 
   /** The one with the latest instant. */
-  get last(): Share | undefined {
+  get last(): ReservedInstant | undefined {
     return this.first && this.#shares.at(-1)
   }
 
-  add(share: Share): void {
+  add(share: ReservedInstant): void {
     const shares = this.#shares
     if (share.at >= (this.last?.at ?? -Infinity)) {
       shares.push(share)
@@ -67,7 +67,7 @@ export class Stock {
   }
 
   /** Takes permits from the first; there have to be as many. */
-  take(n: number): Share {
+  take(n: number): ReservedInstant {
     const share = this.first!
     share.left -= n
     if (share.left === 0) this.dropFirst()
@@ -91,8 +91,8 @@ export class Stock {
   }
 
   /** The last of each size. */
-  lastOfSizes(): Map<number, Share> {
-    const last = new Map<number, Share>()
+  lastOfSizes(): Map<number, ReservedInstant> {
+    const last = new Map<number, ReservedInstant>()
     for (let index = this.#used; index < this.#shares.length; index++) {
       last.set(this.#shares[index]!.left, this.#shares[index]!)
     }
@@ -101,7 +101,7 @@ export class Stock {
 
   /** Takes out the last `count` of a size. */
   dropLast(size: number, count: number): ReturnedPermits[] {
-    const dropped = new Set<Share>()
+    const dropped = new Set<ReservedInstant>()
     for (let index = this.#shares.length - 1; dropped.size < count; index--) {
       const share = this.#shares[index]!
       if (share.left === size) dropped.add(share)
@@ -110,7 +110,7 @@ export class Stock {
   }
 
   /** Takes out all of a kind. */
-  dropWhere(isMeant: (share: Share) => boolean): ReturnedPermits[] {
+  dropWhere(isMeant: (share: ReservedInstant) => boolean): ReturnedPermits[] {
     const all = this.#shares.slice(this.#used)
     this.#shares = all.filter(share => !isMeant(share))
     this.#used = 0

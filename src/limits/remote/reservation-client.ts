@@ -6,16 +6,16 @@ import type { BoxTerms } from './box-limiter-options.js'
 import { ClockOffset } from './clock-offset.js'
 import { Deadlines } from '../local/deadlines.js'
 import { implies, leastDelay } from '../rules/definition.js'
-import { Gate } from '../local/gate.js'
+import { LocalWaiters } from '../local/local-waiters.js'
 import type { HoldMeter } from './hold-meter.js'
 import { termsOf, whole, type AcquireOptions } from '../limit-options.js'
 import type { Explanation } from '../limiter.js'
 import { Permit, type PermitGiver } from '../permit.js'
 import { aborted, lowered } from '../local/queue.js'
 import type { Reserve, Reserved, ReturnedPermits, Unit } from '../rules/reserve.js'
-import { returned, Stock, type Share } from './stock.js'
+import { returned, ReservedPermits, type ReservedInstant } from './reserved-permits.js'
 import type { Taken } from '../counter.js'
-import { Tally } from '../local/tally.js'
+import { PermitCounter } from '../local/permit-counter.js'
 import { wallOf } from '../../clock.js'
 import { pauseTime, Times } from '../local/times.js'
 import { Waiter, WaitingLine } from '../local/waiting-line.js'
@@ -25,14 +25,14 @@ interface Told {
   explanation: Explanation | undefined
 }
 
-/** What a gate needs of its box. */
-export interface GateSource {
+/** What a reservation client needs of its box. */
+export interface ReservationSource {
   readonly clock: Clock
   /** For messages. */
   readonly engine: string
   /** The box's session id. */
   readonly session: string
-  /** What all gates of the box have seen of the way to the engine. */
+  /** What all clients of the box have seen of the way to the engine. */
   readonly meter: HoldMeter
   /** Fails with what ended the box once it is closed. */
   readonly ask: (request: Reserve) => Awaitable<Reservation>
@@ -46,7 +46,7 @@ export interface TryOutcome {
 }
 
 /** What decides for one limiter of a box, or one key of it. */
-export interface BoxGate {
+export interface BoxPermits {
   /** Why the engine could not be asked the last time; undefined when it could. */
   readonly outage: Error | undefined
   acquire(n?: number, options?: AcquireOptions): Promise<Permit>
@@ -91,8 +91,8 @@ export const NOBODY: PermitGiver = { released: () => undefined, unused: () => un
  * time that keeps the bound whenever this process was stopped; one that comes too late for it goes back, and its caller's
  * is asked for anew.
  */
-export class RemoteGate implements BoxGate, PermitGiver {
-  readonly #source: GateSource
+export class ReservationClient implements BoxPermits, PermitGiver {
+  readonly #source: ReservationSource
   #terms: BoxTerms
   readonly #id: string
   readonly #context: { readonly key: string; readonly engine: string }
@@ -103,7 +103,7 @@ export class RemoteGate implements BoxGate, PermitGiver {
   readonly #tries = new Set<Waiter>()
   /** What those of them are told who want to know how things stand, too. */
   readonly #told = new Map<Waiter, Told>()
-  readonly #stock = new Stock()
+  readonly #reserved = new ReservedPermits()
   readonly #offset = new ClockOffset()
   #returns: ReturnedPermits[] = []
   #scheduled = false
@@ -117,7 +117,7 @@ export class RemoteGate implements BoxGate, PermitGiver {
   /** Nothing more is asked for until then, clock time: those in line come later than anything that can be reserved. */
   #askAgainAt = -Infinity
   /** Nor before it is time for this: the process holds its part. */
-  #askAgainAfter: Share | undefined
+  #askAgainAfter: ReservedInstant | undefined
   /** The turn of the first of them: clock time. */
   #nextTurn = -Infinity
   /** Since when there are such and nothing is reserved for this process, clock time; undefined when it is not so. */
@@ -130,8 +130,8 @@ export class RemoteGate implements BoxGate, PermitGiver {
   outage: Error | undefined
   #retryAt = -Infinity
   /** What goes by the limits of this process alone while the engine is out of reach. */
-  readonly #share: Gate | undefined
-  readonly #again: BoxGate['acquire']
+  readonly #share: LocalWaiters | undefined
+  readonly #again: BoxPermits['acquire']
   #closed: Error | undefined
   #usedAt: number
   readonly #ended: (() => void)[] = []
@@ -143,11 +143,11 @@ export class RemoteGate implements BoxGate, PermitGiver {
    * @param again how a caller that has gone without the engine asks again when it is back.
    */
   constructor(
-    source: GateSource,
+    source: ReservationSource,
     terms: BoxTerms,
     id: string,
     key: string,
-    again: BoxGate['acquire'] = (n, options) => this.acquire(n, options),
+    again: BoxPermits['acquire'] = (n, options) => this.acquire(n, options),
   ) {
     this.#source = source
     this.#again = again
@@ -161,7 +161,7 @@ export class RemoteGate implements BoxGate, PermitGiver {
     const { share } = terms
     if (share) {
       const times = new Times(share.windows, source.clock, wallOf(source.clock))
-      this.#share = new Gate(share, times, new Tally(share, times), this.#context)
+      this.#share = new LocalWaiters(share, times, new PermitCounter(share, times), this.#context)
     }
   }
 
@@ -237,7 +237,7 @@ export class RemoteGate implements BoxGate, PermitGiver {
 
   isIdle(since: number): boolean {
     const owes = this.#calling || this.#scheduled || this.#returns.length > 0
-    return !this.#line.head && !this.#stock.first && !owes && this.#usedAt < since
+    return !this.#line.head && !this.#reserved.first && !owes && this.#usedAt < since
   }
 
   change(terms: BoxTerms): void {
@@ -253,7 +253,7 @@ export class RemoteGate implements BoxGate, PermitGiver {
       this.#share!.limitsChanged()
     }
     // Asked for anew it would come after what others have reserved.
-    if (!keeps(before, terms)) this.#returns.push(...this.#stock.dropWhere(() => true))
+    if (!keeps(before, terms)) this.#returns.push(...this.#reserved.dropWhere(() => true))
     this.#askAgainAt = -Infinity
     this.#askAgainAfter = undefined
     this.#schedule()
@@ -276,7 +276,7 @@ export class RemoteGate implements BoxGate, PermitGiver {
     try {
       // It may give back, or reserve what nobody waits for any more.
       await this.#answer
-      this.#returns.push(...this.#stock.dropWhere(() => true))
+      this.#returns.push(...this.#reserved.dropWhere(() => true))
       const returns = this.#takeReturns()
       if (returns.length > 0) await this.#ask({ returns })
     } catch {
@@ -317,14 +317,14 @@ export class RemoteGate implements BoxGate, PermitGiver {
       place--
       permits -= n
     }
-    return { place, ahead: Math.max(permits - this.#stock.permits, 0) }
+    return { place, ahead: Math.max(permits - this.#reserved.permits, 0) }
   }
 
   /** A permit that was fetched together with others. */
   #atHand(n: number, now: number): Permit | undefined {
-    const share = this.#stock.first
+    const share = this.#reserved.first
     if (!share || share.left < n || share.from > now || share.until < now) return undefined
-    return new Permit(this, n, this.#stock.take(n).at, 0, 0)
+    return new Permit(this, n, this.#reserved.take(n).at, 0, 0)
   }
 
   /** @param isTry whether it wants a permit now or not at all. */
@@ -436,7 +436,7 @@ export class RemoteGate implements BoxGate, PermitGiver {
   /** Nothing more is asked for until then: clock time. */
   get #quietUntil(): number {
     const after = this.#askAgainAfter
-    return after !== undefined && after === this.#stock.first
+    return after !== undefined && after === this.#reserved.first
       ? Math.max(after.from, this.#askAgainAt)
       : this.#askAgainAt
   }
@@ -472,13 +472,13 @@ export class RemoteGate implements BoxGate, PermitGiver {
   /** What those want for whom nothing is reserved yet, and who they are; gives back what nobody waits for. */
   #wishes(now: number): readonly [readonly Unit[], readonly Waiter[]] {
     if (this.#terms.batch > 1) return this.#wishesInBatches(now)
-    const sizes = this.#stock.sizes()
+    const sizes = this.#reserved.sizes()
     const units: Unit[] = []
     const waiters: Waiter[] = []
     const most = MOST_WINDOWS * this.#terms.most
     const part = this.#part
     const hold = this.#hold
-    let ahead = this.#stock.permits
+    let ahead = this.#reserved.permits
     let permits = 0
     let last: Unit | undefined
     for (let waiter = this.#line.head; waiter; waiter = this.#line.after(waiter)) {
@@ -500,7 +500,7 @@ export class RemoteGate implements BoxGate, PermitGiver {
       waiters.push(waiter)
     }
     for (const [size, count] of sizes) {
-      if (count > 0) this.#returns.push(...this.#stock.dropLast(size, count))
+      if (count > 0) this.#returns.push(...this.#reserved.dropLast(size, count))
     }
     return [units, waiters]
   }
@@ -508,9 +508,9 @@ export class RemoteGate implements BoxGate, PermitGiver {
   #wishesInBatches(now: number): readonly [readonly Unit[], readonly Waiter[]] {
     const { batch, most } = this.#terms
     const waiters: Waiter[] = []
-    const held = this.#stock.permits
+    const held = this.#reserved.permits
     const part = this.#part
-    const { first } = this.#stock
+    const { first } = this.#reserved
     let left = held
     let laterLeft = first && first.from <= now ? left - first.left : left
     let wanted = 0
@@ -545,15 +545,15 @@ export class RemoteGate implements BoxGate, PermitGiver {
    * back. Asked for now and then, because nobody tells.
    */
   #moves(now: number): readonly Unit[] {
-    const { last } = this.#stock
+    const { last } = this.#reserved
     const { batch } = this.#terms
     const hold = this.#hold
     if (now < this.#lookAt) return NO_UNITS
     this.#lookAt = now + LOOK
     if (batch > 1 || !last || !this.#line.head) return NO_UNITS
-    const sizes = this.#stock.sizes()
+    const sizes = this.#reserved.sizes()
     const units: Unit[] = []
-    for (const [n, { earliest }] of this.#stock.lastOfSizes()) {
+    for (const [n, { earliest }] of this.#reserved.lastOfSizes()) {
       // Less would be won than an answer may take.
       const within = earliest - hold - now
       const count = Math.min(sizes.get(n)!, MOST_UNITS - units.length)
@@ -580,10 +580,11 @@ export class RemoteGate implements BoxGate, PermitGiver {
     this.#source.meter.note(this.#lookedAt - earliest, this.#lookedAt)
     if (pausedUntil > now) {
       const until = latest + (pausedUntil - now)
-      this.#returns.push(...this.#stock.dropWhere(({ from }) => from < until))
+      this.#returns.push(...this.#reserved.dropWhere(({ from }) => from < until))
     }
     // By then it can be had sooner. All give it back before, so nobody who asks anew comes after it.
-    if (fadesAt < Infinity) this.#returns.push(...this.#stock.dropWhere(({ opensAt }) => opensAt > fadesAt))
+    if (fadesAt < Infinity)
+      this.#returns.push(...this.#reserved.dropWhere(({ opensAt }) => opensAt > fadesAt))
     return [earliest, latest]
   }
 
@@ -627,9 +628,9 @@ export class RemoteGate implements BoxGate, PermitGiver {
       }
       // An answer that took too long leaves no time to use it: the next hold is longer.
       if (share.from > share.until || share.until < clockNow) this.#returns.push(returned(share))
-      else this.#stock.add(share)
+      else this.#reserved.add(share)
     }
-    if (this.#stock.first) this.#beyondSince = undefined
+    if (this.#reserved.first) this.#beyondSince = undefined
     // Nor is there one for those who came meanwhile.
     const quiet = this.#quietUntil - clockNow
     if (quiet > 0) {
@@ -641,7 +642,7 @@ export class RemoteGate implements BoxGate, PermitGiver {
 
   /** Nothing more could be reserved for these: what there is goes to the first of them. */
   #refusedBatch(waiters: readonly Waiter[], ahead: number, asked: number, fades: boolean): void {
-    let open = this.#stock.openPermits(this.#lookedAt)
+    let open = this.#reserved.openPermits(this.#lookedAt)
     for (const waiter of waiters) {
       if (waiter.n <= open) open -= waiter.n
       else this.#refused(waiter, ahead, undefined, asked, fades)
@@ -670,7 +671,7 @@ export class RemoteGate implements BoxGate, PermitGiver {
   #askLater(ahead: number, asked: number, fades: boolean): void {
     if (this.#quietUntil > this.#lookedAt) return
     this.#nextTurn = asked + ahead
-    const { first } = this.#stock
+    const { first } = this.#reserved
     if (fades || !first) {
       if (!first) this.#beyondSince ??= this.#lookedAt
       // While it comes nearer, the horizon goes further. No process always asks just before another.
@@ -755,9 +756,9 @@ export class RemoteGate implements BoxGate, PermitGiver {
     this.#handing = false
     const now = (this.#usedAt = this.#source.clock.now())
     if (this.#deadlines.earliest < now) this.#refuseLate(time => this.#deadlines.earliest < time)
-    for (let share = this.#stock.first; share && share.until < now; share = this.#stock.first) {
+    for (let share = this.#reserved.first; share && share.until < now; share = this.#reserved.first) {
       if (this.#line.head) this.#noteUse(share, now)
-      this.#stock.dropFirst()
+      this.#reserved.dropFirst()
       this.#returns.push(returned(share))
     }
     if (this.#giveOne(now)) return this.#goOn()
@@ -768,25 +769,25 @@ export class RemoteGate implements BoxGate, PermitGiver {
 
   /** Uses what comes first, if it is time for it; false when it is not. */
   #giveOne(now: number): boolean {
-    const share = this.#stock.first
+    const share = this.#reserved.first
     if (!share || share.from > now) return false
     const waiter = this.#waiterFor(share.left)
     if (waiter) {
       this.#noteUse(share, now)
-      this.#stock.take(waiter.n)
+      this.#reserved.take(waiter.n)
       this.#leave(waiter)
       waiter.settle(new Permit(this, waiter.n, share.at, 0, 0))
       return true
     }
     // Others of the same batch may still be wanted.
     if (this.#terms.batch > 1 && !this.#waits) return false
-    this.#stock.dropFirst()
+    this.#reserved.dropFirst()
     this.#returns.push(returned(share))
     return true
   }
 
   /** Of a batch some are used as soon as they can be, and others when a caller comes: that tells nothing. */
-  #noteUse({ earliest }: Share, now: number): void {
+  #noteUse({ earliest }: ReservedInstant, now: number): void {
     if (this.#terms.batch === 1) this.#source.meter.note(now - earliest, now)
   }
 
@@ -805,13 +806,13 @@ export class RemoteGate implements BoxGate, PermitGiver {
    * fallen due since then would have no timer otherwise.
    */
   #arm(now = this.#source.clock.now()): void {
-    const share = this.#stock.first
+    const share = this.#reserved.first
     const { head } = this.#line
     let at = this.#deadlines.earliest
     if (share) {
       at = Math.min(at, head && !this.#isUntold(head) ? share.from : share.until)
       const look = this.#lookAt
-      if (head && this.#stock.last!.from > look && !this.#calling) at = Math.min(at, look)
+      if (head && this.#reserved.last!.from > look && !this.#calling) at = Math.min(at, look)
     }
     if (head && this.#askAgainAt > now) at = Math.min(at, this.#askAgainAt)
     const keepsAlive = head !== undefined
@@ -833,7 +834,7 @@ export class RemoteGate implements BoxGate, PermitGiver {
   #timeOver(): void {
     this.#disarm()
     const now = this.#source.clock.now()
-    const share = this.#stock.last
+    const share = this.#reserved.last
     const waitsLong = this.#line.head !== undefined && share !== undefined && share.from > now
     if (waitsLong && now >= this.#lookAt) void this.#turn(true)
     if (!this.#handing) this.#handOut()

@@ -1,0 +1,92 @@
+import type { Clock } from '../clock.js'
+import {
+  channels,
+  type GrantedEvent,
+  type LockEvent,
+  type LockRefusedEvent,
+  type LostEvent,
+  type ReleasedEvent,
+  type ReleaseFailedEvent,
+} from '../diagnostics.js'
+import type { Engine } from '../engine/contract.js'
+import type { ClaimSet } from './claims.js'
+import { tokenOf } from './grant.js'
+import type { Lease } from './lease.js'
+
+/** The box whose locks are told of. */
+interface Source {
+  readonly id: string
+  readonly engine: Engine
+  readonly clock: Clock
+}
+
+/** Publishes what becomes of the requests and grants of one claim set. Each request and each grant has one end. */
+export class LockEvents {
+  readonly #source: Source
+  readonly #set: ClaimSet
+
+  constructor(source: Source, set: ClaimSet) {
+    this.#source = source
+    this.#set = set
+  }
+
+  /** Tells of a request; what is returned belongs to its end. */
+  requested(): LockEvent {
+    const event = this.#event({})
+    channels.requested.publish(event)
+    return event
+  }
+
+  /** Tells of a request that was refused. @param since when it was asked: clock time. */
+  refused(request: LockEvent, since: number, error: unknown): void {
+    const waited = this.#source.clock.now() - since
+    channels.lockRefused.publish(this.#event({ waited, error, request }) satisfies LockRefusedEvent)
+  }
+
+  /** Tells of a turn of a lease, and notes when it began. @param since when it was asked for: clock time. */
+  granted(lease: Lease, since: number, request: LockEvent | undefined): void {
+    if (!grantsAreHeard()) return void (lease.grantedAt = undefined)
+    lease.grantedAt = this.#source.clock.now()
+    const token = tokenOf(lease.number, lease.turn)
+    const waited = lease.grantedAt - since
+    channels.granted.publish(this.#event({ token, waited, request }) satisfies GrantedEvent)
+  }
+
+  released(lease: Lease): void {
+    if (channels.released.hasSubscribers) channels.released.publish(this.#end(lease))
+  }
+
+  releaseFailed(lease: Lease, error: unknown): void {
+    if (!channels.releaseFailed.hasSubscribers) return
+    channels.releaseFailed.publish({ ...this.#end(lease), error } satisfies ReleaseFailedEvent)
+  }
+
+  lost(lease: Lease): void {
+    if (!channels.lost.hasSubscribers) return
+    channels.lost.publish({ ...this.#end(lease), error: lease.loss! } satisfies LostEvent)
+  }
+
+  /** The end of the turn that has the lease. */
+  #end({ number, turn, grantedAt }: Lease): ReleasedEvent {
+    // Unknown for one that was granted before there was a listener.
+    const held = grantedAt === undefined ? 0 : this.#source.clock.now() - grantedAt
+    return this.#event({ token: tokenOf(number, turn), held })
+  }
+
+  /** A message with what every message carries. Spreading takes many times as long. */
+  #event<More extends object>(more: More): LockEvent & More {
+    const { engine, id } = this.#source
+    return Object.assign(
+      { engine: engine.name, session: id, keys: this.#set.claims.map(claim => claim.key) },
+      more,
+    )
+  }
+}
+
+/** Whether grants or their ends have a listener. */
+function grantsAreHeard(): boolean {
+  const { granted, released, releaseFailed, lost } = channels
+  return (
+    granted.hasSubscribers || released.hasSubscribers || releaseFailed.hasSubscribers || lost.hasSubscribers
+  )
+}
