@@ -30,7 +30,7 @@ export class HoldMeter {
     this.#current.note(taken, now)
   }
 
-  /** Whether there is a measure. Without one nothing is known of the way, and `duration` gives 0. */
+  /** Whether there is a measure. Without one nothing is known of the way, and `hold` gives 0. */
   get hasMeasured(): boolean {
     return this.#since > -Infinity
   }

@@ -54,7 +54,7 @@ export interface Reserved {
   readonly now: number
   /**
    * By unit: how many permits there are, at which instant, and 0 when none is reserved, with the moment from which on it
-   * could be used. They can be used from as long before their instant as the hold that was asked for is longer than `duration`.
+   * could be used. They can be used from as long before their instant as the hold that was asked for is longer than `hold`.
    */
   readonly units: readonly InstantPermits[]
   /** For how long from its instant each permit can be used: milliseconds. */

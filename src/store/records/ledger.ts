@@ -71,7 +71,7 @@ export class Ledger {
   }
 
   /**
-   * Commits what was done with what `duration` read: all of it or nothing.
+   * Commits what was done with what `hold` read: all of it or nothing.
    * @param assertHeld throws when the locks are lost; asked right before what decides.
    * @throws UnavailableError when certainly nothing was committed, IndeterminateError, what `assertHeld` throws
    */
