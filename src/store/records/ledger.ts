@@ -21,7 +21,7 @@ export interface Surroundings {
  * A transaction over several keys lives in the record of its first key. It is written there as pending, then every other
  * key is stamped with a pointer to it, each by compare-and-set against what was read; one compare-and-set of the first
  * record commits it, with all new values in it; they are applied to the others, and the first record is cleared last.
- * Whoever meets a stamp settles it first.
+ * A process that finds a stamp settles it first.
  */
 export class Ledger {
   readonly #shelf: Shelf

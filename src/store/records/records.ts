@@ -18,7 +18,7 @@ export interface Records<Version = unknown> {
   /**
    * Writes a record if the key still has this version, in one step; undefined stands for a key without one.
    * A version may come again only with the very same text.
-   * @param keep how long the record has to be kept if nobody writes over it: milliseconds, undefined for ever. After that
+   * @param keep how long the record has to be kept unless it is written over: milliseconds, undefined for ever. After that
    * it is worth nothing, and the store may drop it.
    * @returns the version of what was written; undefined when another one was found and nothing was written.
    */
