@@ -9,14 +9,14 @@ import { registeredFor, type Given } from './engines/registry.js'
  * - `memory:` for this box alone, `memory:name` shared by all boxes of the thread that name it;
  * - `file:./dir` for all processes of this machine that open the same folder. `?durable=false` lets commits return
  *   before they are on the disk;
- * - `redis://user:password@host:6379/0` for all processes on the same Redis server; `rediss:` over TLS, `redis+unix:` at
- *   a socket, `redis+sentinel://host,host/name?db=0` behind Sentinels, `redis+cluster://host,host` on a Cluster. The
+ * - `redis://user:password@host:6379/0` for all processes on the same Redis server; `rediss:` over TLS, `redis+unix:`
+ *   at a socket, `redis+sentinel://host,host/name?db=0` behind Sentinels, `redis+cluster://host,host` on a Cluster. The
  *   query takes `prefix`, `minReplicas` and `layout`, as {@link GivenRedis} does;
  * - `redis-quorum://host,host,host` for locks, and locks only, that a majority of independent Redis servers gives;
  *   `rediss-quorum:` over TLS;
  * - `zookeeper://user:password@host:2181,host,host/path` for all processes on the same ensemble that name the same
- *   node, which is `/signalbox` if none is named. `?sessionTimeout=10s` is how long a session lasts without being heard of,
- *   `?acl=creator` keeps out all users but the named one; `zookeeper+tls:` over TLS;
+ *   node, which is `/signalbox` if none is named. `?sessionTimeout=10s` is how long a session lasts without being heard
+ *   of, `?acl=creator` keeps out all users but the named one; `zookeeper+tls:` over TLS;
  * - `hazelcast://user:password@host:5701,host/cluster` for all processes on the same cluster, which is `dev` if none is
  *   named, that name the same `?map=signalbox`, whose keys are locked.
  *

@@ -13,8 +13,8 @@ import type { HeldCommit, HeldValues, Values } from './values.js'
 /** Reads a value while the keys of a transaction are being named; undefined for an absent key. */
 export type ReadValue = <T = unknown>(key: string) => Promise<T | undefined>
 /**
- * The keys of a transaction, or a function that names them, further ones from values that it reads. What it names has to
- * follow from what it reads: it is asked again only when one of those values has changed before the commit.
+ * The keys of a transaction, or a function that names them, further ones from values that it reads. What it names has
+ * to follow from what it reads: it is called again only when one of those values has changed before the commit.
  */
 export type TransactionKeys =
   readonly string[] | ((read: ReadValue) => readonly string[] | Promise<readonly string[]>)
@@ -442,8 +442,8 @@ export class Batch {
 }
 
 /**
- * Rejects the members of a batch that failed before anything was written; gives those that are to be tried alone, because
- * what the engine says of one key need not be about them.
+ * Rejects the members of a batch that failed before anything was written. Returns those that are to be tried alone,
+ * because an error about one key need not concern them.
  */
 function rejected(
   batch: readonly { readonly member: Member }[],

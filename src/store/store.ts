@@ -47,7 +47,7 @@ export interface StoreOptions {
   records?: Records | undefined
 }
 
-/** The id of a part of a transaction, and the key that it is recorded with: one that is the same whenever it is tried. */
+/** The id of a part of a transaction, and the key that it is recorded with, which is the same at each try. */
 export interface PartId {
   readonly id: string
   readonly key: string
@@ -150,13 +150,14 @@ export class Store {
   }
 
   /**
-   * Takes the keys' locks, gives `task` their values, and commits all it wrote or nothing: only if the locks still hold
-   * and every key has the version that was read. The lock of a key is the mutex `<store>/<key>`. Keys named by a
-   * function are named again when a value that it read has changed before the commit, and then `task` may be called again.
-   * @throws ConflictError when a key was written round its lock; LostError when the locks were lost before the commit;
-   * InvalidArgumentError when `task` touches a key that was not named; what `task` throws; what `acquire` of a mutex
-   * throws. After each of these nothing was written, except after an IndeterminateError. All but what `task` throws say by
-   * `taskBegan` whether `task` was called.
+   * Acquires the keys' locks, calls `task` with their values, and commits all it wrote or nothing. It commits only if
+   * the locks still hold and every key has the version that was read. The lock of a key is the mutex `<store>/<key>`. Keys
+   * named by a function are named again when a value that it read has changed before the commit, and then `task` may be
+   * called again.
+   * @throws ConflictError when a key was written without its lock; LostError when the locks were lost before the
+   * commit; InvalidArgumentError when `task` touches a key that was not named; what `task` throws; what `acquire` of a
+   * mutex throws. After each of these nothing was written, except after an IndeterminateError. All but what `task` throws
+   * say by `taskBegan` whether `task` was called.
    */
   transaction<T>(
     keys: TransactionKeys,
@@ -190,12 +191,12 @@ export class Store {
   }
 
   /**
-   * The entry of a key now and after each change, until the loop is left or the signal aborts. Changes that come
-   * together may be given as one. The engine tells of a change at once. If that message is lost, the box finds the change
-   * within 10 seconds: so often it reads all keys that are watched on it. While the engine can't be reached nothing is given;
-   * the watch goes on when it can. The process stays alive while the next entry is awaited.
-   * @throws InvalidArgumentError, ClosedError; UnavailableError when the first entry can't be read, or another program has
-   * put something else in the place of the value
+   * Yields the entry of a key now and after each change, until the loop is left or the signal aborts. Changes that come
+   * together may be yielded as one. The engine tells of a change at once. If that message is lost, the box finds the
+   * change within 10 seconds, because it reads all its watched keys that often. While the engine can't be reached,
+   * nothing is yielded; the watch goes on when it can. The process stays alive while the next entry is awaited.
+   * @throws InvalidArgumentError, ClosedError; UnavailableError when the first entry can't be read, or another program
+   * has put something else in the place of the value
    */
   async *watch<T = unknown>(
     key: string,

@@ -55,7 +55,7 @@ export class TransactionQueue {
       return void this.#alone(member)
     this.#limit(member)
     this.#waiting.push(member)
-    // The transactions of one tick share a batch.
+    // Transactions of the same tick are to be sent together.
     if (this.#waiting.length === 1) queueMicrotask(() => this.#pump())
   }
 

@@ -25,7 +25,7 @@ export interface Values {
 export interface HeldValues {
   readonly grant: LocalGrant
   readonly read: ReadOutcome
-  /** Commits if the locks hold and all expected versions are there; then the locks are released, and else they are not. */
+  /** Commits and releases the locks, if the locks hold and all expected versions are there. Else does neither. */
   commit(commit: HeldCommit): Promise<CommitOutcome>
 }
 

@@ -12,9 +12,9 @@ import {
 import { messageOf, type Shelf, type Sighting } from './shelf.js'
 
 /**
- * Who looks at a record, which decides what becomes of a transaction that is neither committed nor aborted: a reader
- * leaves it alone and sees what was before it, a writer aborts it, and a holder, named by its token, aborts it if its token is
- * smaller.
+ * The kind of caller that looks at a record. It decides what becomes of a transaction that is neither committed nor
+ * aborted. A reader leaves it alone and sees what was before it. A writer aborts it. A holder, named by its token,
+ * aborts it if its token is smaller.
  */
 export type Looker = 'reader' | 'writer' | bigint
 
