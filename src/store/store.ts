@@ -151,13 +151,13 @@ export class Store {
 
   /**
    * Acquires the keys' locks, calls `task` with their values, and commits all it wrote or nothing. It commits only if
-   * the locks still hold and every key has the version that was read. The lock of a key is the mutex `<store>/<key>`. Keys
-   * named by a function are named again when a value that it read has changed before the commit, and then `task` may be
-   * called again.
+   * the locks still hold and every key has the version that was read. The lock of a key is the mutex `<store>/<key>`.
+   * Keys named by a function are named again when a value that it read has changed before the commit, and then `task`
+   * may be called again.
    * @throws ConflictError when a key was written without its lock; LostError when the locks were lost before the
-   * commit; InvalidArgumentError when `task` touches a key that was not named; what `task` throws; what `acquire` of a
-   * mutex throws. After each of these nothing was written, except after an IndeterminateError. All but what `task` throws
-   * say by `taskBegan` whether `task` was called.
+   * commit; InvalidArgumentError when `task` touches a key that was not named; what `task` throws; what `acquire` of
+   * a mutex throws. After each of these nothing was written, except after an IndeterminateError. All but what `task`
+   * throws say by `taskBegan` whether `task` was called.
    */
   transaction<T>(
     keys: TransactionKeys,

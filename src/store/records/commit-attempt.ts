@@ -15,7 +15,7 @@ import { indeterminate, notApplied, writeAlone } from './lone-write.js'
 import { transactionIn, type Settler } from './settler.js'
 import type { Shelf, Sighting } from './shelf.js'
 
-/** What a holder has read: as the store gave it, and for those who work on it. */
+/** What a holder has read: as the store gave it, and in the form that its transactions work on. */
 export interface Reading {
   readonly sightings: ReadonlyMap<string, Sighting>
   readonly outcome: ReadOutcome
