@@ -21,19 +21,20 @@ import { semaphore, type Semaphore, type SemaphoreOptions } from './core/semapho
 import { Session } from './core/session.js'
 import { Store, type StoreOptions } from './store/store.js'
 
-/** How a box is opened. */
+/** Options of a box. */
 export interface BoxOptions {
-  /** What `inspect()` calls this process, where a grant has no label of its own. */
+  /** The label that `inspect()` shows for grants that have none of their own. */
   label?: string | undefined
   /**
-   * Whether tasks are followed through `run`, so that one that waits for itself, directly or round a circle of exclusive
-   * and shared claims of this box, gets a DeadlockError instead of waiting for ever; default true. Circles over permits
-   * that several tasks hold, over other boxes and over grants from `acquire` are not found. It costs an AsyncLocalStorage, see `docs/guarantees.md`.
+   * Whether tasks are followed through `run`; default true. Then a task that would wait for itself, directly or round a
+   * circle of exclusive and shared claims of this box, gets a DeadlockError instead of waiting for ever. Circles over
+   * permits that several tasks hold, over other boxes and over grants from `acquire` are not found. It costs an
+   * AsyncLocalStorage, see `docs/guarantees.md`.
    */
   detectDeadlocks?: boolean | undefined
 }
 
-/** Someone who holds a key or waits for it. */
+/** A holder of a key, or a waiter for it. */
 export interface Party {
   readonly session: string
   readonly host: string
@@ -41,13 +42,13 @@ export interface Party {
   readonly label: string | undefined
   readonly claim: Claim
   /**
-   * The fencing token; undefined for a waiter. Of a holder in another box without the local turn, which is in the lowest
-   * ten bits.
+   * The fencing token; undefined for a waiter. For a holder in another box it lacks the local turn, which is in the
+   * lowest ten bits.
    */
   readonly token: bigint | undefined
-  /** Milliseconds since it asked. */
+  /** Milliseconds since it made its request. */
   readonly age: number
-  /** Milliseconds until it is dropped unless it is heard of. */
+  /** Milliseconds until it is dropped unless it is heard of again. */
   readonly expiresIn: number
 }
 
@@ -59,11 +60,11 @@ export interface LockReport {
   readonly waiters: readonly Party[]
 }
 
-/** How a box is closed. */
+/** Options of closing a box. */
 export interface CloseOptions {
   /**
-   * Wait until the grants in use are released, and the permits of limiters with a `concurrency`: true for as long as it
-   * takes, or how long at the most. Default: don't.
+   * Whether to wait until the grants in use, and the permits of limiters with a `concurrency`, are released: true for
+   * as long as it takes, or the longest time to wait. Default: don't wait.
    */
   drain?: boolean | Duration | undefined
 }
@@ -101,7 +102,7 @@ export class Box implements AsyncDisposable {
     return new Box(session, engine, member)
   }
 
-  /** What the engine promises, and which promises it weakens how. */
+  /** What the engine promises, and how it weakens which promises. */
   get guarantees(): Guarantees {
     return this.#engine.guarantees
   }
@@ -121,12 +122,12 @@ export class Box implements AsyncDisposable {
     return semaphore(this.#session, key, options)
   }
 
-  /** Readers together or one writer alone. @throws InvalidArgumentError */
+  /** Many readers together or one writer alone. @throws InvalidArgumentError */
   readWriteLock(key: string): ReadWriteLock {
     return readWriteLock(this.#session, key)
   }
 
-  /** Any claims together: what the other locks are made of. @throws InvalidArgumentError */
+  /** Any claims together. The other locks are made of this one. @throws InvalidArgumentError */
   lock(...claims: readonly Claim[]): Lock {
     return new ClaimLock(this.#session, claimSet(claims), 'lock')
   }
@@ -143,11 +144,11 @@ export class Box implements AsyncDisposable {
   }
 
   /**
-   * A rate limit for all processes that open a box on the same engine: exact in any window by the engine's clock. Within
-   * a process it is first come, first served, and processes take turns. All of them should say the same; while some say
-   * otherwise, all that is said holds.
-   * @throws InvalidArgumentError also where the engine has no clock to go by, and for other options than those of the
-   * same name that is in use in this box
+   * A rate limit for all processes that open a box on the same engine: exact in any window by the engine's clock.
+   * Within a process it is first come, first served, and processes take turns. All processes should give the same
+   * options. While some give other ones, the limits of all of them hold.
+   * @throws InvalidArgumentError also when the engine has no clock to go by, or when a limiter of this name is in use
+   * in this box with other options
    */
   limiter(name: string, options: BoxLimiterOptions): BoxLimiter {
     const engine = this.#engine
@@ -163,7 +164,7 @@ export class Box implements AsyncDisposable {
       session: this.#session.id,
       ask: request => {
         const { ending } = this.#session
-        // What was reserved in vain goes back all the same.
+        // Reserved permits that were not used are still returned.
         return ending && request.units.length > 0 ? Promise.reject(ending) : engine.reserve!(request)
       },
       lock: claim => new ClaimLock(this.#session, claimSet([claim]), 'concurrency'),
@@ -172,7 +173,7 @@ export class Box implements AsyncDisposable {
   }
 
   /**
-   * The keys in use that begin with `prefix`, with holders and waiters, as they are in one moment.
+   * The keys in use that begin with `prefix`, with holders and waiters, all as of the same moment.
    * @throws InvalidArgumentError, UnavailableError, ClosedError; IndeterminateError when the answer never came
    */
   async *inspect(prefix = ''): AsyncGenerator<LockReport, void, void> {
@@ -198,10 +199,10 @@ export class Box implements AsyncDisposable {
   }
 
   /**
-   * An operator's release: takes the grant with this token away from whoever holds the key with it. False when no such
-   * grant holds it, and then nobody's grant is touched. The tasks of a box hand their grants on among themselves, as
-   * turns that are told apart by the lowest ten bits of the token. In the box that holds the key all of the token counts.
-   * From another box these bits don't count: what is taken away is the hold of that box, whichever of its tasks has it.
+   * An operator's release: takes the grant with this token away from the holder of the key. False when no such grant
+   * holds the key; then no grant is touched. The tasks of a box use one lease in turns, and the lowest ten bits of the
+   * token tell these turns apart. In the box that holds the key, the whole token has to match. From another box these
+   * bits are ignored: the lease of the holding box is taken away, whichever of its tasks uses it.
    * @throws InvalidArgumentError, UnavailableError, IndeterminateError, ClosedError
    */
   async forceRelease(key: string, token: bigint): Promise<boolean> {
@@ -217,8 +218,8 @@ export class Box implements AsyncDisposable {
   }
 
   /**
-   * Takes away all that a session holds and waits for, without waiting for its lease; for supervisors that know the
-   * process to be dead. Gives how many requests that were. One that lives all the same finds its grants lost.
+   * Takes away all that a session holds and waits for, without waiting for its leases. For supervisors that know that
+   * the process is dead. Returns the number of these requests. A session that is still alive finds its grants lost.
    * @throws InvalidArgumentError, UnavailableError, IndeterminateError, ClosedError
    */
   async revoke(session: string): Promise<number> {
@@ -227,8 +228,8 @@ export class Box implements AsyncDisposable {
   }
 
   /**
-   * Ends the session: waiters are rejected with a ClosedError; what is held still is given back. Closing twice is
-   * harmless; closing without `drain` puts an end to draining.
+   * Ends the session. Waiters are rejected with a ClosedError, and grants that are still held are given back. Closing
+   * twice is harmless. Closing without `drain` ends a close that still drains.
    * @throws InvalidArgumentError
    */
   async close(options: CloseOptions = {}): Promise<void> {
@@ -246,7 +247,7 @@ export class Box implements AsyncDisposable {
     return this.close()
   }
 
-  /** @param most how long to drain: milliseconds; false when the session has been closed without. */
+  /** @param most how long to drain: milliseconds. False: the session has been closed without draining. */
   async #close(most: number | false): Promise<void> {
     if (most !== false) await this.#drained(most)
     await this.#limiters?.close()

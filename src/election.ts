@@ -7,7 +7,7 @@ import type { LockOptions } from './core/lock-options.js'
 import type { Lock } from './core/lock.js'
 import { mutex } from './core/mutex.js'
 
-/** Who leads. */
+/** The leader of an election. */
 export interface Leader {
   readonly session: string
   readonly host: string
@@ -26,41 +26,42 @@ interface StoredLeader {
   token: string
 }
 
-/** One of many leads; when it resigns or is lost, the next in line does. */
+/** One of many callers leads. When it resigns or is lost, the next waiter leads. */
 export interface Election {
   /**
-   * Waits until this caller leads, calls `task` with the term's grant, and resigns when it ends. `grant.signal` aborts
-   * when the lead is lost.
+   * Waits until this caller leads, calls `task` with the term's grant, and resigns when the task ends. `grant.signal`
+   * aborts when the lead is lost.
    * @throws what `Lock.run` throws
    */
   lead<T>(task: (grant: Grant) => T | Promise<T>, options?: LockOptions): Promise<T>
   /**
-   * Waits until this caller leads; it leads until it resigns by releasing the grant.
+   * Waits until this caller leads. It leads until it releases the grant.
    * @throws what `Lock.acquire` throws
    */
   campaign(options?: LockOptions): Promise<Grant>
   /**
-   * The leader now, as far as is known; undefined when there is none.
+   * The present leader, as far as is known; undefined when there is none.
    * @throws UnavailableError, ClosedError; IndeterminateError when the answer never came
    */
   leader(): Promise<Leader | undefined>
   /**
-   * The leader now and after each change, until the loop is left or the signal aborts. A message about a change that is lost
-   * is made good within 10 seconds, as {@link Store.watch} tells. Of a leader that did not resign, because its process ended
-   * or its lease ran out, the next leader tells; {@link Election.leader} knows it before.
+   * Yields the present leader, and the leader after each change, until the loop is left or the signal aborts. If the
+   * message about a change is lost, the change is found within 10 seconds, see {@link Store.watch}. When a leader's
+   * process ended or its lease ran out without a resignation, the watch yields only the next leader;
+   * {@link Election.leader} knows of the end before.
    * @throws what `Store.watch` throws
    */
   observe(signal?: AbortSignal): AsyncGenerator<Leader | undefined, void, void>
 }
 
-/** What a box knows of itself and leaders are told by. */
+/** What a box publishes about itself when it leads. */
 export interface Candidate {
   readonly host: string
   readonly pid: number
   readonly label: string | undefined
 }
 
-/** An election is a mutex whose holder writes down that it leads. */
+/** An election is a mutex whose holder stores that it leads. */
 class MutexElection implements Election {
   readonly #session: Session
   readonly #candidate: Candidate
@@ -73,7 +74,7 @@ class MutexElection implements Election {
     this.#candidate = candidate
     this.#name = name
     this.#mutex = mutex(session, [electionKey(name)])
-    // A caller who listens is told of the lock, and has not written anything.
+    // No events about writes: a listener is told of the lock, and the caller has written nothing itself.
     this.#terms = new Store(session, TERMS, {}, false)
   }
 
@@ -120,7 +121,7 @@ class MutexElection implements Election {
     yield* follow(task => this.#session.watch(`${TERMS}/${this.#name}`, task), read, clock, signal)
   }
 
-  /** The stored leader if its term still holds the lock: one that crashed could not withdraw. */
+  /** The stored leader if its term still holds the lock: a leader that crashed could not delete its term. */
   async #leading(stored: StoredLeader | undefined): Promise<Leader | undefined> {
     if (!stored) return undefined
     const { session, host, pid, label } = stored
@@ -133,7 +134,7 @@ class MutexElection implements Election {
     return leads ? { session, host, pid, label, token } : undefined
   }
 
-  /** Writes the term down, unless a later one is there already. */
+  /** Stores the term, unless a later one is stored already. */
   async #announce(grant: Grant, label: string | undefined): Promise<void> {
     const { host, pid, label: ofBox } = this.#candidate
     const session = this.#session.id
@@ -146,20 +147,20 @@ class MutexElection implements Election {
   }
 
   /**
-   * Wipes the term out if it is still this one. A term that can't be wiped out is seen through by `leader`; it must not
-   * keep the lock, nor hide what the task has to say.
+   * Deletes the stored term if it is still this one. If that fails, `leader` still finds that the term is over. So the
+   * failure must neither keep the lock held nor hide the result or error of the task.
    */
   async #withdraw(grant: Grant): Promise<void> {
     try {
       const entry = await this.#terms.get<StoredLeader>(this.#name)
       if (entry?.value.token === String(grant.token)) await this.#terms.delete(this.#name, entry.version)
     } catch {
-      // As said above.
+      // See above.
     }
   }
 }
 
-/** The grant of a lead: releasing it withdraws the announcement first. */
+/** The grant of a lead. Its release deletes the stored term first. */
 class Term implements Grant {
   readonly #grant: Grant
   readonly #withdraw: () => Promise<void>
@@ -206,7 +207,7 @@ function electionKey(name: string): string {
   return `election:${name}`
 }
 
-/** @throws InvalidArgumentError when the name is unfit. */
+/** @throws InvalidArgumentError when the name is invalid. */
 export function election(session: Session, candidate: Candidate, name: string): Election {
   return new MutexElection(session, candidate, name)
 }

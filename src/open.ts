@@ -9,24 +9,24 @@ import { registeredFor, type Given } from './engines/registry.js'
  * - `memory:` for this box alone, `memory:name` shared by all boxes of the thread that name it;
  * - `file:./dir` for all processes of this machine that open the same folder. `?durable=false` lets commits return
  *   before they are on the disk;
- * - `redis://user:password@host:6379/0` for all that reach the same Redis server; `rediss:` over TLS, `redis+unix:` at a
- *   socket, `redis+sentinel://host,host/name?db=0` behind Sentinels, `redis+cluster://host,host` on a Cluster. The query
- *   takes `prefix`, `minReplicas` and `layout`, as {@link GivenRedis} does;
+ * - `redis://user:password@host:6379/0` for all processes on the same Redis server; `rediss:` over TLS, `redis+unix:`
+ *   at a socket, `redis+sentinel://host,host/name?db=0` behind Sentinels, `redis+cluster://host,host` on a Cluster. The
+ *   query takes `prefix`, `minReplicas` and `layout`, as {@link GivenRedis} does;
  * - `redis-quorum://host,host,host` for locks, and locks only, that a majority of independent Redis servers gives;
  *   `rediss-quorum:` over TLS;
- * - `zookeeper://user:password@host:2181,host,host/path` for all that reach the same ensemble and name the same node, which
- *   is `/signalbox` if none is named. `?sessionTimeout=10s` is how long a session outlives silence, `?acl=creator` keeps
- *   others than the named user out; `zookeeper+tls:` over TLS;
- * - `hazelcast://user:password@host:5701,host/cluster` for all that reach the same cluster, which is `dev` if none is
- *   named, and name the same `?map=signalbox`, whose keys are locked.
+ * - `zookeeper://user:password@host:2181,host,host/path` for all processes on the same ensemble that name the same
+ *   node, which is `/signalbox` if none is named. `?sessionTimeout=10s` is how long a session lasts without being heard
+ *   of, `?acl=creator` keeps out all users but the named one; `zookeeper+tls:` over TLS;
+ * - `hazelcast://user:password@host:5701,host/cluster` for all processes on the same cluster, which is `dev` if none is
+ *   named, that name the same `?map=signalbox`, whose keys are locked.
  *
- * Or on Redis over clients that are there already: `open({ redis: client, prefix: 'app:' })`, or
- * `open({ redisQuorum: [client, client, client] })`; on Hazelcast by a configuration of its client: `open({ hazelcast: config })`;
- * on an engine of one's own, `open({ engine })`.
+ * Instead of a URL, options open a box on existing Redis clients: `open({ redis: client, prefix: 'app:' })` or
+ * `open({ redisQuorum: [client, client, client] })`; on Hazelcast by a configuration of its client:
+ * `open({ hazelcast: config })`; or on an engine of your own: `open({ engine })`.
  *
- * An engine's code is loaded only when it is asked for.
- * @throws InvalidArgumentError when the URL or an option is unfit; UnavailableError when the engine can't be reached or
- * a package that it needs is missing.
+ * An engine's code is loaded only when a box is opened on it.
+ * @throws InvalidArgumentError when the URL or an option is invalid; UnavailableError when the engine can't be reached
+ * or a package that it needs is missing.
  */
 export async function open(source: string | Given | GivenEngine, options?: BoxOptions): Promise<Box> {
   return Box.join(await engineFor(source), systemClock, options)

@@ -2,7 +2,7 @@ import { conflict, type Claim } from '../engine/claim.js'
 import { InvalidArgumentError, shown } from '../errors.js'
 import { checkKey } from '../options.js'
 
-/** Claims that are granted together or not at all: sorted by key, each key once, checked. */
+/** Claims that are granted together or not at all: checked, sorted by key, each key once. */
 export interface ClaimSet {
   readonly claims: readonly Claim[]
   /** Equal for equal claim sets, different for different ones. */
@@ -15,7 +15,7 @@ const MOST_PERMITS = 2 ** 31 - 1
 
 /**
  * Checks claims and brings them into their one order.
- * @throws InvalidArgumentError when there is none, a key is unfit, a key stands in two modes, or permits don't fit.
+ * @throws InvalidArgumentError when there is no claim, a key is invalid or has two modes, or permits are out of range.
  */
 export function claimSet(claims: readonly Claim[]): ClaimSet {
   if (claims.length === 1) return toSet([checked(claims[0]!)])
@@ -34,7 +34,7 @@ export function claimSet(claims: readonly Claim[]): ClaimSet {
 function toSet(claims: readonly Claim[]): ClaimSet {
   let signature = ''
   let title = ''
-  // The length before each key keeps two sets apart whatever characters the keys hold.
+  // The length before each key makes signatures unambiguous, whatever characters the keys contain.
   for (const claim of claims) {
     signature += `${claim.key.length}:${text(claim)}`
     title = title === '' ? claim.key : `${title}, ${claim.key}`
@@ -81,7 +81,7 @@ function checkPermits(option: string, value: unknown, most: number): void {
   }
 }
 
-/** Whether one of the two has to wait for the other, were they alone on their keys. */
+/** Whether one of the two would have to wait for the other if they were alone on their keys. */
 export function conflicting(one: Pick<ClaimSet, 'claims'>, other: Pick<ClaimSet, 'claims'>): boolean {
   for (const a of one.claims) {
     for (const b of other.claims) if (a.key === b.key && conflict(a, b)) return true

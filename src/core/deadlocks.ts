@@ -6,9 +6,9 @@ import type { Claim } from '../engine/claim.js'
 import type { LocalGrant } from './grant.js'
 import type { LocalQueue } from './local-queue.js'
 
-/** What one `run` holds while its task goes on; nested runs are linked to the one they were called from. */
+/** What one `run` holds while its task runs. A nested run is linked to the run that called it. */
 class Frame {
-  /** The lines in which this task or one it called waits, with how many times. */
+  /** The local queues in which this task, or one that it called, waits, and how many times it waits in each. */
   readonly waits = new Map<LocalQueue, number>()
 
   constructor(
@@ -17,13 +17,13 @@ class Frame {
     readonly grant: LocalGrant,
   ) {}
 
-  /** What it holds by now: a write grant may have been downgraded since. */
+  /** What it holds now: a write grant may have been downgraded. */
   get claims(): readonly Claim[] {
     const { claims } = this.set
     return this.grant.lease.downgraded ? claims.map(({ key }) => ({ key, mode: 'shared' })) : claims
   }
 
-  /** Whether it holds them still: a task may give its grant back early, or lose it. */
+  /** Whether it still holds its claims: a task may release its grant early, or lose it. */
   get holds(): boolean {
     return !this.grant.released && !this.grant.lease.loss
   }
@@ -35,19 +35,19 @@ class Frame {
   }
 }
 
-/** One for all boxes: the runtime keeps every storage that was ever entered, and each makes every promise slower. */
+/** One for all boxes: the runtime keeps every storage that was ever entered, and each slows down every promise. */
 const storage = new AsyncLocalStorage<Frame>()
 
 /**
- * Knows which task holds what, as far as it was acquired by `run`, and so finds the task that waits for itself: directly
- * or round a circle of exclusive and shared claims of tasks of this box. A grant acquired by `acquire` belongs to no task,
- * because it may be released by another one. Permits that several tasks hold are not followed: whichever of them is
- * released first may end the wait.
+ * Tracks which task holds what, as far as it was acquired by `run`. So it finds a task that waits for itself, directly
+ * or round a circle of exclusive and shared claims of tasks of this box. A grant acquired by `acquire` belongs to no
+ * task, because another task may release it. Permits that several tasks hold are not followed, because the release of
+ * any of them may end the wait.
  */
 export class DeadlockDetector {
   readonly #active = new TransientMap<Frame, true>()
 
-  /** Calls `task` as one that holds the grant. */
+  /** Calls `task` as the holder of the grant. */
   async run<T>(set: ClaimSet, grant: LocalGrant, task: () => Promise<T>): Promise<T> {
     const frame = new Frame(storage.getStore(), set, grant)
     this.#active.set(frame, true)
@@ -63,14 +63,14 @@ export class DeadlockDetector {
     return this.#held().length > 0
   }
 
-  /** The grant by which the calling task holds all of these claims already, if it does. */
+  /** The grant by which the calling task already holds all of these claims, if there is one. */
   covering(set: ClaimSet): LocalGrant | undefined {
     for (const frame of this.#held()) if (covers(frame.claims, set)) return frame.grant
     return undefined
   }
 
   /**
-   * Waits in a line on behalf of the calling task, by `wait`.
+   * Calls `wait`, which waits in a local queue, on behalf of the calling task.
    * @throws DeadlockError when the task would wait for itself.
    */
   acquire(
@@ -104,7 +104,7 @@ export class DeadlockDetector {
   #held(): readonly Frame[] {
     if (this.#active.size === 0) return NONE
     const frame = storage.getStore()
-    // A task may outlive the run that it was started in, and holds nothing then; nor do frames of other boxes count.
+    // A task may outlive the run that it was started in, and then holds nothing. Frames of other boxes don't count.
     return frame ? [...frame.withParents()].filter(other => other.holds && this.#active.has(other)) : NONE
   }
 
@@ -134,7 +134,7 @@ export class DeadlockDetector {
         if (!own.includes(frame) && frame.holds && conflicting(frame, set))
           for (const other of frame.waits.keys()) add(other)
       }
-      // Nobody overtakes, so whoever asked before for something in conflict is waited for, too.
+      // No request overtakes another, so this one also waits for earlier requests that conflict with it.
       for (const other of queues()) if (other.order < order && conflicting(other.set, set)) add(other)
     }
   }

@@ -3,7 +3,7 @@ import type { ReadOutcome } from '../engine/contract.js'
 import { LostError, type ErrorContext } from '../errors.js'
 import type { Lease, LeaseKeeper } from './lease.js'
 
-/** What was given: proof that the keys are held, as long as `assertHeld()` passes. */
+/** Proof that the keys are held, as long as `assertHeld()` passes. */
 export interface Grant extends AsyncDisposable {
   /** The fencing number: greater than that of every earlier grant of these keys. Fits a signed 64-bit column. */
   readonly token: bigint
@@ -12,41 +12,41 @@ export interface Grant extends AsyncDisposable {
   /** Aborts with a LostError when the grant is lost, at its deadline at the latest. */
   readonly signal: AbortSignal
   /**
-   * Passes while the grant is certainly held. Does no I/O and can be called often.
-   * @throws LostError as soon as the deadline has passed, the grant was taken away or it was released.
+   * Passes while the grant is certainly held. Does no I/O, so it can be called often.
+   * @throws LostError as soon as the deadline has passed, or the grant was taken away or released.
    */
   assertHeld(): void
-  /** Milliseconds for which the grant is certainly held still, if nothing more is heard of it; 0 when it is lost. */
+  /** Milliseconds for which the grant is still certainly held without a renewal; 0 when it is lost. */
   expiresIn(): number
   /**
-   * Gives the keys back; settles when others can have them. A second call does nothing.
-   * @throws LostError when the grant was lost before, and then the next holder keeps its own; UnavailableError or
-   * IndeterminateError when the engine could not be asked, and then it is tried again until the lease is over.
+   * Releases the keys; settles when others can acquire them. A second call does nothing.
+   * @throws LostError when the grant was lost before; the next holder's grant is not touched. UnavailableError or
+   * IndeterminateError when the engine could not be asked; the release is then tried again until the lease is over.
    */
   release(): Promise<void>
   /**
-   * Releases at the end of an `await using` block, whose result or error it leaves as it is: it never rejects. The end of
-   * such a block tells nothing of a loss; `assertHeld()` as its last statement does, and so does `run`.
+   * Releases at the end of an `await using` block. It never rejects, so the block keeps its result or error. The end of
+   * such a block does not report a loss; `assertHeld()` as its last statement does, and so does `run`.
    */
   [Symbol.asyncDispose](): Promise<void>
 }
 
-/** A grant that can let others in beside it. */
+/** A grant that can be downgraded, to admit readers beside it. */
 export interface WriteGrant extends Grant {
   /**
-   * Turns the write grant into a read grant, with no other writer between. Waiting readers come in.
+   * Turns the write grant into a read grant, with no other writer between. Waiting readers are admitted.
    * @throws LostError when the grant was lost before; UnavailableError or IndeterminateError from the engine.
    */
   downgrade(): Promise<void>
 }
 
-/** What a grant needs of the line that gave it. */
+/** What a grant needs of the local queue that gave it. */
 export interface GrantOwner {
   readonly clock: Clock
   readonly keeper: LeaseKeeper
   readonly keys: readonly string[]
   context(): ErrorContext
-  /** Takes a turn back. @throws LostError when it was lost. */
+  /** Takes a grant back. @throws LostError when it was lost. */
   takeBack(grant: LocalGrant): Promise<void>
   downgrade(grant: LocalGrant): Promise<void>
 }
@@ -64,15 +64,15 @@ export function numberOf(token: bigint): number {
   return Number(token / TURNS_PER_NUMBER)
 }
 
-/** One caller's turn on a hold. */
+/** One caller's turn on a lease. */
 export class LocalGrant implements WriteGrant {
   readonly #owner: GrantOwner
   readonly #number: number
   #controller: AbortController | undefined
-  /** Set when the caller gives it back; from then on it proves nothing. */
+  /** Set when the caller releases it; from then on it proves nothing. */
   released = false
 
-  /** @param read what was read in the same step, if that was asked for. */
+  /** @param read what was read in the same step, if the request asked for that. */
   constructor(
     owner: GrantOwner,
     readonly lease: Lease,
@@ -94,7 +94,7 @@ export class LocalGrant implements WriteGrant {
 
   get signal(): AbortSignal {
     if (!this.#controller) {
-      // Made only when asked for: most callers never look, and a controller costs microseconds.
+      // Made on demand: most callers never use the signal, and a controller costs microseconds.
       const controller = (this.#controller = new AbortController())
       if (this.released) controller.abort(this.#gone())
       else if (this.#owner.keeper.isLost(this.lease)) controller.abort(this.lease.loss)
@@ -112,12 +112,12 @@ export class LocalGrant implements WriteGrant {
     if (this.#owner.keeper.isLost(this.lease)) throw this.lease.loss!
   }
 
-  /** Whether it is held until now, as far as can be known here. */
+  /** Whether it is still held, as far as this process knows. */
   get isHeld(): boolean {
     return !this.released && !this.#owner.keeper.isLost(this.lease)
   }
 
-  /** Whether its time is over, whatever else has ended it. */
+  /** Whether its deadline has passed, whatever else has ended it. */
   get isOver(): boolean {
     return this.#owner.keeper.left(this.lease) === 0
   }

@@ -6,42 +6,42 @@ import type { ClaimSet } from './claims.js'
 
 /**
  * What is known of a lease: granted; renewed since; lost for certain; or unknown, when a renewal had no clear answer.
- * Unknown keeps the old deadline: it is not yet lost, but it isn't renewed either.
+ * An unknown lease keeps its old deadline: it is not yet lost, but it isn't renewed either.
  */
 export type LeaseStatus = 'held' | 'renewed' | 'lost' | 'unknown'
 
-/** One grant of the engine, with its lease. Several local callers may use it one after the other. */
+/** One grant of the engine, with its deadline. Several local callers may use it one after the other. */
 export class Lease {
   status: LeaseStatus = 'held'
-  /** Set once, when the lease is lost: by the engine's word or because the deadline passed. */
+  /** Set once, when the lease is lost, because the engine said so or because the deadline passed. */
   loss: LostError | undefined
-  /** Who uses it just now and wants to know of its loss. */
+  /** Tells its present user of its loss. */
   onLost: (() => void) | undefined
   /** When the keeper looks at it next: clock time. */
   due = 0
   renewing = false
-  /** Whether somebody waits for it in the engine, as far as the engine tells. */
+  /** Whether a request waits for it in the engine's queue, as far as the engine tells. */
   contested = false
-  /** Whether the engine has said that nobody else waits for it, and that it tells as soon as somebody does. */
+  /** Whether the engine has said that no other request waits for it, and tells as soon as one does. */
   isAlone = false
-  /** Set once a write grant was made a read grant: others may be beside it, so it is not handed on as a write grant. */
+  /** Set once it was downgraded to read: others may hold the key beside it, so it is not handed on as a write grant. */
   downgraded = false
-  /** Which of its local users has it: the lowest bits of the token. */
+  /** The turn of its present local user: the lowest bits of the token. */
   turn = 0
-  /** When that user got it, if grants or their ends have a listener: clock time. */
+  /** When that turn began, if grants or their ends have a listener: clock time. */
   grantedAt: number | undefined
-  /** Set once this turn is to be taken away: whoever came next on the same hold would lose it instead. */
+  /** Set once this turn is to be taken away: the next caller on the same lease would lose it instead. */
   lastTurn = false
-  /** Set while nobody uses it: gives it back. */
+  /** Set while the lease is kept unused: gives it back. */
   unused: (() => void) | undefined
 
   /**
    * @param number the engine's number of the grant, the upper part of its tokens.
-   * @param duration how long it outlives silence: milliseconds.
+   * @param duration how long it lasts without a renewal: milliseconds.
    * @param deadline until when it is certainly held: clock time, counted from before the request was sent.
    * @param renew whether the keeper renews it.
    * @param label what the engine shows with it.
-   * @param owner who hands it out, and is told when it is lost.
+   * @param owner hands it out, and is told when it is lost.
    */
   constructor(
     readonly id: string,
@@ -55,36 +55,36 @@ export class Lease {
   ) {}
 }
 
-/** Who hands a hold out. */
+/** Hands a lease out to local callers. */
 export interface LeaseOwner {
-  /** It is lost, although its user may not have found out. */
+  /** Called when the lease is lost. Its user may not have found out. */
   leaseLost(lease: Lease): void
 }
 
-/** What tells a grant from all others: a number is given once for each key. */
+/** A unique name for a grant: each number is given only once for a key. */
 export function grantName(key: string, number: number): string {
   return `${number} ${key}`
 }
 
-/** Renewals go out when this part of the lease is over, so that two may fail before the deadline. */
+/** A renewal is sent when this part of the lease is over, so that two may fail before the deadline. */
 const RENEW_AFTER = 1 / 3
-/** Leases due within this part of their length travel with those due now. */
+/** Leases due within this part of their length are renewed together with those due now. */
 const TOGETHER = 1 / 20
 /** After a renewal without a clear answer, this part of the lease passes until the next: milliseconds. */
 const RETRY_AFTER = 1 / 12
 const SHORTEST_RETRY = 10
-/** So many holds may have been kept although nobody used them. */
+/** At most so many leases are kept that may be unused. */
 const MOST_KEPT = 64
 
 /**
- * Keeps all leases of a box alive with one timer: those due at about the same time are renewed together. It apart from
- * the locks decides how a grant stays alive; the locks decide who has it.
+ * Keeps all leases of a box alive with one timer. Leases due at about the same time are renewed together. The keeper
+ * decides how a lease stays alive; the locks decide which caller has it.
  */
 export class LeaseKeeper {
   readonly #engine: Engine
   readonly #clock: Clock
   readonly #leases = new TransientMap<string, Lease>()
-  /** Those that nobody used at some time, the longest known first. */
+  /** Leases that were unused at some time, in the order in which they first were. */
   readonly #kept = new TransientMap<Lease, true>()
   #timer: Timer | undefined
   #timerAt = Infinity
@@ -94,13 +94,13 @@ export class LeaseKeeper {
     this.#clock = clock
   }
 
-  /** Looks after the hold from now on. */
+  /** Keeps the lease alive from now on. */
   add(lease: Lease): void {
     this.#leases.set(lease.id, lease)
     this.schedule(lease)
   }
 
-  /** What somebody in this box has just now, by {@link grantName} with each of its keys. */
+  /** The leases in use in this box, by {@link grantName} with each of their keys. */
   inUse(): ReadonlyMap<string, Lease> {
     const inUse = new Map<string, Lease>()
     for (const lease of this.#leases.values()) {
@@ -110,19 +110,19 @@ export class LeaseKeeper {
     return inUse
   }
 
-  /** Sets anew when to look at a hold, after its deadline changed. */
+  /** Sets when to look at a lease next, after its deadline changed. */
   schedule(lease: Lease): void {
     lease.due = lease.renew ? lease.deadline - lease.duration * (1 - RENEW_AFTER) : lease.deadline
     this.#arm(Math.min(lease.due, this.#certainUntil()))
   }
 
-  /** Looks after it no longer. The timer stays as it is: setting it anew for every release would cost more. */
+  /** Stops keeping the lease alive. The timer stays as it is: setting it anew for every release would cost more. */
   remove(lease: Lease): void {
     this.#leases.delete(lease.id)
     this.#kept.delete(lease)
   }
 
-  /** Keeps a hold that nobody uses for the next caller; the longest known of too many is given back. */
+  /** Keeps an unused lease for the next caller. When there are too many, the one that was kept first is given back. */
   keep(lease: Lease, giveBack: () => void): void {
     lease.unused = giveBack
     if (this.#kept.has(lease)) return
@@ -134,7 +134,7 @@ export class LeaseKeeper {
     }
   }
 
-  /** Whether the hold is lost by now; a passed deadline is found here even when no timer has run. */
+  /** Whether the lease is lost. A passed deadline is found here even when no timer has run. */
   isLost(lease: Lease): boolean {
     if (!lease.loss) {
       const now = this.#clock.now()
@@ -144,12 +144,12 @@ export class LeaseKeeper {
     return lease.loss !== undefined
   }
 
-  /** How long the hold is certainly held from now on: milliseconds. */
+  /** How long the lease certainly lasts from now on: milliseconds. */
   left(lease: Lease): number {
     return Math.max(Math.min(lease.deadline, this.#certainUntil()) - this.#clock.now(), 0)
   }
 
-  /** Marks a hold as lost and tells its user and its owner; one that nobody uses is only given up. */
+  /** Marks a lease as lost and tells its user and its owner. An unused one is only given back. */
   lose(lease: Lease, why: string, cause?: Error): void {
     if (lease.loss) return
     if (lease.unused) return lease.unused()
@@ -166,13 +166,13 @@ export class LeaseKeeper {
     if (inUse) lease.owner.leaseLost(lease)
   }
 
-  /** The engine says that this grant was taken away. @param cause what else has ended it */
+  /** The engine says that this grant was taken away. @param cause what ended it, if it was not taken away */
   taken(id: string, cause?: Error): void {
     const lease = this.#leases.get(id)
     if (lease) this.lose(lease, cause?.message ?? 'it was taken away', cause)
   }
 
-  /** The engine says that somebody waits for this grant: it is given back as soon as nobody uses it. False: unknown. */
+  /** The engine says that a request waits for this grant: it is given back when unused. False: the grant is unknown. */
   wanted(id: string): boolean {
     const lease = this.#leases.get(id)
     if (!lease) return false
@@ -181,7 +181,7 @@ export class LeaseKeeper {
     return true
   }
 
-  /** Every hold in use is lost: the session has ended. What nobody uses was no more than kept. */
+  /** Marks every lease in use as lost, because the session has ended. Unused ones are only given back. */
   loseAll(why: string): void {
     for (const lease of [...this.#leases.values()]) this.lose(lease, why)
   }
@@ -200,7 +200,7 @@ export class LeaseKeeper {
     if (at >= this.#timerAt) return
     this.#timer?.cancel()
     this.#timerAt = at
-    // Not a reason for a finished process to stay alive: then nobody is left to use the grant.
+    // The timer does not keep a finished process alive: nothing is left in it to use the grant.
     this.#timer = this.#clock.after(at - this.#clock.now(), () => this.#look(), false)
   }
 
@@ -210,7 +210,7 @@ export class LeaseKeeper {
     const certainUntil = this.#certainUntil()
     let next = Infinity
     for (const lease of [...this.#leases.values()]) {
-      // Whoever was told of a loss just now may have given others back.
+      // A callback that was told of a loss in this loop may have given other leases back.
       if (!this.#leases.has(lease.id)) continue
       if (now >= Math.min(lease.deadline, certainUntil)) {
         this.isLost(lease)
@@ -221,7 +221,7 @@ export class LeaseKeeper {
         continue
       }
       if (lease.renew && lease.due <= now + lease.duration * TOGETHER) {
-        // Unless the answer says otherwise, which may come within the call.
+        // When to try again. The answer sets another time; it may come within the call.
         lease.due = Math.min(now + Math.max(lease.duration * RETRY_AFTER, SHORTEST_RETRY), lease.deadline)
         if (!lease.renewing) this.#renew(lease, now)
       }
@@ -235,7 +235,7 @@ export class LeaseKeeper {
     lease.renewing = true
     const settle = (renewed: boolean): void => {
       lease.renewing = false
-      // The answer may be to a number that was passed on meanwhile, or come after the hold was given back.
+      // The lease may have got a new number meanwhile, or may have been given back.
       if (!this.#leases.has(id) || lease.number !== number) return
       if (!renewed) return this.lose(lease, 'the engine has given it up')
       lease.status = 'renewed'

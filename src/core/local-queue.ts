@@ -32,7 +32,7 @@ import { LockEvents } from './lock-events.js'
 import type { AcquireRequest } from './lock-options.js'
 import { Waiter, Waiters } from './waiters.js'
 
-/** A hold goes through at most so many turns, or so many milliseconds, until others are asked for. */
+/** A lease goes through at most so many turns, or so many milliseconds, until the engine is asked for other waiters. */
 const MOST_TURNS = 16
 const LONGEST_TURNS = 5
 /** The last turn that the token has room for. */
@@ -43,33 +43,33 @@ const ENOUGH_LEASE = 1 / 2
 const LOOK_PAUSE = 200
 /** Looking again sooner than this would be polling: milliseconds. */
 const SHORTEST_LOOK = 5
-/** What the engine is told when a wait is over whose timer is late: 0 would mean not to wait at all. */
+/** The wait sent to the engine when a wait is over but its timer is late: 0 would mean not to wait at all. */
 const SHORTEST_WAIT = 1
 
-/** What an engine answers; nothing, if it is somebody else's and has a mistake. */
+/** What an engine answers. A faulty engine of another author may answer null or undefined. */
 type Answer = RequestStatus | null | undefined
 
 type HeldStatus = RequestStatus & { readonly state: 'held' }
 
-/** The one request by which a line waits in the engine. */
+/** The one request by which a local queue waits in the engine's queue. */
 interface PendingRequest {
   readonly id: string
   sentAt: number
   lease: number
-  /** How long anybody waits for it, as the engine was told. */
+  /** The longest that a local waiter waits for it, as the engine was told. */
   wait: number
   /** `sent` while an answer is awaited. */
   state: 'sent' | 'queued'
   /** A wake-up that came while an answer was still on its way. */
   woken: boolean
-  /** Until when an engine out of reach is tried again: clock time; 0 before it has said that it is in the queue. */
+  /** Until when an engine out of reach is tried again: clock time; 0 before the engine has confirmed the entry. */
   keptUntil: number
   timer: Timer | undefined
-  /** The place in the order in which the lines of this process asked. */
+  /** The place in the order in which the local queues of this process sent their requests. */
   readonly order: number
 }
 
-/** What a line needs of the session that it belongs to. */
+/** What a local queue needs of its session. */
 export interface QueueSession {
   readonly id: string
   readonly engine: Engine
@@ -77,14 +77,14 @@ export interface QueueSession {
   readonly keeper: LeaseKeeper
   /** Set once nothing more can be asked. */
   readonly ending: Error | undefined
-  /** Why no new request is taken; undefined when it is. */
+  /** Why new requests are refused; undefined when they are accepted. */
   refusal(): Error | undefined
   /** A request id that no other request ever had. */
   nextRequest(): string
-  /** Wake-ups for this request go to this line from now on. */
+  /** Sends wake-ups for this request to this queue from now on. */
   expectWake(id: string, line: LocalQueue): void
   forgetWake(id: string): void
-  /** After how long a waiter is to tell again that it lives: milliseconds. */
+  /** After how long a waiter has to report again that it is alive: milliseconds. */
   untilBeat(): number
   /** Whether another request wanted a grant within the very call that gave it. */
   wantedEarly(id: string): boolean
@@ -100,29 +100,29 @@ export interface QueueSession {
 let orders = 0
 
 /**
- * All local callers with the same claim set: they stand in one line, and the line stands in the engine's queue with one
- * request, whatever their number. What the engine grants goes from turn to turn through the line.
+ * The queue of all local callers with the same claim set. However many wait in it, it has one request in the engine's
+ * queue. The callers use the lease that the engine grants one after the other, each for a turn.
  */
 export class LocalQueue implements GrantOwner, LeaseOwner {
   readonly clock: Clock
   readonly keeper: LeaseKeeper
-  /** Told of its requests and grants. */
+  /** Publishes events about its requests and grants. */
   readonly events: LockEvents
   readonly #session: QueueSession
-  /** Whether a grant can be handed on: shared ones would keep a writer out who came before. */
+  /** Whether a lease can be handed on. A shared one would keep out a writer that came earlier. */
   readonly #handsOn: boolean
-  /** Whether one hold keeps all others of this claim set out. */
+  /** Whether one lease excludes all others of this claim set. */
   readonly #alone: boolean
   readonly #waiters = new Waiters()
   #pending: PendingRequest | undefined
-  /** How many holds of this line are in use. */
+  /** How many leases of this queue are in use. */
   #leases = 0
-  /** How many of them let others in beside them since they were downgraded. */
+  /** How many of them were downgraded, and so admit others beside them. */
   #downgraded = 0
-  /** When what the engine has told was heard last, and the turn that came then. */
+  /** When the engine was last heard, and the turn that came then. */
   #turnsSince = 0
   #firstTurn = 0
-  /** A hold that was released by its last user and is kept for the next one here. */
+  /** A lease that its last user released and that is kept for the next local caller. */
   #spare: { readonly lease: Lease; readonly turn: number } | undefined
   readonly #giveBackSpare = (): void => this.#dropSpare()
 
@@ -151,12 +151,12 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     return !this.#waiters.first && !this.#pending && this.#leases === 0 && !this.#spare
   }
 
-  /** Which of two waiting lines asked first; Infinity when this one has not asked. */
+  /** The lower of two waiting queues' orders sent its request first; Infinity when this one has sent none. */
   get order(): number {
     return this.#pending?.order ?? Infinity
   }
 
-  /** The grant if it can be had without waiting for anybody, else undefined. */
+  /** The grant if it is available without waiting, else undefined. */
   attempt(request: AcquireRequest, event?: LockEvent): Awaitable<LocalGrant | undefined> {
     const refusal = this.#session.refusal()
     if (refusal) throw refusal
@@ -173,7 +173,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
         this.#forget(id, request.lease, error)
         throw error
       }
-      // Whatever was granted meanwhile ends with the session.
+      // A grant that came meanwhile ends with the session.
       if (this.#session.ending) throw this.#session.ending
       const lease = this.#leaseFrom(status.number, id, sentAt, request)
       return lease && this.#give(lease, 0, sentAt, status.read, event)
@@ -197,7 +197,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     const id = this.#session.nextRequest()
     const sentAt = this.clock.now()
     const answer = this.#enqueue(id, request, request.wait)
-    // The short way of a free lock in an engine of this process: no waiter, no request to follow.
+    // Fast path for a free lock in an engine of this process: no waiter and no pending request.
     if (!(answer instanceof Promise) && answer?.state === 'held') {
       const lease = this.#begin(answer.number, id, sentAt, request, sentAt)
       return Promise.resolve(this.#give(lease, 0, sentAt, answer.read, event))
@@ -206,7 +206,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     return this.#queueUp(request, follow, event)
   }
 
-  /** The engine may have reserved the keys for this line's request. */
+  /** The engine may have reserved the keys for this queue's request. */
   wake(id: string): void {
     const pending = this.#pending
     if (pending?.id !== id) return
@@ -214,12 +214,12 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     else pending.woken = true
   }
 
-  /** Rejects all who wait. */
+  /** Rejects all waiters. */
   failAll(error: Error): void {
     const pending = this.#pending
     if (pending) {
       this.#stopRequest(pending)
-      // While the box drains it still has a session: an entry that nobody looks after would hold up those behind it.
+      // While the box drains it still has a session: an abandoned entry would hold up the requests behind it.
       if (pending.state === 'queued') this.#takeOut(pending)
     }
     while (this.#waiters.first) this.#refuse(this.#waiters.first, error)
@@ -238,12 +238,12 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     return this.#giveUp(lease)
   }
 
-  /** The hold came to an end by other means, such as a commit that released it. */
+  /** The lease ended by other means, such as a commit that released it. */
   finished(grant: LocalGrant): void {
     const { lease } = grant
     grant.released = true
     this.keeper.remove(lease)
-    // One that was lost while the commit was under way has been finished then.
+    // A lease that was lost during the commit was finished at that time.
     if (!lease.loss) {
       this.events.released(lease)
       this.#finish(lease)
@@ -253,7 +253,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
 
   leaseLost(lease: Lease): void {
     this.events.lost(lease)
-    // Its user may never find out, so neither those who wait here nor the engine wait for the release.
+    // Its user may never find out, so neither the local waiters nor the engine wait for the release.
     this.#finish(lease)
     this.#session.giveBack({ type: 'cancel', id: lease.id }, lease.duration)
     this.#pump()
@@ -263,20 +263,20 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     const { lease } = grant
     const { id, number } = lease
     if (!lease.downgraded) {
-      // From here on, because it may be released before the engine has answered.
+      // Counted before the engine answers, because the lease may be released before that.
       lease.downgraded = true
       this.#downgraded++
     }
     const done = await this.#session.send({ type: 'downgrade', id, number })
     if (!done) this.keeper.lose(lease, 'the engine has given it up')
     if (lease.loss) throw lease.loss
-    // Writers who wait here are no longer reached by a turn.
+    // A turn no longer reaches the writers that wait in this queue.
     this.#pump()
   }
 
   /**
-   * Keeps a released hold for the next caller here, because the engine tells as soon as somebody else wants it. Only then
-   * is it given back: a biased lock, as virtual machines have for objects that one thread uses over and over.
+   * Keeps a released lease for the next local caller. The engine tells as soon as another request wants it, and only
+   * then it is given back. Virtual machines have such biased locks for objects that one thread uses over and over.
    */
   #keep(grant: LocalGrant): void {
     const { lease, turn } = grant
@@ -285,7 +285,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     this.keeper.keep(lease, this.#giveBackSpare)
   }
 
-  /** A further turn on a hold that was kept, if it fits the caller. */
+  /** A further turn on the kept lease, if the lease fits the caller's request. */
   #again(request: AcquireRequest, event: LockEvent | undefined): LocalGrant | undefined {
     if (!this.#spare) return undefined
     const { lease, turn } = this.#spare
@@ -309,12 +309,12 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     this.#session.giveBack({ type: 'release', id: lease.id, number: lease.number }, lease.duration)
   }
 
-  /** Whether it is known that nobody else waits for the hold, and its number has room for one more turn. */
+  /** Whether the lease is known to have no other waiter, and its number has room for one more turn. */
   #uncontested({ lease, turn }: LocalGrant): boolean {
     return this.#session.engine.tellsWanted && !lease.contested && turn < LAST_TURN
   }
 
-  /** Whether what is left of a hold is what the caller asks for. */
+  /** Whether the rest of a lease satisfies the caller's request. */
   #turnFits(lease: Lease, request: AcquireRequest, now: number): boolean {
     return (
       request.lease === lease.duration &&
@@ -324,28 +324,28 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     )
   }
 
-  /** Puts a caller at the end of the line and does what brings the line on. */
+  /** Puts a caller at the end of the queue, then calls `goOn`. */
   #queueUp(request: AcquireRequest, goOn: () => void, event: LockEvent | undefined): Promise<LocalGrant> {
     return new Promise((resolve, reject) => {
       const waiter = new Waiter(request, this.clock.now(), resolve, reject, event)
       this.#waiters.append(waiter)
       goOn()
-      // Whoever was served at once needs neither timer nor listener.
+      // A waiter that was served at once needs neither timer nor listener.
       if (waiter.isQueued) this.#limit(waiter)
     })
   }
 
-  /** Whether a caller who comes now has to ask the engine, because nobody stands before it here. */
+  /** Whether a caller that comes now has to ask the engine, because no local waiter or holder is before it. */
   #mayRequest(): boolean {
     return !this.#waiters.first && !this.#pending && !this.#taken()
   }
 
-  /** Whether a hold of this line keeps all other callers of the line out. */
+  /** Whether a lease of this queue excludes all other callers of the queue. */
   #taken(): boolean {
     return this.#alone && this.#leases > this.#downgraded
   }
 
-  /** Asks the engine for the first in line, unless it has been asked or a turn will reach it. */
+  /** Asks the engine for the first waiter, unless a request is pending or a turn will reach the waiter. */
   #pump(): void {
     const waiter = this.#waiters.first
     if (!waiter || this.#pending || this.#taken()) return
@@ -355,7 +355,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     this.#follow(pending, this.#enqueue(pending.id, request, wait))
   }
 
-  /** How long anybody in line waits from now on: milliseconds. */
+  /** The longest that a waiter of this queue waits from now on: milliseconds. */
   #patience(): number {
     return Math.max(this.#waiters.until - this.clock.now(), SHORTEST_WAIT)
   }
@@ -390,7 +390,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     return this.#session.send({ type: 'enqueue', id, session, claims, lease, wait, label, read })
   }
 
-  /** Looks where the request stands; claims what is reserved for it. */
+  /** Polls the status of the request, and claims what is reserved for it. */
   #look(pending: PendingRequest): void {
     pending.timer?.cancel()
     pending.timer = undefined
@@ -403,7 +403,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     this.#follow(pending, this.#session.send({ type: 'claim', id, lease, wait, read }))
   }
 
-  /** Goes on with the answer to something that was sent about the line's request. */
+  /** Handles the answer to an operation about the queue's request. */
   #follow(pending: PendingRequest, answer: Awaitable<Answer>): void {
     if (!(answer instanceof Promise)) return this.#arrived(pending, answer)
     answer.then(
@@ -430,7 +430,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
         return this.failAll(this.#mismatch(status.key, status.max))
       case 'gone':
       case 'busy':
-        // The entry has expired while this process was away; the line stands behind again.
+        // The entry expired while this process was away; the queue sends a new request, behind all others.
         this.#stopRequest(pending)
         return this.#pump()
     }
@@ -440,7 +440,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     pending.state = 'queued'
     pending.keptUntil = pending.sentAt + placeLife(pending)
     if (!this.#waiters.first) {
-      // All callers gave up while the answer was on its way.
+      // All callers gave up before the answer arrived.
       this.#stopRequest(pending)
       return this.#takeOut(pending)
     }
@@ -449,7 +449,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     pending.timer = this.clock.after(Math.max(pause, SHORTEST_LOOK), () => this.#look(pending), true)
   }
 
-  /** After how long the engine has to hear of the request again: milliseconds. */
+  /** Within how long the engine has to hear of the request again: milliseconds. */
   #untilHeard(pending: PendingRequest): number {
     const within = hearWithin(pending)
     return within < HEARD_EVERY ? within : this.#session.untilBeat()
@@ -461,7 +461,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     if (!waiter) return this.#takeOut(pending)
     const { request } = waiter
     if (request.lease !== pending.lease) {
-      // The caller that the lease was set for is gone; the grant goes to the next on that one's own terms.
+      // The caller whose lease was asked for is gone; the next caller gets the grant, on its own terms.
       const again = {
         ...pending,
         sentAt: this.clock.now(),
@@ -475,9 +475,9 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
       return this.#look(again)
     }
     const lease = this.#leaseFrom(number, pending.id, pending.sentAt, request)
-    // Too late to be used, and given back: the line asks again.
+    // Undefined: the grant came too late and was given back, so the queue asks again.
     if (lease) {
-      // Others may have come while it waited, and `wanted` is told of those only who come from now on.
+      // Others may have come while it waited, and `wanted` reports only those that come from now on.
       if (!isAlone) lease.contested = true
       lease.isAlone = isAlone
       this.#serve(lease, 0, read)
@@ -487,7 +487,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
 
   #failed(pending: PendingRequest, error: unknown): void {
     if (this.#pending === pending && this.#waiters.first && pending.keptUntil > this.clock.now()) {
-      // The place in the queue is still ours; the engine may be back before it is lost.
+      // The request still has its place in the engine's queue; the engine may be back before the place is lost.
       pending.state = 'queued'
       pending.timer = this.clock.after(LOOK_PAUSE, () => this.#look(pending), true)
       return
@@ -497,7 +497,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     if (this.#pending === pending) this.failAll(toError(error, this.context()))
   }
 
-  /** Takes back what may have been applied all the same. */
+  /** Cancels a request that the engine may have applied although it failed. */
   #forget(id: string, lease: number, error: unknown): void {
     if (!(error instanceof UnavailableError)) this.#session.giveBack({ type: 'cancel', id }, lease)
   }
@@ -506,7 +506,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     this.#session.giveBack({ type: 'cancel', id }, lease)
   }
 
-  /** The engine's grant as a hold, or undefined when it came after its own deadline and was given back. */
+  /** The engine's grant as a lease, or undefined when it came after its own deadline and was given back. */
   #leaseFrom(number: number, id: string, sentAt: number, request: AcquireRequest): Lease | undefined {
     const now = this.clock.now()
     if (now >= sentAt + request.lease) {
@@ -516,7 +516,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     return this.#begin(number, id, sentAt, request, now)
   }
 
-  /** @param now when the grant was heard: its turns count from then, so that a long way to the engine leaves time for them. */
+  /** @param now when the grant arrived: turns count from then, so that a slow answer leaves time for them. */
   #begin(number: number, id: string, sentAt: number, request: AcquireRequest, now: number): Lease {
     this.#leases++
     this.#turnsSince = now
@@ -529,7 +529,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     return lease
   }
 
-  /** Gives the hold to the first in line. */
+  /** Gives the lease to the first waiter. */
   #serve(lease: Lease, turn: number, read?: ReadOutcome): void {
     const waiter = this.#waiters.first!
     this.#waiters.remove(waiter)
@@ -549,7 +549,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     return grant
   }
 
-  /** Gives a hold to the next in line: as a further turn while that is fair, else by asking the engine. */
+  /** Gives a lease to the next waiter: as a further turn while that is fair, else by asking the engine. */
   #handOn(grant: LocalGrant): Promise<void> {
     const { lease } = grant
     const { request } = this.#waiters.first!
@@ -565,7 +565,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     return lease.isAlone && !lease.contested ? this.#hearFirst(grant) : this.#pass(lease, request)
   }
 
-  /** Hands a hold on once all is heard that has come by now, because others may want it since. */
+  /** Hands a lease on after reading all messages that have arrived, because another request may want it by now. */
   async #hearFirst(grant: LocalGrant): Promise<void> {
     await new Promise(setImmediate)
     const { lease, turn } = grant
@@ -578,14 +578,14 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     return this.#handOn(grant)
   }
 
-  /** Keeps the hold if nobody else waits for it; else leaves it, and the line stands behind again. */
+  /** Asks to keep the lease. If another request waits for it, it is released, and this queue's request goes behind. */
   #pass(lease: Lease, request: AcquireRequest): Promise<void> {
     const next = this.#session.nextRequest()
     const wait = this.#patience()
     const pending = this.#startRequest(next, request, wait, this.clock.now())
     const { id, number } = lease
     const { lease: duration, label } = request
-    // Nobody uses it meanwhile, and the answer sets its deadline anew.
+    // The lease is not in use meanwhile, and the answer sets its deadline anew.
     this.keeper.remove(lease)
     const settle = (status: Answer): void => {
       if (!isStatus(status)) return fail(this.#unknownStatus(status))
@@ -632,7 +632,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
       waiter.request.renew !== request.renew ||
       now >= lease.deadline
     ) {
-      // The caller that it was kept for has given up meanwhile.
+      // The caller that the lease was kept for has given up, or the lease is over.
       this.#finish(lease)
       this.#session.giveBack({ type: 'release', id: lease.id, number }, lease.duration)
       return this.#pump()
@@ -643,7 +643,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     this.#serve(lease, 0)
   }
 
-  /** Releases a hold in the engine and asks for whoever still waits here. */
+  /** Releases a lease in the engine, and asks the engine for the waiters that are left. */
   #giveUp(lease: Lease): Promise<void> {
     this.keeper.remove(lease)
     this.#finish(lease)
@@ -654,7 +654,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     }
     const fail = (error: unknown): never => {
       this.events.releaseFailed(lease, error)
-      // Trying again is safe: a release names its own grant. What is left undone ends with the lease.
+      // Trying again is safe: a release names its own grant. A grant that is never released ends with its lease.
       this.#session.giveBack({ type: 'release', id, number }, lease.duration)
       throw error
     }
@@ -673,8 +673,8 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
   #limit(waiter: Waiter): void {
     const { wait, signal } = waiter.request
     if (wait < Infinity || signal) {
-      // Keeps the process alive: some signals, such as those of `AbortSignal.timeout`, don't. A waiter with neither does so
-      // by the line's next look; behind a holder of this line only that holder can bring it on.
+      // The timer keeps the process alive: some signals, such as those of `AbortSignal.timeout`, don't. For a waiter
+      // with neither, the queue's next look does. Behind a holder of this queue only that holder can bring it on.
       waiter.timer = this.clock.after(wait, () => this.#timedOut(waiter), true)
     }
     if (signal) waiter.letGo = onAbort(signal, () => this.#leave(waiter, this.#aborted(signal)))
@@ -690,12 +690,12 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     )
   }
 
-  /** Takes one caller out; the last one takes the line's request along. */
+  /** Takes one waiter out. With the last one the queue's request is withdrawn, too. */
   #leave(waiter: Waiter, error: Error): void {
     this.#refuse(waiter, error)
     const pending = this.#pending
     if (this.#waiters.first || !pending) return
-    // An answer still on its way finds the next caller, or nobody and is given back.
+    // An answer still on its way serves the next caller. With no caller left, it is given back.
     if (pending.state === 'sent' && !this.#session.engine.withdraw?.(pending.id)) return
     this.#stopRequest(pending)
     if (pending.state === 'queued') this.#takeOut(pending)
@@ -710,7 +710,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     return `${this.noun} ${this.set.title} on ${this.#session.engine.name}`
   }
 
-  /** What errors about the line's locks tell. */
+  /** The context of errors about this queue's locks. */
   context(): { key: string; engine: string } {
     return { key: this.set.title, engine: this.#session.engine.name }
   }
@@ -746,7 +746,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
 
 const RELEASED = Promise.resolve()
 
-/** Whether an answer has a state that is known: one without would be waited for for ever. */
+/** Whether the state of an answer is known. An unknown one would make the caller wait for ever. */
 function isStatus(answer: Answer): answer is RequestStatus {
   switch (answer?.state) {
     case 'held':
@@ -760,7 +760,7 @@ function isStatus(answer: Answer): answer is RequestStatus {
   }
 }
 
-/** Does what follows from an answer, at once when it is there, and settles when that is done. */
+/** Calls `done` or `failed` with an answer, at once if it is there, and settles after that. */
 function settled<T>(
   answer: Awaitable<T>,
   done: (outcome: T) => void,

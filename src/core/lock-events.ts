@@ -13,14 +13,14 @@ import type { ClaimSet } from './claims.js'
 import { tokenOf } from './grant.js'
 import type { Lease } from './lease.js'
 
-/** The box whose locks are told of. */
+/** The box whose locks the events are about. */
 interface Source {
   readonly id: string
   readonly engine: Engine
   readonly clock: Clock
 }
 
-/** Publishes what becomes of the requests and grants of one claim set. Each request and each grant has one end. */
+/** Publishes events about the requests and grants of one claim set. Each request and each grant has one end. */
 export class LockEvents {
   readonly #source: Source
   readonly #set: ClaimSet
@@ -30,20 +30,20 @@ export class LockEvents {
     this.#set = set
   }
 
-  /** Tells of a request; what is returned belongs to its end. */
+  /** Publishes a request. The returned event is passed to the call that publishes its end. */
   requested(): LockEvent {
     const event = this.#event({})
     channels.requested.publish(event)
     return event
   }
 
-  /** Tells of a request that was refused. @param since when it was asked: clock time. */
+  /** Publishes that a request was refused. @param since when the request was made: clock time. */
   refused(request: LockEvent, since: number, error: unknown): void {
     const waited = this.#source.clock.now() - since
     channels.lockRefused.publish(this.#event({ waited, error, request }) satisfies LockRefusedEvent)
   }
 
-  /** Tells of a turn of a lease, and notes when it began. @param since when it was asked for: clock time. */
+  /** Publishes a turn of a lease, and notes when it began. @param since when it was requested: clock time. */
   granted(lease: Lease, since: number, request: LockEvent | undefined): void {
     if (!grantsAreHeard()) return void (lease.grantedAt = undefined)
     lease.grantedAt = this.#source.clock.now()
@@ -68,12 +68,12 @@ export class LockEvents {
 
   /** The end of the turn that has the lease. */
   #end({ number, turn, grantedAt }: Lease): ReleasedEvent {
-    // Unknown for one that was granted before there was a listener.
+    // The time is unknown for a turn that was granted before there was a listener.
     const held = grantedAt === undefined ? 0 : this.#source.clock.now() - grantedAt
     return this.#event({ token: tokenOf(number, turn), held })
   }
 
-  /** A message with what every message carries. Spreading takes many times as long. */
+  /** Adds the fields that every event carries. Spreading takes many times as long. */
   #event<More extends object>(more: More): LockEvent & More {
     const { engine, id } = this.#source
     return Object.assign(

@@ -3,13 +3,13 @@ import type { ReadSet } from '../engine/contract.js'
 import { InvalidArgumentError, shown } from '../errors.js'
 import { checkOptions, checkSignal, flag } from '../options.js'
 
-/** How a grant is asked for. */
+/** Options of a request. */
 export interface LockOptions {
-  /** How long to wait; default: as long as it takes. 0 waits for nobody. */
+  /** How long to wait; default: as long as it takes. 0: don't wait for another holder or waiter. */
   wait?: Duration | undefined
-  /** How long the grant outlives silence, 20 ms to a day; default 30 s. It is renewed before, see `renew`. */
+  /** How long the grant lasts without a renewal, 20 ms to a day; default 30 s. It is renewed before, see `renew`. */
   lease?: Duration | undefined
-  /** Ends the wait. It does not touch a grant that was given. */
+  /** Ends the wait. It does not end a grant. */
   signal?: AbortSignal | undefined
   /** What `inspect()` shows beside the holder: up to 200 characters. */
   label?: string | undefined
@@ -24,7 +24,7 @@ const LEASE_BOUNDS = { least: 20, most: 86_400_000 }
 const WAIT_BOUNDS = { least: 0, most: Infinity }
 const LONGEST_LABEL = 200
 
-/** What one caller asks for, checked: times in milliseconds. */
+/** A caller's checked request; times in milliseconds. */
 export interface AcquireRequest {
   /** How long to wait; Infinity for as long as it takes. */
   readonly wait: number
@@ -32,11 +32,11 @@ export interface AcquireRequest {
   readonly renew: boolean
   readonly label: string | undefined
   readonly signal: AbortSignal | undefined
-  /** What to read in the same step as the grant. Only in a queue of its own: a turn reads nothing. */
+  /** What to read in the same step as the grant. Only in a local queue of its own: a further turn reads nothing. */
   readonly read?: ReadSet | undefined
 }
 
-/** A request with what the lock itself has to know. */
+/** A request with the options that only the lock uses. */
 export interface LockRequest extends AcquireRequest {
   readonly reentrant: boolean
 }
@@ -54,7 +54,7 @@ const TRY_NAMES = NAMES.filter(name => name !== 'wait' && name !== 'signal')
 
 /**
  * Checks the options of a caller.
- * @throws InvalidArgumentError that names the option, what it got and what it takes.
+ * @throws InvalidArgumentError that names the option, the value it got and what it takes.
  */
 export function lockRequest(options: LockOptions | undefined): LockRequest {
   if (options === undefined) return DEFAULTS
@@ -76,7 +76,7 @@ export function lockRequest(options: LockOptions | undefined): LockRequest {
   }
 }
 
-/** The same for a caller who never waits: it has neither `wait` nor `signal`. */
+/** The same for a caller that never waits: the options `wait` and `signal` are refused. */
 export function tryRequest(options: LockOptions | undefined): LockRequest {
   if (options !== undefined) checkOptions(options, TRY_NAMES)
   return lockRequest(options)

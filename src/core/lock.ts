@@ -5,35 +5,35 @@ import type { Grant, LocalGrant, WriteGrant } from './grant.js'
 import type { LocalQueue } from './local-queue.js'
 import { lockRequest, tryRequest, type LockRequest, type LockOptions } from './lock-options.js'
 
-/** What every lock can do: the same three verbs, whatever is claimed and wherever it lives. */
+/** What every lock can do: the same three methods for all claims and all engines. */
 export interface Lock<G extends Grant = Grant, O extends LockOptions = LockOptions> {
   /**
-   * The grant if it is free and nobody waits for it, else undefined; never waits.
+   * Returns the grant if the lock is free and has no waiter, else undefined. Never waits.
    * @throws InvalidArgumentError, UnavailableError, IndeterminateError, ClosedError
    */
   tryAcquire(options?: Omit<O, 'wait' | 'signal'>): Promise<G | undefined>
   /**
-   * The grant as soon as it is this caller's turn, first come, first served.
+   * Returns the grant as soon as it is this caller's turn: first come, first served.
    * @throws TimedOutError when `wait` is over (BusyError for a wait of 0), AbortedError, DeadlockError,
    * InvalidArgumentError, UnavailableError, IndeterminateError, ClosedError
    */
   acquire(options?: O): Promise<G>
   /**
-   * Acquires, calls `task`, releases, and gives what the task gave, also when the release failed: then the lease ends
-   * the grant, and the channel `signalbox:lock:release-failed` tells of it.
-   * @throws what `acquire` throws, with a `taskBegan` of false; what the task throws; LostError with `taskEnded` and the
-   * `result` when the task ended well after its grant was lost.
+   * Acquires, calls `task`, releases, and returns the task's result. It returns the result even if the release failed:
+   * then the lease ends the grant, and the channel `signalbox:lock:release-failed` reports it.
+   * @throws what `acquire` throws, with a `taskBegan` of false; what the task throws; LostError with `taskEnded` and
+   * the `result` when the task succeeded but its grant had been lost.
    */
   run<T>(task: (grant: G) => T | Promise<T>, options?: O): Promise<T>
 }
 
-/** The one implementation of the verbs, over any claim set. */
+/** The one implementation of these methods, for any claim set. */
 export class ClaimLock implements Lock<WriteGrant> {
   readonly #session: Session
   readonly #set: ClaimSet
   readonly #noun: string
 
-  /** @param noun what messages call it, such as `mutex`. */
+  /** @param noun the kind of lock in messages, such as `mutex`. */
   constructor(session: Session, set: ClaimSet, noun: string) {
     this.#session = session
     this.#set = set
@@ -73,14 +73,14 @@ export class ClaimLock implements Lock<WriteGrant> {
     } catch (error) {
       throw aboutTask(error, false)
     }
-    // The outer run of the same task gives a nested grant back.
+    // The outer run of the same task releases what a nested grant uses.
     if (!grant) return ownErrors(async () => task(nested!))
     const { deadlocks } = this.#session
     let result
     try {
       result = await (deadlocks ? deadlocks.run(this.#set, grant, async () => task(grant)) : task(grant))
     } catch (error) {
-      // The task's own error tells more than that the grant was lost, too.
+      // The task's own error says more than the error of the release.
       await grant.release().catch(() => undefined)
       throw ofTask(error)
     }
@@ -88,8 +88,8 @@ export class ClaimLock implements Lock<WriteGrant> {
     try {
       await grant.release()
     } catch (error) {
-      // A grant that the engine gave up before its deadline was perhaps lost before the task ended; any other failure
-      // came after that, and the lease mends it.
+      // A grant that the engine gave up before its deadline may have been lost before the task ended. Any other failure
+      // came after the task ended, and the lease ends the grant.
       if (error instanceof LostError && !(isHeld && grant.isOver)) throw lostBeforeEnd(error, result)
     }
     return result
@@ -110,7 +110,7 @@ export class ClaimLock implements Lock<WriteGrant> {
   }
 }
 
-/** Calls a task whose errors are its own. */
+/** Calls a task and marks its errors as the task's own. */
 async function ownErrors<T>(task: () => Promise<T>): Promise<T> {
   try {
     return await task()
@@ -119,7 +119,7 @@ async function ownErrors<T>(task: () => Promise<T>): Promise<T> {
   }
 }
 
-/** A further grant of what the task holds already: releasing it leaves the outer one held. */
+/** A further grant of what the task already holds. Releasing it leaves the outer grant held. */
 class NestedGrant implements WriteGrant {
   readonly #outer: LocalGrant
 
@@ -148,7 +148,7 @@ class NestedGrant implements WriteGrant {
   }
 
   async release(): Promise<void> {
-    // Counted by the stack of runs: the outermost one releases.
+    // Only the outermost run releases.
   }
 
   async downgrade(): Promise<void> {

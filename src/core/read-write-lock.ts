@@ -3,15 +3,15 @@ import { claimSet } from './claims.js'
 import type { WriteGrant } from './grant.js'
 import { ClaimLock, type Lock } from './lock.js'
 
-/** Readers together, or one writer alone. A writer that waits keeps later readers out, so it doesn't starve. */
+/** Many readers together, or one writer alone. A waiting writer keeps later readers out, so it doesn't starve. */
 export interface ReadWriteLock {
-  /** Shared with other readers. Its tokens do not fence: readers have no order among themselves. */
+  /** Shared with other readers. Its tokens don't fence, because readers have no order among themselves. */
   readonly read: Lock
-  /** Alone. A write grant can be downgraded to a read grant. */
+  /** Exclusive. A write grant can be downgraded to a read grant. */
   readonly write: Lock<WriteGrant>
 }
 
-/** @throws InvalidArgumentError when the key is unfit. */
+/** @throws InvalidArgumentError when the key is invalid. */
 export function readWriteLock(session: Session, key: string): ReadWriteLock {
   return {
     read: new ClaimLock(session, claimSet([{ key, mode: 'shared' }]), 'read lock'),

@@ -6,22 +6,22 @@ import { ClaimLock, type Lock } from './lock.js'
 import { checkOptions } from '../options.js'
 import type { LockOptions } from './lock-options.js'
 
-/** How many may be inside together. */
+/** The size of a semaphore. */
 export interface SemaphoreOptions {
-  /** The permits there are. All callers of a name must say the same number while it is in use. */
+  /** The number of permits there are. All callers of a name must give the same number while it is in use. */
   permits: number
 }
 
-/** How a part of the permits is asked for. */
+/** Options of a request for permits. */
 export interface PermitOptions extends LockOptions {
   /** How many of the permits to take; default 1. */
   permits?: number | undefined
 }
 
-/** A number of permits, taken and given back; several callers hold some at the same time. */
+/** A number of permits that callers acquire and release. Several callers can hold some at the same time. */
 export type Semaphore = Lock<Grant, PermitOptions>
 
-/** Permits as claims: a semaphore is the same lock with another claim. */
+/** A semaphore is the same lock with a claim on permits. */
 class PermitsLock implements Semaphore {
   readonly #session: Session
   readonly #key: string
@@ -51,7 +51,7 @@ class PermitsLock implements Semaphore {
   }
 
   #split(options: PermitOptions | undefined): [ClaimLock, LockOptions | undefined] {
-    // Whatever is no object is refused by the lock itself.
+    // The lock itself refuses options that are no object.
     if (typeof options !== 'object' || options === null || !('permits' in options))
       return [this.#one, options]
     const { permits = 1, ...rest } = options
@@ -64,7 +64,7 @@ class PermitsLock implements Semaphore {
   }
 }
 
-/** @throws InvalidArgumentError when the key or the number of permits is unfit. */
+/** @throws InvalidArgumentError when the key or the number of permits is invalid. */
 export function semaphore(session: Session, key: string, options: SemaphoreOptions): Semaphore {
   checkOptions(options, ['permits'])
   if (options.permits === undefined) {

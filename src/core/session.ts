@@ -22,28 +22,28 @@ import { DeadlockDetector } from './deadlocks.js'
 import { Watchers, type OnChange, type Watching } from './watchers.js'
 import { TransientMap } from '../transient-map.js'
 
-/** Lines that nobody uses are kept for the next caller of their claim set, until there are this many. */
+/** Idle local queues are kept for the next caller of their claim set, until there are this many queues. */
 const IDLE_QUEUES = 1024
 
-/** Windows that end within so many milliseconds are looked after together. */
+/** Reservation windows that end within so many milliseconds are served together. */
 const SERVE_EVERY = CLAIM_WINDOW / 10
 
-/** One engine session and what hangs on it: the local lines, the lease keeper, and who is to be told what. */
+/** One engine session, with its local queues, its lease keeper and its watchers. Passes the engine's hints to them. */
 export class Session implements Listener, QueueSession {
   readonly keeper: LeaseKeeper
   readonly deadlocks: DeadlockDetector | undefined
   /** Set once the box is closed or the engine has ended the session: nothing more can be asked. */
   ending: Error | undefined
-  /** Set while the box waits for its grants to be given back: tasks that hold some may still ask for more. */
+  /** Set while the box waits for the release of its grants. Tasks that hold some may still ask for more. */
   #draining: Error | undefined
   #queues = new Map<string, LocalQueue>()
-  /** Lines with a request in the engine's queue, by request id. */
+  /** Local queues with a request in the engine's queue, by request id. */
   readonly #queued = new TransientMap<string, LocalQueue>()
   readonly #watchers: Watchers
   readonly #wantedEarly = new Set<string>()
-  /** Reserved keys by when their windows are over. */
+  /** Reserved keys, by the end of their windows. */
   readonly #toServe = new Map<number, Set<string>>()
-  /** When a waiter of this box was first to tell that it lives; all do so whole periods after that: clock time. */
+  /** From when the periods count after which the waiters of this box report that they are alive: clock time. */
   #firstBeat: number | undefined
   #requests = 0
   #sweepAt = IDLE_QUEUES
@@ -51,7 +51,7 @@ export class Session implements Listener, QueueSession {
   #busy = 0
   #onIdle: (() => void) | undefined
 
-  /** @param detectDeadlocks whether tasks are followed, so that one that waits for itself is told. */
+  /** @param detectDeadlocks whether tasks are followed, so that a task that would wait for itself gets an error. */
   constructor(
     readonly id: string,
     readonly engine: Engine,
@@ -68,7 +68,7 @@ export class Session implements Listener, QueueSession {
     return `${this.id}.${(++this.#requests).toString(36)}`
   }
 
-  /** The line of all local callers with this claim set. */
+  /** The queue of all local callers with this claim set. */
   queueFor(set: ClaimSet, noun: string): LocalQueue {
     const known = this.#queues.get(set.signature)
     if (known) return known
@@ -78,14 +78,14 @@ export class Session implements Listener, QueueSession {
     return queue
   }
 
-  /** All lines in which somebody waits, those for one caller only among them. */
+  /** All local queues with waiters, including those made for a single caller. */
   *waitingQueues(): Generator<LocalQueue> {
     for (const queue of this.#queues.values()) if (queue.waiting) yield queue
     for (const queue of this.#queued.values())
       if (this.#queues.get(queue.set.signature) !== queue && queue.waiting) yield queue
   }
 
-  /** Wake-ups for this request go to this line from now on. */
+  /** Sends wake-ups for this request to this queue from now on. */
   expectWake(id: string, queue: LocalQueue): void {
     this.#queued.set(id, queue)
   }
@@ -95,8 +95,8 @@ export class Session implements Listener, QueueSession {
   }
 
   /**
-   * After how long a waiter is to tell again that it lives: milliseconds, from half a period to a whole one. All of a
-   * box do so at the same time, so that they share a message.
+   * After how long a waiter has to report again that it is alive: milliseconds, from half a period to a whole one. All
+   * waiters of a box do so at the same time, so that they share a message.
    */
   untilBeat(): number {
     const now = this.clock.now()
@@ -105,12 +105,12 @@ export class Session implements Listener, QueueSession {
     return left < HEARD_EVERY / 2 ? left + HEARD_EVERY / 2 : left
   }
 
-  /** Why no new request is taken; undefined when it is. */
+  /** Why new requests are refused; undefined when they are accepted. */
   refusal(): Error | undefined {
     return this.ending ?? (this.#draining && !this.deadlocks?.inside() ? this.#draining : undefined)
   }
 
-  /** Takes no new requests, rejects who waits, and settles when no grant is in use. */
+  /** Refuses new requests, rejects all waiters, and settles when no grant is in use. */
   drain(): Promise<void> {
     this.#draining = this.#closed()
     for (const queue of [...this.waitingQueues()]) queue.failAll(this.#draining)
@@ -127,7 +127,7 @@ export class Session implements Listener, QueueSession {
   }
 
   /**
-   * Waits in a line on behalf of the calling task; a wait of 0 is an attempt.
+   * Waits in a local queue on behalf of the calling task; a wait of 0 is an attempt.
    * @throws DeadlockError when the task would wait for itself, BusyError, and what `LocalQueue.acquire` throws
    */
   acquire(queue: LocalQueue, request: AcquireRequest): Promise<LocalGrant> {
@@ -136,7 +136,7 @@ export class Session implements Listener, QueueSession {
       : this.#acquire(queue, request)
   }
 
-  /** The grant if it can be had without waiting for another holder or waiter, else undefined. */
+  /** The grant if it is available without waiting for another holder or waiter, else undefined. */
   attempt(queue: LocalQueue, request: AcquireRequest): Awaitable<LocalGrant | undefined> {
     return isHeard() ? this.#toldAttempt(queue, request) : queue.attempt(request)
   }
@@ -150,7 +150,7 @@ export class Session implements Listener, QueueSession {
     }
   }
 
-  /** Tells of a request, and of its end unless that is a grant, which tells of itself. */
+  /** Publishes a request, and its refusal. A grant is published where it is made. */
   async #told(queue: LocalQueue, request: (event: LockEvent) => Promise<LocalGrant>): Promise<LocalGrant> {
     const since = this.clock.now()
     const event = queue.events.requested()
@@ -163,7 +163,7 @@ export class Session implements Listener, QueueSession {
   }
 
   #acquire(queue: LocalQueue, request: AcquireRequest, event?: LockEvent): Promise<LocalGrant> {
-    // A signal that has aborted already is the line's to refuse.
+    // The local queue refuses a request whose signal has aborted already.
     if (request.wait === 0 && !request.signal?.aborted) return this.#attempt(queue, request, event)
     const wait = (): Promise<LocalGrant> => queue.acquire(request, event)
     return this.deadlocks ? this.deadlocks.acquire(queue, () => this.waitingQueues(), wait) : wait()
@@ -184,15 +184,15 @@ export class Session implements Listener, QueueSession {
     return this.ending ? Promise.reject(this.ending) : this.engine.submit(operation)
   }
 
-  /** Sends an operation whose outcome nobody waits for; what it leaves undone ends with its lease. */
+  /** Sends an operation and ignores its outcome. If it fails, what it should have ended ends with its lease. */
   background(operation: Operation): void {
     const outcome = this.send(operation)
     if (outcome instanceof Promise) outcome.catch(() => undefined)
   }
 
   /**
-   * Gives back what nobody here uses, see {@link giveBack}.
-   * @param lease how long it can be there without being heard of: milliseconds.
+   * Gives back what is not used in this process, see {@link giveBack}.
+   * @param lease how long the engine keeps it without a renewal: milliseconds.
    */
   giveBack(operation: Cancel | Release, lease: number): void {
     void giveBack(
@@ -208,7 +208,7 @@ export class Session implements Listener, QueueSession {
     return this.send(operation)
   }
 
-  /** Calls `task` after each change of a store key, until that is stopped. */
+  /** Calls `task` after each change of a store key, until the returned object's `stop` is called. */
   watch(key: string, task: OnChange): Promise<Watching> {
     return this.#watchers.watch(key, task)
   }
@@ -224,11 +224,11 @@ export class Session implements Listener, QueueSession {
   }
 
   wanted(id: string): void {
-    // Where it is told by a message, what is not held is no longer held.
+    // Where a message tells it instead, a grant that is unknown here is no longer held.
     if (!this.keeper.wanted(id) && this.engine.tellsWanted) this.#wantedEarly.add(id)
   }
 
-  /** Whether somebody wanted a grant within the very call that gave it, before its holder was known here. */
+  /** Whether another request wanted a grant within the very call that gave it, before its holder was known here. */
   wantedEarly(id: string): boolean {
     return this.#wantedEarly.size > 0 && this.#wantedEarly.delete(id)
   }
@@ -239,7 +239,7 @@ export class Session implements Listener, QueueSession {
     const others = this.#toServe.get(at)
     if (others) return void others.add(key)
     this.#toServe.set(at, new Set([key]))
-    // Whoever was woken and has not claimed by then is dropped.
+    // A waiter that was woken and has not claimed by then is dropped.
     this.clock.after(at - now, () => this.#serveReserved(at), false)
   }
 
@@ -259,7 +259,7 @@ export class Session implements Listener, QueueSession {
     this.#watchers.end()
   }
 
-  /** Ends the session from this side: waiters are rejected with a ClosedError, grants count as lost. */
+  /** Ends the session from this side. Waiters are rejected with a ClosedError, and grants are lost. */
   close(): void {
     this.ended(this.#closed())
     this.keeper.stop()
@@ -276,7 +276,7 @@ export class Session implements Listener, QueueSession {
   }
 
   #sweep(): void {
-    // A map of its own for those that stay, see TransientMap.
+    // A new map for the queues that stay, see TransientMap.
     const used = new Map<string, LocalQueue>()
     for (const [signature, queue] of this.#queues) if (!queue.idle) used.set(signature, queue)
     this.#queues = used

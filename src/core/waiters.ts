@@ -9,7 +9,7 @@ export class Waiter {
   next: Waiter | undefined
   isQueued = true
   timer: Timer | undefined
-  /** Stops listening to its signal. */
+  /** Stops listening to the caller's signal. */
   letGo: (() => void) | undefined
 
   constructor(
@@ -18,23 +18,23 @@ export class Waiter {
     readonly since: number,
     readonly resolve: (grant: LocalGrant) => void,
     readonly reject: (error: Error) => void,
-    /** What was told of its request, if that had a listener. */
+    /** The event that was published about its request, if that had a listener. */
     readonly event: LockEvent | undefined,
   ) {}
 }
 
-/** Waiters in the order of their arrival. Each can leave from where it stands. */
+/** Waiters in the order of their arrival. A waiter can leave from any place. */
 export class Waiters {
   #first: Waiter | undefined
   #last: Waiter | undefined
-  /** The latest time until which a waiter has waited since there was none: clock time. */
+  /** The latest end of a wait among all waiters that came since the list was last empty: clock time. */
   #until = -Infinity
 
   get first(): Waiter | undefined {
     return this.#first
   }
 
-  /** Until when the last of them gives up, at the latest: clock time; -Infinity when there is none. */
+  /** The time by which all waiters have given up: clock time; -Infinity when there is none. */
   get until(): number {
     return this.#until
   }

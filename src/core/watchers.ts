@@ -3,18 +3,18 @@ import { LOOK_EVERY, type Awaitable, type Operation, type OutcomeOf } from '../e
 
 /** A look begins at least this long after the last one: milliseconds. */
 const LOOK_PAUSE = 1000
-/** One read asks for at most this many keys. The next one follows its answer, so that many watchers are no burst. */
+/** One read asks for at most this many keys. The next one follows its answer, so that many watchers cause no burst. */
 const KEYS_AT_ONCE = 64
 
 /**
  * What a watcher does when its key has changed, or may have.
- * @param version the version that the key has, where that is known
+ * @param version the version of the key, where that is known
  */
 export type OnChange = (version?: number) => void
 
 /** One watcher among those of its box. */
 export interface Watching {
-  /** Has the key looked at, because it could not be read when it had changed. False: the session has ended. */
+  /** Has the key read again, because it could not be read after its change. False: the session has ended. */
   lookAgain(): boolean
   stop(): void
 }
@@ -22,7 +22,7 @@ export interface Watching {
 /** All watchers of one key. */
 interface Watch {
   readonly tasks: Set<OnChange>
-  /** Settles when the engine has been asked to tell of changes. */
+  /** Settles when the engine has accepted the watch. */
   readonly begun: Promise<undefined>
 }
 
@@ -30,20 +30,20 @@ interface Watch {
 type Send = <O extends Operation>(operation: O) => Awaitable<OutcomeOf<O>>
 
 /**
- * The watchers of one box. A hint tells them of a change at once. Because hints may be lost, all watched keys are read as
- * well: when the engine knows that it may have missed some, and every {@link LOOK_EVERY} milliseconds.
+ * The watchers of one box. A hint tells them of a change at once. Because hints may be lost, all watched keys are also
+ * read: when the engine knows that it may have missed some, and every {@link LOOK_EVERY} milliseconds.
  */
 export class Watchers {
   readonly #session: string
   readonly #send: Send
   readonly #clock: Clock
   readonly #watches = new Map<string, Watch>()
-  /** Counted from the first watch, whatever is looked for between, so that boxes do not come to look at the same moment. */
+  /** Runs from the first watch, whatever reads come between, so that boxes don't all read at the same moment. */
   #regular: Timer | undefined
   #next: Timer | undefined
   #lookedAt = -Infinity
   #isLooking = false
-  /** Whether there is a change to look for that the look under way, or the last one, may not have seen. */
+  /** Whether there may be a change that the look under way, or the last one, has not seen. */
   #isMissing = false
 
   constructor(session: string, send: Send, clock: Clock) {
@@ -53,7 +53,7 @@ export class Watchers {
   }
 
   /**
-   * Calls `task` after each change of a key, until that is stopped.
+   * Calls `task` after each change of a key, until the returned object's `stop` is called.
    * @throws what the engine rejects `watch` with
    */
   async watch(key: string, task: OnChange): Promise<Watching> {
@@ -83,7 +83,7 @@ export class Watchers {
     this.#tell(key)
   }
 
-  /** Changes may not have been told. */
+  /** The engine may have missed changes. */
   missed(): void {
     if (this.#watches.size === 0) return
     this.#isMissing = true
@@ -166,7 +166,7 @@ export class Watchers {
     } catch (error) {
       const { key: unreadable } = error as { key?: string }
       if (unreadable === undefined || !keys.includes(unreadable)) throw error
-      // What another program has spoiled is told to the watchers of that key, and does not hide the others.
+      // Another program has spoiled this value. The watchers of its key are told, and the other keys are still read.
       this.#tell(unreadable)
       await this.#lookAt(keys.filter(key => key !== unreadable))
     }

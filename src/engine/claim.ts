@@ -21,7 +21,7 @@ export interface PermitsClaim {
 /** One key in one mode. */
 export type Claim = ExclusiveClaim | SharedClaim | PermitsClaim
 
-/** Whether two claims on the same key exclude each other, were they the only ones. */
+/** Whether two claims on the same key would exclude each other if they were the only ones. */
 export function conflict(a: Claim, b: Claim): boolean {
   if (a.mode === 'permits' && b.mode === 'permits') return a.permits + b.permits > a.max
   return a.mode !== 'shared' || b.mode !== 'shared'

@@ -1,16 +1,16 @@
 import type { Commit, CommitOutcome, ReadOutcome, ReadSet, RecordedId, Versioned } from './contract.js'
 
-/** Where values are kept, for engines that decide commits by `StateMachine`. */
+/** The storage of values, for engines that decide commits by `StateMachine`. */
 export interface StoreState {
   /** The values of these keys, in their order. */
   values(keys: readonly string[]): readonly Versioned[]
   /** Writes a value, or deletes the key for `undefined`. */
   put(key: string, value: string | undefined, version: number): void
-  /** The next version: greater than every one before, of any key, whatever crashed. */
+  /** The next version: greater than every earlier version of any key, also after a crash. */
   nextVersion(): number
   /** Which of these ids are recorded, in their order. */
   recorded(ids: readonly RecordedId[]): readonly boolean[]
-  /** Keeps the id with the key for `retention` milliseconds at least. */
+  /** Keeps the id with the key for at least `retention` milliseconds. */
   record(key: string, id: string, retention: number): void
 }
 
@@ -20,13 +20,13 @@ export function readAll(state: StoreState, what: ReadSet): ReadOutcome {
 }
 
 /**
- * Decides a commit: checks all, then writes all or nothing. Releasing the guard is left to the lock table.
+ * Decides a commit: checks everything, then writes everything or nothing. The lock table releases the guard.
  * @param guardHolds whether the guarding grant is held; true without a guard.
  */
 export function decideCommit(state: StoreState, commit: Commit, guardHolds: boolean): CommitOutcome {
   if (!guardHolds || !commit.guard) {
-    // Ids are recorded under the locks of their keys, so whoever holds those since it looked need not look again. But a
-    // repetition whose first answer was lost finds its grant released.
+    // Ids are recorded under the locks of their keys, so a caller that has held those since it looked need not look
+    // again. But when the answer to a commit was lost, its repetition finds the grant released.
     const repeated = state.recorded(commit.record).indexOf(true)
     if (repeated >= 0) return { state: 'repeated', ...commit.record[repeated]! }
   }
@@ -36,7 +36,7 @@ export function decideCommit(state: StoreState, commit: Commit, guardHolds: bool
     if (found[index]!.version !== version) return { state: 'conflict', key, found: found[index]! }
   }
   const versions = commit.writes.map(({ key, value }) => {
-    // A deletion takes a version, too, so that one that was read before it is never met again.
+    // A deletion also takes a version, so that a version read before it is never used again.
     const version = state.nextVersion()
     state.put(key, value, version)
     return value === undefined ? 0 : version

@@ -2,31 +2,31 @@ import type { Claim } from './claim.js'
 import type { Guarantees } from '../guarantees.js'
 import type { Reserve, Reserved } from '../limits/rules/reserve.js'
 
-/** An answer that is there at once (an engine inside the process) or comes later. */
+/** An answer that is available at once (an engine inside the process) or comes later. */
 export type Awaitable<T> = T | Promise<T>
 
-/** Who a session belongs to, for those who look at holders and waiters. */
+/** The process that a session belongs to, as `inspect` shows it with holders and waiters. */
 export interface SessionInfo {
-  /** The session id: unique among all boxes that ever were. */
+  /** The session id: never used by another box, past or present. */
   readonly session: string
   readonly host: string
   readonly pid: number
-  /** What the box was called when it was opened. */
+  /** The label that the box was opened with. */
   readonly label: string | undefined
 }
 
-/** Enters the queues of all claimed keys in one step; is granted at once when nobody stands before it. */
+/** Enters the queues of all claimed keys in one step. Granted at once when no conflicting request is before it. */
 export interface Enqueue {
   readonly type: 'enqueue'
   /** Unique among the requests of all sessions. Repeating an enqueue under the same id changes nothing. */
   readonly id: string
   readonly session: string
   readonly claims: readonly Claim[]
-  /** How long the grant outlives silence: milliseconds. */
+  /** How long the grant lasts without a renewal: milliseconds. */
   readonly lease: number
   /**
-   * How long anybody waits for it: milliseconds, Infinity for as long as it takes. The queue entry outlives silence for
-   * `entryLife`. 0: answered `busy` instead of queued, and nothing is left behind.
+   * The longest that a caller waits for it: milliseconds, Infinity for as long as it takes. The queue entry lasts for
+   * `entryLife` without being heard of. 0: answered `busy` instead of queued, and nothing is left behind.
    */
   readonly wait: number
   readonly label: string | undefined
@@ -35,25 +35,25 @@ export interface Enqueue {
 }
 
 /**
- * Turns a reservation into a grant, or looks again: keeps the entry of a waiter alive, and drops what has expired
- * before it. Naming a request that is granted already renews it. Harmless at any time.
+ * Turns a reservation into a grant. For a waiter, keeps its entry alive, and drops what has expired before it. For a
+ * request that is granted already, renews the grant. Harmless at any time.
  */
 export interface Poll {
   readonly type: 'claim'
   readonly id: string
   readonly lease: number
-  /** How long anybody waits for it from now on, as in an enqueue. */
+  /** The longest that a caller waits for it from now on, as in an enqueue. */
   readonly wait: number
   readonly read?: ReadSet | undefined
 }
 
-/** Takes a request out, whatever became of it: an entry, a reservation or a grant. */
+/** Takes a request out, whether it is an entry, a reservation or a grant. */
 export interface Cancel {
   readonly type: 'cancel'
   readonly id: string
 }
 
-/** Sets the lease of a grant anew; refused when it has expired or was taken away. */
+/** Renews the lease of a grant; refused when the grant has expired or was taken away. */
 export interface Renew {
   readonly type: 'renew'
   readonly id: string
@@ -61,7 +61,7 @@ export interface Renew {
   readonly lease: number
 }
 
-/** Gives a grant back. */
+/** Releases a grant. */
 export interface Release {
   readonly type: 'release'
   readonly id: string
@@ -69,8 +69,8 @@ export interface Release {
 }
 
 /**
- * Asks to keep a grant for further callers of the same process. Where somebody else waits for its keys it is released
- * and `next`, with the same claims, enters the queues behind them; else it gets a new number and a full lease.
+ * Asks to keep a grant for further callers of the same process. When another request waits for its keys, the grant is
+ * released, and `next`, with the same claims, enters the queues behind. Else it gets a new number and a full lease.
  */
 export interface Pass {
   readonly type: 'pass'
@@ -78,7 +78,7 @@ export interface Pass {
   readonly number: number
   readonly next: string
   readonly lease: number
-  /** How long anybody waits for `next`, as in an enqueue. */
+  /** The longest that a caller waits for `next`, as in an enqueue. */
   readonly wait: number
   readonly label: string | undefined
 }
@@ -90,7 +90,7 @@ export interface Downgrade {
   readonly number: number
 }
 
-/** An operator's release of whatever grant with this number holds the key. */
+/** An operator's release of the grant that holds the key with this number. */
 export interface Free {
   readonly type: 'free'
   readonly key: string
@@ -103,19 +103,19 @@ export interface Revoke {
   readonly session: string
 }
 
-/** Drops what has expired on these keys and reserves them for whoever is next. */
+/** Drops what has expired on these keys and reserves them for the next waiters. */
 export interface Serve {
   readonly type: 'serve'
   readonly keys: readonly string[]
 }
 
-/** Reads who holds and who waits; of all keys, or of those that begin with `prefix`. */
+/** Reads the holders and waiters of all keys that begin with `prefix`, which may be empty. */
 export interface Inspect {
   readonly type: 'inspect'
   readonly prefix: string
 }
 
-/** Reads values together. */
+/** Reads several values in one step. */
 export interface Read extends ReadSet {
   readonly type: 'read'
 }
@@ -126,16 +126,16 @@ export interface ReadSet {
   readonly ids: readonly RecordedId[]
 }
 
-/** The id of a change, recorded with the key that stays the same whenever that change is tried. */
+/** The id of a change. It is recorded with a key that is the same at each try of that change. */
 export interface RecordedId {
   readonly key: string
   readonly id: string
 }
 
 /**
- * Checks everything, then writes everything, or writes nothing: the guarding grant holds and every expected version is
- * there. Ids are looked for where no guard holds; under a guard, which claims their keys, they were looked for with the
- * grant.
+ * Checks everything, then writes everything or nothing: the guarding grant has to hold, and every key has to have its
+ * expected version. Ids are looked for only where no guard holds. Under a guard, which claims their keys, they were
+ * looked for with the grant.
  */
 export interface Commit {
   readonly type: 'commit'
@@ -174,18 +174,18 @@ export type LockOperation =
 type StoreOperation = Read | Commit | Watch
 export type Operation = LockOperation | StoreOperation
 
-/** Where a request stands after it was looked at. */
+/** The status of a request. */
 export type RequestStatus =
   /** Granted. */
   | {
       readonly state: 'held'
       readonly id: string
       readonly number: number
-      /** There when something was to be read. */
+      /** Present when the operation asked for a read. */
       readonly read?: ReadOutcome
       /**
-       * True when nobody else waited, and `Listener.wanted` is told by a message as soon as somebody does, or when that
-       * can't be vouched for any longer. Until then further local turns need not ask the engine.
+       * True when no other request waited. Then a message calls `Listener.wanted` as soon as one waits, or when the
+       * engine can no longer guarantee that message. Until then further local turns need not ask the engine.
        */
       readonly isAlone?: boolean
     }
@@ -193,29 +193,29 @@ export type RequestStatus =
   | {
       readonly state: 'queued'
       readonly id: string
-      /** How many requests stand before it on its first key. */
+      /** How many requests are before it on its first key. */
       readonly place: number
-      /** When looking again can be worth while, if nothing is heard until then: milliseconds from now. */
+      /** When to poll again unless a wake-up comes before: milliseconds from now. */
       readonly lookAgain: number
-      /** All sessions that stand before it on any of its keys, for engines that can prove a session dead. */
+      /** All sessions with a request before it on any of its keys, for engines that can prove a session dead. */
       readonly behind: readonly string[]
     }
-  /** Not granted, and nothing left behind. */
+  /** Not granted, and nothing is left behind. */
   | { readonly state: 'busy' }
   /** No such request: it expired, was taken away or never came. */
   | { readonly state: 'gone' }
-  /** The key is live with another number of permits. Nothing left behind. */
+  /** The key is in use with another number of permits. Nothing is left behind. */
   | { readonly state: 'mismatch'; readonly key: string; readonly max: number }
 
 /** A value with the version of its last change. */
 export interface Versioned {
   /** JSON text; undefined when the key is absent. */
   readonly value: string | undefined
-  /** Never used again for any key, also over deletion; 0 for an absent key. */
+  /** Never used again for any key, also after a deletion; 0 for an absent key. */
   readonly version: number
 }
 
-/** What was read: in the order of the keys and of the ids that were named. */
+/** What was read, in the order of the keys and ids of the operation. */
 export interface ReadOutcome {
   readonly values: readonly Versioned[]
   readonly seen: readonly boolean[]
@@ -226,7 +226,7 @@ export type CommitOutcome =
   | { readonly state: 'committed'; readonly versions: readonly number[] }
   /** The guarding grant does not hold any more. Nothing written. */
   | { readonly state: 'lost' }
-  /** Another version is there. Nothing written. */
+  /** The key has another version. Nothing written. */
   | { readonly state: 'conflict'; readonly key: string; readonly found: Versioned }
   /** An id is recorded already: this change was committed before. Nothing written. */
   | { readonly state: 'repeated'; readonly key: string; readonly id: string }
@@ -271,108 +271,108 @@ export interface Outcomes {
 
 export type OutcomeOf<O extends Operation> = Outcomes[O['type']]
 
-/** What an engine tells a box unasked. Each is a hint: it may come late, twice, for nothing, or not at all. */
+/** What an engine tells a box unasked. Each call is a hint: it may come late, twice, without cause, or not at all. */
 export interface Listener {
   /** The request may have been reserved. */
   wake(id: string): void
-  /** The grant was taken away. @param cause what has ended it, where nobody took it */
+  /** The grant is lost. @param cause what has ended it, when it was not taken away */
   lost(id: string, cause?: Error): void
   /**
-   * Somebody waits for what this grant holds. Told at once, before that other request is decided, by engines that say
-   * `tellsWanted`; by a message where a grant was said to be alone; else not at all.
+   * Another request waits for what this grant holds. Engines with `tellsWanted` tell it at once, before that other
+   * request is decided. Other engines tell it by a message for a grant with `isAlone`, and not at all for others.
    */
   wanted(id: string): void
-  /** An operation of this box reserved this key for another session; somebody has to look after the window. */
+  /** An operation of this box reserved this key for another session. This box has to serve the key after the window. */
   reserved(key: string): void
   /** A watched store key has changed. */
   changed(key: string): void
-  /** Changes of watched store keys may not have been told, because the way that they are told by was broken. */
+  /** Hints about watched store keys may have been lost, because their connection was broken. */
   missed(): void
   /** The engine has ended the session: all its grants are lost, and nothing more can be asked. */
   ended(cause: Error): void
 }
 
 /**
- * Where locks and state live. Everything two engines would both need is built above this contract; see
- * `docs/guarantees.md` for how each engine keeps the promises through it.
+ * The service that keeps locks and state. What all engines would need is built above this contract. See
+ * `docs/guarantees.md` for how each engine keeps the promises.
  */
 export interface Engine {
   /** For messages: the URL without passwords. */
   readonly name: string
   readonly guarantees: Guarantees
-  /** Whether `Listener.wanted` is told reliably, so that a released grant can be kept for the next caller here. */
+  /** Whether `Listener.wanted` is called reliably, so that a released grant can be kept for the next local caller. */
   readonly tellsWanted: boolean
   /**
    * Starts the session. Called once, before anything else.
-   * @throws UnavailableError when the engine can't be reached or refuses; InvalidArgumentError for an unfit place.
+   * @throws UnavailableError when the engine can't be reached or refuses; InvalidArgumentError for an invalid place.
    */
   join(member: SessionInfo, listener: Listener): Awaitable<void>
   /**
-   * Carries out one operation. Operations submitted in one tick may travel together; they are carried out in the
-   * order of submission, and the failure of one is its own. Never throws: a failure is
-   * a promise rejected with UnavailableError when it was certainly not applied, IndeterminateError when it may have been.
+   * Carries out one operation. Operations submitted in one tick may be sent together. They are carried out in the order
+   * of submission, and the failure of one does not affect the others. Never throws: a failure is a promise rejected
+   * with UnavailableError when the operation was certainly not applied, or IndeterminateError when it may have been.
    */
   submit<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>>
   /**
-   * Takes an enqueue back that still waits to be carried out: then it never is, and is answered `busy`. False: it may
+   * Withdraws an enqueue that still waits to be carried out: it is answered `busy` and never carried out. False: it may
    * have been carried out by now. For engines where operations wait within the process when there are many.
    */
   withdraw?(id: string): boolean
   /**
-   * Until when the session, and with it all that it holds, lives for certain: clock time. For engines whose sessions end
-   * by silence; grants are not held beyond it, whatever their lease.
+   * Until when the session certainly lives, and with it all that it holds: clock time. For engines whose sessions end
+   * when they are not heard of. Grants are not held beyond that time, whatever their lease.
    */
   certainUntil?(): number
   /**
-   * Reserves permits of a limiter by the engine's own clock, in one step, for all processes that name it. For engines that
-   * have a clock which can be read in the same step. Fails as `submit` does; one that is carried out twice, because a
+   * Reserves permits of a limiter by the engine's own clock, in one step, for all processes that name it. For engines
+   * whose clock can be read in the same step. Fails as `submit` does. A request that is carried out twice, because a
    * connection broke, may reserve twice but takes back once.
    */
   reserve?(request: Reserve): Awaitable<Reservation>
-  /** Ends the session, with all it holds, and frees every handle. Never throws. */
+  /** Ends the session, releases all that it holds, and frees every handle. Never throws. */
   leave(): Awaitable<void>
 }
 
-/** What was reserved, and when that was by the clock of this process: two of its times between which it was decided. */
+/** What was reserved, and the earliest and latest time of that decision by the clock of this process. */
 export interface Reservation {
   readonly reserved: Reserved
   readonly earliest: number
   readonly latest: number
 }
 
-/** How long a reservation waits to be claimed: milliseconds. */
+/** How long a reservation lasts until it has to be claimed: milliseconds. */
 export const CLAIM_WINDOW = 1000
 
-/** How long a waiter may be silent before other requests may go past it: milliseconds. */
+/** How long a waiter may go without being heard of before other requests may go past it: milliseconds. */
 export const WAITER_LIFE = 5000
 
-/** How often a waiter tells that it lives, unless its lease or its wait asks for more: milliseconds. */
+/** How often a waiter reports that it is alive, unless its lease or its wait requires it more often: milliseconds. */
 export const HEARD_EVERY = WAITER_LIFE / 3
 
-/** Every watched key is read again once in this time, because hints may be lost: milliseconds. */
+/** Every watched key is read again once in this period, because hints may be lost: milliseconds. */
 export const LOOK_EVERY = 10_000
 
-/** How long a request is good for, as an operation says it. */
+/** The lease and the wait of a request, as an operation gives them. */
 type Patience = Pick<Enqueue, 'lease' | 'wait'>
 
 /**
- * How long a waiter's entry in the queue outlives silence: milliseconds. After that it keeps its place until a request
- * that came later needs it, see {@link placeLife}.
+ * How long a waiter's entry in the engine's queue blocks others without being heard of: milliseconds. After that it
+ * keeps its place until a request that came later needs it, see {@link placeLife}.
  */
 export function entryLife(patience: Patience): number {
   return Math.min(placeLife(patience), WAITER_LIFE)
 }
 
 /**
- * How long a waiter's place is good for, should the engine be out of reach: milliseconds. An entry whose callers have
- * given up is in the way of others if its cancellation comes late or never; the window on top lets callers who came later
- * look again in time.
+ * How long a waiter keeps its place when the engine is out of reach: milliseconds. An entry whose callers have given up
+ * is in the way of others if its cancellation comes late or never. The window on top lets callers that came later look
+ * again in time.
  */
 export function placeLife({ lease, wait }: Patience): number {
   return Math.min(lease, wait + CLAIM_WINDOW)
 }
 
-/** After how long a waiter has to be heard of again, so that its entry lives on: milliseconds. */
+/** Within how long a waiter has to be heard of again, so that its entry lives on: milliseconds. */
 export function hearWithin({ lease, wait }: Patience): number {
   return Math.min(lease * HEARD_OF, wait + CLAIM_WINDOW * HEARD_OF, HEARD_EVERY)
 }

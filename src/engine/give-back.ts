@@ -1,16 +1,17 @@
 import type { Clock } from '../clock.js'
 import type { Awaitable } from './contract.js'
 
-/** What could not be given back is tried again after so many milliseconds. */
+/** A failed attempt is made again after so many milliseconds. */
 const PAUSE = 200
 
 /**
- * Gives back what nobody uses. Where the engine is out of reach that is tried again, until the lease has ended it: what is
- * left of a request whose answer was lost would else keep others, and its own caller's next try, waiting.
+ * Gives back a grant or a request that is not used. When the attempt fails, it is made again until the lease has ended
+ * what is given back. Otherwise the rest of a request whose answer was lost would block other callers, and the next try
+ * of its own caller.
  * @param attempt asks the engine to take it; must not throw.
- * @param lease how long it can be there without being heard of: milliseconds.
- * @param isOver whether nothing can be asked any more.
- * @returns what settles as the first attempt does; the others follow in the background
+ * @param lease how long the engine keeps it without a renewal: milliseconds.
+ * @param isOver whether the session has ended.
+ * @returns the outcome of the first attempt; the others follow in the background
  */
 export function giveBack(
   attempt: () => Awaitable<unknown>,

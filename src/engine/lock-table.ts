@@ -16,7 +16,7 @@ import { conflict, type Claim } from './claim.js'
 /** A request's place in the queue of one key. */
 export interface Entry {
   readonly request: Request
-  /** The one of the request's claims that names the key. */
+  /** The request's claim on the key. */
   claim: Claim
 }
 
@@ -27,8 +27,8 @@ export interface Request {
   claims: readonly Claim[]
   phase: 'waiting' | 'reserved' | 'held'
   /**
-   * When it expires unless something is heard of it: engine time in milliseconds. A waiter that has expired is
-   * *silent*: it blocks no other request, and keeps its place until one goes past it.
+   * When it expires unless it is heard of: engine time in milliseconds. A waiter that has expired is *silent*: it
+   * blocks no other request, and keeps its place until one goes past it.
    */
   expires: number
   /** The lease that it asked for: milliseconds. */
@@ -41,14 +41,14 @@ export interface Request {
 }
 
 /**
- * Where the table's state is kept. The table owns the logic and this owns the storage, so that the same table runs on
- * variables and inside a database transaction. What it hands out may be changed in place only by the table, which
- * says so with `changed`.
+ * The storage of the table's state. The table owns the logic and this owns the storage, so that the same table runs on
+ * variables and inside a database transaction. Only the table may change in place what is handed out, and it reports
+ * each change by `changed`.
  */
 export interface TableState {
   /**
-   * The entries for a key in order of arrival; undefined when there are none. Looking at the first few is cheap, which
-   * is all that most decisions need.
+   * The entries for a key in order of arrival; undefined when there are none. Reading the first few is cheap, and most
+   * decisions need no more.
    */
   queue(key: string): Iterable<Entry> | undefined
   request(id: string): Request | undefined
@@ -56,20 +56,20 @@ export interface TableState {
   append(request: Request): void
   /** Takes a request out of all its queues and forgets it. */
   remove(request: Request): void
-  /** A request that was handed out, or one of its entries, has been changed. */
+  /** The table has changed a request that was handed out, or one of its entries. */
   changed(request: Request): void
-  /** The next number of a grant: greater than every one before, whatever crashed. */
+  /** The next number of a grant: greater than every earlier one, also after a crash. */
   nextNumber(): number
   requestsOf(session: string): Request[]
   /** All keys with requests that begin with `prefix`. */
   keys(prefix: string): string[]
-  /** Who a session belongs to, as far as it is known. */
+  /** The process that a session belongs to, if it is known. */
   member(
     session: string,
   ): { readonly host: string; readonly pid: number; readonly label: string | undefined } | undefined
 }
 
-/** What others are to be told after an operation. */
+/** What another session is to be told after an operation. */
 export interface Effect {
   readonly type: 'wake' | 'lost'
   readonly session: string
@@ -78,7 +78,7 @@ export interface Effect {
   readonly key: string
 }
 
-/** A waiter looks so many milliseconds later than the one before it, so that a queue doesn't look all at once. */
+/** A waiter polls so many milliseconds later than the one before it, so that a queue doesn't poll all at once. */
 export const LOOK_STAGGER = 50
 
 /**
@@ -86,14 +86,15 @@ export const LOOK_STAGGER = 50
  *
  * It does no I/O and has no clock and no timers; `now` is the engine's time in milliseconds. The state is changed in
  * place. One rule grants everything: a request may run when, on each of its keys, it is compatible with every request
- * that arrived before it, holder or waiter. Because a claim set enters all its queues in one step, the oldest request
- * can always run, so claims can't deadlock, nobody overtakes, and a key whose head waits for another key stays free.
+ * that arrived before it, holder or waiter. A claim set enters all its queues in one step, so the oldest request can
+ * always run. Hence claims can't deadlock, no request overtakes another that it conflicts with, and a key whose head
+ * waits for another key stays free.
  */
 export class LockTable {
   readonly #state: TableState
   readonly #tell: (effect: Effect) => void
 
-  /** @param tell takes what others are to be told once the operation is done. */
+  /** @param tell takes what other sessions are to be told once the operation is done. */
   constructor(state: TableState, tell: (effect: Effect) => void) {
     this.#state = state
     this.#tell = tell
@@ -131,7 +132,7 @@ export class LockTable {
     }
   }
 
-  /** The held request with this id and number, unless its lease is over: what a guarded commit has to find. */
+  /** The held request with this id and number, unless its lease is over. A guarded commit needs it. */
   holding(id: string, number: number, now: number): Request | undefined {
     const request = this.#state.request(id)
     return request?.phase === 'held' && request.number === number && now < request.expires
@@ -169,16 +170,16 @@ export class LockTable {
     const request = this.#state.request(operation.id)
     if (!request) return { state: 'gone' }
     if (request.phase === 'held' && now >= request.expires) {
-      // Its holder counts it as lost by now, and a late renewal must not bring it back to life.
+      // Its holder counts it as lost by now, so a late renewal must not revive it.
       this.#drop(request, now)
       return { state: 'gone' }
     }
     request.lease = operation.lease
-    // A reservation past its window, or an entry past its life, that nobody has needed yet is as good as new.
+    // A reservation past its window, or an entry past its life, is still good if no other request has needed its place.
     request.expires = now + (request.phase === 'held' ? operation.lease : entryLife(operation))
     this.#state.changed(request)
     if (request.phase === 'waiting') this.#serveKeysOf(request, now)
-    // What the service has just reserved is claimed by this very call. A grant keeps its number.
+    // This call also claims what it has just reserved. A grant keeps its number.
     return request.phase === 'reserved' ? this.#hold(request, now) : this.#standing(request, operation, now)
   }
 
@@ -224,7 +225,7 @@ export class LockTable {
     return this.#enqueue({ type: 'enqueue', id: operation.next, session, claims, lease, wait, label }, now)
   }
 
-  /** Whether somebody waits for the key. */
+  /** Whether the key has a waiter that is not silent. */
   #awaited(key: string, now: number): boolean {
     for (const { request } of this.#state.queue(key)!) {
       if (request.phase === 'waiting' && now < request.expires) return true
@@ -256,7 +257,7 @@ export class LockTable {
 
   #revoke(session: string, now: number): number {
     const requests = this.#state.requestsOf(session)
-    // All are taken out before anybody is served, else one entry of the dead would inherit from another.
+    // All are taken out before any waiter is served, else one request of the dead session could get another's keys.
     for (const request of requests) this.#remove(request)
     this.#serve(requests.flatMap(keysOf), now)
     return requests.length
@@ -264,7 +265,7 @@ export class LockTable {
 
   #inspect(prefix: string, now: number): RequestReport[] {
     return this.#state.keys(prefix).flatMap(key => {
-      // Nobody has needed what has expired since, so it is still there, but it is nobody's.
+      // Requests that have expired stay until another request needs their place, but they hold nothing.
       const live = [...this.#state.queue(key)!].filter(({ request }) => now < request.expires)
       return live.map(({ request, claim }) => {
         const { session, label, phase, number } = request
@@ -293,7 +294,7 @@ export class LockTable {
     return { state: 'held', id: request.id, number: request.number }
   }
 
-  /** Drops what has expired at the front of these queues and reserves for all who can run now. */
+  /** Drops what has expired at the front of these queues, and reserves the keys for all waiters that can run now. */
   #serve(keys: readonly string[], now: number): void {
     for (const key of keys) this.#serveKey(key, now)
   }
@@ -315,7 +316,7 @@ export class LockTable {
     for (const { request, claim } of queue) {
       if (isOver(request, now)) return request
       if (isSilent(request, now)) continue
-      if (!ahead.admits(claim)) return undefined // whoever is blocked here blocks all behind it
+      if (!ahead.admits(claim)) return undefined // a request that is blocked here blocks all behind it
       if (request.phase === 'waiting' && request.claims.every(other => !this.#blocked(other, request, now))) {
         const passed = this.#firstSilent(request.claims, request, now)
         if (passed) return passed
@@ -329,7 +330,7 @@ export class LockTable {
     return undefined
   }
 
-  /** Whether a claim has to wait for a request that stands before `request`, or before the end of the queue. */
+  /** Whether a claim has to wait for a request that is before `request`, or before the end of the queue. */
   #blocked(claim: Claim, request: Request | undefined, now: number): boolean {
     const queue = this.#state.queue(claim.key)
     if (!queue) return false
@@ -343,7 +344,7 @@ export class LockTable {
     return false
   }
 
-  /** Drops the silent waiters of these queues: one that came back later would not see what was granted behind it. */
+  /** Drops the silent waiters of these queues: a waiter that came back would not see what was granted behind it. */
   #goPast(claims: readonly Claim[], now: number): void {
     let silent = this.#firstSilent(claims, undefined, now)
     for (; silent; silent = this.#firstSilent(claims, undefined, now)) this.#drop(silent, now)
@@ -383,11 +384,11 @@ export class LockTable {
       let queued = false
       for (const { request: other } of this.#state.queue(key)!) {
         if (other === request) break
-        // Nobody ever comes in before it, so it knows now whose death could matter to it.
+        // No request ever enters before it, so no other session's death can matter to it later.
         behind.add(other.session)
         if (isSilent(other, now)) continue
         queued ||= inFront++ > 0 && other.phase === 'waiting'
-        // Several may hold the key, and any of them may be the one whose end makes room.
+        // Several requests may hold the key, and the end of any of them may make room.
         if (!queued) next = Math.min(next, other.expires - now)
       }
     }
@@ -401,7 +402,7 @@ export class LockTable {
     return { state: 'queued', id: request.id, place, lookAgain: Math.max(lookAgain, 0), behind: [...behind] }
   }
 
-  /** The number of permits the key is live with, when the claim names another one. */
+  /** The number of permits that the key is in use with, when the claim names another one. */
   #liveMax(claim: Claim): number | undefined {
     if (claim.mode !== 'permits') return undefined
     for (const { claim: other } of this.#state.queue(claim.key) ?? []) {
@@ -411,18 +412,18 @@ export class LockTable {
   }
 }
 
-/** Whether a waiter was not heard of for as long as its entry lives. */
+/** Whether a waiter has not been heard of for as long as its entry lives. */
 function isSilent({ phase, expires }: Request, now: number): boolean {
   return phase === 'waiting' && now >= expires
 }
 
-/** Whether a request has to be dropped as soon as it is met. */
+/** Whether a request has to be dropped as soon as it is found. */
 function isOver({ phase, expires, lease }: Request, now: number): boolean {
-  // In an outage no waiter can be heard: those that try again for as long as this keep their order.
+  // In an outage no waiter can be heard. Waiters that try again within this time keep their order.
   return now >= expires + (phase === 'waiting' ? Math.max(lease - WAITER_LIFE, 0) : 0)
 }
 
-/** What stands before a place in a queue, as far as it matters to those behind. */
+/** The claims before a place in a queue, as far as they matter to the requests behind. */
 class Ahead {
   #first: Claim | undefined
   #permits = 0
@@ -434,7 +435,7 @@ class Ahead {
     return !conflict(this.#first, claim)
   }
 
-  /** Adds a claim behind those before it. Once a claim was not admitted, the kinds differ and nobody is admitted. */
+  /** Adds a claim behind those before it. After one that was not admitted the modes differ, and none is admitted. */
   add(claim: Claim): void {
     if (!this.#first) this.#first = claim
     else if (this.#first.mode !== claim.mode) this.#first = { key: claim.key, mode: 'exclusive' }

@@ -2,7 +2,7 @@ import { LockTable, type Effect, type TableState } from './lock-table.js'
 import { decideCommit, readAll, type StoreState } from './commit.js'
 import type { Poll, Commit, CommitOutcome, Enqueue, Operation, OutcomeOf, RequestStatus } from './contract.js'
 
-/** Who is to be told of changes of store keys. */
+/** The sessions that watch store keys. */
 export interface WatchState {
   watch(session: string, key: string): void
   unwatch(session: string, key: string): void
@@ -10,26 +10,26 @@ export interface WatchState {
   watchers(keys: readonly string[]): readonly { readonly session: string; readonly key: string }[]
 }
 
-/** A store key has changed that the session watches. */
+/** A store key that the session watches has changed. */
 export interface ChangedEffect {
   readonly type: 'changed'
   readonly session: string
   readonly key: string
 }
 
-/** What others are to be told after an operation. */
+/** What other sessions are to be told after an operation. */
 export type AnyEffect = Effect | ChangedEffect
 
 /**
- * Every operation of the contract, decided over one state: what the engines that keep the lock table themselves are made
- * of. Like the table it does no I/O and has no clock.
+ * Decides every operation of the contract over one state, for the engines that keep the lock table themselves. Like the
+ * table, it does no I/O and has no clock.
  */
 export class StateMachine {
   readonly #state: TableState & StoreState & WatchState
   readonly #tell: (effect: AnyEffect) => void
   readonly #table: LockTable
 
-  /** @param tell takes what others are to be told once the operation is done. */
+  /** @param tell takes what other sessions are to be told once the operation is done. */
   constructor(state: TableState & StoreState & WatchState, tell: (effect: AnyEffect) => void) {
     this.#state = state
     this.#tell = tell

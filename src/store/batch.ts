@@ -13,8 +13,8 @@ import type { HeldCommit, HeldValues, Values } from './values.js'
 /** Reads a value while the keys of a transaction are being named; undefined for an absent key. */
 export type ReadValue = <T = unknown>(key: string) => Promise<T | undefined>
 /**
- * The keys of a transaction, or a function that names them, further ones from values that it reads. What it names has to
- * follow from what it reads: it is asked again only when one of those values has changed before the commit.
+ * The keys of a transaction, or a function that names them, further ones from values that it reads. What it names has
+ * to follow from what it reads: it is called again only when one of those values has changed before the commit.
  */
 export type TransactionKeys =
   readonly string[] | ((read: ReadValue) => readonly string[] | Promise<readonly string[]>)
@@ -48,7 +48,7 @@ export interface Member {
   settled: boolean
   /** Set while its own wait and signal may take it back, wherever it waits: from the call until its function begins. */
   stopWaiting: (() => void) | undefined
-  /** Called when it is settled: a batch that waits for nobody any more gives up its locks. */
+  /** Called when it is settled: a batch without unsettled members gives up its locks. */
   onSettled: (() => void) | undefined
   resolve(outcome: TransactionOutcome<unknown>): void
   /** It failed, by itself or by what names its keys. */
@@ -111,7 +111,7 @@ export interface Progress {
   granted(): void
   /** Whether a later batch has begun: what this one left over would come after that. */
   overtaken(): boolean
-  /** Its functions were called, but for these members, whose turn comes again before anybody who came later. */
+  /** Its functions were called except those of these members, which come again before all later ones. */
   left(again: readonly Member[]): void
   /** Its commit has been sent: what is asked of the engine now travels with it. */
   sent(): void
@@ -187,7 +187,7 @@ export class Batch {
     const locked = new Set(queue.set.claims.map(({ key }) => key))
     const work = (): Promise<Worked> => this.#work(held, overlay, locked, named, read.ids, progress)
     const { deadlocks } = this.#session
-    // Only the functions run as tasks that hold these locks; what follows the commit belongs to nobody.
+    // Only the functions run as tasks that hold these locks; what follows the commit belongs to no task.
     const { done, again } = await (deadlocks ? deadlocks.run(queue.set, grant, work) : work())
     progress.left(again)
     const alone = done.length > 0 ? await this.#commit(queue, held, overlay, done, progress) : []
@@ -236,7 +236,7 @@ export class Batch {
 
   #hold(queue: LocalQueue, named: readonly Named[], read: ReadSet): Promise<HeldValues> {
     const [first] = named
-    // What waits on its own lets the line end its wait; members of a group do so themselves.
+    // The local queue ends the wait of a lone transaction; members of a group end their own.
     const { stopWaiting, settled, request: own } = first!.member
     const request = named.length === 1 && !stopWaiting && !settled ? own : this.#commonRequest(named)
     return this.#values.hold(queue, request, read)
@@ -370,7 +370,7 @@ export class Batch {
   }
 
   async #release(grant: LocalGrant): Promise<void> {
-    // Nothing was written, so it harms nobody if the locks were lost.
+    // Nothing was written, so the loss of the locks does no harm.
     await grant.release().catch(() => undefined)
   }
 
@@ -424,7 +424,7 @@ export class Batch {
 
   #refused(member: Member, outcome: CommitOutcome, queue: LocalQueue, overlay: Overlay): void {
     const engine = this.#session.engine.name
-    // Of several parts others may have made one and not the rest.
+    // Another process may have committed one of several parts and not the rest.
     if (outcome.state === 'repeated' && member.parts.length === 1) return member.resolve({ applied: false })
     if (outcome.state !== 'conflict') {
       const key = queue.set.title
@@ -442,8 +442,8 @@ export class Batch {
 }
 
 /**
- * Rejects the members of a batch that failed before anything was written; gives those that are to be tried alone, because
- * what the engine says of one key need not be about them.
+ * Rejects the members of a batch that failed before anything was written. Returns those that are to be tried alone,
+ * because an error about one key need not concern them.
  */
 function rejected(
   batch: readonly { readonly member: Member }[],

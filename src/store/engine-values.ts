@@ -64,8 +64,8 @@ export class EngineValues implements Values {
         throw error
       })
       if (again.state !== 'repeated') return again
-      // Ids are recorded under the locks, and these were ours until the deadline: it was this commit. Later another process
-      // may have made the same change, and of this batch nothing.
+      // Ids are recorded under the locks, and these were ours until the deadline: it was this commit. Later another
+      // process may have made the same change, and of this batch nothing.
       if (!lease.loss && this.#session.clock.now() < deadline) return { state: 'committed', versions: [] }
       throw error
     }

@@ -11,8 +11,8 @@ export interface Found<T> {
 }
 
 /**
- * What is found now and after each change, until the loop is left or the signal aborts. The process stays alive while the
- * next change is awaited.
+ * Yields what is found now and after each change, until the loop is left or the signal aborts. The process stays alive
+ * while the next change is awaited.
  * @param watch has a task called after each change
  * @throws what `watch` and `read` reject with. Once something was found, a read that fails because the engine can't be
  * reached is made again when it can.

@@ -28,32 +28,32 @@ import type { Values } from './values.js'
 /** A value with its version. */
 export interface StoreEntry<T = unknown> {
   readonly value: T
-  /** The version of its last change, never used again, also over deletion. */
+  /** The version of its last change, never used again, also after a deletion. */
   readonly version: number
 }
 
-/** How a store is used by this process. Other processes may use it otherwise. */
+/** Options of a store in this process. Other processes may use other ones. */
 export interface StoreOptions {
   /**
    * Lets transactions that come at the same time share locks and a commit: at most `most` of them (2 to 1024), and
-   * their functions together not much longer than `within`. They run one after the other, in call order, each seeing
-   * what those before it wrote; one that fails leaves no trace. Default: each transaction on its own.
+   * their functions together not much longer than `within`. They run one after the other, in call order. Each sees
+   * what those before it wrote. One that fails leaves no trace. Default: each transaction on its own.
    */
   group?: { most: number; within: Duration } | undefined
   /**
-   * Keeps the values in records of the caller's instead of the engine, which then has only the locks; see `signalbox/store`
-   * for adapters. All who use the store take their locks from the same engine.
+   * Keeps the values in records of the caller's store instead of the engine, which then has only the locks; see
+   * `signalbox/store` for adapters. All processes that use the store must take their locks from the same engine.
    */
   records?: Records | undefined
 }
 
-/** The id of a part of a transaction, and the key that it is recorded with: one that is the same whenever it is tried. */
+/** The id of a part of a transaction, and the key that it is recorded with, which is the same at each try. */
 export interface PartId {
   readonly id: string
   readonly key: string
 }
 
-/** How a transaction is run. */
+/** Options of a transaction. */
 export interface TransactionOptions extends Omit<LockOptions, 'reentrant' | 'renew'> {
   /**
    * Makes it idempotent: the id is recorded with the first key that was named, and a later transaction with the same
@@ -62,7 +62,7 @@ export interface TransactionOptions extends Omit<LockOptions, 'reentrant' | 'ren
    * does nothing when all were. A part may name the key that its id is recorded with, one of those of the transaction.
    */
   id?: string | readonly (string | PartId)[] | undefined
-  /** How long the id is kept at the least: a second to ten years; default one day. */
+  /** The least time for which the id is kept: a second to ten years; default one day. */
   retention?: Duration | undefined
   /**
    * How many attempts there are where keys are found by reading, because what was read may change; default 10.
@@ -120,8 +120,8 @@ export class Store {
   }
 
   /**
-   * Writes whatever is there, round any lock, and gives the new version. A transaction that had read the key finds out
-   * at its commit.
+   * Writes the value whatever is stored now, without any lock, and returns the new version. A transaction that has read
+   * the key finds out at its commit.
    * @throws InvalidArgumentError, UnavailableError, IndeterminateError, ClosedError
    */
   async put(key: string, value: unknown): Promise<number> {
@@ -150,13 +150,14 @@ export class Store {
   }
 
   /**
-   * Takes the keys' locks, gives `task` their values, and commits all it wrote or nothing: only if the locks still hold
-   * and every key has the version that was read. The lock of a key is the mutex `<store>/<key>`. Keys named by a
-   * function are named again when a value that it read has changed before the commit, and then `task` may be called again.
-   * @throws ConflictError when a key was written round its lock; LostError when the locks were lost before the commit;
-   * InvalidArgumentError when `task` touches a key that was not named; what `task` throws; what `acquire` of a mutex
-   * throws. After each of these nothing was written, except after an IndeterminateError. All but what `task` throws say by
-   * `taskBegan` whether `task` was called.
+   * Acquires the keys' locks, calls `task` with their values, and commits all it wrote or nothing. It commits only if
+   * the locks still hold and every key has the version that was read. The lock of a key is the mutex `<store>/<key>`.
+   * Keys named by a function are named again when a value that it read has changed before the commit, and then `task`
+   * may be called again.
+   * @throws ConflictError when a key was written without its lock; LostError when the locks were lost before the
+   * commit; InvalidArgumentError when `task` touches a key that was not named; what `task` throws; what `acquire` of
+   * a mutex throws. After each of these nothing was written, except after an IndeterminateError. All but what `task`
+   * throws say by `taskBegan` whether `task` was called.
    */
   transaction<T>(
     keys: TransactionKeys,
@@ -190,12 +191,12 @@ export class Store {
   }
 
   /**
-   * The entry of a key now and after each change, until the loop is left or the signal aborts. Changes that come
-   * together may be given as one. The engine tells of a change at once. If that message is lost, the box finds the change
-   * within 10 seconds: so often it reads all keys that are watched on it. While the engine can't be reached nothing is given;
-   * the watch goes on when it can. The process stays alive while the next entry is awaited.
-   * @throws InvalidArgumentError, ClosedError; UnavailableError when the first entry can't be read, or another program has
-   * put something else in the place of the value
+   * Yields the entry of a key now and after each change, until the loop is left or the signal aborts. Changes that come
+   * together may be yielded as one. The engine tells of a change at once. If that message is lost, the box finds the
+   * change within 10 seconds, because it reads all its watched keys that often. While the engine can't be reached,
+   * nothing is yielded; the watch goes on when it can. The process stays alive while the next entry is awaited.
+   * @throws InvalidArgumentError, ClosedError; UnavailableError when the first entry can't be read, or another program
+   * has put something else in the place of the value
    */
   async *watch<T = unknown>(
     key: string,
@@ -223,7 +224,7 @@ export class Store {
     return outcome.state === 'committed' ? outcome.versions[0]! : undefined
   }
 
-  /** Tells those who listen what came of a write. */
+  /** Publishes the outcome of a write. */
   async #told(
     verb: WriteEvent['verb'],
     key: string,

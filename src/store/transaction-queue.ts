@@ -55,7 +55,7 @@ export class TransactionQueue {
       return void this.#alone(member)
     this.#limit(member)
     this.#waiting.push(member)
-    // What this tick brings shall travel together.
+    // Transactions of the same tick are to be sent together.
     if (this.#waiting.length === 1) queueMicrotask(() => this.#pump())
   }
 
@@ -106,7 +106,7 @@ export class TransactionQueue {
     this.#pump()
   }
 
-  /** What a batch left over goes before all who came later, those that are prepared among them. */
+  /** Puts what a batch left over before all later transactions, including those that are being prepared. */
   #putFirst(again: readonly Member[]): void {
     if (again.length === 0) return
     for (const member of again) this.#limit(member)

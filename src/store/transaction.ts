@@ -14,8 +14,8 @@ export interface Transaction {
   /** Whether the part with this id, of several in the option `id`, was committed before and has to be left out. */
   committed(id: string): boolean
   /**
-   * Leaves the part with this id, of several in the option `id`, out of this commit: its id is not recorded, and it can be
-   * tried another time.
+   * Leaves the part with this id, of several in the option `id`, out of this commit: its id is not recorded, and it can
+   * be tried another time.
    * @throws InvalidArgumentError when there is no such part.
    */
   leaveOut(id: string): void

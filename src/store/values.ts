@@ -12,11 +12,11 @@ export interface Values {
   read(what: ReadSet): Promise<ReadOutcome>
   /** Writes one value round the locks; with a version only if the key still has that one. */
   write(write: Write, version: number | undefined, retention: number): Promise<CommitOutcome>
-  /** Takes the locks of a line and reads what they protect. */
+  /** Acquires the locks of a local queue and reads what they protect. */
   hold(queue: LocalQueue, request: AcquireRequest, what: ReadSet): Promise<HeldValues>
   /**
-   * Calls `task` after each change of a key, until that is stopped.
-   * @throws InvalidArgumentError where nobody tells of changes
+   * Calls `task` after each change of a key, until the returned object's `stop` is called.
+   * @throws InvalidArgumentError where changes are not told
    */
   watch(key: string, task: OnChange): Promise<Watching>
 }
@@ -25,7 +25,7 @@ export interface Values {
 export interface HeldValues {
   readonly grant: LocalGrant
   readonly read: ReadOutcome
-  /** Commits if the locks hold and all expected versions are there; then the locks are released, and else they are not. */
+  /** Commits and releases the locks, if the locks hold and all expected versions are there. Else does neither. */
   commit(commit: HeldCommit): Promise<CommitOutcome>
 }
 

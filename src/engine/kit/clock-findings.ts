@@ -1,19 +1,19 @@
 import { shortDuration } from '../../duration.js'
 import type { Finding } from '../diagnosis.js'
 
-/** Clocks that are kept by NTP differ by less: milliseconds. */
+/** Clocks that are synchronized by NTP differ by less: milliseconds. */
 const TOLERANCE = 1000
 
 /** What is known of a server's clock. */
 export interface ClockFacts {
   /** How far it is ahead of this machine's: milliseconds; undefined when it can't be read. */
   readonly ahead: number | undefined
-  /** How far that may be wrong: milliseconds. */
+  /** The largest error of that offset: milliseconds. */
   readonly uncertainty: number
 }
 
 /**
- * A finding when a server's clock differs by more than NTP leaves.
+ * A finding when a server's clock differs by more than clocks that are synchronized by NTP.
  * @param promises which are weakened. @param how tells what can happen, given the difference in words.
  */
 export function clockFindings(
@@ -26,7 +26,7 @@ export function clockFindings(
   return [{ id: 'clock', promises, how: how(gap), mend: 'let NTP keep all clocks, in small steps' }]
 }
 
-/** A server's clock in a line of facts; nothing where it can't be read. */
+/** A server's clock, for the end of a line of facts; empty when the clock can't be read. */
 export function clockFact({ ahead }: Pick<ClockFacts, 'ahead'>): string {
   if (ahead === undefined) return ''
   return `, clock ${shortDuration(Math.abs(ahead))} ${ahead < 0 ? 'behind' : 'ahead'}`

@@ -5,7 +5,7 @@ import type { Entry, Request, TableState } from '../lock-table.js'
 import type { StoreState } from '../commit.js'
 import { TransientMap } from '../../transient-map.js'
 
-/** So many ids at least are recorded between two sweeps. */
+/** At least so many ids are recorded between two sweeps. */
 const LEAST_RECORDS = 4096
 const ABSENT: Versioned = { value: undefined, version: 0 }
 
@@ -14,10 +14,10 @@ export class MemoryState implements TableState, StoreState, WatchState {
   readonly #queues = new TransientMap<string, Entry[]>()
   readonly #requests = new TransientMap<string, Request>()
   readonly #members = new Map<string, SessionInfo>()
-  /** By store key: the sessions that watch it. */
+  /** The sessions that watch a store key, by key. */
   readonly #watchers = new Map<string, Set<string>>()
   readonly #values = new Map<string, Versioned>()
-  /** By key, then by id: until when it is kept. */
+  /** Until when an id is kept, by key, then by id. */
   readonly #ids = new Map<string, Map<string, number>>()
   #recordsToSweep = LEAST_RECORDS
   readonly #clock: Clock
@@ -25,8 +25,8 @@ export class MemoryState implements TableState, StoreState, WatchState {
   #version: number
 
   /**
-   * @param start where numbers begin. Microseconds of the wall clock make tokens rise over a restart of the process,
-   * too, and leave the ten bits for turns within a signed 64-bit number.
+   * @param start where numbers begin. With microseconds of the wall clock, tokens rise even over a restart of the
+   * process, and the ten bits for turns still fit into a signed 64-bit number.
    */
   constructor(start: number, clock: Clock) {
     this.#clock = clock
@@ -143,7 +143,7 @@ export class MemoryState implements TableState, StoreState, WatchState {
       if (ids.size === 0) this.#ids.delete(key)
       kept += ids.size
     }
-    // As many new ones as are there: then looking at all costs each new one a look or two.
+    // The next sweep comes after as many new ids as are kept now, so it costs each new id a look or two.
     this.#recordsToSweep = Math.max(LEAST_RECORDS, kept)
   }
 }

@@ -2,7 +2,7 @@ import { InvalidArgumentError, shown } from '../../errors.js'
 
 /**
  * The parameters in the query of an engine's URL, each named once.
- * @throws InvalidArgumentError when one is named twice: which of the two is meant would be a guess.
+ * @throws InvalidArgumentError when one is named twice, because the library would have to guess which one is meant.
  */
 export function urlParameters(query: string): Map<string, string> {
   const parameters = new Map<string, string>()

@@ -22,8 +22,8 @@ const LONGEST_KEY = 1024
 const LARGE = 200_000
 
 /**
- * Checks an adapter of the caller's against its real store, under keys that nobody else has; what they leave may be dropped
- * after a minute.
+ * Checks an adapter of the caller's against its real store, under keys of its own; what the checks leave may be
+ * dropped after a minute.
  * @param other a second one to the same store, over a connection of its own, as another process would have it.
  * @throws Error that says what was expected and what came of it, one line for each demand that is not met
  */

@@ -15,7 +15,7 @@ import { indeterminate, notApplied, writeAlone } from './lone-write.js'
 import { transactionIn, type Settler } from './settler.js'
 import type { Shelf, Sighting } from './shelf.js'
 
-/** What a holder has read: as the store gave it, and for those who work on it. */
+/** What a holder has read: as the store gave it, and in the form that its transactions work on. */
 export interface Reading {
   readonly sightings: ReadonlyMap<string, Sighting>
   readonly outcome: ReadOutcome
@@ -92,7 +92,7 @@ export class CommitAttempt {
     const committed: Primary = { ...pending, state: 'committed', changes }
     const decision = await this.#decide(first, begun, committed)
     if (decision === 'aborted') return this.#whyAborted([first, ...others])
-    // It is committed: what fails from here on is left to whoever comes next.
+    // The attempt is committed: what fails from here on is left to the next process.
     await settler.finish(first, decision, committed, known).catch(() => undefined)
     return COMMITTED
   }
@@ -107,7 +107,7 @@ export class CommitAttempt {
       const found = await shelf.find(key)
       const own = found.record.stamp?.attempt === name ? found.record.stamp.state : undefined
       if (own === stamp.state) return found
-      // Written without an answer, and then aborted by somebody else.
+      // Written without an answer, and then aborted by another process.
       if (own !== undefined || isDecided(found.record, name, false)) return this.#whyAborted([key])
       if (swap.state === 'unknown') throw notApplied(key, swap.cause)
       const again = await settler.again(key, seen, token)
@@ -144,7 +144,7 @@ export class CommitAttempt {
     }
   }
 
-  /** Takes back what was stamped; what fails of it is left to whoever comes next. */
+  /** Takes the stamps back; a stamp that can't be taken back is left to the next process. */
   async #abort(first: string, begun: Sighting, pending: Primary): Promise<void> {
     const aborted = await this.#markAborted(first, begun, pending)
     if (aborted !== 'unknown') await this.#cleanUp(first, aborted === 'refused' ? begun : aborted, pending)
@@ -160,13 +160,13 @@ export class CommitAttempt {
     return swap.state === 'written' ? swap.now : swap.state
   }
 
-  /** Also where somebody else has aborted it: stamps can have been set since they looked. */
+  /** Also when another process has aborted it: stamps can have been set since that process looked. */
   async #cleanUp(first: string, aborted: Sighting, transaction: Primary): Promise<void> {
     const { settler } = this.#parts
     await settler.finish(first, aborted, { ...transaction, state: 'aborted' }).catch(() => undefined)
   }
 
-  /** Why somebody else has aborted it. */
+  /** Why another process has aborted it. */
   async #whyAborted(keys: readonly string[]): Promise<CommitOutcome> {
     const { settler, token } = this.#parts
     for (const key of keys) {

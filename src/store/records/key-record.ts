@@ -66,7 +66,7 @@ const REMEMBERED = 8
 /** How long a record without value is kept at the least, longer than any write is on its way: milliseconds. */
 const DELETED_FOR = 3_600_000
 
-/** The value for those who read it. */
+/** The value, for a reader. */
 export function versioned({ value, version }: KeyRecord): Versioned {
   return { value, version: value === undefined ? 0 : version }
 }

@@ -18,10 +18,11 @@ export interface Surroundings {
 /**
  * Values, and transactions over several of them, in a store that has nothing but compare-and-set on single keys.
  *
- * A transaction over several keys lives in the record of its first key. It is written there as pending, then every other
- * key is stamped with a pointer to it, each by compare-and-set against what was read; one compare-and-set of the first
- * record commits it, with all new values in it; they are applied to the others, and the first record is cleared last.
- * Whoever meets a stamp settles it first.
+ * A transaction over several keys lives in the record of its first key. It is written there as pending. Then every
+ * other key is stamped with a pointer to it, each by compare-and-set against what was read. One compare-and-set of the
+ * first record commits it, with all new values in it. They are applied to the others, and the first record is cleared
+ * last.
+ * A process that finds a stamp settles it first.
  */
 export class Ledger {
   readonly #shelf: Shelf

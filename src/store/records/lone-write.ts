@@ -3,7 +3,7 @@ import { canHaveForgotten, decidedIn, isDecided, type KeyRecord } from './key-re
 import { messageOf, type Shelf, type Sighting } from './shelf.js'
 
 /**
- * Writes a record by one compare-and-set that decides an attempt; false when the key was written by somebody else.
+ * Writes a record by one compare-and-set that decides an attempt; false when another client wrote the key.
  * @throws UnavailableError when it is not written and never will be, IndeterminateError
  */
 export async function writeAlone(

@@ -21,8 +21,8 @@ const NO_TABLE = '42P01'
 const MAKING = 7_162_518
 
 /**
- * Records as rows of a table in PostgreSQL 12 or later, over a `Pool` (or a `Client`, outside of transactions) of `pg` that
- * stays the caller's. It has to lead to the primary server.
+ * Records as rows of a table in PostgreSQL 12 or later, over a `Pool` (or a `Client`, outside of transactions) of `pg`
+ * that stays the caller's. It has to lead to the primary server.
  * @throws InvalidArgumentError
  */
 export function postgresRecords(
@@ -99,9 +99,9 @@ class PostgresRecords implements Records<string> {
 
   async #makeTable(): Promise<void> {
     const name = this.#table.replace('.', '_')
-    // "If not exists" alone fails in several ways when two make the same table at once, so they do it one after another:
-    // all of this is one transaction, and the lock ends with it. An identity counts on when a row is deleted, so no version
-    // comes twice.
+    // "If not exists" alone fails in several ways when two clients make the same table at once, so they do it one after
+    // another: all of this is one transaction, and the lock ends with it. An identity counts on when a row is deleted,
+    // so no version comes twice.
     await this.#client.query(
       `select pg_advisory_xact_lock(hashtextextended('${name}', ${MAKING}));
        create table if not exists ${this.#table} (

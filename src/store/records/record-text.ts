@@ -47,7 +47,7 @@ export function recordText(record: KeyRecord): string {
 
 /**
  * The record of a JSON text.
- * @throws UnavailableError when somebody else wrote it
+ * @throws UnavailableError when another program wrote it
  */
 export function parseRecord(key: string, text: string): KeyRecord {
   try {

@@ -6,11 +6,11 @@ export interface FoundRecord<Version = unknown> {
 }
 
 /**
- * A key-value store of the caller's that values can be kept in: whatever reads a record with a version, and writes one only
- * over the version that was read. `checkRecords` tells whether it does what is asked of it here.
+ * A key-value store of the caller that values can be kept in. It reads a record with a version, and writes a record
+ * only over the version that was read. `checkRecords` tells whether a store meets these demands.
  *
- * Both methods see all that was written before they were called, by whatever client. What they reject with is a failure:
- * nothing was read; or the record may have been written, now or later.
+ * Both methods see all that any client wrote before they were called. A rejection is a failure: nothing was read; or
+ * the record may have been written, now or later.
  */
 export interface Records<Version = unknown> {
   /** The record of a key, or undefined when there is none. */
@@ -18,8 +18,8 @@ export interface Records<Version = unknown> {
   /**
    * Writes a record if the key still has this version, in one step; undefined stands for a key without one.
    * A version may come again only with the very same text.
-   * @param keep how long the record has to be kept if nobody writes over it: milliseconds, undefined for ever. After that
-   * it is worth nothing, and the store may drop it.
+   * @param keep how long the record has to be kept unless it is written over: milliseconds, undefined for ever. After
+   * that it is worth nothing, and the store may drop it.
    * @returns the version of what was written; undefined when another one was found and nothing was written.
    */
   compareAndSet(

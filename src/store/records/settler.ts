@@ -12,13 +12,13 @@ import {
 import { messageOf, type Shelf, type Sighting } from './shelf.js'
 
 /**
- * Who looks at a record, which decides what becomes of a transaction that is neither committed nor aborted: a reader
- * leaves it alone and sees what was before it, a writer aborts it, and a holder, named by its token, aborts it if its token is
- * smaller.
+ * The kind of caller that looks at a record. It decides what becomes of a transaction that is neither committed nor
+ * aborted. A reader leaves it alone and sees what was before it. A writer aborts it. A holder, named by its token,
+ * aborts it if its token is smaller.
  */
 export type Looker = 'reader' | 'writer' | bigint
 
-/** Finds records without transactions in them: whoever meets one that somebody left there brings it to its end first. */
+/** Reads records, and first settles any transaction that another process left in them. */
 export class Settler {
   readonly #shelf: Shelf
 
@@ -27,7 +27,7 @@ export class Settler {
   }
 
   /**
-   * The record of a key after all that was in it has been settled; `lost` when somebody with a larger token was there.
+   * The record of a key after all that was in it has been settled; `lost` when a holder with a larger token was there.
    * @throws UnavailableError
    */
   async settled(key: string, looker: Looker): Promise<Sighting | 'lost'> {
@@ -58,7 +58,7 @@ export class Settler {
   /**
    * Applies a decided transaction to its other keys, or takes its stamps away, and then clears its first one.
    * @param known the other keys as they were stamped, where that is known.
-   * @throws UnavailableError when some of it is left to whoever comes next
+   * @throws UnavailableError when some of it is left to the next process
    */
   async finish(
     at: string,
@@ -68,7 +68,7 @@ export class Settler {
   ): Promise<void> {
     const { attempt, state } = transaction
     const others = transaction.others.map(key => this.#finishOther(key, transaction, known?.get(key)))
-    // One that fails leaves the first key as it is, for whoever comes next; the rest is done all the same.
+    // If one fails, the first key stays as it is, for the next process; the others are still done.
     const failed = (await Promise.allSettled(others)).find(outcome => outcome.status === 'rejected')
     if (failed) throw failed.reason
     // Who cleans up after itself may find that others have cleared it before.
