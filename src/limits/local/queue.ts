@@ -175,7 +175,7 @@ export class Queue {
     queueMicrotask(this.#next)
   }
 
-  /** Sets the one timer for what comes first: the turn of the first in line, or somebody's deadline. */
+  /** Sets the one timer for what comes first: the turn of the first waiter, or a deadline. */
   #arm(): void {
     const { counter, times } = this.#source
     const now = times.now()

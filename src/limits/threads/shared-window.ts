@@ -27,20 +27,20 @@ export abstract class SharedWindow {
   }
 
   /**
-   * When the last of so many permits can be claimed: clock time, in the past if that was possible before. Where others come
-   * first, as if they came as early as possible.
+   * When the last of so many permits can be claimed: clock time, in the past if that was possible before. Where waiters
+   * come first, it is as if they came as early as possible.
    * @param wanted counted from the head.
-   * @param others how many of them are for others, who come first.
+   * @param others how many of them are for waiters that come first.
    */
   abstract readyAt(head: number, now: number, wanted: number, others: number): number
 
-  /** The first time, `time` or later, that the rule doesn't close to everybody, whatever was given. */
+  /** The first time, `time` or later, that the rule does not close to every caller, whatever was given. */
   openFrom(time: number): number {
     return time
   }
 
   /**
-   * Whether what `readyAt` was asked about still holds: else what was stamped is given back.
+   * Whether the answer of `readyAt` still holds: else the stamped grants are given back.
    * @param wall the wall clock, read after the stamping.
    */
   holds(_wall: number): boolean {
