@@ -8,12 +8,13 @@ export interface SharedUse {
 }
 
 /**
- * The rule of one limit, as decisions about the ring of grants that all threads share. Whatever the rule, it is kept by looking
- * at what stands in the ring before a head; who then moves that head on has claimed its grants under all limits at once.
- * So no limit refuses after another one has given something that would have to be given back, and there is no lock that
- * a thread could leave behind when it is ended.
+ * The rule of one limit, as decisions about the ring of grants that all threads share. Every rule is kept by looking at
+ * what stands in the ring before a head. A thread that then moves that head on has claimed its grants under all limits
+ * at once. So no limit refuses after another one has given something that would have to be given back. Nor is there a
+ * lock that a thread could leave behind when it is ended.
  *
- * `look` comes first: it reads what the rule needs beside the ring. What is asked then is about the same head and time.
+ * `look` comes first: it reads what the rule needs beside the ring. The calls that follow are about the same head and
+ * time.
  */
 export abstract class SharedWindow {
   constructor(
