@@ -140,7 +140,8 @@ function clockOf(now: () => number): Clock {
         handle = setTimeout(look, Math.min(Math.max(left, 0), LONGEST_DELAY))
         if (!keepAlive) handle.unref()
       }
-      // The runtime counts timers in whole milliseconds from a whole millisecond on, so more than half of them come early.
+      // The runtime counts timers in whole milliseconds from a whole millisecond on, so more than half of them come
+      // early.
       const look = (): void => {
         const left = due - clock.now()
         if (left > 0) set(left)

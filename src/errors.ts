@@ -70,8 +70,8 @@ export class IndeterminateError extends SignalboxError {
 export class LostError extends SignalboxError {
   readonly code = 'LOST'
   /**
-   * Whether the task of `run` or `lead` ended well although its grant was lost before: what it did is done. Never true of
-   * a transaction, which has written nothing.
+   * Whether the task of `run` or `lead` ended well although its grant was lost before: what it did is done. Never true
+   * of a transaction, which has written nothing.
    */
   readonly taskEnded: boolean = false
   /** What the task returned, if it ended. */
@@ -107,8 +107,8 @@ export class ClosedError extends SignalboxError {
 }
 
 /**
- * The caller would wait for something that it holds itself by `run`: directly, or round a circle of exclusive and shared
- * claims of tasks under `run` of the same box. Other circles are not found.
+ * The caller would wait for something that it holds itself by `run`: directly, or round a circle of exclusive and
+ * shared claims of tasks under `run` of the same box. Other circles are not found.
  */
 export class DeadlockError extends SignalboxError {
   readonly code = 'DEADLOCK'

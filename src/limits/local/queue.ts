@@ -11,7 +11,9 @@ import { Waiter, WaitingLine } from './waiting-line.js'
 export interface Turns {
   /** A number greater than that of every caller that came before, in any thread. @param n how many permits it wants. */
   arrive(n: number): number
-  /** Tells who waits in this thread. @param gaveUp whether a waiter left that others may have waited behind. */
+  /**
+   * Tells which callers wait in this thread. @param gaveUp whether a waiter left that others may have waited behind.
+   */
   stand(line: WaitingLine, gaveUp: boolean): void
   /** Tells that waiters of this thread were given permits, and that no more can be given for now. */
   rest(): void

@@ -6,7 +6,9 @@ export interface PeriodCount {
   start: number
   end: number
   used: number
-  /** The periods before it that were not over yet, oldest first, and the last one that was: start, end and used of each. */
+  /**
+   * The periods before it that were not over yet, oldest first, and the last one that was: start, end and used of each.
+   */
   before: number[]
 }
 

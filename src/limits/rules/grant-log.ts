@@ -207,7 +207,10 @@ function firstAfter(log: GrantLog, time: number): number {
   return firstOf(log, index => entries[index]! > time)
 }
 
-/** The first entry, counted from the oldest, for whose place in the array a condition holds; `length` when there is none. */
+/**
+ * The first entry, counted from the oldest, for whose place in the array a condition holds; `length` when there is
+ * none.
+ */
 function firstOf(log: GrantLog, holds: (index: number) => boolean): number {
   let low = 0
   let high = log.length

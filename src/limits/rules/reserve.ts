@@ -55,8 +55,8 @@ export interface Reserved {
   /** When it was decided. */
   readonly now: number
   /**
-   * By unit: how many permits there are, at which instant, and 0 when none is reserved, with the moment from which on it
-   * could be used. They can be used from as long before their instant as the hold that was asked for is longer than `duration`.
+   * By unit: how many permits there are and at which instant; or 0 when none is reserved, with the moment from which on
+   * it could be used. Permits can be used before their instant, for as long as the requested hold exceeds `hold`.
    */
   readonly units: readonly InstantPermits[]
   /** For how long from its instant each permit can be used: milliseconds. */

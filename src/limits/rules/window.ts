@@ -25,8 +25,8 @@ export interface Window<State = unknown> {
    */
   allows(state: State, now: number, n: number, ahead: number, lead?: number): boolean
   /**
-   * The earliest time, `now` or later, at which `allows` says yes, if nothing is granted until then. With more ahead than
-   * the limit has, a time that is not too late, as if all of them came as early as possible.
+   * The earliest time, `now` or later, at which `allows` says yes, if nothing is granted until then. With more ahead
+   * than the limit has, a time that is not too late, as if all of them came as early as possible.
    * @param n 1 to `limit`.
    * @param lead as of `allows`.
    */

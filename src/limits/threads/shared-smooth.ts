@@ -4,14 +4,18 @@ import type { SharedUse } from './shared-window.js'
 import { intervalOf } from '../rules/smooth-window.js'
 
 /**
- * The low bits of a word tell a time, by the last bits of its parts: enough to find it again near the present. The others tell
- * the head that it is for, by its last bits. More than a limit is claimed within no window, so none is taken for another one.
+ * The low bits of a word tell a time, by the last bits of its parts: enough to find it again near the present. The
+ * other bits tell the head that it is for, by its last bits. Within a window no more than a limit is claimed, so no
+ * head is taken for another one.
  */
 const TIME_BITS = 42n
 const TIMES = 2 ** Number(TIME_BITS)
 const TIME_MASK = (1n << TIME_BITS) - 1n
 const HEAD_MASK = 2 ** 21 - 1
-/** Powers of two: the most parts of a millisecond, more than the ring has, so that a short interval is not lost in rounding. */
+/**
+ * Powers of two: the most parts of a millisecond, more than the ring has, so that a short interval is not lost in
+ * rounding.
+ */
 const FINEST = 17
 /** The most parts of a window, which is as far ahead as a word tells of. */
 const LONGEST = 40
