@@ -1,11 +1,11 @@
-/** What is to be done when each signal aborts, in the order in which it was asked for. */
+/** The tasks of each signal, in the order in which they were added. */
 const tasks = new WeakMap<AbortSignal, { readonly all: Set<() => void>; readonly listener: () => void }>()
 
 /**
- * Does something once when a signal aborts. However many wait with one signal, it has one listener of ours: one signal
- * for all that a service does is usual, and Node would take the eleventh listener for a leak and say so.
+ * Runs a task once when a signal aborts. All tasks of one signal share one listener. One signal for all that a service
+ * does is usual, and Node warns of a leak at the eleventh listener.
  * @param task must not throw.
- * @returns takes the task back
+ * @returns removes the task
  */
 export function onAbort(signal: AbortSignal, task: () => void): () => void {
   const known = tasks.get(signal)

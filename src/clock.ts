@@ -3,9 +3,9 @@ import { uptime } from 'node:os'
 import { hrtime } from 'node:process'
 import { InvalidArgumentError, shown } from './errors.js'
 
-/** A timer that has been set and can be taken back. */
+/** A timer that was set and can be cancelled. */
 export interface Timer {
-  /** Takes the timer back. Doing so twice, or after it ran, is harmless. */
+  /** Cancels the timer. Doing so twice, or after it ran, is harmless. */
   cancel(): void
 }
 
@@ -18,12 +18,14 @@ export interface Clock {
   now(): number
   /**
    * Runs `task` once, not before `delay` milliseconds have passed.
-   * @param keepAlive whether the process stays alive for it: true where somebody awaits the outcome.
+   * @param keepAlive whether the process stays alive for it: true where a caller awaits the outcome.
    */
   after(delay: number, task: () => void, keepAlive: boolean): Timer
 }
 
-/** What a sleep of the machine is found by: times in milliseconds, each counted from a moment of its own. */
+/**
+ * The clocks by which a sleep of the machine is found: times in milliseconds, each counted from a moment of its own.
+ */
 export interface TimeSources {
   /** Stands still while the machine sleeps. */
   monotonic(): number
@@ -33,7 +35,7 @@ export interface TimeSources {
   uptime(): number
 }
 
-/** How far the uptime goes at a time: milliseconds. */
+/** The uptime goes on by steps of so many milliseconds. */
 const UPTIME_STEP = 10
 /** A wall clock that has moved by more than this against the monotonic one was set, or the machine has slept. */
 const APART = 10
@@ -41,8 +43,8 @@ const APART = 10
 const BETWEEN_LOOKS = 1
 
 /**
- * Counts how long the machine has slept. The wall clock tells that a sleep is possible, and only then the uptime is
- * read, which takes a hundred times longer.
+ * Counts how long the machine has slept. The wall clock tells that a sleep is possible. Only then the uptime is read,
+ * which takes a hundred times longer.
  */
 export class SleepCounter {
   /** Milliseconds, and up to two steps of the uptime more. A sleep that is shorter than two steps may be missed. */
@@ -69,8 +71,8 @@ export class SleepCounter {
     if (Math.abs(wallAhead - this.#wallAhead) <= APART) return
     this.#wallAhead = wallAhead
     const [least, most] = this.#uptimeAhead()
-    // Only a sleep that is certain counts, or a wall clock that is set would shorten grants. Of that the most counts,
-    // so that a deadline comes early rather than late.
+    // Only a sleep that is certain counts, or a wall clock that is set would shorten grants. Its longest possible
+    // duration counts, so that a deadline comes early rather than late.
     if (least - this.#atFirst[1] > this.slept) this.slept = most - this.#atFirst[0]
   }
 
@@ -79,7 +81,7 @@ export class SleepCounter {
       const before = this.#sources.monotonic()
       const uptime = this.#sources.uptime()
       const after = this.#sources.monotonic()
-      // Else the thread got no time in between, and nothing would be certain.
+      // Otherwise the thread got no time in between, and nothing would be certain.
       if (after - before <= UPTIME_STEP) return [uptime - after, uptime + UPTIME_STEP - before]
     }
   }
@@ -117,14 +119,14 @@ export const systemClock: Clock = clockOf(() => {
 
 /**
  * The system's monotonic clock, for times that processes or threads share: it is exactly the same in all of them. On
- * Linux it stands still while the machine sleeps, as they do. What counts sleep there, the uptime, goes by steps of
- * 10 ms, which is too coarse to be shared.
+ * Linux it stands still while the machine sleeps, as they do. The uptime, which counts sleep there, goes by steps of 10
+ * ms, which is too coarse to be shared.
  */
 export const sharedClock: Clock = clockOf(monotonic)
 
 /**
- * The runtime's timers don't count sleep, so the clock is looked at again after so many milliseconds. What fell due
- * during a sleep is done that soon after it.
+ * The runtime's timers do not count sleep, so the clock is looked at again after so many milliseconds. A timer that
+ * fell due during a sleep runs that soon after it.
  */
 const LONGEST_DELAY = 1000
 
@@ -138,7 +140,8 @@ function clockOf(now: () => number): Clock {
         handle = setTimeout(look, Math.min(Math.max(left, 0), LONGEST_DELAY))
         if (!keepAlive) handle.unref()
       }
-      // The runtime counts timers in whole milliseconds from a whole millisecond on, so more than half of them come early.
+      // The runtime counts timers in whole milliseconds from a whole millisecond on, so more than half of them come
+      // early.
       const look = (): void => {
         const left = due - clock.now()
         if (left > 0) set(left)

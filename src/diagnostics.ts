@@ -96,7 +96,9 @@ export interface StoreEvent extends BoxEvent {
 
 /** A message on `signalbox:store:transaction`. */
 export interface TransactionEvent extends StoreEvent {
-  /** `repeated`: its `id` was committed before; `failed`: nothing was written, or `error` says that nobody knows. */
+  /**
+   * `repeated`: its `id` was committed before; `failed`: nothing was written, or `error` says that this is not known.
+   */
   outcome: 'applied' | 'repeated' | 'failed'
   /** How many it took, or had taken when it failed. */
   attempts: number
@@ -112,8 +114,8 @@ export interface WriteEvent extends StoreEvent {
 }
 
 /**
- * The channels of `node:diagnostics_channel` on which locks, limiters of boxes, and stores tell what happens. Nothing is
- * built without a subscriber.
+ * The channels of `node:diagnostics_channel` on which locks, limiters of boxes, and stores tell what happens. No
+ * message is built without a subscriber.
  */
 export const channels = {
   requested: channel('signalbox:lock:requested'),

@@ -11,7 +11,7 @@ export type ErrorCode =
   | 'DEADLOCK'
   | 'INVALID_ARGUMENT'
 
-/** Where an error happened: the keys it is about, the engine that was asked, and what lies beneath. */
+/** Where an error happened: the keys it is about, the engine that was asked, and the error beneath. */
 export interface ErrorContext {
   /** The lock or store keys concerned; several are joined by `, `. */
   key?: string | undefined
@@ -28,7 +28,7 @@ export abstract class SignalboxError extends Error {
   readonly engine: string | undefined
   /**
    * Whether a call that takes a task, such as `run`, had called it. False: it certainly had not, and trying again does
-   * nothing twice. True: the task was called, and what went wrong is about its grant or its commit, or about another task
+   * nothing twice. True: the task was called, and the error is about its grant or its commit, or about another task
    * that it waited for. Undefined for every other error that the task threw, and for calls that take no task.
    */
   readonly taskBegan: boolean | undefined
@@ -41,7 +41,7 @@ export abstract class SignalboxError extends Error {
   }
 }
 
-/** Somebody else holds it, and the caller did not want to wait. */
+/** Another caller holds it, and this caller did not want to wait. */
 export class BusyError extends SignalboxError {
   readonly code = 'BUSY'
 }
@@ -56,12 +56,12 @@ export class AbortedError extends SignalboxError {
   readonly code = 'ABORTED'
 }
 
-/** The engine can't be reached or refuses to work. What was asked was certainly not applied. */
+/** The engine can't be reached or refuses to work. The request was certainly not applied. */
 export class UnavailableError extends SignalboxError {
   readonly code = 'UNAVAILABLE'
 }
 
-/** The engine was asked and its answer never came: it may have been applied. Remnants are being cleaned up. */
+/** The engine was asked and its answer never came: the request may have been applied. Remnants are being cleaned up. */
 export class IndeterminateError extends SignalboxError {
   readonly code = 'INDETERMINATE'
 }
@@ -70,11 +70,11 @@ export class IndeterminateError extends SignalboxError {
 export class LostError extends SignalboxError {
   readonly code = 'LOST'
   /**
-   * Whether the task of `run` or `lead` ended well although its grant was lost before: what it did is done. Never true of
-   * a transaction, which has written nothing.
+   * Whether the task of `run` or `lead` ended well although its grant was lost before: what it did is done. Never true
+   * of a transaction, which has written nothing.
    */
   readonly taskEnded: boolean = false
-  /** What the task gave, if it ended. */
+  /** What the task returned, if it ended. */
   readonly result: unknown = undefined
 }
 
@@ -86,7 +86,7 @@ export interface Snapshot {
   version: number
 }
 
-/** A value is not the one that was read: another writer came between. Nothing was written. */
+/** A value is not the one that was read: another writer changed it in between. Nothing was written. */
 export class ConflictError extends SignalboxError {
   readonly code = 'CONFLICT'
   /** What the caller had read. */
@@ -107,8 +107,8 @@ export class ClosedError extends SignalboxError {
 }
 
 /**
- * The caller would wait for something that it holds itself by `run`: directly, or round a circle of exclusive and shared
- * claims of tasks under `run` of the same box. Other circles are not found.
+ * The caller would wait for something that it holds itself by `run`: directly, or round a circle of exclusive and
+ * shared claims of tasks under `run` of the same box. Other circles are not found.
  */
 export class DeadlockError extends SignalboxError {
   readonly code = 'DEADLOCK'
@@ -128,8 +128,8 @@ export function aboutTask(error: unknown, began: boolean): unknown {
 }
 
 /**
- * What a call throws for an error of its task: that error itself. Only one that tells of a task tells of another one, which
- * this task waited for, so a copy says what became of this one, and has the error as its `cause`.
+ * What a call throws for an error of its task: that error itself. An error that tells of a task tells of another one,
+ * which this task waited for. So a copy says what became of this task, and has the error as its `cause`.
  */
 export function ofTask(error: unknown): unknown {
   if (!(error instanceof SignalboxError) || error.taskBegan === undefined) return error
@@ -148,7 +148,10 @@ interface TaskEnd {
   readonly result?: unknown
 }
 
-/** Of the same class, whatever its constructor takes, and changed while it is made: the error may be frozen. */
+/**
+ * A copy of the same class, whatever its constructor takes. It is changed while it is made, because the error may be
+ * frozen.
+ */
 function copyOf<E extends SignalboxError>(error: E, task: TaskEnd, cause?: unknown): E {
   const told = error instanceof LostError ? { taskEnded: false, result: undefined, ...task } : task
   const copy = Object.defineProperties(new Error(), {

@@ -82,7 +82,7 @@ export interface QueueSession {
   /** A request id that no other request ever had. */
   nextRequest(): string
   /** Sends wake-ups for this request to this queue from now on. */
-  expectWake(id: string, line: LocalQueue): void
+  expectWake(id: string, queue: LocalQueue): void
   forgetWake(id: string): void
   /** After how long a waiter has to report again that it is alive: milliseconds. */
   untilBeat(): number
@@ -731,7 +731,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
   #unknownStatus(answer: unknown): IndeterminateError {
     const state = typeof answer === 'object' && answer && 'state' in answer
     return new IndeterminateError(
-      `the engine answered ${state ? `the state ${shown(answer.state)}` : shown(answer)}, which is no standing`,
+      `the engine answered ${state ? `the state ${shown(answer.state)}` : shown(answer)}, which is no status`,
       this.context(),
     )
   }

@@ -4,14 +4,16 @@ import { checkOptions } from '../options.js'
 
 /** How a limiter is closed. */
 export interface LimiterCloseOptions {
-  /** Let those who wait have their turn: true for as long as it takes, or how long at the most. Default: don't. */
+  /**
+   * Lets waiters have their turn: true for as long as it takes, or a duration for how long at the most. Default: false.
+   */
   drain?: boolean | Duration | undefined
 }
 
 const DRAIN_BOUNDS = { least: 0, most: Infinity }
 
 /**
- * How long those who wait are let have their turn: milliseconds.
+ * How long waiters may go on to have their turn: milliseconds.
  * @throws InvalidArgumentError that names the option, what it got and what it takes.
  */
 export function drainOf(options: LimiterCloseOptions): number {
@@ -21,15 +23,18 @@ export function drainOf(options: LimiterCloseOptions): number {
   return milliseconds('drain', drain, DRAIN_BOUNDS)
 }
 
-/** What lets nobody in any more, but those who wait still have. */
+/** Admits no further caller, but still has waiters. */
 interface Closing {
-  /** Rejects all who wait. */
+  /** Rejects all waiters. */
   refuseAll(): void
-  /** Resolves when nobody waits any more. */
+  /** Resolves when no waiter is left. */
   end(): Promise<void>
 }
 
-/** Resolves when the last caller of limiters that take no new ones has gone. @param drain milliseconds, after which all are refused. */
+/**
+ * Resolves when the last waiter of limiters that are shut has left.
+ * @param drain milliseconds, after which all waiters are rejected.
+ */
 export async function endAll(all: readonly Closing[], drain: number, clock: Clock): Promise<void> {
   const refuseAll = (): void => all.forEach(waiters => waiters.refuseAll())
   if (drain === 0) refuseAll()

@@ -10,36 +10,36 @@ export interface Rules {
   readonly queue: number
 }
 
-/** What was taken in one step. */
+/** The permits that were taken in one step. */
 export interface Taken {
   readonly n: number
   /** Clock time. */
   readonly at: number
-  /** What else whoever counts needs to find it. */
+  /** What else the counter needs to find them. */
   readonly mark: number
   /** How often clocks had been set back by then. */
   readonly epoch: number
 }
 
-/** What counts permits and decides whether there are any; it sets no timer. */
+/** Counts permits and decides whether there are any; it sets no timer. */
 export interface Counter {
   /** The most permits that can be given together. */
   readonly most: number
   /** How many permits are in use; 0 unless `concurrency` limits that. */
   readonly running: number
-  /** Whether only a release can let somebody else in. */
+  /** Whether only a release can admit another caller. */
   readonly full: boolean
   readonly paused: boolean
   /** Of the last take: what `refund` needs to find it. */
   readonly mark: number
-  /** Whether it could be forgotten: all that it knows is as if it had never been. */
+  /** Whether it can be forgotten: its state is as if it had never been used. */
   readonly blank: boolean
   /**
-   * Takes `n` permits now, if each limit allows them beside those that stand before.
-   * @param ahead how many permits others wait for who come first.
+   * Takes `n` permits now, if each limit allows them beside those of the waiters before.
+   * @param ahead how many permits the waiters before want.
    * @param callers how many these are.
    * @param late by how much a timer may have delayed this: milliseconds.
-   * @param arrival when the caller came, if it stands in line with other threads; else 0.
+   * @param arrival when the caller came, if it stands in a queue with other threads; else 0.
    * @returns the clock time, or NaN when it takes none.
    */
   take(n: number, ahead: number, callers: number, late: number, arrival: number): number
@@ -50,8 +50,8 @@ export interface Counter {
   /** Gives nothing before this time of the wall clock. The latest of several counts. */
   pauseUntil(wall: number): void
   /**
-   * The earliest clock time at which `n` permits can be had after `ahead` others, as far as time decides it: a permit in
-   * use may be released at any time. With other threads in line, when looking again is worth while.
+   * The earliest clock time at which `n` permits can be had after `ahead` others, as far as time decides it: a permit
+   * in use may be released at any time. Where other threads wait, it is the time at which another look is worth while.
    * @param arrival as in `take`.
    */
   readyAt(n: number, ahead: number, arrival: number): number

@@ -9,15 +9,15 @@ import { SmoothWindow } from './rules/smooth-window.js'
 import type { Rules } from './counter.js'
 import type { Window } from './rules/window.js'
 
-/** So many permits in such a time. */
+/** A number of permits in a length of time. */
 export interface LimitOptions {
   /** How many permits: a whole number, 1 to a milliard. */
   limit: number
   /** In which time: 1 ms to 366 days. */
   per: Duration
   /**
-   * What the limit holds for. `'sliding'`, the default: any interval of this length. `'calendar'`: each period of the wall
-   * clock. `'smooth'`: any interval, and permits come evenly spaced.
+   * What the limit holds for. `'sliding'`, the default: any interval of this length. `'calendar'`: each period of the
+   * wall clock. `'smooth'`: any interval, and permits come evenly spaced.
    */
   window?: 'sliding' | 'calendar' | 'smooth' | undefined
   /** Whose days are meant, such as `'Europe/Berlin'`; for a calendar of `'1d'`. Default: UTC. */
@@ -32,11 +32,11 @@ interface CommonOptions {
   concurrency?: number | undefined
   /** How many callers may wait; default: any number. Further ones get a BusyError. */
   queue?: number | undefined
-  /** The clock to live by; default: that of the system. A VirtualClock makes time stand still for tests. */
+  /** The clock to go by; default: the system's. A VirtualClock lets a test decide the time. */
   clock?: Clock | undefined
 }
 
-/** One limit, or several that hold together: never both ways of telling them. */
+/** One limit, or several that hold together: never given in both ways. */
 export type Limits =
   | (LimitOptions & { limits?: never })
   | ({ limits: readonly LimitOptions[] } & { [name in keyof LimitOptions]?: never })
@@ -46,11 +46,11 @@ export type LimiterOptions = CommonOptions & Limits
 
 /** How a permit is waited for. */
 export interface AcquireOptions {
-  /** How long to wait; default: as long as it takes. 0 waits for nobody. */
+  /** How long to wait; default: as long as it takes. With 0 the caller does not wait. */
   wait?: Duration | undefined
-  /** Ends the wait. It does not touch a permit that was given. */
+  /** Ends the wait. It has no effect on a permit that was given. */
   signal?: AbortSignal | undefined
-  /** A whole number: those who wait with a greater one come first; default 0. */
+  /** A whole number: a waiter with a greater one comes first; default 0. */
   priority?: number | undefined
 }
 
@@ -86,7 +86,10 @@ export function rulesOf(options: LimiterOptions): Rules {
   }
 }
 
-/** @param names of what a limiter may have beside its limits. @throws InvalidArgumentError for any other option. */
+/**
+ * @param names of the options that a limiter may have beside its limits. @throws InvalidArgumentError for any other
+ * option.
+ */
 export function checkNames(options: unknown, names: readonly string[]): asserts options is object {
   const several = typeof options === 'object' && options !== null && 'limits' in options
   checkOptions(options, [...(several ? ['limits'] : LIMIT_NAMES), ...names])
@@ -141,7 +144,7 @@ export function checkLimit(limit: unknown): number {
 /**
  * Which of several limits is meant.
  * @param per its length; undefined where there is one limit.
- * @throws InvalidArgumentError that tells which there are, unless exactly one is meant.
+ * @throws InvalidArgumentError that tells which limits there are, unless exactly one is meant.
  */
 export function indexOfLimit(
   limits: readonly { readonly limit: number; readonly per: number }[],

@@ -1,7 +1,7 @@
 import { aboutTask, InvalidArgumentError, ofTask, shown } from '../errors.js'
 import type { Taken } from './counter.js'
 
-/** What takes permits back. */
+/** Takes permits back. */
 export interface PermitGiver {
   /** The use of a permit has ended. */
   released(): void
@@ -9,7 +9,7 @@ export interface PermitGiver {
   unused(taken: Taken): void
 }
 
-/** Leave for so many calls, from the moment it was given. */
+/** Permission for so many calls, from the moment it was given. */
 export class Permit implements Disposable {
   #giver: PermitGiver | undefined
   readonly #at: number
@@ -32,8 +32,8 @@ export class Permit implements Disposable {
   }
 
   /**
-   * The call is over: where the limiter has a `concurrency`, somebody else may begin. The limits count it all the same.
-   * Doing so twice is harmless.
+   * Ends the call: where the limiter has a `concurrency`, another caller may begin. The limits count the permit all the
+   * same. A second release is harmless.
    */
   release(): void {
     const giver = this.#giver
@@ -42,7 +42,8 @@ export class Permit implements Disposable {
   }
 
   /**
-   * The call was never sent: gives the permit back to the limits, too, and releases it. After a release it does nothing.
+   * Says that the call was never sent: gives the permit back to the limits, too, and releases it. After a release it
+   * does nothing.
    */
   refund(): void {
     const giver = this.#giver

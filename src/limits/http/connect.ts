@@ -17,10 +17,10 @@ export type Middleware<Request extends IncomingMessage = IncomingMessage> = (
 ) => void
 
 /**
- * Middleware that limits incoming requests. Every answer tells the limit in `RateLimit-Policy` and `RateLimit`; a request
- * above it is answered 429 with `Retry-After` and goes no further. What the limiter or `key` throws goes to `next`. A
- * permit is released when the answer has been sent or the connection has closed. While the engine of a box's limiter can't
- * be asked, its `onUnavailable` decides, and answers tell no limit.
+ * Middleware that limits incoming requests. Every answer tells the limit in `RateLimit-Policy` and `RateLimit`; a
+ * request above it is answered 429 with `Retry-After` and goes no further. What the limiter or `key` throws goes to
+ * `next`. A permit is released when the answer has been sent or the connection has closed. While the engine of a box's
+ * limiter can't be asked, its `onUnavailable` decides, and answers tell no limit.
  * @throws InvalidArgumentError
  */
 export function limitRequests<Request extends IncomingMessage = IncomingMessage>(

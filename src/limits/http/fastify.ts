@@ -23,8 +23,8 @@ export type FastifyHook<Request> = (request: Request, reply: Reply) => Promise<u
 
 /**
  * A hook that limits the requests of a Fastify server, of a plugin or of one route:
- * `server.addHook('onRequest', limitFastify(limiter))`. The same as `limitRequests` in all else; what the limiter or `key`
- * throws goes to the server's error handler.
+ * `server.addHook('onRequest', limitFastify(limiter))`. The same as `limitRequests` in all else; what the limiter or
+ * `key` throws goes to the server's error handler.
  * @throws InvalidArgumentError
  */
 export function limitFastify<Request>(

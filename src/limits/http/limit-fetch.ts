@@ -15,15 +15,15 @@ interface CallPermit {
 }
 
 /**
- * A `fetch` whose calls each wait for a permit of the limiter, and that learns from what the service answers: a
+ * A `fetch` whose calls each wait for a permit of the limiter, and that learns from the service's answers. A
  * `Retry-After` of an answer 429 or 503, and a quota that is used up by `RateLimit`, `RateLimit-Remaining` or
- * `X-RateLimit-Remaining`, pause the limiter until the service takes calls again, a day at the most. Answers are passed on
- * as they are, a 429, too; nothing is sent again.
+ * `X-RateLimit-Remaining`, pause the limiter until the service takes calls again, a day at the most. Answers are passed
+ * on as they are, a 429, too; nothing is sent again.
  *
- * The permit is released when the head of the answer is there. A call whose signal aborts while it waits was never sent:
- * it is rejected with the signal's reason, as by `fetch`, and counts for nothing. Redirects that `fetch` follows by itself
- * are calls that the limiter does not see: give `redirect: 'manual'` where they count.
- * @throws InvalidArgumentError. The function that it gives throws what `fetch` throws, and what the limiter's `acquire`
+ * The permit is released when the head of the answer is there. A call whose signal aborts while it waits was never
+ * sent: it is rejected with the signal's reason, as by `fetch`, and counts for nothing. Redirects that `fetch` follows
+ * by itself are calls that the limiter does not see: give `redirect: 'manual'` where they count.
+ * @throws InvalidArgumentError. The returned function throws what `fetch` throws, and what the limiter's `acquire`
  * throws, with a `taskBegan` of false: the call was not sent.
  */
 export function limitFetch<Fetch extends typeof fetch>(send: Fetch, limiter: CallLimiter): Fetch {
@@ -34,7 +34,7 @@ export function limitFetch<Fetch extends typeof fetch>(send: Fetch, limiter: Cal
   const limited = async (input: Input, init?: RequestInit): Promise<Response> => {
     const signal = signalOf(input, init)
     const permit = await acquired(limiter, signal)
-    // The limiter has given it, and the caller gave up before it could go on.
+    // The limiter has given the permit, and the caller gave up before it could go on.
     if (signal?.aborted) {
       await permit.refund()
       throw signal.reason
@@ -53,7 +53,7 @@ export function limitFetch<Fetch extends typeof fetch>(send: Fetch, limiter: Cal
 }
 
 function signalOf(input: Input, init: RequestInit | undefined): AbortSignal | undefined {
-  // As fetch has it: what is given beside a request replaces the request's own, null included.
+  // As in `fetch`: a signal given beside a request replaces the request's own, null included.
   if (init?.signal !== undefined) return init.signal ?? undefined
   return input instanceof Request ? input.signal : undefined
 }
@@ -67,7 +67,7 @@ async function acquired(limiter: CallLimiter, signal: AbortSignal | undefined): 
   }
 }
 
-/** The service has answered: that the pause could not be told to others must not lose its answer. */
+/** Pauses the limiter. The service has answered: a pause that could not be told to others must not lose its answer. */
 async function paused(limiter: CallLimiter, until: number): Promise<void> {
   try {
     await limiter.pauseUntil(until)

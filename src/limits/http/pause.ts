@@ -1,11 +1,11 @@
 import { parseDictionary, parseList } from 'structured-headers'
 
-/** What can be asked for the value of a header: `Headers` and `Response.headers` are such. */
+/** Looks up the value of a header: `Headers` and `Response.headers` do. */
 export interface HeaderFields {
   get(name: string): string | null
 }
 
-/** However long a service asks for: milliseconds. */
+/** The longest pause, whatever a service asks for: milliseconds. */
 const LONGEST_PAUSE = 86_400_000
 /** A reset above this is a time of the wall clock, in seconds since 1970; below, seconds from now. */
 const LEAST_TIME = 1e9
@@ -23,13 +23,13 @@ interface Quota {
 }
 
 /**
- * For how long an answer asks its caller to send nothing: milliseconds, 0 when it doesn't.
+ * For how long an answer asks its caller to send nothing: milliseconds, 0 when it does not.
  * @param now milliseconds since 1970.
  */
 export function pauseAskedFor(status: number, headers: HeaderFields, now: number): number {
   const refused = status === TOO_MANY_REQUESTS || status === UNAVAILABLE
   const retry = refused ? retryAfter(headers, now) : undefined
-  // A refusal that says when to come again has said all; else every quota that is used up has to come back.
+  // A refusal with a time to come again is complete; otherwise every quota that is used up has to come back.
   const pause = retry ?? Math.max(0, ...quotas(headers, now).filter(isUsedUp).map(resetIn))
   return Math.min(pause, LONGEST_PAUSE)
 }
@@ -40,7 +40,7 @@ function retryAfter(headers: HeaderFields, now: number): number | undefined {
   if (/^\d+$/.test(text)) return Number(text) * 1000
   const time = /^[A-Z][a-z]{2,8},? /.test(text) ? Date.parse(text) : NaN
   if (Number.isNaN(time)) return undefined
-  // By the service's own clock, where it shows it: ours may go wrong.
+  // By the service's own clock, where the answer shows it: the clock here may be wrong.
   const sent = Date.parse(headers.get('date') ?? '')
   return Math.max(time - (Number.isNaN(sent) ? now : sent), 0)
 }
@@ -69,7 +69,7 @@ function oldStructured(text: string): readonly Quota[] {
     const members = parseDictionary(text)
     return quota(members.get('remaining')?.[0], members.get('reset')?.[0])
   } catch {
-    // A service that writes nonsense has said nothing.
+    // A header that can't be parsed tells nothing.
     return []
   }
 }

@@ -12,7 +12,7 @@ export interface RequestLimiter {
 /** Whether a request may go on, and what that leaves of the limits: both of the same moment. */
 export interface RequestDecision {
   readonly permit: RequestPermit | undefined
-  /** What the next request would meet; undefined while nobody can tell. */
+  /** What the next request would meet; undefined while that is not known. */
   readonly explanation: Explanation | undefined
 }
 
@@ -28,15 +28,15 @@ interface RequestPermit {
 /** How incoming requests are limited. */
 export interface RequestOptions<Request> {
   /**
-   * Who sent a request, such as a user's name or an address: each has the whole limit for itself. A request for which it
-   * gives undefined is not limited. Default: all requests share one limit.
+   * The sender of a request, such as a user's name or an address: each has the whole limit for itself. A request for
+   * which it returns undefined is not limited. Default: all requests share one limit.
    */
   key?: ((request: Request) => string | undefined) | undefined
   /** The name of the limit in the answers' headers; default `'default'`. */
   name?: string | undefined
 }
 
-/** What has become of a request. */
+/** The decision about a request. */
 export interface Verdict {
   /** Header fields to add to the answer. */
   readonly fields: readonly (readonly [name: string, value: string])[]
@@ -54,7 +54,7 @@ export const PROBLEM_TYPE = 'application/problem+json'
 
 /** The problem type of the IETF's draft. */
 const QUOTA_EXCEEDED = 'https://iana.org/assignments/http-problem-types#quota-exceeded'
-/** Of a refusal nobody can say less. */
+/** The least `Retry-After` of a refusal: seconds. */
 const LEAST_RETRY = 1
 
 /** @throws InvalidArgumentError that names the option, what it got and what it takes. */
@@ -93,8 +93,8 @@ async function verdict(limiter: RequestLimiter, name: string): Promise<Verdict> 
 }
 
 /**
- * The limits as one who was refused sees them. Of the one that lets it wait there is nothing for it; nor is there of any
- * where it waits for something else, such as the end of a pause.
+ * The limits as a refused caller sees them. The limit that lets it wait has nothing left for it. Where it waits for
+ * something else, such as the end of a pause, no limit has.
  */
 function refusedBy({ waitsFor, binding, limits }: Explanation, retry: number): readonly LimitReport[] {
   const isLimit = waitsFor === 'limit' && binding !== undefined

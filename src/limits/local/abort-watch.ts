@@ -2,21 +2,21 @@ import { onAbort } from '../../abort-task.js'
 import type { Clock, Timer } from '../../clock.js'
 import type { Waiter } from './waiting-line.js'
 
-/** A signal with which callers wait. */
+/** A signal that waiters have. */
 interface Watched {
   readonly waiters: Set<Waiter>
   readonly letGo: () => void
-  /** Keeps the process alive, which not every signal does. */
+  /** Keeps the process alive: not every signal does. */
   readonly alive: Timer
 }
 
-/** Those who wait with each signal, however many they are. The process stays alive for them. */
+/** The waiters of each signal, with one listener for all of them. The process stays alive for them. */
 export class AbortWatch {
   readonly #clock: Clock
   readonly #bySignal = new Map<AbortSignal, Watched>()
   readonly #aborted: (waiter: Waiter, signal: AbortSignal) => void
 
-  /** @param aborted called for each waiter whose signal aborts, in the order in which they came. */
+  /** @param aborted called for each waiter of a signal that aborts, in the order in which they came. */
   constructor(clock: Clock, aborted: (waiter: Waiter, signal: AbortSignal) => void) {
     this.#clock = clock
     this.#aborted = aborted

@@ -1,11 +1,11 @@
 import type { Waiter } from './waiting-line.js'
 
-/** Below so many entries it is not worth while to sweep. */
+/** With fewer entries a sweep is not worth while. */
 const FEWEST_SWEPT = 64
 
 /**
- * The deadlines of waiters, the earliest first: a binary heap. One who leaves the line stays in it until it is on top or
- * until half of the entries are such, so that leaving costs next to nothing.
+ * The deadlines of waiters, the earliest first: a binary heap. A waiter that has left the queue stays in the heap until
+ * it is on top or until half of the entries are such, so leaving costs next to nothing.
  */
 export class Deadlines {
   #heap: Waiter[] = []
@@ -23,22 +23,22 @@ export class Deadlines {
     heap[index] = waiter
   }
 
-  /** The waiter has left the line. */
+  /** Notes that a waiter has left the queue. */
   left(): void {
     this.#gone++
     if (this.#gone < FEWEST_SWEPT || 2 * this.#gone < this.#heap.length) return
-    // Sorted, it is a heap.
+    // A sorted array is a heap.
     this.#heap = this.#heap.filter(stands).sort((a, b) => deadline(a) - deadline(b))
     this.#gone = 0
   }
 
-  /** The earliest deadline of those who wait; Infinity when there is none. */
+  /** The earliest deadline of all waiters; Infinity when there is none. */
   get earliest(): number {
     const waiter = this.first()
     return waiter ? deadline(waiter) : Infinity
   }
 
-  /** Whose deadline is the earliest. */
+  /** The waiter with the earliest deadline. */
   first(): Waiter | undefined {
     while (this.#heap.length > 0) {
       const waiter = this.#heap[0]!

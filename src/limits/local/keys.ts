@@ -4,20 +4,23 @@ import type { LocalWaiters } from './local-waiters.js'
 import { WaitingLimiter } from './waiting-limiter.js'
 import type { Limiter } from '../limiter.js'
 
-/** So many keys are looked at without a pause. */
+/** So many keys are looked at without a break. */
 const SLICE = 2000
 
-/** The waiters of each key that is in use. One that is as if it had never been used is forgotten after its window. */
+/**
+ * The waiters of each key that is in use. A key whose state is as if it had never been used is forgotten after its
+ * window.
+ */
 export class Keys {
   readonly #byKey = new Map<string, LocalWaiters>()
   readonly #make: (key: string) => LocalWaiters
   readonly #clock: Clock
   readonly #interval: number
-  /** Of the next look for unused keys; undefined while there are no keys. */
+  /** The timer of the next sweep for unused keys; undefined while there are no keys. */
   #sweeper: Timer | undefined
   #closed = false
 
-  /** @param interval milliseconds after which a look for unused keys is worth while. */
+  /** @param interval milliseconds after which a sweep for unused keys is worth while. */
   constructor(make: (key: string) => LocalWaiters, clock: Clock, interval: number) {
     this.#make = make
     this.#clock = clock
@@ -46,7 +49,7 @@ export class Keys {
     return this.#byKey.values()
   }
 
-  /** Keeps nothing for keys any more. */
+  /** Keeps no more keys. */
   close(): void {
     this.#closed = true
     this.#sweeper?.cancel()
@@ -71,7 +74,7 @@ export class Keys {
   }
 }
 
-/** The limiter of one key. It holds nothing but the key, so it can be kept for ever while the count is forgotten. */
+/** The limiter of one key. It holds only the key, so it can be kept for ever while the count is forgotten. */
 class KeyLimiter extends WaitingLimiter {
   readonly #keys: Keys
   readonly #key: string

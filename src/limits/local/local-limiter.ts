@@ -36,8 +36,8 @@ export class LocalLimiter extends WaitingLimiter implements AsyncDisposable {
   }
 
   /**
-   * The limiter of one key, which has the same limits and counts apart from all others. It costs memory only while it is
-   * in use and for a window or two afterwards.
+   * The limiter of one key, which has the same limits and counts apart from all others. It takes memory only while it
+   * is in use and for a window or two afterwards.
    * @throws InvalidArgumentError
    */
   key(key: string): Limiter {
@@ -45,8 +45,8 @@ export class LocalLimiter extends WaitingLimiter implements AsyncDisposable {
   }
 
   /**
-   * Sets a limit anew, for all keys, from now on: what was given before counts. Those who wait go on waiting, unless they
-   * wait for more than the limit is now, and are rejected with an InvalidArgumentError.
+   * Sets a limit anew, for all keys, from now on. What was given before counts. Waiters go on waiting, but one that
+   * wants more permits than the limit is now is rejected with an InvalidArgumentError.
    * @param per which of the limits, where there are several.
    * @throws InvalidArgumentError
    */
@@ -61,8 +61,8 @@ export class LocalLimiter extends WaitingLimiter implements AsyncDisposable {
   }
 
   /**
-   * Gives no more permits. Those who wait are rejected with a ClosedError, unless they are to have their turn before.
-   * Resolves when nobody waits. A second call does nothing more than wait with the first.
+   * Gives no more permits. Waiters are rejected with a ClosedError, unless `drain` lets them have their turn first.
+   * Resolves when no waiter is left. A second call only waits with the first.
    * @throws InvalidArgumentError
    */
   async close(options: LimiterCloseOptions = {}): Promise<void> {

@@ -7,14 +7,14 @@ import type { Counter, Rules, Taken } from '../counter.js'
 import type { Times } from './times.js'
 import type { Waiter } from './waiting-line.js'
 
-/** The verbs over one counter, and those who wait for it. */
+/** The methods of a limiter over one counter, and the waiters for its permits. */
 export class LocalWaiters implements Limiter, PermitGiver, Source {
   readonly times: Times
   readonly counter: Counter
   readonly context: ErrorContext
   readonly turns: Turns | undefined
   readonly #rules: Rules
-  /** Made when somebody waits for the first time. */
+  /** Made when a caller waits for the first time. */
   #queue: Queue | undefined
   #closed: ClosedError | undefined
 
@@ -30,7 +30,7 @@ export class LocalWaiters implements Limiter, PermitGiver, Source {
     if (n !== 1) this.#check(n)
     if (this.#closed) throw this.#closed
     const queue = this.#queue
-    // Who waits is not overtaken: a permit is free if it is free beside all that others wait for.
+    // Waiters are not overtaken: a permit is free if it is free beside all permits that they wait for.
     return queue ? this.#take(n, queue.permits, queue.callers, 0, 0) : this.#take(n, 0, 0, 0, 0)
   }
 
@@ -38,7 +38,7 @@ export class LocalWaiters implements Limiter, PermitGiver, Source {
     while (true) {
       const permit = this.tryAcquire()
       const explanation = this.explain()
-      // One that has come back since it was refused is this caller's.
+      // A permit that has come back since the refusal is this caller's.
       if (permit || explanation.waitsFor !== 'nothing') return { permit, explanation }
     }
   }
@@ -94,38 +94,38 @@ export class LocalWaiters implements Limiter, PermitGiver, Source {
     this.#queue?.wake()
   }
 
-  /** The limits have changed. */
+  /** Notes that the limits have changed. */
   limitsChanged(): void {
     this.#queue?.refuseAbove(this.counter.most)
     this.#queue?.wake()
   }
 
-  /** Whether it could be forgotten: nobody waits, and nothing counts any more. */
+  /** Whether it can be forgotten: it has no waiter, and nothing counts any more. */
   get blank(): boolean {
     return !this.waiting && this.counter.blank
   }
 
-  /** Whether anybody waits. */
+  /** Whether there is a waiter. */
   get waiting(): boolean {
     return !!this.#queue?.callers
   }
 
-  /** Looks whether somebody's turn has come. */
+  /** Looks whether a waiter's turn has come. */
   wake(): void {
     this.#queue?.wake()
   }
 
-  /** Lets nobody in any more. */
+  /** Admits no further caller. */
   shut(): void {
     this.#closed ??= new ClosedError('the limiter was closed', this.context)
   }
 
-  /** Rejects all who wait. @param error default: that it is shut. */
+  /** Rejects all waiters. @param error default: that the limiter was closed. */
   refuseAll(error: Error = this.#closed!): void {
     this.#queue?.refuseAll(error)
   }
 
-  /** Resolves when nobody waits any more. */
+  /** Resolves when no waiter is left. */
   async end(): Promise<void> {
     await this.#queue?.end()
   }
@@ -149,7 +149,7 @@ export class LocalWaiters implements Limiter, PermitGiver, Source {
     return Number.isNaN(at) ? undefined : new Permit(this, n, at, counter.mark, this.times.epoch)
   }
 
-  /** @throws TimedOutError when it can't be met. */
+  /** @throws TimedOutError when the wait can't be met. */
   #deadline(n: number, wait: number, before: { readonly callers: number; readonly permits: number }): number {
     const now = this.times.now()
     const ready = this.counter.readyAt(n, before.permits, 0)

@@ -2,12 +2,12 @@ import type { Counter, Rules, Taken } from '../counter.js'
 import type { LimitReport, Window } from '../rules/window.js'
 import type { Times } from './times.js'
 
-/** So many times a turn is put off because of a period that is over by then; the line looks again anyway. */
+/** So many times a turn is put off because of a period that is over by then; the queue looks again anyway. */
 export const MOST_ROUNDS = 8
 
 /**
- * The count of what was given, under several limits that hold together, and whether more can be given now. Decides within
- * the call; sets no timer.
+ * Counts the permits that were given, under several limits that hold together, and decides whether more can be given
+ * now. Decides within the call; sets no timer.
  */
 export class PermitCounter implements Counter {
   readonly #rules: Rules
@@ -18,7 +18,7 @@ export class PermitCounter implements Counter {
   /** Clock time. */
   #pausedUntil = -Infinity
   #running = 0
-  /** What a permit adds to that: 0 where no concurrency has to be kept. */
+  /** What a permit adds to `#running`: 0 where no concurrency has to be kept. */
   readonly #counted: 0 | 1
   #takenAtWall = 0
   /** When the clock was read for the last permit. */
@@ -27,7 +27,7 @@ export class PermitCounter implements Counter {
   #untimed = 0
   /** as far as this is still the limit; */
   #untimedBy: Window | undefined
-  /** and so many were given since it was read: their time is the next one that is read, which is not too early. */
+  /** and so many were given since it was read. Their time is the next one that is read, which is not too early. */
   #pending = 0
 
   constructor(rules: Rules, times: Times) {
@@ -91,7 +91,7 @@ export class PermitCounter implements Counter {
 
   refund({ n, at, mark: wallAt, epoch }: Taken): void {
     this.#now()
-    // Since a clock was set back it can't be found by its time any more.
+    // Once a clock was set back, the permit can't be found by its time any more.
     if (epoch !== this.#times.epoch) return
     this.#rules.windows.forEach((window, index) =>
       window.refund(this.#states[index], n, window.wall ? wallAt : at),
@@ -151,7 +151,7 @@ export class PermitCounter implements Counter {
     )
   }
 
-  /** Reads the clock: what was given without is given now. */
+  /** Reads the clock. Permits that were given without a reading are counted as given now. */
   #now(): number {
     const now = this.#times.now()
     if (this.#times.epoch !== this.#epoch) this.#setBack(now)
@@ -165,9 +165,9 @@ export class PermitCounter implements Counter {
     this.#pending = 0
   }
 
-  /** When all limits are ready of which each looks from the same time on. */
+  /** When all limits are ready, each looked at from the same time on. */
   #readyFrom(from: number, n: number, ahead: number): number {
-    // Both clocks run on alike from here.
+    // From here both clocks run alike.
     const offset = this.#times.wallNow() - this.#times.now()
     return this.#rules.windows.reduce((time, window, index) => {
       const state = this.#states[index]
@@ -199,9 +199,9 @@ export class PermitCounter implements Counter {
     this.#rules.windows.forEach((window, index) => {
       const state = this.#states[index]
       const time = window.wall ? wall : now
-      // What is known of times not far ahead is waited for: that is no longer than the limit may last anyway.
+      // Grants that seem to be not far ahead are waited for: no longer than the limit may last anyway.
       const isFar = window.forgottenAt(state) > time + 2 * window.per
-      // What is still to be counted is counted as given now, so nothing that is known can be later.
+      // Pending permits are counted as given now, so no grant that is known can be later.
       if (isFar || this.#pending > 0) window.rebase(state, time)
     })
   }

@@ -7,25 +7,27 @@ import type { Counter } from '../counter.js'
 import type { Times } from './times.js'
 import { Waiter, WaitingLine } from './waiting-line.js'
 
-/** How a thread stands in line with others: with the caller that is its first, and all behind it. */
+/** How a thread stands in the queue of threads: with its first waiter, and all behind it. */
 export interface Turns {
-  /** A number greater than that of everybody who came before, in any thread. @param n how many permits it wants. */
+  /** A number greater than that of every caller that came before, in any thread. @param n how many permits it wants. */
   arrive(n: number): number
-  /** Who waits here now. @param gaveUp whether somebody left for whom others may have waited. */
+  /**
+   * Tells which callers wait in this thread. @param gaveUp whether a waiter left that others may have waited behind.
+   */
   stand(line: WaitingLine, gaveUp: boolean): void
-  /** Some were given something here, and nobody can be given more for now. */
+  /** Tells that waiters of this thread were given permits, and that no more can be given for now. */
   rest(): void
 }
 
-/** What gives permits to those who wait. */
+/** Gives permits to the waiters of a queue. */
 export interface Source {
   readonly counter: Counter
   readonly times: Times
   /** For messages. */
   readonly context: ErrorContext
-  /** The line in which threads stand, where several share a limit. */
+  /** The queue of threads, where several share a limit. */
   readonly turns: Turns | undefined
-  /** A permit for whoever comes first, if there is one now. @param late as in `Counter.take`. */
+  /** A permit for the first waiter, if there is one now. @param late as in `Counter.take`. */
   give(waiter: Waiter, late: number): Permit | undefined
 }
 
@@ -38,13 +40,13 @@ const LONGEST_NAP = 60_000
 
 type Settle = Waiter['settle']
 
-/** Of the promise that was made last. */
+/** The settle function of the newest promise. */
 let settleNewest: Settle
 const keepSettle = (settle: Settle): void => void (settleNewest = settle)
 
 /**
- * Those who wait, in one line and with one timer, however many they are. Each permit is counted at the moment at which it
- * is given, and the next caller gets its own only when the one before has gone on.
+ * The waiters, in one queue with one timer. Each permit is counted at the moment at which it is given. The next waiter
+ * gets its permit only when the caller before has gone on.
  */
 export class Queue {
   readonly #source: Source
@@ -57,9 +59,9 @@ export class Queue {
   /** Whether `#handOut` is about to run as a microtask. */
   #handing = false
   #late = 0
-  /** Whether somebody was given something since the line last came to rest. */
+  /** Whether a waiter was given a permit since the queue last came to rest. */
   #gave = false
-  /** Those who want to know when nobody waits any more. */
+  /** The callers of `end`. */
   readonly #ended: (() => void)[] = []
   readonly #next = (): void => this.#handOut()
 
@@ -67,7 +69,7 @@ export class Queue {
     this.#source = source
   }
 
-  /** How many wait. */
+  /** How many callers wait. */
   get callers(): number {
     return this.#line.callers
   }
@@ -77,7 +79,7 @@ export class Queue {
     return this.#line.permits
   }
 
-  /** Those who stand before a caller that comes now. */
+  /** The waiters before a caller that comes now. */
   before(priority: number): { readonly callers: number; readonly permits: number } {
     return this.#line.before(priority)
   }
@@ -101,7 +103,7 @@ export class Queue {
     this.#goOn()
   }
 
-  /** Rejects those who wait for more than can ever be given. */
+  /** Rejects the waiters that want more permits than can ever be given. */
   refuseAbove(most: number): void {
     for (const waiter of this.#line) {
       if (waiter.n <= most) continue
@@ -109,12 +111,12 @@ export class Queue {
     }
   }
 
-  /** Rejects all who wait. */
+  /** Rejects all waiters. */
   refuseAll(error: Error): void {
     for (const waiter of this.#line) this.#refuse(waiter, error)
   }
 
-  /** Resolves when nobody waits any more. */
+  /** Resolves when no waiter is left. */
   end(): Promise<void> {
     return new Promise(resolve => {
       if (this.#line.head) this.#ended.push(resolve)
@@ -137,8 +139,8 @@ export class Queue {
   }
 
   /**
-   * Gives the first in line its permit, and the next one in a later microtask: after the caller has gone on, which may
-   * take its time, so that each permit is counted when its call begins and not earlier.
+   * Gives the first waiter its permit, and the next one in a later microtask: after the first caller has gone on, which
+   * may take a while. So each permit is counted when its call begins and not earlier.
    */
   #handOut(): void {
     this.#handing = false
@@ -158,12 +160,12 @@ export class Queue {
       return
     }
     this.#rest()
-    // Whose deadline is now had a last chance.
+    // Waiters whose deadline is now have had a last chance.
     this.#refuseLate(now => this.#deadlines!.earliest <= now)
     if (this.#line.head) this.#arm()
   }
 
-  /** Who took nothing has nothing to tell: it would only wake itself. */
+  /** A thread that took nothing has nothing to tell: it would only wake itself. */
   #rest(): void {
     if (!this.#gave) return
     this.#gave = false
@@ -175,12 +177,12 @@ export class Queue {
     queueMicrotask(this.#next)
   }
 
-  /** Sets the one timer for what comes first: the turn of the first in line, or somebody's deadline. */
+  /** Sets the one timer for what comes first: the turn of the first waiter, or a deadline. */
   #arm(): void {
     const { counter, times } = this.#source
     const now = times.now()
     let at = this.#deadlines?.earliest ?? Infinity
-    // A release wakes the line where the permits in use are the reason.
+    // A release wakes the queue where the permits in use are the reason.
     const { n, arrival } = this.#line.head!
     if (!counter.full) at = Math.min(at, counter.readyAt(n, 0, arrival))
     if (times.readsWall) at = Math.min(at, now + LONGEST_NAP)
@@ -232,7 +234,7 @@ export class Queue {
   }
 }
 
-/** Who waits for more than there will ever be ends with this. */
+/** The error of a waiter that wants more permits than there will ever be. */
 export function lowered(most: number, n: number, context: ErrorContext): InvalidArgumentError {
   return new InvalidArgumentError(`the limit was lowered to ${most} while a caller waited for ${n}`, context)
 }

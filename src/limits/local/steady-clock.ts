@@ -1,6 +1,6 @@
 /**
- * A clock that is read again and again and must not go back: a reading that is a little too early counts as the latest
- * one. A clock that was set back further is believed.
+ * A clock that is read repeatedly and must not go back. A reading that is a little too early counts as the latest one.
+ * A clock that was set back further is believed.
  */
 export class SteadyClock {
   readonly #clock: { now(): number }

@@ -3,7 +3,7 @@ import { InvalidArgumentError, shown } from '../../errors.js'
 import { SteadyClock } from './steady-clock.js'
 import type { Window } from '../rules/window.js'
 
-/** The clocks that a limiter and all its keys live by. */
+/** The clocks that a limiter and all its keys go by. */
 export class Times {
   /** For timers. */
   readonly clock: Clock
@@ -32,7 +32,7 @@ export class Times {
     return this.#steady.now()
   }
 
-  /** The same of the wall clock, where a window needs it; else 0. */
+  /** The same for the wall clock, where a window needs it; else 0. */
   wallNow(): number {
     return this.#steadyWall ? this.#steadyWall.now() : 0
   }
@@ -47,13 +47,13 @@ export class Times {
     return this.now() + (wall - this.#readWall())
   }
 
-  /** As the function of this name, by this wall clock. */
+  /** As the function of this name, by the wall clock of this limiter. */
   pauseTime(time: Date | number): number {
     return pauseTime(time, this.#readWall())
   }
 }
 
-/** A time further ahead is taken for a mistake: nobody could take back a pause that every process keeps. */
+/** A time further ahead is taken for a mistake: a pause that every process keeps could not be taken back. */
 const FARTHEST_PAUSE = 366 * 86_400_000
 
 /**

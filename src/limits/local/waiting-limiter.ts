@@ -3,7 +3,7 @@ import type { AcquireOptions } from '../limit-options.js'
 import type { Decision, Explanation, Limiter } from '../limiter.js'
 import type { Permit } from '../permit.js'
 
-/** A limiter whose every verb is decided by its waiters. */
+/** A limiter whose methods are all decided by its waiters. */
 export abstract class WaitingLimiter implements Limiter {
   /** The waiters as they are now. */
   protected abstract readonly waiters: LocalWaiters

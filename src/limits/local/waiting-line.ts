@@ -1,17 +1,17 @@
 import type { Permit } from '../permit.js'
 
-/** A caller who waits. Kept small, because there may be a hundred thousand. */
+/** A caller that waits. Kept small, because there may be a hundred thousand. */
 export class Waiter {
   previous: Waiter | undefined
   next: Waiter | undefined
-  /** Where it stands; undefined when it does not stand any more. */
+  /** Its place in the queue; undefined once it has left. */
   rank: Rank | undefined
   /** What can end its wait before its turn, if anything. */
   patience: Patience | undefined
 
   /**
-   * @param settle of the caller's promise. Of the two functions that a promise comes with only this one is kept: a
-   * rejection is a promise, too.
+   * @param settle of the caller's promise. Only this one of a promise's two functions is kept: a rejection is passed to
+   * it as a promise.
    */
   constructor(
     readonly n: number,
@@ -38,11 +38,13 @@ class Rank {
   constructor(readonly priority: number) {}
 }
 
-/** Callers who wait for permits: by priority, then in call order. Entering and leaving cost the same anywhere in it. */
+/**
+ * The callers that wait for permits: by priority, then in call order. Entering and leaving cost the same at any place.
+ */
 export class WaitingLine {
   /** The greatest priority first; none is empty. */
   readonly #ranks: Rank[] = []
-  /** How many wait. */
+  /** How many callers wait. */
   callers = 0
   /** How many permits they wait for. */
   permits = 0
@@ -51,7 +53,7 @@ export class WaitingLine {
     return this.#ranks.length === 0 ? undefined : this.#ranks[0]!.head
   }
 
-  /** Those who stand before a caller that comes now. */
+  /** The waiters before a caller that comes now. */
   before(priority: number): { readonly callers: number; readonly permits: number } {
     let callers = 0
     let permits = 0
@@ -85,12 +87,12 @@ export class WaitingLine {
     if (!rank.head) this.#ranks.splice(this.#ranks.indexOf(rank), 1)
   }
 
-  /** Whose turn comes after that of one who stands here. */
+  /** The waiter after another one. */
   after({ next, rank }: Waiter): Waiter | undefined {
     return next ?? this.#ranks[this.#ranks.indexOf(rank!) + 1]?.head
   }
 
-  /** All of them, in the order in which their turn comes. Whoever is looked at may be removed meanwhile. */
+  /** All waiters, in the order of their turns. The waiter that is looked at may be removed meanwhile. */
   *[Symbol.iterator](): Generator<Waiter, void, void> {
     for (const rank of [...this.#ranks]) {
       for (let waiter = rank.head; waiter;) {

@@ -19,22 +19,22 @@ export type BoxLimiterOptions = {
   /** By how much the time from the grant of a permit to the arrival of its call can vary; default 0. */
   jitter?: Duration | undefined
   /**
-   * How many permits may be in use together, in all processes, until they are released: 1 to 10,000; default: any number.
-   * What a dead process had in use comes back with its lease, 30 seconds at the most. While some go by another number each
-   * permit takes the part of the whole that its process's number says.
+   * How many permits may be in use together, in all processes, until they are released: 1 to 10,000; default: any
+   * number. The permits of a dead process come back with its lease, after 30 seconds at the most. While processes go by
+   * different numbers, each permit takes the part of the whole that its own process's number says.
    */
   concurrency?: number | undefined
   /** How many callers of this process may wait; default: any number. Further ones get a BusyError. */
   queue?: number | undefined
   /**
    * So many permits are fetched together where the engine has them, for callers of this process that come within the
-   * hold; default 1. It makes high rates cheap. What is not used goes back. Not for `'smooth'`.
+   * hold; default 1. It makes high rates cheap. Unused permits go back. Not for `'smooth'`.
    */
   batch?: number | undefined
   /**
-   * What happens while the engine can't be asked: `'error'`, the default, rejects with what went wrong; `'closed'` lets
-   * nobody through, and those who wait wait on; `'open'` goes by a limiter of this process alone, with the limits as they
-   * are; `'share'` by one with its part of each limit.
+   * What happens while the engine can't be asked. `'error'`, the default, rejects with what went wrong. `'closed'`
+   * admits no caller, and waiters wait on. `'open'` goes by a limiter of this process alone, with the limits as they
+   * are. `'share'` goes by one with this process's part of each limit.
    */
   onUnavailable?: 'error' | 'open' | 'closed' | 'share' | undefined
   /** Into how many parts `'share'` divides each limit: how many processes there are. */
@@ -43,7 +43,7 @@ export type BoxLimiterOptions = {
 
 /** The options, checked. */
 export interface BoxTerms {
-  /** From which they were made. */
+  /** The options that they were made from. */
   readonly options: BoxLimiterOptions
   readonly windows: readonly WindowDefinition[]
   /** The most permits that can be given together. */
@@ -66,15 +66,18 @@ export interface BoxTerms {
 
 /** The part of the shortest window for which a reserved permit can be used at the least. */
 const HOLD = 0.02
-/** But not less, because answers take their time, and not more, because nobody needs it: milliseconds. */
+/** The bounds of that, milliseconds: answers take their time, and no caller needs a longer hold. */
 const LEAST_HOLD = 5
 const MOST_HOLD = 1000
-/** The part of a calendar's period for which a permit can be used at the most: in its last part none is given. */
+/**
+ * The part of a calendar's period for which a permit can be used at the most: none is given in the last part of a
+ * period.
+ */
 const PART_OF_PERIOD = 0.5
 /**
- * Permits are reserved so many windows ahead, within these bounds: milliseconds. As each process reserves no more than its
- * part of one window, that is for more processes than the limit has permits: so far they are served in the order in which
- * they asked.
+ * Permits are reserved so many windows ahead, within these bounds: milliseconds. A process reserves no more than its
+ * part of one window, so this is enough for more processes than the limit has permits. Up to then they are served in
+ * the order in which they asked.
  */
 const AHEAD = 5
 const LEAST_AHEAD = 500
@@ -83,7 +86,7 @@ const MOST_AHEAD = FARTHEST / 2
 const BOX_NAMES = ['jitter', 'concurrency', 'queue', 'batch', 'onUnavailable', 'shares']
 const POLICIES = ['error', 'open', 'closed', 'share'] as const
 const MOST_SHARES = 1e6
-/** Above, equal parts of what there is would leave room for one permit more. */
+/** With a greater number, equal parts of the whole would leave room for one permit more. */
 const MOST_CONCURRENCY = 10_000
 
 /** @throws InvalidArgumentError that names the option, what it got and what it takes. */
@@ -104,7 +107,7 @@ export function boxTerms(options: BoxLimiterOptions): BoxTerms {
     guard: jitter + hold,
     timeZone: limits[index]!.timeZone ?? '',
   }))
-  // One that is said twice counts once.
+  // A limit that is given twice counts once.
   const windows = [...new Map(all.map(window => [idOf(window), window])).values()]
   for (const { kind, per, guard } of windows) {
     if (kind === 'calendar' && guard >= per) {

@@ -18,79 +18,79 @@ import { HoldMeter } from './hold-meter.js'
 import { ConcurrencyLimiter, type CappedSource } from './concurrency-limiter.js'
 import { NOW, ReservationClient, type BoxPermits } from './reservation-client.js'
 
-/** Whether a caller may go on now, and what that leaves: both of the same answer of the engine. */
+/** Whether a caller may go on now, and what that leaves: both from the same answer of the engine. */
 export interface BoxDecision extends Pick<Decision, 'permit'> {
-  /** As of any limiter; undefined where this process has decided alone, because the engine can't be asked. */
+  /** As of any limiter; undefined where this process decided alone, because the engine can't be asked. */
   readonly explanation: Explanation | undefined
 }
 
 /** What a limiter of a box can do, as a whole or for one key: the same as any limiter, with promises. */
 export interface KeyedBoxLimiter {
   /**
-   * A permit for `n` calls if it can be had now without overtaking anybody, else undefined; waits for nothing but the
-   * engine's answers. With a `concurrency` it has its share of that, too, or takes neither.
+   * A permit for `n` calls if it can be had now without overtaking a waiter, else undefined; waits for nothing but the
+   * engine's answers. With a `concurrency` it takes a permit of that, too, or neither.
    * @param n a whole number, no greater than the least limit; default 1.
    * Rejects with UnavailableError or IndeterminateError when the engine can't be asked (see `onUnavailable`),
    * InvalidArgumentError, ClosedError.
    */
   tryAcquire(n?: number): Promise<Permit | undefined>
   /**
-   * As `tryAcquire` for one call, and tells beside what is left and when more comes back, as the engine answered it
-   * together. What `explain` tells after a `tryAcquire` is of a later moment. Rejects as `tryAcquire` does.
+   * As `tryAcquire` for one call. It also tells what is left and when more comes back, from the same answer of the
+   * engine. What `explain` tells after a `tryAcquire` is of a later moment. Rejects as `tryAcquire` does.
    */
   decide(): Promise<BoxDecision>
   /**
    * A permit for `n` calls as soon as it is this caller's turn: in this process by priority, then first come, first
-   * served; processes take turns. With a `concurrency` it waits for a share of that first, and
-   * `wait` is for both together; the share is leased, so a process that the engine does not hear of for 30 seconds has it no
-   * longer, although the call may go on. Rejects with TimedOutError when `wait` is over, or as soon
-   * as the engine says that it can't be met (BusyError for a wait of 0), BusyError when too many wait, AbortedError, and
-   * as `tryAcquire` does.
+   * served; processes take turns. With a `concurrency` the caller waits for a permit of that first, and `wait` is for
+   * both together. That permit is leased: a process that the engine does not hear of for 30 seconds loses it, although
+   * the call may go on. Rejects with TimedOutError when `wait` is over, or as soon as the engine says that it can't be
+   * met (BusyError for a wait of 0), BusyError when too many callers wait, AbortedError, and as `tryAcquire` does.
    */
   acquire(n?: number, options?: AcquireOptions): Promise<Permit>
   /**
-   * Acquires, calls `task`, releases, and gives what the task gave. Rejects as `acquire` does, with a `taskBegan` of false,
-   * and with what the task throws.
+   * Acquires, calls `task`, releases, and returns what the task returned. Rejects as `acquire` does, with a `taskBegan`
+   * of false, and with what the task throws.
    */
   run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T>
   /**
-   * What a caller who asked for `n` permits now would meet; `place` counts the callers of this process who wait, and
-   * `readyIn` what other processes have reserved, but not their callers for whom nothing is reserved yet. Of a
-   * `concurrency` it tells what this box knows: how many are `running` here, and `waitsFor` it when callers of this box wait
-   * for a share or it has them all. Rejects as `tryAcquire` does.
+   * What a caller that asked for `n` permits now would meet. `place` counts the waiters of this process. `readyIn`
+   * counts what other processes have reserved, but not their waiters for which nothing is reserved yet. Of a
+   * `concurrency` it tells what this box knows: how many are `running` here; and `waitsFor` names it when callers of
+   * this box wait for a permit of it, or hold all of them. Rejects as `tryAcquire` does.
    */
   explain(n?: number): Promise<Explanation>
   /**
-   * Gives no permit before this time, such as one that a service has named, in any process: at once to those who ask from
-   * now on, within 250 ms to those who wait. Of several times the latest counts.
-   * @param time a Date, or milliseconds since 1970, by the clock of this process; no more than 366 days ahead. Rejects as `tryAcquire` does.
+   * Gives no permit before this time, such as one that a service has named, in any process: callers that ask from now
+   * on feel it at once, waiters within 250 ms. Of several times the latest counts.
+   * @param time a Date, or milliseconds since 1970, by the clock of this process; no more than 366 days ahead. Rejects
+   * as `tryAcquire` does.
    */
   pauseUntil(time: Date | number): Promise<void>
-  /** Why the engine could not be asked the last time; undefined when it could: what tells an outage from a limit. */
+  /** Why the engine could not be asked the last time; undefined when it could. It tells an outage from a limit. */
   readonly outage: Error | undefined
 }
 
-/** A limiter that all processes share which open a box on the same engine, and one for each key. */
+/** A limiter that all processes with a box on the same engine share, and one for each key. */
 export interface BoxLimiter extends KeyedBoxLimiter, AsyncDisposable {
   /**
-   * The limiter of one key, which has the same limits and counts apart from all others. It costs something only while it
+   * The limiter of one key, which has the same limits and counts apart from all others. It takes memory only while it
    * is in use and for a window or so afterwards.
    * @throws InvalidArgumentError
    */
   key(key: string): KeyedBoxLimiter
   /**
-   * Sets a limit anew for this box, for all keys, until the limiter is closed: what was given before counts. Those who
-   * wait go on waiting, unless they wait for more than the limit is now, and are rejected with an InvalidArgumentError.
-   * As long as other processes go by another limit, both hold; a greater one is felt when all go by it, and nobody has
-   * gone by the old one for as long as its window.
+   * Sets a limit anew for this box, for all keys, until the limiter is closed. What was given before counts. Waiters go
+   * on waiting, but one that wants more permits than the limit is now is rejected with an InvalidArgumentError. As long
+   * as other processes go by another limit, both hold. A greater limit is felt when all processes go by it, and none
+   * has gone by the old one for as long as its window.
    * @param per which of the limits, where there are several.
    * @throws InvalidArgumentError; ClosedError
    */
   setLimit(limit: number, per?: Duration): void
   /**
-   * Gives no more permits in this box. Those who wait here are rejected with a ClosedError, unless they are to have their
-   * turn before; other processes go on. What is in use counts for a `concurrency` until it is released. Resolves when
-   * nobody waits here.
+   * Gives no more permits in this box. Waiters here are rejected with a ClosedError, unless `drain` lets them have
+   * their turn first; other processes go on. A permit in use counts for a `concurrency` until it is released. Resolves
+   * when no waiter is left here.
    * @throws InvalidArgumentError
    */
   close(options?: LimiterCloseOptions): Promise<void>
@@ -102,7 +102,7 @@ export interface LimiterSource extends Omit<CappedSource, 'meter'> {
   readonly session: string
 }
 
-/** What nobody has used for so many milliseconds is forgotten. */
+/** What was unused for so many milliseconds is forgotten. */
 const FORGET = 10_000
 /** No key is empty. */
 const WHOLE = ''
@@ -113,7 +113,7 @@ class Family {
   usedAt = 0
   terms: BoxTerms
 
-  /** @param made the terms that callers name; what they go by may have been set since. */
+  /** @param made the terms that callers name; the terms that hold may have been set since. */
   constructor(readonly made: BoxTerms) {
     this.terms = made
   }
@@ -134,7 +134,10 @@ export class BoxLimiters {
     return this.#source
   }
 
-  /** @throws InvalidArgumentError for unfit options, or others than those of the same name that is in use. */
+  /**
+   * @throws InvalidArgumentError for unfit options, or options other than those of a limiter of this name that is in
+   * use.
+   */
   limiter(name: string, options: BoxLimiterOptions): BoxLimiter {
     checkKey('name', name)
     const terms = boxTerms(options)
@@ -145,7 +148,7 @@ export class BoxLimiters {
   /** @throws InvalidArgumentError */
   permits(name: string, terms: BoxTerms, key: string): BoxPermits {
     const known = this.#families.get(name)
-    // Nothing to check where they are the very terms.
+    // The very same terms need no check.
     const permits = known?.made === terms ? known.byKey.get(key) : undefined
     return permits ?? this.#checkedPermits(name, terms, key)
   }
@@ -159,8 +162,8 @@ export class BoxLimiters {
 
   /**
    * Ends one limiter and those of its keys.
-   * @param closed what those who come later are told.
-   * @param patience how long those who wait may go on: milliseconds.
+   * @param closed the error for later callers.
+   * @param patience how long waiters may go on: milliseconds.
    */
   async end(name: string, closed: ClosedError, patience: number): Promise<void> {
     const family = this.#families.get(name)
@@ -171,7 +174,7 @@ export class BoxLimiters {
     await endAll(byKey, patience, this.#source.clock)
   }
 
-  /** Ends all: the box is closed. */
+  /** Ends all limiters: the box is closed. */
   async close(): Promise<void> {
     this.#closed = new ClosedError('the box was closed', { engine: this.#source.engine })
     this.#sweeper?.cancel()
@@ -200,7 +203,7 @@ export class BoxLimiters {
     const { byKey, terms: current } = this.#family(name, terms)
     let permits = byKey.get(key)
     if (!permits) {
-      // The length keeps names apart whatever characters they have.
+      // The length keeps names apart, whatever characters they have.
       const id = `${name.length}:${name}${key === WHOLE ? '' : `:${key}`}`
       const Permits = current.concurrency === Infinity ? ReservationClient : ConcurrencyLimiter
       permits = new Permits(this.#source, current, id, key || name)
@@ -223,7 +226,7 @@ export class BoxLimiters {
   #sweep(since: number): void {
     for (const [name, { byKey, usedAt, made, terms }] of this.#families) {
       for (const [key, permits] of byKey) if (permits.isIdle(since)) byKey.delete(key)
-      // A limit that was set is remembered: no caller's options tell it.
+      // A limit that was set is remembered, because no caller's options tell it.
       if (byKey.size === 0 && usedAt < since && made === terms) this.#families.delete(name)
     }
   }
@@ -237,7 +240,9 @@ interface Shared {
   closed: ClosedError | undefined
 }
 
-/** It holds nothing but name and options, so it can be kept for ever while what it counts is forgotten. */
+/**
+ * The limiter of one key. It holds only name and options, so it can be kept for ever while its counts are forgotten.
+ */
 class OfKey implements KeyedBoxLimiter {
   readonly #shared: Shared
   readonly #key: string
@@ -275,7 +280,7 @@ class OfKey implements KeyedBoxLimiter {
   }
 
   #acquire(n?: number, options?: AcquireOptions): Promise<Permit> {
-    // The busiest of all: no function is made for it.
+    // This path is the busiest: no function is made for it.
     if (this.#shared.closed) return Promise.reject(this.#shared.closed)
     try {
       return this.#permits.acquire(n, options)
@@ -302,7 +307,7 @@ class OfKey implements KeyedBoxLimiter {
     return this.#permits.outage
   }
 
-  /** Acquires, and tells those who listen what came of it. */
+  /** Acquires, and tells the subscribers of the outcome. */
   async #told(n = 1, options: AcquireOptions | undefined): Promise<Permit> {
     const since = this.#now
     try {
@@ -315,7 +320,7 @@ class OfKey implements KeyedBoxLimiter {
     }
   }
 
-  /** Tells those who listen what came of a wish for permits. @param error undefined when they were given. */
+  /** Tells the subscribers of the outcome of a request. @param error undefined when the permits were given. */
   #tell(n: number, since: number, error: unknown): void {
     const event = { ...this.#event(), n, waited: this.#now - since }
     if (error === undefined) channels.permitted.publish(event satisfies PermittedEvent)

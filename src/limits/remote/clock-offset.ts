@@ -2,15 +2,15 @@
 const DRIFT = 1e-3
 
 /**
- * What is known of an engine's clock by the own one. Each answer tells that a moment of the engine's clock lay between two
- * of the own; an answer that came quickly tells it better than one for which this process had no time, and clocks do not
- * drift apart so fast that it would not hold for the next ones, too.
+ * What is known of an engine's clock by this process's own. Each answer tells that a moment of the engine's clock lay
+ * between two of its own. A quick answer tells that more exactly than one for which this process had no time. Clocks do
+ * not drift apart so fast that it would not hold for the next answers, too.
  */
 export class ClockOffset {
   /** Own time minus the engine's, at the least and at the most. */
   #least = -Infinity
   #most = Infinity
-  /** Own time of what was learned last. */
+  /** Own time of the newest answer. */
   #learnedAt = -Infinity
 
   /** The own times between which `moment` of the engine's clock was, as told by an answer or better. */

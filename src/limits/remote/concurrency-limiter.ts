@@ -24,12 +24,12 @@ export interface CappedSource extends ReservationSource {
 }
 
 /**
- * All shares of a limiter together, whatever its concurrency: a permit takes an equal part of it. So processes that go by
- * different numbers, as during a deployment, each take the part that theirs says, and none is refused.
+ * The size of the whole, whatever the concurrency: a permit takes an equal part of it. So processes with different
+ * numbers, as during a deployment, each take the part that their number says, and none is refused.
  */
 const ALL_SHARES = 1e9
 
-/** A permit with a share of the concurrency, which it gives back. */
+/** A permit of the rate limit together with a permit of the concurrency. It gives both back. */
 class CappedPermit extends Permit {
   readonly #permit: Permit
   readonly #share: Permit
@@ -52,8 +52,9 @@ class CappedPermit extends Permit {
 }
 
 /**
- * The callers of this process that want permits of a limiter with a concurrency: each takes a share of that first, and with
- * it stands in line for its permit. The other way round a permit would be over before there is a share.
+ * The callers of this process that want permits of a limiter with a concurrency. Each takes a concurrency permit first,
+ * and with it waits in the queue for its rate permit. The other way round the rate permit would be over before there is
+ * a concurrency permit.
  */
 export class ConcurrencyLimiter implements BoxPermits {
   readonly #remote: ReservationClient
@@ -61,13 +62,13 @@ export class ConcurrencyLimiter implements BoxPermits {
   readonly #source: ReservationSource
   readonly #context: { readonly key: string; readonly engine: string }
   #terms: BoxTerms
-  /** How many have asked for a permit and have not got it yet. */
+  /** How many callers have asked for a permit and have not got it yet. */
   #callers = 0
-  /** How many of them have a share. */
+  /** How many of them have a concurrency permit. */
   #halfway = 0
   #closed: Error | undefined
   #refused = false
-  /** The newest try for a share and a permit. */
+  /** The newest try for both permits. */
   #lastTry: Promise<unknown> | undefined
   readonly #ended: (() => void)[] = []
 
@@ -106,7 +107,7 @@ export class ConcurrencyLimiter implements BoxPermits {
     const { clock } = this.#source
     const isTry = wait === 0 || this.#callers >= this.#terms.queue
     const deadline = clock.now() + wait
-    /** With what is left of the wait. */
+    /** The options for what is left of the wait. */
     const rest = (): AcquireOptions => ({
       wait: isTry ? 0 : Math.max(deadline - clock.now(), SHORTEST_DELAY),
       signal,
@@ -135,7 +136,7 @@ export class ConcurrencyLimiter implements BoxPermits {
   }
 
   async explain(n?: number): Promise<Explanation> {
-    // A caller that tries just now comes before one that asks how things stand.
+    // A caller that tries at this time comes before one that asks for an explanation.
     await this.#lastTry?.catch(() => undefined)
     return this.#explainNow(n)
   }
@@ -144,7 +145,7 @@ export class ConcurrencyLimiter implements BoxPermits {
     return this.#explained(await this.#remote.explain(n, this.#shares.permits))
   }
 
-  /** The same with what this box knows of the concurrency. */
+  /** The same explanation with what this box knows of the concurrency. */
   #explained(explanation: Explanation): Explanation {
     const { callers } = this.#shares
     const isFull = callers > 0 || this.#shares.running >= this.#terms.concurrency
@@ -171,7 +172,7 @@ export class ConcurrencyLimiter implements BoxPermits {
   }
 
   shut(error: Error): void {
-    // Those who have a share already are still to have their permit.
+    // Callers that have a concurrency permit are still to get their rate permit.
     this.#closed ??= error
   }
 
@@ -190,7 +191,10 @@ export class ConcurrencyLimiter implements BoxPermits {
     await this.#remote.end()
   }
 
-  /** Counts a caller until it has its permit or an error. @param without what it does while no share is needed. */
+  /**
+   * Counts a caller until it has its permit or an error.
+   * @param without what the caller does while no concurrency permit is needed.
+   */
   async #entered<T>(enter: (callers: number) => Promise<T>, without: () => Promise<T>): Promise<T> {
     const callers = this.#callers++
     try {
@@ -207,7 +211,7 @@ export class ConcurrencyLimiter implements BoxPermits {
   async #decide(callers: number): Promise<TryOutcome> {
     const share = await tried(this.#try(0, callers))
     if (share instanceof BusyError) {
-      // That there is no share holds, whether the engine can tell more or not.
+      // That there is no concurrency permit holds, whether the engine can tell more or not.
       const explanation = await this.#explainNow().catch(() => undefined)
       return { outcome: share, explanation: explanation && { ...explanation, waitsFor: 'concurrency' } }
     }
@@ -259,7 +263,7 @@ export class ConcurrencyLimiter implements BoxPermits {
     this.#letGo()
   }
 
-  /** Nobody has to wait for a share while there is none to be had. */
+  /** Lets waiters go on without a concurrency permit while the engine can't give any. */
   #letGo(): void {
     if (this.outage && this.#remote.goesWithout) this.#shares.refuseAll(this.outage)
   }
@@ -275,7 +279,7 @@ function permitOf({ outcome }: TryOutcome): Permit {
   return outcome
 }
 
-/** The terms of the line in which those stand who have a share: they have been let in already. */
+/** The terms of the queue behind the concurrency: its callers have been admitted already. */
 function behind(terms: BoxTerms): BoxTerms {
   return { ...terms, queue: Infinity }
 }

@@ -13,40 +13,40 @@ import { wallOf } from '../../clock.js'
 import { Times } from '../local/times.js'
 import type { WaitingLine } from '../local/waiting-line.js'
 
-/** What shares are had from, and who is told what. */
+/** Where concurrency permits come from, and what is told of failures. */
 export interface ConcurrencySource {
   readonly clock: Clock
-  /** Gives one share at a time. */
+  /** Gives one permit at a time. */
   readonly lock: Lock
   /** For errors. */
   readonly context: { readonly key: string; readonly engine: string }
-  /** Whether those who wait wait on while the engine can't be asked. */
+  /** Whether waiters wait on while the engine can't be asked. */
   readonly waitsOn: boolean
-  /** The engine could not be asked. */
+  /** Called when the engine could not be asked. */
   readonly failed: (error: Error) => void
-  /** Finds out whether the engine can be asked: who waits for a share does not hear of it. */
+  /** Finds out whether the engine can be asked: a waiter for a concurrency permit does not learn it otherwise. */
   readonly look: () => Promise<void>
 }
 
 /**
- * The shares of a concurrency, which processes have of the engine: one share for each permit in use. Those of this process
- * who wait for one stand in a line like any other, and while there are any it asks for one share at a time, first come,
- * first served among processes.
+ * The permits of a concurrency, which processes have of the engine: one for each call permit in use. The waiters of
+ * this process stand in one queue. While there are waiters, it asks the engine for one permit at a time. Among
+ * processes the engine serves first come, first served.
  */
 export class ConcurrencyPermits implements Counter, Turns {
-  /** The most calls that one caller can want a permit for; the share is one all the same. */
+  /** The most calls that one caller can want a permit for; it takes one concurrency permit all the same. */
   most: number
   readonly paused = false
   readonly mark = 0
   readonly #source: ConcurrencySource
   readonly #waiters: LocalWaiters
-  /** How many wait. */
+  /** How many callers wait. */
   callers = 0
   /** For how many calls they want permits. */
   permits = 0
   readonly #atHand: Grant[] = []
   readonly #inUse: Grant[] = []
-  /** Of the share that is asked for. */
+  /** Ends the request that is under way. */
   #asking: AbortController | undefined
 
   constructor(source: ConcurrencySource, most: number) {
@@ -57,7 +57,7 @@ export class ConcurrencyPermits implements Counter, Turns {
     this.#waiters = new LocalWaiters(rules, times, this, source.context, this)
   }
 
-  /** A share now, or undefined; releasing it twice is harmless. Rejects as `Lock.tryAcquire` does. */
+  /** A permit now, or undefined; releasing it twice is harmless. Rejects as `Lock.tryAcquire` does. */
   async tryAcquire(): Promise<Permit | undefined> {
     if (this.callers > 0) return undefined
     const grant = await this.#source.lock.tryAcquire().catch((error: unknown) => {
@@ -67,23 +67,23 @@ export class ConcurrencyPermits implements Counter, Turns {
     if (!grant) return undefined
     this.#atHand.push(grant)
     const share = this.#waiters.tryAcquire()
-    // Somebody has come meanwhile who waits for it.
+    // A waiter has come meanwhile.
     if (!share) this.#waiters.wake()
     return share
   }
 
-  /** A share as soon as it is this caller's turn. Rejects as `Lock.acquire` does. */
+  /** A permit as soon as it is this caller's turn. Rejects as `Lock.acquire` does. */
   acquire(n: number, options: AcquireOptions): Promise<Permit> {
     return this.#waiters.acquire(n, options)
   }
 
-  /** What one caller may want is another number now. */
+  /** Changes how many calls one caller may want a permit for. */
   change(most: number): void {
     this.most = most
     this.#waiters.limitsChanged()
   }
 
-  /** Rejects all who wait. */
+  /** Rejects all waiters. */
   refuseAll(error: Error): void {
     this.#waiters.refuseAll(error)
   }
@@ -107,7 +107,8 @@ export class ConcurrencyPermits implements Counter, Turns {
   }
 
   release(): void {
-    // One that the engine has given up counts for nobody any more; what others have goes on counting.
+    // A permit that the engine has given up counts no more; the others go on counting. So a lost one is given back
+    // first.
     const lost = this.#inUse.findIndex(grant => grant.expiresIn() === 0)
     this.#giveBack(this.#inUse.splice(lost, 1)[0]!)
   }
@@ -117,11 +118,11 @@ export class ConcurrencyPermits implements Counter, Turns {
   }
 
   pauseUntil(): void {
-    // A pause is the limit's.
+    // The rate limit keeps pauses.
   }
 
   readyAt(): number {
-    // Nobody knows when others release theirs.
+    // When other callers release theirs is not known.
     return this.#source.clock.now()
   }
 
@@ -144,10 +145,10 @@ export class ConcurrencyPermits implements Counter, Turns {
   }
 
   rest(): void {
-    // Nobody else stands in this line.
+    // This queue has no other threads.
   }
 
-  /** Asks for a share if somebody wants one, and gives back what nobody wants. */
+  /** Asks for a permit if a waiter wants one, and gives back permits that no waiter wants. */
   #look(): void {
     if (this.callers > this.#atHand.length && !this.#asking) void this.#ask()
     if (this.callers > 0) return
@@ -192,7 +193,7 @@ export class ConcurrencyPermits implements Counter, Turns {
     else this.refuseAll(error)
   }
 
-  /** Resolves when it is time to try again, or when nobody waits any more. */
+  /** Resolves when it is time to try again, or when no waiter is left. */
   #nextTry(signal: AbortSignal): Promise<void> {
     return new Promise(resolve => {
       const timer = this.#source.clock.after(RETRY, resolve, true)
@@ -205,14 +206,14 @@ export class ConcurrencyPermits implements Counter, Turns {
   }
 
   #giveBack(grant: Grant): void {
-    // What can't be given back ends with its lease, and what was lost has ended.
+    // A permit that can't be given back ends with its lease. A lost one has ended already.
     grant.release().catch((error: unknown) => {
       if (isOutage(error)) this.#source.failed(error)
     })
   }
 }
 
-/** Whether it tells that the engine could not be asked. */
+/** Whether an error says that the engine could not be asked. */
 export function isOutage(error: unknown): error is UnavailableError | IndeterminateError {
   return error instanceof UnavailableError || error instanceof IndeterminateError
 }

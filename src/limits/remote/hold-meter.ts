@@ -1,23 +1,25 @@
-/** The measure of a while is forgotten when two such are over: milliseconds. */
+/** Measures are kept by periods of so many milliseconds. A period is forgotten when two more have passed. */
 const WHILE = 2000
-/** So much longer than what was measured: what comes next may take a little longer. */
+/** The hold is longer than the measure by this factor, because the next answer may take a little longer. */
 const MARGIN = 1.15
-/** An engine that is farther away gives permits that are over when they come: milliseconds. */
+/** The permits of an engine that is farther away are over when they come: milliseconds. */
 const MOST = 2000
 
 /**
- * Measures how long a hold this process needs: for how long a permit has to be usable so that its caller gets it in time.
- * One measure is the time from the earliest moment at which a permit can have begun to be usable, by what is known of the
- * engine's clock, to its use: the way of question and answer, and the delay of the event loop.
+ * Measures how long a hold this process needs: for how long a permit has to be usable so that its caller gets it in
+ * time. One measure is the time from the earliest moment at which a permit can have begun to be usable, by what is
+ * known of the engine's clock, to its use. It contains the way of the call and its answer, and the delay of the event
+ * loop.
  *
- * The hold is the second longest measure of the last two to four seconds, and a little more. The longest is left out: it may
- * be a stop that does not recur. That costs the permits of that time, and a hold as long would cost more, because it
- * lengthens the window of each permit of the next seconds. A single measure counts until there is another one.
+ * The hold is the second longest measure of the last two to four seconds, and a little more. The longest is left out:
+ * it may come from a stop that does not recur. That costs the permits of that time. A hold as long as that would cost
+ * more, because it lengthens the window of each permit of the next seconds. A single measure counts until there is
+ * another one.
  */
 export class HoldMeter {
   #before = new Delays()
   #current = new Delays()
-  /** When the while began: clock time. */
+  /** When the present period began: clock time. */
   #since = -Infinity
 
   /** @param taken milliseconds. @param now clock time. */
@@ -43,12 +45,12 @@ export class HoldMeter {
   }
 }
 
-/** The delays of a while. Those that overlap are one: they have the same cause. */
+/** The delays of one period. Delays that overlap count as one: they have the same cause. */
 class Delays {
-  /** Of those that are over, the greatest and the next one; -Infinity where there is none. */
+  /** The greatest and the second greatest of the delays that are over; -Infinity where there is none. */
   #first = -Infinity
   #next = -Infinity
-  /** The newest, and when it was noted first: clock time. */
+  /** The newest delay, and when it was first noted: clock time. */
   #newest = -Infinity
   #end = -Infinity
 

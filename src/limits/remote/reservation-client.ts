@@ -20,7 +20,7 @@ import { wallOf } from '../../clock.js'
 import { pauseTime, Times } from '../local/times.js'
 import { Waiter, WaitingLine } from '../local/waiting-line.js'
 
-/** What a caller is told beside what becomes of it; undefined until the answer is there. */
+/** What a decision tells its caller beside the outcome; undefined until the engine has answered. */
 interface Told {
   explanation: Explanation | undefined
 }
@@ -32,20 +32,20 @@ export interface ReservationSource {
   readonly engine: string
   /** The box's session id. */
   readonly session: string
-  /** What all clients of the box have seen of the way to the engine. */
+  /** What all clients of the box have measured of the way to the engine. */
   readonly meter: HoldMeter
-  /** Fails with what ended the box once it is closed. */
+  /** Fails with the error that ended the box once the box is closed. */
   readonly ask: (request: Reserve) => Awaitable<Reservation>
 }
 
-/** What became of a caller who wanted a permit now or not at all. */
+/** The outcome for a caller that wanted a permit at once or not at all. */
 export interface TryOutcome {
   readonly outcome: Permit | BusyError
-  /** What the engine told together with that; undefined when it could not be asked. */
+  /** What the engine told together with the outcome; undefined when the engine could not be asked. */
   readonly explanation: Explanation | undefined
 }
 
-/** What decides for one limiter of a box, or one key of it. */
+/** Decides about the permits of one limiter of a box, or of one of its keys. */
 export interface BoxPermits {
   /** Why the engine could not be asked the last time; undefined when it could. */
   readonly outage: Error | undefined
@@ -53,43 +53,48 @@ export interface BoxPermits {
   decide(): Promise<TryOutcome>
   explain(n?: number): Promise<Explanation>
   pauseUntil(time: Date | number): Promise<void>
-  /** Whether it could be forgotten: nobody waits, and nothing is owed, since a while. */
+  /**
+   * Whether it can be forgotten: it has no waiter, and has owed nothing and been unused since then. @param since clock
+   * time.
+   */
   isIdle(since: number): boolean
   /**
-   * Goes by other terms from now on. What is reserved for later is asked for anew unless it keeps the new limits, too, and
-   * those who wait for more than there can be are rejected.
+   * Goes by other terms from now on. Reserved permits that do not keep the new limits are asked for anew. Waiters that
+   * want more permits than the new limits allow are rejected.
    */
   change(terms: BoxTerms): void
-  /** Lets nobody in any more. */
+  /** Admits no further caller. */
   shut(error: Error): void
-  /** Rejects all who wait, once it is shut. */
+  /** Rejects all waiters, once it is shut. */
   refuseAll(): void
-  /** Resolves when nobody waits any more and what was reserved in vain was given back, or could not be. */
+  /** Resolves when no waiter is left and unused permits were given back, or could not be. */
   end(): Promise<void>
 }
 
-/** One call asks for so many callers at the most. */
+/** One call to the engine asks for at most so many waiters, */
 const MOST_UNITS = 1000
-/** And for so many windows full of permits. Those behind hear only later that their wait can't be met. */
+/**
+ * and for at most so many windows full of permits. A waiter behind them learns only later that its wait can't be met.
+ */
 const MOST_WINDOWS = 8
-/** Those who wait hear of a pause within so many milliseconds, and of what others have given back. */
+/** Waiters hear of a pause, and of permits that other processes gave back, within so many milliseconds. */
 const LOOK = 250
-/** Those for whom nothing could be reserved ask again within so many milliseconds. */
+/** A waiter for which nothing could be reserved asks again within so many milliseconds. */
 const ASK_AGAIN = 2500
 /** A shorter delay could be lost in rounding: milliseconds. */
 export const SHORTEST_DELAY = 0.001
-/** An engine that can't be asked is tried again after so many milliseconds. */
+/** An engine that can't be asked is asked again after so many milliseconds. */
 export const RETRY = 500
-/** What a try asks for. */
+/** The options of a try. */
 export const NOW: AcquireOptions = { wait: 0 }
-/** Takes back permits that nobody has counted. */
+/** Takes back permits that are not counted. */
 export const NOBODY: PermitGiver = { released: () => undefined, unused: () => undefined }
 
 /**
- * The callers of this process that want permits of one limiter of an engine: one line, one timer, and one call under way,
- * which asks for all of them. What the call reserves is used in the order of the line, each permit within the stretch of
- * time that keeps the bound whenever this process was stopped; one that comes too late for it goes back, and its caller's
- * is asked for anew.
+ * The callers of this process that want permits of one limiter of an engine. They share one queue, one timer, and one
+ * call under way, which asks for all of them. Reserved permits are used in the order of the queue. Each may be used
+ * only within the stretch of time that keeps the bound, wherever this process was stopped. A permit that comes too late
+ * for it goes back, and a new one is asked for.
  */
 export class ReservationClient implements BoxPermits, PermitGiver {
   readonly #source: ReservationSource
@@ -99,9 +104,9 @@ export class ReservationClient implements BoxPermits, PermitGiver {
   readonly #line = new WaitingLine()
   readonly #deadlines = new Deadlines()
   readonly #aborts: AbortWatch
-  /** Those who want a permit now or not at all. */
+  /** The callers that want a permit now or not at all: the tries. */
   readonly #tries = new Set<Waiter>()
-  /** What those of them are told who want to know how things stand, too. */
+  /** What is told to those tries that want an explanation, too. */
   readonly #told = new Map<Waiter, Told>()
   readonly #reserved = new ReservedPermits()
   readonly #offset = new ClockOffset()
@@ -114,22 +119,28 @@ export class ReservationClient implements BoxPermits, PermitGiver {
   #timer: Timer | undefined
   #timerAt = Infinity
   #timerKeepsAlive = false
-  /** Nothing more is asked for until then, clock time: those in line come later than anything that can be reserved. */
+  /**
+   * Nothing more is asked for until then, clock time: the turns of the waiters come later than anything that can be
+   * reserved.
+   */
   #askAgainAt = -Infinity
-  /** Nor before it is time for this: the process holds its part. */
+  /** Nothing more is asked for before this instant either: the process holds its part. */
   #askAgainAfter: ReservedInstant | undefined
-  /** The turn of the first of them: clock time. */
+  /** The turn of the first of these waiters: clock time. */
   #nextTurn = -Infinity
-  /** Since when there are such and nothing is reserved for this process, clock time; undefined when it is not so. */
+  /**
+   * Since when there are such waiters while nothing is reserved for this process, clock time; undefined when that is
+   * not so.
+   */
   #beyondSince: number | undefined
-  /** How many processes wait for permits, as far as the engine has told. */
+  /** How many processes wait for permits, as the engine last told. */
   #contenders = 1
   #lookedAt = -Infinity
-  /** When those who have an instant are to ask next how things stand, whatever is asked before. */
+  /** When to ask next for the waiters that have a reserved instant, whatever is asked before. */
   #lookAt = -Infinity
   outage: Error | undefined
   #retryAt = -Infinity
-  /** What goes by the limits of this process alone while the engine is out of reach. */
+  /** Goes by the limits of this process alone while the engine is out of reach. */
   readonly #share: LocalWaiters | undefined
   readonly #again: BoxPermits['acquire']
   #closed: Error | undefined
@@ -140,7 +151,7 @@ export class ReservationClient implements BoxPermits, PermitGiver {
   /**
    * @param id of the limiter in the engine.
    * @param key for messages.
-   * @param again how a caller that has gone without the engine asks again when it is back.
+   * @param again how a caller that went without the engine asks again when the engine is back.
    */
   constructor(
     source: ReservationSource,
@@ -172,7 +183,7 @@ export class ReservationClient implements BoxPermits, PermitGiver {
       if (this.#closed) throw this.#closed
       if (signal?.aborted) throw aborted({ ...this.#context, cause: signal.reason })
       const { callers } = this.#line
-      // Behind others, and with no end to its wait, it need not know the time before its turn.
+      // A caller behind others whose wait has no end need not know the time before its turn.
       if (callers > 0 && wait === Infinity && callers < this.#terms.queue && !this.outage) {
         return this.#join(n, priority, signal, Infinity, false)
       }
@@ -194,7 +205,7 @@ export class ReservationClient implements BoxPermits, PermitGiver {
       ) {
         throw this.#tooLate(wait, this.#nextTurn - now)
       }
-      // Only the engine knows whether its turn comes in time.
+      // Only the engine knows whether this caller's turn comes in time.
       this.#askAgainAfter = undefined
       return this.#join(n, priority, signal, deadline, false)
     } catch (error) {
@@ -219,7 +230,7 @@ export class ReservationClient implements BoxPermits, PermitGiver {
     })
   }
 
-  /** @param later how many permits those want who come to stand in line here. */
+  /** @param later how many permits are wanted by callers that have yet to join this queue. */
   async explain(n = 1, later = 0): Promise<Explanation> {
     this.#check(n)
     if (this.#closed) throw this.#closed
@@ -252,7 +263,7 @@ export class ReservationClient implements BoxPermits, PermitGiver {
       this.#terms = { ...terms, share }
       this.#share!.limitsChanged()
     }
-    // Asked for anew it would come after what others have reserved.
+    // A permit that is asked for anew would come after what other processes have reserved.
     if (!keeps(before, terms)) this.#returns.push(...this.#reserved.dropWhere(() => true))
     this.#askAgainAt = -Infinity
     this.#askAgainAfter = undefined
@@ -274,7 +285,7 @@ export class ReservationClient implements BoxPermits, PermitGiver {
     await this.#share?.end()
     this.#disarm()
     try {
-      // It may give back, or reserve what nobody waits for any more.
+      // The answer may give permits back, or reserve permits that no waiter wants any more.
       await this.#answer
       this.#returns.push(...this.#reserved.dropWhere(() => true))
       const returns = this.#takeReturns()
@@ -285,7 +296,7 @@ export class ReservationClient implements BoxPermits, PermitGiver {
   }
 
   released(): void {
-    // Nothing limits how many are in use.
+    // The number of permits in use is not limited.
   }
 
   unused({ n, at }: Taken): void {
@@ -293,25 +304,25 @@ export class ReservationClient implements BoxPermits, PermitGiver {
     this.#schedule()
   }
 
-  /** Whether it gives permits just now although the engine can't be asked. */
+  /** Whether it gives permits now although the engine can't be asked. */
   get goesWithout(): boolean {
     return this.outage !== undefined && this.#share !== undefined
   }
 
-  /** Asks for nothing, which tells whether the engine can be asked; never rejects. */
+  /** Asks for no permit, to learn whether the engine can be asked; never rejects. */
   look(): Promise<void> {
     return this.#turn(true)
   }
 
-  /** The engine could not be asked for something else. */
+  /** Notes that the engine could not be asked for something else. */
   away(error: Error): void {
     this.outage = error
     this.#retryAt = this.#source.clock.now() + RETRY
   }
 
-  /** Those who wait for their turn, and how many permits more have to be reserved for them. */
+  /** The waiters before a new one, and how many permits have yet to be reserved for them. */
   get #before(): { readonly place: number; readonly ahead: number } {
-    // Who wants a permit now or not at all is gone before anybody's turn.
+    // A try is gone before any waiter's turn.
     let { callers: place, permits } = this.#line
     for (const { n } of this.#tries) {
       place--
@@ -320,14 +331,14 @@ export class ReservationClient implements BoxPermits, PermitGiver {
     return { place, ahead: Math.max(permits - this.#reserved.permits, 0) }
   }
 
-  /** A permit that was fetched together with others. */
+  /** A permit of a batch that can be used now. */
   #atHand(n: number, now: number): Permit | undefined {
     const share = this.#reserved.first
     if (!share || share.left < n || share.from > now || share.until < now) return undefined
     return new Permit(this, n, this.#reserved.take(n).at, 0, 0)
   }
 
-  /** @param isTry whether it wants a permit now or not at all. */
+  /** @param isTry whether the caller wants a permit now or not at all. */
   #join(
     n: number,
     priority: number,
@@ -349,9 +360,9 @@ export class ReservationClient implements BoxPermits, PermitGiver {
     return promise
   }
 
-  /** Asks after all that this task brings. */
+  /** Asks once for all that the present task brings. */
   #schedule(): void {
-    // Those who get their permits just now may want the next ones together: what hands out comes here when it is done.
+    // Callers that get their permits now may want the next ones together. `#handOut` comes here when it is done.
     if (this.#scheduled || this.#calling || this.#handing) return
     this.#scheduled = true
     void PASSED.then(() => {
@@ -360,15 +371,15 @@ export class ReservationClient implements BoxPermits, PermitGiver {
     })
   }
 
-  /** Asks for whatever is wanted, if anything is. @param look whether to ask anyway. */
+  /** Asks for what is wanted, if anything is. @param look whether to ask anyway. */
   async #turn(look: boolean): Promise<void> {
     if (this.#calling) return
     const now = this.#source.clock.now()
-    // Where nobody waits any more, what was reserved goes back at once.
+    // Without waiters, reserved permits go back at once.
     const isPointless = this.#quietUntil > now && (this.#waits || this.outage !== undefined)
     const [wishes, waiters] = isPointless ? NO_WISHES : this.#wishes(now)
-    // The first question of a process reserves nothing: its answer tells how long a hold has to be. What is reserved with
-    // a shorter one can't be used, and pushes what others are given into the next window.
+    // The first call of a process reserves nothing: its answer tells how long a hold has to be. A permit reserved with
+    // a shorter hold can't be used, and pushes the permits of other processes into the next window.
     const isFirst = wishes.length > 0 && !this.#source.meter.hasMeasured
     const units = isFirst ? NO_UNITS : wishes
     const deciders = isPointless && this.outage ? [] : [...this.#told.values()]
@@ -380,7 +391,7 @@ export class ReservationClient implements BoxPermits, PermitGiver {
     }
     const returns = this.#takeReturns()
     const moves = this.#moves(now)
-    // What they were told before is over when this is answered.
+    // The explanations of before are out of date when this call is answered.
     for (const told of deciders) told.explanation = undefined
     this.#calling = true
     const terms = this.#terms
@@ -392,10 +403,10 @@ export class ReservationClient implements BoxPermits, PermitGiver {
       for (const told of deciders) told.explanation = explanation
       if (terms === this.#terms || keeps(terms, this.#terms))
         this.#settle(answer.reserved, hold, times, units, waiters)
-      // What was reserved by a limit that is too much for that of now is asked for anew.
+      // Permits that were reserved under a limit that exceeds the present one are asked for anew.
       else this.#returns.push(...returnedOf(answer.reserved, hold))
     } catch (error) {
-      // What was to be given back counts as used: it must not be given back twice.
+      // The permits that were to be given back count as used: they must not be given back twice.
       this.#failed(error as Error, waiters)
     } finally {
       this.#calling = false
@@ -403,7 +414,7 @@ export class ReservationClient implements BoxPermits, PermitGiver {
     }
   }
 
-  /** What is to be given back: the latest first, because only so even spacing gives back the whole of it. */
+  /** The permits to give back, the latest first: only in that order does even spacing take back all of them. */
   #takeReturns(): readonly ReturnedPermits[] {
     const returns = this.#returns
     this.#returns = []
@@ -433,7 +444,7 @@ export class ReservationClient implements BoxPermits, PermitGiver {
     })
   }
 
-  /** Nothing more is asked for until then: clock time. */
+  /** Until when nothing more is asked for: clock time. */
   get #quietUntil(): number {
     const after = this.#askAgainAfter
     return after !== undefined && after === this.#reserved.first
@@ -447,7 +458,10 @@ export class ReservationClient implements BoxPermits, PermitGiver {
     return Math.max(hold, this.#source.meter.hold(mostHold))
   }
 
-  /** Who has waited for longer reaches further ahead than others, so that it comes before them. */
+  /**
+   * How far ahead to reserve: milliseconds. A process that has waited for longer reaches further ahead than others, so
+   * it comes before them.
+   */
   get #horizon(): number {
     const { horizon } = this.#terms
     if (this.#beyondSince === undefined) return horizon
@@ -455,21 +469,25 @@ export class ReservationClient implements BoxPermits, PermitGiver {
   }
 
   /**
-   * How many permits this process reserves ahead: the part of one window that is left for each of those that wait, rounded
-   * by chance, so that the parts of all make up one window. What a process has reserved when it is stopped passes unused:
-   * the engine can't give it to others, because the process may have used it just before. So this is what a stop costs
-   * the others, however many callers the process has and however long it is stopped. Less would not do: what none has
-   * reserved goes to the process that asks first, which is the nearest one again and again.
+   * How many permits this process reserves ahead: an equal part of one window for each waiting process, rounded at
+   * random, so that the parts of all make up one window. Permits that a process has reserved when it is stopped pass
+   * unused: the engine can't give them to others, because the process may have used them just before. So the part is
+   * what a stop costs the other processes, however many callers the process has and however long it is stopped. A
+   * smaller part would not do: what no process has reserved goes to the process that asks first, which is the nearest
+   * one again and again.
    *
-   * One permit is reserved in any case. It keeps the place of the process behind the others. And what can be used within
-   * the way of question and answer is taken beyond the part, because the others don't want it: so a process with many
-   * callers has what those with few leave.
+   * A process reserves one permit in any case, which keeps its place behind the others. It also takes, beyond its part,
+   * permits that can be used within the time of a call and its answer, because the other processes do not want them. So
+   * a process with many callers has what those with few leave.
    */
   get #part(): number {
     return Math.floor(this.#terms.most / this.#contenders + Math.random())
   }
 
-  /** What those want for whom nothing is reserved yet, and who they are; gives back what nobody waits for. */
+  /**
+   * The wishes of the waiters for which nothing is reserved yet, and these waiters. Gives back the permits that no
+   * waiter wants.
+   */
   #wishes(now: number): readonly [readonly Unit[], readonly Waiter[]] {
     if (this.#terms.batch > 1) return this.#wishesInBatches(now)
     const sizes = this.#reserved.sizes()
@@ -484,7 +502,7 @@ export class ReservationClient implements BoxPermits, PermitGiver {
     for (let waiter = this.#line.head; waiter; waiter = this.#line.after(waiter)) {
       const { n } = waiter
       const isTry = this.#isTry(waiter)
-      // What is reserved already may be for later.
+      // A permit that is reserved already may be for later.
       const left = sizes.size === 0 || isTry ? 0 : (sizes.get(n) ?? 0)
       if (left > 0) {
         sizes.set(n, left - 1)
@@ -531,7 +549,7 @@ export class ReservationClient implements BoxPermits, PermitGiver {
       waiters.push(waiter)
     }
     const size = Math.max(batch, greatest)
-    // Each has room for whoever comes first.
+    // Each unit has room for any of the waiters.
     const unit = { n: greatest, more: size - greatest, within: onlyTries ? 0 : Infinity }
     const beyondPart = { ...unit, within: onlyTries ? 0 : this.#hold }
     const count = Math.min(Math.ceil(wanted / size), MOST_UNITS)
@@ -541,8 +559,9 @@ export class ReservationClient implements BoxPermits, PermitGiver {
   }
 
   /**
-   * For those who have a permit of a later instant, one that others have given back: then the latest of their own goes
-   * back. Asked for now and then, because nobody tells.
+   * Units for waiters that have a reserved instant: other processes may have given back earlier ones. For each earlier
+   * instant that comes, the latest of this process goes back. Asked for now and then, because the engine does not
+   * notify.
    */
   #moves(now: number): readonly Unit[] {
     const { last } = this.#reserved
@@ -554,7 +573,7 @@ export class ReservationClient implements BoxPermits, PermitGiver {
     const sizes = this.#reserved.sizes()
     const units: Unit[] = []
     for (const [n, { earliest }] of this.#reserved.lastOfSizes()) {
-      // Less would be won than an answer may take.
+      // An answer may take longer than such a unit would gain.
       const within = earliest - hold - now
       const count = Math.min(sizes.get(n)!, MOST_UNITS - units.length)
       const unit = { n, more: 0, within }
@@ -567,7 +586,7 @@ export class ReservationClient implements BoxPermits, PermitGiver {
     return this.#tries.size > 0 && this.#tries.has(waiter)
   }
 
-  /** What every answer tells of the limiter as a whole. Gives the clock times between which it was decided. */
+  /** Notes what every answer tells of the limiter as a whole. Returns the clock times between which it was decided. */
   #learn({
     reserved: { now, pausedUntil, fadesAt, contenders },
     ...asked
@@ -582,7 +601,8 @@ export class ReservationClient implements BoxPermits, PermitGiver {
       const until = latest + (pausedUntil - now)
       this.#returns.push(...this.#reserved.dropWhere(({ from }) => from < until))
     }
-    // By then it can be had sooner. All give it back before, so nobody who asks anew comes after it.
+    // Permits for later can be had sooner once these limits are forgotten. All processes give them back before, so no
+    // process that asks anew comes after another's.
     if (fadesAt < Infinity)
       this.#returns.push(...this.#reserved.dropWhere(({ opensAt }) => opensAt > fadesAt))
     return [earliest, latest]
@@ -598,9 +618,9 @@ export class ReservationClient implements BoxPermits, PermitGiver {
     const { now, hold } = reserved
     const lead = leadOf(reserved, asked)
     const clockNow = this.#lookedAt
-    // Those that come first are of waiters who have a permit already.
+    // The first units are of waiters that have a permit already.
     const moves = reserved.units.length - units.length
-    // How many permits those before in line go on waiting for, by size: equal ones are given in order.
+    // How many permits earlier waiters go on waiting for, by size: waiters of one size are served in order.
     const behind = new Map<number, number>()
     for (const [index, { n, at }] of reserved.units.entries()) {
       if (n === 0) {
@@ -616,7 +636,7 @@ export class ReservationClient implements BoxPermits, PermitGiver {
         if (waiter.rank !== undefined && !this.#isTry(waiter)) behind.set(waiter.n, others + waiter.n)
         continue
       }
-      // What can be used at once may have an instant that was rounded up.
+      // A unit that can be used at once may have an instant that was rounded up.
       const opensAt = units[index - moves]?.within === 0 ? Math.min(at - lead, now) : at - lead
       const share = {
         left: n,
@@ -631,7 +651,7 @@ export class ReservationClient implements BoxPermits, PermitGiver {
       else this.#reserved.add(share)
     }
     if (this.#reserved.first) this.#beyondSince = undefined
-    // Nor is there one for those who came meanwhile.
+    // There is no permit either for tries that came meanwhile.
     const quiet = this.#quietUntil - clockNow
     if (quiet > 0) {
       for (const waiter of [...this.#tries]) {
@@ -640,7 +660,7 @@ export class ReservationClient implements BoxPermits, PermitGiver {
     }
   }
 
-  /** Nothing more could be reserved for these: what there is goes to the first of them. */
+  /** Nothing more could be reserved for these waiters: the permits that are open go to the first of them. */
   #refusedBatch(waiters: readonly Waiter[], ahead: number, asked: number, fades: boolean): void {
     let open = this.#reserved.openPermits(this.#lookedAt)
     for (const waiter of waiters) {
@@ -650,7 +670,7 @@ export class ReservationClient implements BoxPermits, PermitGiver {
   }
 
   /**
-   * Nothing could be reserved for this one. @param ahead milliseconds until the first such turn.
+   * Nothing could be reserved for this waiter. @param ahead milliseconds until the first such turn.
    * @param others how many permits come before its own; undefined where another unit may have room for it.
    */
   #refused(waiter: Waiter, ahead: number, others: number | undefined, asked: number, fades: boolean): void {
@@ -665,7 +685,8 @@ export class ReservationClient implements BoxPermits, PermitGiver {
   }
 
   /**
-   * The next in line asks when what is reserved is used, or comes nearer. @param ahead milliseconds until its turn.
+   * The next waiter asks when the reserved permits are used, or when its turn comes nearer.
+   * @param ahead milliseconds until its turn.
    * @param fades whether stricter limits are forgotten then.
    */
   #askLater(ahead: number, asked: number, fades: boolean): void {
@@ -674,14 +695,15 @@ export class ReservationClient implements BoxPermits, PermitGiver {
     const { first } = this.#reserved
     if (fades || !first) {
       if (!first) this.#beyondSince ??= this.#lookedAt
-      // While it comes nearer, the horizon goes further. No process always asks just before another.
+      // While the turn comes nearer, the horizon goes further. The random factor keeps one process from always asking
+      // just before another.
       const nearer = Math.min((ahead - this.#horizon) / 2, ASK_AGAIN) * (0.75 + Math.random() / 4)
       this.#askAgainAt =
         this.#lookedAt + Math.max(fades ? Math.min(ahead, ASK_AGAIN) : nearer, this.#terms.hold)
     } else this.#askAgainAfter = first
   }
 
-  /** Whether it gets nothing before an answer that tells how things stand. */
+  /** Whether the waiter gets nothing before an answer that brings its explanation. */
   #isUntold(waiter: Waiter): boolean {
     const told = this.#told.size > 0 ? this.#told.get(waiter) : undefined
     return told !== undefined && told.explanation === undefined
@@ -689,14 +711,14 @@ export class ReservationClient implements BoxPermits, PermitGiver {
 
   /** @param readyIn milliseconds until there may be a permit for it. */
   #refuseTry(waiter: Waiter, readyIn: number): void {
-    // It came after what has just been answered was asked.
+    // The try came after the call that has just been answered.
     if (this.#isUntold(waiter)) return
     const told = this.#told.get(waiter)
     if (told) told.explanation = notBefore(told.explanation!, readyIn)
     this.#refuse(waiter, this.#busy(0, 0))
   }
 
-  /** The engine could not be asked for these. */
+  /** The engine could not be asked for these waiters. */
   #failed(error: Error, waiters: readonly Waiter[]): void {
     const now = this.#source.clock.now()
     this.#lookedAt = now
@@ -744,13 +766,13 @@ export class ReservationClient implements BoxPermits, PermitGiver {
   #goOn(): void {
     if (this.#handing) return
     this.#handing = true
-    // For each permit: the runtime's own queueMicrotask costs several times as much.
+    // This runs once for each permit: the runtime's own queueMicrotask costs several times as much.
     void PASSED.then(this.#next)
   }
 
   /**
-   * Gives the first in line its permit if it is time, and the next one in a later microtask: after the caller has gone
-   * on, which may take its time.
+   * Gives the first waiter its permit if it is time, and the next waiter in a later microtask: after the first caller
+   * has gone on, which may take a while.
    */
   #handOut(): void {
     this.#handing = false
@@ -767,7 +789,7 @@ export class ReservationClient implements BoxPermits, PermitGiver {
     this.#arm()
   }
 
-  /** Uses what comes first, if it is time for it; false when it is not. */
+  /** Uses the first reserved instant if it is time for it; returns false when it is not. */
   #giveOne(now: number): boolean {
     const share = this.#reserved.first
     if (!share || share.from > now) return false
@@ -779,19 +801,22 @@ export class ReservationClient implements BoxPermits, PermitGiver {
       waiter.settle(new Permit(this, waiter.n, share.at, 0, 0))
       return true
     }
-    // Others of the same batch may still be wanted.
+    // A later caller may still want the rest of the batch.
     if (this.#terms.batch > 1 && !this.#waits) return false
     this.#reserved.dropFirst()
     this.#returns.push(returned(share))
     return true
   }
 
-  /** Of a batch some are used as soon as they can be, and others when a caller comes: that tells nothing. */
+  /**
+   * Some permits of a batch are used as soon as they can be, and others when a caller comes, so their times tell
+   * nothing.
+   */
   #noteUse({ earliest }: ReservedInstant, now: number): void {
     if (this.#terms.batch === 1) this.#source.meter.note(now - earliest, now)
   }
 
-  /** The first that can have what is reserved: all of it, unless it is a batch. */
+  /** The first waiter that can have the reserved permits: all of them, unless they are a batch. */
   #waiterFor(permits: number): Waiter | undefined {
     const isBatch = this.#terms.batch > 1
     for (let waiter = this.#line.head; waiter; waiter = this.#line.after(waiter)) {
@@ -802,8 +827,8 @@ export class ReservationClient implements BoxPermits, PermitGiver {
   }
 
   /**
-   * Sets the one timer for what comes first. @param now when it was decided that nothing is to be asked for: what has
-   * fallen due since then would have no timer otherwise.
+   * Sets the one timer for what comes first. @param now when it was decided that nothing is to be asked for: an event
+   * that has fallen due since then would have no timer otherwise.
    */
   #arm(now = this.#source.clock.now()): void {
     const share = this.#reserved.first
@@ -855,11 +880,11 @@ export class ReservationClient implements BoxPermits, PermitGiver {
   #refuse(waiter: Waiter, error: Error): void {
     this.#leave(waiter)
     waiter.settle(Promise.reject(error))
-    // What was reserved for it goes to the next, and the last one goes back.
+    // The permits that were reserved for it go to the next waiter. Without one they go back.
     this.#schedule()
   }
 
-  /** Whether anybody waits for a turn that is yet to come. */
+  /** Whether any waiter waits for a turn that is yet to come. */
   get #waits(): boolean {
     return this.#line.callers > this.#tries.size
   }
@@ -873,7 +898,7 @@ export class ReservationClient implements BoxPermits, PermitGiver {
       if (patience.deadline !== Infinity) this.#deadlines.left()
       if (patience.signal) this.#aborts.remove(waiter, patience.signal)
     }
-    // What those would have waited for who are gone need not hold for others.
+    // The delay that the waiters who left would have kept need not hold for others.
     if (!this.#waits && !this.outage) {
       this.#askAgainAt = -Infinity
       this.#askAgainAfter = undefined
@@ -898,7 +923,7 @@ export class ReservationClient implements BoxPermits, PermitGiver {
   }
 }
 
-/** Those who wait for a permit of this process alone are to wait for one of the engine. */
+/** Tells the waiters for a permit of this process alone that they are to wait for one of the engine. */
 const BACK = new Error('the engine is there again')
 
 /** The wait is over, and the engine could not be asked. */
@@ -907,7 +932,7 @@ export function stillAway(cause: Error, context: ErrorContext): UnavailableError
   return new UnavailableError(why, { ...context, cause })
 }
 
-/** What came of a try: that there is no permit now is no failure. */
+/** The outcome of a try: a BusyError is no failure. */
 export async function tried(permit: Permit | Promise<Permit>): Promise<Permit | BusyError> {
   try {
     return await permit
@@ -917,7 +942,7 @@ export async function tried(permit: Permit | Promise<Permit>): Promise<Permit | 
   }
 }
 
-/** What was asked to be explained. @param place how many callers stand before one who asks. */
+/** The explanation that an answer gives. @param place how many callers are before the one that asks. */
 function explanationOf({ now, pausedUntil, explained }: Reserved, place: number): Explanation {
   const { ready, binding, reports } = explained!
   const readyIn = ready - now
@@ -931,28 +956,28 @@ function explanationOf({ now, pausedUntil, explained }: Reserved, place: number)
   }
 }
 
-/** The same where it is known that there is nothing sooner. @param readyIn milliseconds. */
+/** The same explanation where nothing is there sooner. @param readyIn milliseconds. */
 function notBefore(explanation: Explanation, readyIn: number): Explanation {
   if (explanation.readyIn >= readyIn) return explanation
   const { waitsFor } = explanation
   return { ...explanation, waitsFor: waitsFor === 'nothing' ? 'limit' : waitsFor, readyIn }
 }
 
-/** Of the promise that was made last: no function has to be made for each. */
+/** The settle function of the newest promise: so no function has to be made for each. */
 let settleNewest: Waiter['settle']
 const keepSettle = (settle: Waiter['settle']): void => void (settleNewest = settle)
 
-/** Whether what is reserved by some terms is within others. */
+/** Whether permits that are reserved under some terms keep others, too. */
 function keeps(one: BoxTerms, other: BoxTerms): boolean {
   return other.windows.every(window => one.windows.some(its => implies(its, window)))
 }
 
-/** From how long before their instants permits can be used that were asked for with a hold. */
+/** How long before their instants permits can be used that were asked for with a hold: milliseconds. */
 function leadOf({ hold }: Reserved, asked: number): number {
   return Math.max(asked - hold, 0)
 }
 
-/** What nobody takes of an answer. */
+/** The permits of an answer, to be given back unused. */
 function returnedOf(reserved: Reserved, asked: number): ReturnedPermits[] {
   const taken = reserved.units.filter(({ n }) => n > 0)
   return taken.map(({ n, at }) => ({ n, at, from: at - leadOf(reserved, asked) }))

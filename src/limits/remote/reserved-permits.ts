@@ -8,22 +8,22 @@ export interface ReservedInstant {
   readonly at: number
   /** From when on they can be used, by the engine's clock. */
   readonly opensAt: number
-  /** When that is at the earliest: clock time. */
+  /** The earliest clock time at which that can be. */
   readonly earliest: number
   /** Clock times, both included. */
   readonly from: number
   readonly until: number
 }
 
-/** What a share is when nobody uses it. */
+/** What is given back of a reserved instant. */
 export function returned({ left, at, opensAt }: ReservedInstant): ReturnedPermits {
   return { n: left, at, from: opensAt }
 }
 
-/** So many used entries at the front are put up with. */
+/** At most about so many used entries are left at the front. */
 const MOST_USED = 64
 
-/** What is reserved for a process and not used yet, in the order of its instants. */
+/** The permits that are reserved for a process and not used yet, in the order of their instants. */
 export class ReservedPermits {
   #shares: ReservedInstant[] = []
   /** How many at the front are used up. */
@@ -50,7 +50,7 @@ export class ReservedPermits {
     return permits
   }
 
-  /** The one with the latest instant. */
+  /** The reserved instant that is latest. */
   get last(): ReservedInstant | undefined {
     return this.first && this.#shares.at(-1)
   }
@@ -66,7 +66,7 @@ export class ReservedPermits {
     shares.splice(place, 0, share)
   }
 
-  /** Takes permits from the first; there have to be as many. */
+  /** Takes permits from the first reserved instant, which has to have as many. */
   take(n: number): ReservedInstant {
     const share = this.first!
     share.left -= n
@@ -80,7 +80,7 @@ export class ReservedPermits {
     this.#used = 0
   }
 
-  /** How many there are of each size. */
+  /** How many reserved instants there are of each size. */
   sizes(): Map<number, number> {
     const sizes = new Map<number, number>()
     for (let index = this.#used; index < this.#shares.length; index++) {
@@ -90,7 +90,7 @@ export class ReservedPermits {
     return sizes
   }
 
-  /** The last of each size. */
+  /** The last reserved instant of each size. */
   lastOfSizes(): Map<number, ReservedInstant> {
     const last = new Map<number, ReservedInstant>()
     for (let index = this.#used; index < this.#shares.length; index++) {
@@ -99,7 +99,7 @@ export class ReservedPermits {
     return last
   }
 
-  /** Takes out the last `count` of a size. */
+  /** Removes the last `count` reserved instants of a size. */
   dropLast(size: number, count: number): ReturnedPermits[] {
     const dropped = new Set<ReservedInstant>()
     for (let index = this.#shares.length - 1; dropped.size < count; index--) {
@@ -109,7 +109,7 @@ export class ReservedPermits {
     return this.dropWhere(share => dropped.has(share))
   }
 
-  /** Takes out all of a kind. */
+  /** Removes all reserved instants of a kind. */
   dropWhere(isMeant: (share: ReservedInstant) => boolean): ReturnedPermits[] {
     const all = this.#shares.slice(this.#used)
     this.#shares = all.filter(share => !isMeant(share))

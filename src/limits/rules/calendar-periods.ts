@@ -62,8 +62,8 @@ export class ZoneDays implements CalendarPeriods {
 
   at(time: number): Period {
     const date = this.#date(time)
-    // Clocks are changed at whole seconds, and a day need not begin at midnight: where the hour after it is left out, it
-    // begins at one o'clock.
+    // Clocks are changed at whole seconds. A day need not begin at midnight: where the hour after it is left out, the
+    // day begins at one o'clock.
     return {
       start: firstSecond(time - LONGEST_DAY, time, second => this.#date(second) >= date),
       end: firstSecond(time, time + LONGEST_DAY, second => this.#date(second) > date),

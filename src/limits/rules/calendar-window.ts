@@ -1,24 +1,26 @@
 import type { CalendarPeriods, Period } from './calendar-periods.js'
 import type { Window } from './window.js'
 
-/** What was given in one period; that of the last grant. */
+/** What was given in one period, which is that of the last grant. */
 export interface PeriodCount {
   start: number
   end: number
   used: number
-  /** The periods before it that were not over yet, oldest first, and the last one that was: start, end and used of each. */
+  /**
+   * The periods before it that were not over yet, oldest first, and the last one that was: start, end and used of each.
+   */
   before: number[]
 }
 
-/** So many numbers are kept of an earlier period. */
+/** So many numbers are kept of each earlier period. */
 const FIELDS = 3
 
 /**
- * At most `limit` permits in each period of the wall clock: what a service counts that begins anew with each second or
+ * At most `limit` permits in each period of the wall clock, as a service counts that begins anew with each second or
  * day. Around the end of a period up to twice as many can come within a moment.
  *
- * What is given ahead can be given back. It is there for others as soon as nothing is given any more in a later period,
- * because no grant is for an earlier time than the one before it.
+ * Permits that were given ahead can be given back. They are there for other callers as soon as nothing is given any
+ * more in a later period, because no grant is for an earlier time than the one before it.
  *
  * With `jitter` or a lead nothing is given in the last milliseconds of a period, because it could arrive in the next.
  */
@@ -54,7 +56,7 @@ export class CalendarWindow implements Window<PeriodCount> {
   readyAt(count: PeriodCount, now: number, n: number, ahead: number, lead = 0): number {
     const period = this.#period(count, now)
     const at = Math.max(now, period.start)
-    // What doesn't fit before the guard at the end goes into the next period as if this one were full.
+    // Permits that do not fit before the guard at the end go into the next period as if this one were full.
     const left = at < period.end - this.jitter - lead ? this.limit - usedIn(period, count) : 0
     const wanted = n + ahead
     if (wanted <= left) return at

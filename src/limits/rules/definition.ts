@@ -4,7 +4,7 @@ import { SlidingWindow, type Grains } from './sliding-window.js'
 import { SmoothWindow } from './smooth-window.js'
 import type { Window } from './window.js'
 
-/** One limit as data, for those who keep its state for many processes. */
+/** One limit as data, for engines, which keep its state for many processes. */
 export interface WindowDefinition {
   readonly kind: Window['kind']
   readonly limit: number
@@ -14,13 +14,13 @@ export interface WindowDefinition {
   readonly hold: number
   /** By how much the window is longer for jitter and for the hold. */
   readonly guard: number
-  /** Whose days are meant; empty for periods of equal length. */
+  /** The time zone whose days are meant; empty for periods of equal length. */
   readonly timeZone: string
 }
 
 /**
- * So that what an engine has to keep for a limit is a few kilobytes at the most. Grants that share an entry come back
- * with the last of them, which keeps the bound and costs a 256th of the rate at the most.
+ * Keeps an engine's state of a limit to a few kilobytes at the most. Grants that share an entry come back with the last
+ * of them, which keeps the bound and costs a 256th of the rate at the most.
  */
 export const COARSE_GRAINS: Grains = { mostExact: 256, parts: 256, inOrder: false }
 
@@ -69,7 +69,7 @@ function made({ kind, limit, per, guard, timeZone }: WindowDefinition): Window {
   }
 }
 
-/** Whether whatever keeps one limit keeps the other, too. */
+/** Whether grants that keep one limit always keep the other, too. */
 export function implies(one: WindowDefinition, other: WindowDefinition): boolean {
   if (one.limit > other.limit || one.per + one.guard < other.per + other.guard) return false
   if (other.kind === 'sliding') return one.kind !== 'calendar'

@@ -1,6 +1,6 @@
 /**
- * What was granted within a window, oldest first: entries of a time and of how many permits had been granted in all by
- * then, so that one is found by either with a few looks. Plain data, so that it can be kept anywhere.
+ * The grants within a window, oldest first. Each entry has a time and how many permits had been granted in all by then,
+ * so an entry is found by either with a few looks. Plain data, so that it can be kept anywhere.
  */
 export interface GrantLog {
   /** Time and total of each entry, by turns, in a ring that grows as far as it is needed. */
@@ -17,7 +17,7 @@ export interface GrantLog {
   droppedAt: number
   /** When the newest entry began, where entries stand for several grants. */
   begunAt: number
-  /** When the newest grant was given that is known still, or the last one that was forgotten. */
+  /** When the newest known grant was given, or the last one that was forgotten. */
   lastAt: number
 }
 
@@ -41,7 +41,7 @@ export function emptyLog(): GrantLog {
 export function timeOfPermit(log: GrantLog, number: number): number {
   if (number <= log.dropped) return -Infinity
   const { entries, head } = log
-  // Nearly always it is the oldest.
+  // Nearly always it is the oldest entry.
   if (entries[2 * head + 1]! >= number) return entries[2 * head]!
   return entries[
     place(
@@ -63,10 +63,10 @@ export function timeAfter(log: GrantLog, time: number): number | undefined {
 }
 
 /**
- * Adds a grant and forgets what is older than `memory`. One that is for an earlier time than the newest shares an entry that
- * has its time, or a later one that is less than a grain away, so entries never get thicker than grains.
+ * Adds a grant and forgets what is older than `memory`. A grant for an earlier time than the newest shares an entry
+ * that has its time, or a later one that is less than a grain away. So entries never get denser than grains.
  * @param grain grants within so many milliseconds share an entry, which then has the time of the newest of them.
- * @param now when that is decided. What will only be old at `time` counts again when this grant is taken back.
+ * @param now when that is decided. Grants that will only be old at `time` count again when this grant is taken back.
  */
 export function addGrant(
   log: GrantLog,
@@ -79,7 +79,7 @@ export function addGrant(
   if (log.length > 0 && time < log.lastAt) return insertEarlier(log, n, time, grain)
   const total = (log.total += n)
   log.lastAt = time
-  // Two entries of one time would hide from a refund which of them it is about.
+  // With two entries of one time a refund could not tell which of them it is about.
   if (time - log.begunAt <= grain || time === newestTime(log)) {
     amend(log, time)
     return
@@ -96,7 +96,7 @@ function insertEarlier(log: GrantLog, n: number, time: number, grain: number): v
   const rounded = grain > 0 ? Math.ceil(time / grain) * grain : time
   const { entries } = log
   let entry = firstOf(log, index => entries[index]! >= rounded)
-  // Rounded, it may be later than the newest, which is later than the grant itself.
+  // A rounded time may be later than the newest, which is later than the grant itself.
   if (entry === log.length) entry--
   else if (log.entries[place(log, entry)] !== rounded) openEntry(log, entry, rounded)
   log.total += n
@@ -119,7 +119,7 @@ function openEntry(log: GrantLog, entry: number, time: number): void {
   entries[at + 1] = total
 }
 
-/** Takes out permits that were granted at `time`, if they are there still. */
+/** Removes permits that were granted at `time`, if they are still there. */
 export function removeGrant(log: GrantLog, n: number, time: number): void {
   const { entries } = log
   let entry = firstOf(log, index => entries[index]! >= time)
@@ -127,7 +127,7 @@ export function removeGrant(log: GrantLog, n: number, time: number): void {
   const left = entries[place(log, entry) + 1]! - n - totalBefore(log, entry)
   if (left < 0) return
   log.total -= n
-  // An entry that stands for nothing goes, so that there are never more entries than permits.
+  // An entry that stands for nothing is removed, so there are never more entries than permits.
   const gap = left === 0 ? 1 : 0
   for (; entry + gap < log.length; entry++) {
     const from = place(log, entry + gap)
@@ -136,7 +136,7 @@ export function removeGrant(log: GrantLog, n: number, time: number): void {
     entries[to + 1] = entries[from + 1]! - n
   }
   log.length -= gap
-  // Nobody knows when the entry began that is the newest now; the next grant has one of its own.
+  // When the entry began that is the newest now is not known; the next grant has an entry of its own.
   if (gap === 0) return
   log.begunAt = -Infinity
   log.lastAt = newestTime(log) ?? log.droppedAt
@@ -207,7 +207,10 @@ function firstAfter(log: GrantLog, time: number): number {
   return firstOf(log, index => entries[index]! > time)
 }
 
-/** The first entry, counted from the oldest, for whose place in the array a condition holds; `length` when there is none. */
+/**
+ * The first entry, counted from the oldest, for whose place in the array a condition holds; `length` when there is
+ * none.
+ */
 function firstOf(log: GrantLog, holds: (index: number) => boolean): number {
   let low = 0
   let high = log.length

@@ -4,34 +4,36 @@ import type { Spacing } from './smooth-window.js'
 import type { LimitReport } from './window.js'
 import type { Window } from './window.js'
 
-/** Asks for permits of one limiter ahead of their use, for as many callers as wait, and gives back what is not used. */
+/** Asks for permits of one limiter ahead of their use, for all waiters of a process, and gives back unused ones. */
 export interface Reserve {
   /** The name of the limiter. */
   readonly limiter: string
   /** The session of the process that asks. */
   readonly session: string
-  /** What the caller takes for its limits. All of them hold together. */
+  /** The limits that the process goes by. All of them hold together. */
   readonly windows: readonly WindowDefinition[]
   /** In the order in which they are to be served. */
   readonly units: readonly Unit[]
-  /** How far ahead anything is reserved: milliseconds. From the first unit on that would be later, none is. */
+  /**
+   * How far ahead anything is reserved: milliseconds. Nothing is reserved from the first unit on that would be later.
+   */
   readonly horizon: number
-  /** For how long each permit has to be usable: milliseconds. An engine makes it as long as the limits say at the least. */
+  /** For how long each permit has to be usable: milliseconds. An engine makes it at least as long as the limits say. */
   readonly hold: number
   /** Permits that were reserved and not used, those of the latest instant first. */
   readonly returns: readonly ReturnedPermits[]
-  /** For how long from now on nobody is to be given a permit: milliseconds, 0 for no pause. */
+  /** For how long from now on no process is to be given a permit: milliseconds, 0 for no pause. */
   readonly pause: number
-  /** What to tell beside; undefined for nothing. */
+  /** What to explain besides; undefined for nothing. */
   readonly explain: { readonly n: number; readonly ahead: number } | undefined
 }
 
 /** Permits that are wanted at one instant. */
 export interface Unit {
   readonly n: number
-  /** So many others are welcome, as far as the same instant has them. */
+  /** So many further permits are welcome, as far as the same instant has them. */
   readonly more: number
-  /** How far ahead it is worth while: milliseconds. */
+  /** How far ahead an instant is of use: milliseconds. */
   readonly within: number
 }
 
@@ -48,26 +50,26 @@ export interface ReturnedPermits extends InstantPermits {
   readonly from: number
 }
 
-/** What came of it. All times are the engine's. */
+/** The answer. All times are the engine's. */
 export interface Reserved {
   /** When it was decided. */
   readonly now: number
   /**
-   * By unit: how many permits there are, at which instant, and 0 when none is reserved, with the moment from which on it
-   * could be used. They can be used from as long before their instant as the hold that was asked for is longer than `hold`.
+   * By unit: how many permits there are and at which instant; or 0 when none is reserved, with the moment from which on
+   * it could be used. Permits can be used before their instant, for as long as the requested hold exceeds `hold`.
    */
   readonly units: readonly InstantPermits[]
   /** For how long from its instant each permit can be used: milliseconds. */
   readonly hold: number
-  /** Until when nobody is given anything; before `now` when there is no pause. */
+  /** Until when nothing is given; before `now` when there is no pause. */
   readonly pausedUntil: number
   /**
-   * When stricter limits are forgotten that nobody who waits goes by any more. Until then they hold, and nothing is
+   * When stricter limits are forgotten that no waiting process goes by any more. Until then they hold, and nothing is
    * reserved for later. Infinity when there are none.
    */
   readonly fadesAt: number
   /**
-   * How many processes, this one included, found of late that a permit was still to come; 0 when this one has all its
+   * How many processes, this one included, lately found that a permit was still to come; 0 when this one has all its
    * permits at once.
    */
   readonly contenders: number
@@ -84,7 +86,7 @@ interface Explained {
 
 /** All that an engine keeps of a limiter: plain data. */
 export interface LimiterState {
-  /** One for each limit that somebody goes by. */
+  /** One for each limit that a process goes by. */
   records: WindowRecord[]
   pausedUntil: number
   /** The latest instant that was reserved. */
@@ -94,12 +96,12 @@ export interface LimiterState {
   /** When each process last found that a permit was still to come, by session. */
   contenders?: Record<string, number>
   /**
-   * What was given back while others have later instants: number, instant and from when on it can be used, of each, by
-   * turns, the earliest instant first. It counts as given until its instant is over, because until then it is there for
-   * whoever asks next. One that was kept by an older release has none.
+   * What was given back while other processes have later instants: number, instant, and from when on it can be used, of
+   * each in turn, the earliest instant first. It counts as given until its instant is over, because until then it is
+   * there for the process that asks next. A state that an older release has kept has none.
    */
   spare?: number[]
-  /** The same as an older release keeps it, without from when on: such counts as never given. */
+  /** The same as an older release keeps it, without the third number: such permits count as never given. */
   free?: number[]
 }
 
@@ -107,37 +109,42 @@ export interface LimiterState {
 interface WindowRecord {
   /** Its definition. */
   readonly id: string
-  /** When somebody last went by it. */
+  /** When a process last went by it. */
   seen: number
-  /** Only what was reserved for a later instant is known here. */
+  /** Only permits that were reserved for a later instant are known here. */
   readonly since: number
-  /** What was reserved for a later instant keeps this limit; unknown of a record that an older release has made. */
+  /**
+   * Permits that were reserved for a later instant keep this limit; unknown of a record that an older release has made.
+   */
   readonly begun?: number
   readonly state: unknown
 }
 
-/** How far ahead permits can be reserved by anybody: milliseconds. */
+/** How far ahead any process can reserve permits: milliseconds. */
 export const FARTHEST = 10_000
 /** By how much the engine's clock can seem to go back without having been set: milliseconds. */
 const UNEASE = 1000
 /**
- * A limit that nobody goes by any more holds for so many milliseconds beyond its window: those who wait name it again
- * sooner, so what the last of them was given has left the window by then.
+ * A limit that no process goes by any more holds for so many milliseconds beyond its window. Waiting processes name it
+ * again sooner, so what the last of them was given has left the window by then.
  */
 const LINGER = 1000
-/** But no longer than so many milliseconds. Those for whom nothing could be reserved ask again well within. */
+/** But no longer than so many milliseconds. A waiter for which nothing could be reserved asks again well within. */
 const MOST_SEEN = 10_000
-/** Who waits names its limits more often: milliseconds. What is between this and the end is for all to hear of it. */
+/**
+ * A waiting process names its limits more often than this: milliseconds. The time from here to the end lets all
+ * processes hear of it.
+ */
 const UNNAMED = 700
 /** Shorter than the time between two decisions: milliseconds. */
 const LEAST_STEP = 0.0005
-/** So many instants that were given back are kept for others at the most. */
+/** At most so many instants that were given back are kept for other processes. */
 const MOST_FREE = 1000
 /** Number, instant and from when on. */
 const FIELDS = 3
-/** A process that waits is heard of again within so many milliseconds. */
+/** A waiting process is heard of again within so many milliseconds. */
 const CONTENDS = 3000
-/** So many processes are known at the most. With more, each takes itself for one of as many. */
+/** At most so many processes are known. With more, each assumes that there are so many. */
 const MOST_CONTENDERS = 100
 /** So many times an instant is put off because of a period that is over by then. */
 const MOST_ROUNDS = 8
@@ -145,11 +152,11 @@ const MOST_ROUNDS = 8
 const FRACTION = 1024
 
 /**
- * Reserves permits. A decision about a state that is passed in and is changed by it, at the engine's time: what every
- * engine does that has a clock, whatever it keeps the state in.
+ * Reserves permits, at the engine's time: a decision about a state that is passed in and is changed by it. Every engine
+ * with a clock uses it, whatever it keeps the state in.
  *
- * Who asks says what it takes for the limits. While some go by one definition and some by another, as during a rolling
- * deploy, all of them hold; one that nobody has named for a while is forgotten.
+ * A process says which limits it goes by. While some processes go by one definition and some by another, as during a
+ * rolling deployment, all of them hold. A definition that no process has named for a while is forgotten.
  * @param state of the limiter; undefined when nothing is known.
  * @param now of a clock that runs on by itself.
  * @param wall milliseconds since 1970.
@@ -186,18 +193,20 @@ class ReservationDecision {
   /** From `now` to the wall clock, coarse enough that adding it and taking it off again changes nothing. */
   readonly #offset: number
   readonly #live: readonly Live[]
-  /** How many of these are the caller's own. */
+  /** How many of these are the process's own. */
   readonly #own: number
   readonly #fadesAt: number
   readonly #spare: number[]
   readonly #session: string
-  /** Of all processes that wait for a permit; 0 when this one need not. */
+  /** The number of processes that wait for a permit; 0 when this one need not wait. */
   #contenders = 0
-  /** For how long a permit can be used from its instant on. */
+  /** For how long a permit can be used from its instant on: milliseconds. */
   readonly #hold: number
-  /** And before it: so much longer the request wants it than all limits allow for by themselves. */
+  /**
+   * And for how long before it: by how much the hold of the request is longer than the limits by themselves allow for.
+   */
   readonly #lead: number
-  /** What was reserved for a later instant keeps all limits that there are. */
+  /** Permits that were reserved for a later instant keep all limits that there are. */
   readonly #firm: number
 
   constructor(state: LimiterState, { windows, hold, session }: Reserve, now: number, wall: number) {
@@ -235,8 +244,8 @@ class ReservationDecision {
   }
 
   /**
-   * An instant that is still to come is kept for others where some have later ones: the bound holds with it as it is,
-   * and nothing could be put in its place later.
+   * Keeps an instant that is still to come for others where some have later ones: the bound holds with it as it is, and
+   * nothing could be put in its place later.
    */
   takeBack({ n, at, from }: ReturnedPermits): void {
     const spare = this.#spare
@@ -333,8 +342,8 @@ class ReservationDecision {
   }
 
   /**
-   * Where the earliest stands that was given back, has as many permits and can be used for as long as is wanted; -1 when
-   * none does.
+   * The place of the earliest instant that was given back, has as many permits and can be used for as long as is
+   * wanted; -1 when there is none.
    */
   #placeOfSpare(n: number, first: number): number {
     const spare = this.#spare
@@ -347,7 +356,7 @@ class ReservationDecision {
     return -1
   }
 
-  /** Takes up to so many of what was given back. */
+  /** Takes up to so many permits of what was given back. */
   #takeSpare(place: number, most: number): number {
     const spare = this.#spare
     if (spare[place]! <= most) return takeOut(spare, place)[0]
@@ -360,7 +369,7 @@ class ReservationDecision {
     return window.wall ? at + this.#offset : at
   }
 
-  /** The record of a limit that is named just now. */
+  /** The record of a limit that is named at this time. */
   #named(id: string): WindowRecord {
     const { records, lastAt } = this.#state
     const known = records.find(record => record.id === id)
@@ -370,27 +379,27 @@ class ReservationDecision {
     }
     const source = sourceFor(id, records)
     const begun = Math.max(lastAt, this.#now - LEAST_STEP)
-    // What was reserved before is not counted here, so it can't be given back here either.
+    // Permits that were reserved before are not counted here, so they can't be given back here either.
     return { id, seen: this.#now, since: source ? source.since : begun, begun, state: seeded(id, source) }
   }
 
-  /** Until when a limit holds if nobody names it again. */
+  /** Until when a limit holds if no process names it again. */
   #forgetsAt({ id, seen }: WindowRecord): number {
     const { per, guard } = ruleOf(id).definition
     return seen + Math.min(per + guard + LINGER, MOST_SEEN)
   }
 
-  /** The clock was set back: what was to happen later is to happen as much later as it was. */
+  /** The clock was set back by so many milliseconds. Later events are put off by as much. */
   #setBack(by: number): void {
     const state = this.#state
     state.pausedUntil -= by
-    // Nobody knows which of these instants are over.
+    // Which of these instants are over is not known.
     this.#spare.length = 0
     delete state.contenders
     for (const record of state.records) record.seen = Math.min(record.seen, this.#now)
   }
 
-  /** From when on so many permits can be had, unless others come before. */
+  /** From when on so many permits can be had after `ahead` others. */
   #earliest(n: number, ahead: number): number {
     const from = Math.max(this.#now, this.#state.pausedUntil)
     let at = from
@@ -444,7 +453,7 @@ class ReservationDecision {
     return { ready: this.#earliestWithSpare(n, ahead), binding, reports }
   }
 
-  /** As `#earliest`, if all who come before take what was given back, too. */
+  /** As `#earliest`, if the waiters before take what was given back, too. */
   #earliestWithSpare(n: number, ahead: number): number {
     const spare = this.#spare
     let left = ahead
@@ -456,18 +465,20 @@ class ReservationDecision {
   }
 }
 
-/** The instant of what can be used from a moment on. Never rounded so that the moment would be an earlier one. */
+/**
+ * The instant of permits that can be used from a moment on. Never rounded so that the moment would be an earlier one.
+ */
 function instantOf(from: number, lead: number): number {
   const at = from + lead
   return at - lead < from ? at + Math.abs(at) * Number.EPSILON : at
 }
 
-/** Takes what is kept of one instant out of a list of such. */
+/** Removes what is kept of one instant from such a list. */
 function takeOut(list: number[], place: number): [n: number, at: number] {
   return list.splice(place, FIELDS) as [number, number]
 }
 
-/** From whose record that of a new limit can begin: what was given under another counts under this one, too. */
+/** The record from which that of a new limit can begin: permits given under another limit count under this one, too. */
 function sourceFor(id: string, records: readonly WindowRecord[]): WindowRecord | undefined {
   const { kind, per, timeZone } = ruleOf(id).definition
   let source: WindowRecord | undefined
@@ -484,7 +495,7 @@ function sourceFor(id: string, records: readonly WindowRecord[]): WindowRecord |
   return source
 }
 
-/** What a new limit knows at first. */
+/** The first state of a new limit. */
 function seeded(id: string, source: WindowRecord | undefined): unknown {
   const window = ruleOf(id).window
   if (!source) return window.empty()
@@ -492,7 +503,7 @@ function seeded(id: string, source: WindowRecord | undefined): unknown {
   if (kind === 'calendar') return structuredClone(source.state)
   const other = ruleOf(source.id).definition
   const log = other.kind === 'smooth' ? (source.state as Spacing).log : (source.state as GrantLog)
-  // What was given can still be used for as long as it was told then.
+  // Permits can still be used for as long as the process was told when they were given.
   const own = shifted(log, Math.max(other.hold - hold, 0))
   return kind === 'smooth' ? { openAt: -Infinity, log: own } : own
 }

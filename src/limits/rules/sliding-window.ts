@@ -22,19 +22,20 @@ export interface Grains {
   readonly inOrder: boolean
 }
 
-/** For a log in a variable. */
+/** The grains of a log in a variable. */
 const FINE: Grains = { mostExact: 10_000, parts: 1024, inOrder: true }
 /** With more than so many permits to one reading of the clock little would be gained. */
 const MOST_UNTIMED = 16
 
 /**
  * At most `limit` permits in any interval of length `per`: a permit comes back `per` after it was given. That is the
- * earliest schedule that keeps the bound, so nothing idles.
+ * earliest schedule that keeps the bound, so no capacity idles.
  *
- * Memory: 16 bytes for each grant within the window; for limits above ten thousand about 16 kB, whatever the limit. There,
- * permits given within a 1024th of the window come back together, with the last of them, which keeps the bound and costs
- * up to a thousandth of the rate; and of permits that come as thick as this the time needs to be known for one in some only,
- * which costs another thousandth at the most. Whoever writes the log somewhere can have it coarser.
+ * Memory: 16 bytes for each grant within the window; for limits above ten thousand about 16 kB, whatever the limit.
+ * Above that, permits given within a 1024th of the window come back together, with the last of them. That keeps the
+ * bound and costs up to a thousandth of the rate. Of permits that come as densely as this, only one in some needs its
+ * time to be known, which costs another thousandth at the most. A caller that writes the log somewhere can have it
+ * coarser.
  */
 export class SlidingWindow implements Window<GrantLog> {
   readonly kind: Window['kind'] = 'sliding'
@@ -86,7 +87,7 @@ export class SlidingWindow implements Window<GrantLog> {
       const from = this.#grains.inOrder ? Math.max(now, log.lastAt) : now
       return Math.max(from, addRoundedUp(time, this.#memory))
     }
-    // Where demand doesn't end, each permit follows the one `limit` before it by one window.
+    // While demand does not end, each permit follows the one `limit` before it by one window.
     const windows = Math.ceil(wanted / limit) - 1
     return this.readyAt(log, now, wanted - windows * limit, 0) + windows * (this.#memory + lead)
   }
@@ -96,7 +97,7 @@ export class SlidingWindow implements Window<GrantLog> {
   }
 
   untimed(log: GrantLog): number {
-    // Where permits come rarely, one would seem to be given long after it was.
+    // Where permits come rarely, a permit would seem to be given long after it was.
     if (this.#untimed === 0 || log.begunAt === log.lastAt) return 0
     return Math.min(log.dropped + this.limit - log.total, this.#untimed)
   }

@@ -10,7 +10,7 @@ export function intervalOf(limit: number, memory: number): number {
   return (memory / limit) * ROUNDING
 }
 
-/** What an even spacing remembers. */
+/** The state of an even spacing. */
 export interface Spacing {
   /** When the next permit may come. */
   openAt: number
@@ -18,8 +18,8 @@ export interface Spacing {
 }
 
 /**
- * Permits evenly spaced, `per / limit` apart: the next can come `n` intervals after `n` permits. The bound of the sliding
- * window holds beside it, because permits that are given together are no longer evenly spaced.
+ * Permits evenly spaced, `per / limit` apart: the next can come `n` intervals after `n` permits. The bound of the
+ * sliding window holds beside it, because permits that are given together are no longer evenly spaced.
  */
 export class SmoothWindow implements Window<Spacing> {
   readonly kind = 'smooth'
@@ -75,7 +75,8 @@ export class SmoothWindow implements Window<Spacing> {
 
   refund(spacing: Spacing, n: number, at: number): void {
     this.#sliding.refund(spacing.log, n, at)
-    // What was spaced after it stays where it is. Of grants that are forgotten nobody knows more than that they were a limit.
+    // Permits that were spaced after it stay where they are. Of forgotten grants no more is known than that they were a
+    // limit.
     const newest = newestGrant(spacing.log, this.limit)
     spacing.openAt = Math.min(spacing.openAt, newest.at + newest.n * this.#interval)
   }

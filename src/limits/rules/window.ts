@@ -1,11 +1,11 @@
 /**
  * The rule of one limit, as decisions about a state that is passed in: no clock, no timer, nothing of its own but the
- * definition. The same state and the same arguments give the same answer everywhere, so the rule serves a limiter of this
- * thread, which keeps the state in a variable, as well as an engine, which keeps it for many processes. The state is
- * plain data: numbers, and at the most one array of them.
+ * definition. The same state and the same arguments give the same answer everywhere. So the rule serves a limiter of
+ * this thread, which keeps the state in a variable, as well as an engine, which keeps it for many processes. The state
+ * is plain data: numbers, and at the most one array of them.
  *
- * Times are milliseconds on whatever clock the keeper of the state has. Whoever reserves ahead gives `take` the time that
- * `readyAt` told; whoever grants at once gives it the present.
+ * Times are milliseconds on the clock of the keeper of the state. A caller that reserves ahead gives `take` the time
+ * that `readyAt` told; a caller that grants at once gives it the present.
  */
 export interface Window<State = unknown> {
   /** So many permits are allowed in `per`. */
@@ -25,8 +25,8 @@ export interface Window<State = unknown> {
    */
   allows(state: State, now: number, n: number, ahead: number, lead?: number): boolean
   /**
-   * The earliest time, `now` or later, at which `allows` says yes, if nothing is granted until then. With more ahead than
-   * the limit has, a time that is not too late, as if all of them came as early as possible.
+   * The earliest time, `now` or later, at which `allows` says yes, if nothing is granted until then. With more ahead
+   * than the limit has, a time that is not too late, as if all of them came as early as possible.
    * @param n 1 to `limit`.
    * @param lead as of `allows`.
    */
@@ -40,8 +40,8 @@ export interface Window<State = unknown> {
    */
   take(state: State, n: number, at: number, late: number, now?: number, lead?: number): void
   /**
-   * How many permits more can be had right after a `take` although nobody knows the time: they have to be taken as given
-   * when somebody does. 0 where that would matter.
+   * How many more permits can be given right after a `take` without reading the clock. They have to be taken as given
+   * at the next reading. 0 where that would matter.
    */
   untimed(state: State): number
   /** Takes back `n` permits that were given at `at` and not used. Without effect where they don't count any more. */
@@ -55,8 +55,8 @@ export interface Window<State = unknown> {
   /** From when on the state is as good as an empty one. */
   forgottenAt(state: State): number
   /**
-   * The clock was set back to `now`, before times that the state knows: whatever counts is counted as given now, because
-   * nobody knows how long ago it was.
+   * The clock was set back to `now`, before times that the state knows: all that counts is counted as given now,
+   * because how long ago it was given is not known.
    */
   rebase(state: State, now: number): void
 }

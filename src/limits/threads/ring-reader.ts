@@ -3,7 +3,7 @@ import { isBefore } from './thread-turns.js'
 
 /** Grants that still count. */
 interface Recent {
-  /** Up to which of them, counted back from the head: what was given back between them can't be had before them. */
+  /** How many, counted back from the head to the oldest: a permit given back between them can't be had before them. */
   readonly count: number
   /** When the oldest was given; the present where there is none. */
   readonly oldest: number
@@ -13,10 +13,10 @@ interface Recent {
 export class RingReader {
   readonly ring: SharedRing
   readonly #patience: number
-  /** The head when a grant was found that is not written, and since when that is so. */
+  /** The head at which an unwritten grant was found, and since when it is unwritten. */
   #unwritten: { readonly before: number; readonly since: number } | undefined
 
-  /** @param patience after so many milliseconds a grant that was claimed and not written is written by somebody else. */
+  /** @param patience after so many milliseconds another thread writes a grant that was claimed and not written. */
   constructor(ring: SharedRing, patience: number) {
     this.ring = ring
     this.#patience = patience
@@ -46,7 +46,7 @@ export class RingReader {
     const known = this.#unwritten
     if (!known || now - known.since >= this.#patience) {
       this.#unwritten = { before: head, since: now }
-      // All that were claimed by then have been waited for.
+      // All grants that were claimed by then have been waited for.
       if (known)
         for (let late = grant; isBefore(late, known.before); late = (late + 1) | 0) this.ring.write(late, now)
     }

@@ -15,30 +15,30 @@ const SHORTEST_WAIT = 0.001
 /** A period as the threads have begun it. */
 interface BegunPeriod extends Period {
   readonly word: bigint
-  /** Clock time: what was given before doesn't count in it. */
+  /** Clock time: permits given before do not count in it. */
   readonly since: number
 }
 
 /**
- * At most `limit` permits in each period of the wall clock: the grant `limit` before has to be from before the period. Grants
- * have times of the monotonic clock, so the threads agree for each period on such a time at which it begins: the first to see
- * by the wall clock that the last period is over reads the clock and writes that down, and only then is anything given in
- * the new one. Who has claimed grants looks at the wall clock once more, after they are stamped, and gives them back if the
- * period for which they were judged is over.
+ * At most `limit` permits in each period of the wall clock: the grant `limit` before has to be from before the period.
+ * Grants have times of the monotonic clock, so the threads agree for each period on such a time at which it begins. The
+ * first thread to see by the wall clock that the last period is over reads the clock and writes that time down. Only
+ * then is anything given in the new period. A thread that has claimed grants looks at the wall clock once more after
+ * they are stamped. It gives them back if the period for which they were judged is over.
  *
- * So all grants of a period have times not before its beginning, and are counted as long as it lasts. Grants of the period
- * before that are stamped after that are counted, too; there are seldom any.
+ * So all grants of a period have times not before its beginning, and are counted as long as it lasts. Grants of the
+ * period before that are stamped after its beginning are counted, too; they are rare.
  *
- * Periods are numbered. A period begins with the writing of its end, of whoever is first, into the word that the
- * period before the last does not need any more, and then of its number and beginning into one word, which all go by: who
- * does not come to the second step has it done by others.
+ * Periods are numbered. A period begins in two steps. The first thread writes its end into the word that the period
+ * before the last does not need any more, and then its number and beginning into one word, which all threads go by. If
+ * that thread does not come to the second step, another thread does it.
  */
 export class SharedCalendar extends SharedWindow {
   readonly #window: CalendarWindow
   readonly #times: Times
   readonly #words: BigInt64Array
   #period: BegunPeriod | undefined
-  /** Of the last look. */
+  /** The wall clock at the last look. */
   #wall = 0
   #now = 0
 
@@ -55,9 +55,10 @@ export class SharedCalendar extends SharedWindow {
     this.#now = now
     while (true) {
       const period = this.#current()
-      // Read after the period: what it shows was seen before, so a time far before that is one of a clock that was set back.
+      // Read after the period: what it shows was seen before, so a time far before that comes from a clock that was set
+      // back.
       const wall = (this.#wall = this.#times.wallNow())
-      // What is nearer is waited for.
+      // A smaller difference is waited for.
       const isSetBack = period.end - wall > 2 * per
       if (wall < period.end && !isSetBack) return
       this.#begin(period, isSetBack)
@@ -67,10 +68,10 @@ export class SharedCalendar extends SharedWindow {
   readyAt(head: number, now: number, wanted: number, _others: number): number {
     const period = this.#period!
     const windows = this.windowsBefore(wanted)
-    // One that is not written yet is of this period, also where this thread has read the clock before it began.
+    // A grant that is not written yet is of this period, even where this thread read the clock before the period began.
     const present = Math.max(now, period.since)
     const time = this.reader.timeOf(this.grantBefore(head, wanted, windows), head, present)
-    // What doesn't fit before the guard at the end goes into the next period as if this one were full.
+    // Permits that do not fit before the guard at the end go into the next period as if this one were full.
     const fits = time < period.since && this.#wall < period.end - this.#window.jitter
     const later = windows + (fits ? 0 : 1)
     if (later === 0) {
@@ -111,7 +112,7 @@ export class SharedCalendar extends SharedWindow {
       const word = Atomics.load(words, BEGUN)
       if (this.#period?.word === word) return this.#period
       const told = numberOf(Atomics.load(words, ENDS + (tagOf(word) & 1)))
-      // Else it may be the end of a later one.
+      // Otherwise it may be the end of a later period.
       if (Atomics.load(words, BEGUN) !== word) continue
       const end = Math.floor(told / 2)
       return (this.#period = {
@@ -123,7 +124,9 @@ export class SharedCalendar extends SharedWindow {
     }
   }
 
-  /** @param isSetBack counts the period that the clock shows now as used up, because nobody knows what was given in it. */
+  /**
+   * @param isSetBack counts the period that the clock shows now as used up, because what was given in it is not known.
+   */
   #begin({ word }: BegunPeriod, isSetBack: boolean): void {
     const words = this.#words
     const number = (tagOf(word) + 1) % TAGS
@@ -135,7 +138,7 @@ export class SharedCalendar extends SharedWindow {
       const told = 2 * end + (isSetBack ? USED_UP : 0)
       Atomics.compareExchange(words, place, before, taggedWord(number, told))
     }
-    // Read here: what is given in the period is stamped later, what was given in the last one mostly sooner.
+    // Read here: grants of the period are stamped later, those of the last one mostly sooner.
     const { ring } = this.reader
     const since = taggedWord(number, ring.ticks(this.#times.now()))
     Atomics.compareExchange(words, BEGUN, word, since)

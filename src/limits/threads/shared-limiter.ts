@@ -25,7 +25,7 @@ export type SharedLimiterOptions = {
   queue?: number | undefined
 } & (LimitOptions | { limits: readonly LimitOptions[] })
 
-/** What another thread needs to join: it goes through `workerData` or `postMessage` as it is. */
+/** What another thread needs to join; `workerData` and `postMessage` carry it as it is. */
 export interface SharedLimiterHandle {
   readonly limits: readonly Readonly<LimitOptions>[]
   readonly jitter: number
@@ -35,7 +35,7 @@ export interface SharedLimiterHandle {
   readonly turns: SharedArrayBuffer
 }
 
-/** The greatest limit: eight bytes of shared memory each. */
+/** The greatest limit: each permit takes eight bytes of shared memory. */
 const MOST_SHARED = 1_000_000
 
 /** A limiter whose count is shared by worker threads. Each has one of its own, made from the same handle. */
@@ -91,15 +91,15 @@ export class SharedLimiter implements Limiter, AsyncDisposable {
   }
 
   /**
-   * Ends the part of this thread: those who wait here are rejected with a ClosedError, unless they are to have their turn
-   * before. Other threads go on.
+   * Ends the part of this thread. Waiters here are rejected with a ClosedError, unless `drain` lets them have their
+   * turn first. Other threads go on.
    * @throws InvalidArgumentError
    */
   async close(options: LimiterCloseOptions = {}): Promise<void> {
     const drain = drainOf(options)
     this.#waiters.shut()
     await endAll([this.#waiters], drain, this.#clock)
-    // An ear that is left open keeps the shared memory.
+    // A listener that is left open keeps the shared memory.
     if (this.#listening) this.#turns.tell()
   }
 
@@ -107,7 +107,10 @@ export class SharedLimiter implements Limiter, AsyncDisposable {
     return this.close()
   }
 
-  /** Looks again whenever another thread gave something up. One promise at a time, which keeps nothing alive. */
+  /**
+   * Looks again whenever another thread gave something up. There is one promise at a time, and it does not keep the
+   * process alive.
+   */
   async #listen(): Promise<void> {
     if (this.#listening) return
     this.#listening = true
@@ -120,8 +123,8 @@ export class SharedLimiter implements Limiter, AsyncDisposable {
 }
 
 /**
- * A limiter for the threads of this process: exact, and in the order of arrival. Give its `handle` to other threads. A limit
- * is a million at the most.
+ * A limiter for the threads of this process: exact, and in the order of arrival. Give its `handle` to other threads. A
+ * limit is a million at the most.
  * @throws InvalidArgumentError that names the option, what it got and what it takes; UnavailableError on Bun and Deno.
  */
 export function sharedLimiter(options: SharedLimiterOptions): SharedLimiter {

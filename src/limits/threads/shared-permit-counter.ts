@@ -11,9 +11,9 @@ import { MOST_ROUNDS } from '../local/permit-counter.js'
 import type { ThreadTurns } from './thread-turns.js'
 import type { Times } from '../local/times.js'
 
-/** How long a thread may leave permits lying before the others go on without it: milliseconds. */
+/** How long a thread may leave permits lying before other threads go on without it: milliseconds. */
 const PATIENCE = 150
-/** After so long they are looked for: milliseconds. */
+/** After so long such permits are looked for: milliseconds. */
 const LOOK_AGAIN = PATIENCE + 70
 
 /** So many words of shared memory each limit has beside the ring. */
@@ -23,7 +23,7 @@ export function notesBytes(limits: number): number {
   return limits * WORDS * BigInt64Array.BYTES_PER_ELEMENT
 }
 
-/** The count of what several threads were given, on a ring in shared memory. */
+/** Counts the permits that several threads were given, on a ring in shared memory. */
 export class SharedPermitCounter implements Counter {
   readonly running = 0
   readonly full = false
@@ -36,7 +36,7 @@ export class SharedPermitCounter implements Counter {
   readonly #ring: SharedRing
   readonly #turns: ThreadTurns
   readonly #windows: readonly SharedWindow[]
-  /** Those for which there is more than the ring. */
+  /** The limits for which there is more than the ring. */
   readonly #noted: readonly SharedWindow[]
 
   /**
@@ -101,7 +101,7 @@ export class SharedPermitCounter implements Counter {
   }
 
   release(): void {
-    // Nothing limits how many are in use.
+    // The number of permits in use is not limited.
   }
 
   refund({ n, at, mark }: Pick<Taken, 'n' | 'at' | 'mark'>): void {
@@ -124,14 +124,15 @@ export class SharedPermitCounter implements Counter {
     const before = this.#turns.before(arrival)
     const turn = this.#readyFrom(head, now, n, own + before)
     if (arrival === 0 && before > 0 && this.#isLeft(head, now, n, own)) {
-      // Nobody knows whether those before are still there.
+      // Whether the threads before are still there is not known.
       if (this.#turns.passOver(arrival, PATIENCE)) return this.readyAt(n, ahead, arrival)
       return this.#openFrom(Math.max(now + LOOK_AGAIN, pausedUntil))
     }
     if (arrival === 0 || before === 0) return this.#openFrom(Math.max(now, pausedUntil, turn))
-    // There may be fewer before than can be known from here. Those who are tell when they have taken what they can.
+    // There may be fewer waiters before than this thread can know. Their threads tell when they have taken what they
+    // can.
     const soonest = this.#readyFrom(head, now, n, own + this.#turns.leastBefore(arrival))
-    // If those before don't come for theirs, somebody has to notice.
+    // If the waiters before do not come for theirs, some thread has to notice.
     const look = Math.max(this.#readyFrom(head, now, n, own), now) + LOOK_AGAIN
     return this.#openFrom(Math.max(now, pausedUntil, Math.min(soonest > now ? soonest : turn, look)))
   }
@@ -160,12 +161,14 @@ export class SharedPermitCounter implements Counter {
     })
   }
 
-  /** Whether permits have been there for a while, so that those before had their chance. */
+  /** Whether permits have been there for a while, so that the waiters before had their chance. */
   #isLeft(head: number, now: number, n: number, own: number): boolean {
     return now >= this.#ring.pausedUntil + PATIENCE && this.#readyFrom(head, now, n, own) <= now - PATIENCE
   }
 
-  /** When the next `n` permits can be claimed, and so many in all will be there for whoever is last of those who want them. */
+  /**
+   * When the next `n` permits can be claimed, and `wanted` in all will be there for the last of those that want them.
+   */
   #readyFrom(head: number, now: number, n: number, wanted: number): number {
     if (this.#noted.length > 0) for (const window of this.#noted) window.look(head, now)
     let ready = -Infinity
@@ -189,7 +192,7 @@ export class SharedPermitCounter implements Counter {
     return time
   }
 
-  /** What was claimed and stamped is given, unless the moment for which it was judged is over: then it is given back. */
+  /** Gives what was claimed and stamped, unless the moment for which it was judged is over: then it is given back. */
   #note(head: number, n: number, time: number, late: number): boolean {
     // One reading, so that there is a moment at which all of them hold.
     const wall = this.#times.wallNow()

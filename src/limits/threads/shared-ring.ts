@@ -12,26 +12,27 @@ import {
 import { isBefore } from './thread-turns.js'
 
 /**
- * The times of the last grants of several threads, in a ring in shared memory. Grants are numbered; whoever moves the head
- * on by compare-and-set has claimed the next numbers, and then writes its times into their slots.
+ * The times of the last grants of several threads, in a ring in shared memory. Grants are numbered. A thread that moves
+ * the head on by compare-and-set has claimed the next numbers. It then writes its times into their slots.
  *
- * A slot is one word, written at once by compare-and-set: the lap of the ring in which it was written, and a time. While a
- * slot still shows the lap before, its claimer is between claim and writing, and nobody knows when its call begins: it
- * counts as used now. A claimer that does not come back to write (its thread was ended or stands still) must not stop the
- * others, so after a while somebody writes the present in its stead; should it come back, it finds that and has no permit.
+ * A slot is one word, written at once by compare-and-set: the lap of the ring in which it was written, and a time.
+ * While a slot still shows the lap before, its claimer is between claim and writing. When its call begins is not known,
+ * so it counts as used now. A claimer that does not come back to write (its thread was ended or stands still) must not
+ * stop the others. So after a while another thread writes the present in its stead. If the claimer comes back, it finds
+ * that and has no permit.
  *
  * Why the bound holds, with many threads and any of them stopped anywhere: a claim reads the head, then the clock, then
  * sees that the grant `limit` before it is a window old by that reading, then moves the head. Each of these readings is
- * not before the reading of the claim before it, because the head was moved in between. The time that is written was read
- * after the claim. So of two used grants that are `limit` or more apart, the later one's time is at least a window after the
- * earlier one's.
+ * not before the reading of the claim before it, because the head was moved in between. The time that is written was
+ * read after the claim. So of two used grants that are `limit` or more apart, the later one's time is at least a window
+ * after the earlier one's.
  *
- * A refund makes a slot free and moves times from before it up, so that the free slot comes to be the next one that is looked at.
- * A time is written into its new slot before its old one is made free: it is missing at no moment, at most it is counted twice
- * for a while, or until it is a window old when three who move get into each other's way. Of two who move the same time, the
- * one that finds its old slot free already takes back what it has written. And a time only ever moves up, so
- * whoever looks at several slots from the first to the last can't miss it on its way: all that are less than a window old stay within the
- * `limit` slots before the head.
+ * A refund makes a slot free and moves times from before it up, so that the free slot becomes the next one that is
+ * looked at. A time is written into its new slot before its old one is made free. So it is missing at no moment. At
+ * most it is counted twice for a while, or until it is a window old when three movers get into each other's way. Of two
+ * threads that move the same time, the one that finds its old slot free already takes back what it has written. A time
+ * only ever moves up, so a thread that looks at several slots from the first to the last can't miss it on its way. All
+ * times that are less than a window old stay within the `limit` slots before the head.
  */
 export class SharedRing {
   readonly memory: SharedArrayBuffer
@@ -120,11 +121,11 @@ export class SharedRing {
     return Atomics.compareExchange(this.#control, HEAD, head, (head + n) | 0) === head
   }
 
-  /** Writes the time of claimed grants. @returns false when somebody else did meanwhile: then they are nobody's. */
+  /** Writes the time of claimed grants. @returns false when another thread did meanwhile: then they are no caller's. */
   stamp(head: number, n: number, time: number): boolean {
     let ours = true
     for (let index = 0; index < n; index++) ours = this.write((head + index) | 0, time) && ours
-    // What was given back above could not be filled past a grant that was not written.
+    // Slots above that were given back could not be filled past a grant that was not written.
     const above = (head + n) | 0
     if (above !== this.head && this.isFree(above)) this.#moveUp(above, FREE)
     return ours
@@ -136,11 +137,11 @@ export class SharedRing {
     const lap = this.#lapOf(grant)
     while (true) {
       const before = Atomics.load(this.#slots, slot)
-      // Read after the whole: laps only go on, so if it is the one before now, the whole was of that one, too, or is overwritten
-      // already, which the exchange finds out.
+      // Read after the whole word. Laps only go on: if this half is of the lap before, the whole was of that lap, too,
+      // or is overwritten already, which the exchange finds out.
       const high = Atomics.load(this.#halves, 2 * slot + HIGH)
       if (high >>> HIGH_NUMBER_BITS !== ((lap - 1) & (TAGS - 1))) return false
-      // What a refund moves meanwhile is of the lap before, too.
+      // A time that a refund moves meanwhile is of the lap before, too.
       if (Atomics.compareExchange(this.#slots, slot, before, taggedWord(lap, this.ticks(time))) === before)
         return true
     }
@@ -155,14 +156,14 @@ export class SharedRing {
    * Gives back `n` grants that were not used, and puts their slots before those that are in use.
    * @param grant the first of them, as it was claimed. Where other refunds have moved them they are found after it.
    * @param time with which they were stamped.
-   * @param old what was stamped before this time has come back by itself.
+   * @param old grants that were stamped before this time have come back by themselves.
    */
   refund(grant: number, n: number, time: number, old: number): void {
     const ticks = this.ticks(time)
     let left = n
     for (let step = 0; step < MOST_MOVED; step++) {
       const next = (grant + step) | 0
-      // Others may claim more meanwhile, and move what is looked for up there.
+      // Other threads may claim more meanwhile, and move up the grant that is looked for.
       if (next === this.head) return
       if (this.#ticksOf(next) !== ticks || !this.#exchange(next, ticks, FREE)) continue
       left--
@@ -171,8 +172,8 @@ export class SharedRing {
   }
 
   /**
-   * Moves times up into free slots: into those from the head to this one, which may have been given back while one between was not
-   * written, and into this one. @param old in ticks.
+   * Moves times up into free slots: into those from the head to this one, which may have been given back while one
+   * between was not written, and into this one. @param old in ticks.
    */
   #moveUp(free: number, old: number): void {
     const { head } = this
@@ -184,9 +185,9 @@ export class SharedRing {
       const ticks = this.#ticksOf(grant)
       if (ticks === FREE) continue
       if (ticks === undefined || ticks < old) {
-        // Further down all have come back, and there is nothing to gain from those.
+        // Further down all grants have come back, and moving them would gain nothing.
         if (!isBefore(free, grant)) return
-        // Up there it may be one that is not written yet, and nothing moves past such a one.
+        // Further up there may be a grant that is not written yet, and nothing moves past such a grant.
         place = (grant - 1) | 0
         continue
       }
@@ -197,7 +198,7 @@ export class SharedRing {
     }
   }
 
-  /** What is written for a grant; undefined when nothing is, or when it is overwritten already. */
+  /** The ticks written for a grant; undefined when none are, or when they are overwritten already. */
   #ticksOf(grant: number): number | undefined {
     const word = Atomics.load(this.#slots, grant & (this.#capacity - 1))
     return tagOf(word) === this.#lapOf(grant) ? numberOf(word) : undefined
@@ -229,7 +230,7 @@ const SLOT_BYTES = 64
 
 /** Parts of a millisecond that a time counts: 53 bits of them last for seventeen years. */
 const TICKS = 16_384
-/** Ticks of a grant that was given back. They count as a time so long ago that nobody can have stamped it. */
+/** Ticks of a grant that was given back. They count as a time too long ago for any thread to have stamped it. */
 const FREE = 1
 /** So many slots are looked at for one refund, because the event loop stands still for it. */
 const MOST_MOVED = 10_000

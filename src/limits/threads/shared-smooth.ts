@@ -4,24 +4,28 @@ import type { SharedUse } from './shared-window.js'
 import { intervalOf } from '../rules/smooth-window.js'
 
 /**
- * The low bits of a word tell a time, by the last bits of its parts: enough to find it again near the present. The others tell
- * the head that it is for, by its last bits. More than a limit is claimed within no window, so none is taken for another one.
+ * The low bits of a word tell a time, by the last bits of its parts: enough to find it again near the present. The
+ * other bits tell the head that it is for, by its last bits. Within a window no more than a limit is claimed, so no
+ * head is taken for another one.
  */
 const TIME_BITS = 42n
 const TIMES = 2 ** Number(TIME_BITS)
 const TIME_MASK = (1n << TIME_BITS) - 1n
 const HEAD_MASK = 2 ** 21 - 1
-/** Powers of two: the most parts of a millisecond, more than the ring has, so that a short interval is not lost in rounding. */
+/**
+ * Powers of two: the most parts of a millisecond, more than the ring has, so that a short interval is not lost in
+ * rounding.
+ */
 const FINEST = 17
-/** And the most parts of a window, which is as far ahead as a word tells of. */
+/** The most parts of a window, which is as far ahead as a word tells of. */
 const LONGEST = 40
 
 /**
- * Permits evenly spaced, with the bound of the sliding window beside it. When the next one may come shows in the ring: as many
- * intervals after the newest grant as it was for. Only by how much that was delayed by a timer, which is made up for, stands
- * elsewhere: in a word with the time at which the next may come, and for which head that is told. Whoever claims moves the
- * head, so that the word before means nothing any more, and writes a new one last. Who looks between, or if it never comes,
- * goes by the ring, and so is not too early.
+ * Permits evenly spaced, with the bound of the sliding window beside it. The ring shows when the next one may come: as
+ * many intervals after the newest grant as it was for. Only the delay of that grant by a timer, which is made up for,
+ * stands elsewhere: in a word with the time at which the next may come, and the head for which that is told. A thread
+ * that claims moves the head, so the word before means nothing any more, and writes a new one last. A thread that looks
+ * in between, or when the word never comes, goes by the ring, and so is not too early.
  */
 export class SharedSmooth extends SharedSliding {
   readonly #words: BigInt64Array
@@ -47,12 +51,12 @@ export class SharedSmooth extends SharedSliding {
     this.#told = Atomics.load(this.#words, 0)
     const shown = this.#afterNewest(head, now)
     const isOfHead = Number(this.#told >> TIME_BITS) === (head & HEAD_MASK)
-    // What was told is too late when the newest was given back.
+    // The word is too late when the newest grant was given back.
     this.#openAt = isOfHead ? Math.min(this.#toldTime(now), shown) : shown
   }
 
   override readyAt(head: number, now: number, wanted: number, others: number): number {
-    // Permits that nobody took don't gather: one for each of the others has to come first.
+    // Unused permits do not accumulate: one for each of the others has to come first.
     const spaced = others > 0 ? Math.max(now, this.#openAt) + others * this.#interval : this.#openAt
     return Math.max(spaced, super.readyAt(head, now, wanted, others))
   }
@@ -61,7 +65,7 @@ export class SharedSmooth extends SharedSliding {
     const openAt = Math.max(this.#openAt, time - late) + n * this.#interval
     const parts = Math.round(this.#partsAt(openAt)) % TIMES
     const word = (BigInt((head + n) & HEAD_MASK) << TIME_BITS) | BigInt(parts)
-    // Who comes late with this must not write over the word of a later grant.
+    // A thread that comes late with this must not write over the word of a later grant.
     Atomics.compareExchange(this.#words, 0, this.#told, word)
   }
 
@@ -82,15 +86,15 @@ export class SharedSmooth extends SharedSliding {
   }
 
   /**
-   * When the next permit may come by what stands in the ring. Where the newest was given back, or what stood before it has
-   * moved up into its place, that is over: else it would not have been given.
+   * When the next permit may come by what stands in the ring. Where the newest grant was given back, or the one before
+   * has moved up into its place, its interval is over: else the newest would not have been given.
    */
   #afterNewest(head: number, now: number): number {
     let newest = -Infinity
     let n = 0
     for (; n < this.limit; n++) {
       const time = this.reader.timeOf((head - n - 1) | 0, head, now)
-      // What was given together has one time.
+      // Grants that were given together have one time.
       if (n > 0 && time !== newest) break
       newest = time
       if (now - newest > this.limit * this.#interval) return -Infinity

@@ -8,12 +8,13 @@ export interface SharedUse {
 }
 
 /**
- * The rule of one limit, as decisions about the ring of grants that all threads share. Whatever the rule, it is kept by looking
- * at what stands in the ring before a head; who then moves that head on has claimed its grants under all limits at once.
- * So no limit refuses after another one has given something that would have to be given back, and there is no lock that
- * a thread could leave behind when it is ended.
+ * The rule of one limit, as decisions about the ring of grants that all threads share. Every rule is kept by looking at
+ * what stands in the ring before a head. A thread that then moves that head on has claimed its grants under all limits
+ * at once. So no limit refuses after another one has given something that would have to be given back. Nor is there a
+ * lock that a thread could leave behind when it is ended.
  *
- * `look` comes first: it reads what the rule needs beside the ring. What is asked then is about the same head and time.
+ * `look` comes first: it reads what the rule needs beside the ring. The calls that follow are about the same head and
+ * time.
  */
 export abstract class SharedWindow {
   constructor(
@@ -27,20 +28,20 @@ export abstract class SharedWindow {
   }
 
   /**
-   * When the last of so many permits can be claimed: clock time, in the past if that was possible before. Where others come
-   * first, as if they came as early as possible.
+   * When the last of so many permits can be claimed: clock time, in the past if that was possible before. Where waiters
+   * come first, it is as if they came as early as possible.
    * @param wanted counted from the head.
-   * @param others how many of them are for others, who come first.
+   * @param others how many of them are for waiters that come first.
    */
   abstract readyAt(head: number, now: number, wanted: number, others: number): number
 
-  /** The first time, `time` or later, that the rule doesn't close to everybody, whatever was given. */
+  /** The first time, `time` or later, that the rule does not close to every caller, whatever was given. */
   openFrom(time: number): number {
     return time
   }
 
   /**
-   * Whether what `readyAt` was asked about still holds: else what was stamped is given back.
+   * Whether the answer of `readyAt` still holds: else the stamped grants are given back.
    * @param wall the wall clock, read after the stamping.
    */
   holds(_wall: number): boolean {

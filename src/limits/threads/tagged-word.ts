@@ -1,6 +1,6 @@
 /**
- * Words of shared memory that are written at once: 64 bits, of which seven are a tag that tells whose turn the word is of, and 56
- * a number. The sign is left alone.
+ * Words of shared memory that are written at once: 64 bits, of which seven are a tag that tells whose turn the word is
+ * of, and 56 a number. The sign is left alone.
  */
 const NUMBER_BITS = 56n
 const NUMBER_MASK = (1n << NUMBER_BITS) - 1n

@@ -2,14 +2,15 @@ import { COARSE } from './coarse-time.js'
 import type { Turns } from '../local/queue.js'
 import type { WaitingLine } from '../local/waiting-line.js'
 
-/** So many threads can stand in line. A further one waits, too, but is not waited for. */
+/** So many threads can stand in the queue. A further one waits, too, but the others do not wait for it. */
 const PLACES = 256
-/** Bytes of shared memory that a line of threads takes. */
+/** Bytes of shared memory that a queue of threads takes. */
 export const TURNS_BYTES = 4 * (8 + 4 * PLACES)
 
 /**
- * Words at the beginning: the number of the last caller, how many threads stand, what everybody listens to, whether
- * somebody left a permit lying for those before, and when those who did not come for theirs were called.
+ * Words at the beginning: the number of the last caller, how many threads stand in the queue, what all threads listen
+ * to, whether a thread left a permit lying for waiters before, and when the threads that did not come for theirs were
+ * called.
  */
 const ARRIVALS = 0
 const STANDING = 1
@@ -18,8 +19,8 @@ const YIELDED = 3
 const CALLED = 4
 const FIRST_PLACE = 8
 /**
- * Words of a place: the number of its first caller (0: nobody stands there), the permits that all callers of the thread
- * wait for, the most that one of them may want, when the thread was last seen.
+ * Words of a place: the number of its first waiter (0: the place is empty), the permits that all waiters of the thread
+ * want, the most that one of them may want, and when the thread was last seen.
  */
 const ARRIVAL = 0
 const WANTED = 1
@@ -28,14 +29,14 @@ const SEEN = 3
 const PLACE_WORDS = 4
 
 /**
- * The line of threads that share a limit. Each stands in it with the first of its own callers, by the number that the
- * caller got when it came, and says how much all its callers want, so the callers of all threads are served in the order
- * in which they came: nobody takes a permit that somebody before it may need, in whichever thread that one is.
+ * The queue of threads that share a limit. Each stands in it with the first of its own waiters, by the number that the
+ * caller got when it came. It also says how much all its waiters want. So the callers of all threads are served in the
+ * order in which they came: no caller takes a permit that a waiter before it, in any thread, may need.
  */
 export class ThreadTurns implements Turns {
   readonly #words: Int32Array
   readonly #now: () => number
-  /** Where this thread stands; undefined when it does not. */
+  /** The place of this thread; undefined when it has none. */
   #place: number | undefined
   #arrival = 0
   /** The most permits that a caller of this thread has wanted so far. */
@@ -52,7 +53,7 @@ export class ThreadTurns implements Turns {
 
   arrive(n: number): number {
     this.#most = Math.max(this.#most, n)
-    // 0 stands for nobody.
+    // 0 stands for an empty place.
     return (Atomics.add(this.#words, ARRIVALS, 1) + 1) | 0 || this.arrive(n)
   }
 
@@ -62,7 +63,7 @@ export class ThreadTurns implements Turns {
     if (gaveUp) this.tell()
   }
 
-  /** Who left permits lying for callers of this thread can have a look at what they did not take. */
+  /** Threads that left permits lying for waiters of this thread can look at what these did not take. */
   rest(): void {
     const words = this.#words
     if (Atomics.load(words, YIELDED) === 0) return
@@ -70,14 +71,15 @@ export class ThreadTurns implements Turns {
     this.tell()
   }
 
-  /** A permit is left lying for those before. They tell when they have taken what they can. */
+  /** Notes that a permit is left lying for waiters before. Their threads tell when they have taken what they can. */
   yield(): void {
     Atomics.store(this.#words, YIELDED, 1)
   }
 
   /**
-   * How many permits callers of other threads want who came before, at the most: only a thread knows its own callers, so of
-   * the others no more is counted than can have come since their first. @param arrival 0 for one who comes now.
+   * How many permits earlier callers of other threads want, at the most. A thread knows only its own callers. So of
+   * another thread no more are counted than can have come since its first. @param arrival 0 for a caller that comes
+   * now.
    */
   before(arrival: number): number {
     const words = this.#words
@@ -90,17 +92,18 @@ export class ThreadTurns implements Turns {
     return permits
   }
 
-  /** The same at the least: one for the first caller of each thread. */
+  /** The same at the least: one for the first waiter of each thread. */
   leastBefore(arrival: number): number {
     return this.#placesBefore(arrival).length
   }
 
   /**
-   * Permits have been lying for a while, and those before did not come for them. Calls all threads; who has not been seen
-   * a while after that is taken out of the line: its event loop stands still, or it was ended. If it comes after all it
-   * stands where it stood. One that is merely not first of them is there at the call, and keeps its place.
+   * Permits have been lying for a while, and the waiters before did not come for them. Calls all threads. A thread that
+   * has not been seen a while after that is taken out of the queue: its event loop stands still, or it was ended. If it
+   * comes after all, it stands where it stood. A thread that is merely not first of them is there at the call, and
+   * keeps its place.
    * @param patience milliseconds.
-   * @returns whether there was one.
+   * @returns whether a thread was taken out.
    */
   passOver(arrival: number, patience: number): boolean {
     const words = this.#words
@@ -109,7 +112,7 @@ export class ThreadTurns implements Turns {
     const since = (now - called) | 0
     if (called !== 0 && since >= 0 && since <= patience * COARSE) return false
     let passed = false
-    // However long ago that was: who was called and lives has been seen since.
+    // However long ago the call was: a thread that was called and lives has been seen since.
     if (called !== 0 && since >= 0) {
       for (const place of this.#placesBefore(arrival)) {
         const other = Atomics.load(words, place + ARRIVAL)
@@ -123,7 +126,7 @@ export class ThreadTurns implements Turns {
     return passed
   }
 
-  /** Makes all threads that stand in line look again. */
+  /** Makes all threads in the queue look again. */
   tell(): void {
     Atomics.add(this.#words, SIGNALS, 1)
     Atomics.notify(this.#words, SIGNALS)
@@ -135,7 +138,7 @@ export class ThreadTurns implements Turns {
     await waiting.value
   }
 
-  /** Where other threads stand whose first caller came before. */
+  /** The places of other threads whose first waiter came before. */
   #placesBefore(arrival: number): readonly number[] {
     const words = this.#words
     if (Atomics.load(words, STANDING) === 0) return NOWHERE
@@ -159,7 +162,7 @@ export class ThreadTurns implements Turns {
     Atomics.store(words, this.#place + WANTED, permits)
     Atomics.store(words, this.#place + MOST, this.#most)
     Atomics.store(words, this.#place + SEEN, this.#coarseNow())
-    // In one step: between two callers of this thread nobody may find its place empty.
+    // In one step: between two waiters of this thread no other thread may find its place empty.
     Atomics.compareExchange(words, this.#place + ARRIVAL, this.#arrival, arrival)
     this.#arrival = arrival
   }
@@ -167,7 +170,7 @@ export class ThreadTurns implements Turns {
   #leave(): void {
     if (this.#place === undefined) return
     const words = this.#words
-    // Whoever passed it over has taken it out already, and somebody else may stand there since.
+    // A thread that passed this one over has taken it out already, and another may stand there since.
     const own = Atomics.compareExchange(words, this.#place + ARRIVAL, this.#arrival, 0) === this.#arrival
     if (own) Atomics.sub(words, STANDING, 1)
     this.#place = undefined
@@ -192,7 +195,7 @@ export class ThreadTurns implements Turns {
 
 const NOWHERE: readonly number[] = []
 
-/** Numbers go round: which of two is earlier shows in their difference. */
+/** Whether one number is before another. Numbers go round: their difference shows it. */
 export function isBefore(one: number, other: number): boolean {
   return ((one - other) | 0) < 0
 }

@@ -1165,7 +1165,7 @@ describe('reservations made for others', () => {
 
 describe('an engine with a mistake', () => {
   const answers: readonly unknown[] = [undefined, null, 5, {}, { state: 'granted', id: 'a', number: 1 }]
-  const refused = { code: 'INDETERMINATE', message: expect.stringContaining('is no standing') as string }
+  const refused = { code: 'INDETERMINATE', message: expect.stringContaining('is no status') as string }
 
   test.each(answers)('what asks is told when the answer is %j, at once or later', async answer => {
     for (const given of [answer, Promise.resolve(answer)]) {
@@ -1180,7 +1180,7 @@ describe('an engine with a mistake', () => {
     }
   })
 
-  test('an answer that is no standing to a look or a pass ends the wait, and takes the request back', async () => {
+  test('an answer that is no status to a look or a pass ends the wait, and takes the request back', async () => {
     const { clock, engine, acquire, holder } = await start()
     const waiting = acquire({ lease: 250 })
     const question = engine.take('enqueue')
