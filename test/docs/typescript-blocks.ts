@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs'
-import { join, relative } from 'node:path'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
 import ts from 'typescript'
 import type { Block } from './blocks.js'
 import { root } from './pages.js'
@@ -9,6 +9,9 @@ import { root } from './pages.js'
  * setup file is found.
  */
 const folder = join(root, 'test/docs/extracted')
+
+/** The compiler takes types from the sources when a package exports what it would write into its own output folder. */
+const dist = join(root, 'dist')
 
 /** A TypeScript block after compilation. */
 export interface CompiledBlock {
@@ -25,13 +28,14 @@ export interface CompiledBlock {
 export function compileBlocks(blocks: readonly Block[], output: string): Map<Block, CompiledBlock> {
   const sources = new Map(blocks.map(block => [join(folder, `${fileName(block)}.ts`), new Source(block)]))
   const setups = new Set(blocks.flatMap(({ setup }) => (setup === undefined ? [] : [join(root, setup)])))
-  const program = createProgram(sources, output)
-  for (const path of setups) program.emit(program.getSourceFile(path))
+  const program = createProgram(sources)
+  const write: ts.WriteFileCallback = (path, text) => writeInto(join(output, relative(dist, path)), text)
+  for (const path of setups) program.emit(program.getSourceFile(path), write)
   const compiled = new Map<Block, CompiledBlock>()
   for (const [path, source] of sources) {
     const file = program.getSourceFile(path)!
     const diagnostics = [...program.getSyntacticDiagnostics(file), ...program.getSemanticDiagnostics(file)]
-    program.emit(file)
+    program.emit(file, write)
     compiled.set(source.block, {
       problems: diagnostics.map(diagnostic => source.describe(diagnostic)),
       program: join(output, relative(root, folder), `${fileName(source.block)}.js`),
@@ -84,10 +88,15 @@ function declaredNames(statement: ts.Statement): string[] {
   return []
 }
 
-function createProgram(sources: ReadonlyMap<string, Source>, output: string): ts.Program {
+function writeInto(path: string, text: string): void {
+  mkdirSync(dirname(path), { recursive: true })
+  writeFileSync(path, text)
+}
+
+function createProgram(sources: ReadonlyMap<string, Source>): ts.Program {
   const config = ts.readConfigFile(join(root, 'tsconfig.base.json'), path => ts.sys.readFile(path))
   const { options } = ts.parseJsonConfigFileContent(config.config, ts.sys, root)
-  options.outDir = output
+  options.outDir = dist
   const host = ts.createCompilerHost(options)
   const { fileExists, readFile, getSourceFile } = host
   host.fileExists = path => sources.has(path) || fileExists(path)
