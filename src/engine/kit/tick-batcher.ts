@@ -18,7 +18,7 @@ export class TickBatcher<Job> {
   readonly #defer: Defer
   #jobs: Job[] = []
   #isRunning = false
-  #onIdle: (() => void)[] = []
+  readonly #onIdle: (() => void)[] = []
 
   /**
    * @param run takes jobs by {@link take} and does them. It is called again until none is left. Must not fail.
