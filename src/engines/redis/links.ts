@@ -4,9 +4,9 @@ import { DEFAULT_PATIENCE, type ClientPackage } from './clients/connection.js'
 import { untilReady } from './clients/given-commands.js'
 import { nodeName, placeOf } from './clients/node-name.js'
 import type { Given } from './clients/recognise.js'
+import type { LinkMaker } from './clients/redis-link.js'
 import { connectToMaster } from './clients/sentinel.js'
 import { ServerLink } from './clients/server-link.js'
-import type { LinkMaker } from './redis-engine.js'
 import type { RedisPlace } from './redis-url.js'
 
 /** Makes links over connections of their own to what a URL means. */

@@ -1,8 +1,6 @@
 import type { Clock } from '../../../clock.js'
 import type { Patience, Reply } from './connection.js'
 
-export { RedisReplyError } from './connection.js'
-
 /** Sends commands to one server. */
 export interface ServerCommands {
   /** How often a connection was made; 0 before the first one is ready. */
@@ -79,6 +77,9 @@ export interface LinkListener {
   /** Messages may have been missed: the subscription connection was lost and is subscribed anew. */
   resubscribed(): void
 }
+
+/** Makes the link of an engine to its server or servers. */
+export type LinkMaker = (listener: LinkListener) => RedisLink
 
 /** What every link is made of. */
 export interface LinkParts {

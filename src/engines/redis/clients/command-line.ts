@@ -1,1 +1,0 @@
-export type { Reply } from './connection.js'

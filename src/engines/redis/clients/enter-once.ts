@@ -1,1 +1,0 @@
-export { enterOnce } from './subscriptions.js'
