@@ -19,7 +19,7 @@ export {
   type RefusalCode,
 } from './errors.js'
 export type { MultiOutcome } from './multi.js'
-export type { CreateOptions } from './node-kind.js'
+export type { CreateOptions } from './calls.js'
 export { Barrier } from './recipes/barrier.js'
 export { DoubleBarrier, type Round } from './recipes/double-barrier.js'
 export { Group, type GroupChange, type GroupView, type Member, type Membership } from './recipes/group.js'

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { NUMBERS, refusal } from './errors.js'
-import type { CreateOptions } from './node-kind.js'
+import type { CreateOptions } from './calls.js'
 import { checkPath } from './paths.js'
 import { createChild } from './recipes/steps.js'
 import { settled } from './settled.js'

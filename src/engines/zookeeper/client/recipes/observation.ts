@@ -1,8 +1,8 @@
 import { onAbort } from '../../../../abort-task.js'
-import { systemClock } from '../../../../clock.js'
 import { ClosedError } from '../../../../errors.js'
 import type { WatchEvent } from '../watch-event.js'
 import { insist } from '../insist.js'
+import { keepProcessAlive, letProcessEnd } from '../keep-alive.js'
 import type { ZooKeeper } from '../zookeeper.js'
 import { abortedAt } from './steps.js'
 
@@ -20,8 +20,6 @@ export interface Observed<T> {
   /** Whether two readings are the same: then nobody is told. */
   isSame(one: T, other: T): boolean
 }
-
-const FOREVER = 2 ** 31 - 1
 
 /** Reads a node whenever it has changed. Changes that come while it is being read are one. */
 export class Observation<T> implements AsyncDisposable {
@@ -58,8 +56,8 @@ export class Observation<T> implements AsyncDisposable {
     const { path } = this.#observed
     if (signal?.aborted) throw abortedAt(path, signal)
     if (this.reading.count === count) {
-      // The watch keeps no process alive, and whoever waits does.
-      const alive = systemClock.after(FOREVER, () => undefined, true)
+      // The watch keeps no process alive, and a caller that waits does.
+      keepProcessAlive()
       await new Promise<void>(resolve => {
         const forget = signal && onAbort(signal, () => done())
         const done = (): void => {
@@ -69,7 +67,7 @@ export class Observation<T> implements AsyncDisposable {
         }
         this.#waiting.add(done)
       })
-      alive.cancel()
+      letProcessEnd()
       if (!this.#ended && this.#reading!.count === count) throw abortedAt(path, signal!)
     }
     return this.reading

@@ -5,7 +5,7 @@ import type { Acl } from '../acl.js'
 import type { Created } from '../calls.js'
 import { ConnectionLossError, NodeExistsError, NoNodeError } from '../errors.js'
 import { insist } from '../insist.js'
-import type { CreateOptions } from '../node-kind.js'
+import type { CreateOptions } from '../calls.js'
 import { settled } from '../settled.js'
 import type { ZooKeeper } from '../zookeeper.js'
 
