@@ -1,6 +1,14 @@
 import type { Application } from '../src/cli/application.js'
 
-/** The applications that are subcommands of `signalbox`, too. */
+/** The demonstration of a mutex. */
+export const mutex: Application = {
+  name: 'mutex',
+  description: 'show what a mutex does, and what goes wrong without one',
+  command: async () => (await import('./mutex/command.js')).mutexCommand(),
+  run: async args => (await import('./mutex/command.js')).mutex(args),
+}
+
+/** The applications that are subcommands of `signalbox` in a clone. */
 export const applications: readonly Application[] = [
   {
     name: 'trains',
@@ -8,12 +16,7 @@ export const applications: readonly Application[] = [
     command: async () => (await import('./trains/options.js')).trainsCommand(),
     run: async args => (await import('./trains/command.js')).trains(args),
   },
-  {
-    name: 'mutex',
-    description: 'show what a mutex does, and what goes wrong without one',
-    command: async () => (await import('./mutex/command.js')).mutexCommand(),
-    run: async args => (await import('./mutex/command.js')).mutex(args),
-  },
+  mutex,
   {
     name: 'chaos',
     description: 'do faults to clients of an engine and check what becomes of the promises',
