@@ -214,7 +214,7 @@ export class Box implements AsyncDisposable {
       if (tokenOf(number, lease.turn) !== token) return false
       lease.lastTurn = true
     }
-    return this.#session.submit({ type: 'free', key, number })
+    return this.#session.submit({ type: 'forceRelease', key, number })
   }
 
   /**

@@ -108,7 +108,7 @@ export function deadline(fixture: EngineFixture): void {
       engine.meddle = async (operation, carryOut) => {
         const outcome = await carryOut()
         if (operation.type === 'enqueue') isQueued = true
-        if (operation.type === 'claim') await pause(200)
+        if (operation.type === 'poll') await pause(200)
         return outcome
       }
       const asked = box.mutex('key').acquire({ lease: 1000, renew: false })

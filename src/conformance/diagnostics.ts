@@ -139,13 +139,13 @@ export function diagnostics(fixture: EngineFixture): void {
       const waiting = box.mutex('key').acquire({ lease: 6000, signal: controller.signal })
       engine.meddle = async (operation, carryOut) => {
         const outcome = await carryOut()
-        if (operation.type === 'pass') controller.abort()
+        if (operation.type === 'extendOrYield') controller.abort()
         return outcome
       }
       await grant.release()
       await expect(waiting).rejects.toThrow(AbortedError)
       await until('nothing is held', async () => (await locks(box)).length === 0)
-      expect(engine.count('pass')).toBe(1)
+      expect(engine.count('extendOrYield')).toBe(1)
       expect(granted.map(({ token }) => token)).toEqual([grant.token])
       expect(released.map(({ token }) => token)).toEqual([grant.token])
     })

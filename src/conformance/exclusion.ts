@@ -209,8 +209,8 @@ export function exclusion(fixture: EngineFixture): void {
       engine.meddle = (operation, carryOut) => {
         const answer = carryOut()
         if (operation.type === 'downgrade') {
-          const { id, number } = operation
-          renewed.push(engine.submit({ type: 'renew', id, number, lease }))
+          const { request, number } = operation
+          renewed.push(engine.submit({ type: 'renew', request, number, lease }))
         }
         return answer
       }

@@ -186,7 +186,7 @@ export function release(fixture: EngineFixture): void {
       const first = await box.mutex('key').acquire()
       const waiting = box.mutex('key').acquire()
       engine.meddle = async (operation, carryOut) => {
-        if (operation.type === 'free') await first.release()
+        if (operation.type === 'forceRelease') await first.release()
         return carryOut()
       }
       expect(await box.forceRelease('key', first.token)).toBe(false)

@@ -41,15 +41,15 @@ export function waking(fixture: EngineFixture): void {
       const holder = await boxes.open()
       const held = await holder.mutex('key').acquire()
       const [waiter] = await waiters(1, box => box.mutex('key').acquire())
-      const before = waiter!.engine.count('claim')
+      const before = waiter!.engine.count('poll')
       await pause(700)
       expect(await soFar(waiter!.asked)).toBe('pending')
       expect(waiter!.engine.count('enqueue')).toBe(1)
-      expect(waiter!.engine.count('claim')).toBe(before)
+      expect(waiter!.engine.count('poll')).toBe(before)
       await held.release()
       await waiter!.asked
       expect(waiter!.engine.count('enqueue')).toBe(1)
-      expect(waiter!.engine.count('claim')).toBe(before + 1)
+      expect(waiter!.engine.count('poll')).toBe(before + 1)
     })
 
     test('who waits for a short lease that is renewed looks about once for each', async () => {
@@ -57,7 +57,7 @@ export function waking(fixture: EngineFixture): void {
       const held = await holder.mutex('key').acquire({ lease: 1800 })
       const [waiter] = await waiters(1, box => box.mutex('key').acquire())
       await pause(3600)
-      expect(waiter!.engine.count('claim')).toBeLessThanOrEqual(5)
+      expect(waiter!.engine.count('poll')).toBeLessThanOrEqual(5)
       held.assertHeld()
       await held.release()
       await waiter!.asked
@@ -70,7 +70,7 @@ export function waking(fixture: EngineFixture): void {
       await held.release()
       await all[0]!.asked
       await pause(100)
-      expect(all.map(({ engine }) => engine.count('claim'))).toEqual([1, 0, 0, 0])
+      expect(all.map(({ engine }) => engine.count('poll'))).toEqual([1, 0, 0, 0])
       for (const { asked } of all.slice(1)) expect(await soFar(asked)).toBe('pending')
     })
 
@@ -87,8 +87,8 @@ export function waking(fixture: EngineFixture): void {
       await held.release()
       for (const { asked } of readers) await asked
       await pause(100)
-      for (const reader of readers) expect(reader.engine.count('claim')).toBe(1)
-      expect(engine.count('claim')).toBe(0)
+      for (const reader of readers) expect(reader.engine.count('poll')).toBe(1)
+      expect(engine.count('poll')).toBe(0)
       expect(await soFar(writing)).toBe('pending')
     })
 
@@ -99,7 +99,7 @@ export function waking(fixture: EngineFixture): void {
       await held.release()
       for (const { asked } of all.slice(0, 3)) await asked
       await pause(100)
-      expect(all.map(({ engine }) => engine.count('claim'))).toEqual([1, 1, 1, 0])
+      expect(all.map(({ engine }) => engine.count('poll'))).toEqual([1, 1, 1, 0])
     })
 
     test('a key that comes free wakes nobody who waits for another one, too', async () => {
@@ -110,10 +110,10 @@ export function waking(fixture: EngineFixture): void {
       const [waiter] = await waiters(1, box => box.mutex('key', 'other').acquire())
       await held.release()
       await pause(100)
-      expect(waiter!.engine.count('claim')).toBe(0)
+      expect(waiter!.engine.count('poll')).toBe(0)
       await other.release()
       await waiter!.asked
-      expect(waiter!.engine.count('claim')).toBe(1)
+      expect(waiter!.engine.count('poll')).toBe(1)
     })
 
     test('a woken waiter runs long before it would have looked by itself', async () => {
@@ -144,7 +144,7 @@ export function waking(fixture: EngineFixture): void {
       controller.abort()
       await left
       await reading
-      expect(engine.count('claim')).toBe(1)
+      expect(engine.count('poll')).toBe(1)
       held.assertHeld()
     })
 

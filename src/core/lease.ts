@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../clock.js'
-import type { Engine } from '../engine/contract.js'
+import type { Engine, LockRequest } from '../engine/contract.js'
 import { LostError } from '../errors.js'
 import { TransientMap } from '../transient-map.js'
 import type { ClaimSet } from './claims.js'
@@ -36,21 +36,20 @@ export class Lease {
   unused: (() => void) | undefined
 
   /**
+   * @param request what the engine knows it by; with shared claims after a downgrade.
    * @param number the engine's number of the grant, the upper part of its tokens.
    * @param duration how long it lasts without a renewal: milliseconds.
    * @param deadline until when it is certainly held: clock time, counted from before the request was sent.
    * @param renew whether the keeper renews it.
-   * @param label what the engine shows with it.
    * @param owner hands it out, and is told when it is lost.
    */
   constructor(
-    readonly id: string,
+    public request: LockRequest,
     readonly set: ClaimSet,
     public number: number,
     public duration: number,
     public deadline: number,
     public renew: boolean,
-    public label: string | undefined,
     readonly owner: LeaseOwner,
   ) {}
 }
@@ -96,7 +95,7 @@ export class LeaseKeeper {
 
   /** Keeps the lease alive from now on. */
   add(lease: Lease): void {
-    this.#leases.set(lease.id, lease)
+    this.#leases.set(lease.request.id, lease)
     this.schedule(lease)
   }
 
@@ -118,7 +117,7 @@ export class LeaseKeeper {
 
   /** Stops keeping the lease alive. The timer stays as it is: setting it anew for every release would cost more. */
   remove(lease: Lease): void {
-    this.#leases.delete(lease.id)
+    this.#leases.delete(lease.request.id)
     this.#kept.delete(lease)
   }
 
@@ -153,7 +152,7 @@ export class LeaseKeeper {
   lose(lease: Lease, why: string, cause?: Error): void {
     if (lease.loss) return
     if (lease.unused) return lease.unused()
-    const inUse = this.#leases.has(lease.id)
+    const inUse = this.#leases.has(lease.request.id)
     this.remove(lease)
     lease.status = 'lost'
     const { title } = lease.set
@@ -211,7 +210,7 @@ export class LeaseKeeper {
     let next = Infinity
     for (const lease of [...this.#leases.values()]) {
       // A callback that was told of a loss in this loop may have given other leases back.
-      if (!this.#leases.has(lease.id)) continue
+      if (!this.#leases.has(lease.request.id)) continue
       if (now >= Math.min(lease.deadline, certainUntil)) {
         this.isLost(lease)
         continue
@@ -231,12 +230,12 @@ export class LeaseKeeper {
   }
 
   #renew(lease: Lease, sentAt: number): void {
-    const { id, number, duration } = lease
+    const { request, number, duration } = lease
     lease.renewing = true
     const settle = (renewed: boolean): void => {
       lease.renewing = false
       // The lease may have got a new number meanwhile, or may have been given back.
-      if (!this.#leases.has(id) || lease.number !== number) return
+      if (!this.#leases.has(request.id) || lease.number !== number) return
       if (!renewed) return this.lose(lease, 'the engine has given it up')
       lease.status = 'renewed'
       lease.deadline = Math.max(lease.deadline, sentAt + duration)
@@ -244,9 +243,9 @@ export class LeaseKeeper {
     }
     const unclear = (): void => {
       lease.renewing = false
-      if (this.#leases.has(id)) lease.status = 'unknown'
+      if (this.#leases.has(request.id)) lease.status = 'unknown'
     }
-    const answer = this.#engine.submit({ type: 'renew', id, number, lease: duration })
+    const answer = this.#engine.submit({ type: 'renew', request, number, lease: duration })
     if (answer instanceof Promise) answer.then(settle, unclear)
     else settle(answer)
   }

@@ -8,6 +8,7 @@ import {
   type Awaitable,
   type Cancel,
   type Engine,
+  type LockRequest,
   type Operation,
   type OutcomeOf,
   type ReadOutcome,
@@ -53,7 +54,7 @@ type HeldStatus = RequestStatus & { readonly state: 'held' }
 
 /** The one request by which a local queue waits in the engine's queue. */
 interface PendingRequest {
-  readonly id: string
+  readonly request: LockRequest
   sentAt: number
   lease: number
   /** The longest that a local waiter waits for it, as the engine was told. */
@@ -163,25 +164,25 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     const again = this.#again(request, event)
     if (again) return again
     if (this.#waiters.first || this.#taken()) return undefined
-    const id = this.#session.nextRequest()
+    const asked = this.#newRequest(request.label)
     const sentAt = this.clock.now()
     const taken = (status: Answer): LocalGrant | undefined => {
       if (status?.state !== 'held') {
         if (status?.state === 'mismatch') throw this.#mismatch(status.key, status.max)
         if (isStatus(status)) return undefined
         const error = this.#unknownStatus(status)
-        this.#forget(id, request.lease, error)
+        this.#forget(asked, request.lease, error)
         throw error
       }
       // A grant that came meanwhile ends with the session.
       if (this.#session.ending) throw this.#session.ending
-      const lease = this.#leaseFrom(status.number, id, sentAt, request)
+      const lease = this.#leaseFrom(status.number, asked, sentAt, request)
       return lease && this.#give(lease, 0, sentAt, status.read, event)
     }
-    const status = this.#enqueue(id, request, 0)
+    const status = this.#enqueue(asked, request, 0)
     if (!(status instanceof Promise)) return taken(status)
     return status.then(taken, (error: unknown) => {
-      this.#forget(id, request.lease, error)
+      this.#forget(asked, request.lease, error)
       throw toError(error, this.context())
     })
   }
@@ -194,22 +195,23 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     const again = this.#again(request, event)
     if (again) return Promise.resolve(again)
     if (!this.#mayRequest()) return this.#queueUp(request, () => undefined, event)
-    const id = this.#session.nextRequest()
+    const asked = this.#newRequest(request.label)
     const sentAt = this.clock.now()
-    const answer = this.#enqueue(id, request, request.wait)
+    const answer = this.#enqueue(asked, request, request.wait)
     // Fast path for a free lock in an engine of this process: no waiter and no pending request.
     if (!(answer instanceof Promise) && answer?.state === 'held') {
-      const lease = this.#begin(answer.number, id, sentAt, request, sentAt)
+      const lease = this.#begin(answer.number, asked, sentAt, request, sentAt)
       return Promise.resolve(this.#give(lease, 0, sentAt, answer.read, event))
     }
-    const follow = (): void => this.#follow(this.#startRequest(id, request, request.wait, sentAt), answer)
+    const follow = (): void =>
+      this.#follow(this.#startRequest(asked, request.lease, request.wait, sentAt), answer)
     return this.#queueUp(request, follow, event)
   }
 
   /** The engine may have reserved the keys for this queue's request. */
   wake(id: string): void {
     const pending = this.#pending
-    if (pending?.id !== id) return
+    if (pending?.request.id !== id) return
     if (pending.state === 'queued') this.#look(pending)
     else pending.woken = true
   }
@@ -255,19 +257,28 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     this.events.lost(lease)
     // Its user may never find out, so neither the local waiters nor the engine wait for the release.
     this.#finish(lease)
-    this.#session.giveBack({ type: 'cancel', id: lease.id }, lease.duration)
+    this.#session.giveBack({ type: 'cancel', request: lease.request }, lease.duration)
     this.#pump()
   }
 
   async downgrade(grant: LocalGrant): Promise<void> {
     const { lease } = grant
-    const { id, number } = lease
+    const { request, number } = lease
     if (!lease.downgraded) {
       // Counted before the engine answers, because the lease may be released before that.
       lease.downgraded = true
       this.#downgraded++
     }
-    const done = await this.#session.send({ type: 'downgrade', id, number })
+    const answer = this.#session.send({ type: 'downgrade', request, number })
+    // The engine carries out later operations after this one, so they are about shared claims.
+    lease.request = { ...request, claims: request.claims.map(({ key }) => ({ key, mode: 'shared' })) }
+    let done
+    try {
+      done = await answer
+    } catch (error) {
+      if (error instanceof UnavailableError) lease.request = request
+      throw error
+    }
     if (!done) this.keeper.lose(lease, 'the engine has given it up')
     if (lease.loss) throw lease.loss
     // A turn no longer reaches the writers that wait in this queue.
@@ -290,7 +301,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     if (!this.#spare) return undefined
     const { lease, turn } = this.#spare
     const now = this.clock.now()
-    if (request.label !== lease.label || !this.#turnFits(lease, request, now)) {
+    if (request.label !== lease.request.label || !this.#turnFits(lease, request, now)) {
       this.#dropSpare()
       return undefined
     }
@@ -306,7 +317,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     this.#spare = undefined
     lease.unused = undefined
     this.keeper.remove(lease)
-    this.#session.giveBack({ type: 'release', id: lease.id, number: lease.number }, lease.duration)
+    this.#session.giveBack({ type: 'release', request: lease.request, number: lease.number }, lease.duration)
   }
 
   /** Whether the lease is known to have no other waiter, and its number has room for one more turn. */
@@ -351,8 +362,9 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     if (!waiter || this.#pending || this.#taken()) return
     const { request } = waiter
     const wait = this.#patience()
-    const pending = this.#startRequest(this.#session.nextRequest(), request, wait, this.clock.now())
-    this.#follow(pending, this.#enqueue(pending.id, request, wait))
+    const asked = this.#newRequest(request.label)
+    const pending = this.#startRequest(asked, request.lease, wait, this.clock.now())
+    this.#follow(pending, this.#enqueue(asked, request, wait))
   }
 
   /** The longest that a waiter of this queue waits from now on: milliseconds. */
@@ -360,12 +372,16 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     return Math.max(this.#waiters.until - this.clock.now(), SHORTEST_WAIT)
   }
 
-  #startRequest(id: string, request: AcquireRequest, wait: number, sentAt: number): PendingRequest {
-    this.#session.expectWake(id, this)
-    const { lease } = request
+  #newRequest(label: string | undefined): LockRequest {
+    const session = this.#session
+    return { id: session.nextRequest(), session: session.id, claims: this.set.claims, label }
+  }
+
+  #startRequest(request: LockRequest, lease: number, wait: number, sentAt: number): PendingRequest {
+    this.#session.expectWake(request.id, this)
     const order = ++orders
     return (this.#pending = {
-      id,
+      request,
       sentAt,
       lease,
       wait,
@@ -379,15 +395,12 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
 
   #stopRequest(pending: PendingRequest): void {
     pending.timer?.cancel()
-    this.#session.forgetWake(pending.id)
+    this.#session.forgetWake(pending.request.id)
     if (this.#pending === pending) this.#pending = undefined
   }
 
-  #enqueue(id: string, request: AcquireRequest, wait: number): Awaitable<Answer> {
-    const { claims } = this.set
-    const { lease, label, read } = request
-    const session = this.#session.id
-    return this.#session.send({ type: 'enqueue', id, session, claims, lease, wait, label, read })
+  #enqueue(request: LockRequest, { lease, read }: AcquireRequest, wait: number): Awaitable<Answer> {
+    return this.#session.send({ type: 'enqueue', request, lease, wait, read })
   }
 
   /** Polls the status of the request, and claims what is reserved for it. */
@@ -399,8 +412,8 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     const read = this.#waiters.first?.request.read
     pending.sentAt = this.clock.now()
     pending.wait = this.#patience()
-    const { id, lease, wait } = pending
-    this.#follow(pending, this.#session.send({ type: 'claim', id, lease, wait, read }))
+    const { request, lease, wait } = pending
+    this.#follow(pending, this.#session.send({ type: 'poll', request, lease, wait, read }))
   }
 
   /** Handles the answer to an operation about the queue's request. */
@@ -417,7 +430,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     if (this.#pending !== pending) {
       // All callers gave up meanwhile, or the box was closed.
       if (status.state === 'held' || status.state === 'queued') {
-        this.#session.giveBack({ type: 'cancel', id: status.id }, pending.lease)
+        this.#takeOut(pending)
       }
       return
     }
@@ -471,10 +484,10 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
         timer: undefined,
       }
       this.#pending = again
-      this.#session.expectWake(again.id, this)
+      this.#session.expectWake(again.request.id, this)
       return this.#look(again)
     }
-    const lease = this.#leaseFrom(number, pending.id, pending.sentAt, request)
+    const lease = this.#leaseFrom(number, pending.request, pending.sentAt, request)
     // Undefined: the grant came too late and was given back, so the queue asks again.
     if (lease) {
       // Others may have come while it waited, and `wanted` reports only those that come from now on.
@@ -493,38 +506,38 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
       return
     }
     if (pending.keptUntil > 0) this.#takeOut(pending)
-    else this.#forget(pending.id, pending.lease, error)
+    else this.#forget(pending.request, pending.lease, error)
     if (this.#pending === pending) this.failAll(toError(error, this.context()))
   }
 
   /** Cancels a request that the engine may have applied although it failed. */
-  #forget(id: string, lease: number, error: unknown): void {
-    if (!(error instanceof UnavailableError)) this.#session.giveBack({ type: 'cancel', id }, lease)
+  #forget(request: LockRequest, lease: number, error: unknown): void {
+    if (!(error instanceof UnavailableError)) this.#session.giveBack({ type: 'cancel', request }, lease)
   }
 
-  #takeOut({ id, lease }: PendingRequest): void {
-    this.#session.giveBack({ type: 'cancel', id }, lease)
+  #takeOut({ request, lease }: PendingRequest): void {
+    this.#session.giveBack({ type: 'cancel', request }, lease)
   }
 
   /** The engine's grant as a lease, or undefined when it came after its own deadline and was given back. */
-  #leaseFrom(number: number, id: string, sentAt: number, request: AcquireRequest): Lease | undefined {
+  #leaseFrom(number: number, asked: LockRequest, sentAt: number, request: AcquireRequest): Lease | undefined {
     const now = this.clock.now()
     if (now >= sentAt + request.lease) {
-      this.#session.giveBack({ type: 'release', id, number }, request.lease)
+      this.#session.giveBack({ type: 'release', request: asked, number }, request.lease)
       return undefined
     }
-    return this.#begin(number, id, sentAt, request, now)
+    return this.#begin(number, asked, sentAt, request, now)
   }
 
   /** @param now when the grant arrived: turns count from then, so that a slow answer leaves time for them. */
-  #begin(number: number, id: string, sentAt: number, request: AcquireRequest, now: number): Lease {
+  #begin(number: number, asked: LockRequest, sentAt: number, request: AcquireRequest, now: number): Lease {
     this.#leases++
     this.#turnsSince = now
     this.#firstTurn = 0
     this.#session.began()
-    const { lease: duration, renew, label } = request
-    const lease = new Lease(id, this.set, number, duration, sentAt + duration, renew, label, this)
-    lease.contested = this.#session.wantedEarly(id)
+    const { lease: duration, renew } = request
+    const lease = new Lease(asked, this.set, number, duration, sentAt + duration, renew, this)
+    lease.contested = this.#session.wantedEarly(asked.id)
     this.keeper.add(lease)
     return lease
   }
@@ -555,14 +568,14 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     const { request } = this.#waiters.first!
     const now = this.clock.now()
     const next = grant.turn + 1
-    if (next > LAST_TURN || !this.#turnFits(lease, request, now)) return this.#pass(lease, request)
+    if (next > LAST_TURN || !this.#turnFits(lease, request, now)) return this.#extendOrYield(lease, request)
     const isFair = next - this.#firstTurn < MOST_TURNS && now - this.#turnsSince < LONGEST_TURNS
     if (isFair || this.#uncontested(grant)) {
       this.events.released(lease)
       this.#serve(lease, next)
       return RELEASED
     }
-    return lease.isAlone && !lease.contested ? this.#hearFirst(grant) : this.#pass(lease, request)
+    return lease.isAlone && !lease.contested ? this.#hearFirst(grant) : this.#extendOrYield(lease, request)
   }
 
   /** Hands a lease on after reading all messages that have arrived, because another request may want it by now. */
@@ -579,18 +592,17 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
   }
 
   /** Asks to keep the lease. If another request waits for it, it is released, and this queue's request goes behind. */
-  #pass(lease: Lease, request: AcquireRequest): Promise<void> {
-    const next = this.#session.nextRequest()
+  #extendOrYield(lease: Lease, request: AcquireRequest): Promise<void> {
+    const next = this.#newRequest(request.label)
     const wait = this.#patience()
-    const pending = this.#startRequest(next, request, wait, this.clock.now())
-    const { id, number } = lease
-    const { lease: duration, label } = request
+    const pending = this.#startRequest(next, request.lease, wait, this.clock.now())
+    const { request: held, number } = lease
     // The lease is not in use meanwhile, and the answer sets its deadline anew.
     this.keeper.remove(lease)
     const settle = (status: Answer): void => {
       if (!isStatus(status)) return fail(this.#unknownStatus(status))
       if (status.state !== 'gone') this.events.released(lease)
-      if (status.state === 'held' && status.id === id) return this.#kept(lease, status, pending, request)
+      if (status.state === 'held' && status.id === held.id) return this.#kept(lease, status, pending, request)
       this.#finish(lease)
       this.#arrived(pending, status)
       if (status.state === 'gone') throw this.#goneBefore(lease)
@@ -598,12 +610,13 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     const fail = (error: unknown): never => {
       this.events.releaseFailed(lease, error)
       this.#finish(lease)
-      this.#session.giveBack({ type: 'cancel', id }, lease.duration)
+      this.#session.giveBack({ type: 'cancel', request: held }, lease.duration)
       this.#failed(pending, error)
       throw error
     }
+    const { lease: duration } = request
     return settled(
-      this.#session.send({ type: 'pass', id, number, next, lease: duration, wait, label }),
+      this.#session.send({ type: 'extendOrYield', request: held, number, next, lease: duration, wait }),
       settle,
       fail,
     )
@@ -619,7 +632,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     lease.number = number
     lease.duration = request.lease
     lease.renew = request.renew
-    lease.label = request.label
+    lease.request = { ...lease.request, label: request.label }
     lease.deadline = pending.sentAt + request.lease
     lease.status = 'held'
     lease.contested = false
@@ -634,7 +647,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     ) {
       // The caller that the lease was kept for has given up, or the lease is over.
       this.#finish(lease)
-      this.#session.giveBack({ type: 'release', id: lease.id, number }, lease.duration)
+      this.#session.giveBack({ type: 'release', request: lease.request, number }, lease.duration)
       return this.#pump()
     }
     this.keeper.add(lease)
@@ -647,7 +660,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
   #giveUp(lease: Lease): Promise<void> {
     this.keeper.remove(lease)
     this.#finish(lease)
-    const { id, number } = lease
+    const { request, number } = lease
     const settle = (held: boolean): void => {
       if (!held) throw this.#goneBefore(lease)
       this.events.released(lease)
@@ -655,10 +668,10 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     const fail = (error: unknown): never => {
       this.events.releaseFailed(lease, error)
       // Trying again is safe: a release names its own grant. A grant that is never released ends with its lease.
-      this.#session.giveBack({ type: 'release', id, number }, lease.duration)
+      this.#session.giveBack({ type: 'release', request, number }, lease.duration)
       throw error
     }
-    const released = settled(this.#session.send({ type: 'release', id, number }), settle, fail)
+    const released = settled(this.#session.send({ type: 'release', request, number }), settle, fail)
     this.#pump()
     return released
   }
@@ -696,7 +709,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     const pending = this.#pending
     if (this.#waiters.first || !pending) return
     // An answer still on its way serves the next caller. With no caller left, it is given back.
-    if (pending.state === 'sent' && !this.#session.engine.withdraw?.(pending.id)) return
+    if (pending.state === 'sent' && !this.#session.engine.withdraw?.(pending.request)) return
     this.#stopRequest(pending)
     if (pending.state === 'queued') this.#takeOut(pending)
   }

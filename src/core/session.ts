@@ -272,7 +272,7 @@ export class Session implements Listener, QueueSession {
   #serveReserved(at: number): void {
     const keys = [...this.#toServe.get(at)!]
     this.#toServe.delete(at)
-    if (!this.ending) this.background({ type: 'serve', keys })
+    if (!this.ending) this.background({ type: 'expire', keys })
   }
 
   #sweep(): void {

@@ -15,21 +15,31 @@ export interface SessionInfo {
   readonly label: string | undefined
 }
 
-/** Enters the queues of all claimed keys in one step. Granted at once when no conflicting request is before it. */
-export interface Enqueue {
-  readonly type: 'enqueue'
-  /** Unique among the requests of all sessions. Repeating an enqueue under the same id changes nothing. */
+/** A request for locks, from its enqueue to the end of its grant. Every operation about it carries it. */
+export interface LockRequest {
+  /** Unique among the requests of all sessions. */
   readonly id: string
   readonly session: string
   readonly claims: readonly Claim[]
+  readonly label: string | undefined
+}
+
+/** How long a request, and the grant that comes of it, last. */
+export interface Patience {
   /** How long the grant lasts without a renewal: milliseconds. */
   readonly lease: number
-  /**
-   * The longest that a caller waits for it: milliseconds, Infinity for as long as it takes. The queue entry lasts for
-   * `entryLife` without being heard of. 0: answered `busy` instead of queued, and nothing is left behind.
-   */
+  /** The longest that a caller waits for the grant from now on: milliseconds, Infinity for as long as it takes. */
   readonly wait: number
-  readonly label: string | undefined
+}
+
+/**
+ * Enters the queues of all claimed keys in one step. Granted at once when no conflicting request is before it. The entry
+ * lasts for `entryLife` without being heard of. With a wait of 0 the request is answered `busy` instead of queued, and
+ * nothing is left behind. Repeating an enqueue of the same request changes nothing.
+ */
+export interface Enqueue extends Patience {
+  readonly type: 'enqueue'
+  readonly request: LockRequest
   /** What to read in the same step when it is granted. */
   readonly read?: ReadSet | undefined
 }
@@ -38,61 +48,53 @@ export interface Enqueue {
  * Turns a reservation into a grant. For a waiter, keeps its entry alive, and drops what has expired before it. For a
  * request that is granted already, renews the grant. Harmless at any time.
  */
-export interface Poll {
-  readonly type: 'claim'
-  readonly id: string
-  readonly lease: number
-  /** The longest that a caller waits for it from now on, as in an enqueue. */
-  readonly wait: number
+export interface Poll extends Patience {
+  readonly type: 'poll'
+  readonly request: LockRequest
   readonly read?: ReadSet | undefined
 }
 
 /** Takes a request out, whether it is an entry, a reservation or a grant. */
 export interface Cancel {
   readonly type: 'cancel'
-  readonly id: string
+  readonly request: LockRequest
+}
+
+/** A grant: its request with the number that the engine gave it. */
+export interface Granted {
+  readonly request: LockRequest
+  readonly number: number
 }
 
 /** Renews the lease of a grant; refused when the grant has expired or was taken away. */
-export interface Renew {
+export interface Renew extends Granted {
   readonly type: 'renew'
-  readonly id: string
-  readonly number: number
+  /** Milliseconds. */
   readonly lease: number
 }
 
 /** Releases a grant. */
-export interface Release {
+export interface Release extends Granted {
   readonly type: 'release'
-  readonly id: string
-  readonly number: number
 }
 
 /**
  * Asks to keep a grant for further callers of the same process. When another request waits for its keys, the grant is
  * released, and `next`, with the same claims, enters the queues behind. Else it gets a new number and a full lease.
  */
-export interface Pass {
-  readonly type: 'pass'
-  readonly id: string
-  readonly number: number
-  readonly next: string
-  readonly lease: number
-  /** The longest that a caller waits for `next`, as in an enqueue. */
-  readonly wait: number
-  readonly label: string | undefined
+export interface ExtendOrYield extends Granted, Patience {
+  readonly type: 'extendOrYield'
+  readonly next: LockRequest
 }
 
 /** Makes every exclusive claim of a grant shared, without letting a writer in between. */
-export interface Downgrade {
+export interface Downgrade extends Granted {
   readonly type: 'downgrade'
-  readonly id: string
-  readonly number: number
 }
 
 /** An operator's release of the grant that holds the key with this number. */
-export interface Free {
-  readonly type: 'free'
+export interface ForceRelease {
+  readonly type: 'forceRelease'
   readonly key: string
   readonly number: number
 }
@@ -104,8 +106,8 @@ export interface Revoke {
 }
 
 /** Drops what has expired on these keys and reserves them for the next waiters. */
-export interface Serve {
-  readonly type: 'serve'
+export interface Expire {
+  readonly type: 'expire'
   readonly keys: readonly string[]
 }
 
@@ -140,7 +142,7 @@ export interface RecordedId {
 export interface Commit {
   readonly type: 'commit'
   /** The grant that must still hold; without it only the versions count. */
-  readonly guard: { readonly id: string; readonly number: number } | undefined
+  readonly guard: Granted | undefined
   readonly expect: readonly Expectation[]
   readonly writes: readonly Write[]
   readonly record: readonly RecordedId[]
@@ -170,7 +172,17 @@ interface Watch {
 }
 
 export type LockOperation =
-  Enqueue | Poll | Cancel | Renew | Release | Pass | Downgrade | Free | Revoke | Serve | Inspect
+  | Enqueue
+  | Poll
+  | Cancel
+  | Renew
+  | Release
+  | ExtendOrYield
+  | Downgrade
+  | ForceRelease
+  | Revoke
+  | Expire
+  | Inspect
 type StoreOperation = Read | Commit | Watch
 export type Operation = LockOperation | StoreOperation
 
@@ -250,18 +262,18 @@ export interface RequestReport {
 
 export interface Outcomes {
   enqueue: RequestStatus
-  claim: RequestStatus
+  poll: RequestStatus
   cancel: undefined
   /** False: the grant is gone. */
   renew: boolean
   /** False: the grant was gone already. */
   release: boolean
-  pass: RequestStatus
+  extendOrYield: RequestStatus
   downgrade: boolean
-  free: boolean
+  forceRelease: boolean
   /** How many requests were taken away. */
   revoke: number
-  serve: undefined
+  expire: undefined
   inspect: readonly RequestReport[]
   read: ReadOutcome
   commit: CommitOutcome
@@ -317,7 +329,7 @@ export interface Engine {
    * Withdraws an enqueue that still waits to be carried out: it is answered `busy` and never carried out. False: it may
    * have been carried out by now. For engines where operations wait within the process when there are many.
    */
-  withdraw?(id: string): boolean
+  withdraw?(request: LockRequest): boolean
   /**
    * Until when the session certainly lives, and with it all that it holds: clock time. For engines whose sessions end
    * when they are not heard of. Grants are not held beyond that time, whatever their lease.
@@ -351,9 +363,6 @@ export const HEARD_EVERY = WAITER_LIFE / 3
 
 /** Every watched key is read again once in this period, because hints may be lost: milliseconds. */
 export const LOOK_EVERY = 10_000
-
-/** The lease and the wait of a request, as an operation gives them. */
-type Patience = Pick<Enqueue, 'lease' | 'wait'>
 
 /**
  * How long a waiter's entry in the engine's queue blocks others without being heard of: milliseconds. After that it

@@ -3,11 +3,13 @@ import {
   WAITER_LIFE,
   entryLife,
   hearWithin,
-  type Poll,
   type Enqueue,
+  type ExtendOrYield,
+  type Granted,
   type LockOperation,
   type OutcomeOf,
-  type Pass,
+  type Patience,
+  type Poll,
   type RequestReport,
   type RequestStatus,
 } from './contract.js'
@@ -106,25 +108,25 @@ export class LockTable {
     switch (operation.type) {
       case 'enqueue':
         return this.#enqueue(operation, now)
-      case 'claim':
-        return this.#claim(operation, now)
+      case 'poll':
+        return this.#poll(operation, now)
       case 'cancel': {
-        this.#cancel(operation.id, now)
+        this.#cancel(operation.request.id, now)
         return
       }
       case 'renew':
-        return this.#renew(operation.id, operation.number, operation.lease, now)
+        return this.#renew(operation, operation.lease, now)
       case 'release':
-        return this.#release(operation.id, operation.number, now)
-      case 'pass':
-        return this.#pass(operation, now)
+        return this.#release(operation, now)
+      case 'extendOrYield':
+        return this.#extendOrYield(operation, now)
       case 'downgrade':
-        return this.#downgrade(operation.id, operation.number, now)
-      case 'free':
-        return this.#free(operation.key, operation.number, now)
+        return this.#downgrade(operation, now)
+      case 'forceRelease':
+        return this.#forceRelease(operation.key, operation.number, now)
       case 'revoke':
         return this.#revoke(operation.session, now)
-      case 'serve':
+      case 'expire':
         this.#serve(operation.keys, now)
         return undefined
       case 'inspect':
@@ -132,8 +134,8 @@ export class LockTable {
     }
   }
 
-  /** The held request with this id and number, unless its lease is over. A guarded commit needs it. */
-  holding(id: string, number: number, now: number): Request | undefined {
+  /** The request of this grant, unless its lease is over. A guarded commit needs it. */
+  holding({ request: { id }, number }: Granted, now: number): Request | undefined {
     const request = this.#state.request(id)
     return request?.phase === 'held' && request.number === number && now < request.expires
       ? request
@@ -141,33 +143,34 @@ export class LockTable {
   }
 
   #enqueue(operation: Enqueue, now: number): RequestStatus {
-    const known = this.#state.request(operation.id)
+    const { id, session, claims, label } = operation.request
+    const known = this.#state.request(id)
     if (known) return this.#standing(known, operation, now) // a repetition whose first answer was lost
-    for (const claim of operation.claims) {
+    for (const claim of claims) {
       this.#serveKey(claim.key, now)
       const max = this.#liveMax(claim)
       if (max !== undefined) return { state: 'mismatch', key: claim.key, max }
     }
     const request: Request = {
-      id: operation.id,
-      session: operation.session,
-      claims: operation.claims,
+      id,
+      session,
+      claims,
       phase: 'waiting',
       expires: now + entryLife(operation),
       lease: operation.lease,
       number: 0,
-      label: operation.label,
+      label,
       since: now,
     }
-    const blocked = operation.claims.some(claim => this.#blocked(claim, undefined, now))
+    const blocked = claims.some(claim => this.#blocked(claim, undefined, now))
     if (blocked && operation.wait === 0) return { state: 'busy' }
-    if (!blocked) this.#goPast(operation.claims, now)
+    if (!blocked) this.#goPast(claims, now)
     this.#state.append(request)
     return blocked ? this.#standing(request, operation, now) : this.#hold(request, now)
   }
 
-  #claim(operation: Poll, now: number): RequestStatus {
-    const request = this.#state.request(operation.id)
+  #poll(operation: Poll, now: number): RequestStatus {
+    const request = this.#state.request(operation.request.id)
     if (!request) return { state: 'gone' }
     if (request.phase === 'held' && now >= request.expires) {
       // Its holder counts it as lost by now, so a late renewal must not revive it.
@@ -190,8 +193,8 @@ export class LockTable {
     this.#serveKeysOf(request, now)
   }
 
-  #renew(id: string, number: number, lease: number, now: number): boolean {
-    const request = this.holding(id, number, now)
+  #renew(grant: Granted, lease: number, now: number): boolean {
+    const request = this.holding(grant, now)
     if (!request) return false
     request.lease = lease
     request.expires = now + lease
@@ -199,7 +202,7 @@ export class LockTable {
     return true
   }
 
-  #release(id: string, number: number, now: number): boolean {
+  #release({ request: { id }, number }: Granted, now: number): boolean {
     const request = this.#state.request(id)
     if (request?.phase !== 'held' || request.number !== number) return false
     this.#state.remove(request)
@@ -207,10 +210,10 @@ export class LockTable {
     return now < request.expires
   }
 
-  #pass(operation: Pass, now: number): RequestStatus {
-    const request = this.holding(operation.id, operation.number, now)
+  #extendOrYield(operation: ExtendOrYield, now: number): RequestStatus {
+    const request = this.holding(operation, now)
     if (!request) {
-      const next = this.#state.request(operation.next)
+      const next = this.#state.request(operation.next.id)
       return next ? this.#standing(next, operation, now) : { state: 'gone' }
     }
     const wanted = request.claims.some(claim => this.#awaited(claim.key, now))
@@ -220,9 +223,8 @@ export class LockTable {
     }
     this.#state.remove(request)
     this.#serveKeysOf(request, now)
-    const { lease, wait, label } = operation
-    const { session, claims } = request
-    return this.#enqueue({ type: 'enqueue', id: operation.next, session, claims, lease, wait, label }, now)
+    const { next, lease, wait } = operation
+    return this.#enqueue({ type: 'enqueue', request: next, lease, wait }, now)
   }
 
   /** Whether the key has a waiter that is not silent. */
@@ -233,8 +235,8 @@ export class LockTable {
     return false
   }
 
-  #downgrade(id: string, number: number, now: number): boolean {
-    const request = this.holding(id, number, now)
+  #downgrade(grant: Granted, now: number): boolean {
+    const request = this.holding(grant, now)
     if (!request) return false
     request.claims = request.claims.map(({ key }) => {
       const entry = [...this.#state.queue(key)!].find(other => other.request === request)!
@@ -246,7 +248,7 @@ export class LockTable {
     return true
   }
 
-  #free(key: string, number: number, now: number): boolean {
+  #forceRelease(key: string, number: number, now: number): boolean {
     const entry = [...(this.#state.queue(key) ?? [])].find(
       ({ request }) => request.phase === 'held' && request.number === number,
     )
@@ -375,7 +377,7 @@ export class LockTable {
     this.#tell({ type, session: request.session, id: request.id, key: request.claims[0]!.key })
   }
 
-  #standing(request: Request, operation: Enqueue | Poll | Pass, now: number): RequestStatus {
+  #standing(request: Request, patience: Patience, now: number): RequestStatus {
     if (request.phase === 'held') return { state: 'held', id: request.id, number: request.number }
     let next = Infinity
     const behind = new Set<string>()
@@ -397,7 +399,7 @@ export class LockTable {
       if (entry.request === request) break
       place++
     }
-    const soonest = Math.min(next + place * LOOK_STAGGER, hearWithin(operation))
+    const soonest = Math.min(next + place * LOOK_STAGGER, hearWithin(patience))
     const lookAgain = request.phase === 'reserved' ? 0 : soonest
     return { state: 'queued', id: request.id, place, lookAgain: Math.max(lookAgain, 0), behind: [...behind] }
   }

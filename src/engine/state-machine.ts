@@ -41,7 +41,7 @@ export class StateMachine {
   decide(operation: Operation, now: number): OutcomeOf<Operation> {
     switch (operation.type) {
       case 'enqueue':
-      case 'claim':
+      case 'poll':
         return this.#stand(operation, now)
       case 'read':
         return readAll(this.#state, operation)
@@ -66,7 +66,7 @@ export class StateMachine {
 
   #commit(commit: Commit, now: number): CommitOutcome {
     const { guard, release, writes } = commit
-    const holds = !guard || this.#table.holding(guard.id, guard.number, now) !== undefined
+    const holds = !guard || this.#table.holding(guard, now) !== undefined
     const outcome = decideCommit(this.#state, commit, holds)
     if (outcome.state !== 'committed') return outcome
     if (guard && release) this.#table.decide({ type: 'release', ...guard }, now)

@@ -34,13 +34,13 @@ export class EngineValues implements Values {
 
   async hold(queue: LocalQueue, request: AcquireRequest, read: ReadSet): Promise<HeldValues> {
     const grant = await this.#session.acquire(queue, { ...request, read })
-    const { id, number } = grant.lease
+    const { request: held, number } = grant.lease
     return {
       grant,
       read: grant.read!,
       commit: async commit => {
         const outcome = await this.#send(
-          { ...commit, type: 'commit', guard: { id, number }, release: true },
+          { ...commit, type: 'commit', guard: { request: held, number }, release: true },
           grant,
         )
         if (outcome.state === 'committed') queue.finished(grant)

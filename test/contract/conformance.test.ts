@@ -32,7 +32,7 @@ const mistakes: readonly (readonly [what: string, check: string, meddle: Meddle]
     async (operation, carryOut) => {
       const outcome = await carryOut()
       if (operation.type !== 'enqueue' || (outcome as RequestStatus).state !== 'queued') return outcome
-      return { state: 'held', id: operation.id, number: Date.now() }
+      return { state: 'held', id: operation.request.id, number: Date.now() }
     },
   ],
   [
@@ -41,7 +41,7 @@ const mistakes: readonly (readonly [what: string, check: string, meddle: Meddle]
     async (operation, carryOut) => {
       const outcome = await carryOut()
       if (operation.type !== 'enqueue' || (outcome as RequestStatus).state !== 'busy') return outcome
-      return { state: 'held', id: operation.id, number: Date.now() }
+      return { state: 'held', id: operation.request.id, number: Date.now() }
     },
   ],
   [

@@ -186,9 +186,9 @@ export const quorum: EngineFixture = {
       await queued(waiter, 'key', 1)
       // What looks once because messages are heard from now on.
       await pause(200)
-      const before = engine.count('claim')
+      const before = engine.count('poll')
       await key.release()
-      await until('it has looked', () => engine.count('claim') > before)
+      await until('it has looked', () => engine.count('poll') > before)
       other.assertHeld()
       expect(await soFar(asked)).toBe('pending')
       await other.release()

@@ -10,6 +10,7 @@ import { MeddledEngine } from '../../src/conformance/meddled-engine.js'
 import { pause } from '../../src/conformance/time.js'
 import { startRedis, type RedisServer } from '../support/servers/redis.js'
 import { until } from '../support/servers/until.js'
+import { lockRequest } from '../support/lock-request.js'
 
 type Layout = 'string' | 'redisson'
 
@@ -197,16 +198,8 @@ describe('the layout of Redisson', () => {
     onTestFinished(() => engine.leave())
     await server.command('HSET', 'theirs', `${randomUUID()}:1`, 1)
     const id = `${session}.1`
-    const claims = [{ key: 'theirs', mode: 'exclusive' as const }]
-    const standing = await engine.submit({
-      type: 'enqueue',
-      id,
-      session,
-      claims,
-      lease: 60_000,
-      wait: 60_000,
-      label: undefined,
-    })
+    const request = lockRequest(id, [{ key: 'theirs', mode: 'exclusive' }])
+    const standing = await engine.submit({ type: 'enqueue', request, lease: 60_000, wait: 60_000 })
     expect(standing).toMatchObject({ state: 'queued', place: 1 })
     const listeners = async (): Promise<unknown> =>
       ((await server.command('PUBSUB', 'NUMSUB', 'redisson_lock__channel:{theirs}')) as unknown[])[1]
@@ -217,7 +210,7 @@ describe('the layout of Redisson', () => {
     await server.command('PUBLISH', 'redisson_lock__channel:{theirs}', '0')
     await until(() => woken.length === 2)
     expect(woken).toEqual([id, id])
-    expect(await engine.submit({ type: 'claim', id, lease: 60_000, wait: 60_000 })).toMatchObject({
+    expect(await engine.submit({ type: 'poll', request, lease: 60_000, wait: 60_000 })).toMatchObject({
       state: 'held',
     })
     await until(async () => (await listeners()) === 0)
@@ -312,7 +305,7 @@ describe('behind a foreign holder', () => {
     await expect(asked[0]).rejects.toThrow(ClosedError)
     const never = dead.mutex('stalled').acquire({ lease: 60_000 })
     never.catch(() => undefined)
-    await until(() => engine.count('claim') > 0)
+    await until(() => engine.count('poll') > 0)
     // From now on nothing is heard of it.
     engine.meddle = () => new Promise(() => undefined)
     engine.hears = () => false

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Operation, RequestStatus } from '../../src/engine/contract.js'
+import type { LockRequest, Operation, RequestStatus } from '../../src/engine/contract.js'
 import { CallArguments, outcomeOf, reportsOf } from '../../src/engines/redis/call.js'
 import { heldStrings } from '../../src/engines/redis/held-strings.js'
 import type { Reply } from '../../src/engines/redis/clients/command-line.js'
@@ -11,6 +11,7 @@ import { LoadedScript } from '../support/redis/loaded-script.js'
 import { compareHistories } from '../support/redis/table-histories.js'
 import { LOCKS, SESSIONS, setClock, type Session } from '../support/redis/table-world.js'
 import { startRedis, type RedisServer } from '../support/servers/redis.js'
+import { lockRequest } from '../support/lock-request.js'
 
 const WORLDS = 150
 
@@ -96,14 +97,13 @@ describe('the script in Redis', () => {
     const crowd = new Crowd('short:', await LoadedScript.load(server, text))
     const quick = new Crowd('short:', short)
     const lease = 60_000
+    const claims: readonly Claim[] = [{ key: 'a', mode: 'exclusive' }]
+    const request = (id: string) => lockRequest(id, claims)
     const enqueue = (session: Session): Operation => ({
       type: 'enqueue',
-      id: `${session}.1`,
-      session,
-      claims: [{ key: 'a', mode: 'exclusive' }],
+      request: request(`${session}.1`),
       lease,
       wait: Infinity,
-      label: undefined,
     })
     const [first] = await crowd.carryOut('amy', [enqueue('amy')])
     // The first that has to wait meets the holder in its held key.
@@ -111,16 +111,22 @@ describe('the script in Redis', () => {
     const [third] = await quick.carryOut('cat', [enqueue('cat')])
     expect(third).toMatchObject({ state: 'queued', place: 2 })
     const { number } = first as RequestStatus & { state: 'held' }
-    const pass = { id: 'amy.1', next: 'amy.2', lease, wait: Infinity, label: undefined }
-    const [passed] = await quick.carryOut('amy', [{ type: 'pass', number, ...pass }])
+    const extend = { request: request('amy.1'), number, next: request('amy.2'), lease, wait: Infinity }
+    const [passed] = await quick.carryOut('amy', [{ type: 'extendOrYield', ...extend }])
     expect(passed).toMatchObject({ state: 'queued', place: 2 })
-    const [claimed] = await quick.carryOut('ben', [{ type: 'claim', id: 'ben.1', lease, wait: Infinity }])
+    const [claimed] = await quick.carryOut('ben', [
+      { type: 'poll', request: request('ben.1'), lease, wait: Infinity },
+    ])
     expect(claimed).toMatchObject({ state: 'held' })
     const its = (claimed as RequestStatus & { state: 'held' }).number
     expect(its).toBeGreaterThan(number)
-    const [released] = await quick.carryOut('ben', [{ type: 'release', id: 'ben.1', number: its }])
+    const [released] = await quick.carryOut('ben', [
+      { type: 'release', request: request('ben.1'), number: its },
+    ])
     expect(released).toBe(true)
-    const [next] = await quick.carryOut('cat', [{ type: 'claim', id: 'cat.1', lease, wait: Infinity }])
+    const [next] = await quick.carryOut('cat', [
+      { type: 'poll', request: request('cat.1'), lease, wait: Infinity },
+    ])
     expect(next).toMatchObject({ state: 'held' })
   })
 })
@@ -136,9 +142,9 @@ test('nobody is let in beside a foreign holder in the millisecond in which its k
   const names = new Names('expiring:', false)
   const claims: readonly Claim[] = [{ key: 'key', mode: 'exclusive' }]
   await server.command('SET', names.held('key'), 'foreign', 'PX', 60_000)
-  const waiting = { id: 'amy.1', lease: 1000, wait: Infinity }
-  const enqueue: Operation = { ...waiting, type: 'enqueue', session: 'amy', claims, label: undefined }
-  for (const operation of [enqueue, { ...waiting, type: 'claim' } as const]) {
+  const waiting = { request: lockRequest('amy.1', claims), lease: 1000, wait: Infinity }
+  for (const type of ['enqueue', 'poll'] as const) {
+    const operation = { ...waiting, type }
     const call = new CallArguments(names, names.group(''), { session: 'amy', memberText: '{}' }, 1)
     call.add({ operation, claims, details: '' })
     const [answer] = await script.run(call)
@@ -149,7 +155,7 @@ test('nobody is let in beside a foreign holder in the millisecond in which its k
 
 /** What one session does with a key just now. */
 interface Part {
-  readonly id: string
+  readonly request: LockRequest
   /** The number of its grant; 0 while it waits. */
   number: number
 }
@@ -160,7 +166,6 @@ class Crowd {
   readonly #script: LoadedScript
   readonly #parts = new Map<string, Part>()
   readonly #numbers = new Map<string, number>()
-  readonly #claims = new Map<string, readonly Claim[]>()
   #requests = 0
   #highest = 0
   /** Every state, and kind of answer, that an operation had. */
@@ -179,20 +184,22 @@ class Crowd {
     const fresh = `${session}.${++this.#requests}`
     if (!part) {
       const claims: Claim[] = [{ key, mode: random.below(12) === 0 ? 'shared' : 'exclusive' }]
-      return [{ type: 'enqueue', id: fresh, session, claims, lease, wait, label: undefined }]
+      return [{ type: 'enqueue', request: lockRequest(fresh, claims), lease, wait }]
     }
-    const { id, number } = part
-    if (random.below(25) === 0) return [{ type: 'cancel', id }]
-    if (number === 0) return random.below(3) > 0 ? [{ type: 'claim', id, lease, wait: wait || 300 }] : []
+    const { request, number } = part
+    if (random.below(25) === 0) return [{ type: 'cancel', request }]
+    if (number === 0) return random.below(3) > 0 ? [{ type: 'poll', request, lease, wait: wait || 300 }] : []
     switch (random.below(5)) {
       case 0:
-        return [{ type: 'release', id, number }]
+        return [{ type: 'release', request, number }]
       case 1:
-        return [{ type: 'renew', id, number, lease }]
+        return [{ type: 'renew', request, number, lease }]
       case 2:
         return []
-      default:
-        return [{ type: 'pass', id, number, next: fresh, lease, wait: wait || 300, label: undefined }]
+      default: {
+        const next = lockRequest(fresh, request.claims)
+        return [{ type: 'extendOrYield', request, number, next, lease, wait: wait || 300 }]
+      }
     }
   }
 
@@ -208,8 +215,8 @@ class Crowd {
   async run(session: Session, batch: readonly Operation[], now: number): Promise<unknown> {
     const set = server.command('SET', `${this.#names.group('').numbers}:now`, now)
     const own = batch.map(operation =>
-      'number' in operation && 'id' in operation
-        ? { ...operation, number: this.#numbers.get(operation.id)! }
+      'number' in operation && 'request' in operation
+        ? { ...operation, number: this.#numbers.get(operation.request.id)! }
         : operation,
     )
     const outcomes = await this.carryOut(session, own, { type: 'inspect', prefix: '' })
@@ -238,8 +245,7 @@ class Crowd {
     const group = this.#names.group('')
     const operations = last ? [...batch, last] : batch
     const call = new CallArguments(this.#names, group, { session, memberText: '{}' }, operations.length)
-    for (const operation of operations)
-      call.add({ operation, claims: this.#claimsOf(operation), details: '' })
+    for (const operation of operations) call.add({ operation, claims: claimsOf(operation), details: '' })
     const answers = await this.#script.run(call)
     return [
       ...batch.map((operation, index) => outcomeOf(operation, answers[index]!)),
@@ -253,15 +259,10 @@ class Crowd {
     return Promise.all(SESSIONS.map(session => server.command('LRANGE', channels + session, 0, -1)))
   }
 
-  #claimsOf(operation: Operation): readonly Claim[] {
-    if (operation.type === 'enqueue') this.#claims.set(operation.id, operation.claims)
-    if (operation.type === 'pass') this.#claims.set(operation.next, this.#claims.get(operation.id)!)
-    return 'id' in operation ? (this.#claims.get(operation.id) ?? [{ key: 'a', mode: 'exclusive' }]) : []
-  }
-
   #learn(session: Session, operation: Operation, outcome: unknown): void {
-    if (!('id' in operation)) return
-    const place = `${session} ${this.#claims.get(operation.id)![0]!.key}`
+    if (!('request' in operation)) return
+    const { request } = operation
+    const place = `${session} ${request.claims[0]!.key}`
     if (operation.type === 'renew') return
     if (operation.type === 'cancel' || operation.type === 'release') {
       this.seen.add(outcome === false ? 'false' : 'true')
@@ -271,14 +272,20 @@ class Crowd {
     const standing = outcome as RequestStatus
     this.seen.add(standing.state)
     if (standing.state !== 'held' && standing.state !== 'queued') return void this.#parts.delete(place)
-    if (operation.type === 'pass' && standing.id === operation.id) this.seen.add('kept')
+    if (operation.type === 'extendOrYield' && standing.id === request.id) this.seen.add('kept')
     if (standing.state === 'held' && this.#numbers.get(standing.id) !== standing.number) {
       expect(standing.number).toBeGreaterThan(this.#highest)
       this.#highest = standing.number
       this.#numbers.set(standing.id, standing.number)
     }
-    this.#parts.set(place, { id: standing.id, number: standing.state === 'held' ? standing.number : 0 })
+    const its = operation.type === 'extendOrYield' && standing.id !== request.id ? operation.next : request
+    this.#parts.set(place, { request: its, number: standing.state === 'held' ? standing.number : 0 })
   }
+}
+
+/** The claims of the request that an operation is about. */
+function claimsOf(operation: Operation): readonly Claim[] {
+  return 'request' in operation ? operation.request.claims : []
 }
 
 /** An operation by its kind, an enqueue with its key, a pass with the id that comes after. */
@@ -307,15 +314,8 @@ class Calls {
   async run(session: Session, batch: readonly Brief[], now: number): Promise<unknown[]> {
     const group = this.#names.group('')
     const call = new CallArguments(this.#names, group, { session, memberText: '{}' }, batch.length)
-    const operations = batch.map(brief => this.#operation(session, brief))
-    for (const each of operations) {
-      const { id } = each as { id: string }
-      call.add({
-        operation: each,
-        claims: this.#claims.get(id) ?? [{ key: 'a', mode: 'exclusive' }],
-        details: '',
-      })
-    }
+    const operations = batch.map(brief => this.#operation(brief))
+    for (const operation of operations) call.add({ operation, claims: claimsOf(operation), details: '' })
     const set = server.command('SET', `${group.numbers}:now`, now)
     const answers = await this.#script.run(call)
     await set
@@ -333,34 +333,34 @@ class Calls {
     )
   }
 
-  #operation(session: Session, { kind, id, next, key, shared }: Brief): Operation {
+  #operation({ kind, id, next, key, shared }: Brief): Operation {
     const number = this.#numbers.get(id) ?? 1
     const lease = 1_000_000
     if (key !== undefined) {
       const claims: Claim[] = [{ key, mode: shared ? 'shared' : 'exclusive' }]
       this.#claims.set(id, claims)
-      return {
-        type: 'enqueue',
-        id,
-        session,
-        claims,
-        lease,
-        wait: kind === 0 ? 0 : Infinity,
-        label: undefined,
-      }
+      return { type: 'enqueue', request: lockRequest(id, claims), lease, wait: kind === 0 ? 0 : Infinity }
     }
+    const claims = this.#claims.get(id) ?? [{ key: 'a', mode: 'exclusive' }]
+    const request = lockRequest(id, claims)
     if (next !== undefined) {
-      const claims = this.#claims.get(id)
-      if (claims) this.#claims.set(next, claims)
-      return { type: 'pass', id, number, next, lease, wait: Infinity, label: undefined }
+      this.#claims.set(next, claims)
+      return {
+        type: 'extendOrYield',
+        request,
+        number,
+        next: lockRequest(next, claims),
+        lease,
+        wait: Infinity,
+      }
     }
     switch (kind) {
       case 2:
-        return { type: 'renew', id, number, lease }
+        return { type: 'renew', request, number, lease }
       case 3:
-        return { type: 'cancel', id }
+        return { type: 'cancel', request }
       default:
-        return { type: 'release', id, number }
+        return { type: 'release', request, number }
     }
   }
 }

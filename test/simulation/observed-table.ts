@@ -7,8 +7,8 @@ import {
   type Commit,
   type CommitOutcome,
   type Enqueue,
+  type ExtendOrYield,
   type Operation,
-  type Pass,
   type RequestStatus,
 } from '../../src/engine/contract.js'
 import type { Claim } from '../../src/engine/claim.js'
@@ -133,35 +133,35 @@ export class ObservedTable {
       case 'enqueue':
         this.#enqueued(operation, outcome as RequestStatus, hints)
         break
-      case 'claim':
+      case 'poll':
         this.#claimed(operation, outcome as RequestStatus, hints)
         break
       case 'cancel':
-        this.#cancelled(operation.id)
+        this.#cancelled(operation.request.id)
         this.#hinted(hints)
         break
       case 'renew':
-        this.#renewed(operation.id, operation.number, operation.lease, outcome as boolean)
+        this.#renewed(operation.request.id, operation.number, operation.lease, outcome as boolean)
         this.#hinted(hints)
         break
       case 'release':
-        this.#released(operation.id, operation.number, outcome as boolean)
+        this.#released(operation.request.id, operation.number, outcome as boolean)
         this.#hinted(hints)
         break
-      case 'pass':
+      case 'extendOrYield':
         this.#passed(session, operation, outcome as RequestStatus, hints)
         break
       case 'downgrade':
-        this.#downgraded(operation.id, operation.number, outcome as boolean)
+        this.#downgraded(operation.request.id, operation.number, outcome as boolean)
         this.#hinted(hints)
         break
-      case 'free':
+      case 'forceRelease':
         this.#freed(operation.key, operation.number, outcome as boolean, hints)
         break
       case 'revoke':
         this.#revoked(operation.session, outcome as number, hints)
         break
-      case 'serve':
+      case 'expire':
         for (const key of operation.keys) this.#touched.add(key)
         this.#hinted(hints)
         break
@@ -176,38 +176,39 @@ export class ObservedTable {
   }
 
   #enqueued(operation: Enqueue, outcome: RequestStatus, hints: readonly Hint[]): void {
-    const known = this.#requests.get(operation.id)
+    const known = this.#requests.get(operation.request.id)
     this.#hinted(hints)
     if (known) return
     if (outcome.state === 'mismatch') {
       const live = this.#queue(outcome.key).some(one => maxOf(one, outcome.key) === outcome.max)
-      if (!live) this.#broken('P10', `${operation.id} is refused for permits that nobody has named`)
+      if (!live) this.#broken('P10', `${operation.request.id} is refused for permits that nobody has named`)
       return
     }
-    for (const { key } of operation.claims) this.#touched.add(key)
-    const before = operation.claims
+    for (const { key } of operation.request.claims) this.#touched.add(key)
+    const before = operation.request.claims
       .map(claim => this.#before(claim, undefined))
       .find(one => one !== undefined)
     switch (outcome.state) {
       case 'busy':
-        if (operation.wait) this.#broken('P4', `${operation.id} wants to wait and may not`)
-        if (!before) this.#broken('P5', `${operation.id} is told busy, and nobody stands before it`)
+        if (operation.wait) this.#broken('P4', `${operation.request.id} wants to wait and may not`)
+        if (!before) this.#broken('P5', `${operation.request.id} is told busy, and nobody stands before it`)
         return
       case 'queued':
-        if (operation.wait === 0) this.#broken('P8', `${operation.id} does not want to wait and is queued`)
-        if (!before) this.#broken('P5', `${operation.id} has to wait, and nobody stands before it`)
+        if (operation.wait === 0)
+          this.#broken('P8', `${operation.request.id} does not want to wait and is queued`)
+        if (!before) this.#broken('P5', `${operation.request.id} has to wait, and nobody stands before it`)
         this.#append(operation)
         return
       case 'held':
         this.#granted(this.#append(operation), outcome)
         return
       case 'gone':
-        this.#broken('P8', `${operation.id} is gone at its enqueue`)
+        this.#broken('P8', `${operation.request.id} is gone at its enqueue`)
     }
   }
 
   #claimed(operation: Poll, outcome: RequestStatus, hints: readonly Hint[]): void {
-    const request = this.#requests.get(operation.id)
+    const request = this.#requests.get(operation.request.id)
     const over = request?.phase === 'held' && this.#now >= request.expires
     // This claim comes by what was said the last time; it says itself when the next one will.
     const look = request?.look
@@ -221,7 +222,8 @@ export class ObservedTable {
     }
     this.#hinted(hints)
     if (!request || over) {
-      if (outcome.state !== 'gone') this.#broken('P7', `${operation.id} is over and still ${outcome.state}`)
+      if (outcome.state !== 'gone')
+        this.#broken('P7', `${operation.request.id} is over and still ${outcome.state}`)
       return
     }
     switch (outcome.state) {
@@ -271,28 +273,32 @@ export class ObservedTable {
     }
   }
 
-  #passed(session: string, operation: Pass, outcome: RequestStatus, hints: readonly Hint[]): void {
-    const request = this.#holding(operation.id, operation.number)
+  #passed(session: string, operation: ExtendOrYield, outcome: RequestStatus, hints: readonly Hint[]): void {
+    const request = this.#holding(operation.request.id, operation.number)
     if (!request) {
       this.#hinted(hints)
-      if (outcome.state === 'held' && outcome.id === operation.id)
-        this.#broken('P7', `${operation.id} was passed on and not held`)
+      if (outcome.state === 'held' && outcome.id === operation.request.id)
+        this.#broken('P7', `${operation.request.id} was passed on and not held`)
       return
     }
     const wanted = request.claims
       .flatMap(({ key }) => this.#queue(key))
       .some(other => other.phase === 'waiting' && this.#now < other.expires)
-    if (outcome.state === 'held' && outcome.id === operation.id) {
-      if (wanted) this.#broken('P4', `${operation.id} is kept for more local callers, and others wait`)
+    if (outcome.state === 'held' && outcome.id === operation.request.id) {
+      if (wanted)
+        this.#broken('P4', `${operation.request.id} is kept for more local callers, and others wait`)
       request.lease = operation.lease
       this.#hinted(hints)
       this.#held(request, outcome)
       return
     }
-    if (!wanted) this.#broken('P5', `${operation.id} is given up, and nobody else waits`)
+    if (!wanted) this.#broken('P5', `${operation.request.id} is given up, and nobody else waits`)
     this.#remove(request)
     this.#hinted(hints)
-    const next = this.#append({ ...operation, id: operation.next, session, claims: request.claims })
+    const next = this.#append({
+      ...operation,
+      request: { ...operation.next, session, claims: request.claims },
+    })
     if (outcome.state === 'held') this.#granted(next, outcome)
     else if (outcome.state !== 'queued') this.#broken('P8', `${next.id} is ${outcome.state} after a pass`)
   }
@@ -329,8 +335,8 @@ export class ObservedTable {
   #committed(operation: Commit, outcome: CommitOutcome): void {
     const { guard } = operation
     if (!guard || outcome.state !== 'committed') return
-    const request = this.#holding(guard.id, guard.number)
-    if (!request) this.#broken('P13', `${guard.id} commits and is not held`)
+    const request = this.#holding(guard.request.id, guard.number)
+    if (!request) this.#broken('P13', `${guard.request.id} commits and is not held`)
     else if (operation.release) this.#remove(request)
   }
 
@@ -350,7 +356,7 @@ export class ObservedTable {
     const expired = this.#now >= request.expires
     const overridden =
       (operation?.type === 'revoke' && operation.session === request.session) ||
-      (operation?.type === 'free' && operation.number === request.number)
+      (operation?.type === 'forceRelease' && operation.number === request.number)
     if (!expired && !overridden) this.#broken('P7', `${request.id} is dropped for nothing`)
     if (expired && !overridden) {
       this.#checkExpired(request)
@@ -409,7 +415,11 @@ export class ObservedTable {
     this.#onGrant(request)
   }
 
-  #append({ id, session, claims, lease, wait }: Omit<Enqueue, 'type' | 'label' | 'read'>): Observed {
+  #append({
+    request: { id, session, claims },
+    lease,
+    wait,
+  }: Pick<Enqueue, 'request' | 'lease' | 'wait'>): Observed {
     const now = this.#now
     const life = entryLife({ lease, wait })
     const request: Observed = {

@@ -4,6 +4,7 @@ import type { SimulatedProcess } from './process.js'
 import { Random } from './random.js'
 import { transact, write } from './store-work.js'
 import type { World } from './world.js'
+import { lockRequest } from '../support/lock-request.js'
 
 /** Begins an action; one whose process is not there just now is left out. */
 export function begin(world: World, action: Action): void {
@@ -92,9 +93,15 @@ function repeat({ server, table }: World, { seed }: RepeatAction): void {
   const random = new Random('repeat', seed)
   const [holder] = random.sample(table.holders(), 1)
   if (holder && random.chance(0.5)) {
-    const { id, session, number } = holder
+    const { id, session, claims, number } = holder
     const type = random.pick(['release', 'renew'] as const)
-    if (server.knows(session)) server.carryOut(session, { type, id, number: number - 1, lease: holder.lease })
+    if (server.knows(session))
+      server.carryOut(session, {
+        type,
+        request: lockRequest(id, claims),
+        number: number - 1,
+        lease: holder.lease,
+      })
     return
   }
   const again = server.recent.filter(

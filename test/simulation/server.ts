@@ -14,6 +14,7 @@ import type { ObservedTable } from './observed-table.js'
 import type { ObservedStore } from './observed-store.js'
 import type { Sources } from './sources.js'
 import type { Timeline } from './timeline.js'
+import { lockRequest } from '../support/lock-request.js'
 
 /** A hint on its way to a session. */
 export interface Hint {
@@ -153,18 +154,9 @@ export class Server {
   }
 
   #firstNumber(): number {
-    const id = 'first'
-    const claims = [{ key: 'first', mode: 'exclusive' }] as const
-    const standing = this.#observer.submit({
-      type: 'enqueue',
-      id,
-      session: 'observer',
-      claims,
-      lease: 1000,
-      wait: 0,
-      label: undefined,
-    })
-    this.#observer.submit({ type: 'cancel', id })
+    const request = lockRequest('observer.first', [{ key: 'first', mode: 'exclusive' }])
+    const standing = this.#observer.submit({ type: 'enqueue', request, lease: 1000, wait: 0 })
+    this.#observer.submit({ type: 'cancel', request })
     return standing.state === 'held' ? standing.number : NaN
   }
 

@@ -6,6 +6,7 @@ import { StateMachine, type AnyEffect } from '../../engine/state-machine.js'
 import type {
   Engine,
   Listener,
+  LockRequest,
   SessionInfo,
   Operation,
   OutcomeOf,
@@ -131,11 +132,11 @@ export class FileEngine implements Engine {
   }
 
   async submit<O extends Operation>(operation: O): Promise<OutcomeOf<O>> {
-    if (operation.type === 'enqueue') this.#withdrawals.sent(operation.id)
+    if (operation.type === 'enqueue') this.#withdrawals.sent(operation.request)
     try {
       return await this.#whileJoined(joined => this.#run(joined, operation))
     } finally {
-      if (operation.type === 'enqueue') this.#withdrawals.answered(operation.id)
+      if (operation.type === 'enqueue') this.#withdrawals.answered(operation.request)
     }
   }
 
@@ -145,8 +146,8 @@ export class FileEngine implements Engine {
     )
   }
 
-  withdraw(id: string): boolean {
-    return this.#withdrawals.withdraw(id)
+  withdraw(request: LockRequest): boolean {
+    return this.#withdrawals.withdraw(request)
   }
 
   async leave(): Promise<void> {
@@ -231,7 +232,7 @@ export class FileEngine implements Engine {
   /** Runs inside the transaction, perhaps twice: it changes nothing but the database and what `begin` resets. */
   #carryOut<O extends Operation>({ state, decisions }: Joined, operation: O): Done<O> {
     const effects: AnyEffect[] = (this.#effects = [])
-    if (operation.type === 'enqueue' && this.#withdrawals.reached(operation.id)) {
+    if (operation.type === 'enqueue' && this.#withdrawals.reached(operation.request)) {
       return { outcome: { state: 'busy' } as OutcomeOf<O>, effects, addresses: new Map() }
     }
     state.begin()
@@ -245,22 +246,22 @@ export class FileEngine implements Engine {
   #settle(joined: Joined, operation: Operation, outcome: OutcomeOf<Operation>): void {
     switch (operation.type) {
       case 'enqueue':
-      case 'claim':
-        return this.#standing(joined, operation.id, outcome as RequestStatus)
-      case 'pass': {
+      case 'poll':
+        return this.#standing(joined, operation.request.id, outcome as RequestStatus)
+      case 'extendOrYield': {
         const standing = outcome as RequestStatus
-        if (standing.state !== 'held' || standing.id !== operation.id)
-          joined.state.forgetRequest(operation.id)
-        return this.#standing(joined, operation.next, standing)
+        if (standing.state !== 'held' || standing.id !== operation.request.id)
+          joined.state.forgetRequest(operation.request.id)
+        return this.#standing(joined, operation.next.id, standing)
       }
       case 'cancel':
       case 'release':
-        joined.state.forgetRequest(operation.id)
-        this.#behind.delete(operation.id)
+        joined.state.forgetRequest(operation.request.id)
+        this.#behind.delete(operation.request.id)
         return
       case 'commit':
         if (operation.guard && operation.release && isCommitted(outcome)) {
-          joined.state.forgetRequest(operation.guard.id)
+          joined.state.forgetRequest(operation.guard.request.id)
         }
         return
       default:

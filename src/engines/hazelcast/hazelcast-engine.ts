@@ -8,15 +8,17 @@ import { StateMachine, type AnyEffect } from '../../engine/state-machine.js'
 import {
   hearWithin,
   type Awaitable,
+  type Patience,
   type Poll,
   type Engine,
   type Enqueue,
+  type ExtendOrYield,
   type Listener,
+  type LockRequest,
   type SessionInfo,
   type Operation,
   type OutcomeOf,
   type Outcomes,
-  type Pass,
   type ReadOutcome,
   type ReadSet,
   type RequestStatus,
@@ -154,8 +156,10 @@ export class HazelcastEngine implements Engine {
     }
   }
 
-  withdraw(id: string): boolean {
-    const at = this.#queue.findIndex(({ operation }) => operation?.type === 'enqueue' && operation.id === id)
+  withdraw(request: LockRequest): boolean {
+    const at = this.#queue.findIndex(
+      ({ operation }) => operation?.type === 'enqueue' && operation.request === request,
+    )
     if (at < 0) return false
     const [job] = this.#queue.splice(at, 1)
     job!.resolve({ state: 'busy' })
@@ -188,42 +192,45 @@ export class HazelcastEngine implements Engine {
   async #decideAndLock(operation: Operation): Promise<AnyOutcome> {
     switch (operation.type) {
       case 'enqueue':
-      case 'claim': {
+      case 'poll': {
         // On their way together, when the table is likely to agree.
         const keys = this.#likelyToHold(operation)
-        const entering = keys && this.#locks.tryEnter(operation.id, keys, operation.lease)
+        const entering = keys && this.#locks.tryEnter(operation.request.id, keys, operation.lease)
         entering?.catch(() => undefined)
         const standing = await this.#decideOrLeave(operation)
-        return this.#enter(operation.id, operation, standing, entering)
+        return this.#enter(operation.request, operation, standing, entering)
       }
-      case 'pass': {
+      case 'extendOrYield': {
         // On their way together, because most of the time nobody else waits. What is unlocked reaches the member after it.
-        const keeping = this.#locks.handOn(operation.id, operation.lease)
+        const keeping = this.#locks.handOn(operation.request.id, operation.lease)
         keeping.catch(() => undefined)
         const standing = (await this.#decide(operation)) as RequestStatus
-        if (standing.state === 'held' && standing.id === operation.id)
+        if (standing.state === 'held' && standing.id === operation.request.id)
           return this.#keep(operation, standing, keeping)
-        await this.#locks.leave(operation.id)
+        await this.#locks.leave(operation.request.id)
         return this.#enter(operation.next, operation, standing)
       }
       case 'renew': {
         if (!(await this.#decide(operation))) return false
-        if (await this.#relocked(operation.id, operation.lease)) return true
-        const own = this.#own.get(operation.id)
+        if (await this.#relocked(operation.request.id, operation.lease)) return true
+        const own = this.#own.get(operation.request.id)
         // Downgraded meanwhile: its locks were not lost but given back.
         if (own && !exclusiveKeys(own.claims)) return true
-        this.#giveUp(operation.id)
+        this.#giveUp(operation.request)
         return false
       }
       case 'downgrade': {
         const isDone = await this.#decide(operation)
         // Readers are none of the members' business.
-        await this.#locks.leave(operation.id)
+        await this.#locks.leave(operation.request.id)
         return isDone
       }
       case 'cancel':
       case 'release': {
-        const [outcome] = await Promise.all([this.#decide(operation), this.#locks.leave(operation.id)])
+        const [outcome] = await Promise.all([
+          this.#decide(operation),
+          this.#locks.leave(operation.request.id),
+        ])
         return outcome
       }
       case 'commit': {
@@ -231,7 +238,7 @@ export class HazelcastEngine implements Engine {
         const { guard, release } = operation
         // What follows here on the same keys reaches the member after it.
         if (guard && release && (outcome as Outcomes['commit']).state === 'committed')
-          void this.#locks.leave(guard.id)
+          void this.#locks.leave(guard.request.id)
         return outcome
       }
       default:
@@ -241,11 +248,11 @@ export class HazelcastEngine implements Engine {
 
   /** The exclusive keys of what will be granted, as far as is known here; undefined when it will not, or there are none. */
   #likelyToHold(operation: Enqueue | Poll): readonly string[] | undefined {
-    if (operation.type === 'claim') {
-      const own = this.#own.get(operation.id)
+    if (operation.type === 'poll') {
+      const own = this.#own.get(operation.request.id)
       return own?.phase === 'reserved' ? exclusiveKeys(own.claims) : undefined
     }
-    const keys = exclusiveKeys(operation.claims)
+    const keys = exclusiveKeys(operation.request.claims)
     const record = this.#table.known?.record
     if (record !== this.#taken.record)
       this.#taken = {
@@ -259,63 +266,62 @@ export class HazelcastEngine implements Engine {
   async #decideOrLeave(operation: Enqueue | Poll): Promise<RequestStatus> {
     try {
       const standing = (await this.#decide(operation)) as RequestStatus
-      if (standing.state !== 'held') void this.#locks.leave(operation.id)
+      if (standing.state !== 'held') void this.#locks.leave(operation.request.id)
       return standing
     } catch (error) {
-      void this.#locks.leave(operation.id)
+      void this.#locks.leave(operation.request.id)
       if (!(error instanceof UnreadError)) throw error
       // Nobody hears of this grant, and whoever asked takes an UnavailableError for none.
-      if (error.failure instanceof UnavailableError) this.#giveUp(operation.id)
+      if (error.failure instanceof UnavailableError) this.#giveUp(operation.request)
       throw error.failure
     }
   }
 
   /** Locks the exclusive keys of what was granted. */
   async #enter(
-    id: string,
-    operation: Enqueue | Poll | Pass,
+    request: LockRequest,
+    patience: Patience,
     standing: RequestStatus,
     entering?: Promise<boolean>,
   ): Promise<RequestStatus> {
     if (standing.state !== 'held') return standing
+    const { id } = request
     const keys = exclusiveKeys(this.#own.get(id)?.claims ?? [])
     if (!keys) return standing
     try {
-      if (await (entering ?? this.#locks.tryEnter(id, keys, operation.lease))) return standing
+      if (await (entering ?? this.#locks.tryEnter(id, keys, patience.lease))) return standing
     } catch (error) {
-      this.#giveUp(id)
+      this.#giveUp(request)
       throw this.#failure(error, IndeterminateError)
     }
-    if (operation.wait === 0) {
-      await this.#decide({ type: 'cancel', id })
+    if (patience.wait === 0) {
+      await this.#decide({ type: 'cancel', request })
       await this.#locks.leave(id)
       return { state: 'busy' }
     }
     this.#locks.wait(id, () => this.#listener!.wake(id))
-    return { state: 'queued', id, place: 0, lookAgain: hearWithin(operation), behind: [] }
+    return { state: 'queued', id, place: 0, lookAgain: hearWithin(patience), behind: [] }
   }
 
   /** Keeps what the table has passed on, unless another program was let in. */
   async #keep(
-    operation: Pass,
+    operation: ExtendOrYield,
     standing: RequestStatus & { readonly state: 'held' },
     keeping: ReturnType<MemberLocks['handOn']>,
   ): Promise<RequestStatus> {
-    const { id, next, lease, wait, label } = operation
-    const own = this.#own.get(id)
+    const { request, next, lease, wait } = operation
+    const { id } = request
     try {
       const kept = await keeping
       if (kept === 'held') return this.#isVouchedFor(id) ? { ...standing, isAlone: true } : standing
-      this.#giveUp(id)
-      if (kept === 'lost' || !own) return { state: 'gone' }
+      this.#giveUp(request)
+      if (kept === 'lost') return { state: 'gone' }
     } catch (error) {
-      this.#giveUp(id)
+      this.#giveUp(request)
       throw this.#failure(error, IndeterminateError)
     }
     // Whoever waits here stands behind that program, as behind another box.
-    const { session, claims } = own
-    const enqueue = { type: 'enqueue', id: next, session, claims, lease, wait, label } as const
-    return (await this.#decideAndLock(enqueue)) as RequestStatus
+    return (await this.#decideAndLock({ type: 'enqueue', request: next, lease, wait })) as RequestStatus
   }
 
   /**
@@ -342,9 +348,9 @@ export class HazelcastEngine implements Engine {
     }
   }
 
-  #giveUp(id: string): void {
-    void this.#locks.leave(id)
-    this.#decide({ type: 'cancel', id }).catch(() => undefined)
+  #giveUp(request: LockRequest): void {
+    void this.#locks.leave(request.id)
+    this.#decide({ type: 'cancel', request }).catch(() => undefined)
   }
 
   #decide(operation: Operation | undefined): Promise<AnyOutcome> {
@@ -708,12 +714,12 @@ function keysOfRead({ keys, ids }: ReadSet): string[] {
 
 /** What is to be read with a grant, if there is one. */
 function readOf(operation: Operation, isGranted: boolean): ReadSet | undefined {
-  const canGrant = operation.type === 'enqueue' || operation.type === 'claim'
+  const canGrant = operation.type === 'enqueue' || operation.type === 'poll'
   return canGrant && isGranted ? operation.read : undefined
 }
 
 function withoutRead(operation: Operation): Operation {
-  return operation.type === 'enqueue' || operation.type === 'claim'
+  return operation.type === 'enqueue' || operation.type === 'poll'
     ? { ...operation, read: undefined }
     : operation
 }

@@ -70,9 +70,9 @@ export class MemoryEngine implements Engine {
   submit<O extends Operation>(operation: O): OutcomeOf<O> {
     const { decisions, effects, state } = this.#space
     // What is kept without being used is nobody's: it has to be given back before anybody else asks or looks.
-    if (operation.type === 'enqueue') for (const { key } of operation.claims) this.#tellWanted(key)
-    else if (operation.type === 'claim') this.#tellWaiting(operation.id)
-    else if (operation.type === 'free') this.#tellWanted(operation.key)
+    if (operation.type === 'enqueue') for (const { key } of operation.request.claims) this.#tellWanted(key)
+    else if (operation.type === 'poll') this.#tellWaiting(operation.request.id)
+    else if (operation.type === 'forceRelease') this.#tellWanted(operation.key)
     else if (operation.type === 'inspect')
       for (const key of state.keys(operation.prefix)) this.#tellWanted(key)
     const outcome = decisions.decide(operation, this.#clock.now())

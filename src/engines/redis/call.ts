@@ -85,35 +85,35 @@ export class CallArguments {
     words.push(this.#isShort ? `.${operation.type}` : operation.type)
     switch (operation.type) {
       case 'enqueue':
-        words.push(this.#id(operation.id), whole(operation.lease))
+        words.push(this.#id(operation.request.id), whole(operation.lease))
         this.#patience(operation)
         words.push(this.#details(details))
         this.#claims(claims)
         return this.#read(operation.read)
-      case 'claim':
-        words.push(this.#id(operation.id), whole(operation.lease))
+      case 'poll':
+        words.push(this.#id(operation.request.id), whole(operation.lease))
         this.#patience(operation)
         this.#claims(claims)
         return this.#read(operation.read)
       case 'cancel':
-        words.push(this.#id(operation.id))
+        words.push(this.#id(operation.request.id))
         return this.#claims(claims)
       case 'renew':
-        words.push(this.#id(operation.id), String(operation.number), whole(operation.lease))
+        words.push(this.#id(operation.request.id), String(operation.number), whole(operation.lease))
         return this.#claims(claims)
       case 'release':
-        words.push(this.#id(operation.id), String(operation.number))
+        words.push(this.#id(operation.request.id), String(operation.number))
         return this.#claims(claims)
-      case 'pass':
-        words.push(this.#id(operation.id), String(operation.number))
-        words.push(this.#id(operation.next), whole(operation.lease))
+      case 'extendOrYield':
+        words.push(this.#id(operation.request.id), String(operation.number))
+        words.push(this.#id(operation.next.id), whole(operation.lease))
         this.#patience(operation)
         words.push(this.#details(details))
         return this.#claims(claims)
       case 'downgrade':
-        words.push(this.#id(operation.id), String(operation.number), this.#details(details))
+        words.push(this.#id(operation.request.id), String(operation.number), this.#details(details))
         return this.#claims(claims)
-      case 'serve':
+      case 'expire':
         words.push(operation.keys.length)
         for (const key of operation.keys) {
           this.#held(key)
@@ -148,7 +148,7 @@ export class CallArguments {
     const { guard } = commit
     words.push(guard ? '1' : '0')
     if (guard) {
-      words.push(guard.id, String(guard.number))
+      words.push(guard.request.id, String(guard.number))
       this.#claims(claims)
     }
     words.push(commit.release ? '1' : '0', whole(commit.retention), commit.expect.length)
@@ -177,15 +177,15 @@ export class CallArguments {
     if (claims.length !== 1 || claims[0]!.mode !== 'exclusive') return false
     switch (operation.type) {
       case 'enqueue':
-      case 'claim':
-        return operation.read === undefined && this.#isOwn(operation.id)
+      case 'poll':
+        return operation.read === undefined && this.#isOwn(operation.request.id)
       case 'cancel':
       case 'renew':
       case 'release':
       case 'downgrade':
-        return this.#isOwn(operation.id)
-      case 'pass':
-        return this.#isOwn(operation.id) && this.#isOwn(operation.next)
+        return this.#isOwn(operation.request.id)
+      case 'extendOrYield':
+        return this.#isOwn(operation.request.id) && this.#isOwn(operation.next.id)
       default:
         return false
     }
@@ -259,11 +259,11 @@ export function outcomeOf(operation: Operation, answer: Reply): unknown {
   if (failure) return failure
   switch (operation.type) {
     case 'enqueue':
-    case 'claim':
-      return standing(operation.id, answer)
-    case 'pass': {
-      if (typeof answer !== 'object' || answer?.[0] !== 'kept') return standing(operation.next, answer)
-      return { state: 'held', id: operation.id, number: Number(answer[1]), isAlone: answer[2] === 1 }
+    case 'poll':
+      return standing(operation.request.id, answer)
+    case 'extendOrYield': {
+      if (typeof answer !== 'object' || answer?.[0] !== 'kept') return standing(operation.next.id, answer)
+      return { state: 'held', id: operation.request.id, number: Number(answer[1]), isAlone: answer[2] === 1 }
     }
     case 'renew':
     case 'release':

@@ -11,9 +11,10 @@ import type { Reserve } from '../../limits/rules/reserve.js'
 import type { Claim } from '../../engine/claim.js'
 import type {
   Engine,
-  Free,
+  ForceRelease,
   Inspect,
   Listener,
+  LockRequest,
   SessionInfo,
   Operation,
   OutcomeOf,
@@ -82,6 +83,7 @@ const SCAN_COUNT = '1000'
 
 /** A request of this session: the engine is told its claims once and has to name their keys in every call. */
 interface OwnRequest {
+  readonly request: LockRequest
   claims: readonly Claim[]
   readonly group: Group
   lease: number
@@ -167,9 +169,9 @@ export class RedisEngine implements Engine {
     if (!this.#member) return Promise.reject(new ClosedError('the box was closed', { engine: this.name }))
     switch (operation.type) {
       case 'enqueue':
-        return this.#enqueue(operation, operation.claims, ballot)
-      case 'serve':
-        return this.#serve(operation.keys)
+        return this.#enqueue(operation, ballot)
+      case 'expire':
+        return this.#expire(operation.keys)
       case 'read':
       case 'commit':
         return this.#store(operation)
@@ -179,8 +181,8 @@ export class RedisEngine implements Engine {
         return this.#attempt(() => this.#link.unsubscribe(this.#names.value(operation.key)))
       case 'inspect':
         return this.#inspect(operation)
-      case 'free':
-        return this.#attempt(() => this.#free(operation))
+      case 'forceRelease':
+        return this.#attempt(() => this.#forceRelease(operation))
       case 'revoke':
         return this.#attempt(() => this.#revoke(operation))
       default:
@@ -248,35 +250,32 @@ export class RedisEngine implements Engine {
   /** Takes out all requests that may be there. What can't be given back now ends with its lease. */
   async #giveAllBack(): Promise<void> {
     const now = this.#clock.now()
-    const live = [...this.#own].filter(([, { until }]) => until > now)
-    const cancelled = live.map(([id]) => this.submit({ type: 'cancel', id }))
+    const live = [...this.#own.values()].filter(({ until }) => until > now)
+    const cancelled = live.map(({ request }) => this.submit({ type: 'cancel', request }))
     this.#member = undefined
     this.#unheard?.cancel()
     await Promise.allSettled(cancelled)
   }
 
-  #enqueue(
-    operation: Operation & { type: 'enqueue' },
-    claims: readonly Claim[],
-    ballot: Ballot | undefined,
-  ): Promise<unknown> {
-    const { id, lease, label } = operation
+  #enqueue(operation: Operation & { type: 'enqueue' }, ballot: Ballot | undefined): Promise<unknown> {
+    const { request, lease } = operation
+    const { id, claims, label } = request
     const taken = claims.find(({ key }) => this.#names.isTaken(key))
     if (taken) return Promise.reject(this.#isOwn(taken.key))
     const group = this.#groupOf(claims.map(({ key }) => key))
-    this.#remember(id, { claims, group, lease, waiting: false, until: 0 })
+    this.#remember(id, { request, claims, group, lease, waiting: false, until: 0 })
     return this.#send(group, operation, claims, this.#details(label, claims), ballot)
   }
 
   /** What is about a request of this session; one that nobody remembers is there no more. */
-  #ofOwn(operation: Operation & { id: string }, ballot: Ballot | undefined): Promise<unknown> {
-    const own = this.#own.get(operation.id)
+  #ofOwn(operation: Operation & { request: LockRequest }, ballot: Ballot | undefined): Promise<unknown> {
+    const own = this.#own.get(operation.request.id)
     if (!own) return Promise.resolve(outcomeOf(operation, GONE[operation.type]!))
     own.until = this.#clock.now() + own.lease + REMEMBERED
-    if (operation.type === 'pass') {
-      const { next, lease, label } = operation
-      this.#remember(next, { ...own, lease, waiting: false, until: 0 })
-      return this.#send(own.group, operation, own.claims, this.#details(label, own.claims))
+    if (operation.type === 'extendOrYield') {
+      const { next, lease } = operation
+      this.#remember(next.id, { ...own, request: next, lease, waiting: false, until: 0 })
+      return this.#send(own.group, operation, own.claims, this.#details(next.label, own.claims))
     }
     const { claims } = own
     const outcome = this.#send(own.group, operation, claims, '', ballot)
@@ -304,7 +303,7 @@ export class RedisEngine implements Engine {
     this.#sweepAt = Math.max(LEAST_SWEPT, 2 * this.#own.size)
   }
 
-  async #serve(keys: readonly string[]): Promise<undefined> {
+  async #expire(keys: readonly string[]): Promise<undefined> {
     const byGroup = new Map<Group, string[]>()
     for (const key of keys) {
       const group = this.#names.group(key)
@@ -313,7 +312,7 @@ export class RedisEngine implements Engine {
       else byGroup.set(group, [key])
     }
     await Promise.all(
-      [...byGroup].map(([group, together]) => this.#send(group, { type: 'serve', keys: together }, [], '')),
+      [...byGroup].map(([group, together]) => this.#send(group, { type: 'expire', keys: together }, [], '')),
     )
     return undefined
   }
@@ -324,7 +323,7 @@ export class RedisEngine implements Engine {
         ? [...operation.keys, ...operation.ids.map(({ key }) => key)]
         : [...operation.expect, ...operation.writes, ...operation.record].map(({ key }) => key)
     const guard = operation.type === 'commit' ? operation.guard : undefined
-    const own = guard && this.#own.get(guard.id)
+    const own = guard && this.#own.get(guard.request.id)
     // A guard that nobody remembers holds nothing, and the script finds that by a request that is not there.
     const claims =
       own?.claims ?? (guard ? keys.slice(0, 1).map(key => ({ key, mode: 'exclusive' as const })) : [])
@@ -462,34 +461,34 @@ export class RedisEngine implements Engine {
   #settle(group: Group, operation: Operation, outcome: unknown): unknown {
     switch (operation.type) {
       case 'enqueue':
-      case 'claim':
-        this.#stands(group, operation.id, outcome as RequestStatus)
+      case 'poll':
+        this.#stands(group, operation.request.id, outcome as RequestStatus)
         break
-      case 'pass': {
+      case 'extendOrYield': {
         const standing = outcome as RequestStatus
-        const kept = standing.state === 'held' && standing.id === operation.id
-        this.#forget(kept ? operation.next : operation.id)
+        const kept = standing.state === 'held' && standing.id === operation.request.id
+        this.#forget(kept ? operation.next.id : operation.request.id)
         if (!kept) {
-          this.#stands(group, operation.next, standing)
+          this.#stands(group, operation.next.id, standing)
           break
         }
-        const own = this.#own.get(operation.id)!
+        const own = this.#own.get(operation.request.id)!
         own.lease = operation.lease
-        return standing.isAlone && !this.#vouches(group, operation.id, own)
+        return standing.isAlone && !this.#vouches(group, operation.request.id, own)
           ? { ...standing, isAlone: false }
           : standing
       }
       case 'renew':
         if (outcome === false) break
-        this.#own.get(operation.id)!.lease = operation.lease
+        this.#own.get(operation.request.id)!.lease = operation.lease
         break
       case 'cancel':
       case 'release':
-        this.#forget(operation.id)
+        this.#forget(operation.request.id)
         break
       case 'commit':
         if (operation.guard && operation.release && (outcome as { state: string }).state === 'committed') {
-          this.#forget(operation.guard.id)
+          this.#forget(operation.guard.request.id)
         }
         break
       default:
@@ -689,7 +688,7 @@ export class RedisEngine implements Engine {
     return [...names]
   }
 
-  async #free({ key, number }: Free): Promise<boolean> {
+  async #forceRelease({ key, number }: ForceRelease): Promise<boolean> {
     const held = await this.#heldText(this.#names.held(key))
     const group = this.#names.group(key)
     if (held) {
@@ -806,12 +805,12 @@ export class RedisEngine implements Engine {
   #keysOf(operation: Operation): readonly string[] | undefined {
     switch (operation.type) {
       case 'read':
-      case 'serve':
+      case 'expire':
         return operation.keys
       case 'commit':
         return [...operation.expect, ...operation.writes].map(({ key }) => key)
       default:
-        return 'id' in operation ? this.#own.get(operation.id)?.claims.map(({ key }) => key) : undefined
+        return 'request' in operation ? operation.request.claims.map(({ key }) => key) : undefined
     }
   }
 
@@ -833,8 +832,8 @@ interface HeldKey {
 
 /** What is said of a request that is not there any more. */
 const GONE: Readonly<Partial<Record<Operation['type'], Reply>>> = {
-  claim: ['gone'],
-  pass: ['gone'],
+  poll: ['gone'],
+  extendOrYield: ['gone'],
   cancel: 0,
   renew: 0,
   release: 0,
@@ -885,12 +884,7 @@ function matters({ type }: Operation, answer: Reply): boolean {
 }
 
 /** They are answered with a number other than 0 when they have. */
-const SET_A_LEASE: ReadonlySet<string> = new Set<Operation['type']>([
-  'enqueue',
-  'claim',
-  'renew',
-  'downgrade',
-])
+const SET_A_LEASE: ReadonlySet<string> = new Set<Operation['type']>(['enqueue', 'poll', 'renew', 'downgrade'])
 
 function isHeld(answer: Reply): boolean {
   return Array.isArray(answer) && (answer[0] === 'held' || answer[0] === 'kept')
@@ -899,6 +893,6 @@ function isHeld(answer: Reply): boolean {
 /** Whether the outcome is what a second execution of the same operation finds after the first. */
 function isDoubtful({ type }: Operation, outcome: unknown): boolean {
   if (type === 'release' || type === 'renew' || type === 'downgrade') return outcome === false
-  if (type === 'pass') return (outcome as RequestStatus).state === 'gone'
+  if (type === 'extendOrYield') return (outcome as RequestStatus).state === 'gone'
   return type === 'commit' && (outcome as { state: string }).state !== 'committed'
 }

@@ -7,11 +7,12 @@ import type {
   Commit,
   Engine,
   Enqueue,
+  ExtendOrYield,
   Listener,
+  LockRequest,
   SessionInfo,
   Operation,
   OutcomeOf,
-  Pass,
   Read,
   ReadOutcome,
   Reservation,
@@ -31,8 +32,7 @@ export interface OneSlotEngine extends Engine {
 
 /** What a request asks for in one slot. */
 interface Part {
-  readonly id: string
-  claims: readonly Claim[]
+  readonly request: LockRequest
   /** The number that it has in its slot; 0 while it has none. */
   number: number
 }
@@ -87,9 +87,9 @@ export class SlotsEngine implements Engine {
   async submit(operation: Operation): Promise<unknown> {
     switch (operation.type) {
       case 'enqueue': {
-        const bySlot = this.#split(operation.claims)
-        if (operation.read)
-          this.#refuseSpread([...operation.read.keys, ...operation.claims.map(({ key }) => key)])
+        const { claims } = operation.request
+        const bySlot = this.#split(claims)
+        if (operation.read) this.#refuseSpread([...operation.read.keys, ...claims.map(({ key }) => key)])
         return bySlot.length === 1 ? this.#engine.submit(operation) : this.#begin(operation, bySlot)
       }
       case 'read':
@@ -97,13 +97,13 @@ export class SlotsEngine implements Engine {
       case 'commit':
         this.#refuseSpread(keysOf(operation))
         return this.#engine.submit(operation)
-      case 'claim':
+      case 'poll':
       case 'cancel':
       case 'renew':
       case 'release':
-      case 'pass':
+      case 'extendOrYield':
       case 'downgrade': {
-        const wide = this.#wide.get(operation.id)
+        const wide = this.#wide.get(operation.request.id)
         return wide ? this.#ofWide(wide, operation) : this.#engine.submit(operation)
       }
       default:
@@ -171,10 +171,15 @@ export class SlotsEngine implements Engine {
   }
 
   #begin(enqueue: Enqueue, bySlot: readonly (readonly Claim[])[]): Promise<RequestStatus> {
-    const parts = bySlot.map((claims, index) => ({ id: `${enqueue.id}/${index}`, claims, number: 0 }))
+    const { request } = enqueue
+    const { id } = request
+    const parts = bySlot.map((claims, index) => ({
+      request: { ...request, id: `${id}/${index}`, claims },
+      number: 0,
+    }))
     const wide: Wide = { enqueue, parts, held: 0, number: 0, isOver: false }
-    this.#wide.set(enqueue.id, wide)
-    for (const { id } of parts) this.#whole.set(id, enqueue.id)
+    this.#wide.set(id, wide)
+    for (const part of parts) this.#whole.set(part.request.id, id)
     return this.#goOn(wide)
   }
 
@@ -184,7 +189,7 @@ export class SlotsEngine implements Engine {
     while (wide.held < parts.length) {
       const part = parts[wide.held]!
       const answer = await this.#orGiveBack(wide, () =>
-        this.#engine.submit({ ...enqueue, id: part.id, claims: part.claims, read: undefined }),
+        this.#engine.submit({ ...enqueue, request: part.request, read: undefined }),
       )
       const standing = await this.#took(wide, part, answer)
       if (standing) return standing
@@ -196,13 +201,13 @@ export class SlotsEngine implements Engine {
     if (!wide.isOver && !raised.every(Boolean)) await this.#giveBack(wide)
     if (wide.isOver) return { state: 'gone' }
     wide.number = number
-    return { state: 'held', id: enqueue.id, number }
+    return { state: 'held', id: enqueue.request.id, number }
   }
 
   /** Raises the number of a part, and with it all that its slot gives from now on. False when the part is lost. */
   async #raise(part: Part, number: number, lease: number): Promise<boolean> {
     if (part.number === number) return true
-    const renewal = { type: 'renew', id: part.id, number: part.number, lease } as const
+    const renewal = { type: 'renew', request: part.request, number: part.number, lease } as const
     const isHeld = await this.#engine.submit(renewal, { order: number, least: number })
     if (isHeld) part.number = number
     return isHeld
@@ -223,7 +228,11 @@ export class SlotsEngine implements Engine {
         return undefined
       case 'queued':
         // By its looks the parts that are held already stay alive.
-        return { ...standing, id: enqueue.id, lookAgain: Math.min(standing.lookAgain, enqueue.lease / 3) }
+        return {
+          ...standing,
+          id: enqueue.request.id,
+          lookAgain: Math.min(standing.lookAgain, enqueue.lease / 3),
+        }
       default:
         await this.#giveBack(wide)
         return standing
@@ -232,14 +241,14 @@ export class SlotsEngine implements Engine {
 
   async #ofWide(
     wide: Wide,
-    operation: Extract<Operation, { type: 'claim' | 'cancel' | 'renew' | 'release' | 'pass' | 'downgrade' }>,
+    operation: Exclude<Extract<Operation, { request: LockRequest }>, Enqueue>,
   ): Promise<unknown> {
     const { parts } = wide
     switch (operation.type) {
-      case 'claim': {
+      case 'poll': {
         const asked = parts.slice(0, wide.held + 1)
         const answers = await Promise.all(
-          asked.map(part => this.#engine.submit({ ...operation, id: part.id })),
+          asked.map(part => this.#engine.submit({ ...operation, request: part.request })),
         )
         const held = wide.held
         for (const [index, part] of asked.entries()) {
@@ -249,7 +258,7 @@ export class SlotsEngine implements Engine {
           await this.#giveBack(wide)
           return { state: 'gone' } satisfies RequestStatus
         }
-        return { state: 'held', id: operation.id, number: wide.number } satisfies RequestStatus
+        return { state: 'held', id: operation.request.id, number: wide.number } satisfies RequestStatus
       }
       case 'cancel':
         await this.#giveBack(wide)
@@ -260,29 +269,26 @@ export class SlotsEngine implements Engine {
       case 'downgrade': {
         if (wide.number !== operation.number) return false
         const done = await Promise.all(
-          parts.map(({ id, number }) => this.#engine.submit({ ...operation, id, number })),
+          parts.map(({ request, number }) => this.#engine.submit({ ...operation, request, number })),
         )
         return done.every(Boolean)
       }
-      case 'pass':
-        return this.#pass(wide, operation)
+      case 'extendOrYield':
+        return this.#extendOrYield(wide, operation)
     }
   }
 
   /** Whether somebody waits is not known of all slots at once, so whoever wants to go on stands behind again. */
-  async #pass(wide: Wide, { number, next, lease, wait, label }: Pass): Promise<RequestStatus> {
+  async #extendOrYield(wide: Wide, { number, next, lease, wait }: ExtendOrYield): Promise<RequestStatus> {
     if (wide.number !== number || !(await this.#release(wide))) return { state: 'gone' }
-    const { session } = wide.enqueue
-    const claims = wide.parts.flatMap(part => part.claims)
-    return this.#begin(
-      { type: 'enqueue', id: next, session, claims, lease, wait, label },
-      wide.parts.map(part => part.claims),
-    )
+    return this.#begin({ type: 'enqueue', request: next, lease, wait }, this.#split(next.claims))
   }
 
   async #release(wide: Wide): Promise<boolean> {
     const released = await this.#orGiveBack(wide, () =>
-      Promise.all(wide.parts.map(({ id, number }) => this.#engine.submit({ type: 'release', id, number }))),
+      Promise.all(
+        wide.parts.map(({ request, number }) => this.#engine.submit({ type: 'release', request, number })),
+      ),
     )
     this.#forget(wide)
     return released.every(Boolean)
@@ -296,8 +302,8 @@ export class SlotsEngine implements Engine {
   }
 
   /** Settles after the first attempt, whatever came of it. */
-  async #takeOut({ id }: Part, lease: number): Promise<void> {
-    const cancel = (): Promise<unknown> => this.#engine.submit({ type: 'cancel', id })
+  async #takeOut({ request }: Part, lease: number): Promise<void> {
+    const cancel = (): Promise<unknown> => this.#engine.submit({ type: 'cancel', request })
     await Promise.allSettled([giveBack(cancel, lease, this.#clock, () => this.#hasLeft)])
   }
 
@@ -312,8 +318,8 @@ export class SlotsEngine implements Engine {
   }
 
   #forget(wide: Wide): void {
-    this.#wide.delete(wide.enqueue.id)
-    for (const { id } of wide.parts) this.#whole.delete(id)
+    this.#wide.delete(wide.enqueue.request.id)
+    for (const { request } of wide.parts) this.#whole.delete(request.id)
   }
 }
 

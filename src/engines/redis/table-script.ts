@@ -97,7 +97,7 @@ while position <= LAST do
     from = from + 3
     kind = WORDS[from]
   end
-  if kind ~= '.enqueue' and kind ~= '.release' and (least or kind ~= '.renew' and kind ~= '.pass' and kind ~= '.claim') then break end
+  if kind ~= '.enqueue' and kind ~= '.release' and (least or kind ~= '.renew' and kind ~= '.extendOrYield' and kind ~= '.poll') then break end
   local held, id, after = KEYS[named + 1], SESSION .. '.' .. WORDS[from + 1], nil
   if idle == nil then
     local size = try('ZLEXCOUNT', QUEUES, '-', '+')
@@ -112,12 +112,12 @@ while position <= LAST do
     entries = call('ZRANGEBYLEX', QUEUES, '[' .. head, '(' .. sub(head, 1, -2) .. ';', 'LIMIT', 0, 3)
     if not entries[1] then entries = nil elseif least or kind == '.renew' then break end
   end
-  if not entries and kind == '.claim' then break end
+  if not entries and kind == '.poll' then break end
   local text
   if entries or kind ~= '.enqueue' then
     text = try('GET', held)
     if type(text) == 'table' then break end
-    if kind == '.claim' then
+    if kind == '.poll' then
       if text then break end
     elseif kind ~= '.enqueue' then
       local mark = 'signalbox/1 ' .. id .. ' ' .. WORDS[from + 2] .. ' '
@@ -145,7 +145,7 @@ ${serverClock}
     if first.claims[2] or first.claims[1].mode ~= 'exclusive' then break end
     -- Until when something is kept that is going to be saved.
     local latest = now + ${CLAIM_WINDOW}
-    if kind == '.claim' then
+    if kind == '.poll' then
       if first.id ~= id or first.phase ~= 'reserved' then break end
       latest = now + tonumber(WORDS[from + 2])
     elseif kind == '.enqueue' then
@@ -158,12 +158,12 @@ ${serverClock}
       if first.id ~= id or first.phase ~= 'held' or first.number ~= tonumber(WORDS[from + 2]) then break end
       if not second or second.phase ~= 'waiting' or second.claims[2] or second.claims[1].mode ~= 'exclusive' then break end
     end
-    if kind == '.enqueue' or kind == '.pass' then
-      life, hear = WORDS[from + (kind == '.pass' and 5 or 3)]:match('^(%d+) (%d+)$')
+    if kind == '.enqueue' or kind == '.extendOrYield' then
+      life, hear = WORDS[from + (kind == '.extendOrYield' and 5 or 3)]:match('^(%d+) (%d+)$')
       life, hear = tonumber(life), tonumber(hear)
       isBusy = life == 0
-      if isBusy and kind == '.pass' then break end
-      local asked = tonumber(WORDS[from + (kind == '.pass' and 4 or 2)])
+      if isBusy and kind == '.extendOrYield' then break end
+      local asked = tonumber(WORDS[from + (kind == '.extendOrYield' and 4 or 2)])
       latest = math.max(latest, now + life + math.max(asked - ${WAITER_LIFE}, 0))
     end
     if not isBusy and now + call('PTTL', REQUESTS) < latest then break end
@@ -197,8 +197,8 @@ ${serverClock}
       end
       digits = number == micros and stamp or format('%.0f', number)
     end
-    local lease = WORDS[from + (kind == '.pass' and 4 or 2)]
-    if kind == '.claim' then
+    local lease = WORDS[from + (kind == '.extendOrYield' and 4 or 2)]
+    if kind == '.poll' then
       after = from + 4
       local text = 'signalbox/1 ' .. id .. ' ' .. digits .. ' ' .. format('%.0f', first.since) .. ' ' .. first.details
       if try('SET', held, text, 'PX', lease).err then break end
@@ -210,11 +210,11 @@ ${serverClock}
       end
       answers[#answers + 1] = number
     else
-      after = from + (kind == '.release' and 3 or kind == '.pass' and 7 or 5)
+      after = from + (kind == '.release' and 3 or kind == '.extendOrYield' and 7 or 5)
       local details = WORDS[after - 1]
       if details == '' then details = MEMBER end
       if not entries then
-        local kept = kind == '.pass'
+        local kept = kind == '.extendOrYield'
         -- In whole milliseconds since when.
         local text = 'signalbox/1 ' .. id .. ' ' .. digits .. ' ' .. sub(stamp, 1, -4) .. ' ' .. details
         local done = try('SET', held, text, kept and 'XX' or 'NX', 'PX', lease)
@@ -225,7 +225,7 @@ ${serverClock}
         local waiter, entry
         if kind ~= '.release' then
           waiter = {
-            id = kind == '.pass' and SESSION .. '.' .. WORDS[from + 3] or id, lease = tonumber(lease), details = details,
+            id = kind == '.extendOrYield' and SESSION .. '.' .. WORDS[from + 3] or id, lease = tonumber(lease), details = details,
             claims = { { held = held, key = lock, mode = 'exclusive' } }, since = now, phase = 'waiting', number = 0,
             sequence = format('%016.0f', number), expires = now + life,
           }
@@ -258,7 +258,7 @@ ${channelsKnown}
         end
         if waiter then
           local before = call('ZLEXCOUNT', QUEUES, '[' .. head, '(' .. entry)
-          local nearest = (kind == '.pass' and second or first).expires - now
+          local nearest = (kind == '.extendOrYield' and second or first).expires - now
           local again = math.max(0, math.min(nearest + before * ${LOOK_STAGGER}, hear))
           answers[#answers + 1] = { 'queued', before, math.ceil(again) }
         else answers[#answers + 1] = 1 end
@@ -958,7 +958,7 @@ function operations.enqueue()
   return function() return held(enqueue(request, patience), what, request.id, request.claims) end
 end
 
-function operations.claim()
+function operations.poll()
   local id, lease, patience = identity(), amount(), readPatience()
   local claims, what = readClaims(), readSet()
   return function()
@@ -1077,7 +1077,7 @@ function operations.take()
   end
 end
 
-function operations.pass()
+function operations.extendOrYield()
   local id, granted, following, lease, patience = identity(), amount(), identity(), amount(), readPatience()
   local text, claims = details(), readClaims()
   return function()
@@ -1133,7 +1133,7 @@ function operations.downgrade()
   end
 end
 
-function operations.serve()
+function operations.expire()
   local claims = {}
   for i = 1, amount() do claims[i] = { held = key(), key = word(), mode = 'exclusive' } end
   return function()

@@ -1,5 +1,6 @@
 import type { Timer } from '../../clock.js'
 import type { Claim } from '../../engine/claim.js'
+import type { LockRequest } from '../../engine/contract.js'
 import type { WatchListener, ZooKeeper } from './client/index.js'
 
 /** One node of a request: its place in the queue of one key. */
@@ -61,12 +62,8 @@ export interface OwnRequest {
 
 /** A request that has not been entered. */
 export function newRequest(
-  {
-    id,
-    claims,
-    label,
-    lease,
-  }: { id: string; claims: readonly Claim[]; label: string | undefined; lease: number },
+  { id, claims, label }: LockRequest,
+  lease: number,
   guid: string,
   parentOf: (key: string) => string,
 ): OwnRequest {

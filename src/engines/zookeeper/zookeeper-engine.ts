@@ -27,17 +27,20 @@ import {
   type Awaitable,
   type Commit,
   type CommitOutcome,
-  type Downgrade,
   type Engine,
   type Enqueue,
-  type Free,
+  type ExtendOrYield,
+  type ForceRelease,
+  type Granted,
   type Listener,
   type SessionInfo,
   type Operation,
   type OutcomeOf,
-  type Pass,
+  type Patience,
+  type Poll,
   type ReadOutcome,
   type ReadSet,
+  type Renew,
   type RequestReport,
   type RequestStatus,
 } from '../../engine/contract.js'
@@ -74,6 +77,8 @@ const PATIENCE = 10_000
 type EntryProblem = typeof GONE | { readonly state: 'mismatch'; readonly key: string; readonly max: number }
 
 const GONE = { state: 'gone' } as const
+
+type PatienceAndRead = Patience & Pick<Enqueue, 'read'>
 
 /**
  * Locks and values as nodes of ZooKeeper. A request is an ephemeral sequential node for each of its keys, all created in
@@ -160,23 +165,23 @@ export class ZooKeeperEngine implements Engine {
     switch (operation.type) {
       case 'enqueue':
         return this.#enqueue(operation)
-      case 'claim':
-        return this.#claim(operation)
+      case 'poll':
+        return this.#poll(operation)
       case 'cancel':
-        return this.#cancel(operation.id)
+        return this.#cancel(operation.request.id)
       case 'renew':
         return this.#renew(operation)
       case 'release':
         return this.#release(operation)
-      case 'pass':
-        return this.#pass(operation)
+      case 'extendOrYield':
+        return this.#extendOrYield(operation)
       case 'downgrade':
         return this.#downgrade(operation)
-      case 'free':
-        return this.#free(operation)
+      case 'forceRelease':
+        return this.#forceRelease(operation)
       case 'revoke':
         return this.#revoke(operation.session)
-      case 'serve':
+      case 'expire':
         // The server keeps the order: nothing is ever reserved by one session for another.
         return undefined
       case 'inspect':
@@ -195,19 +200,21 @@ export class ZooKeeperEngine implements Engine {
   }
 
   async #enqueue(operation: Enqueue): Promise<RequestStatus> {
-    const known = this.#requests.get(operation.id)
+    const known = this.#requests.get(operation.request.id)
     if (known) {
       await known.entered
       return this.#standing(known, operation)
     }
-    const request = newRequest(operation, randomUUID(), key => this.#places.lock(key))
+    const request = newRequest(operation.request, operation.lease, randomUUID(), key =>
+      this.#places.lock(key),
+    )
     return this.#enter(request, operation, undefined)
   }
 
   /** Creates the nodes of a request, in the place of those of another one if that is named, and says where it stands. */
   async #enter(
     request: OwnRequest,
-    patience: Pick<Enqueue, 'lease' | 'wait' | 'read'>,
+    patience: PatienceAndRead,
     instead: OwnRequest | undefined,
   ): Promise<RequestStatus> {
     this.#requests.set(request.id, request)
@@ -456,18 +463,15 @@ export class ZooKeeperEngine implements Engine {
     this.#listener!.wake(request.id)
   }
 
-  async #claim(operation: Operation & { type: 'claim' }): Promise<RequestStatus> {
-    const request = this.#requests.get(operation.id)
+  async #poll(operation: Poll): Promise<RequestStatus> {
+    const request = this.#requests.get(operation.request.id)
     if (!request) return { state: 'gone' }
     if (request.phase === 'entering') await request.entered
     return this.#standing(request, operation)
   }
 
   /** Answers for a request that has been entered, and counts it as heard of. */
-  #standing(
-    request: OwnRequest,
-    patience: Pick<Enqueue, 'lease' | 'wait' | 'read'>,
-  ): Awaitable<RequestStatus> {
+  #standing(request: OwnRequest, patience: PatienceAndRead): Awaitable<RequestStatus> {
     const { id, nodes, number, phase } = request
     if (this.#requests.get(id) !== request || phase === 'gone' || phase === 'entering')
       return { state: 'gone' }
@@ -494,10 +498,7 @@ export class ZooKeeperEngine implements Engine {
   }
 
   /** Answers when it is known that the session, and with it the request, is still there. */
-  async #whenCertain(
-    request: OwnRequest,
-    patience: Pick<Enqueue, 'lease' | 'wait' | 'read'>,
-  ): Promise<RequestStatus> {
+  async #whenCertain(request: OwnRequest, patience: PatienceAndRead): Promise<RequestStatus> {
     try {
       await request.client!.certain()
     } catch {
@@ -515,23 +516,23 @@ export class ZooKeeperEngine implements Engine {
   }
 
   /** A node that an operator has deleted is found missing here, where nobody told of it. */
-  async #renew({ id, number, lease }: { id: string; number: number; lease: number }): Promise<boolean> {
-    const request = this.#held(id, number)
+  async #renew(operation: Renew): Promise<boolean> {
+    const request = this.#held(operation)
     if (!request) return false
     const paths = request.nodes.flatMap(pathsOf)
     const stats = await Promise.all(paths.map(path => request.client!.exists(path)))
-    if (this.#held(id, number) !== request) return false
+    if (this.#held(operation) !== request) return false
     const staying = request.nodes.filter(({ isMoving }) => !isMoving).flatMap(pathsOf)
     if (paths.some((path, index) => !stats[index] && staying.includes(path))) {
       this.#taken(request)
       return false
     }
-    this.#arm(request, lease)
+    this.#arm(request, operation.lease)
     return true
   }
 
-  async #release({ id, number }: { id: string; number: number }): Promise<boolean> {
-    const request = this.#held(id, number)
+  async #release(grant: Granted): Promise<boolean> {
+    const request = this.#held(grant)
     return request ? this.#remove(request) : false
   }
 
@@ -539,14 +540,11 @@ export class ZooKeeperEngine implements Engine {
    * One multi deletes the nodes and creates new ones, also where the grant is kept: a number of its own for a kept
    * grant would be greater than that of a request that came meanwhile and is granted after it.
    */
-  async #pass(operation: Pass): Promise<RequestStatus> {
-    const { id, number, next, lease, label } = operation
-    const held = this.#held(id, number)
+  async #extendOrYield(operation: ExtendOrYield): Promise<RequestStatus> {
+    const held = this.#held(operation)
     if (!held) return { state: 'gone' }
     this.#forget(held)
-    const request = newRequest({ id: next, claims: held.claims, label, lease }, randomUUID(), key =>
-      this.#places.lock(key),
-    )
+    const request = newRequest(operation.next, operation.lease, randomUUID(), key => this.#places.lock(key))
     try {
       const standing = await this.#enter(request, operation, held)
       if (standing.state !== 'held' || !isAlone(request)) return standing
@@ -577,8 +575,8 @@ export class ZooKeeperEngine implements Engine {
   }
 
   /** What is asked for meanwhile, such as a release, waits for it: its nodes get other names. */
-  async #downgrade({ id, number }: Downgrade): Promise<boolean> {
-    const request = this.#held(id, number)
+  async #downgrade(grant: Granted): Promise<boolean> {
+    const request = this.#held(grant)
     if (!request) return false
     const member = this.#member!
     const replaced = request.entered.then(() => this.#replaceByShared(request, member))
@@ -623,7 +621,7 @@ export class ZooKeeperEngine implements Engine {
     return true
   }
 
-  async #free({ key, number }: Free): Promise<boolean> {
+  async #forceRelease({ key, number }: ForceRelease): Promise<boolean> {
     const client = await this.#connected.get()
     await client.sync(this.#places.locks)
     const found = (await nodesOf(client, this.#places, [key])).find(node => node.number === number)
@@ -693,7 +691,7 @@ export class ZooKeeperEngine implements Engine {
   async #commitGuarded(commit: Commit): Promise<CommitOutcome> {
     const { guard, release } = commit
     if (!guard) return this.#commitUnguarded(commit)
-    const request = this.#held(guard.id, guard.number)
+    const request = this.#held(guard)
     if (!request) return this.#inSession(client => this.#values.commit(client, commit, 'lost'))
     const paths = request.nodes.flatMap(pathsOf)
     let outcome: CommitOutcome
@@ -731,7 +729,7 @@ export class ZooKeeperEngine implements Engine {
   }
 
   /** The grant of this session with that number. */
-  #held(id: string, number: number): OwnRequest | undefined {
+  #held({ request: { id }, number }: Granted): OwnRequest | undefined {
     const request = this.#requests.get(id)
     return request?.phase === 'held' && request.number === number ? request : undefined
   }

@@ -3,6 +3,7 @@ import { claimSet } from '../../../src/core/claims.js'
 import type { Claim } from '../../../src/engine/claim.js'
 import type { Random } from '../../../src/conformance/random.js'
 import { LOCKS, type Session, type World } from './table-world.js'
+import { lockRequest } from '../lock-request.js'
 
 const VALUES = ['s/x', 's/y', 's/z']
 
@@ -16,6 +17,7 @@ export function randomOperation(
 ): Operation {
   const own = world.requests.get(session)!
   const id = own.at(-1 - random.below(Math.min(4, Math.max(1, own.length)))) ?? 'amy.none'
+  const request = world.request(id)
   const number = random.below(5) > 0 ? (world.granted.get(id) ?? 1) : 1
   const lease = [100, 1000, 30_000][random.below(3)]!
   const wait = [0, 50, 5000, Infinity, Infinity][random.below(5)]!
@@ -32,44 +34,34 @@ export function randomOperation(
       const { claims } = claimSet(alone ? several.slice(0, 1) : several)
       // Now and then one is sent again, as when its answer was lost.
       if (random.below(3) === 0 && world.repeatable) return world.repeatable
-      return {
-        type: 'enqueue',
-        id: `${session}.${step}`,
-        session,
-        claims,
-        lease,
-        wait,
-        label: undefined,
-        read,
-      }
+      return { type: 'enqueue', request: lockRequest(`${session}.${step}`, claims), lease, wait, read }
     }
     case 4:
     case 5:
-      return { type: 'claim', id, lease, wait: Math.max(wait, 1), read }
+      return { type: 'poll', request, lease, wait: Math.max(wait, 1), read }
     case 6:
-      return { type: 'cancel', id }
+      return { type: 'cancel', request }
     case 7:
-      return { type: 'renew', id, number, lease }
+      return { type: 'renew', request, number, lease }
     case 8:
     case 9:
-      return { type: 'release', id, number }
+      return { type: 'release', request, number }
     case 10:
       return {
-        type: 'pass',
-        id,
+        type: 'extendOrYield',
+        request,
         number,
-        next: `${session}.${step}`,
+        next: lockRequest(`${session}.${step}`, request.claims),
         lease,
         wait: Math.max(wait, 1),
-        label: undefined,
       }
     case 11:
       return random.below(3) === 0
-        ? { type: 'downgrade', id, number }
-        : { type: 'serve', keys: random.some(LOCKS, 2) }
+        ? { type: 'downgrade', request, number }
+        : { type: 'expire', keys: random.some(LOCKS, 2) }
     default: {
       const keys = random.some(VALUES, 2)
-      const guard = random.below(2) === 0 ? undefined : { id, number }
+      const guard = random.below(2) === 0 ? undefined : { request, number }
       return {
         type: 'commit',
         guard,

@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
 import { VirtualClock } from '../../../src/clock.js'
 import { StateMachine, type AnyEffect } from '../../../src/engine/state-machine.js'
-import type { Operation, RequestReport, RequestStatus } from '../../../src/engine/contract.js'
+import type { LockRequest, Operation, RequestReport, RequestStatus } from '../../../src/engine/contract.js'
 import { MemoryState } from '../../../src/engine/kit/memory-state.js'
 import { CallArguments, outcomeOf, reportsOf, type ScriptReport } from '../../../src/engines/redis/call.js'
 import { Names } from '../../../src/engines/redis/names.js'
@@ -9,6 +9,7 @@ import { tableScript } from '../../../src/engines/redis/table-script.js'
 import type { Claim } from '../../../src/engine/claim.js'
 import type { RedisServer } from '../servers/redis.js'
 import type { LoadedScript } from './loaded-script.js'
+import { lockRequest } from '../lock-request.js'
 
 export const SESSIONS = ['amy', 'ben', 'cat'] as const
 export type Session = (typeof SESSIONS)[number]
@@ -85,6 +86,11 @@ export class World {
     this.#decisions = new StateMachine(this.#state, effect => this.#effects.push(effect))
   }
 
+  /** The request with this id, or one that never was. */
+  request(id: string): LockRequest {
+    return lockRequest(id, this.#claims.get(id) ?? [{ key: 'a', mode: 'exclusive' }])
+  }
+
   /** Carries an operation out on both sides and compares what comes of it. */
   async decide(session: Session, operation: Operation, now: number): Promise<void> {
     const outcome = this.#decisions.decide(operation, now)
@@ -109,7 +115,7 @@ export class World {
     switch (operation.type) {
       case 'renew':
       case 'release':
-      case 'pass':
+      case 'extendOrYield':
       case 'downgrade':
         return { ...operation, number: this.#numbers.of(operation.number) }
       case 'commit':
@@ -127,10 +133,13 @@ export class World {
   async #inRedis(session: Session, operation: Operation, now: number): Promise<Answered> {
     const group = this.#names.group('')
     const call = new CallArguments(this.#names, group, { session, memberText: '{}' }, 2)
-    const id =
-      'id' in operation ? operation.id : operation.type === 'commit' ? operation.guard?.id : undefined
-    const claims = operation.type === 'enqueue' ? operation.claims : this.#claims.get(id ?? '')
-    call.add({ operation, claims: claims ?? [{ key: 'a', mode: 'exclusive' }], details: '' })
+    const request =
+      'request' in operation
+        ? operation.request
+        : operation.type === 'commit'
+          ? operation.guard?.request
+          : undefined
+    call.add({ operation, claims: request?.claims ?? [{ key: 'a', mode: 'exclusive' }], details: '' })
     call.add({ operation: { type: 'inspect', prefix: '' }, claims: [], details: '' })
     const set = this.#server.command('SET', `${group.numbers}:now`, now)
     const [answer, inspected, hints] = await this.#script.run(call)
@@ -149,7 +158,7 @@ export class World {
       )
     if (operation.type === 'commit' || operation.type === 'read') this.#matchVersions(outcome, answer)
     const standing = outcome as RequestStatus
-    if (operation.type === 'enqueue' || operation.type === 'claim' || operation.type === 'pass') {
+    if (operation.type === 'enqueue' || operation.type === 'poll' || operation.type === 'extendOrYield') {
       const other = answer as RequestStatus
       expect(other.state).toBe(standing.state)
       if (standing.state === 'held' && other.state === 'held') {
@@ -171,20 +180,20 @@ export class World {
     const { type } = operation
     this.repeatable = type === 'enqueue' ? operation : undefined
     if (type === 'downgrade' && outcome === true) {
-      const claims = this.#claims.get(operation.id)!
+      const { id, claims } = operation.request
       this.#claims.set(
-        operation.id,
+        id,
         claims.map(({ key }) => ({ key, mode: 'shared' })),
       )
     }
-    if (type !== 'enqueue' && type !== 'claim' && type !== 'pass') return
+    if (type !== 'enqueue' && type !== 'poll' && type !== 'extendOrYield') return
     const standing = outcome as RequestStatus
     if (standing.state !== 'held' && standing.state !== 'queued') return
     const own = this.requests.get(session)!
     if (!own.includes(standing.id)) own.push(standing.id)
-    if (type === 'enqueue') this.#claims.set(standing.id, operation.claims)
-    if (type === 'pass' && standing.id === operation.next) {
-      this.#claims.set(standing.id, this.#claims.get(operation.id)!)
+    if (type === 'enqueue') this.#claims.set(standing.id, operation.request.claims)
+    if (type === 'extendOrYield' && standing.id === operation.next.id) {
+      this.#claims.set(standing.id, operation.next.claims)
     }
     if (standing.state === 'held') this.granted.set(standing.id, standing.number)
   }

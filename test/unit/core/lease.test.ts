@@ -5,6 +5,7 @@ import { LostError, UnavailableError } from '../../../src/errors.js'
 import { claimSet } from '../../../src/core/claims.js'
 import { Lease, LeaseKeeper, type LeaseOwner } from '../../../src/core/lease.js'
 import { ScriptedEngine, settle } from './scripted-engine.js'
+import { lockRequest } from '../../support/lock-request.js'
 
 const set = claimSet([{ key: 'key', mode: 'exclusive' }])
 
@@ -12,7 +13,7 @@ class Owner implements LeaseOwner {
   readonly lost: string[] = []
 
   leaseLost(hold: Lease): void {
-    this.lost.push(hold.id)
+    this.lost.push(hold.request.id)
   }
 }
 
@@ -21,7 +22,7 @@ function start(engine = new ScriptedEngine()) {
   const keeper = new LeaseKeeper(engine, clock)
   const owner = new Owner()
   const hold = (id: string, lease: number, renew = true): Lease => {
-    const made = new Lease(id, set, 7, lease, clock.now() + lease, renew, undefined, owner)
+    const made = new Lease(lockRequest(id), set, 7, lease, clock.now() + lease, renew, owner)
     keeper.add(made)
     return made
   }
@@ -66,7 +67,7 @@ describe('a lease that is renewed', () => {
     clock.advance(99)
     expect(engine.asked).toEqual([])
     clock.advance(1)
-    expect(engine.asked).toEqual([{ type: 'renew', id: 'one', number: 7, lease: 300 }])
+    expect(engine.asked).toEqual([{ type: 'renew', request: lockRequest('one'), number: 7, lease: 300 }])
     clock.advance(40)
     engine.take('renew').answer(true)
     await settle()
@@ -87,7 +88,7 @@ describe('a lease that is renewed', () => {
     clock.advance(30)
     hold('late', 300)
     clock.advance(60)
-    expect(engine.asked.map(operation => (operation as Renew).id)).toEqual(['one', 'two'])
+    expect(engine.asked.map(operation => (operation as Renew).request.id)).toEqual(['one', 'two'])
   })
 
   test('an engine that answers within the call is asked no more often', () => {
@@ -242,7 +243,7 @@ describe('a process that was stopped', () => {
     clock.freeze(500)
     clock.advance(0)
     expect(owner.lost).toEqual(['short'])
-    expect(engine.asked).toEqual([{ type: 'renew', id: 'long', number: 7, lease: 1000 }])
+    expect(engine.asked).toEqual([{ type: 'renew', request: lockRequest('long'), number: 7, lease: 1000 }])
     expect(long.loss).toBeUndefined()
   })
 })
@@ -363,7 +364,7 @@ describe('holds that nobody uses', () => {
     for (let index = 0; index < 100; index++) {
       const one = hold(`${index}`, 300)
       keeper.keep(one, () => {
-        given.push(one.id)
+        given.push(one.request.id)
         one.unused = undefined
         keeper.remove(one)
       })

@@ -2,6 +2,7 @@ import { memoryGuarantees } from '../../../src/engines/memory/memory-engine.js'
 import type {
   Engine,
   Listener,
+  LockRequest,
   SessionInfo,
   Operation,
   OutcomeOf,
@@ -44,9 +45,9 @@ export class ScriptedEngine implements Engine {
     })
   }
 
-  withdraw(id: string): boolean {
+  withdraw(request: LockRequest): boolean {
     if (!this.congested) return false
-    this.take('enqueue', id).answer({ state: 'busy' })
+    this.take('enqueue', request.id).answer({ state: 'busy' })
     return true
   }
 
@@ -61,7 +62,8 @@ export class ScriptedEngine implements Engine {
   take<T extends Operation['type']>(type: T, id?: string): Question<T> {
     const index = this.#open.findIndex(
       ({ operation }) =>
-        operation.type === type && (id === undefined || ('id' in operation && operation.id === id)),
+        operation.type === type &&
+        (id === undefined || ('request' in operation && operation.request.id === id)),
     )
     const found = this.#open.map(({ operation }) => operation.type).join(', ')
     if (index < 0) throw new Error(`nobody asked to ${type}; open are: ${found}`)

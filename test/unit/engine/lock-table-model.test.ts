@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, test } from 'vitest'
 import { VirtualClock } from '../../../src/clock.js'
 import { MemoryState } from '../../../src/engine/kit/memory-state.js'
-import { CLAIM_WINDOW, type LockOperation } from '../../../src/engine/contract.js'
+import { CLAIM_WINDOW, type LockOperation, type LockRequest } from '../../../src/engine/contract.js'
 import type { Claim } from '../../../src/engine/claim.js'
 import { LockTable, type Effect, type Request } from '../../../src/engine/lock-table.js'
 import { NaiveTable } from './naive-table.js'
@@ -50,10 +50,10 @@ const step: fc.Arbitrary<Step> = fc.record({
   ),
   type: fc.oneof(
     { weight: 10, arbitrary: fc.constant('enqueue' as const) },
-    { weight: 8, arbitrary: fc.constant('claim' as const) },
+    { weight: 8, arbitrary: fc.constant('poll' as const) },
     { weight: 6, arbitrary: fc.constant('release' as const) },
-    { weight: 3, arbitrary: fc.constantFrom('cancel', 'pass', 'renew', 'downgrade', 'serve') },
-    { weight: 1, arbitrary: fc.constantFrom('free', 'revoke') },
+    { weight: 3, arbitrary: fc.constantFrom('cancel', 'extendOrYield', 'renew', 'downgrade', 'expire') },
+    { weight: 1, arbitrary: fc.constantFrom('forceRelease', 'revoke') },
   ),
   // The newest requests are the most interesting ones.
   which: fc.oneof(fc.integer({ min: 0, max: 4 }), fc.integer({ min: 0, max: 30 })),
@@ -88,7 +88,7 @@ class Comparison {
     const expected = this.#naive.decide(operation, this.now, remnants)
     const outcome = this.#table.decide(operation, this.now)
 
-    if (operation.type !== 'inspect' && operation.type !== 'serve') {
+    if (operation.type !== 'inspect' && operation.type !== 'expire') {
       const same =
         expected !== null && typeof expected === 'object'
           ? Object.entries(expected).every(([name, value]) => (outcome as never)[name] === value)
@@ -108,37 +108,43 @@ class Comparison {
     const id = this.#ids[step.which % Math.max(this.#ids.length, 1)] ?? 'nobody'
     const request = this.#state.request(id)
     const number = (request?.number ?? 0) + (astray ? 1 : 0)
-    const fresh = (): string => {
+    const fresh = (of: string, claimed: readonly Claim[]): LockRequest => {
       const made = `r${this.#ids.length}`
       this.#ids.unshift(made)
-      return made
+      return { id: made, session: of, claims: claimed, label: undefined }
+    }
+    const named: LockRequest = {
+      id,
+      session: request?.session ?? session,
+      claims: request?.claims ?? claims,
+      label: undefined,
     }
     switch (type) {
       case 'enqueue':
         // Now and then the answer was lost, and the question comes again.
-        if (astray && request)
-          return { type, id, session: request.session, claims: request.claims, lease, wait, label: undefined }
-        return { type, id: fresh(), session, claims, lease, wait, label: undefined }
-      case 'claim':
-        return { type, id, lease, wait: Math.max(wait, 1) }
+        return { type, request: astray && request ? named : fresh(session, claims), lease, wait }
+      case 'poll':
+        return { type, request: named, lease, wait: Math.max(wait, 1) }
       case 'cancel':
-        return { type, id }
+        return { type, request: named }
       case 'renew':
-        return { type, id, number, lease }
+        return { type, request: named, number, lease }
       case 'release':
-        return { type, id, number }
+        return { type, request: named, number }
       case 'downgrade':
         // A grant of permits is never downgraded: write grants are.
         return request?.claims.some(({ mode }) => mode === 'permits')
-          ? { type: 'serve', keys: [...KEYS] }
-          : { type, id, number }
-      case 'pass':
-        return { type, id, number, next: fresh(), lease, wait: Math.max(wait, 1), label: undefined }
-      case 'free':
+          ? { type: 'expire', keys: [...KEYS] }
+          : { type, request: named, number }
+      case 'extendOrYield': {
+        const next = fresh(named.session, named.claims)
+        return { type, request: named, number, next, lease, wait: Math.max(wait, 1) }
+      }
+      case 'forceRelease':
         return { type, key: request?.claims[0]?.key ?? 'a', number }
       case 'revoke':
         return { type, session }
-      case 'serve':
+      case 'expire':
         return { type, keys: [...KEYS] }
       case 'inspect':
         return { type, prefix: '' }
@@ -202,7 +208,7 @@ class Comparison {
   #checkWakes(reservedBefore: ReadonlySet<string>, operation: LockOperation): void {
     const woken = this.#effects.filter(({ type }) => type === 'wake').map(({ id }) => id)
     check(new Set(woken).size === woken.length, 'nobody is woken twice')
-    const caller = 'id' in operation ? operation.id : undefined
+    const caller = 'request' in operation ? operation.request.id : undefined
     for (const { id, phase } of this.#raw()) {
       if (phase === 'reserved' && !reservedBefore.has(id)) check(woken.includes(id), `${id} is woken`)
     }
@@ -214,7 +220,7 @@ class Comparison {
   /** Whoever can run holds or is reserved: nobody waits for nothing. */
   #checkLostWakes(operation: LockOperation): void {
     const raw = this.#raw()
-    const served = operation.type === 'serve'
+    const served = operation.type === 'expire'
     for (const [index, request] of raw.entries()) {
       if (request.phase !== 'waiting' || this.now >= request.expires) continue
       // What has expired may block as long as nobody has looked; a service looks at everything.

@@ -1,9 +1,16 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { VirtualClock } from '../../../src/clock.js'
 import { MemoryState } from '../../../src/engine/kit/memory-state.js'
-import { CLAIM_WINDOW, HEARD_EVERY, WAITER_LIFE, type RequestStatus } from '../../../src/engine/contract.js'
+import {
+  CLAIM_WINDOW,
+  HEARD_EVERY,
+  WAITER_LIFE,
+  type LockRequest,
+  type RequestStatus,
+} from '../../../src/engine/contract.js'
 import type { Claim } from '../../../src/engine/claim.js'
 import { LockTable, type Effect } from '../../../src/engine/lock-table.js'
+import { lockRequest } from '../../support/lock-request.js'
 
 const x = (...keys: string[]): Claim[] => keys.map(key => ({ key, mode: 'exclusive' }))
 const s = (...keys: string[]): Claim[] => keys.map(key => ({ key, mode: 'shared' }))
@@ -15,37 +22,52 @@ let now: number
 let effects: Effect[]
 let state: MemoryState
 let table: LockTable
+let requests: Map<string, LockRequest>
 
 beforeEach(() => {
   now = 0
   effects = []
+  requests = new Map()
   state = new MemoryState(100, new VirtualClock())
   table = new LockTable(state, effect => void effects.push(effect))
 })
 
-/** The session of a request is what stands before the dot in its id. */
-const sessionOf = (id: string): string => id.split('.')[0]!
+/** The request that was entered under this id, or one that never was. */
+const known = (id: string): LockRequest => requests.get(id) ?? lockRequest(id)
+/** A new request with the claims of another one. */
+function like(id: string, other: string): LockRequest {
+  const request = lockRequest(id, known(other).claims)
+  requests.set(id, request)
+  return request
+}
 
 function enqueue(
   id: string,
   claims: Claim[],
   { lease = LEASE, wait = Infinity, label = undefined as string | undefined } = {},
 ): RequestStatus {
-  return table.decide({ type: 'enqueue', id, session: sessionOf(id), claims, lease, wait, label }, now)
+  const request = lockRequest(id, claims, label)
+  requests.set(id, request)
+  return table.decide({ type: 'enqueue', request, lease, wait }, now)
 }
 const claim = (id: string, lease = LEASE, wait = Infinity): RequestStatus =>
-  table.decide({ type: 'claim', id, lease, wait }, now)
-const cancel = (id: string): undefined => table.decide({ type: 'cancel', id }, now)
+  table.decide({ type: 'poll', request: known(id), lease, wait }, now)
+const cancel = (id: string): undefined => table.decide({ type: 'cancel', request: known(id) }, now)
 const renew = (id: string, number: number, lease = LEASE): boolean =>
-  table.decide({ type: 'renew', id, number, lease }, now)
-const release = (id: string, number: number): boolean => table.decide({ type: 'release', id, number }, now)
+  table.decide({ type: 'renew', request: known(id), number, lease }, now)
+const release = (id: string, number: number): boolean =>
+  table.decide({ type: 'release', request: known(id), number }, now)
 const pass = (id: string, number: number, next: string, lease = LEASE): RequestStatus =>
-  table.decide({ type: 'pass', id, number, next, lease, wait: Infinity, label: undefined }, now)
+  table.decide(
+    { type: 'extendOrYield', request: known(id), number, next: like(next, id), lease, wait: Infinity },
+    now,
+  )
 const downgrade = (id: string, number: number): boolean =>
-  table.decide({ type: 'downgrade', id, number }, now)
-const free = (key: string, number: number): boolean => table.decide({ type: 'free', key, number }, now)
+  table.decide({ type: 'downgrade', request: known(id), number }, now)
+const free = (key: string, number: number): boolean =>
+  table.decide({ type: 'forceRelease', key, number }, now)
 const revoke = (session: string): number => table.decide({ type: 'revoke', session }, now)
-const serve = (...keys: string[]): undefined => table.decide({ type: 'serve', keys }, now)
+const serve = (...keys: string[]): undefined => table.decide({ type: 'expire', keys }, now)
 /** `a held, b waiting`: the queue of a key. */
 const queue = (key: string): string =>
   table

@@ -97,13 +97,14 @@ export class NaiveTable {
 
     switch (operation.type) {
       case 'enqueue': {
-        const repeated = known(operation.id)
+        const repeated = known(operation.request.id)
         if (repeated) return standing(repeated)
-        const { id, session, claims, lease, wait } = operation
+        const { request, lease, wait } = operation
+        const { id, session, claims } = request
         return arrive(id, session, claims, lease, wait)
       }
-      case 'claim': {
-        const request = known(operation.id)
+      case 'poll': {
+        const request = known(operation.request.id)
         if (!request) return { state: 'gone' }
         if (request.granted && now >= request.expires) {
           gone(request)
@@ -114,25 +115,25 @@ export class NaiveTable {
         return standing(request)
       }
       case 'cancel': {
-        const request = known(operation.id)
+        const request = known(operation.request.id)
         if (request) gone(request)
         return undefined
       }
       case 'renew': {
-        const request = holding(operation.id, operation.number)
+        const request = holding(operation.request.id, operation.number)
         if (request) request.expires = now + operation.lease
         return request !== undefined
       }
       case 'release': {
-        const request = known(operation.id)
+        const request = known(operation.request.id)
         if (!request?.granted || request.number !== operation.number) return false
         gone(request)
         return now < request.expires
       }
-      case 'pass': {
-        const request = holding(operation.id, operation.number)
+      case 'extendOrYield': {
+        const request = holding(operation.request.id, operation.number)
         if (!request) {
-          const next = known(operation.next)
+          const next = known(operation.next.id)
           return next ? standing(next) : { state: 'gone' }
         }
         const keys = request.claims.map(({ key }) => key)
@@ -146,14 +147,14 @@ export class NaiveTable {
         )
         if (!wanted) return give(request, operation.lease)
         gone(request)
-        return arrive(operation.next, request.session, request.claims, operation.lease, operation.wait)
+        return arrive(operation.next.id, request.session, request.claims, operation.lease, operation.wait)
       }
       case 'downgrade': {
-        const request = holding(operation.id, operation.number)
+        const request = holding(operation.request.id, operation.number)
         if (request) request.claims = request.claims.map(({ key }) => ({ key, mode: 'shared' }))
         return request !== undefined
       }
-      case 'free': {
+      case 'forceRelease': {
         const request = this.requests.find(
           ({ granted, number, claims }) =>
             granted && number === operation.number && claims.some(({ key }) => key === operation.key),
@@ -166,7 +167,7 @@ export class NaiveTable {
         this.requests = this.requests.filter(({ session }) => session !== operation.session)
         return before - this.requests.length
       }
-      case 'serve':
+      case 'expire':
       case 'inspect':
         return undefined
     }

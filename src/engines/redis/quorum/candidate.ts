@@ -1,6 +1,5 @@
 import { UnavailableError } from '../../../errors.js'
-import type { Claim } from '../../../engine/claim.js'
-import type { Poll, Enqueue, RequestStatus } from '../../../engine/contract.js'
+import type { Enqueue, LockRequest, Patience, RequestStatus } from '../../../engine/contract.js'
 import type { Ballot } from '../ballot.js'
 import type { Electorate } from './electorate.js'
 import { poll, type PollState } from './poll.js'
@@ -52,8 +51,8 @@ export class Candidate {
   number: number | undefined
   readonly #parts: CandidateParts
   readonly #electorate: Electorate
-  readonly #request: Enqueue
-  #claims: readonly Claim[]
+  /** With shared claims after a downgrade. */
+  #request: LockRequest
   #lease: number
   #wait: number
   readonly #votes: readonly Vote[]
@@ -66,26 +65,17 @@ export class Candidate {
   /** Whether a look has been called for that comes a little later, together with others. */
   #isStirring = false
 
-  constructor(parts: CandidateParts, request: Enqueue) {
+  constructor(parts: CandidateParts, { request, lease, wait }: Enqueue) {
     this.#parts = parts
     this.#electorate = parts.electorate
     this.#request = request
     this.id = request.id
     this.order = parts.electorate.numbers.next()
-    this.#claims = request.claims
-    this.#lease = request.lease
-    this.#wait = request.wait
+    this.#lease = lease
+    this.#wait = wait
     this.#votes = parts.electorate.voters.map(() => new Vote())
     const permits = request.claims.map(claim => (claim.mode === 'permits' ? claim.max : 1))
     this.#needed = votesNeeded(this.#votes.length, Math.max(...permits))
-  }
-
-  get claims(): readonly Claim[] {
-    return this.#claims
-  }
-
-  get session(): string {
-    return this.#request.session
   }
 
   /** Asks as many as are needed for their votes, and the others when those do not suffice. */
@@ -94,7 +84,7 @@ export class Candidate {
   }
 
   /** Asks all servers anew that have anything of it, for what is reserved may have become a majority. */
-  look({ lease, wait }: Pick<Poll, 'lease' | 'wait'>): Promise<RequestStatus> {
+  look({ lease, wait }: Patience): Promise<RequestStatus> {
     if (this.number !== undefined) return this.#lookAtGrant(this.number, lease)
     this.#lease = lease
     this.#wait = wait
@@ -114,7 +104,13 @@ export class Candidate {
       const { asked } = vote
       // A server that gave its vote with a lesser number than the grant has got is raised on the way.
       const ballot = vote.number < number ? { order: this.order, least: number } : undefined
-      const renewal = { type: 'renew', id: this.id, number: vote.number, lease: leaseThere(lease) } as const
+      const { number: voted } = vote
+      const renewal = {
+        type: 'renew',
+        request: this.#request,
+        number: voted,
+        lease: leaseThere(lease),
+      } as const
       const done = await this.#electorate.voters[index]!.submit(renewal, ballot)
       if (vote.asked === asked && vote.state === 'held') this.#renewed(index, done, ballot)
       return done
@@ -159,14 +155,15 @@ export class Candidate {
   async downgrade(number: number): Promise<boolean> {
     if (this.number !== number || this.#isEnded) return false
     const held = this.#held()
-    this.#claims = this.#claims.map(({ key }) => ({ key, mode: 'shared' }))
+    const { claims } = this.#request
+    this.#request = { ...this.#request, claims: claims.map(({ key }) => ({ key, mode: 'shared' })) }
     for (const [index, vote] of this.#votes.entries()) {
       if (!held.includes(index)) this.#withdraw(index, vote)?.catch(() => undefined)
     }
     const downgraded = held.map(index =>
       this.#electorate.voters[index]!.submit({
         type: 'downgrade',
-        id: this.id,
+        request: this.#request,
         number: this.#votes[index]!.number,
       }),
     )
@@ -210,12 +207,12 @@ export class Candidate {
   }
 
   #preference(): readonly number[] {
-    return this.#electorate.preference(this.#claims[0]!.key)
+    return this.#electorate.preference(this.#request.claims[0]!.key)
   }
 
   /** The servers that are asked first while all answer in time. */
   #usual(): readonly number[] {
-    return this.#electorate.usual(this.#claims[0]!.key).slice(0, this.#needed)
+    return this.#electorate.usual(this.#request.claims[0]!.key).slice(0, this.#needed)
   }
 
   /** The servers that have voted for it, as far as nothing has been asked since. */
@@ -247,15 +244,14 @@ export class Candidate {
     const asked = ++vote.asked
     const isNew = !vote.isEntered
     vote.isEntered = true
-    const { id } = this
     const lease = leaseThere(this.#lease)
     // A grant is not lost when one more server does not vote for it, and nothing waits there in vain.
     const wait = this.number === undefined ? this.#wait : 0
     const least = round?.least ?? this.number ?? this.#electorate.numbers.next()
     const ballot: Ballot = { order: this.order, least }
     const answer = isNew
-      ? voter.submit({ ...this.#request, claims: this.#claims, lease, wait }, ballot)
-      : voter.submit({ type: 'claim', id, lease, wait }, ballot)
+      ? voter.submit({ type: 'enqueue', request: this.#request, lease, wait }, ballot)
+      : voter.submit({ type: 'poll', request: this.#request, lease, wait }, ballot)
     answer.then(
       standing => {
         voter.isOverdue = false
@@ -392,7 +388,7 @@ export class Candidate {
     const asked = ++vote.asked
     const renewal = {
       type: 'renew',
-      id: this.id,
+      request: this.#request,
       number: vote.number,
       lease: leaseThere(this.#lease),
     } as const
@@ -559,9 +555,9 @@ export class Candidate {
     const voter = this.#electorate.voters[index]!
     vote.isEntered = false
     try {
-      return await voter.submit({ type: 'release', id: this.id, number: vote.number })
+      return await voter.submit({ type: 'release', request: this.#request, number: vote.number })
     } catch (error) {
-      voter.withdraw(this.id, leaseThere(this.#lease)).catch(() => undefined)
+      voter.withdraw(this.#request, leaseThere(this.#lease)).catch(() => undefined)
       throw error
     }
   }
@@ -578,7 +574,7 @@ export class Candidate {
     // An answer that is still on its way comes before this is carried out.
     vote.asked++
     vote.isPending = false
-    return this.#electorate.voters[index]!.withdraw(this.id, leaseThere(this.#lease))
+    return this.#electorate.voters[index]!.withdraw(this.#request, leaseThere(this.#lease))
   }
 
   #end(): Promise<unknown>[] {

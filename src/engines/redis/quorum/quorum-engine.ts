@@ -9,12 +9,12 @@ import {
 import type {
   Enqueue,
   Engine,
-  Free,
+  ExtendOrYield,
+  ForceRelease,
   Listener,
   SessionInfo,
   Operation,
   OutcomeOf,
-  Pass,
   RequestReport,
   Revoke,
   RequestStatus,
@@ -101,25 +101,25 @@ export class QuorumEngine implements Engine {
     switch (operation.type) {
       case 'enqueue':
         return this.#enqueue(operation)
-      case 'pass':
-        return this.#pass(operation)
-      case 'claim':
+      case 'extendOrYield':
+        return this.#extendOrYield(operation)
+      case 'poll':
         if (operation.read) return this.#keepsNoValues()
-        return this.#candidates.get(operation.id)?.look(operation) ?? GONE
+        return this.#candidates.get(operation.request.id)?.look(operation) ?? GONE
       case 'cancel':
-        return this.#candidates.get(operation.id)?.cancel() ?? Promise.resolve()
+        return this.#candidates.get(operation.request.id)?.cancel() ?? Promise.resolve()
       case 'renew':
-        return this.#candidates.get(operation.id)?.renew(operation.number, operation.lease) ?? NO
+        return this.#candidates.get(operation.request.id)?.renew(operation.number, operation.lease) ?? NO
       case 'release':
-        return this.#candidates.get(operation.id)?.release(operation.number) ?? NO
+        return this.#candidates.get(operation.request.id)?.release(operation.number) ?? NO
       case 'downgrade':
-        return this.#candidates.get(operation.id)?.downgrade(operation.number) ?? NO
-      case 'serve':
+        return this.#candidates.get(operation.request.id)?.downgrade(operation.number) ?? NO
+      case 'expire':
         return this.#majorityOf(this.#askAll(operation)).then(() => undefined)
       case 'revoke':
         return this.#revoke(operation)
-      case 'free':
-        return this.#free(operation)
+      case 'forceRelease':
+        return this.#forceRelease(operation)
       case 'inspect':
         return this.#inspect(operation.prefix)
       case 'read':
@@ -138,31 +138,22 @@ export class QuorumEngine implements Engine {
 
   #enqueue(operation: Enqueue): Promise<RequestStatus> {
     if (operation.read) return this.#keepsNoValues()
-    const known = this.#candidates.get(operation.id)
+    const known = this.#candidates.get(operation.request.id)
     if (known) return known.look(operation)
     const candidate = new Candidate(this.#parts, operation)
-    this.#candidates.set(operation.id, candidate)
+    this.#candidates.set(operation.request.id, candidate)
     return candidate.enter()
   }
 
   /** Each server is told of both in one call: whoever waits there comes first, and nobody slips in between. */
-  async #pass({ id, number, next, lease, wait, label }: Pass): Promise<RequestStatus> {
-    const candidate = this.#candidates.get(id)
+  async #extendOrYield({ request, number, next, lease, wait }: ExtendOrYield): Promise<RequestStatus> {
+    const candidate = this.#candidates.get(request.id)
     if (candidate?.number !== number) return { state: 'gone' }
     const released = candidate.release(number)
-    const { session } = candidate
-    const entered = this.#enqueue({
-      type: 'enqueue',
-      id: next,
-      session,
-      claims: candidate.claims,
-      lease,
-      wait,
-      label,
-    })
+    const entered = this.#enqueue({ type: 'enqueue', request: next, lease, wait })
     entered.catch(() => undefined)
     if (await released) return entered
-    await this.#candidates.get(next)?.cancel()
+    await this.#candidates.get(next.id)?.cancel()
     return { state: 'gone' }
   }
 
@@ -170,7 +161,7 @@ export class QuorumEngine implements Engine {
    * An operator's release of what `inspect` shows with this number, whatever number each server knows it by. It is looked
    * for until none has it, because one that gave no vote before may give it meanwhile.
    */
-  async #free({ key, number }: Free): Promise<boolean> {
+  async #forceRelease({ key, number }: ForceRelease): Promise<boolean> {
     let reports = await this.#reports('')
     const found = mergedReports(reports).find(
       report => report.key === key && report.phase === 'held' && report.number === number,
@@ -178,7 +169,8 @@ export class QuorumEngine implements Engine {
     if (!found) return false
     for (const [index, all] of reports.entries()) {
       // One that says nothing is told all the same.
-      if (!all) this.#electorate.voters[index]!.submit({ type: 'free', key, number }).catch(() => undefined)
+      if (!all)
+        this.#electorate.voters[index]!.submit({ type: 'forceRelease', key, number }).catch(() => undefined)
     }
     let isFreed = false
     for (;;) {
@@ -204,7 +196,9 @@ export class QuorumEngine implements Engine {
 
   #freeVotes(key: string, votes: readonly (IdentifiedReport | undefined)[]): Promise<boolean> {
     const freed = votes.flatMap((vote, index) =>
-      vote ? [this.#electorate.voters[index]!.submit({ type: 'free', key, number: vote.number })] : [],
+      vote
+        ? [this.#electorate.voters[index]!.submit({ type: 'forceRelease', key, number: vote.number })]
+        : [],
     )
     const enough = Math.min(this.#electorate.majority, freed.length)
     const decide = ({ answers }: PollState<boolean>): boolean | undefined =>

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../../../clock.js'
 import { UnavailableError } from '../../../errors.js'
-import type { Listener, SessionInfo, Operation, OutcomeOf } from '../../../engine/contract.js'
+import type { Listener, LockRequest, SessionInfo, Operation, OutcomeOf } from '../../../engine/contract.js'
 import { giveBack } from '../../../engine/give-back.js'
 import type { Ballot } from '../ballot.js'
 import type { IdentifiedReport } from '../redis-engine.js'
@@ -65,9 +65,9 @@ export class Voter {
    * Takes a request out, whatever became of it, see {@link giveBack}.
    * @param lease milliseconds
    */
-  async withdraw(id: string, lease: number): Promise<void> {
+  async withdraw(request: LockRequest, lease: number): Promise<void> {
     await giveBack(
-      () => this.submit({ type: 'cancel', id }),
+      () => this.submit({ type: 'cancel', request }),
       lease,
       this.#clock,
       () => this.#hasLeft,

@@ -18,6 +18,7 @@ import { SCHEMA } from '../../../../src/engines/file/schema.js'
 import { MemoryState } from '../../../../src/engine/kit/memory-state.js'
 import { claimSet } from '../../../../src/core/claims.js'
 import type { Claim } from '../../../../src/engine/claim.js'
+import { lockRequest } from '../../../support/lock-request.js'
 
 /** Where both begin to count. */
 const START = 1000
@@ -63,20 +64,20 @@ const KINDS = [
   'enqueue',
   'enqueue',
   'enqueue',
-  'claim',
-  'claim',
-  'claim',
+  'poll',
+  'poll',
+  'poll',
   'cancel',
   'renew',
   'release',
   'release',
   'release',
-  'pass',
-  'pass',
+  'extendOrYield',
+  'extendOrYield',
   'downgrade',
-  'free',
+  'forceRelease',
   'revoke',
-  'serve',
+  'expire',
   'inspect',
   'read',
   'commit',
@@ -314,7 +315,7 @@ function member(session: Session) {
 /** What there is to be named by later operations. */
 class Script {
   readonly #requests = new Map<Session, string[]>(SESSIONS.map(session => [session, []]))
-  readonly #homes = new Map<string, string>()
+  readonly #claims = new Map<string, readonly Claim[]>()
   #repeatable: Enqueue | undefined
   #count = 0
 
@@ -323,6 +324,7 @@ class Script {
     const { session, kind, lease, label } = step
     const own = this.#requests.get(session)!
     const id = own.at(-1 - (step.which % Math.max(own.length, 1))) ?? 'none'
+    const request = lockRequest(id, this.#claims.get(id) ?? [])
     const next = `${session}.${++this.#count}`
     const set = claimSet(step.claims).claims
     const held = [...sides[0]!.numbers.keys()]
@@ -333,28 +335,30 @@ class Script {
         case 'enqueue': {
           // Now and then the one before is sent again, as when its answer was lost.
           const repeated = step.which % 4 === 0 && step.passes < 100 ? this.#repeatable : undefined
-          if (repeated?.session === session) return repeated
+          if (repeated?.request.session === session) return repeated
           const read = step.right ? step.read : undefined
-          return { type: kind, id: next, session, claims: set, lease, wait: step.wait, label, read }
+          return { type: kind, request: lockRequest(next, set, label), lease, wait: step.wait, read }
         }
-        case 'claim':
-          return { type: kind, id, lease, wait: step.wait + 1, read: step.right ? step.read : undefined }
+        case 'poll':
+          return { type: kind, request, lease, wait: step.wait + 1, read: step.right ? step.read : undefined }
         case 'cancel':
-          return { type: kind, id }
+          return { type: kind, request }
         case 'renew':
-          return { type: kind, id, number, lease }
+          return { type: kind, request, number, lease }
         case 'release':
         case 'downgrade':
-          return { type: kind, id, number }
-        case 'pass':
-          return { type: kind, id, number, next, lease, wait: step.wait + 1, label }
-        case 'free': {
+          return { type: kind, request, number }
+        case 'extendOrYield': {
+          const other = lockRequest(next, request.claims, label)
+          return { type: kind, request, number, next: other, lease, wait: step.wait + 1 }
+        }
+        case 'forceRelease': {
           const its = side.numbers.get(granted) ?? 1
-          return { type: kind, key: this.#homes.get(granted) ?? 'a', number: its }
+          return { type: kind, key: this.#claims.get(granted)?.[0]!.key ?? 'a', number: its }
         }
         case 'revoke':
           return { type: kind, session: step.other }
-        case 'serve':
+        case 'expire':
           return { type: kind, keys: set.map(({ key }) => key) }
         case 'inspect':
           return { type: kind, prefix: step.right ? '' : '_' }
@@ -365,7 +369,7 @@ class Script {
           const expect = step.read.keys
             .slice(0, 2)
             .map(key => ({ key, version: step.right ? side.version(session, key, now) : 1 }))
-          const guard = step.which > 15 ? undefined : { id, number: side.numbers.get(id) ?? 1 }
+          const guard = step.which > 15 ? undefined : { request, number: side.numbers.get(id) ?? 1 }
           const record = step.id === undefined ? [] : [{ key: VALUES[0]!, id: step.id }]
           return { type: kind, guard, expect, writes, record, retention: 1000, release: step.releases }
         }
@@ -380,8 +384,8 @@ class Script {
   learn({ session }: Step, operation: Operation, outcomes: readonly unknown[], sides: readonly Side[]): void {
     const { type } = operation
     this.#repeatable = undefined
-    if (type === 'enqueue') this.#homes.set(operation.id, operation.claims[0]!.key)
-    if (type !== 'enqueue' && type !== 'claim' && type !== 'pass') return
+    if (type === 'enqueue') this.#claims.set(operation.request.id, operation.request.claims)
+    if (type !== 'enqueue' && type !== 'poll' && type !== 'extendOrYield') return
     const own = this.#requests.get(session)!
     outcomes.forEach((outcome, index) => {
       const standing = outcome as RequestStatus
@@ -391,9 +395,9 @@ class Script {
     if (standing.state === 'held' || standing.state === 'queued') {
       if (!own.includes(standing.id)) own.push(standing.id)
       if (type === 'enqueue') this.#repeatable = operation
-    } else if (own.length > 2 && own.includes(operation.id)) {
+    } else if (own.length > 2 && own.includes(operation.request.id)) {
       // One that is gone stays for a while, because operations on it have to be refused.
-      own.splice(own.indexOf(operation.id), 1)
+      own.splice(own.indexOf(operation.request.id), 1)
     }
   }
 }
@@ -445,7 +449,7 @@ function compare(steps: readonly Step[]): void {
     }
     now += 100_000
     // Everything has expired: dropping it leaves nothing behind but the counter.
-    const all: Operation = { type: 'serve', keys: ['permits', ...LOCKS] }
+    const all: Operation = { type: 'expire', keys: ['permits', ...LOCKS] }
     for (const side of sides) side.decide('amy', all, now)
     expect(file.rows()).toMatchObject({ queues: 1, requests: 0 })
   } finally {

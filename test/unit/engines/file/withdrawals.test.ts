@@ -1,31 +1,36 @@
 import { expect, test } from 'vitest'
 import { Withdrawals } from '../../../../src/engines/file/withdrawals.js'
+import { lockRequest } from '../../../support/lock-request.js'
+
+const a = lockRequest('a')
+const b = lockRequest('b')
+const unknown = lockRequest('unknown')
 
 test('an enqueue can be withdrawn until a transaction has reached it', () => {
   const withdrawals = new Withdrawals()
-  withdrawals.sent('a')
-  withdrawals.sent('b')
-  expect(withdrawals.withdraw('a')).toBe(true)
-  expect(withdrawals.reached('a')).toBe(true)
-  expect(withdrawals.reached('b')).toBe(false)
-  expect(withdrawals.withdraw('b')).toBe(false)
-  expect(withdrawals.withdraw('unknown')).toBe(false)
+  withdrawals.sent(a)
+  withdrawals.sent(b)
+  expect(withdrawals.withdraw(a)).toBe(true)
+  expect(withdrawals.reached(a)).toBe(true)
+  expect(withdrawals.reached(b)).toBe(false)
+  expect(withdrawals.withdraw(b)).toBe(false)
+  expect(withdrawals.withdraw(unknown)).toBe(false)
 })
 
 test('what was done and rolled back is done again, and its cancellation has to follow', () => {
   const withdrawals = new Withdrawals()
-  withdrawals.sent('a')
-  expect(withdrawals.reached('a')).toBe(false)
-  expect(withdrawals.withdraw('a')).toBe(false)
-  expect(withdrawals.reached('a')).toBe(false)
+  withdrawals.sent(a)
+  expect(withdrawals.reached(a)).toBe(false)
+  expect(withdrawals.withdraw(a)).toBe(false)
+  expect(withdrawals.reached(a)).toBe(false)
 })
 
 test('what was withdrawn stays withdrawn when its transaction is done again, and is forgotten with its answer', () => {
   const withdrawals = new Withdrawals()
-  withdrawals.sent('a')
-  withdrawals.withdraw('a')
-  expect(withdrawals.reached('a')).toBe(true)
-  expect(withdrawals.reached('a')).toBe(true)
-  withdrawals.answered('a')
-  expect(withdrawals.withdraw('a')).toBe(false)
+  withdrawals.sent(a)
+  withdrawals.withdraw(a)
+  expect(withdrawals.reached(a)).toBe(true)
+  expect(withdrawals.reached(a)).toBe(true)
+  withdrawals.answered(a)
+  expect(withdrawals.withdraw(a)).toBe(false)
 })
