@@ -5,7 +5,7 @@ import type { BoxTerms } from './box-limiter-options.js'
 import { termsOf, whole, type AcquireOptions } from '../limit-options.js'
 import type { Explanation } from '../limiter.js'
 import { Permit } from '../permit.js'
-import { aborted } from '../local/queue.js'
+import { aborted } from '../local/permit-queue.js'
 import {
   NOBODY,
   ReservationClient,

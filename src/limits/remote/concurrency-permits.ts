@@ -5,13 +5,14 @@ import type { Lock } from '../../core/lock.js'
 import { LocalWaiters } from '../local/local-waiters.js'
 import type { AcquireOptions } from '../limit-options.js'
 import type { Permit } from '../permit.js'
-import type { Turns } from '../local/queue.js'
+import type { Turns } from '../local/permit-queue.js'
 import { RETRY } from './reservation-client.js'
 import type { LimitReport } from '../rules/window.js'
 import type { Counter } from '../counter.js'
 import { wallOf } from '../../clock.js'
 import { Times } from '../local/times.js'
-import type { WaitingLine } from '../local/waiting-line.js'
+import type { PermitWaiter } from '../local/permit-waiter.js'
+import type { Waiters } from '../../waiters.js'
 
 /** Where concurrency permits come from, and what is told of failures. */
 export interface ConcurrencySource {
@@ -138,7 +139,7 @@ export class ConcurrencyPermits implements Counter, Turns {
     return 0
   }
 
-  stand({ callers, permits }: WaitingLine): void {
+  stand({ callers, permits }: Waiters<PermitWaiter>): void {
     this.callers = callers
     this.permits = permits
     this.#look()
