@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { LockRequest, Operation, RequestStatus } from '../../src/engine/contract.js'
-import { CallArguments, outcomeOf, reportsOf } from '../../src/engines/redis/call.js'
+import { CallArguments } from '../../src/engines/redis/call.js'
+import { outcomeOf, reportsOf } from '../../src/engines/redis/outcomes.js'
 import { heldStrings } from '../../src/engines/redis/held-strings.js'
 import type { Reply } from '../../src/engines/redis/clients/connection.js'
 import { Names } from '../../src/engines/redis/names.js'

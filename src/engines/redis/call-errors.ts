@@ -1,8 +1,9 @@
 import { IndeterminateError, InvalidArgumentError, SignalboxError, UnavailableError } from '../../errors.js'
 import type { Operation } from '../../engine/contract.js'
-import { keysOf, type OperationFailure } from './call.js'
+import { keysOf } from './call.js'
 import { RedisReplyError } from './clients/connection.js'
 import type { Names } from './names.js'
+import type { OperationFailure } from './outcomes.js'
 import type { Missed } from './replicas.js'
 
 /** With these the server says that it has not run the call at all. */

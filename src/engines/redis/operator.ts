@@ -1,10 +1,10 @@
 import type { Claim } from '../../engine/claim.js'
 import type { ForceRelease, RequestReport, Revoke } from '../../engine/contract.js'
-import { reportsOf, type ScriptReport } from './call.js'
 import type { RedisLink } from './clients/redis-link.js'
 import type { HeldLayout } from './held-layout.js'
 import { HeldText, sessionOf, whoIs } from './held-text.js'
 import type { Group, Names } from './names.js'
+import { reportsOf, type ScriptReport } from './outcomes.js'
 import type { ScriptCalls } from './script-calls.js'
 
 const SCAN_COUNT = '1000'

@@ -1,12 +1,13 @@
 import { IndeterminateError } from '../../errors.js'
 import type { Operation, RequestStatus } from '../../engine/contract.js'
 import type { Ballot } from './ballot.js'
-import { CallArguments, failureIn, OperationFailure, outcomeOf, type Caller } from './call.js'
+import { CallArguments, type Caller } from './call.js'
 import { titleOf, type CallErrors } from './call-errors.js'
 import { RedisReplyError, type Reply } from './clients/connection.js'
 import type { Answered, RedisLink } from './clients/redis-link.js'
 import type { HeldLayout } from './held-layout.js'
 import type { Group, Names } from './names.js'
+import { failureIn, OperationFailure, outcomeOf } from './outcomes.js'
 import type { Replicas } from './replicas.js'
 
 /**
