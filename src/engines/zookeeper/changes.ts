@@ -190,7 +190,7 @@ function childrenByParent(
   return quiet(read.then(all => new Map(parents.map((parent, index) => [parent, all[index]]))))
 }
 
-/** The promise, whose failure may go unheard. */
+/** The promise; a caller need not handle its failure. */
 function quiet<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => undefined)
   return promise

@@ -37,7 +37,7 @@ export const GONE = { state: 'gone' } as const
 
 /**
  * The nodes of a box's requests: creates, finds, replaces and deletes them. A request is an ephemeral sequential node for
- * each of its keys, all created in one multi, so that the queues agree on who is first. With a bridge each node has twins,
+ * each of its keys, all created in one multi, so that the queues agree on the order. With a bridge each node has twins,
  * which say the same to locks of other libraries that do not count it, and come and go with it.
  */
 export class LockNodes {
