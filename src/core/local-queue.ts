@@ -1,37 +1,23 @@
-import type { Clock, Timer } from '../clock.js'
+import type { Clock } from '../clock.js'
 import type { LockEvent } from '../diagnostics.js'
-import {
-  HEARD_EVERY,
-  hearWithin,
-  placeLife,
-  type Awaitable,
-  type Cancel,
-  type Engine,
-  type LockRequest,
-  type Operation,
-  type OutcomeOf,
-  type ReadOutcome,
-  type Release,
-  type RequestStatus,
-} from '../engine/contract.js'
-import {
-  AbortedError,
-  IndeterminateError,
-  InvalidArgumentError,
-  LostError,
-  SignalboxError,
-  TimedOutError,
-  UnavailableError,
-  shown,
-  type ErrorContext,
-} from '../errors.js'
+import type { Awaitable, Engine, LockRequest, ReadOutcome, ReadSet } from '../engine/contract.js'
+import { UnavailableError, type LostError } from '../errors.js'
 import { Waiters, type WaitersOwner } from '../waiters.js'
 import type { ClaimSet } from './claims.js'
 import { LocalGrant, type GrantOwner } from './grant.js'
 import { Lease, type LeaseKeeper, type LeaseOwner } from './lease.js'
+import { LockErrors } from './lock-errors.js'
 import { LockEvents } from './lock-events.js'
 import type { AcquireRequest } from './lock-options.js'
 import { LockWaiter } from './lock-waiter.js'
+import {
+  PendingRequest,
+  isStatus,
+  type Answer,
+  type HeldStatus,
+  type RequestOwner,
+  type RequestSession,
+} from './pending-request.js'
 
 /** A lease goes through at most so many turns, or so many milliseconds, until the engine is asked for other waiters. */
 const MOST_TURNS = 16
@@ -40,41 +26,13 @@ const LONGEST_TURNS = 5
 const LAST_TURN = 1023
 /** A turn gets at least this part of the lease; below it the engine is asked for a full one. */
 const ENOUGH_LEASE = 1 / 2
-/** The pause after a look that found the engine out of reach: milliseconds. */
-const LOOK_PAUSE = 200
-/** Looking again sooner than this would be polling: milliseconds. */
-const SHORTEST_LOOK = 5
 /** The wait sent to the engine when a wait is over but its timer is late: 0 would mean not to wait at all. */
 const SHORTEST_WAIT = 1
 
-/** What an engine answers. A faulty engine of another author may answer null or undefined. */
-type Answer = RequestStatus | null | undefined
-
-type HeldStatus = RequestStatus & { readonly state: 'held' }
-
-/** The one request by which a local queue waits in the engine's queue. */
-interface PendingRequest {
-  readonly request: LockRequest
-  sentAt: number
-  lease: number
-  /** The longest that a local waiter waits for it, as the engine was told. */
-  wait: number
-  /** `sent` while an answer is awaited. */
-  state: 'sent' | 'queued'
-  /** A wake-up that came while an answer was still on its way. */
-  woken: boolean
-  /** Until when an engine out of reach is tried again: clock time; 0 before the engine has confirmed the entry. */
-  keptUntil: number
-  timer: Timer | undefined
-  /** The place in the order in which the local queues of this process sent their requests. */
-  readonly order: number
-}
-
 /** What a local queue needs of its session. */
-export interface QueueSession {
+export interface QueueSession extends RequestSession {
   readonly id: string
   readonly engine: Engine
-  readonly clock: Clock
   readonly keeper: LeaseKeeper
   /** Set once nothing more can be asked. */
   readonly ending: Error | undefined
@@ -85,30 +43,23 @@ export interface QueueSession {
   /** Sends wake-ups for this request to this queue from now on. */
   expectWake(id: string, queue: LocalQueue): void
   forgetWake(id: string): void
-  /** After how long a waiter has to report again that it is alive: milliseconds. */
-  untilBeat(): number
   /** Whether another request wanted a grant within the very call that gave it. */
   wantedEarly(id: string): boolean
   /** Counts a grant as in use until {@link finished}. */
   began(): void
   finished(): void
-  /** Sends an operation; an engine inside the process answers at once. */
-  send<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>>
-  /** Gives back what is not used here, see `giveBack`. */
-  giveBack(operation: Cancel | Release, lease: number): void
 }
-
-let orders = 0
 
 /**
  * The queue of all local callers with the same claim set. However many wait in it, it has one request in the engine's
  * queue. The callers use the lease that the engine grants one after the other, each for a turn.
  */
-export class LocalQueue implements GrantOwner, LeaseOwner, WaitersOwner<LockWaiter> {
+export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, WaitersOwner<LockWaiter> {
   readonly clock: Clock
   readonly keeper: LeaseKeeper
   /** Publishes events about its requests and grants. */
   readonly events: LockEvents
+  readonly errors: LockErrors
   readonly #session: QueueSession
   /** Whether a lease can be handed on. A shared one would keep out a writer that came earlier. */
   readonly #handsOn: boolean
@@ -132,13 +83,14 @@ export class LocalQueue implements GrantOwner, LeaseOwner, WaitersOwner<LockWait
   constructor(
     session: QueueSession,
     readonly set: ClaimSet,
-    readonly noun: string,
+    noun: string,
   ) {
     this.#session = session
     this.clock = session.clock
     this.keeper = session.keeper
     this.#waiters = new Waiters(session.clock, this)
     this.events = new LockEvents(session, set)
+    this.errors = new LockErrors(noun, set.title, session.engine.name)
     this.#handsOn = !set.claims.some(claim => claim.mode === 'shared')
     this.#alone = set.claims.some(claim => claim.mode === 'exclusive')
   }
@@ -153,6 +105,15 @@ export class LocalQueue implements GrantOwner, LeaseOwner, WaitersOwner<LockWait
 
   get idle(): boolean {
     return !this.#waiters.first && !this.#pending && this.#leases === 0 && !this.#spare
+  }
+
+  /** The longest that a local caller waits from now on: milliseconds. */
+  patience(): number {
+    return Math.max(this.#waitsUntil - this.clock.now(), SHORTEST_WAIT)
+  }
+
+  wantedRead(): ReadSet | undefined {
+    return this.#waiters.first?.request.read
   }
 
   /** The lower of two waiting queues' orders sent its request first; Infinity when this one has sent none. */
@@ -171,9 +132,9 @@ export class LocalQueue implements GrantOwner, LeaseOwner, WaitersOwner<LockWait
     const sentAt = this.clock.now()
     const taken = (status: Answer): LocalGrant | undefined => {
       if (status?.state !== 'held') {
-        if (status?.state === 'mismatch') throw this.#mismatch(status.key, status.max)
+        if (status?.state === 'mismatch') throw this.errors.mismatch(status.key, status.max)
         if (isStatus(status)) return undefined
-        const error = this.#unknownStatus(status)
+        const error = this.errors.unknownStatus(status)
         this.#forget(asked, request.lease, error)
         throw error
       }
@@ -186,7 +147,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, WaitersOwner<LockWait
     if (!(status instanceof Promise)) return taken(status)
     return status.then(taken, (error: unknown) => {
       this.#forget(asked, request.lease, error)
-      throw toError(error, this.context())
+      throw this.errors.failed(error)
     })
   }
 
@@ -194,7 +155,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, WaitersOwner<LockWait
   acquire(request: AcquireRequest, event?: LockEvent): Promise<LocalGrant> {
     const refusal = this.#session.refusal()
     if (refusal) return Promise.reject(refusal)
-    if (request.signal?.aborted) return Promise.reject(this.#aborted(request.signal))
+    if (request.signal?.aborted) return Promise.reject(this.errors.aborted(request.signal))
     const again = this.#again(request, event)
     if (again) return Promise.resolve(again)
     if (!this.#mayRequest()) return this.#queueUp(request, () => undefined, event)
@@ -206,17 +167,36 @@ export class LocalQueue implements GrantOwner, LeaseOwner, WaitersOwner<LockWait
       const lease = this.#begin(answer.number, asked, sentAt, request, sentAt)
       return Promise.resolve(this.#give(lease, 0, sentAt, answer.read, event))
     }
-    const follow = (): void =>
-      this.#follow(this.#startRequest(asked, request.lease, request.wait, sentAt), answer)
+    const follow = (): void => this.#startRequest(asked, request.lease, request.wait, sentAt).follow(answer)
     return this.#queueUp(request, follow, event)
   }
 
   /** The engine may have reserved the keys for this queue's request. */
   wake(id: string): void {
-    const pending = this.#pending
-    if (pending?.request.id !== id) return
-    if (pending.state === 'queued') this.#look(pending)
-    else pending.woken = true
+    if (this.#pending?.request.id === id) this.#pending.wake()
+  }
+
+  /** The engine has granted the pending request: the lease goes to the first waiter. */
+  granted(pending: PendingRequest, { number, read, isAlone = false }: HeldStatus): void {
+    const request = this.#waiters.first?.request
+    if (request && request.lease !== pending.lease) return pending.askWith(request.lease)
+    this.#stopRequest(pending)
+    if (!request) return pending.takeOut()
+    const lease = this.#leaseFrom(number, pending.request, pending.sentAt, request)
+    // Undefined: the grant came too late and was given back, so the queue asks again.
+    if (lease) {
+      // Others may have come while it waited, and `wanted` reports only those that come from now on.
+      if (!isAlone) lease.contested = true
+      lease.isAlone = isAlone
+      this.#serve(lease, 0, read)
+    }
+    this.#pump()
+  }
+
+  /** The entry expired while this process was away: the queue sends a new request, behind all others. */
+  gone(pending: PendingRequest): void {
+    this.#stopRequest(pending)
+    this.#pump()
   }
 
   /** Rejects all waiters. */
@@ -225,7 +205,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, WaitersOwner<LockWait
     if (pending) {
       this.#stopRequest(pending)
       // While the box drains it still has a session: an abandoned entry would hold up the requests behind it.
-      if (pending.state === 'queued') this.#takeOut(pending)
+      if (pending.state === 'queued') pending.takeOut()
     }
     while (this.#waiters.first) this.#refuse(this.#waiters.first, error)
   }
@@ -371,15 +351,10 @@ export class LocalQueue implements GrantOwner, LeaseOwner, WaitersOwner<LockWait
     const waiter = this.#waiters.first
     if (!waiter || this.#pending || this.#taken()) return
     const { request } = waiter
-    const wait = this.#patience()
+    const wait = this.patience()
     const asked = this.#newRequest(request.label)
     const pending = this.#startRequest(asked, request.lease, wait, this.clock.now())
-    this.#follow(pending, this.#enqueue(asked, request, wait))
-  }
-
-  /** The longest that a waiter of this queue waits from now on: milliseconds. */
-  #patience(): number {
-    return Math.max(this.#waitsUntil - this.clock.now(), SHORTEST_WAIT)
+    pending.follow(this.#enqueue(asked, request, wait))
   }
 
   #newRequest(label: string | undefined): LockRequest {
@@ -389,22 +364,11 @@ export class LocalQueue implements GrantOwner, LeaseOwner, WaitersOwner<LockWait
 
   #startRequest(request: LockRequest, lease: number, wait: number, sentAt: number): PendingRequest {
     this.#session.expectWake(request.id, this)
-    const order = ++orders
-    return (this.#pending = {
-      request,
-      sentAt,
-      lease,
-      wait,
-      state: 'sent',
-      woken: false,
-      keptUntil: 0,
-      timer: undefined,
-      order,
-    })
+    return (this.#pending = new PendingRequest(this.#session, this, request, lease, wait, sentAt))
   }
 
   #stopRequest(pending: PendingRequest): void {
-    pending.timer?.cancel()
+    pending.stop()
     this.#session.forgetWake(pending.request.id)
     if (this.#pending === pending) this.#pending = undefined
   }
@@ -413,120 +377,9 @@ export class LocalQueue implements GrantOwner, LeaseOwner, WaitersOwner<LockWait
     return this.#session.send({ type: 'enqueue', request, lease, wait, read })
   }
 
-  /** Polls the status of the request, and claims what is reserved for it. */
-  #look(pending: PendingRequest): void {
-    pending.timer?.cancel()
-    pending.timer = undefined
-    pending.state = 'sent'
-    pending.woken = false
-    const read = this.#waiters.first?.request.read
-    pending.sentAt = this.clock.now()
-    pending.wait = this.#patience()
-    const { request, lease, wait } = pending
-    this.#follow(pending, this.#session.send({ type: 'poll', request, lease, wait, read }))
-  }
-
-  /** Handles the answer to an operation about the queue's request. */
-  #follow(pending: PendingRequest, answer: Awaitable<Answer>): void {
-    if (!(answer instanceof Promise)) return this.#arrived(pending, answer)
-    answer.then(
-      status => this.#arrived(pending, status),
-      (error: unknown) => this.#failed(pending, error),
-    )
-  }
-
-  #arrived(pending: PendingRequest, status: Answer): void {
-    if (!isStatus(status)) return this.#failed(pending, this.#unknownStatus(status))
-    if (this.#pending !== pending) {
-      // All callers gave up meanwhile, or the box was closed.
-      if (status.state === 'held' || status.state === 'queued') {
-        this.#takeOut(pending)
-      }
-      return
-    }
-    switch (status.state) {
-      case 'held':
-        return this.#granted(pending, status)
-      case 'queued':
-        return this.#queued(pending, status.lookAgain)
-      case 'mismatch':
-        return this.failAll(this.#mismatch(status.key, status.max))
-      case 'gone':
-      case 'busy':
-        // The entry expired while this process was away; the queue sends a new request, behind all others.
-        this.#stopRequest(pending)
-        return this.#pump()
-    }
-  }
-
-  #queued(pending: PendingRequest, lookAgain: number): void {
-    pending.state = 'queued'
-    pending.keptUntil = pending.sentAt + placeLife(pending)
-    if (!this.#waiters.first) {
-      // All callers gave up before the answer arrived.
-      this.#stopRequest(pending)
-      return this.#takeOut(pending)
-    }
-    if (pending.woken) return this.#look(pending)
-    const pause = Math.min(lookAgain, this.#untilHeard(pending))
-    pending.timer = this.clock.after(Math.max(pause, SHORTEST_LOOK), () => this.#look(pending), true)
-  }
-
-  /** Within how long the engine has to hear of the request again: milliseconds. */
-  #untilHeard(pending: PendingRequest): number {
-    const within = hearWithin(pending)
-    return within < HEARD_EVERY ? within : this.#session.untilBeat()
-  }
-
-  #granted(pending: PendingRequest, { number, read, isAlone = false }: HeldStatus): void {
-    this.#stopRequest(pending)
-    const waiter = this.#waiters.first
-    if (!waiter) return this.#takeOut(pending)
-    const { request } = waiter
-    if (request.lease !== pending.lease) {
-      // The caller whose lease was asked for is gone; the next caller gets the grant, on its own terms.
-      const again = {
-        ...pending,
-        sentAt: this.clock.now(),
-        lease: request.lease,
-        state: 'sent' as const,
-        keptUntil: pending.sentAt + pending.lease,
-        timer: undefined,
-      }
-      this.#pending = again
-      this.#session.expectWake(again.request.id, this)
-      return this.#look(again)
-    }
-    const lease = this.#leaseFrom(number, pending.request, pending.sentAt, request)
-    // Undefined: the grant came too late and was given back, so the queue asks again.
-    if (lease) {
-      // Others may have come while it waited, and `wanted` reports only those that come from now on.
-      if (!isAlone) lease.contested = true
-      lease.isAlone = isAlone
-      this.#serve(lease, 0, read)
-    }
-    this.#pump()
-  }
-
-  #failed(pending: PendingRequest, error: unknown): void {
-    if (this.#pending === pending && this.#waiters.first && pending.keptUntil > this.clock.now()) {
-      // The request still has its place in the engine's queue; the engine may be back before the place is lost.
-      pending.state = 'queued'
-      pending.timer = this.clock.after(LOOK_PAUSE, () => this.#look(pending), true)
-      return
-    }
-    if (pending.keptUntil > 0) this.#takeOut(pending)
-    else this.#forget(pending.request, pending.lease, error)
-    if (this.#pending === pending) this.failAll(toError(error, this.context()))
-  }
-
   /** Cancels a request that the engine may have applied although it failed. */
   #forget(request: LockRequest, lease: number, error: unknown): void {
     if (!(error instanceof UnavailableError)) this.#session.giveBack({ type: 'cancel', request }, lease)
-  }
-
-  #takeOut({ request, lease }: PendingRequest): void {
-    this.#session.giveBack({ type: 'cancel', request }, lease)
   }
 
   /** The engine's grant as a lease, or undefined when it came after its own deadline and was given back. */
@@ -604,24 +457,24 @@ export class LocalQueue implements GrantOwner, LeaseOwner, WaitersOwner<LockWait
   /** Asks to keep the lease. If another request waits for it, it is released, and this queue's request goes behind. */
   #extendOrYield(lease: Lease, request: AcquireRequest): Promise<void> {
     const next = this.#newRequest(request.label)
-    const wait = this.#patience()
+    const wait = this.patience()
     const pending = this.#startRequest(next, request.lease, wait, this.clock.now())
     const { request: held, number } = lease
     // The lease is not in use meanwhile, and the answer sets its deadline anew.
     this.keeper.remove(lease)
     const settle = (status: Answer): void => {
-      if (!isStatus(status)) return fail(this.#unknownStatus(status))
+      if (!isStatus(status)) return fail(this.errors.unknownStatus(status))
       if (status.state !== 'gone') this.events.released(lease)
       if (status.state === 'held' && status.id === held.id) return this.#kept(lease, status, pending, request)
       this.#finish(lease)
-      this.#arrived(pending, status)
+      pending.arrived(status)
       if (status.state === 'gone') throw this.#goneBefore(lease)
     }
     const fail = (error: unknown): never => {
       this.events.releaseFailed(lease, error)
       this.#finish(lease)
       this.#session.giveBack({ type: 'cancel', request: held }, lease.duration)
-      this.#failed(pending, error)
+      pending.failed(error)
       throw error
     }
     const { lease: duration } = request
@@ -699,17 +552,11 @@ export class LocalQueue implements GrantOwner, LeaseOwner, WaitersOwner<LockWait
   }
 
   aborted(waiter: LockWaiter, signal: AbortSignal): void {
-    this.#leave(waiter, this.#aborted(signal))
+    this.#leave(waiter, this.errors.aborted(signal))
   }
 
   #timedOut(waiter: LockWaiter): void {
-    this.#leave(
-      waiter,
-      new TimedOutError(
-        `${this.#title()} was not to be had within ${waiter.request.wait} ms`,
-        this.context(),
-      ),
-    )
+    this.#leave(waiter, this.errors.timedOut(waiter.request.wait))
   }
 
   /** Takes one waiter out. With the last one the queue's request is withdrawn, too. */
@@ -720,7 +567,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, WaitersOwner<LockWait
     // An answer still on its way serves the next caller. With no caller left, it is given back.
     if (pending.state === 'sent' && !this.#session.engine.withdraw?.(pending.request)) return
     this.#stopRequest(pending)
-    if (pending.state === 'queued') this.#takeOut(pending)
+    if (pending.state === 'queued') pending.takeOut()
   }
 
   #refuse(waiter: LockWaiter, error: Error): void {
@@ -728,59 +575,19 @@ export class LocalQueue implements GrantOwner, LeaseOwner, WaitersOwner<LockWait
     waiter.reject(error)
   }
 
-  #title(): string {
-    return `${this.noun} ${this.set.title} on ${this.#session.engine.name}`
-  }
-
   /** The context of errors about this queue's locks. */
   context(): { key: string; engine: string } {
-    return { key: this.set.title, engine: this.#session.engine.name }
-  }
-
-  #aborted(signal: AbortSignal): AbortedError {
-    return new AbortedError(`waiting for ${this.#title()} was aborted`, {
-      ...this.context(),
-      cause: signal.reason,
-    })
+    return this.errors.context
   }
 
   #goneBefore(lease: Lease): LostError {
-    lease.loss ??= new LostError(`${this.#title()} was lost before it was released`, this.context())
+    lease.loss ??= this.errors.lostBeforeRelease()
     this.events.lost(lease)
     return lease.loss
-  }
-
-  #unknownStatus(answer: unknown): IndeterminateError {
-    const state = typeof answer === 'object' && answer && 'state' in answer
-    return new IndeterminateError(
-      `the engine answered ${state ? `the state ${shown(answer.state)}` : shown(answer)}, which is no status`,
-      this.context(),
-    )
-  }
-
-  #mismatch(key: string, max: number): InvalidArgumentError {
-    return new InvalidArgumentError(
-      `the semaphore ${key} is live with ${max} permits, and this caller names another number`,
-      { key, engine: this.#session.engine.name },
-    )
   }
 }
 
 const RELEASED = Promise.resolve()
-
-/** Whether the state of an answer is known. An unknown one would make the caller wait for ever. */
-function isStatus(answer: Answer): answer is RequestStatus {
-  switch (answer?.state) {
-    case 'held':
-    case 'queued':
-    case 'busy':
-    case 'gone':
-    case 'mismatch':
-      return true
-    default:
-      return false
-  }
-}
 
 /** Calls `done` or `failed` with an answer, at once if it is there, and settles after that. */
 function settled<T>(
@@ -793,14 +600,6 @@ function settled<T>(
     done(answer)
     return RELEASED
   } catch (error) {
-    return Promise.reject(toError(error))
+    return Promise.reject(error)
   }
-}
-
-function toError(error: unknown, context?: ErrorContext): Error {
-  if (error instanceof SignalboxError) return error
-  return new IndeterminateError(`the engine failed in a way it should not: ${String(error)}`, {
-    ...context,
-    cause: error,
-  })
 }

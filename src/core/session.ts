@@ -176,7 +176,7 @@ export class Session implements Listener, QueueSession {
   ): Promise<LocalGrant> {
     const grant = await queue.attempt(request, event)
     if (grant) return grant
-    throw new BusyError(`${queue.noun} ${queue.set.title} on ${this.engine.name} is busy`, queue.context())
+    throw queue.errors.busy()
   }
 
   /** Sends an operation; an engine inside the process answers at once. Rejects with what ended the session. */

@@ -1,0 +1,78 @@
+import {
+  AbortedError,
+  BusyError,
+  IndeterminateError,
+  InvalidArgumentError,
+  LostError,
+  SignalboxError,
+  TimedOutError,
+  shown,
+} from '../errors.js'
+
+/** The errors about the locks of one claim set. */
+export class LockErrors {
+  readonly #noun: string
+  readonly #key: string
+  readonly #engine: string
+
+  /** @param noun what the caller knows the lock as, such as `mutex`. @param key the keys, as errors name them. */
+  constructor(noun: string, key: string, engine: string) {
+    this.#noun = noun
+    this.#key = key
+    this.#engine = engine
+  }
+
+  get context(): { key: string; engine: string } {
+    return { key: this.#key, engine: this.#engine }
+  }
+
+  busy(): BusyError {
+    return new BusyError(`${this.#title} is busy`, this.context)
+  }
+
+  /** @param wait milliseconds. */
+  timedOut(wait: number): TimedOutError {
+    return new TimedOutError(`${this.#title} was not to be had within ${wait} ms`, this.context)
+  }
+
+  aborted(signal: AbortSignal): AbortedError {
+    return new AbortedError(`waiting for ${this.#title} was aborted`, {
+      ...this.context,
+      cause: signal.reason,
+    })
+  }
+
+  lostBeforeRelease(): LostError {
+    return new LostError(`${this.#title} was lost before it was released`, this.context)
+  }
+
+  /** The key is in use with another number of permits. */
+  mismatch(key: string, max: number): InvalidArgumentError {
+    return new InvalidArgumentError(
+      `the semaphore ${key} is live with ${max} permits, and this caller names another number`,
+      { key, engine: this.#engine },
+    )
+  }
+
+  /** The engine gave an answer that the contract doesn't have. */
+  unknownStatus(answer: unknown): IndeterminateError {
+    const state = typeof answer === 'object' && answer && 'state' in answer
+    return new IndeterminateError(
+      `the engine answered ${state ? `the state ${shown(answer.state)}` : shown(answer)}, which is no status`,
+      this.context,
+    )
+  }
+
+  /** What an engine has failed with, as an error of this library. */
+  failed(error: unknown): SignalboxError {
+    if (error instanceof SignalboxError) return error
+    return new IndeterminateError(`the engine failed in a way it should not: ${String(error)}`, {
+      ...this.context,
+      cause: error,
+    })
+  }
+
+  get #title(): string {
+    return `${this.#noun} ${this.#key} on ${this.#engine}`
+  }
+}

@@ -1,0 +1,207 @@
+import type { Clock, Timer } from '../clock.js'
+import {
+  HEARD_EVERY,
+  hearWithin,
+  placeLife,
+  type Awaitable,
+  type Cancel,
+  type LockRequest,
+  type Operation,
+  type OutcomeOf,
+  type ReadSet,
+  type Release,
+  type RequestStatus,
+} from '../engine/contract.js'
+import { UnavailableError } from '../errors.js'
+import type { LockErrors } from './lock-errors.js'
+
+/** The pause after a poll that found the engine out of reach: milliseconds. */
+const RETRY_PAUSE = 200
+/** The shortest pause between two polls: milliseconds. */
+const SHORTEST_PAUSE = 5
+
+/** What an engine answers. A faulty engine of another author may answer null or undefined. */
+export type Answer = RequestStatus | null | undefined
+
+export type HeldStatus = RequestStatus & { readonly state: 'held' }
+
+/** What a pending request needs of its session. */
+export interface RequestSession {
+  readonly clock: Clock
+  /** After how long a waiter has to report again that it is alive: milliseconds. */
+  untilBeat(): number
+  /** Sends an operation; an engine inside the process answers at once. */
+  send<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>>
+  /** Gives back what is not used here, see `giveBack`. */
+  giveBack(operation: Cancel | Release, lease: number): void
+}
+
+/** The local queue that a request waits for. */
+export interface RequestOwner {
+  readonly errors: LockErrors
+  /** Whether a local caller still waits. */
+  readonly waiting: boolean
+  /** The longest that a local caller waits from now on: milliseconds. */
+  patience(): number
+  /** What the first waiter reads with its grant. */
+  wantedRead(): ReadSet | undefined
+  granted(pending: PendingRequest, status: HeldStatus): void
+  /** The engine does not have the request any more. */
+  gone(pending: PendingRequest): void
+  /** No waiter can get a grant. */
+  failAll(error: Error): void
+}
+
+let orders = 0
+
+/**
+ * The one request by which a local queue waits in the engine's queue. It is polled when the engine wakes it, when the
+ * engine said that a poll is worth while, and often enough for the engine to know that it is alive.
+ */
+export class PendingRequest {
+  /** `sent` while an answer is awaited. */
+  state: 'sent' | 'queued' = 'sent'
+  /** The place in the order in which the local queues of this process sent their requests. */
+  readonly order = ++orders
+  readonly #session: RequestSession
+  readonly #owner: RequestOwner
+  /** Whether a wake-up came while an answer was still on its way. */
+  #isWoken = false
+  /** Until when an engine out of reach is tried again: clock time; 0 before the engine has confirmed the entry. */
+  #keptUntil = 0
+  #timer: Timer | undefined
+  /** Set once its queue has no use for it any more. */
+  #isOver = false
+
+  /**
+   * @param lease of the grant that is asked for: milliseconds.
+   * @param wait the longest that a local caller waits for it, as the engine was told: milliseconds.
+   * @param sentAt when the last operation about it was sent: clock time.
+   */
+  constructor(
+    session: RequestSession,
+    owner: RequestOwner,
+    readonly request: LockRequest,
+    public lease: number,
+    public wait: number,
+    public sentAt: number,
+  ) {
+    this.#session = session
+    this.#owner = owner
+  }
+
+  /** Handles the answer to the last operation about it, as soon as it is there. */
+  follow(answer: Awaitable<Answer>): void {
+    if (!(answer instanceof Promise)) return this.arrived(answer)
+    answer.then(
+      status => this.arrived(status),
+      (error: unknown) => this.failed(error),
+    )
+  }
+
+  arrived(status: Answer): void {
+    const { errors } = this.#owner
+    if (!isStatus(status)) return this.failed(errors.unknownStatus(status))
+    if (this.#isOver) {
+      // All callers gave up meanwhile, or the box was closed.
+      if (status.state === 'held' || status.state === 'queued') this.takeOut()
+      return
+    }
+    switch (status.state) {
+      case 'held':
+        return this.#owner.granted(this, status)
+      case 'queued':
+        return this.#queued(status.lookAgain)
+      case 'mismatch':
+        return this.#owner.failAll(errors.mismatch(status.key, status.max))
+      case 'gone':
+      case 'busy':
+        return this.#owner.gone(this)
+    }
+  }
+
+  failed(error: unknown): void {
+    const { clock } = this.#session
+    if (!this.#isOver && this.#owner.waiting && this.#keptUntil > clock.now()) {
+      // It still has its place in the engine's queue; the engine may be back before the place is lost.
+      this.state = 'queued'
+      this.#pollAfter(RETRY_PAUSE)
+      return
+    }
+    // An engine that was certainly not reached has nothing of a new request.
+    if (this.#keptUntil > 0 || !(error instanceof UnavailableError)) this.takeOut()
+    if (!this.#isOver) this.#owner.failAll(this.#owner.errors.failed(error))
+  }
+
+  /** The engine may have reserved the keys for it. */
+  wake(): void {
+    if (this.state === 'queued') this.#poll()
+    else this.#isWoken = true
+  }
+
+  /** Asks for the grant with another lease, because the caller for which it was asked is gone. */
+  askWith(lease: number): void {
+    this.#keptUntil = this.sentAt + this.lease
+    this.lease = lease
+    this.#poll()
+  }
+
+  /** Ends the polls. An answer that is still on its way is given back. */
+  stop(): void {
+    this.#timer?.cancel()
+    this.#isOver = true
+  }
+
+  /** Takes it out of the engine, whatever became of it there. */
+  takeOut(): void {
+    this.#session.giveBack({ type: 'cancel', request: this.request }, this.lease)
+  }
+
+  /** Asks for its status, and claims what is reserved for it. */
+  #poll(): void {
+    this.#timer?.cancel()
+    this.#timer = undefined
+    this.state = 'sent'
+    this.#isWoken = false
+    this.sentAt = this.#session.clock.now()
+    this.wait = this.#owner.patience()
+    const { request, lease, wait } = this
+    this.follow(this.#session.send({ type: 'poll', request, lease, wait, read: this.#owner.wantedRead() }))
+  }
+
+  #queued(lookAgain: number): void {
+    this.state = 'queued'
+    this.#keptUntil = this.sentAt + placeLife(this)
+    if (!this.#owner.waiting) {
+      // All callers gave up before the answer arrived.
+      this.takeOut()
+      return this.#owner.gone(this)
+    }
+    if (this.#isWoken) return this.#poll()
+    this.#pollAfter(Math.max(Math.min(lookAgain, this.#untilHeard()), SHORTEST_PAUSE))
+  }
+
+  /** Within how long the engine has to hear of it again: milliseconds. */
+  #untilHeard(): number {
+    const within = hearWithin(this)
+    return within < HEARD_EVERY ? within : this.#session.untilBeat()
+  }
+
+  #pollAfter(pause: number): void {
+    this.#timer = this.#session.clock.after(pause, () => this.#poll(), true)
+  }
+}
+
+/** Whether the state of an answer is known. An unknown one would make the caller wait for ever. */
+export function isStatus(answer: Answer): answer is RequestStatus {
+  switch (answer?.state) {
+    case 'held':
+    case 'queued':
+    case 'busy':
+    case 'gone':
+    case 'mismatch':
+      return true
+    default:
+      return false
+  }
+}
