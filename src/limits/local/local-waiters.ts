@@ -1,8 +1,9 @@
-import { BusyError, ClosedError, TimedOutError, type ErrorContext } from '../../errors.js'
+import { ClosedError, TimedOutError, type ErrorContext } from '../../errors.js'
 import type { Decision, Explanation, Limiter } from '../limiter.js'
 import { termsOf, whole, type AcquireOptions } from '../limit-options.js'
 import { Permit, underPermit, type PermitGiver } from '../permit.js'
-import { aborted, PermitQueue, type Source, type Turns } from './permit-queue.js'
+import { aborted, busy } from '../refusals.js'
+import { PermitQueue, type Source, type Turns } from './permit-queue.js'
 import type { Counter, Rules, Taken } from '../counter.js'
 import type { Times } from './times.js'
 import type { PermitWaiter } from './permit-waiter.js'
@@ -48,11 +49,11 @@ export class LocalWaiters implements Limiter, PermitGiver, Source {
       if (n !== 1) this.#check(n)
       const { wait, signal, priority } = termsOf(options)
       if (this.#closed) throw this.#closed
-      if (signal?.aborted) throw aborted({ ...this.context, cause: signal.reason })
+      if (signal?.aborted) throw aborted(signal, this.context)
       const queue = (this.#queue ??= new PermitQueue(this))
       if (wait === 0 || queue.callers >= this.#rules.queue) {
         const permit = this.tryAcquire(n)
-        if (!permit) throw this.#busy(wait, queue.callers)
+        if (!permit) throw busy(wait, queue.callers, this.context)
         return Promise.resolve(permit)
       }
       const deadline = wait === Infinity ? Infinity : this.#deadline(n, wait, queue.before(priority))
@@ -163,10 +164,5 @@ export class LocalWaiters implements Limiter, PermitGiver, Source {
 
   #check(n: number): void {
     whole('n', n, 1, this.counter.most)
-  }
-
-  #busy(wait: number, callers: number): BusyError {
-    const why = wait === 0 ? 'there is no permit now' : `${callers} callers wait already`
-    return new BusyError(why, this.context)
   }
 }

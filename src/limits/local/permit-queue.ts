@@ -1,7 +1,8 @@
-import { AbortedError, InvalidArgumentError, TimedOutError, type ErrorContext } from '../../errors.js'
+import type { ErrorContext } from '../../errors.js'
 import { Waiters, type WaitersOwner } from '../../waiters.js'
 import type { Counter } from '../counter.js'
 import type { Permit } from '../permit.js'
+import { aborted, late, lowered } from '../refusals.js'
 import { PermitWaiter } from './permit-waiter.js'
 import type { Times } from './times.js'
 
@@ -117,8 +118,8 @@ export class PermitQueue implements WaitersOwner<PermitWaiter> {
     if (!this.#handing) this.#handOut()
   }
 
-  aborted(waiter: PermitWaiter, { reason: cause }: AbortSignal): void {
-    this.#refuse(waiter, aborted({ ...this.#context, cause }))
+  aborted(waiter: PermitWaiter, signal: AbortSignal): void {
+    this.#refuse(waiter, aborted(signal, this.#context))
   }
 
   get #context(): ErrorContext {
@@ -178,7 +179,7 @@ export class PermitQueue implements WaitersOwner<PermitWaiter> {
   }
 
   #refuseLate(): void {
-    this.#refuse(this.#waiters.mostUrgent!, new TimedOutError('no permit within the wait', this.#context))
+    this.#refuse(this.#waiters.mostUrgent!, late(this.#context))
   }
 
   #refuse(waiter: PermitWaiter, error: Error): void {
@@ -194,14 +195,4 @@ export class PermitQueue implements WaitersOwner<PermitWaiter> {
     if (this.#waiters.first) return
     for (const tell of this.#ended.splice(0)) tell()
   }
-}
-
-/** The error of a waiter that wants more permits than there will ever be. */
-export function lowered(most: number, n: number, context: ErrorContext): InvalidArgumentError {
-  return new InvalidArgumentError(`the limit was lowered to ${most} while a caller waited for ${n}`, context)
-}
-
-/** @param context with the reason of the signal as cause. */
-export function aborted(context: ErrorContext & { readonly cause: unknown }): AbortedError {
-  return new AbortedError('the wait for a permit was aborted', context)
 }

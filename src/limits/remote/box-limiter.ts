@@ -16,7 +16,8 @@ import type { Decision, Explanation } from '../limiter.js'
 import { underPermit, type Permit } from '../permit.js'
 import { HoldMeter } from './hold-meter.js'
 import { ConcurrencyLimiter, type ConcurrencyLimiterSource } from './concurrency-limiter.js'
-import { NOW, ReservationClient, type BoxPermits } from './reservation-client.js'
+import { NOW, type BoxPermits } from './box-permits.js'
+import { ReservationClient } from './reservation-client.js'
 
 /** Whether a caller may go on now, and what that leaves: both from the same answer of the engine. */
 export interface BoxDecision extends Pick<Decision, 'permit'> {

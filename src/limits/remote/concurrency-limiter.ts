@@ -4,19 +4,12 @@ import type { Lock } from '../../core/lock.js'
 import type { BoxTerms } from './box-limiter-options.js'
 import { termsOf, whole, type AcquireOptions, type Terms } from '../limit-options.js'
 import type { Explanation } from '../limiter.js'
-import { Permit } from '../permit.js'
-import { aborted } from '../local/permit-queue.js'
-import {
-  NOBODY,
-  ReservationClient,
-  SHORTEST_DELAY,
-  stillAway,
-  tried,
-  type BoxPermits,
-  type ReservationSource,
-  type TryOutcome,
-} from './reservation-client.js'
+import { Permit, type PermitGiver } from '../permit.js'
+import { aborted, busy, late } from '../refusals.js'
+import { tried, type BoxPermits, type TryOutcome } from './box-permits.js'
 import { ConcurrencySemaphore, isOutage } from './concurrency-semaphore.js'
+import type { ReservationSource } from './reservation-calls.js'
+import { ReservationClient } from './reservation-client.js'
 
 /** What a limiter with a concurrency needs of its box. */
 export interface ConcurrencyLimiterSource extends ReservationSource {
@@ -28,6 +21,10 @@ export interface ConcurrencyLimiterSource extends ReservationSource {
  * numbers, as during a deployment, each take the part that their number says, and none is refused.
  */
 const SEMAPHORE_SIZE = 1e9
+/** A shorter wait could be lost in rounding: milliseconds. */
+const SHORTEST_WAIT = 0.001
+/** Takes back what each part of a permit takes back itself. */
+const NOBODY: PermitGiver = { released: () => undefined, unused: () => undefined }
 
 /** A permit of the rate limit together with a slot of the semaphore. It gives both back. */
 class PermitWithSlot extends Permit {
@@ -99,14 +96,14 @@ export class ConcurrencyLimiter implements BoxPermits {
     whole('n', n, 1, this.#terms.most)
     const { wait, signal, priority } = termsOf(options)
     if (this.#closed) throw this.#closed
-    if (signal?.aborted) throw aborted({ ...this.#context, cause: signal.reason })
+    if (signal?.aborted) throw aborted(signal, this.#context)
     if (this.#remote.goesWithout) return this.#remote.acquire(n, options)
     const { clock } = this.#source
     const isTry = wait === 0 || this.#callers >= this.#terms.queue
     const deadline = clock.now() + wait
     /** The options for what is left of the wait. */
     const rest = (): Terms => ({
-      wait: isTry ? 0 : Math.max(deadline - clock.now(), SHORTEST_DELAY),
+      wait: isTry ? 0 : Math.max(deadline - clock.now(), SHORTEST_WAIT),
       signal,
       priority,
     })
@@ -221,11 +218,8 @@ export class ConcurrencyLimiter implements BoxPermits {
   async #try(wait: number, callers: number): Promise<Permit> {
     const slot = await this.#semaphore.tryAcquire()
     if (slot) return slot
-    if (this.outage) throw stillAway(this.outage, this.#context)
-    throw new BusyError(
-      wait === 0 ? 'there is no permit now' : `${callers} callers wait already`,
-      this.#context,
-    )
+    if (this.outage) throw late(this.#context, this.outage)
+    throw busy(wait, callers, this.#context)
   }
 
   async #slot(n: number, terms: Terms): Promise<Permit> {
@@ -233,7 +227,7 @@ export class ConcurrencyLimiter implements BoxPermits {
       return await this.#semaphore.acquire(n, terms)
     } catch (error) {
       const { outage } = this
-      if (error instanceof TimedOutError && outage) throw stillAway(outage, this.#context)
+      if (error instanceof TimedOutError && outage) throw late(this.#context, outage)
       throw error
     }
   }

@@ -1,13 +1,13 @@
 import type { Clock, Timer } from '../../clock.js'
 import type { Grant } from '../../core/grant.js'
 import type { Lock } from '../../core/lock.js'
-import { IndeterminateError, TimedOutError, UnavailableError } from '../../errors.js'
+import { IndeterminateError, UnavailableError } from '../../errors.js'
 import { Waiters, type WaitersOwner } from '../../waiters.js'
 import type { Terms } from '../limit-options.js'
-import { aborted, lowered } from '../local/permit-queue.js'
 import { PermitWaiter } from '../local/permit-waiter.js'
 import { Permit, type PermitGiver } from '../permit.js'
-import { RETRY } from './reservation-client.js'
+import { aborted, late, lowered } from '../refusals.js'
+import { RETRY } from './outage.js'
 
 /** Where slots come from, and what is told of failures. */
 interface SemaphoreSource {
@@ -77,7 +77,7 @@ export class ConcurrencySemaphore implements PermitGiver, WaitersOwner<PermitWai
   /** A slot as soon as it is this caller's turn. Rejects as `Lock.acquire` does. */
   acquire(n: number, { wait, signal, priority }: Terms): Promise<Permit> {
     return new Promise((settle, reject) => {
-      if (signal?.aborted) return reject(this.#aborted(signal))
+      if (signal?.aborted) return reject(aborted(signal, this.#source.context))
       const waiter = new PermitWaiter(n, 0, settle)
       this.#waiters.add(waiter, priority)
       this.#waiters.limit(waiter, this.#source.clock.now() + wait, signal)
@@ -111,16 +111,13 @@ export class ConcurrencySemaphore implements PermitGiver, WaitersOwner<PermitWai
   timeOver(): void {
     const now = this.#source.clock.now()
     while (this.#waiters.earliestDeadline <= now) {
-      this.#refuse(
-        this.#waiters.mostUrgent!,
-        new TimedOutError('no permit within the wait', this.#source.context),
-      )
+      this.#refuse(this.#waiters.mostUrgent!, late(this.#source.context))
     }
     this.#waiters.setTimer(now)
   }
 
   aborted(waiter: PermitWaiter, signal: AbortSignal): void {
-    this.#refuse(waiter, this.#aborted(signal))
+    this.#refuse(waiter, aborted(signal, this.#source.context))
   }
 
   /** Asks the engine for a slot, and for the next one as long as there are waiters. */
@@ -200,10 +197,6 @@ export class ConcurrencySemaphore implements PermitGiver, WaitersOwner<PermitWai
   #leave(waiter: PermitWaiter): void {
     this.#waiters.remove(waiter)
     if (!this.#waiters.first) this.#asking?.abort()
-  }
-
-  #aborted({ reason: cause }: AbortSignal): Error {
-    return aborted({ ...this.#source.context, cause })
   }
 }
 

@@ -1,4 +1,5 @@
-import type { ReturnedPermits } from '../rules/reserve.js'
+import type { InstantPermits, Reserved, ReturnedPermits } from '../rules/reserve.js'
+import type { Decided } from './reservation-calls.js'
 
 /** Permits that were reserved for this process, for use within a stretch of its clock. */
 export interface ReservedInstant {
@@ -15,6 +16,42 @@ export interface ReservedInstant {
   readonly until: number
 }
 
+/**
+ * The stretch of this process's clock in which permits can be used.
+ * @param asked the hold that was asked for: where it exceeds the hold of the answer, permits open before their instant.
+ * @param isForNow whether they can be used at once, although their instant may have been rounded up.
+ */
+export function stretchOf(
+  { n, at }: InstantPermits,
+  reserved: Reserved,
+  asked: number,
+  { earliest, latest }: Decided,
+  isForNow: boolean,
+): ReservedInstant {
+  const { now, hold } = reserved
+  const opens = at - leadOf(reserved, asked)
+  const opensAt = isForNow ? Math.min(opens, now) : opens
+  return {
+    left: n,
+    at,
+    opensAt,
+    earliest: earliest + (opensAt - now),
+    from: latest + (opensAt - now),
+    until: earliest + (at - now) + hold,
+  }
+}
+
+/** How long before their instants permits can be used that were asked for with a hold: milliseconds. */
+function leadOf({ hold }: Reserved, asked: number): number {
+  return Math.max(asked - hold, 0)
+}
+
+/** The permits of an answer, to be given back unused. */
+export function allReturned(reserved: Reserved, asked: number): ReturnedPermits[] {
+  const taken = reserved.units.filter(({ n }) => n > 0)
+  return taken.map(({ n, at }) => ({ n, at, from: at - leadOf(reserved, asked) }))
+}
+
 /** What is given back of a reserved instant. */
 export function returned({ left, at, opensAt }: ReservedInstant): ReturnedPermits {
   return { n: left, at, from: opensAt }
@@ -23,28 +60,34 @@ export function returned({ left, at, opensAt }: ReservedInstant): ReturnedPermit
 /** At most about so many used entries are left at the front. */
 const MOST_USED = 64
 
-/** The permits that are reserved for a process and not used yet, in the order of their instants. */
+/**
+ * The permits that are reserved for a process and not used yet, in the order of their instants, and those that the
+ * process has yet to give back.
+ */
 export class ReservedPermits {
-  #shares: ReservedInstant[] = []
+  #instants: ReservedInstant[] = []
   /** How many at the front are used up. */
   #used = 0
+  /** Permits that the next call gives back. */
+  #returns: ReturnedPermits[] = []
 
   get first(): ReservedInstant | undefined {
-    return this.#shares[this.#used]
+    return this.#instants[this.#used]
   }
 
   /** How many permits there are. */
   get permits(): number {
     let permits = 0
-    for (let index = this.#used; index < this.#shares.length; index++) permits += this.#shares[index]!.left
+    for (let index = this.#used; index < this.#instants.length; index++)
+      permits += this.#instants[index]!.left
     return permits
   }
 
   /** How many of them can be used now. @param now clock time. */
   openPermits(now: number): number {
     let permits = 0
-    for (let index = this.#used; index < this.#shares.length; index++) {
-      const { left, from } = this.#shares[index]!
+    for (let index = this.#used; index < this.#instants.length; index++) {
+      const { left, from } = this.#instants[index]!
       if (from <= now) permits += left
     }
     return permits
@@ -52,39 +95,33 @@ export class ReservedPermits {
 
   /** The reserved instant that is latest. */
   get last(): ReservedInstant | undefined {
-    return this.first && this.#shares.at(-1)
+    return this.first && this.#instants.at(-1)
   }
 
-  add(share: ReservedInstant): void {
-    const shares = this.#shares
-    if (share.at >= (this.last?.at ?? -Infinity)) {
-      shares.push(share)
+  add(instant: ReservedInstant): void {
+    const instants = this.#instants
+    if (instant.at >= (this.last?.at ?? -Infinity)) {
+      instants.push(instant)
       return
     }
-    let place = shares.length
-    while (place > this.#used && shares[place - 1]!.at > share.at) place--
-    shares.splice(place, 0, share)
+    let place = instants.length
+    while (place > this.#used && instants[place - 1]!.at > instant.at) place--
+    instants.splice(place, 0, instant)
   }
 
   /** Takes permits from the first reserved instant, which has to have as many. */
   take(n: number): ReservedInstant {
-    const share = this.first!
-    share.left -= n
-    if (share.left === 0) this.dropFirst()
-    return share
-  }
-
-  dropFirst(): void {
-    if (++this.#used < MOST_USED || 2 * this.#used < this.#shares.length) return
-    this.#shares = this.#shares.slice(this.#used)
-    this.#used = 0
+    const instant = this.first!
+    instant.left -= n
+    if (instant.left === 0) this.#dropFirst()
+    return instant
   }
 
   /** How many reserved instants there are of each size. */
   sizes(): Map<number, number> {
     const sizes = new Map<number, number>()
-    for (let index = this.#used; index < this.#shares.length; index++) {
-      const { left } = this.#shares[index]!
+    for (let index = this.#used; index < this.#instants.length; index++) {
+      const { left } = this.#instants[index]!
       sizes.set(left, (sizes.get(left) ?? 0) + 1)
     }
     return sizes
@@ -93,27 +130,55 @@ export class ReservedPermits {
   /** The last reserved instant of each size. */
   lastOfSizes(): Map<number, ReservedInstant> {
     const last = new Map<number, ReservedInstant>()
-    for (let index = this.#used; index < this.#shares.length; index++) {
-      last.set(this.#shares[index]!.left, this.#shares[index]!)
+    for (let index = this.#used; index < this.#instants.length; index++) {
+      last.set(this.#instants[index]!.left, this.#instants[index]!)
     }
     return last
   }
 
-  /** Removes the last `count` reserved instants of a size. */
-  dropLast(size: number, count: number): ReturnedPermits[] {
-    const dropped = new Set<ReservedInstant>()
-    for (let index = this.#shares.length - 1; dropped.size < count; index--) {
-      const share = this.#shares[index]!
-      if (share.left === size) dropped.add(share)
-    }
-    return this.dropWhere(share => dropped.has(share))
+  /** Whether anything is to be given back. */
+  get owes(): boolean {
+    return this.#returns.length > 0
   }
 
-  /** Removes all reserved instants of a kind. */
-  dropWhere(isMeant: (share: ReservedInstant) => boolean): ReturnedPermits[] {
-    const all = this.#shares.slice(this.#used)
-    this.#shares = all.filter(share => !isMeant(share))
+  giveBack(permits: readonly ReturnedPermits[]): void {
+    this.#returns.push(...permits)
+  }
+
+  /** Gives back the first reserved instant. */
+  giveBackFirst(): void {
+    this.#returns.push(returned(this.first!))
+    this.#dropFirst()
+  }
+
+  /** Gives back the last `count` reserved instants of a size. */
+  giveBackLast(size: number, count: number): void {
+    const last = new Set<ReservedInstant>()
+    for (let index = this.#instants.length - 1; last.size < count; index--) {
+      const instant = this.#instants[index]!
+      if (instant.left === size) last.add(instant)
+    }
+    this.giveBackWhere(instant => last.has(instant))
+  }
+
+  /** Gives back all reserved instants of a kind. */
+  giveBackWhere(isMeant: (instant: ReservedInstant) => boolean): void {
+    const all = this.#instants.slice(this.#used)
+    this.#instants = all.filter(instant => !isMeant(instant))
     this.#used = 0
-    return all.filter(isMeant).map(returned)
+    this.giveBack(all.filter(isMeant).map(returned))
+  }
+
+  /** What to give back with a call, the latest first: only in that order does even spacing take back all of it. */
+  takeReturns(): readonly ReturnedPermits[] {
+    const returns = this.#returns
+    this.#returns = []
+    return returns.sort((one, other) => other.at - one.at)
+  }
+
+  #dropFirst(): void {
+    if (++this.#used < MOST_USED || 2 * this.#used < this.#instants.length) return
+    this.#instants = this.#instants.slice(this.#used)
+    this.#used = 0
   }
 }

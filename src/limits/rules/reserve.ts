@@ -167,12 +167,12 @@ export function reserve(
   now: number,
   wall: number,
 ): { state: LimiterState; reserved: Reserved; forgottenIn: number } {
-  const desk = new ReservationDecision(state ?? emptyState(), request, now, wall)
-  for (const returned of request.returns) desk.takeBack(returned)
-  desk.pause(request.pause)
-  const units = desk.reserveAll(request)
+  const decision = new ReservationDecision(state ?? emptyState(), request, now, wall)
+  for (const returned of request.returns) decision.takeBack(returned)
+  decision.pause(request.pause)
+  const units = decision.reserveAll(request)
   const { explain } = request
-  return { ...desk.result(), reserved: desk.answer(units, explain) }
+  return { ...decision.result(), reserved: decision.answer(units, explain) }
 }
 
 function emptyState(): LimiterState {

@@ -1,0 +1,29 @@
+import {
+  AbortedError,
+  BusyError,
+  InvalidArgumentError,
+  TimedOutError,
+  UnavailableError,
+  type ErrorContext,
+} from '../errors.js'
+
+/** The error of a caller that may not wait. @param wait 0 when it did not want to. @param callers how many wait. */
+export function busy(wait: number, callers: number, context: ErrorContext): BusyError {
+  return new BusyError(wait === 0 ? 'there is no permit now' : `${callers} callers wait already`, context)
+}
+
+export function aborted({ reason: cause }: AbortSignal, context: ErrorContext): AbortedError {
+  return new AbortedError('the wait for a permit was aborted', { ...context, cause })
+}
+
+/** The wait is over. @param outage why the engine could not be asked meanwhile, if that was so. */
+export function late(context: ErrorContext, outage?: Error): TimedOutError | UnavailableError {
+  if (!outage) return new TimedOutError('no permit within the wait', context)
+  const why = `no permit within the wait, because the engine can't be asked`
+  return new UnavailableError(why, { ...context, cause: outage })
+}
+
+/** The error of a waiter that wants more permits than there will ever be. */
+export function lowered(most: number, n: number, context: ErrorContext): InvalidArgumentError {
+  return new InvalidArgumentError(`the limit was lowered to ${most} while a caller waited for ${n}`, context)
+}

@@ -1,0 +1,103 @@
+import { wallOf, type Clock } from '../../clock.js'
+import type { ErrorContext } from '../../errors.js'
+import type { Rules } from '../counter.js'
+import { termsOf, type AcquireOptions } from '../limit-options.js'
+import { LocalWaiters } from '../local/local-waiters.js'
+import { PermitCounter } from '../local/permit-counter.js'
+import { Times } from '../local/times.js'
+import type { Permit } from '../permit.js'
+import type { BoxPermits } from './box-permits.js'
+
+/** An engine that can't be asked is asked again after so many milliseconds. */
+export const RETRY = 500
+/** What is left of a wait that is over while its caller asks the engine again: milliseconds. */
+const SHORTEST_WAIT = 0.001
+
+/** Tells the waiters for a permit of this process alone that they are to wait for one of the engine. */
+const BACK = new Error('the engine is there again')
+
+/**
+ * Whether the engine can be asked, and the permits that callers get without it, where `onUnavailable` says so: from a
+ * limiter of this process alone.
+ */
+export class Outage {
+  /** Why the engine could not be asked the last time; undefined when it could. */
+  error: Error | undefined
+  /** When the engine is to be asked again: clock time. */
+  retryAt = -Infinity
+  readonly #clock: Clock
+  readonly #rules: Rules | undefined
+  readonly #local: LocalWaiters | undefined
+  readonly #again: BoxPermits['acquire']
+  #isShut = false
+
+  /**
+   * @param share the rules of this process alone; undefined where no caller goes without the engine.
+   * @param again how a caller that went without the engine asks when the engine is back.
+   */
+  constructor(clock: Clock, share: Rules | undefined, context: ErrorContext, again: BoxPermits['acquire']) {
+    this.#clock = clock
+    this.#again = again
+    if (!share) return
+    this.#rules = { ...share }
+    const times = new Times(share.windows, clock, wallOf(clock))
+    this.#local = new LocalWaiters(this.#rules, times, new PermitCounter(this.#rules, times), context)
+  }
+
+  began(error: Error): void {
+    this.error = error
+    this.retryAt = this.#clock.now() + RETRY
+  }
+
+  /** The engine has answered. */
+  ended(): void {
+    if (this.error && !this.#isShut) this.#local?.refuseAll(BACK)
+    this.error = undefined
+  }
+
+  /** Whether callers get permits now although the engine can't be asked. */
+  get goesWithout(): boolean {
+    return this.error !== undefined && this.#local !== undefined
+  }
+
+  /** Whether to ask the engine again now. The next time is put off. */
+  takeRetry(now: number): boolean {
+    if (now < this.retryAt) return false
+    this.retryAt = now + RETRY
+    return true
+  }
+
+  /** A permit that the engine does not count. @param now clock time. */
+  async acquire(n: number, options: AcquireOptions | undefined, now: number): Promise<Permit> {
+    try {
+      return await this.#local!.acquire(n, options)
+    } catch (error) {
+      if (error !== BACK) throw error
+      const { wait, ...others } = termsOf(options)
+      const rest = Math.max(now + wait - this.#clock.now(), SHORTEST_WAIT)
+      return this.#again(n, { ...others, wait: rest })
+    }
+  }
+
+  change(share: Rules | undefined): void {
+    if (!this.#rules) return
+    this.#rules.windows = share!.windows
+    this.#local!.limitsChanged()
+  }
+
+  /** Admits no further caller. */
+  shut(): void {
+    this.#isShut = true
+    this.#local?.shut()
+  }
+
+  /** Rejects all waiters, once it is shut. */
+  refuseAll(): void {
+    this.#local?.refuseAll()
+  }
+
+  /** Resolves when no waiter is left. */
+  async end(): Promise<void> {
+    await this.#local?.end()
+  }
+}

@@ -1,0 +1,94 @@
+import type { Clock } from '../../clock.js'
+import type { Awaitable, Reservation } from '../../engine/contract.js'
+import type { Reserve } from '../rules/reserve.js'
+import type { BoxTerms } from './box-limiter-options.js'
+import { ClockOffset } from './clock-offset.js'
+import type { HoldMeter } from './hold-meter.js'
+
+/** What a reservation client needs of its box. */
+export interface ReservationSource {
+  readonly clock: Clock
+  /** For messages. */
+  readonly engine: string
+  /** The box's session id. */
+  readonly session: string
+  /** What all clients of the box have measured of the way to the engine. */
+  readonly meter: HoldMeter
+  /** Fails with the error that ended the box once the box is closed. */
+  readonly ask: (request: Reserve) => Awaitable<Reservation>
+}
+
+/** What one call asks for. */
+export type Wanted = Partial<Pick<Reserve, 'units' | 'returns' | 'pause' | 'explain'>>
+
+/** The clock times of this process between which the engine decided. */
+export interface Decided {
+  readonly earliest: number
+  readonly latest: number
+}
+
+/** The calls for one limiter, and what their answers tell of the way to the engine and of other processes. */
+export class ReservationCalls {
+  /** When the last answer came, or the last call failed: clock time. */
+  answeredAt = -Infinity
+  readonly #source: ReservationSource
+  /** The limiter's name in the engine. */
+  readonly #limiter: string
+  readonly #offset = new ClockOffset()
+  /** How many processes wait for permits, as the engine last told. */
+  #contenders = 1
+
+  constructor(source: ReservationSource, limiter: string) {
+    this.#source = source
+    this.#limiter = limiter
+  }
+
+  /** For how long each permit has to be usable: milliseconds. */
+  hold({ hold, mostHold }: BoxTerms): number {
+    return Math.max(hold, this.#source.meter.hold(mostHold))
+  }
+
+  /** Whether any client of the box has had an answer: before that nothing is known of the hold. */
+  get hasMeasured(): boolean {
+    return this.#source.meter.hasMeasured
+  }
+
+  /**
+   * How many permits this process reserves ahead: an equal part of one window for each waiting process, rounded at
+   * random, so that the parts of all make up one window. Permits that a process has reserved when it is stopped pass
+   * unused: the engine can't give them to others, because the process may have used them just before. So the part is
+   * what a stop costs the other processes, however many callers the process has and however long it is stopped. A
+   * smaller part would not do: what no process has reserved goes to the process that asks first, which is the nearest
+   * one again and again.
+   *
+   * A process reserves one permit in any case, which keeps its place behind the others. It also takes, beyond its part,
+   * permits that can be used within the time of a call and its answer, because the other processes do not want them. So
+   * a process with many callers has what those with few leave.
+   */
+  part({ most }: BoxTerms): number {
+    return Math.floor(most / this.#contenders + Math.random())
+  }
+
+  /** @param horizon how far ahead to reserve: milliseconds. */
+  ask(terms: BoxTerms, horizon: number, wanted: Wanted): Awaitable<Reservation> {
+    const { units = [], returns = [], pause = 0, explain } = wanted
+    const { session } = this.#source
+    const { windows } = terms
+    const hold = this.hold(terms)
+    const limiter = this.#limiter
+    return this.#source.ask({ limiter, session, windows, units, horizon, hold, returns, pause, explain })
+  }
+
+  /** Notes what an answer tells. */
+  learn({ reserved: { now, contenders }, ...asked }: Reservation): Decided {
+    this.answeredAt = this.#source.clock.now()
+    if (contenders > 0) this.#contenders = contenders
+    const [earliest, latest] = this.#offset.learn(now, asked.earliest, asked.latest)
+    this.#source.meter.note(this.answeredAt - earliest, this.answeredAt)
+    return { earliest, latest }
+  }
+
+  failed(): void {
+    this.answeredAt = this.#source.clock.now()
+  }
+}

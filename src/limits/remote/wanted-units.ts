@@ -1,0 +1,123 @@
+import type { Waiters } from '../../waiters.js'
+import type { PermitWaiter } from '../local/permit-waiter.js'
+import type { Unit } from '../rules/reserve.js'
+import type { BoxTerms } from './box-limiter-options.js'
+import type { ReservedPermits } from './reserved-permits.js'
+import { TryWaiter } from './try-waiter.js'
+
+/** One call to the engine asks for at most so many waiters, */
+const MOST_UNITS = 1000
+/**
+ * and for at most so many windows full of permits. A waiter behind them learns only later that its wait can't be met.
+ */
+const MOST_WINDOWS = 8
+
+/** What a process asks for. */
+export interface WantedUnits {
+  readonly units: readonly Unit[]
+  /** The waiters for which nothing is reserved yet: one for each unit, unless they are fetched in batches. */
+  readonly waiters: readonly PermitWaiter[]
+}
+
+export const NOTHING: WantedUnits = { units: [], waiters: [] }
+
+/** What a process has, and by what it goes. */
+export interface Situation {
+  readonly waiters: Waiters<PermitWaiter>
+  readonly reserved: ReservedPermits
+  readonly terms: BoxTerms
+  /** How many permits the process reserves ahead. */
+  readonly part: number
+  /** For how long each permit has to be usable: milliseconds. */
+  readonly hold: number
+  /** Clock time. */
+  readonly now: number
+}
+
+/** What to ask for, for the waiters for which nothing is reserved yet. Gives back the permits that no waiter wants. */
+export function wantedUnits(situation: Situation): WantedUnits {
+  return situation.terms.batch > 1 ? unitsInBatches(situation) : unitOfEach(situation)
+}
+
+function unitOfEach({ waiters: all, reserved, terms, part, hold, now }: Situation): WantedUnits {
+  const sizes = reserved.sizes()
+  const units: Unit[] = []
+  const waiters: PermitWaiter[] = []
+  let ahead = reserved.permits
+  let permits = 0
+  let last: Unit | undefined
+  for (let waiter = all.first; waiter; waiter = all.after(waiter)) {
+    const { n } = waiter
+    const isTry = waiter instanceof TryWaiter
+    // A permit that is reserved already may be for later.
+    const left = sizes.size === 0 || isTry ? 0 : (sizes.get(n) ?? 0)
+    if (left > 0) {
+      sizes.set(n, left - 1)
+      continue
+    }
+    permits += n
+    if (units.length === MOST_UNITS || permits > MOST_WINDOWS * terms.most) {
+      return { units, waiters }
+    }
+    if (!isTry) ahead += n
+    const patience = isTry ? 0 : Math.max((waiter.patience?.deadline ?? Infinity) - now, 0)
+    const within = Math.min(patience, ahead > Math.max(part, n) ? hold : Infinity)
+    if (last?.n !== n || last.within !== within) last = { n, more: 0, within }
+    units.push(last)
+    waiters.push(waiter)
+  }
+  for (const [size, count] of sizes) if (count > 0) reserved.giveBackLast(size, count)
+  return { units, waiters }
+}
+
+function unitsInBatches({ waiters: all, reserved, terms, part, hold, now }: Situation): WantedUnits {
+  const { batch, most } = terms
+  const waiters: PermitWaiter[] = []
+  const held = reserved.permits
+  const { first } = reserved
+  let left = held
+  let laterLeft = first && first.from <= now ? left - first.left : left
+  let wanted = 0
+  let greatest = 1
+  let onlyTries = true
+  for (const waiter of all) {
+    const { n } = waiter
+    const isTry = waiter instanceof TryWaiter
+    if (left - (isTry ? laterLeft : 0) >= n) {
+      left -= n
+      laterLeft = Math.min(laterLeft, left)
+      continue
+    }
+    if (wanted + n > MOST_WINDOWS * most) break
+    wanted += n
+    greatest = Math.max(greatest, n)
+    if (!isTry) onlyTries = false
+    waiters.push(waiter)
+  }
+  const size = Math.max(batch, greatest)
+  // Each unit has room for any of the waiters.
+  const unit = { n: greatest, more: size - greatest, within: onlyTries ? 0 : Infinity }
+  const beyondPart = { ...unit, within: onlyTries ? 0 : hold }
+  const count = Math.min(Math.ceil(wanted / size), MOST_UNITS)
+  const unitAt = (_: unknown, index: number): Unit =>
+    held + (index + 1) * size > Math.max(part, size) ? beyondPart : unit
+  return { units: Array.from({ length: count }, unitAt), waiters }
+}
+
+/**
+ * Units for waiters that have a reserved instant: other processes may have given back earlier ones. For each earlier
+ * instant that comes, the latest of this process goes back.
+ */
+export function earlierUnits({ waiters, reserved, terms, hold, now }: Situation): readonly Unit[] {
+  if (terms.batch > 1 || !waiters.first) return []
+  const sizes = reserved.sizes()
+  const units: Unit[] = []
+  for (const [n, { earliest }] of reserved.lastOfSizes()) {
+    // An answer may take longer than such a unit would gain.
+    const within = earliest - hold - now
+    const count = Math.min(sizes.get(n)!, MOST_UNITS - units.length)
+    const unit = { n, more: 0, within }
+    if (within > 0) units.push(...Array.from({ length: count }, () => unit))
+  }
+  return units
+}

@@ -1,0 +1,100 @@
+import { describe, expect, test, vi } from 'vitest'
+import { VirtualClock } from '../../src/clock.js'
+import { Waiter, Waiters } from '../../src/waiters.js'
+
+/** A queue whose owner rejects late waiters and notes what has happened. */
+function scene() {
+  const clock = new VirtualClock()
+  const after = vi.spyOn(clock, 'after')
+  const notes: string[] = []
+  const names = new Map<Waiter, string>()
+  const waiters: Waiters<Waiter> = new Waiters<Waiter>(clock, {
+    timeOver: () => {
+      notes.push(`look ${clock.now()}`)
+      while (waiters.earliestDeadline <= clock.now()) {
+        const waiter = waiters.mostUrgent!
+        notes.push(`${names.get(waiter)} late`)
+        waiters.remove(waiter)
+      }
+      waiters.setTimer()
+    },
+    aborted: waiter => {
+      notes.push(`${names.get(waiter)} aborted`)
+      waiters.remove(waiter)
+    },
+  })
+  const add = (name: string, priority = 0, n = 1): Waiter => {
+    const waiter = new Waiter(n)
+    names.set(waiter, name)
+    waiters.add(waiter, priority)
+    return waiter
+  }
+  const limit = (waiter: Waiter, deadline: number, signal?: AbortSignal): void => {
+    waiters.limit(waiter, deadline, signal)
+    waiters.setTimer()
+  }
+  const order = (): string => Array.from(waiters, waiter => names.get(waiter)).join('')
+  return { clock, after, notes, waiters, add, limit, order }
+}
+
+describe('a queue of local waiters', () => {
+  test('has them by priority, then in the order in which they came', () => {
+    const { waiters, add, order } = scene()
+    const [a, , c] = [add('a'), add('b', 2, 3), add('c', 2), add('d', -1), add('e')]
+    expect(order()).toBe('bcaed')
+    expect([waiters.callers, waiters.permits]).toEqual([5, 7])
+    expect(waiters.before(0)).toEqual({ callers: 4, permits: 6 })
+    expect(waiters.after(c)).toBe(a)
+    waiters.remove(c)
+    waiters.remove(a)
+    expect([order(), a.isQueued]).toEqual(['bed', false])
+  })
+
+  test('has an order again after it was empty, whatever the priorities', () => {
+    const { waiters, add, order } = scene()
+    waiters.remove(add('a', 5))
+    expect(waiters.first).toBeUndefined()
+    add('b')
+    add('c', 7)
+    expect(order()).toBe('cb')
+  })
+
+  test('ends waits in the order of their deadlines with one timer, and those of a signal together', () => {
+    const { clock, after, notes, waiters, add, limit, order } = scene()
+    const controller = new AbortController()
+    limit(add('a'), 300)
+    limit(add('b'), Infinity, controller.signal)
+    limit(add('c'), 500, controller.signal)
+    limit(add('d'), 400)
+    expect(after).toHaveBeenCalledTimes(1)
+    clock.advance(350)
+    controller.abort()
+    expect([...notes, order()]).toEqual(['look 300', 'a late', 'b aborted', 'c aborted', 'd'])
+    clock.advance(50)
+    expect([notes.at(-1), waiters.first, clock.nextAt()]).toEqual(['d late', undefined, undefined])
+  })
+
+  test('has a timer for its owner’s next look if that is sooner', () => {
+    const { clock, notes, waiters, add, limit } = scene()
+    limit(add('a'), 300)
+    waiters.lookAt(200, clock.now())
+    clock.advance(250)
+    expect([...notes, clock.nextAt()]).toEqual(['look 200', 300])
+  })
+
+  test('keeps the process alive for a waiter with a deadline or a signal, and for no other', () => {
+    const { clock, after, waiters, add, limit } = scene()
+    add('a')
+    waiters.setTimer()
+    expect(clock.nextAt()).toBeUndefined()
+    const patient = add('b')
+    limit(patient, Infinity, new AbortController().signal)
+    expect(after).toHaveBeenLastCalledWith(Infinity, expect.anything(), true)
+    const late = add('c')
+    limit(late, 100)
+    expect(after).toHaveBeenLastCalledWith(100, expect.anything(), true)
+    waiters.remove(late)
+    waiters.remove(patient)
+    expect(clock.nextAt()).toBeUndefined()
+  })
+})
