@@ -199,8 +199,8 @@ describe('the layout of Redisson', () => {
     await server.command('HSET', 'theirs', `${randomUUID()}:1`, 1)
     const id = `${session}.1`
     const request = lockRequest(id, [{ key: 'theirs', mode: 'exclusive' }])
-    const standing = await engine.submit({ type: 'enqueue', request, lease: 60_000, wait: 60_000 })
-    expect(standing).toMatchObject({ state: 'queued', place: 1 })
+    const status = await engine.submit({ type: 'enqueue', request, lease: 60_000, wait: 60_000 })
+    expect(status).toMatchObject({ state: 'queued', place: 1 })
     const listeners = async (): Promise<unknown> =>
       ((await server.command('PUBSUB', 'NUMSUB', 'redisson_lock__channel:{theirs}')) as unknown[])[1]
     await until(async () => (await listeners()) === 1)

@@ -271,17 +271,17 @@ class Crowd {
       this.#parts.delete(place)
       return
     }
-    const standing = outcome as RequestStatus
-    this.seen.add(standing.state)
-    if (standing.state !== 'held' && standing.state !== 'queued') return void this.#parts.delete(place)
-    if (operation.type === 'extendOrYield' && standing.id === request.id) this.seen.add('kept')
-    if (standing.state === 'held' && this.#numbers.get(standing.id) !== standing.number) {
-      expect(standing.number).toBeGreaterThan(this.#highest)
-      this.#highest = standing.number
-      this.#numbers.set(standing.id, standing.number)
+    const status = outcome as RequestStatus
+    this.seen.add(status.state)
+    if (status.state !== 'held' && status.state !== 'queued') return void this.#parts.delete(place)
+    if (operation.type === 'extendOrYield' && status.id === request.id) this.seen.add('kept')
+    if (status.state === 'held' && this.#numbers.get(status.id) !== status.number) {
+      expect(status.number).toBeGreaterThan(this.#highest)
+      this.#highest = status.number
+      this.#numbers.set(status.id, status.number)
     }
-    const its = operation.type === 'extendOrYield' && standing.id !== request.id ? operation.next : request
-    this.#parts.set(place, { request: its, number: standing.state === 'held' ? standing.number : 0 })
+    const its = operation.type === 'extendOrYield' && status.id !== request.id ? operation.next : request
+    this.#parts.set(place, { request: its, number: status.state === 'held' ? status.number : 0 })
   }
 }
 
@@ -318,12 +318,12 @@ class Calls {
     await set
     const outcomes = operations.map((each, index) => outcomeOf(each, answers[index]!))
     for (const outcome of outcomes) {
-      const standing = outcome as RequestStatus | undefined
-      if (typeof standing !== 'object' || standing.state !== 'held') continue
-      if (this.#numbers.get(standing.id) !== standing.number)
-        expect(standing.number).toBeGreaterThan(this.#highest)
-      this.#highest = Math.max(this.#highest, standing.number)
-      this.#numbers.set(standing.id, standing.number)
+      const status = outcome as RequestStatus | undefined
+      if (typeof status !== 'object' || status.state !== 'held') continue
+      if (this.#numbers.get(status.id) !== status.number)
+        expect(status.number).toBeGreaterThan(this.#highest)
+      this.#highest = Math.max(this.#highest, status.number)
+      this.#numbers.set(status.id, status.number)
     }
     return outcomes.map(outcome =>
       typeof outcome === 'object' ? { ...outcome, number: undefined, lookAgain: undefined } : outcome,

@@ -153,13 +153,13 @@ export class World {
         JSON.stringify(value ?? null, (name, field: unknown) => (COUNTED.has(name) ? undefined : field)),
       )
     if (operation.type === 'commit' || operation.type === 'read') this.#matchVersions(outcome, answer)
-    const standing = outcome as RequestStatus
+    const status = outcome as RequestStatus
     if (operation.type === 'enqueue' || operation.type === 'poll' || operation.type === 'extendOrYield') {
       const other = answer as RequestStatus
-      expect(other.state).toBe(standing.state)
-      if (standing.state === 'held' && other.state === 'held') {
-        this.#numbers.match(standing.number, other.number)
-        if (standing.read) this.#matchVersions(standing.read, other.read)
+      expect(other.state).toBe(status.state)
+      if (status.state === 'held' && other.state === 'held') {
+        this.#numbers.match(status.number, other.number)
+        if (status.read) this.#matchVersions(status.read, other.read)
       }
     }
     expect(plain(answer)).toEqual(plain(outcome))
@@ -183,15 +183,15 @@ export class World {
       )
     }
     if (type !== 'enqueue' && type !== 'poll' && type !== 'extendOrYield') return
-    const standing = outcome as RequestStatus
-    if (standing.state !== 'held' && standing.state !== 'queued') return
+    const status = outcome as RequestStatus
+    if (status.state !== 'held' && status.state !== 'queued') return
     const own = this.requests.get(session)!
-    if (!own.includes(standing.id)) own.push(standing.id)
-    if (type === 'enqueue') this.#claims.set(standing.id, operation.request.claims)
-    if (type === 'extendOrYield' && standing.id === operation.next.id) {
-      this.#claims.set(standing.id, operation.next.claims)
+    if (!own.includes(status.id)) own.push(status.id)
+    if (type === 'enqueue') this.#claims.set(status.id, operation.request.claims)
+    if (type === 'extendOrYield' && status.id === operation.next.id) {
+      this.#claims.set(status.id, operation.next.claims)
     }
-    if (standing.state === 'held') this.granted.set(standing.id, standing.number)
+    if (status.state === 'held') this.granted.set(status.id, status.number)
   }
 
   /** Whoever waits in one waits in the other, in the same order; what Redis knows of holders is true. */
