@@ -320,8 +320,7 @@ class Calls {
     for (const outcome of outcomes) {
       const status = outcome as RequestStatus | undefined
       if (typeof status !== 'object' || status.state !== 'held') continue
-      if (this.#numbers.get(status.id) !== status.number)
-        expect(status.number).toBeGreaterThan(this.#highest)
+      if (this.#numbers.get(status.id) !== status.number) expect(status.number).toBeGreaterThan(this.#highest)
       this.#highest = Math.max(this.#highest, status.number)
       this.#numbers.set(status.id, status.number)
     }
