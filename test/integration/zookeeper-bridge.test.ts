@@ -172,7 +172,7 @@ describe.concurrent('the ZooKeeper engine with a bridge', () => {
   })
 
   test.each(['__lock__', '__WRIT__'])(
-    'who has lost only %s is not inside any more, and can not commit',
+    'a holder that has lost only %s is not inside any more, and can not commit',
     async kind => {
       const place = nextPlace()
       await using one = await bridged(place)

@@ -206,7 +206,7 @@ describe.concurrent('the ZooKeeper client', () => {
     expect((await other.getChildren('/closing')).children).toEqual(['before'])
   })
 
-  test('who begins to listen while somebody else stops hears all', async () => {
+  test('a listener that begins while another one stops hears all', async () => {
     await using zk = await client()
     const stop = await zk.onChange('/a', () => undefined)
     const heard: string[] = []

@@ -438,7 +438,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     expect(tokens[1]).toBeGreaterThan(tokens[0]!)
   })
 
-  test('each of many who wait for permits gets in as soon as there are enough', async () => {
+  test('each of many waiters for permits gets in as soon as there are enough', async () => {
     const place = nextPlace()
     await using one = await box(place)
     const boxes = await Promise.all(Array.from({ length: 5 }, () => box(place)))
@@ -542,7 +542,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     expect(await locks(other)).toEqual([])
   })
 
-  test('the command shows who holds and waits, takes locks away, and runs, waits and leads under them', async () => {
+  test('the command shows holders and waiters, takes locks away, and runs, waits and leads under them', async () => {
     const place = nextPlace()
     const url = `zookeeper://127.0.0.1:${server.port}${place}`
     await using one = await box(place)
@@ -584,7 +584,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     await until(async () => (await locks(one)).length === 0)
   })
 
-  test('who is not the creator is kept out of private places', async () => {
+  test('a client that is not the creator is kept out of private places', async () => {
     const place = nextPlace()
     const url = (login: string): string => `zookeeper://${login}127.0.0.1:${server.port}${place}`
     await using one = await open(`${url('ann:secret@')}?acl=creator`)
@@ -607,18 +607,18 @@ describe.concurrent('the ZooKeeper engine', () => {
     await expect(open(url(''))).rejects.toThrow(/ACL/)
   })
 
-  test('a list of its own says who may do what with all that a box creates', async () => {
+  test('a list of its own says what each client may do with all that a box creates', async () => {
     const place = nextPlace()
     const url = (login: string): string => `zookeeper://${login}127.0.0.1:${server.port}${place}`
     await using one = await open(`${url('ann:secret@')}?acl=auth::cdrwa,world:anyone:r`)
-    await using anybody = await ZooKeeper.connect(server.address)
+    await using stranger = await ZooKeeper.connect(server.address)
     await one.mutex('key').run(async () => {
       await one.store('s').put('key', 'told')
-      expect((await anybody.getData(`${place}/store/s%2Fkey`)).data.toString()).toContain('told')
-      const [request] = (await tree(anybody, place)).filter(path => path.includes('_c_'))
-      expect((await anybody.getData(request!)).data.toString()).toContain('"host"')
-      await expect(anybody.delete(request!)).rejects.toThrow(NoAuthError)
-      await expect(anybody.setData(`${place}/store/s%2Fkey`, '')).rejects.toThrow(NoAuthError)
+      expect((await stranger.getData(`${place}/store/s%2Fkey`)).data.toString()).toContain('told')
+      const [request] = (await tree(stranger, place)).filter(path => path.includes('_c_'))
+      expect((await stranger.getData(request!)).data.toString()).toContain('"host"')
+      await expect(stranger.delete(request!)).rejects.toThrow(NoAuthError)
+      await expect(stranger.setData(`${place}/store/s%2Fkey`, '')).rejects.toThrow(NoAuthError)
     })
     await expect(open(url(''))).rejects.toThrow(/ACL/)
   })

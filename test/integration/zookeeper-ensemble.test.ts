@@ -72,7 +72,7 @@ describe('an ensemble of three', () => {
     proxy.cut()
     await until(() => zk.state === 'suspended')
     await other.sync()
-    await other.setData('/missed', 'while nobody was connected')
+    await other.setData('/missed', 'while no client was connected')
     proxy.target = second.port
     await until(() => told.includes('changed /missed'))
     expect(zk.sessionId).toBe(sessionId)

@@ -8,7 +8,7 @@ import { startZooKeeper } from '../support/servers/zookeeper.js'
 const LAST = 2 ** 31 - 1
 
 describe.concurrent(
-  'a queue whose numbers have come to their end keeps its order, and nobody else is inside',
+  'a queue whose numbers have come to their end keeps its order, and no other holder is inside',
   () => {
     test('without a bridge', () => useKey([]))
     test('when some boxes have one', () => useKey([0, 2, 3]))
@@ -57,7 +57,7 @@ async function useKey(bridged: readonly number[]): Promise<void> {
   expect(tokens).toEqual([...tokens].sort((a, b) => (a < b ? -1 : 1)))
   expect(new Set(tokens).size).toBe(tokens.length)
 
-  // A writer who became a reader lets no writer in that came after it.
+  // A writer that became a reader lets no writer in that came after it.
   const [writer, reader, next] = [first, others[0]!, others[1]!].map(box => box.readWriteLock('key'))
   const writing = await writer!.write.acquire()
   const waiting = next!.write.acquire()

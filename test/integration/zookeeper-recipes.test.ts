@@ -31,7 +31,7 @@ afterAll(async () => {
   await server.kill()
 })
 
-/** A path that nobody else uses, two levels below anything that is there. */
+/** A path that no other test uses, two levels below anything that is there. */
 function place(): string {
   return `/folder-${++places}/place`
 }
@@ -41,7 +41,7 @@ function names(members: readonly { readonly name: string }[]): string {
 }
 
 describe.concurrent('a group', () => {
-  test('tells who is there, who joins and who leaves', async () => {
+  test('tells its members, and which of them join and leave', async () => {
     const path = place()
     const group = new Group(one, path)
     expect(await group.members()).toEqual([])
@@ -182,7 +182,7 @@ describe.concurrent('barriers', () => {
     expect((await one.exists(path))?.numChildren ?? 0).toBe(0)
   })
 
-  test('who gives up before all have come is not waited for, and of more than are wanted the first begin', async () => {
+  test('a party that gives up before all have come is not waited for, and of more than are wanted the first begin', async () => {
     const path = place()
     const abort = new AbortController()
     const leaver = new DoubleBarrier(one, path, 2).enter({ signal: abort.signal })
@@ -229,7 +229,7 @@ describe.concurrent('a double barrier', () => {
     await until(async () => (await one.exists(path))?.numChildren === 0)
   })
 
-  test('is left by who does not wait for the others', async () => {
+  test('is left by a party that does not wait for the others', async () => {
     const path = place()
     const entering = [one, other].map(zk => new DoubleBarrier(zk, path, 2).enter())
     const [first, second] = (await Promise.all(entering)) as [Round, Round]
@@ -237,7 +237,7 @@ describe.concurrent('a double barrier', () => {
     await second.leave()
   })
 
-  test('tells who was deleted with its parent', async () => {
+  test('tells a party that it was deleted with its parent', async () => {
     const path = place()
     const entering = expect(new DoubleBarrier(one, path, 2).enter()).rejects.toThrow(LostError)
     await until(async () => (await one.exists(path))?.numChildren === 1)
@@ -287,7 +287,7 @@ describe.concurrent('a queue', () => {
     expect((await one.exists(path))?.numChildren ?? 0).toBe(0)
   })
 
-  test('what was not done is taken again, whatever became of who had it', async () => {
+  test('a message that was not done is taken again, however its taker ended', async () => {
     const path = place()
     const queue = new NodeQueue(one, path)
     const id = await queue.put('job')

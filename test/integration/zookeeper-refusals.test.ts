@@ -7,7 +7,7 @@ import { startZooKeeper, type ZooKeeperServer } from '../support/servers/zookeep
 
 type Permission = keyof typeof PERMISSIONS
 
-/** Everybody may do this with a node, and its maker no more than that. */
+/** Every client may do this with a node, and its creator no more than that. */
 const only = (...permissions: Permission[]) => [
   {
     permissions: permissions.reduce((sum, name) => sum | PERMISSIONS[name], 0),
@@ -45,7 +45,7 @@ describe('what the ACL of a node does not allow', () => {
     await expect(open(`zookeeper://${server.address}/closed/below`)).rejects.toMatchObject(NOT_ALLOWED)
   })
 
-  test('to enter a queue is told to those alone who want that key', async () => {
+  test('to enter a queue is told only to callers that want that key', async () => {
     await using box = await boxBeside('/locks/key', 'read', 'write', 'delete')
     for (const verb of ['acquire', 'tryAcquire'] as const) {
       const [refused, granted] = await Promise.allSettled([

@@ -64,7 +64,7 @@ describe.concurrent('a server', () => {
     const late = short.mutex('key').acquire()
     const grant = await waiting[0]!
     const [after] = await locks(first, 'key')
-    // The same sessions with the same requests: only the holder has gone, and whoever comes is last.
+    // The same sessions with the same requests: only the holder has gone, and a new request is last.
     expect(after!.holders[0]!.session).toBe(first.session)
     expect(before!.waiters.map(({ session }) => session)).toEqual([first.session, second.session])
     expect(grant.token).toBeGreaterThan(held.token)

@@ -25,7 +25,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.kill())
 
-/** A path that nobody else uses, two levels below anything that is there. */
+/** A path that no other test uses, two levels below anything that is there. */
 const place = (): string => `/folder-${++places}/place`
 
 describe.concurrent('changes whose connection is cut at each single request', () => {
@@ -127,14 +127,14 @@ describe.concurrent('a change that was lost, and what others did before it could
   }
   const rejected = (error: unknown) => ({ status: 'rejected', reason: expect.any(error) as unknown })
 
-  test('a write that did not arrive is refused when somebody else wrote', async () => {
+  test('a write that did not arrive is refused when another client wrote', async () => {
     expect(await outcome('requests', write, overwrite)).toMatchObject([
       rejected(BadVersionError),
       'of another',
     ])
   })
 
-  test('a write that somebody wrote over may have been applied', async () => {
+  test('a write that another client wrote over may have been applied', async () => {
     expect(await outcome('replies', write, overwrite)).toMatchObject([
       rejected(ConnectionLossError),
       'of another',
@@ -167,7 +167,7 @@ describe.concurrent('a change that was lost, and what others did before it could
     await expect(createSettled(zk, 'no path')).rejects.toThrow(/path takes/)
   })
 
-  test('when the session ends before anybody can look, it is told as what may have been applied', async () => {
+  test('when the session ends before the client can look, it is told as what may have been applied', async () => {
     await using proxy = await Proxy.start(server.port)
     await using zk = await ZooKeeper.connect(`127.0.0.1:${proxy.port}`, { sessionTimeout: 2000 })
     const path = await createSettled(zk, place())

@@ -71,7 +71,7 @@ test('the client speaks TLS, and believes only whom it is told to', async () => 
   }
 })
 
-test('the client shows by SASL who it is, to each server that it meets', async () => {
+test('the client logs in by SASL at each server that it meets', async () => {
   const users = String.raw`user_ann="it's \"secret\"" user_bob="geheim-ä"`
   await using server = await startZooKeeper({
     properties: {
@@ -119,7 +119,7 @@ test('the client shows by SASL who it is, to each server that it meets', async (
     code: 'UNAVAILABLE',
     cause: expect.any(AuthFailedError) as unknown,
   })
-  // A server that wants it ends the session of whoever asks for something before.
+  // A server that wants it ends the session of a client that asks for something before.
   await using stranger = await ZooKeeper.connect(server.address, { sessionTimeout: 2000 })
   await expect(stranger.create('/other')).rejects.toThrow()
 })

@@ -36,7 +36,7 @@ function box(place: string): Promise<Box> {
 }
 
 // One after the other, because the server counts the watches of all.
-describe('watches that nobody wants any more', () => {
+describe('watches that no listener needs any more', () => {
   test('are taken back, on the server, too, whether the read was answered or not', async () => {
     await using zk = await ZooKeeper.connect(server.address)
     await zk.create('/place')
@@ -155,7 +155,7 @@ describe('a wait that is given up behind a long holder', () => {
     held.assertHeld()
   })
 
-  test('of permits keeps no watch on those who hold on when it gets in', async () => {
+  test('of permits keeps no watch on the other holders when it gets in', async () => {
     await using one = await box('/permits')
     await using other = await box('/permits')
     const semaphore = one.semaphore('key', { permits: 3 })
@@ -172,7 +172,7 @@ describe('a wait that is given up behind a long holder', () => {
   })
 })
 
-test('of those who wait in a queue each watches the one before it, and a release wakes one', async () => {
+test('each waiter in a queue watches the one before it, and a release wakes one', async () => {
   const boxes = await Promise.all(Array.from({ length: 9 }, () => box('/queue')))
   const [first, ...others] = boxes as [Box, ...Box[]]
   const held = await first.mutex('key').acquire({ lease: '1h' })
@@ -191,7 +191,7 @@ test('of those who wait in a queue each watches the one before it, and a release
   for (const [index, next] of asked.entries()) {
     await grant.release()
     grant = await next
-    // Whoever is woken looks, and the others still watch what they watched.
+    // The woken waiter looks, and the others still watch what they watched.
     expect(await watches()).toBe(before + others.length - index - 1)
   }
   await grant.release()

@@ -52,7 +52,7 @@ describe.each(KINDS.map(kind => [kind.kind, kind] as const))('Signalbox and %s',
   })
 })
 
-test('with a bridge, Signalbox is never inside with kazoo as it is or with Curator, who do not see each other', async () => {
+test('with a bridge, Signalbox is never inside with kazoo as it is or with Curator, which do not see each other', async () => {
   const kinds = [curator, kazooAsItIs]
   const wanted = withOurs(kinds, 40)
   const clients = [signalbox, signalbox, ...kinds]
@@ -64,7 +64,7 @@ test('with a bridge, Signalbox is never inside with kazoo as it is or with Curat
 })
 
 describe.each(readWriteLocks)('the read-write locks of Signalbox and $library', ({ reader, writer }) => {
-  test('are never inside at once with a bridge, but for readers, who share', async () => {
+  test('are never inside at once with a bridge, except readers, which share', async () => {
     const clients = [ourReader, ourWriter, reader, writer]
     const wanted = betweenSides([reader, writer], 15)
     const result = await meetAtZooKeeper(server, clients, wanted, LIMIT, { bridge: true })

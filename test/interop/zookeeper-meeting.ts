@@ -17,7 +17,7 @@ import type { Part } from './rounds.js'
 const OURS = [signalbox, ourReader, ourWriter]
 const READERS = [ourReader, curatorReader, kazooReader]
 
-/** The two sides of a read-write lock, by whose it is. */
+/** The two sides of a read-write lock, by library. */
 export const readWriteLocks = [
   { library: 'Curator', reader: curatorReader, writer: curatorWriter },
   { library: 'kazoo', reader: kazooReader, writer: kazooWriter },
@@ -36,7 +36,7 @@ interface Manner {
 export const KEEPING = { properties: { 'znode.container.checkIntervalMs': '3600000' } }
 
 /**
- * The overlaps that Signalbox had part in, without those of two readers, who share. Curator and kazoo do not see each
+ * The overlaps that Signalbox had part in, without those of two readers, which share. Curator and kazoo do not see each
  * other.
  */
 export function ofOurs({ overlaps }: ContestResult): ContestResult['overlaps'] {
@@ -48,7 +48,7 @@ export function sharedWithOurs({ overlaps }: ContestResult): number {
   return overlaps.filter(pair => pair.some(isOf([ourReader])) && pair.every(isOf(READERS))).length
 }
 
-/** The hand-overs between the sides of our read-write lock and these, without those of two readers, who share. */
+/** The hand-overs between the sides of our read-write lock and these, without those of two readers, which share. */
 export function betweenSides(kinds: readonly Kind[], times: number): Map<string, number> {
   const wanted = new Map<string, number>()
   for (const ours of [ourReader, ourWriter])

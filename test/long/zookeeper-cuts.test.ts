@@ -25,7 +25,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.kill())
 
-/** A path that nobody else uses, two levels below anything that is there. */
+/** A path that no other test uses, two levels below anything that is there. */
 function place(): string {
   return `/folder-${++places}/place`
 }
@@ -136,7 +136,7 @@ describe('the lock recipe of the documentation, cut at each single request', () 
     expect(requests).toBeGreaterThan(10)
   })
 
-  test('who gives up leaves nothing behind, also while no server is connected', async () => {
+  test('a party that gives up leaves nothing behind, also while no server is connected', async () => {
     await using proxy = await Proxy.start(server.port)
     await using zk = await built.ZooKeeper.connect(`127.0.0.1:${proxy.port}`)
     const folder = `/recipe-${++places}`

@@ -98,7 +98,7 @@ describe('the client, when something happens to its server', () => {
     await until(async () => (await other.exists(`${path}/mine`)) === undefined)
   })
 
-  test('a watch whose callback throws delays nobody else', async () => {
+  test('a watch whose callback throws delays no other watch', async () => {
     const [zk, path] = await client(30_000)
     await using open = zk
     const others = process.listeners('uncaughtException')
@@ -132,7 +132,7 @@ describe('the client, when something happens to its server', () => {
     expect(children.sort()).toEqual(names.sort())
   })
 
-  test('after its data was wiped, nobody goes on with a session that it never knew', async () => {
+  test('after its data was wiped, no client goes on with a session that it never knew', async () => {
     const [zk, path] = await client(4000)
     let ended: unknown
     await zk.onChange(path, event => {
@@ -150,7 +150,7 @@ describe('the client, when something happens to its server', () => {
   })
 })
 
-test('who comes when all connections are taken is told in time, and those who are there go on', async () => {
+test('a client that comes when all connections are taken is told in time, and the others go on', async () => {
   await using server = await startZooKeeper({ config: ['maxClientCnxns=2'] })
   await using first = await ZooKeeper.connect(server.address)
   const second = await ZooKeeper.connect(server.address)
@@ -165,7 +165,7 @@ test('who comes when all connections are taken is told in time, and those who ar
   expect(await third.exists('/a')).toBeDefined()
 })
 
-test('who moves to a server that is behind never reads older than it has read and written', async () => {
+test('a client that moves to a server that is behind never reads older than it has read and written', async () => {
   await using ensemble = await startLaggingEnsemble()
   const { leader, follower, link } = ensemble
   await using way = await Proxy.start(leader.port)

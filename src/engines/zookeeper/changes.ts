@@ -1,24 +1,25 @@
 import { NUMBERS, refusal } from './client/errors.js'
-import type { Acl, CreatedTogether, ZooKeeper } from './client/index.js'
+import type { Acl, CreatedTogether, Transaction, ZooKeeper } from './client/index.js'
 
-/** A lock node to be created, named on by the server, or one to be deleted. */
+/** A lock node to be created, whose name the server completes, or one to be deleted. */
 export type Change =
   | { readonly type: 'create'; readonly prefix: string; readonly text: string }
   | { readonly type: 'delete'; readonly path: string }
+
+/** The names of children; undefined for a node that is not there. */
+type Names = readonly string[] | undefined
 
 /** What became of changes that were carried out. */
 export interface Changed {
   /** In the order of the creations. */
   readonly created: readonly CreatedTogether[]
-  /**
-   * The names of the children of each node that was named, read after the changes; undefined where it was not there.
-   * Whoever named none need not look at it.
-   */
-  readonly lists: Promise<readonly (readonly string[] | undefined)[]>
+  /** The children of each node that was named, read after the changes. A caller that named none need not look at it. */
+  readonly lists: Promise<readonly Names[]>
 }
 
 /** What one caller wants to be done together. */
 interface Group {
+  readonly order: number
   readonly changes: readonly Change[]
   readonly parents: readonly string[]
   readonly resolve: (changed: Changed) => void
@@ -33,30 +34,37 @@ const FRAMING = 64
 /**
  * Creates and deletes lock nodes. What the callers of one tick want travels in one multi, because a server spends more on a
  * request than on a part of one. Where the server refuses it, nothing of it was applied, and each caller's part is carried
- * out alone, so that nobody fails because of another. No two that enter the queue of the same key go together: their
+ * out alone, so that no caller fails because of another. No two that enter the queue of the same key go together: their
  * number is that of the transaction.
  */
 export class Changes {
-  readonly #acl: readonly Acl[]
+  readonly #options: { readonly ephemeral: true; readonly sequential: true; readonly acl: readonly Acl[] }
   #client: ZooKeeper | undefined
   readonly #groups: Group[] = []
 
   constructor(acl: readonly Acl[]) {
-    this.#acl = acl
+    this.#options = { ephemeral: true, sequential: true, acl }
   }
 
   /**
    * Carries out all changes or none, and reads the children of `parents` after them in the same packet.
-   * Rejects as the client does; after a ConnectionLossError they may have been applied.
+   * Rejects as the client does. After a ConnectionLossError the changes may have been applied.
+   * @param order in which the callers of one tick are served: requests that begin anew after the end of a session come
+   * in no order.
    */
-  carryOut(client: ZooKeeper, changes: readonly Change[], parents: readonly string[] = []): Promise<Changed> {
+  carryOut(
+    client: ZooKeeper,
+    changes: readonly Change[],
+    parents: readonly string[] = [],
+    order = 0,
+  ): Promise<Changed> {
     return new Promise((resolve, reject) => {
       if (this.#client !== client) this.#send()
       if (this.#groups.length === 0) {
         this.#client = client
         void endOfTick().then(() => this.#send())
       }
-      this.#groups.push({ changes, parents, resolve, reject })
+      this.#groups.push({ order, changes, parents, resolve, reject })
     })
   }
 
@@ -68,68 +76,60 @@ export class Changes {
 
   #send(): void {
     const client = this.#client!
-    const groups = this.#groups.splice(0)
-    let together: Group[] = []
-    let size = 0
-    const keys = new Set<string>()
-    for (const group of groups) {
-      const own = sizeOf(group)
-      const { parents } = group
-      if (together.length > 0 && (size + own > LARGEST || parents.some(parent => keys.has(parent)))) {
-        this.#sendTogether(client, together)
-        together = []
-        size = 0
-        keys.clear()
-      }
-      together.push(group)
-      size += own
-      for (const parent of parents) keys.add(parent)
+    const groups = this.#groups.splice(0).sort((a, b) => a.order - b.order)
+    for (const batch of batchesOf(groups)) {
+      if (batch.length === 1) void this.#carryOutAlone(client, batch[0]!)
+      else void this.#carryOutTogether(client, batch)
     }
-    if (together.length > 0) this.#sendTogether(client, together)
-  }
-
-  #sendTogether(client: ZooKeeper, groups: readonly Group[]): void {
-    if (groups.length === 1) this.#sendAlone(client, groups[0]!)
-    else
-      this.#carryOutTogether(client, groups).catch((error: unknown) => {
-        for (const { reject } of groups) reject(error)
-      })
   }
 
   async #carryOutTogether(client: ZooKeeper, groups: readonly Group[]): Promise<void> {
     const transaction = client.transaction()
     for (const { changes } of groups) this.#add(transaction, changes)
     const parents = [...new Set(groups.flatMap(group => group.parents))]
-    const answering = transaction.outcome()
-    const lists = childrenByParent(client, parents)
-    const outcome = await answering
-    if (!outcome.done) {
-      // Missing parents are the usual reason, and known by now.
-      const known = await lists.catch(() => undefined)
-      for (const group of groups) {
-        const missing = known && group.parents.find(parent => known.get(parent) === undefined)
-        if (missing === undefined) this.#sendAlone(client, group)
-        else group.reject(refusal('create', missing, NUMBERS.noNode))
+    try {
+      const answering = transaction.outcome()
+      const lists = childrenByParent(client, parents)
+      const outcome = await answering
+      if (!outcome.done) {
+        this.#eachAlone(client, groups, await lists.catch(() => undefined))
+        return
       }
-      return
-    }
-    let at = 0
-    for (const { changes, parents: own, resolve } of groups) {
-      const answers = outcome.answers.slice(at, (at += changes.length))
-      resolve({
-        created: answers.filter(isCreated),
-        lists: quiet(lists.then(all => own.map(parent => all.get(parent)))),
-      })
+      let at = 0
+      for (const { changes, parents: own, resolve } of groups) {
+        const created = outcome.answers.slice(at, (at += changes.length)).filter(isCreated)
+        resolve({ created, lists: quiet(lists.then(all => own.map(parent => all.get(parent)))) })
+      }
+    } catch (error) {
+      for (const { reject } of groups) reject(error)
     }
   }
 
-  #sendAlone(client: ZooKeeper, { changes, parents, resolve, reject }: Group): void {
-    const answering = this.#carryOutAlone(client, changes)
-    const lists = quiet(childrenByParent(client, parents).then(all => parents.map(parent => all.get(parent))))
-    answering.then(created => resolve({ created, lists }), reject)
+  /** Carries out what was refused together. Missing parents are the usual reason, and known by now. */
+  #eachAlone(
+    client: ZooKeeper,
+    groups: readonly Group[],
+    known: ReadonlyMap<string, Names> | undefined,
+  ): void {
+    for (const group of groups) {
+      const missing = known && group.parents.find(parent => known.get(parent) === undefined)
+      if (missing === undefined) void this.#carryOutAlone(client, group)
+      else group.reject(refusal('create', missing, NUMBERS.noNode))
+    }
   }
 
-  async #carryOutAlone(client: ZooKeeper, changes: readonly Change[]): Promise<readonly CreatedTogether[]> {
+  async #carryOutAlone(client: ZooKeeper, { changes, parents, resolve, reject }: Group): Promise<void> {
+    try {
+      const answering = this.#createdAlone(client, changes)
+      const lists = childrenByParent(client, parents)
+      const created = await answering
+      resolve({ created, lists: quiet(lists.then(all => parents.map(parent => all.get(parent)))) })
+    } catch (error) {
+      reject(error)
+    }
+  }
+
+  async #createdAlone(client: ZooKeeper, changes: readonly Change[]): Promise<readonly CreatedTogether[]> {
     const [first] = changes
     if (changes.length > 1) {
       const transaction = client.transaction()
@@ -141,36 +141,56 @@ export class Changes {
     return []
   }
 
-  #add(transaction: ReturnType<ZooKeeper['transaction']>, changes: readonly Change[]): void {
+  #add(transaction: Transaction, changes: readonly Change[]): void {
     for (const change of changes) {
       if (change.type === 'create') transaction.create(change.prefix, change.text, this.#options)
       else transaction.delete(change.path)
     }
   }
-
-  get #options() {
-    return { ephemeral: true, sequential: true, acl: this.#acl }
-  }
 }
 
-/** Behind all that follows at once from what has just arrived. */
+/** Settles behind all that follows at once from what has just arrived. */
 function endOfTick(): Promise<void> {
   return new Promise(resolve => {
     queueMicrotask(() => process.nextTick(resolve))
   })
 }
 
-type Lists = ReadonlyMap<string, readonly string[] | undefined>
+/** The groups that go together, in their order. */
+function batchesOf(groups: readonly Group[]): Group[][] {
+  const batches: Group[][] = []
+  let size = Infinity
+  const keys = new Set<string>()
+  for (const group of groups) {
+    const own = sizeOf(group)
+    if (size + own > LARGEST || group.parents.some(parent => keys.has(parent))) {
+      batches.push([])
+      size = 0
+      keys.clear()
+    }
+    batches.at(-1)!.push(group)
+    size += own
+    for (const parent of group.parents) keys.add(parent)
+  }
+  return batches
+}
 
-const NO_LISTS: Promise<Lists> = Promise.resolve(new Map())
+function sizeOf({ changes }: Group): number {
+  const texts = changes.map(change =>
+    change.type === 'create' ? change.prefix.length + change.text.length : change.path.length,
+  )
+  return texts.reduce((sum, length) => sum + FRAMING + length, 0)
+}
 
-function childrenByParent(client: ZooKeeper, parents: readonly string[]): Promise<Lists> {
-  if (parents.length === 0) return NO_LISTS
-  const read = client.childrenOf(parents)
+function childrenByParent(
+  client: ZooKeeper,
+  parents: readonly string[],
+): Promise<ReadonlyMap<string, Names>> {
+  const read = parents.length === 0 ? Promise.resolve([]) : client.childrenOf(parents)
   return quiet(read.then(all => new Map(parents.map((parent, index) => [parent, all[index]]))))
 }
 
-/** A promise that may fail without anybody who looks. */
+/** The promise; a caller need not handle its failure. */
 function quiet<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => undefined)
   return promise
@@ -178,12 +198,4 @@ function quiet<T>(promise: Promise<T>): Promise<T> {
 
 function isCreated(answer: unknown): answer is CreatedTogether {
   return answer !== undefined
-}
-
-function sizeOf({ changes }: Group): number {
-  let size = 0
-  for (const change of changes)
-    size +=
-      FRAMING + (change.type === 'create' ? change.prefix.length + change.text.length : change.path.length)
-  return size
 }

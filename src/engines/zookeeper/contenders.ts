@@ -16,7 +16,7 @@ export interface Contender {
 
 /** How a contender stands among the others. */
 export type Place =
-  /** Nobody before it keeps it out. */
+  /** No contender before it keeps it out. */
   | { readonly state: 'free' }
   /** Something about these nodes has to change before it can be free: `touched` counts as a change, too. */
   | { readonly state: 'blocked'; readonly watch: readonly string[]; readonly ahead: number }
@@ -47,8 +47,8 @@ function contender(name: string, digits: string, mode: Claim['mode'], permits = 
 }
 
 /**
- * A node and its twins are one contender, which stands where the first of them does: nobody comes in between, because they
- * are created together. Twins whose node somebody has deleted still are in the way.
+ * A node and its twins are one contender, which stands where the first of them does. No other contender comes in between,
+ * because they are created together. Twins whose node was deleted are still in the way.
  */
 function grouped(nodes: readonly Contender[], twins: ReadonlyMap<string, readonly Contender[]>): Contender[] {
   const alone = new Map(twins)
@@ -96,7 +96,7 @@ export function contendersOf(children: readonly string[]): Contender[] {
   return inOrder(twins.size === 0 ? nodes : grouped(nodes, twins))
 }
 
-/** How the contender at an index stands. Those who came later never matter, so one that is free stays so. */
+/** How the contender at an index stands. Later contenders never matter, so one that is free stays so. */
 export function placeOf(contenders: readonly Contender[], index: number): Place {
   const own = contenders[index]!
   const before = contenders.slice(0, index)
@@ -113,13 +113,13 @@ export function placeOf(contenders: readonly Contender[], index: number): Place 
   if (inTheWay) return blocked([inTheWay])
   const taken = before.reduce((sum, { permits }) => sum + permits, 0)
   if (taken + own.permits <= own.max) return { state: 'free' }
-  // Whoever is before one that has to wait has its permits, so only the first who waits looks at all of those; each
-  // later one looks at the one before it, which is touched when it gets in.
+  // All contenders before the first waiter have their permits, so only that waiter looks at all of them. Each later
+  // one looks at the one before it, which is touched when it gets in.
   const last = before.at(-1)!
   return taken <= own.max ? blocked(before) : blocked([last])
 }
 
-/** Whether somebody behind this one may wait for permits and for a sign that this one got in. */
+/** Whether the contender behind this one may wait for permits, and for a sign that this one got in. */
 export function hasFollower(contenders: readonly Contender[], index: number): boolean {
   return contenders[index]!.mode === 'permits' && contenders[index + 1]?.mode === 'permits'
 }

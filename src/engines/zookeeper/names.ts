@@ -63,7 +63,7 @@ export class Places {
     return `${this.store}/${encodeKey(key)}`
   }
 
-  /** The node by whose changes a session is told that somebody took something from it. */
+  /** The node by whose changes a session hears that another client took something from it. */
   session(session: string): string {
     return `${this.sessions}/${encodeKey(session)}`
   }
@@ -85,10 +85,10 @@ export function nodePrefix(guid: string, claim: Claim): string {
 }
 
 /**
- * What the names of a node's twins begin with: those that locks count who do not count the node itself. kazoo counts all
- * names with `__lock__`, or `__rlock__` for a reader, right before the digits; Curator's read-write lock counts `__WRIT__`
- * there, and readers by the name that they have anyway. Curator sorts names without what it looks for as a whole; beginning
- * with `_` they come behind every number, where they keep nobody out who came before.
+ * What the names of a node's twins begin with. Locks of other libraries that do not count the node itself count its twins.
+ * kazoo counts all names with `__lock__`, or `__rlock__` for a reader, right before the digits. Curator's read-write lock
+ * counts `__WRIT__` there, and readers by the name that they have anyway. Curator sorts names without what it looks for as
+ * a whole. Beginning with `_` they come behind every number, so that they keep out no request that came before.
  */
 export function twinPrefixes(guid: string, { mode }: Claim): readonly string[] {
   const kinds = mode === 'shared' ? ['__rlock__'] : ['__lock__', '__WRIT__']
@@ -109,7 +109,7 @@ export function isTwin(name: string): boolean {
 }
 
 /**
- * The names in the same places for a writer that becomes a reader; the same ones for whoever is no writer.
+ * The names that a writer takes, in the same places, when it becomes a reader. Names of a reader stay as they are.
  * @param names of a node and its twins
  */
 export function readerNames(names: readonly string[]): string[] {

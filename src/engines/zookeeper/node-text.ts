@@ -1,7 +1,7 @@
 import type { Claim } from '../../engine/claim.js'
 import type { SessionInfo } from '../../engine/contract.js'
 
-/** What the node of a request tells those who look. */
+/** What the node of a request tells its readers. */
 export interface NodeText {
   readonly session: string
   readonly host: string
@@ -33,7 +33,7 @@ export function nodeText(
   return JSON.stringify({ session, host, pid, label, ...told, lease, number })
 }
 
-/** What a node tells; one of another library tells nothing but its text. */
+/** What a node tells; undefined for a node of another library. */
 export function parseNode(data: Buffer): NodeText | undefined {
   try {
     const text = JSON.parse(data.toString()) as Partial<NodeText> | null

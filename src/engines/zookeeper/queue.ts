@@ -9,7 +9,8 @@ const LAST = 2 ** 31 - 1
  * The contenders among a node's children, the first one first.
  *
  * A server that has given the last number gives it again and again (seen with 3.9), and numbers below 0 to creations that
- * are under way together (by its source; not seen). From there on the transactions tell who came first. What vanishes meanwhile is left out; what comes meanwhile comes later.
+ * are under way together (by its source; not seen). From there on the order is that of the transactions. A node that
+ * vanishes meanwhile is left out, and one that comes meanwhile comes later.
  */
 export async function queueOf(
   client: ZooKeeper,
@@ -30,7 +31,7 @@ export async function queueOf(
     .map(({ contender }) => contender)
 }
 
-/** Whether a number does not tell any more who came first. */
+/** Whether a number says nothing about the order any more. */
 function isPastEnd(sequence: number): boolean {
   return sequence === LAST || sequence < 0
 }

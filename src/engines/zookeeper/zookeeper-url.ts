@@ -13,9 +13,9 @@ export interface ZooKeeperPlace {
   readonly ensemble: string
   /** The node that all is kept below; '' for the whole tree. */
   readonly root: string
-  /** `user:password`; undefined for nobody in particular. */
+  /** `user:password`; undefined for a client that does not log in. */
   readonly login: string | undefined
-  /** Whether who logs in shows it by SASL, and not by the scheme `digest`. */
+  /** Whether the client logs in by SASL, and not by the scheme `digest`. */
   readonly isSasl: boolean
   /** Whether the servers are spoken to over TLS. */
   readonly isSecure: boolean

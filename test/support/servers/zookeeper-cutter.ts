@@ -2,7 +2,7 @@ import { connect, createServer, type Server, type Socket } from 'node:net'
 import { Frames } from '../../../src/engines/zookeeper/client/frames.js'
 import { freePort } from '../../../apps/chaos/servers/free-port.js'
 
-/** When the connection is cut: before the server hears of the request, or when it has answered and nobody heard it. */
+/** When the connection is cut: before the server hears of the request, or when the server's answer is on its way. */
 export type CutMoment = 'before' | 'after'
 
 /** A network before a ZooKeeper server that cuts the connection at one request, and passes everything else. */

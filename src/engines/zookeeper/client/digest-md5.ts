@@ -1,26 +1,26 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { ProtocolError } from './errors.js'
 
-/** Who a client is, for SASL. */
+/** The user of a client, for SASL. */
 export interface SaslUser {
   readonly user: string
   readonly password: string
 }
 
-/** What ZooKeeper's servers are called in this exchange, unless somebody has configured it. */
+/** The name of ZooKeeper's servers in this exchange, unless they are configured otherwise. */
 const SERVICE = 'zookeeper/zk-sasl-md5'
 const FIRST_TIME = '00000001'
 
 /** One exchange of SASL's mechanism DIGEST-MD5 (RFC 2831): each side shows that it knows the password. */
 export class DigestMd5 {
-  readonly #who: SaslUser
+  readonly #login: SaslUser
   readonly #cnonce: string
   readonly #service: string
   #proof: string | undefined
 
-  /** @param cnonce a word of chance. */
-  constructor(who: SaslUser, cnonce: string, service = SERVICE) {
-    this.#who = who
+  /** @param cnonce a random word. */
+  constructor(login: SaslUser, cnonce: string, service = SERVICE) {
+    this.#login = login
     this.#cnonce = cnonce
     this.#service = service
   }
@@ -33,7 +33,7 @@ export class DigestMd5 {
     const qualities = (said.get('qop') ?? 'auth').split(',').map(quality => quality.trim())
     if (nonce === undefined || algorithm !== 'md5-sess' || !qualities.includes('auth'))
       throw new ProtocolError('the server asks for another kind of SASL than DIGEST-MD5')
-    const { user, password } = this.#who
+    const { user, password } = this.#login
     const realm = said.get('realm') ?? ''
     const secret = createHash('md5')
       .update(Buffer.concat([octets(user), octets(':'), octets(realm), octets(':'), octets(password)]))

@@ -50,7 +50,7 @@ export class NoChildrenForEphemeralsError extends RefusedError {}
 export class NoAuthError extends RefusedError {}
 /** The server does not accept the ACL. */
 export class InvalidAclError extends RefusedError {}
-/** The server does not accept who this client says it is. */
+/** The server does not accept the client's credentials. */
 export class AuthFailedError extends RefusedError {}
 
 /** Numbers of replies that mean something beyond the error that they stand for. */

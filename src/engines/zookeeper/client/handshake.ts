@@ -24,7 +24,7 @@ export interface Welcome {
   readonly password: Buffer
 }
 
-/** The first exchange on a connection: the session, then who the client is, by SASL. */
+/** The first exchange on a connection: the session, then the login by SASL. */
 export class Handshake {
   /** The server's answer to the hello. */
   welcome: Welcome | undefined

@@ -3,7 +3,7 @@
  *
  * The leader alone ends sessions: `timeout` after it has heard of one last, rounded up to its next tick
  * (`SessionTrackerImpl.touchSession`, `ExpiryQueue.roundToNextInterval`). It does not hear of a session by what the
- * session asks for. A follower notes in a table who has sent it anything (`ZooKeeperServer.touch`,
+ * session asks for. A follower notes in a table which sessions have sent it anything (`ZooKeeperServer.touch`,
  * `LearnerSessionTracker.touchSession`), and sends that table with its reply to the leader's next ping
  * (`Learner.ping`, `LearnerHandler.run`). A write that comes by a follower only finds out that the session has not
  * ended yet (`PrepRequestProcessor`, `checkSession`), and may be the last one before the end. So no answer by itself

@@ -32,7 +32,7 @@ export interface SessionOptions extends ConnectionOptions {
   readonly sessionTimeout: number
 }
 
-/** Who has authenticated how. */
+/** How the client has authenticated. */
 interface Credential {
   readonly scheme: string
   readonly data: Uint8Array
@@ -141,7 +141,7 @@ export class Session implements AsyncDisposable {
     return () => this.#stateListeners.delete(listener)
   }
 
-  /** Tells every server from now on who this client is, too. A refusal ends the session, as ZooKeeper wants it. */
+  /** Shows this to every server from now on, beside what was shown before. A refusal ends the session, as ZooKeeper wants it. */
   async authenticate(scheme: string, data: string | Uint8Array): Promise<void> {
     const credential = { scheme, data: toBytes('auth data', data) }
     if (this.#ending) throw this.#ending
@@ -256,7 +256,7 @@ export class Session implements AsyncDisposable {
       closed: cause => this.#disconnected(connection, cause),
     })
     if (this.#connection !== connection) return
-    // Who this is comes first, and watches before operations, so that no event between is lost.
+    // Credentials come first, and watches before operations, so that no event in between is lost.
     for (const credential of this.#credentials)
       void this.#authenticate(connection, credential).catch(() => undefined)
     for (const frame of this.#watches.requests(XID.setWatches, this.#zxid, this.#options.chroot))

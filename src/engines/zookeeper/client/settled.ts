@@ -54,7 +54,7 @@ export async function settled<T>(
 
 /**
  * Writes data over what was read, once although answers get lost. After a lost answer the next version with the same data
- * counts as written. Where other clients may write the same, put into it who wrote it.
+ * counts as written. Where other clients may write the same, put the writer's name into it.
  * @throws BadVersionError when another client wrote or made the node anew before; ConnectionLossError when so much was
  * written after a lost answer that it can't be told; else as {@link settled}
  */

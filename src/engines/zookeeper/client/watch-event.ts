@@ -15,7 +15,7 @@ export function oneEvent(): { readonly listener: WatchListener; readonly event: 
   const event = new Promise<WatchEvent>((resolve, reject) => {
     listener = told => (told.type === 'ended' ? reject(told.cause!) : resolve(told))
   })
-  // Whoever never looks at the event is not to be told as of an error that nobody handled.
+  // A caller that never looks at the event must not get an unhandled rejection.
   event.catch(() => undefined)
   return { listener, event }
 }

@@ -20,11 +20,11 @@ export interface ConnectOptions {
   readonly sessionTimeout?: Duration
   /** How long connecting for the first time may take. Default 10 s. */
   readonly timeout?: Duration
-  /** Who this client is, for ACLs: `{ scheme: 'digest', data: 'user:password' }`. */
+  /** The client's identities, for ACLs: `{ scheme: 'digest', data: 'user:password' }`. */
   readonly auth?: readonly { readonly scheme: string; readonly data: string | Uint8Array }[]
   /**
-   * Who this client is, by SASL's DIGEST-MD5: shown to each server before anything else is asked, as servers want it that
-   * are configured with `java.security.auth.login.config`.
+   * The client's user, by SASL's DIGEST-MD5. It is shown to each server before anything else, as servers want it that are
+   * configured with `java.security.auth.login.config`.
    */
   readonly sasl?: SaslUser
   /** Speaks TLS, with these options of `node:tls`. */

@@ -51,7 +51,7 @@ describe('the queue of a key', () => {
     ])
   })
 
-  test('permits are granted in order; the first who waits looks at all, each later one at the one before it', () => {
+  test('permits are granted in order; the first waiter looks at all, each later one at the one before it', () => {
     expect(states([permits(1), permits(1), permits(2), permits(1), permits(1)])).toEqual([
       'free',
       'free',
@@ -64,7 +64,7 @@ describe('the queue of a key', () => {
     expect(states([exclusive, permits(1), shared])).toEqual(['free', '0', '1'])
   })
 
-  test('whoever gets in tells a follower that waits for permits', () => {
+  test('a contender that gets in tells a follower that waits for permits', () => {
     const queue = (claims: readonly Claim[]) =>
       contendersOf(claims.map((claim, index) => nodePrefix(GUID, claim) + digits(index)))
     expect(hasFollower(queue([permits(1), permits(1)]), 0)).toBe(true)
@@ -100,7 +100,7 @@ describe('the queue of a key', () => {
     ])
   })
 
-  test('who is free stays free when others come, and is so as soon as those before it are gone', () => {
+  test('a free contender stays free when others come, and a blocked one is free as soon as those before it are gone', () => {
     const random = new Random(3)
     for (let round = 0; round < 500; round++) {
       const claims = Array.from(
@@ -110,7 +110,7 @@ describe('the queue of a key', () => {
       const now = states(claims)
       expect(states([...claims, exclusive]).slice(0, -1)).toEqual(now)
       expect(now[0]).toBe('free')
-      // Granted at the same time are readers, or permits that fit, and nobody behind one who waits.
+      // Granted at the same time are readers, or permits that fit, and no contender behind a waiter.
       const free = claims.filter((_, index) => now[index] === 'free')
       const taken = free.reduce((sum, claim) => sum + (claim.mode === 'permits' ? claim.permits : 0), 0)
       expect(taken).toBeLessThanOrEqual(3)
@@ -150,7 +150,7 @@ describe('a node and its twins', () => {
     })
   }
 
-  test('are one contender: whoever is bridged stands as if it were not', () => {
+  test('are one contender: a bridged request stands as if it were not bridged', () => {
     const random = new Random(5)
     for (let round = 0; round < 500; round++) {
       const claims = Array.from(
@@ -174,7 +174,7 @@ describe('a node and its twins', () => {
     expect(placeOf(contenders, 4)).toEqual({ state: 'blocked', watch: [foreign[2]], ahead: 4 })
   })
 
-  test('what is left where somebody has deleted one of them is still in the way', () => {
+  test('what is left when one of them was deleted is still in the way', () => {
     const [node, twin, other] = bridged(permits(1), 1, 4) as [string, string, string]
     const behind = nodePrefix(guid(2), permits(1)) + digits(7)
     for (const left of [[twin, other], [twin], [other]]) {

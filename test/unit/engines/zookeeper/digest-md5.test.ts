@@ -2,11 +2,11 @@ import { expect, test } from 'vitest'
 import { DigestMd5 } from '../../../../src/engines/zookeeper/client/digest-md5.js'
 import { ProtocolError } from '../../../../src/engines/zookeeper/client/errors.js'
 
-const who = { user: 'chris', password: 'secret' }
+const login = { user: 'chris', password: 'secret' }
 const challenge =
   'realm="elwood.innosoft.com",nonce="OA6MG9tEQGm2hh",qop="auth",algorithm=md5-sess,charset=utf-8'
 
-function exchange(user = who): DigestMd5 {
+function exchange(user = login): DigestMd5 {
   return new DigestMd5(user, 'OA6MHXh6VqTrRk', 'imap/elwood.innosoft.com')
 }
 

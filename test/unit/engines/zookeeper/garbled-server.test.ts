@@ -62,7 +62,7 @@ class GarblingServer extends ScriptedServer {
     switch (this.#random.below(8)) {
       case 0:
         return void socket.end(frame.subarray(0, at))
-      // Whose length says too much waits for the rest; the silence ends the connection.
+      // A client that was told too great a length waits for the rest; the silence ends the connection.
       case 1:
         return void socket.write(frame.subarray(0, at))
       case 2:
@@ -78,7 +78,7 @@ class GarblingServer extends ScriptedServer {
   }
 }
 
-/** What is asked, with what is there whatever the answer was garbled to. */
+/** What is asked, with what every answer has that the client accepts. */
 const ASKED: readonly ((zk: ZooKeeper) => Promise<void>)[] = [
   async zk => expect((await zk.create('/created')).path).toBeTypeOf('string'),
   async zk => expect((await zk.getData('/a')).data).toBeInstanceOf(Buffer),
@@ -173,7 +173,7 @@ class ForgetfulServer extends ScriptedServer {
   }
 }
 
-test('what is refused because the session is gone was not carried out; of what stands behind it nobody knows', async () => {
+test('a request refused because the session is gone was not carried out; those behind it are indeterminate', async () => {
   const server = new ForgetfulServer(60_000)
   const zk = await ZooKeeper.connect(await server.listen())
   const [first, second, read] = await Promise.allSettled([zk.create('/a'), zk.create('/b'), zk.exists('/c')])

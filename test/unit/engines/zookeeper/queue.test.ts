@@ -81,7 +81,7 @@ async function queue(zk: ZooKeeper): Promise<string[]> {
   return (await queueOf(zk, '/key', children)).map(({ name }) => name)
 }
 
-test('beyond the last number, which comes again and again, and with numbers below 0, transactions tell who came first', async () => {
+test('beyond the last number, which comes again and again, and with numbers below 0, the order is that of the transactions', async () => {
   server = new NumberingServer([LAST - 1, LAST, LAST, -LAST - 1, LAST, -LAST, -7, LAST])
   await using zk = await ZooKeeper.connect(await server.listen())
   const names = await create(zk, 8)
@@ -91,7 +91,7 @@ test('beyond the last number, which comes again and again, and with numbers belo
   // By the numbers alone it would be another order.
   expect(contendersOf(names.toReversed()).map(({ name }) => name)).not.toEqual(names)
 
-  // Who goes while it is looked at is left out.
+  // A node that goes during the look is left out.
   const { children } = await zk.getChildren('/key')
   await zk.delete(`/key/${names[2]!}`)
   const left = await queueOf(zk, '/key', children)

@@ -28,7 +28,7 @@ export abstract class ScriptedServer {
 
   protected abstract answer(socket: Socket, request: JuteReader): void
 
-  /** What it says to one who introduces himself. */
+  /** Its answer to a client's hello. */
   protected welcome(): Buffer {
     return new JuteWriter().int(0).int(this.#sessionTimeout).long(7n).bytes(Buffer.alloc(16)).frame()
   }

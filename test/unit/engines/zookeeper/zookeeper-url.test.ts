@@ -4,7 +4,7 @@ import { InvalidArgumentError } from '../../../../src/errors.js'
 import { CREATOR_ACL, OPEN_ACL, PERMISSIONS } from '../../../../src/engines/zookeeper/client/index.js'
 import { addressesOf, parseEnsemble } from '../../../../src/engines/zookeeper/client/hosts.js'
 
-test('a URL of ZooKeeper names servers, a node, who logs in, and how', () => {
+test('a URL of ZooKeeper names servers, a node, a login and its kind', () => {
   expect(parseZooKeeperUrl('zookeeper://a,b:2182,[::1]:7/app/locks?sessionTimeout=6s')).toEqual({
     name: 'zookeeper://a,b:2182,[::1]:7/app/locks',
     ensemble: 'a,b:2182,[::1]:7',

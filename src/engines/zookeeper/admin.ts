@@ -1,0 +1,130 @@
+import type { ForceRelease, RequestReport } from '../../engine/contract.js'
+import type { BoxSession } from './box-session.js'
+import { NoNodeError, type ZooKeeper } from './client/index.js'
+import { ifThere } from './client/settled.js'
+import { decodeKey, guidOf, type Places } from './names.js'
+import type { NodeText } from './node-text.js'
+import { nodesOfKey, type SeenNode } from './seen-node.js'
+
+/** What an operator asks for: looks at the requests of all boxes, and takes grants away. */
+export class Admin {
+  readonly #session: BoxSession
+  readonly #places: Places
+
+  constructor(session: BoxSession, places: Places) {
+    this.#session = session
+    this.#places = places
+  }
+
+  /** The holders and waiters of keys that begin with `prefix`. */
+  inspect(prefix: string): Promise<readonly RequestReport[]> {
+    return this.#session.run(async client => {
+      const nodes = await this.#nodesOf(client, await this.#keys(client, prefix))
+      // Whether a request over several keys is granted is decided on the others, too.
+      const all = await this.#withOthers(client, nodes)
+      const granted = new Set([...byRequest(all).values()].filter(isGranted).flat())
+      return nodes.map(node => reportOf(node, granted.has(node)))
+    })
+  }
+
+  async forceRelease({ key, number }: ForceRelease): Promise<boolean> {
+    const client = await this.#session.get()
+    await client.sync(this.#places.locks)
+    const found = (await this.#nodesOf(client, [key])).find(node => node.number === number)
+    if (!found) return false
+    const all = await this.#withOthers(client, [found])
+    const request = [...byRequest(all).values()].find(nodes => nodes.includes(found))
+    if (!request || !isGranted(request)) return false
+    return this.#takeAway(client, request)
+  }
+
+  /** Gives how many requests the session had. */
+  async revoke(session: string): Promise<number> {
+    const client = await this.#session.get()
+    const nodes = await this.#nodesOf(client, await this.#keys(client, ''))
+    const requests = byRequest(nodes.filter(({ text }) => text?.session === session))
+    let count = 0
+    for (const request of requests.values()) if (await this.#takeAway(client, request)) count++
+    return count
+  }
+
+  /** Deletes the nodes of a request and tells its session. */
+  async #takeAway(client: ZooKeeper, nodes: readonly SeenNode[]): Promise<boolean> {
+    const transaction = client.transaction()
+    for (const path of nodes.flatMap(({ paths }) => paths)) transaction.delete(path)
+    const outcome = await transaction.outcome()
+    if (!outcome.done && !(outcome.error instanceof NoNodeError)) throw outcome.error
+    const session = nodes[0]!.text?.session
+    // A session that is gone need not be told.
+    if (session !== undefined) await ifThere(client.setData(this.#places.session(session), ''))
+    return outcome.done
+  }
+
+  /** All keys with a queue that begin with `prefix`. */
+  async #keys(client: ZooKeeper, prefix: string): Promise<string[]> {
+    const { children } = await client.getChildren(this.#places.locks, { linearizable: true })
+    const keys = children.map(decodeKey)
+    return keys.filter(key => key?.startsWith(prefix) === true).sort() as string[]
+  }
+
+  /** The nodes in the queues of these keys, each queue in its order. */
+  async #nodesOf(client: ZooKeeper, keys: readonly string[]): Promise<SeenNode[]> {
+    const queues = await Promise.all(keys.map(key => nodesOfKey(client, this.#places, key)))
+    return queues.flat()
+  }
+
+  /** Nodes, and those of the same requests that are in the queues of other keys. */
+  async #withOthers(client: ZooKeeper, nodes: readonly SeenNode[]): Promise<SeenNode[]> {
+    const requests = new Set(nodes.map(({ name }) => guidOf(name)))
+    const known = [...nodes]
+    // First those that tell all claims, then those for what they tell.
+    for (const named of [
+      ({ first }: NodeText) => first ?? [],
+      ({ claims }: NodeText) => claims.map(({ key }) => key),
+    ]) {
+      const keys = new Set(known.flatMap(({ text }) => (text ? named(text) : [])))
+      for (const { key } of known) keys.delete(key)
+      const further = await this.#nodesOf(client, [...keys])
+      known.push(...further.filter(({ name }) => requests.has(guidOf(name))))
+    }
+    return known
+  }
+}
+
+/** The nodes of one request, by what all their names have in common, or by their own name where that is not known. */
+function byRequest(nodes: readonly SeenNode[]): Map<string, SeenNode[]> {
+  const requests = new Map<string, SeenNode[]>()
+  for (const node of nodes) {
+    const id = guidOf(node.name) ?? node.paths[0]!
+    const others = requests.get(id)
+    if (others) others.push(node)
+    else requests.set(id, [node])
+  }
+  return requests
+}
+
+/** Whether a request has all that it claims, as far as these nodes tell. */
+function isGranted(nodes: readonly SeenNode[]): boolean {
+  // The first one tells how many there are; one of another library is alone.
+  const first = nodes.find(({ text }) => text?.first === undefined)
+  if (!first) return false
+  const claims = first.text?.claims.length ?? 1
+  return nodes.length >= claims && nodes.every(({ isFree }) => isFree)
+}
+
+function reportOf(node: SeenNode, isHeld: boolean): RequestReport {
+  const { key, text, data, number, since, contender } = node
+  const { mode, permits, max } = contender
+  return {
+    key,
+    session: text?.session ?? node.name,
+    host: text?.host ?? data,
+    pid: text?.pid ?? 0,
+    label: text?.label,
+    claim: mode === 'permits' ? { key, mode, permits, max } : { key, mode },
+    phase: isHeld ? 'held' : 'waiting',
+    number: isHeld ? number : 0,
+    age: Math.max(Date.now() - since, 0),
+    expiresIn: text?.lease ?? 0,
+  }
+}

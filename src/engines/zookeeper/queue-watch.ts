@@ -1,0 +1,130 @@
+import type { Clock } from '../../clock.js'
+import { NoNodeError, type WatchListener } from './client/index.js'
+import { contendersOf } from './contenders.js'
+import { isFree, notePlace, pathOf, type OwnNode, type OwnRequest } from './own-request.js'
+import { queueOf } from './queue.js'
+
+/** Is told of what a look at the queues has found. */
+export interface QueueWatchListener {
+  /** What a node tells about its request. */
+  text(own: OwnRequest, node: OwnNode): string
+  /** Nothing keeps a waiting request out any more. */
+  free(own: OwnRequest): void
+  /** Another client has deleted a node of a waiting request. */
+  taken(own: OwnRequest): void
+  /** Another request has come behind one that was alone, or may have come. */
+  wanted(own: OwnRequest): void
+}
+
+/** The pause after a look that failed: milliseconds. */
+const LOOK_PAUSE = 200
+/** What one server tells of a queue counts for so long, because it may be behind the others: milliseconds. */
+const ALONE_FOR = 20
+
+/** Watches the queues of requests: those that wait look at what is before them, those that are alone behind them. */
+export class QueueWatch {
+  readonly #clock: Clock
+  readonly #listener: QueueWatchListener
+
+  constructor(clock: Clock, listener: QueueWatchListener) {
+    this.#clock = clock
+    this.#listener = listener
+  }
+
+  /** Looks at the queues again when something changes before a request. */
+  watchBefore(own: OwnRequest): void {
+    for (const node of own.nodes) if (!node.isFree) this.#watchNode(own, node)
+  }
+
+  /** Tells as soon as another request stands behind one behind which there was none. */
+  watchBehind(own: OwnRequest): void {
+    // One and the same for all looks: what watches until another request comes must not grow with them.
+    const wanted = (own.wanted ??= () => {
+      own.alone?.cancel()
+      own.alone = undefined
+      this.#listener.wanted(own)
+    })
+    own.alone = this.#clock.after(ALONE_FOR, wanted, false)
+    for (const { parent, name } of own.nodes)
+      own.client!.getChildren(parent, { watch: wanted }).then(
+        // The watch does not tell of a request that came before it.
+        ({ children }) => contendersOf(children).at(-1)?.name !== name && wanted(),
+        wanted,
+      )
+  }
+
+  /** Takes back what is still watched before a request that is free or over. */
+  unwatch({ client, nodes }: OwnRequest): void {
+    for (const { parent, watched } of nodes) {
+      for (const [name, watch] of watched) client!.unwatch(`${parent}/${name}`, watch)
+      watched.clear()
+    }
+  }
+
+  #watchNode(own: OwnRequest, node: OwnNode): void {
+    for (const name of node.before) {
+      if (node.watched.has(name)) continue
+      const watch: WatchListener = ({ type }) => {
+        node.watched.delete(name)
+        if (type !== 'ended') this.#look(own)
+      }
+      node.watched.set(name, watch)
+      // Reading it, because asking whether it exists would leave a watch for its coming where it has gone.
+      own
+        .client!.getData(`${node.parent}/${name}`, { watch })
+        .then(({ stat }) => {
+          // Touched before it was watched: it got in meanwhile. Once, because other clients may touch nodes, too.
+          if (stat.version === 0 || node.touched === name) return
+          node.touched = name
+          this.#look(own)
+        })
+        .catch(() => {
+          node.watched.delete(name)
+          this.#look(own)
+        })
+    }
+  }
+
+  /** Looks at the queues in which a request is kept out, one look at a time. */
+  #look(own: OwnRequest): void {
+    if (own.phase !== 'waiting') return
+    if (own.isLooking) {
+      own.looksAgain = true
+      return
+    }
+    own.isLooking = true
+    void this.#lookOnce(own)
+      .catch((error: unknown) => {
+        // The key's node goes only when it has no children.
+        if (error instanceof NoNodeError) this.#listener.taken(own)
+        else this.#clock.after(LOOK_PAUSE, () => this.#look(own), false)
+      })
+      .finally(() => {
+        own.isLooking = false
+        if (!own.looksAgain) return
+        own.looksAgain = false
+        this.#look(own)
+      })
+  }
+
+  async #lookOnce(own: OwnRequest): Promise<void> {
+    const client = own.client!
+    const blocked = own.nodes.filter(node => !node.isFree)
+    const queues = await Promise.all(
+      blocked.map(async ({ parent }) => queueOf(client, parent, (await client.getChildren(parent)).children)),
+    )
+    if (own.phase !== 'waiting') return
+    for (const [index, node] of blocked.entries()) {
+      const place = notePlace(node, queues[index]!)
+      if (!place) {
+        this.#listener.taken(own)
+        return
+      }
+      if (place.state === 'blocked') this.#watchNode(own, node)
+      // It got in without a deletion, and touches its node, so that the request behind it looks.
+      else if (node.hasFollower)
+        void client.setData(pathOf(node), this.#listener.text(own, node)).catch(() => undefined)
+    }
+    if (isFree(own)) this.#listener.free(own)
+  }
+}

@@ -1,0 +1,91 @@
+import type { Commit, CommitOutcome, Listener, ReadOutcome, ReadSet } from '../../engine/contract.js'
+import { WriteQueue } from '../../write-queue.js'
+import type { BoxSession } from './box-session.js'
+import { SessionExpiredError, type ZooKeeper } from './client/index.js'
+import type { LockRequests } from './lock-requests.js'
+import type { Places } from './names.js'
+import { pathsOf } from './own-request.js'
+import type { Values } from './values.js'
+
+/** Reads, writes and watches the values of stores, over the sessions of a box. */
+export class Stores {
+  readonly #session: BoxSession
+  readonly #places: Places
+  readonly #values: Values
+  readonly #requests: LockRequests
+  readonly #listener: Listener
+  readonly #writes: WriteQueue
+  /** The keys that are watched, each with what ends its watch in the session of now. */
+  readonly #watched = new Map<string, { end: () => void }>()
+
+  constructor(
+    session: BoxSession,
+    places: Places,
+    values: Values,
+    requests: LockRequests,
+    listener: Listener,
+    engine: string,
+  ) {
+    this.#session = session
+    this.#places = places
+    this.#values = values
+    this.#requests = requests
+    this.#listener = listener
+    this.#writes = new WriteQueue(engine)
+  }
+
+  read(what: ReadSet): Promise<ReadOutcome> {
+    return this.#session.run(client => this.#values.read(client, what, true))
+  }
+
+  async commit(commit: Commit): Promise<CommitOutcome> {
+    const { guard, release } = commit
+    if (!guard) return this.#commitUnguarded(commit)
+    const own = this.#requests.held(guard)
+    if (!own) return this.#session.run(client => this.#values.commit(client, commit, 'lost'))
+    const paths = own.nodes.flatMap(pathsOf)
+    let outcome: CommitOutcome
+    try {
+      outcome = await this.#values.commit(own.client!, commit, { paths, release })
+    } catch (error) {
+      if (!(error instanceof SessionExpiredError)) throw error
+      // The session ended before it was sent, so nothing was written; the same may have been by another one before.
+      return this.#session.run(client => this.#values.commit(client, commit, 'lost'))
+    }
+    if (outcome.state === 'committed' && release) this.#requests.forget(own)
+    return outcome
+  }
+
+  async watch(key: string): Promise<undefined> {
+    const client = await this.#session.get()
+    if (!this.#watched.has(key)) this.#watched.set(key, { end: () => undefined })
+    await this.#watchValue(client, key)
+    return undefined
+  }
+
+  unwatch(key: string): void {
+    this.#watched.get(key)?.end()
+    this.#watched.delete(key)
+  }
+
+  /** A session has begun, which has no watches. What came between the sessions was told to neither. */
+  async begun(client: ZooKeeper): Promise<void> {
+    for (const key of this.#watched.keys()) await this.#watchValue(client, key)
+    this.#listener.missed()
+  }
+
+  #commitUnguarded(commit: Commit): Promise<CommitOutcome> {
+    const write = () => this.#session.run(client => this.#values.commit(client, commit, undefined))
+    const [first] = commit.writes
+    return first ? this.#writes.run(first.key, write) : write()
+  }
+
+  async #watchValue(client: ZooKeeper, key: string): Promise<void> {
+    const end = await client.onChange(this.#places.value(key), ({ type }) => {
+      if (type !== 'ended') this.#listener.changed(key)
+    })
+    const watch = this.#watched.get(key)
+    if (watch) watch.end = end
+    else end()
+  }
+}
