@@ -58,7 +58,8 @@ describe('the script in Redis', () => {
   })
 
   test('hands a key on by its short way as it does through the table', { timeout: 60_000 }, async () => {
-    // What others are told is kept in a list. Who is gone is not looked for at random, which each would do at other times.
+    // What others are told is kept in a list. Sessions that are gone are not looked for at random, which each would do at
+    // other times.
     const load = (text: string): Promise<LoadedScript> =>
       LoadedScript.load(
         server,
@@ -136,7 +137,7 @@ describe('the script in Redis', () => {
 /** Keys in the very millisecond in which they expire: 0 are left, and they are there. */
 const EXPIRING = heldStrings.replace("return call('PTTL', key)", 'return 0')
 
-test('nobody is let in beside a foreign holder in the millisecond in which its key expires', async () => {
+test('no request is let in beside a foreign holder in the millisecond in which its key expires', async () => {
   const script = await LoadedScript.load(
     server,
     tableScript({ heldKeys: EXPIRING, clock: serverClock, light: '' }),
@@ -211,7 +212,7 @@ class Crowd {
   }
 
   /**
-   * What became of each operation, what the session was told, and all who hold and wait afterwards: without the numbers,
+   * What became of each operation, what the session was told, and all holders and waiters afterwards: without numbers,
    * which have to rise.
    */
   async run(session: Session, batch: readonly Operation[], now: number): Promise<unknown> {
@@ -285,7 +286,7 @@ class Crowd {
   }
 }
 
-/** An operation by its kind, an enqueue with its key, a pass with the id that comes after. */
+/** An operation by its kind, an enqueue with its key, an extendOrYield with the id that comes after. */
 interface Brief {
   readonly kind: number
   readonly id: string

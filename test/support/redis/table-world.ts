@@ -101,7 +101,7 @@ export class World {
       .flatMap(effect => (effect.type === 'changed' ? [] : [`${effect.type} ${effect.id}`]))
     const { answer, told, reports } = await this.#inRedis(session, this.#translated(operation), now)
     this.#compare(operation, outcome, answer)
-    // A grant that nobody met has nobody to be told of its end by; its holder finds out by itself.
+    // A grant that no other request met is not told of its end; its holder finds out by itself.
     const wakes = (all: readonly string[]): string[] => all.filter(hint => hint.startsWith('wake')).sort()
     expect(wakes(told)).toEqual(wakes(hints))
     for (const hint of told) {
@@ -131,7 +131,7 @@ export class World {
     }
   }
 
-  /** What the script answers, the hints for all sessions, and who holds and waits afterwards. */
+  /** What the script answers, the hints for all sessions, and the holders and waiters afterwards. */
   async #inRedis(session: Session, operation: Operation, now: number): Promise<Answered> {
     const group = this.#names.group('')
     const call = new CallArguments(this.#names, group, callerOf(session), 2)
@@ -194,7 +194,7 @@ export class World {
     if (status.state === 'held') this.granted.set(status.id, status.number)
   }
 
-  /** Whoever waits in one waits in the other, in the same order; what Redis knows of holders is true. */
+  /** The same requests wait in both, in the same order; what Redis knows of holders is true. */
   #compareQueues(inRedis: Answered['reports'], now: number): void {
     const outcome = this.#decisions.decide({ type: 'inspect', prefix: '' }, now)
     const line = (report: Reported): string => `${report.key} ${report.phase} ${report.claim.mode}`
