@@ -64,7 +64,7 @@ describe.each(clientPackages)('$name connects', ({ connectWith }) => {
     await server.command('SELECT', 0)
   })
 
-  test('not without a password or with a wrong one, to an unknown database, or where nobody is', async () => {
+  test('not without a password or with a wrong one, to an unknown database, or where no server is', async () => {
     await refused(url('HERE')).toMatchObject(unavailable('NOAUTH'))
     await refused(url(':wrong@HERE')).toMatchObject(unavailable('WRONGPASS'))
     await refused(url(`bob:${ENCODED}@HERE`)).toMatchObject(unavailable('WRONGPASS'))
@@ -154,7 +154,7 @@ describe('over TLS', () => {
   })
 
   test.each(clientPackages)(
-    '$name does not trust a certificate that nobody vouches for',
+    '$name does not trust a certificate of an unknown authority',
     async ({ connectWith }) => {
       const failure = through(linkOf(secure.url, connectWith), link => link.command('', ['PING']))
       await expect(failure).rejects.toMatchObject({

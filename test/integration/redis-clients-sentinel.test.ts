@@ -45,8 +45,8 @@ describe.each(clientPackages)('behind a Sentinel with $name', ({ connectWith }) 
       code: 'UNAVAILABLE',
       message: expect.stringContaining(reason),
     })
-    const nobody = `redis+sentinel://127.0.0.1:${await freePort()}/${servers.name}`
-    expect(await refusal(nobody)).toMatchObject(unavailable('ECONNREFUSED'))
+    const nowhere = `redis+sentinel://127.0.0.1:${await freePort()}/${servers.name}`
+    expect(await refusal(nowhere)).toMatchObject(unavailable('ECONNREFUSED'))
     expect(await refusal(url.replace(/\/\w+$/, '/other'))).toMatchObject(
       unavailable('no Sentinel knows a master named other'),
     )

@@ -200,7 +200,7 @@ describe('locks over several hash slots', () => {
     await (await asked).release()
   })
 
-  test('a release wakes who waits for the last of several slots', async () => {
+  test('a release wakes a waiter for the last of several slots', async () => {
     await using all = await boxes(2)
     const [one, other] = all as unknown as [Box, Box]
     for (let round = 0; round < 4; round++) {
@@ -246,7 +246,7 @@ describe('locks over several hash slots', () => {
   test('what was taken away by force or with its session is lost as a whole', async () => {
     await using all = await boxes(2)
     const [one, other] = all as unknown as [Box, Box]
-    // Whoever does not listen finds out at the next renewal.
+    // A holder that does not listen finds out at the next renewal.
     const grant = await one.mutex('a', 'b', 'c').acquire({ lease: 900 })
     const { holders } = (await locks(other, 'b'))[0]!
     expect(await other.forceRelease('b', holders[0]!.token!)).toBe(true)

@@ -143,7 +143,7 @@ test('without a right to channels nothing is written by halves, and locks go on'
   expect((await owner.store('s').get('key'))!.value).toBe('value')
   expect(await owner.store('s').get('more')).toBeUndefined()
   expect(await server.command('EXISTS', 'app:signalbox:1:{}:ids:s/key')).toBe(0)
-  // Nobody is woken, but what was given back counts as that, and is had by whoever looks next.
+  // No waiter is woken, but what was given back is free, and the next waiter that looks gets it.
   const held = await box.mutex('key').acquire()
   const asked = other.mutex('key').acquire({ lease: 600 })
   await queued(owner, 'key', 1)

@@ -73,7 +73,7 @@ describe.concurrent('an answer that is lost', () => {
     expect(await box.mutex('key').tryAcquire()).toBeUndefined()
   })
 
-  test('of a release does not hide from those who wait in the same box that it is their turn', async () => {
+  test('of a release does not hide from waiters of the same box that it is their turn', async () => {
     await using started = await start()
     const { here, network, box, other } = started
     const only = box.semaphore('key', { permits: 1 })
@@ -131,7 +131,7 @@ describe.concurrent('an answer that is late', () => {
     grant.assertHeld()
   })
 
-  test('to the claim of one who was woken gives no grant after its own deadline', async () => {
+  test('to the poll of a woken waiter gives no grant after its own deadline', async () => {
     await using started = await start()
     const { network, box, other } = started
     const held = await other.mutex('key').acquire()
@@ -229,7 +229,7 @@ describe.concurrent('a client of ioredis that keeps commands for later', () => {
     }
   }
 
-  test('keeps no commit for when the turn is somebody else’s', async () => {
+  test('keeps no commit for when another box holds the lock', async () => {
     await using started = await start()
     const { here, network, other } = started
     await using user = await given(here, network)

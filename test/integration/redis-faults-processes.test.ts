@@ -112,7 +112,7 @@ describe.concurrent('waiters', () => {
       await Promise.all(asked)
       expect(served).toEqual([0, 1, 2])
     }
-    // The first in line looks 50 ms after the key has expired. It may come late when the machine is busy, but not always.
+    // The first waiter looks 50 ms after the key has expired. It may come late when the machine is busy, but not always.
     expect(Math.min(...late)).toBeLessThan(300)
   })
 

@@ -12,7 +12,7 @@ import { startRedis } from '../support/servers/redis.js'
 const SOON = 15_000
 
 describe.concurrent('a server that is killed and comes back empty', () => {
-  test('serves those who wait, with greater tokens, and who held finds out at its next renewal', async () => {
+  test('serves waiters, with greater tokens, and a former holder finds out at its next renewal', async () => {
     await using here = await RedisPlace.start()
     const one = await here.box()
     const others = await here.boxes(3)
@@ -34,7 +34,7 @@ describe.concurrent('a server that is killed and comes back empty', () => {
 })
 
 describe.concurrent('a server that stands still', () => {
-  test('for less than the lease costs nobody anything', async () => {
+  test('for less than the lease costs no grant', async () => {
     await using here = await RedisPlace.start()
     const [one, other] = [await here.box(), await here.box()]
     const held = await one.mutex('key').acquire({ lease: 3000 })
@@ -63,7 +63,7 @@ describe.concurrent('a server that stands still', () => {
     here.server.pause()
     const lost = new Promise(resolve => held.signal.addEventListener('abort', resolve))
     const deadline = performance.now() + held.expiresIn()
-    // Whoever has waited long enough is told so at once.
+    // A waiter that has waited long enough is told so at once.
     expect(await codeOf(other.mutex('key').acquire({ wait: 200 }))).toBe('TIMED_OUT')
     await lost
     expect(performance.now()).toBeGreaterThan(deadline - 50)
@@ -76,7 +76,7 @@ describe.concurrent('a server that stands still', () => {
     await until('nothing is left', async () => (await here.server.command('DBSIZE')) === 1)
   })
 
-  test('for longer than an answer may take: who gave up on it leaves nothing behind', async () => {
+  test('for longer than an answer may take: a caller that gave up leaves nothing behind', async () => {
     await using here = await RedisPlace.start()
     const [one, other] = [await here.box(), await here.box()]
     await one.mutex('key').run(() => undefined)
@@ -171,7 +171,7 @@ describe.concurrent('a server that may not be written to', () => {
     const held = await box.mutex('key').acquire()
     await box.store('s').put('key', 'value')
     await here.server.copied()
-    // As a manager without Sentinel does, who does not break the connections of clients.
+    // As a manager without Sentinel does, which leaves the connections of clients alone.
     await replica.command('REPLICAOF', 'NO', 'ONE')
     await here.server.command('REPLICAOF', '127.0.0.1', replica.port)
     network.target = replica.port
@@ -316,7 +316,7 @@ test('a wrong password is a typed error that does not tell it, at the beginning 
   operator.close()
 })
 
-test('a key that is something else is refused in so many words, and nobody touches it', async () => {
+test('a key that is something else is refused in so many words, and stays as it is', async () => {
   await using here = await RedisPlace.start()
   const { server } = here
   const box = await here.box()

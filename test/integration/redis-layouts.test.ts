@@ -55,7 +55,7 @@ async function make(type: string, key: string): Promise<void> {
   await server.command(command!, key, ...rest)
 }
 
-/** Puts a key of a type in the place of what is there; nobody finds the key free in between. */
+/** Puts a key of a type in the place of what is there; no client finds the key free in between. */
 async function replace(type: string, key: string): Promise<void> {
   const [command, ...rest] = MAKING[type]!
   const script = "redis.call('DEL', KEYS[1]) return redis.call(ARGV[1], KEYS[1], unpack(ARGV, 2))"
@@ -69,7 +69,7 @@ describe.each<[Layout, readonly string[], string]>([
   describe.each(types)('a key of type %s', type => {
     const expected = { name: 'UnavailableError', code: 'UNAVAILABLE' }
 
-    test('is a clear error for who wants it, and stays as it is', async () => {
+    test('is a clear error for a caller that wants it, and stays as it is', async () => {
       const box = await boxOf(layout)
       const key = randomUUID()
       await make(type, key)
@@ -94,14 +94,14 @@ describe.each<[Layout, readonly string[], string]>([
       const key = randomUUID()
       const grant = await box.mutex(key).acquire({ lease: 600 })
       await replace(type, key)
-      // The renewals fail, and nobody can say any more that it is held.
+      // The renewals fail, and it is not known any more whether it is held.
       await until(() => grant.signal.aborted)
       await expect(grant.release()).rejects.toThrow(LostError)
       expect(await server.command('TYPE', key)).toBe(type)
       await server.command('DEL', key)
     })
 
-    test('that comes while somebody waits ends the wait with that error', async () => {
+    test('that comes while a caller waits ends the wait with that error', async () => {
       const box = await boxOf(layout)
       const other = await boxOf(layout)
       const key = randomUUID()
@@ -138,7 +138,7 @@ describe('the layout of Redisson', () => {
     expect(await server.command('EXISTS', 'form')).toBe(0)
   })
 
-  test('is a hash for readers and permits, too, which is nobody’s', async () => {
+  test('is a hash for readers and permits, too, which names no owner', async () => {
     const box = await boxOf('redisson')
     const write = await box.readWriteLock('readers').write.acquire()
     await write.downgrade()
@@ -155,7 +155,7 @@ describe('the layout of Redisson', () => {
   })
 
   test.each(['unlocked', 'with {braces} in it', 'half {open'])(
-    'a release of %j tells those who wait there as RLock and RFairLock do',
+    'a release of %j tells the waiters of RLock and RFairLock',
     async key => {
       const box = await boxOf('redisson')
       const name = key.includes('{') ? key : `{${key}}`
@@ -178,7 +178,7 @@ describe('the layout of Redisson', () => {
     },
   )
 
-  test('a message that it was unlocked there wakes who waits here, and is heard as long as somebody waits', async () => {
+  test('a message that it was unlocked there wakes a waiter here, and is heard as long as one waits', async () => {
     const engine = await openRedis(`${server.url}?layout=redisson`)
     const session = randomUUID()
     const woken: string[] = []
@@ -199,8 +199,8 @@ describe('the layout of Redisson', () => {
     await server.command('HSET', 'theirs', `${randomUUID()}:1`, 1)
     const id = `${session}.1`
     const request = lockRequest(id, [{ key: 'theirs', mode: 'exclusive' }])
-    const standing = await engine.submit({ type: 'enqueue', request, lease: 60_000, wait: 60_000 })
-    expect(standing).toMatchObject({ state: 'queued', place: 1 })
+    const status = await engine.submit({ type: 'enqueue', request, lease: 60_000, wait: 60_000 })
+    expect(status).toMatchObject({ state: 'queued', place: 1 })
     const listeners = async (): Promise<unknown> =>
       ((await server.command('PUBSUB', 'NUMSUB', 'redisson_lock__channel:{theirs}')) as unknown[])[1]
     await until(async () => (await listeners()) === 1)
@@ -281,7 +281,7 @@ describe('behind a foreign holder', () => {
     return { boxes, asked }
   }
 
-  test('who stands first looks every 20 ms, and the others rarely', async () => {
+  test('the first waiter looks every 20 ms, and the others rarely', async () => {
     const { asked } = await waiting('looked at', 6)
     const before = await server.calls()
     const from = performance.now()

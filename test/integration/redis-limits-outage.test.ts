@@ -110,7 +110,7 @@ test('requests meet the same while a Redis hangs', async () => {
   }
 })
 
-test('who waits while a Redis is away waits on, goes on without it, or hears of it, and nothing counts as limited', async () => {
+test('a caller that waits while a Redis is away waits on, goes on without it, or hears of it, and nothing counts as limited', async () => {
   await using here = await RedisPlace.start()
   const box = await here.box()
   const limiters = Object.fromEntries(

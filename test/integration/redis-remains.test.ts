@@ -61,7 +61,7 @@ describe.concurrent('a key that was used once leaves nothing behind', () => {
     await onlyTheCounter(here)
   })
 
-  test('when who waited for the lock of another program gave up', async () => {
+  test('when a waiter for the lock of another program gave up', async () => {
     await using here = await RedisPlace.start()
     const [one, other] = [await here.box(), await here.box()]
     const keys = Array.from({ length: 20 }, (_, index) => `foreign ${index}`)
@@ -97,11 +97,11 @@ describe.concurrent('a key that was used once leaves nothing behind', () => {
       await queued(box, key, 1)
     }
     await Promise.all([one.kill(), other.kill()])
-    // Nobody asks for the keys again.
+    // No request is made for the keys again.
     await onlyTheCounter(here)
   })
 
-  test('when those who were killed had the rights of several, and others go on to wait for other keys', async () => {
+  test('when killed holders had the rights of several, and others go on to wait for other keys', async () => {
     await using here = await RedisPlace.start()
     const [box, other] = [await here.box(), await here.box()]
     const [dead, waiter] = [await here.process(), await here.process()]

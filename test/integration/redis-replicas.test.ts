@@ -51,7 +51,7 @@ test('what must be on a replica is there when it is granted or committed, and fa
       key,
       message: expect.stringMatching(`${key}.* 0 of 1 replicas`) as string,
     })
-    // What nobody could miss is not held up by what travels with it.
+    // What needs no replica is not held up by what travels with it.
     const read = store.get('value')
     await expect(box.mutex('key').acquire()).rejects.toMatchObject(told('key'))
     expect(await read).toMatchObject({ value: 19 })
@@ -60,7 +60,7 @@ test('what must be on a replica is there when it is granted or committed, and fa
     await expect(
       store.transaction(['value', 'more'], transaction => transaction.put('more', 1)),
     ).rejects.toMatchObject(told('s/more, s/value'))
-    // It is given back in the background, so that nobody waits for a grant that nobody has.
+    // It is given back in the background, so that no request waits for a grant without a holder.
     await until('the key is free', async () => (await master.command('EXISTS', 'key')) === 0)
   } finally {
     replica.resume()
@@ -87,7 +87,7 @@ test('a grant that a failover loses can be given twice, with a greater token; mi
   held.assertHeld()
   second.assertHeld()
   expect(second.token).toBeGreaterThan(held.token)
-  // Nobody holds what was not given.
+  // What was not given has no holder.
   await (await other.mutex('careful').acquire({ wait: 0 })).release()
 })
 

@@ -58,7 +58,8 @@ describe('the script in Redis', () => {
   })
 
   test('hands a key on by its short way as it does through the table', { timeout: 60_000 }, async () => {
-    // What others are told is kept in a list. Who is gone is not looked for at random, which each would do at other times.
+    // What others are told is kept in a list. Sessions that are gone are not looked for at random, which each would do at
+    // other times.
     const load = (text: string): Promise<LoadedScript> =>
       LoadedScript.load(
         server,
@@ -136,7 +137,7 @@ describe('the script in Redis', () => {
 /** Keys in the very millisecond in which they expire: 0 are left, and they are there. */
 const EXPIRING = heldStrings.replace("return call('PTTL', key)", 'return 0')
 
-test('nobody is let in beside a foreign holder in the millisecond in which its key expires', async () => {
+test('no request is let in beside a foreign holder in the millisecond in which its key expires', async () => {
   const script = await LoadedScript.load(
     server,
     tableScript({ heldKeys: EXPIRING, clock: serverClock, light: '' }),
@@ -211,7 +212,7 @@ class Crowd {
   }
 
   /**
-   * What became of each operation, what the session was told, and all who hold and wait afterwards: without the numbers,
+   * What became of each operation, what the session was told, and all holders and waiters afterwards: without numbers,
    * which have to rise.
    */
   async run(session: Session, batch: readonly Operation[], now: number): Promise<unknown> {
@@ -271,21 +272,21 @@ class Crowd {
       this.#parts.delete(place)
       return
     }
-    const standing = outcome as RequestStatus
-    this.seen.add(standing.state)
-    if (standing.state !== 'held' && standing.state !== 'queued') return void this.#parts.delete(place)
-    if (operation.type === 'extendOrYield' && standing.id === request.id) this.seen.add('kept')
-    if (standing.state === 'held' && this.#numbers.get(standing.id) !== standing.number) {
-      expect(standing.number).toBeGreaterThan(this.#highest)
-      this.#highest = standing.number
-      this.#numbers.set(standing.id, standing.number)
+    const status = outcome as RequestStatus
+    this.seen.add(status.state)
+    if (status.state !== 'held' && status.state !== 'queued') return void this.#parts.delete(place)
+    if (operation.type === 'extendOrYield' && status.id === request.id) this.seen.add('kept')
+    if (status.state === 'held' && this.#numbers.get(status.id) !== status.number) {
+      expect(status.number).toBeGreaterThan(this.#highest)
+      this.#highest = status.number
+      this.#numbers.set(status.id, status.number)
     }
-    const its = operation.type === 'extendOrYield' && standing.id !== request.id ? operation.next : request
-    this.#parts.set(place, { request: its, number: standing.state === 'held' ? standing.number : 0 })
+    const its = operation.type === 'extendOrYield' && status.id !== request.id ? operation.next : request
+    this.#parts.set(place, { request: its, number: status.state === 'held' ? status.number : 0 })
   }
 }
 
-/** An operation by its kind, an enqueue with its key, a pass with the id that comes after. */
+/** An operation by its kind, an enqueue with its key, an extendOrYield with the id that comes after. */
 interface Brief {
   readonly kind: number
   readonly id: string
@@ -318,12 +319,11 @@ class Calls {
     await set
     const outcomes = operations.map((each, index) => outcomeOf(each, answers[index]!))
     for (const outcome of outcomes) {
-      const standing = outcome as RequestStatus | undefined
-      if (typeof standing !== 'object' || standing.state !== 'held') continue
-      if (this.#numbers.get(standing.id) !== standing.number)
-        expect(standing.number).toBeGreaterThan(this.#highest)
-      this.#highest = Math.max(this.#highest, standing.number)
-      this.#numbers.set(standing.id, standing.number)
+      const status = outcome as RequestStatus | undefined
+      if (typeof status !== 'object' || status.state !== 'held') continue
+      if (this.#numbers.get(status.id) !== status.number) expect(status.number).toBeGreaterThan(this.#highest)
+      this.#highest = Math.max(this.#highest, status.number)
+      this.#numbers.set(status.id, status.number)
     }
     return outcomes.map(outcome =>
       typeof outcome === 'object' ? { ...outcome, number: undefined, lookAgain: undefined } : outcome,

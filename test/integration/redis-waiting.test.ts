@@ -30,7 +30,7 @@ describe.concurrent('waiting for a lock that is held', () => {
     // Before the lease that they know of is over, all of them must have looked.
     expect(evalsha).toBeGreaterThanOrEqual(PROCESSES)
     expect(evalsha).toBeLessThanOrEqual(3 * (leases + 1) + PROCESSES * (leases + 1))
-    // Only the script, what it does itself, and the heartbeats of those who listen.
+    // Only the script, what it does itself, and the heartbeats of connections that listen.
     const beside = ['ping', 'info', 'config|resetstat']
     const script =
       'time get mget set exists pexpire pttl hget hset zadd zlexcount zrangebylex hrandfield'.split(' ')
@@ -50,7 +50,7 @@ describe.concurrent('waiting for a lock that is held', () => {
     await queued(box, 'key', 1)
     await pause(300)
     await queued(box, 'key', 1)
-    // The one who holds, and the one who waits.
+    // The holder and the waiter.
     expect(await here.server.command('ZCARD', 'signalbox:1:{}:queues')).toBe(2)
     await held.release()
     await Promise.all(asked)

@@ -1,6 +1,6 @@
 import type { RedisLink } from './clients/redis-link.js'
 
-/** Hears foreign clients tell that they have freed a key, as long as somebody waits for it right behind them. */
+/** Hears foreign clients tell that they have freed a key, as long as a request waits for it right behind them. */
 export class FreedChannels {
   readonly #link: RedisLink
   readonly #waiting = new Map<string, Set<string>>()
@@ -14,7 +14,7 @@ export class FreedChannels {
     const known = this.#waiting.get(channel)
     if (known) return void known.add(id)
     this.#waiting.set(channel, new Set([id]))
-    // Who is not heard is found by looking again.
+    // What is not heard is found by looking again.
     this.#link.subscribe(channel).catch(() => undefined)
   }
 
@@ -25,7 +25,7 @@ export class FreedChannels {
     this.#link.unsubscribe(channel).catch(() => undefined)
   }
 
-  /** Who waits for what this channel tells; undefined when it is none of these. */
+  /** The requests that wait for what this channel tells; undefined when it is none of these. */
   waiting(channel: string): readonly string[] | undefined {
     const known = this.#waiting.get(channel)
     return known && [...known]

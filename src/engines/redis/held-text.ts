@@ -1,7 +1,7 @@
 import type { Claim } from '../../engine/claim.js'
 import type { SessionInfo } from '../../engine/contract.js'
 
-/** What a held key tells about who holds it, beside what the script puts before it. */
+/** What a held key tells about its holder, beside what the script puts before it. */
 interface Details {
   readonly host: string
   readonly pid: number
@@ -52,7 +52,7 @@ export function sessionOf(id: string): string {
   return id.slice(0, Math.max(0, id.lastIndexOf('.')))
 }
 
-/** Who a request belongs to; nothing is known of foreign clients. */
+/** The process that a request belongs to; nothing is known of foreign clients. */
 export function whoIs(
   id: string,
   details: string,

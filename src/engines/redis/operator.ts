@@ -12,7 +12,7 @@ const SCAN_COUNT = '1000'
 /** A request as `inspect` shows it, with what tells it from all others. */
 export interface IdentifiedReport extends RequestReport {
   readonly id: string
-  /** Its place among those who wait for the key: the lesser text comes first. */
+  /** Its place in the queue of the key: the lesser text comes first. */
   readonly order: string
 }
 

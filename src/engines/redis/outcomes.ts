@@ -59,7 +59,7 @@ export function outcomeOf(operation: Operation, answer: Reply): unknown {
 export interface ScriptReport extends Omit<RequestReport, 'session' | 'host' | 'pid' | 'label'> {
   readonly id: string
   readonly details: string
-  /** Its place among those who wait: the lesser text comes first. */
+  /** Its place in the queue: the lesser text comes first. */
   readonly order: string
 }
 
@@ -128,7 +128,7 @@ function readOutcome(answer: Reply): ReadOutcome {
 }
 
 const ABSENT: Versioned = { value: undefined, version: 0 }
-/** What another program has put there is no JSON to whoever reads it, and has a version that no value has. */
+/** What another program has put there is no JSON to its reader, and has a version that no value has. */
 const UNREADABLE: Versioned = { value: 'not written by Signalbox', version: -1 }
 
 /** A value as it is stored: its version, a space, and the JSON text. */

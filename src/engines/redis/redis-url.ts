@@ -12,7 +12,7 @@ export interface RedisPlace {
   readonly options: Required<RedisOptions>
 }
 
-/** Where the server is, or who knows. */
+/** Where the server is, or the servers that know. */
 export type RedisServerPlace =
   | { readonly kind: 'server'; readonly address: Address }
   | { readonly kind: 'sentinel'; readonly sentinels: readonly NetworkAddress[]; readonly masterName: string }

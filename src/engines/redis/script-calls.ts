@@ -1,3 +1,4 @@
+import { TickBatcher } from '../../engine/kit/tick-batcher.js'
 import { IndeterminateError } from '../../errors.js'
 import type { Operation, RequestStatus } from '../../engine/contract.js'
 import type { Ballot } from './ballot.js'
@@ -49,8 +50,7 @@ interface Pending {
 /** The operations for one group that have not been sent yet. */
 interface Queue {
   readonly group: Group
-  readonly pending: Pending[]
-  isScheduled: boolean
+  readonly pending: TickBatcher<Pending>
   /** How many calls are under way. */
   inFlight: number
 }
@@ -74,14 +74,8 @@ export class ScriptCalls {
 
   /** Carries out an operation, whose keys are all in the group. Rejects as the contract says. */
   send(group: Group, operation: Operation, ballot?: Ballot): Promise<unknown> {
-    let queue = this.#queues.get(group.numbers)
-    if (!queue) {
-      queue = { group, pending: [], isScheduled: false, inFlight: 0 }
-      this.#queues.set(group.numbers, queue)
-    }
-    const { pending } = queue
-    this.#schedule(queue)
-    return new Promise((resolve, reject) => pending.push({ operation, ballot, resolve, reject }))
+    const { pending } = this.#queues.get(group.numbers) ?? this.#newQueue(group)
+    return new Promise((resolve, reject) => pending.add({ operation, ballot, resolve, reject }))
   }
 
   /** Carries out one operation in a call of its own. Rejects as the link does, too. */
@@ -95,24 +89,27 @@ export class ScriptCalls {
     return answer!
   }
 
+  #newQueue(group: Group): Queue {
+    const queue: Queue = {
+      group,
+      pending: new TickBatcher<Pending>(
+        () => void this.#call(queue, queue.pending.take(MOST_OPERATIONS)),
+        send => this.#defer(queue, send),
+      ),
+      inFlight: 0,
+    }
+    this.#queues.set(group.numbers, queue)
+    return queue
+  }
+
   /**
    * Sends what has come together: at the end of this turn of tasks where nothing is under way, so that a lone caller
    * loses no time; else after all that this tick brings.
    */
-  #schedule(queue: Queue): void {
-    if (queue.isScheduled) return
-    queue.isScheduled = true
-    const flush = (): void => this.#flush(queue)
-    if (this.#loading) void this.#loading.then(flush)
-    else if (queue.inFlight === 0) queueMicrotask(flush)
-    else setImmediate(flush)
-  }
-
-  #flush(queue: Queue): void {
-    queue.isScheduled = false
-    const batch = queue.pending.splice(0, MOST_OPERATIONS)
-    void this.#call(queue, batch)
-    if (queue.pending.length > 0) this.#schedule(queue)
+  #defer({ inFlight }: Queue, send: () => void): void {
+    if (this.#loading) void this.#loading.then(send)
+    else if (inFlight === 0) queueMicrotask(send)
+    else setImmediate(send)
   }
 
   async #call(queue: Queue, batch: readonly Pending[]): Promise<void> {
@@ -149,7 +146,7 @@ export class ScriptCalls {
       for (const { reject } of batch) reject(failure)
     } finally {
       queue.inFlight--
-      if (queue.inFlight === 0 && queue.pending.length === 0 && link.cluster)
+      if (queue.inFlight === 0 && queue.pending.size === 0 && link.cluster)
         this.#queues.delete(queue.group.numbers)
     }
   }

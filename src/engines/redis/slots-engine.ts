@@ -192,8 +192,8 @@ export class SlotsEngine implements Engine {
       const answer = await this.#orGiveBack(wide, () =>
         this.#engine.submit({ ...enqueue, request: part.request, read: undefined }),
       )
-      const standing = await this.#took(wide, part, answer)
-      if (standing) return standing
+      const status = await this.#took(wide, part, answer)
+      if (status) return status
     }
     const number = Math.max(...parts.map(part => part.number))
     const raised = await this.#orGiveBack(wide, () =>
@@ -214,29 +214,29 @@ export class SlotsEngine implements Engine {
     return isHeld
   }
 
-  /** Takes note of what became of a part; the standing of the whole unless that part is held now. */
-  async #took(wide: Wide, part: Part, standing: RequestStatus): Promise<RequestStatus | undefined> {
+  /** Takes note of what became of a part. @returns the status of the whole, unless that part is held now. */
+  async #took(wide: Wide, part: Part, status: RequestStatus): Promise<RequestStatus | undefined> {
     const { enqueue } = wide
-    // Whoever asked has given up meanwhile.
+    // The caller has given up meanwhile.
     if (wide.isOver) {
       await this.#takeOut(part, enqueue.lease)
       return { state: 'gone' }
     }
-    switch (standing.state) {
+    switch (status.state) {
       case 'held':
-        part.number = standing.number
+        part.number = status.number
         wide.held++
         return undefined
       case 'queued':
         // By its looks the parts that are held already stay alive.
         return {
-          ...standing,
+          ...status,
           id: enqueue.request.id,
-          lookAgain: Math.min(standing.lookAgain, enqueue.lease / 3),
+          lookAgain: Math.min(status.lookAgain, enqueue.lease / 3),
         }
       default:
         await this.#giveBack(wide)
-        return standing
+        return status
     }
   }
 
@@ -283,7 +283,7 @@ export class SlotsEngine implements Engine {
     }
   }
 
-  /** Whether somebody waits is not known of all slots at once, so whoever wants to go on stands behind again. */
+  /** Whether another request waits is not known of all slots at once, so the next request queues behind. */
   async #extendOrYield(wide: Wide, { number, next, lease, wait }: ExtendOrYield): Promise<RequestStatus> {
     if (wide.number !== number || !(await this.#release(wide))) return { state: 'gone' }
     return this.#begin({ type: 'enqueue', request: next, lease, wait }, this.#split(next.claims))

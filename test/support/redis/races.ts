@@ -32,7 +32,7 @@ export interface RacesResult {
 
 /**
  * Requests of several boxes that are aborted about when they are granted, and grants that are released about when they
- * are renewed: nothing may be lost that way, live on, or be renewed for somebody else.
+ * are renewed: nothing may be lost that way, live on, or be renewed for another holder.
  */
 export async function races({ count, together, seed }: RacesOptions): Promise<RacesResult> {
   await using here = await RedisPlace.start()
@@ -51,7 +51,7 @@ export async function races({ count, together, seed }: RacesOptions): Promise<Ra
     const passed = performance.now() - since
     const left = Number(await here.server.command('PTTL', key))
     if (left > LEASE - passed + 1)
-      wrongs.push(`${key} has ${left} ms after ${passed} ms: somebody renewed it`)
+      wrongs.push(`${key} has ${left} ms after ${passed} ms: another client renewed it`)
     grant.assertHeld()
   }
 

@@ -29,7 +29,7 @@ async function compare(server: RedisServer, script: LoadedScript, seed: number):
     now += passes
     const session = SESSIONS[random.below(SESSIONS.length)]!
     const next = randomOperation(random, world, session, step, seed % 2 === 1)
-    // Who met one key of a grant learns of its end there, and not at the others, as the original does.
+    // A request that met one key of a grant learns of its end there, and not at the others, as the original does.
     if (passes > 0 && seed % 2 === 1) await world.decide(session, { type: 'expire', keys: LOCKS }, now)
     history.push(`${now} ${session} ${JSON.stringify(next)}`)
     try {

@@ -101,7 +101,7 @@ export class World {
       .flatMap(effect => (effect.type === 'changed' ? [] : [`${effect.type} ${effect.id}`]))
     const { answer, told, reports } = await this.#inRedis(session, this.#translated(operation), now)
     this.#compare(operation, outcome, answer)
-    // A grant that nobody met has nobody to be told of its end by; its holder finds out by itself.
+    // A grant that no other request met is not told of its end; its holder finds out by itself.
     const wakes = (all: readonly string[]): string[] => all.filter(hint => hint.startsWith('wake')).sort()
     expect(wakes(told)).toEqual(wakes(hints))
     for (const hint of told) {
@@ -131,7 +131,7 @@ export class World {
     }
   }
 
-  /** What the script answers, the hints for all sessions, and who holds and waits afterwards. */
+  /** What the script answers, the hints for all sessions, and the holders and waiters afterwards. */
   async #inRedis(session: Session, operation: Operation, now: number): Promise<Answered> {
     const group = this.#names.group('')
     const call = new CallArguments(this.#names, group, callerOf(session), 2)
@@ -153,13 +153,13 @@ export class World {
         JSON.stringify(value ?? null, (name, field: unknown) => (COUNTED.has(name) ? undefined : field)),
       )
     if (operation.type === 'commit' || operation.type === 'read') this.#matchVersions(outcome, answer)
-    const standing = outcome as RequestStatus
+    const status = outcome as RequestStatus
     if (operation.type === 'enqueue' || operation.type === 'poll' || operation.type === 'extendOrYield') {
       const other = answer as RequestStatus
-      expect(other.state).toBe(standing.state)
-      if (standing.state === 'held' && other.state === 'held') {
-        this.#numbers.match(standing.number, other.number)
-        if (standing.read) this.#matchVersions(standing.read, other.read)
+      expect(other.state).toBe(status.state)
+      if (status.state === 'held' && other.state === 'held') {
+        this.#numbers.match(status.number, other.number)
+        if (status.read) this.#matchVersions(status.read, other.read)
       }
     }
     expect(plain(answer)).toEqual(plain(outcome))
@@ -183,18 +183,18 @@ export class World {
       )
     }
     if (type !== 'enqueue' && type !== 'poll' && type !== 'extendOrYield') return
-    const standing = outcome as RequestStatus
-    if (standing.state !== 'held' && standing.state !== 'queued') return
+    const status = outcome as RequestStatus
+    if (status.state !== 'held' && status.state !== 'queued') return
     const own = this.requests.get(session)!
-    if (!own.includes(standing.id)) own.push(standing.id)
-    if (type === 'enqueue') this.#claims.set(standing.id, operation.request.claims)
-    if (type === 'extendOrYield' && standing.id === operation.next.id) {
-      this.#claims.set(standing.id, operation.next.claims)
+    if (!own.includes(status.id)) own.push(status.id)
+    if (type === 'enqueue') this.#claims.set(status.id, operation.request.claims)
+    if (type === 'extendOrYield' && status.id === operation.next.id) {
+      this.#claims.set(status.id, operation.next.claims)
     }
-    if (standing.state === 'held') this.granted.set(standing.id, standing.number)
+    if (status.state === 'held') this.granted.set(status.id, status.number)
   }
 
-  /** Whoever waits in one waits in the other, in the same order; what Redis knows of holders is true. */
+  /** The same requests wait in both, in the same order; what Redis knows of holders is true. */
   #compareQueues(inRedis: Answered['reports'], now: number): void {
     const outcome = this.#decisions.decide({ type: 'inspect', prefix: '' }, now)
     const line = (report: Reported): string => `${report.key} ${report.phase} ${report.claim.mode}`

@@ -137,7 +137,8 @@ export class LastingConnection implements ServerCommands {
     await prepare(made.connection)
     signal.throwIfAborted()
     made.connection.keepAlive(this.#inFlight.size > 0)
-    ready?.(this.#epoch++ === 0)
+    this.#epoch++
+    ready?.(this.#epoch === 1)
     return made.connection
   }
 

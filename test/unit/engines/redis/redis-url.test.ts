@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { parseRedisUrl } from '../../../../src/engines/redis/redis-url.js'
 
-const NOBODY = { username: undefined, password: undefined, database: 0 }
+const DEFAULT_USER = { username: undefined, password: undefined, database: 0 }
 const DEFAULTS = { prefix: '', minReplicas: 0, layout: 'string' }
 
 describe('the URL of a Redis server', () => {
@@ -18,10 +18,13 @@ describe('the URL of a Redis server', () => {
     expect(parseRedisUrl('redis://')).toEqual({
       name: 'redis://',
       server: { kind: 'server', address: { host: 'localhost', port: 6379, tls: false } },
-      login: NOBODY,
+      login: DEFAULT_USER,
       options: DEFAULTS,
     })
-    expect(parseRedisUrl('rediss://:secret@db.example/').login).toEqual({ ...NOBODY, password: 'secret' })
+    expect(parseRedisUrl('rediss://:secret@db.example/').login).toEqual({
+      ...DEFAULT_USER,
+      password: 'secret',
+    })
     expect(parseRedisUrl('rediss://db.example').server).toEqual({
       kind: 'server',
       address: { host: 'db.example', port: 6379, tls: true },
@@ -37,7 +40,7 @@ describe('the URL of a Redis server', () => {
     expect(parseRedisUrl('redis+unix:///run/my%20redis.sock?db=2')).toEqual({
       name: 'redis+unix:///run/my%20redis.sock',
       server: { kind: 'server', address: { path: '/run/my redis.sock' } },
-      login: { ...NOBODY, database: 2 },
+      login: { ...DEFAULT_USER, database: 2 },
       options: DEFAULTS,
     })
   })

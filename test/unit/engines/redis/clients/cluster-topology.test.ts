@@ -73,8 +73,8 @@ test('a slot that is on its way stays where it is', async () => {
 
 test('a look that fails changes nothing', async () => {
   await topology.look()
-  answers = [async () => HALVES, () => Promise.reject(new Error('nobody there'))]
-  await expect(topology.look()).rejects.toThrow('nobody there')
+  answers = [async () => HALVES, () => Promise.reject(new Error('no node there'))]
+  await expect(topology.look()).rejects.toThrow('no node there')
   expect(topology.masterOf(LOW)).toBe('mapped:7000')
   topology.lookSoon()
   clock.advance(100)

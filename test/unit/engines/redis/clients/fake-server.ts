@@ -65,7 +65,7 @@ export class FakeConnection implements Connection {
 export class FakeServer {
   /** Every connection that was ever made. */
   readonly connections: FakeConnection[] = []
-  /** How often somebody has tried to connect. */
+  /** How often a client has tried to connect. */
   tries = 0
   /** What it does with connections. */
   door: 'open' | 'closed' | 'frozen' = 'open'
