@@ -49,7 +49,9 @@ export default defineConfig({
   test: {
     projects: [
       // npm test
-      project('unit', 0, { maxWorkers: 4 }),
+      // A process runs many files: to start one and to load the sources takes longer than most files do.
+      project('unit', 0, { maxWorkers: 4, isolate: false }),
+      project('heap', 0, { maxWorkers: 4 }),
       project('simulation', 0, { maxWorkers: 4, testTimeout: 10 * minute }),
       project('contract', 0, {
         exclude: [quorum],

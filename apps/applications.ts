@@ -1,23 +1,23 @@
 import type { Application } from '../src/cli/application.js'
 
-/** The applications that are subcommands of `signalbox`, too. */
-export const applications: readonly Application[] = [
-  {
-    name: 'trains',
-    description: 'drive the trains of a timetable through shared locations',
-    command: async () => (await import('./trains/options.js')).trainsCommand(),
-    run: async args => (await import('./trains/command.js')).trains(args),
-  },
-  {
-    name: 'mutex',
-    description: 'show what a mutex does, and what goes wrong without one',
-    command: async () => (await import('./mutex/command.js')).mutexCommand(),
-    run: async args => (await import('./mutex/command.js')).mutex(args),
-  },
-  {
-    name: 'chaos',
-    description: 'do faults to clients of an engine and check what becomes of the promises',
-    command: async () => (await import('./chaos/command.js')).chaosCommand(),
-    run: async args => (await import('./chaos/command.js')).runChaos(args),
-  },
-]
+/** Only a clone has it: the package has no timetable. */
+export const trains: Application = {
+  name: 'trains',
+  description: 'drive the trains of a timetable through shared locations',
+  command: async () => (await import('./trains/options.js')).trainsCommand(),
+  run: async args => (await import('./trains/command.js')).trains(args),
+}
+
+export const mutex: Application = {
+  name: 'mutex',
+  description: 'show what a mutex does, and what goes wrong without one',
+  command: async () => (await import('./mutex/command.js')).mutexCommand(),
+  run: async args => (await import('./mutex/command.js')).mutex(args),
+}
+
+export const chaos: Application = {
+  name: 'chaos',
+  description: 'do faults to clients of an engine and check what becomes of the promises',
+  command: async () => (await import('./chaos/command.js')).chaosCommand(),
+  run: async args => (await import('./chaos/command.js')).runChaos(args),
+}

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
 import { main } from '../src/cli/main.js'
-import { applications } from './applications.js'
+import { chaos, mutex, trains } from './applications.js'
 
-await main(applications)
+await main([trains, mutex, chaos])

@@ -210,7 +210,8 @@ export function exclusion(fixture: EngineFixture): void {
         const answer = carryOut()
         if (operation.type === 'downgrade') {
           const { request, number } = operation
-          renewed.push(engine.submit({ type: 'renew', request, number, lease }))
+          const claims = request.claims.map(({ key }) => ({ key, mode: 'shared' as const }))
+          renewed.push(engine.submit({ type: 'renew', request: { ...request, claims }, number, lease }))
         }
         return answer
       }

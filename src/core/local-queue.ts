@@ -1,4 +1,3 @@
-import { onAbort } from '../abort-task.js'
 import type { Clock, Timer } from '../clock.js'
 import type { LockEvent } from '../diagnostics.js'
 import {
@@ -26,12 +25,13 @@ import {
   shown,
   type ErrorContext,
 } from '../errors.js'
+import { Waiters, type WaitersOwner } from '../waiters.js'
 import type { ClaimSet } from './claims.js'
 import { LocalGrant, type GrantOwner } from './grant.js'
 import { Lease, type LeaseKeeper, type LeaseOwner } from './lease.js'
 import { LockEvents } from './lock-events.js'
 import type { AcquireRequest } from './lock-options.js'
-import { Waiter, Waiters } from './waiters.js'
+import { LockWaiter } from './lock-waiter.js'
 
 /** A lease goes through at most so many turns, or so many milliseconds, until the engine is asked for other waiters. */
 const MOST_TURNS = 16
@@ -104,7 +104,7 @@ let orders = 0
  * The queue of all local callers with the same claim set. However many wait in it, it has one request in the engine's
  * queue. The callers use the lease that the engine grants one after the other, each for a turn.
  */
-export class LocalQueue implements GrantOwner, LeaseOwner {
+export class LocalQueue implements GrantOwner, LeaseOwner, WaitersOwner<LockWaiter> {
   readonly clock: Clock
   readonly keeper: LeaseKeeper
   /** Publishes events about its requests and grants. */
@@ -114,7 +114,9 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
   readonly #handsOn: boolean
   /** Whether one lease excludes all others of this claim set. */
   readonly #alone: boolean
-  readonly #waiters = new Waiters()
+  readonly #waiters: Waiters<LockWaiter>
+  /** The latest end of a wait among all waiters that came since the queue was last empty: clock time. */
+  #waitsUntil = -Infinity
   #pending: PendingRequest | undefined
   /** How many leases of this queue are in use. */
   #leases = 0
@@ -135,6 +137,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     this.#session = session
     this.clock = session.clock
     this.keeper = session.keeper
+    this.#waiters = new Waiters(session.clock, this)
     this.events = new LockEvents(session, set)
     this.#handsOn = !set.claims.some(claim => claim.mode === 'shared')
     this.#alone = set.claims.some(claim => claim.mode === 'exclusive')
@@ -338,11 +341,18 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
   /** Puts a caller at the end of the queue, then calls `goOn`. */
   #queueUp(request: AcquireRequest, goOn: () => void, event: LockEvent | undefined): Promise<LocalGrant> {
     return new Promise((resolve, reject) => {
-      const waiter = new Waiter(request, this.clock.now(), resolve, reject, event)
-      this.#waiters.append(waiter)
+      const since = this.clock.now()
+      const until = since + request.wait
+      const waiter = new LockWaiter(request, since, resolve, reject, event)
+      this.#waitsUntil = this.#waiters.first ? Math.max(this.#waitsUntil, until) : until
+      this.#waiters.add(waiter)
       goOn()
       // A waiter that was served at once needs neither timer nor listener.
-      if (waiter.isQueued) this.#limit(waiter)
+      if (!waiter.isQueued) return
+      this.#waiters.limit(waiter, until, request.signal)
+      // For a waiter with neither, the queue's next look keeps the process alive. Behind a holder of this queue only
+      // that holder can bring it on.
+      this.#waiters.setTimer()
     })
   }
 
@@ -369,7 +379,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
 
   /** The longest that a waiter of this queue waits from now on: milliseconds. */
   #patience(): number {
-    return Math.max(this.#waiters.until - this.clock.now(), SHORTEST_WAIT)
+    return Math.max(this.#waitsUntil - this.clock.now(), SHORTEST_WAIT)
   }
 
   #newRequest(label: string | undefined): LockRequest {
@@ -682,18 +692,17 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     this.#session.finished()
   }
 
-  /** Ends the wait at its time or when the caller aborts. */
-  #limit(waiter: Waiter): void {
-    const { wait, signal } = waiter.request
-    if (wait < Infinity || signal) {
-      // The timer keeps the process alive: some signals, such as those of `AbortSignal.timeout`, don't. For a waiter
-      // with neither, the queue's next look does. Behind a holder of this queue only that holder can bring it on.
-      waiter.timer = this.clock.after(wait, () => this.#timedOut(waiter), true)
-    }
-    if (signal) waiter.letGo = onAbort(signal, () => this.#leave(waiter, this.#aborted(signal)))
+  timeOver(): void {
+    const now = this.clock.now()
+    while (this.#waiters.earliestDeadline <= now) this.#timedOut(this.#waiters.mostUrgent!)
+    this.#waiters.setTimer(now)
   }
 
-  #timedOut(waiter: Waiter): void {
+  aborted(waiter: LockWaiter, signal: AbortSignal): void {
+    this.#leave(waiter, this.#aborted(signal))
+  }
+
+  #timedOut(waiter: LockWaiter): void {
     this.#leave(
       waiter,
       new TimedOutError(
@@ -704,7 +713,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
   }
 
   /** Takes one waiter out. With the last one the queue's request is withdrawn, too. */
-  #leave(waiter: Waiter, error: Error): void {
+  #leave(waiter: LockWaiter, error: Error): void {
     this.#refuse(waiter, error)
     const pending = this.#pending
     if (this.#waiters.first || !pending) return
@@ -714,7 +723,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     if (pending.state === 'queued') this.#takeOut(pending)
   }
 
-  #refuse(waiter: Waiter, error: Error): void {
+  #refuse(waiter: LockWaiter, error: Error): void {
     this.#waiters.remove(waiter)
     waiter.reject(error)
   }

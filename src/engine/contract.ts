@@ -87,7 +87,10 @@ export interface ExtendOrYield extends Granted, Patience {
   readonly next: LockRequest
 }
 
-/** Makes every exclusive claim of a grant shared, without letting a writer in between. */
+/**
+ * Makes every exclusive claim of a grant shared, without letting a writer in between. Operations about it that are
+ * submitted later carry shared claims.
+ */
 export interface Downgrade extends Granted {
   readonly type: 'downgrade'
 }

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { publint } from 'publint'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { Clone } from '../docs/shell-blocks.js'
 import { runProgram, type Output } from '../support/run-program.js'
 
 const require = createRequire(import.meta.url)
@@ -21,21 +22,20 @@ interface Tarball {
 let folder: string
 let tarball: Tarball
 let tarballPath: string
+let clonePath: string
 
 beforeAll(async () => {
-  // Only a package has declarations, so this builds them.
-  await runProgram(process.execPath, ['scripts/setup.mjs', 'dist', 'types'], { cwd: root, timeLimit })
   folder = mkdtempSync(join(tmpdir(), 'signalbox-package-'))
-  const { stdout } = await runProgram(
-    'npm',
-    ['pack', '--ignore-scripts', '--json', '--pack-destination', folder],
-    {
-      cwd: root,
-      timeLimit,
-    },
-  )
+  // To pack a clone replaces what runs in it, so this packs a copy.
+  using clone = new Clone()
+  const { stdout } = await runProgram('npm', ['pack', '--json', '--pack-destination', folder], {
+    cwd: clone.path,
+    timeLimit,
+  })
   tarball = (JSON.parse(stdout) as [Tarball])[0]
   tarballPath = join(folder, tarball.filename)
+  await runProgram('tar', ['xf', tarballPath], { cwd: folder, timeLimit })
+  clonePath = clone.path
 }, timeLimit)
 
 afterAll(() => {
@@ -43,7 +43,7 @@ afterAll(() => {
 })
 
 describe('the tarball', () => {
-  test('holds the library, the applications with their data, and the pages that belong to a package', () => {
+  test('holds the library, its command, and the pages that belong to a package', () => {
     const paths = tarball.files.map(({ path }) => path)
     expect(paths).toEqual(
       expect.arrayContaining([
@@ -54,21 +54,23 @@ describe('the tarball', () => {
         'dist/src/index.js',
         'dist/src/index.d.ts',
         'dist/apps/signalbox.js',
-        'dist/apps/trains/main.js',
-        'apps/trains/data/caltrain-gtfs/stop_times.txt',
+        'dist/apps/mutex/mutex-service.js',
       ]),
     )
     const expected =
-      /^(package\.json|README\.md|LICENSE|CHANGELOG\.md|dist\/(src|apps)\/.+\.(js|d\.ts)|apps\/.+\/data\/.+)$/
+      /^(package\.json|README\.md|LICENSE|CHANGELOG\.md|dist\/(src|apps|chunks)\/.+\.(js|d\.ts))$/
     expect(paths.filter(path => !expected.test(path) || path.includes('.test.'))).toEqual([])
   })
 
-  test('is smaller than 510 kB', () => {
-    expect(tarball.size).toBeLessThan(510_000)
+  test('is smaller than 350 kB', () => {
+    expect(tarball.size).toBeLessThan(350_000)
   })
 
   test('names no folder of the machine that built it', () => {
-    const traces = tarball.files.filter(({ path }) => readFileSync(join(root, path), 'utf8').includes(root))
+    const traces = tarball.files.filter(({ path }) => {
+      const text = readFileSync(join(folder, 'package', path), 'utf8')
+      return text.includes(root) || text.includes(clonePath)
+    })
     expect(traces).toEqual([])
   })
 
@@ -195,22 +197,35 @@ describe('installed into an empty project', () => {
     })
   })
 
-  test('the train tracker runs on the bundled timetable', async () => {
+  test('its command has the fault harness, and no application that only a clone has', async () => {
+    const command = join(project, 'node_modules/.bin/signalbox')
+    const { stdout } = await runProgram(command, ['--help'], { cwd: project, timeLimit })
+    expect(stdout).toContain('mutex [options...]')
+    expect(stdout).not.toContain('trains')
     link('libsql')
-    const tracker = 'node_modules/signalbox/dist/apps/trains/main.js'
-    await node(
-      tracker,
-      '--engine',
-      'file:./trains',
-      '--processes',
-      '2',
-      '--days',
-      '1',
-      '--json',
-      'trains.json',
+    await runProgram(
+      command,
+      ['chaos', '--engine', 'file:./locks', '--faults', '1', '--json', 'chaos.json'],
+      {
+        cwd: project,
+        timeLimit,
+      },
     )
-    const report = JSON.parse(readFileSync(join(project, 'trains.json'), 'utf8')) as Record<string, unknown>
-    expect(report).toMatchObject({ matchesSerial: true, created: 218, moved: 2885, deleted: 218 })
+    const report = JSON.parse(readFileSync(join(project, 'chaos.json'), 'utf8')) as { grants: number }
+    expect(report.grants).toBeGreaterThan(0)
+  })
+
+  test('a stack trace names the methods and the lines that it comes from', async () => {
+    write('trace.mjs', [
+      `import { open } from 'signalbox'`,
+      `const box = await open('memory:')`,
+      `try { box.mutex('') } catch (error) { console.log(error.stack) }`,
+      `await box.close()`,
+    ])
+    const place = /^ +at Box\.mutex \(.*signalbox\/dist\/(.+\.js):(\d+):\d+\)$/m
+    const [, path, line] = place.exec((await node('trace.mjs')).stdout)!
+    const lines = readFileSync(join(folder, 'package/dist', path!), 'utf8').split('\n')
+    expect(lines[Number(line) - 1]).toMatch(/^\t+return .*\bmutex\(/)
   })
 
   /** Makes a package of the checkout available to the project, instead of fetching it again. */

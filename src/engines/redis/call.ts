@@ -2,45 +2,34 @@ import type { Claim } from '../../engine/claim.js'
 import {
   entryLife,
   hearWithin,
-  type ReadOutcome,
-  type ReadSet,
-  type RequestReport,
-  type RequestStatus,
-  type Versioned,
   type Commit,
-  type CommitOutcome,
+  type LockRequest,
   type Operation,
+  type Patience,
+  type ReadSet,
+  type SessionInfo,
 } from '../../engine/contract.js'
 import type { Ballot } from './ballot.js'
-import type { Reply } from './clients/command-line.js'
+import { heldText } from './held-text.js'
 import type { Group, Names } from './names.js'
-
-/** An operation as a call carries it: with the claims of the request that it names, which the script has to be told. */
-export interface Carried {
-  readonly operation: Operation
-  readonly claims: readonly Claim[]
-  /** What an operator's release or a look at the queue of a key tells its holder; empty for the session's own words. */
-  readonly details: string
-  readonly ballot?: Ballot | undefined
-}
 
 /** An operation of so many words at the most travels as they are; all else as one text. */
 const MOST_WORDS = 16
 /** Fewer of them would be taken for such a text. */
 const LEAST_WORDS = 3
 
-/** Whose call it is. */
+/** The session that a call is for. */
 export interface Caller {
-  readonly session: string
-  /** What held keys tell that tell nothing else. */
+  readonly member: SessionInfo
+  /** The details of a grant on one key without a label of its own. */
   readonly memberText: string
 }
 
 /** The keys and arguments of one script call, as operations are added to it. */
 export class CallArguments {
   readonly #names: Names
+  readonly #caller: Caller
   readonly #session: string
-  readonly #memberText: string
   readonly #isAlone: boolean
   readonly #keys: string[]
   /** What the script may read beside the keys that it is told of. */
@@ -52,16 +41,11 @@ export class CallArguments {
   /**
    * @param count how many operations are going to be added.
    */
-  constructor(
-    names: Names,
-    { numbers, queues, requests }: Group,
-    { session, memberText }: Caller,
-    count: number,
-  ) {
+  constructor(names: Names, { numbers, queues, requests }: Group, caller: Caller, count: number) {
     this.#isAlone = count === 1
     this.#names = names
-    this.#session = session
-    this.#memberText = memberText
+    this.#caller = caller
+    this.#session = caller.member.session
     this.#keys = [numbers, queues, requests]
   }
 
@@ -74,45 +58,42 @@ export class CallArguments {
     command.push(this.#session)
     if (this.#isAlone && words.length >= LEAST_WORDS && words.length <= MOST_WORDS)
       for (const word of words) command.push(String(word))
-    else command.push(JSON.stringify(words), this.#memberText)
+    else command.push(JSON.stringify(words), this.#caller.memberText)
     return command
   }
 
-  add({ operation, claims, details, ballot }: Carried): void {
+  add(operation: Operation, ballot?: Ballot): void {
     const words = this.#words
     if (ballot) words.push('ballot', String(ballot.order), String(ballot.least))
-    this.#isShort = this.#canBeShort(operation, claims)
+    this.#isShort = this.#canBeShort(operation)
     words.push(this.#isShort ? `.${operation.type}` : operation.type)
     switch (operation.type) {
       case 'enqueue':
-        words.push(this.#id(operation.request.id), whole(operation.lease))
-        this.#patience(operation)
-        words.push(this.#details(details))
-        this.#claims(claims)
+        words.push(this.#id(operation.request), whole(operation.lease), patience(operation))
+        words.push(this.#details(operation.request))
+        this.#claims(operation.request.claims)
         return this.#read(operation.read)
       case 'poll':
-        words.push(this.#id(operation.request.id), whole(operation.lease))
-        this.#patience(operation)
-        this.#claims(claims)
+        words.push(this.#id(operation.request), whole(operation.lease), patience(operation))
+        this.#claims(operation.request.claims)
         return this.#read(operation.read)
       case 'cancel':
-        words.push(this.#id(operation.request.id))
-        return this.#claims(claims)
+        words.push(this.#id(operation.request))
+        return this.#claims(operation.request.claims)
       case 'renew':
-        words.push(this.#id(operation.request.id), String(operation.number), whole(operation.lease))
-        return this.#claims(claims)
+        words.push(this.#id(operation.request), String(operation.number), whole(operation.lease))
+        return this.#claims(operation.request.claims)
       case 'release':
-        words.push(this.#id(operation.request.id), String(operation.number))
-        return this.#claims(claims)
+        words.push(this.#id(operation.request), String(operation.number))
+        return this.#claims(operation.request.claims)
       case 'extendOrYield':
-        words.push(this.#id(operation.request.id), String(operation.number))
-        words.push(this.#id(operation.next.id), whole(operation.lease))
-        this.#patience(operation)
-        words.push(this.#details(details))
-        return this.#claims(claims)
+        words.push(this.#id(operation.request), String(operation.number))
+        words.push(this.#id(operation.next), whole(operation.lease), patience(operation))
+        words.push(this.#details(operation.next))
+        return this.#claims(operation.request.claims)
       case 'downgrade':
-        words.push(this.#id(operation.request.id), String(operation.number), this.#details(details))
-        return this.#claims(claims)
+        words.push(this.#id(operation.request), String(operation.number), this.#details(operation.request))
+        return this.#claims(operation.request.claims)
       case 'expire':
         words.push(operation.keys.length)
         for (const key of operation.keys) {
@@ -125,13 +106,13 @@ export class CallArguments {
       case 'read':
         return this.#read(operation)
       case 'commit':
-        return this.#commit(operation, claims)
+        return this.#commit(operation)
       default:
         throw new TypeError(`${operation.type} is not one call`)
     }
   }
 
-  /** Adds that a request is taken from whoever has it; a number other than 0 is the one that its grant must have. */
+  /** Adds that a request is taken from its session; a number other than 0 is the one that its grant must have. */
   addTake(id: string, number: number, claims: readonly Claim[]): void {
     this.#isShort = false
     this.#words.push('take', id, String(number))
@@ -143,13 +124,13 @@ export class CallArguments {
     this.#words.push('raise', String(least))
   }
 
-  #commit(commit: Commit, claims: readonly Claim[]): void {
+  #commit(commit: Commit): void {
     const words = this.#words
     const { guard } = commit
     words.push(guard ? '1' : '0')
     if (guard) {
       words.push(guard.request.id, String(guard.number))
-      this.#claims(claims)
+      this.#claims(guard.request.claims)
     }
     words.push(commit.release ? '1' : '0', whole(commit.retention), commit.expect.length)
     for (const { key, version } of commit.expect) {
@@ -168,26 +149,18 @@ export class CallArguments {
     }
   }
 
-  #patience(patience: { readonly lease: number; readonly wait: number }): void {
-    const life = patience.wait > 0 ? whole(entryLife(patience)) : '0'
-    this.#words.push(`${life} ${whole(hearWithin(patience))}`)
-  }
-
-  #canBeShort(operation: Operation, claims: readonly Claim[]): boolean {
-    if (claims.length !== 1 || claims[0]!.mode !== 'exclusive') return false
+  #canBeShort(operation: Operation): boolean {
+    if (!('request' in operation)) return false
+    const { claims, id } = operation.request
+    if (claims.length !== 1 || claims[0]!.mode !== 'exclusive' || !this.#isOwn(id)) return false
     switch (operation.type) {
       case 'enqueue':
       case 'poll':
-        return operation.read === undefined && this.#isOwn(operation.request.id)
-      case 'cancel':
-      case 'renew':
-      case 'release':
-      case 'downgrade':
-        return this.#isOwn(operation.request.id)
+        return operation.read === undefined
       case 'extendOrYield':
-        return this.#isOwn(operation.request.id) && this.#isOwn(operation.next.id)
+        return this.#isOwn(operation.next.id)
       default:
-        return false
+        return true
     }
   }
 
@@ -195,13 +168,15 @@ export class CallArguments {
     return id[this.#session.length] === '.' && id.startsWith(this.#session)
   }
 
-  #id(id: string): string {
+  #id({ id }: LockRequest): string {
     return this.#isShort ? id.slice(this.#session.length + 1) : id
   }
 
-  /** What many would say the same is said once. */
-  #details(details: string): string {
-    return this.#isAlone && details === '' ? this.#memberText : details
+  /** What a held key tells of its holder. Empty in a call of several for the member's text, which is told once. */
+  #details({ label, claims }: LockRequest): string {
+    const { member, memberText } = this.#caller
+    if (label !== undefined || claims.length > 1) return heldText(member, label, claims)
+    return this.#isAlone ? memberText : ''
   }
 
   #claims(claims: readonly Claim[]): void {
@@ -233,145 +208,29 @@ export class CallArguments {
   }
 }
 
-/** An operation that failed alone within its call. */
-export class OperationFailure {
-  /**
-   * @param message what Redis or the script says of it.
-   * @param unreadable the name of the key with something else than a value in the place of one, if that is why.
-   */
-  constructor(
-    readonly message: string,
-    readonly unreadable?: string,
-  ) {}
-}
-
-/** Why an operation failed alone; undefined when it did not. */
-export function failureIn(answer: Reply): OperationFailure | undefined {
-  if (typeof answer !== 'object') return undefined
-  const [state, about] = answer ?? []
-  if (state === 'unreadable') return new OperationFailure(state, text(about))
-  return state === 'error' ? new OperationFailure(text(about)) : undefined
-}
-
-/** What the script says of one operation, in the words of the contract. */
-export function outcomeOf(operation: Operation, answer: Reply): unknown {
-  const failure = failureIn(answer)
-  if (failure) return failure
+/** The keys that an operation is about; nothing for one that is about all. */
+export function keysOf(operation: Operation): readonly string[] {
   switch (operation.type) {
-    case 'enqueue':
-    case 'poll':
-      return standing(operation.request.id, answer)
-    case 'extendOrYield': {
-      if (typeof answer !== 'object' || answer?.[0] !== 'kept') return standing(operation.next.id, answer)
-      return { state: 'held', id: operation.request.id, number: Number(answer[1]), isAlone: answer[2] === 1 }
-    }
-    case 'renew':
-    case 'release':
-    case 'downgrade':
-      return answer === 1
     case 'read':
-      return readOutcome(list(answer)[1]!)
-    case 'commit':
-      return commitOutcome(operation, list(answer))
-    default:
-      return undefined
-  }
-}
-
-/** A request as the script reports it. */
-export interface ScriptReport extends Omit<RequestReport, 'session' | 'host' | 'pid' | 'label'> {
-  readonly id: string
-  readonly details: string
-  /** Its place among those who wait: the lesser text comes first. */
-  readonly order: string
-}
-
-/** The requests that have a record, in order of arrival. */
-export function reportsOf(answer: Reply): ScriptReport[] {
-  const reports = list(list(answer)[1]!).map(item => {
-    const [key, id, details, mode, permits, max, phase, number, age, expiresIn, order] = list(item)
-    return {
-      key: text(key),
-      id: text(id),
-      details: text(details),
-      claim: claimOf(text(key), text(mode), Number(permits), Number(max)),
-      phase: text(phase) as RequestReport['phase'],
-      number: Number(number),
-      age: Number(age),
-      expiresIn: Number(expiresIn),
-      order: text(order),
+      return [...operation.keys, ...operation.ids.map(({ key }) => key)]
+    case 'expire':
+      return operation.keys
+    case 'commit': {
+      const { expect, guard, record, writes } = operation
+      return [...expect, ...writes, ...record, ...(guard?.request.claims ?? [])].map(({ key }) => key)
     }
-  })
-  return reports.sort((one, other) => (one.order < other.order ? -1 : 1))
-}
-
-function claimOf(key: string, mode: string, permits: number, max: number): Claim {
-  if (mode === 'permits') return { key, mode, permits, max }
-  return { key, mode: mode === 'shared' ? 'shared' : 'exclusive' }
-}
-
-function standing(id: string, answer: Reply): RequestStatus {
-  if (typeof answer === 'number') return { state: 'held', id, number: answer }
-  const [state, first, second] = list(answer)
-  switch (state) {
-    case 'held':
-      return { state, id, number: Number(first), read: readOutcome(second!) }
-    case 'queued':
-      return { state, id, place: Number(first), lookAgain: Number(second), behind: [] }
-    case 'mismatch':
-      return { state, key: text(first), max: Number(second) }
-    case 'busy':
-    case 'gone':
-      return { state }
     default:
-      throw new TypeError(`the script answered ${JSON.stringify(answer)}`)
+      return 'request' in operation ? operation.request.claims.map(({ key }) => key) : []
   }
 }
 
-function commitOutcome(commit: Commit, answer: readonly Reply[]): CommitOutcome {
-  const [state, first, second] = answer
-  switch (state) {
-    case 'committed':
-      return { state, versions: list(first!).map(Number) }
-    case 'conflict':
-      return { state, key: commit.expect[Number(first) - 1]!.key, found: versioned(text(second)) }
-    case 'repeated':
-      return { state, ...commit.record[Number(first) - 1]! }
-    default:
-      return { state: 'lost' }
-  }
-}
-
-function readOutcome(answer: Reply): ReadOutcome {
-  const [values, seen] = list(answer)
-  return {
-    values: list(values!).map(value => versioned(text(value))),
-    seen: list(seen!).map(found => found === 1),
-  }
-}
-
-const ABSENT: Versioned = { value: undefined, version: 0 }
-/** What another program has put there is no JSON to whoever reads it, and has a version that no value has. */
-const UNREADABLE: Versioned = { value: 'not written by Signalbox', version: -1 }
-
-/** A value as it is stored: its version, a space, and the JSON text. */
-function versioned(stored: string): Versioned {
-  if (stored === '') return ABSENT
-  const space = stored.indexOf(' ')
-  if (space < 0) return UNREADABLE
-  return { version: Number(stored.slice(0, space)), value: stored.slice(space + 1) }
+/** How long the entry of a waiter blocks others, and within what time it has to be heard of. */
+function patience(operation: Patience): string {
+  const life = operation.wait > 0 ? whole(entryLife(operation)) : '0'
+  return `${life} ${whole(hearWithin(operation))}`
 }
 
 /** Redis counts in whole milliseconds; Infinity is as long as its clocks go. */
 function whole(milliseconds: number): string {
   return String(Math.min(Math.ceil(milliseconds), Number.MAX_SAFE_INTEGER))
-}
-
-function text(reply: Reply | undefined): string {
-  return typeof reply === 'string' ? reply : String(reply ?? '')
-}
-
-function list(reply: Reply): readonly Reply[] {
-  if (!Array.isArray(reply)) throw new TypeError(`the script answered ${JSON.stringify(reply)}`)
-  return reply as readonly Reply[]
 }

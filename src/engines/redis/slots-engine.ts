@@ -32,7 +32,8 @@ export interface OneSlotEngine extends Engine {
 
 /** What a request asks for in one slot. */
 interface Part {
-  readonly request: LockRequest
+  /** With shared claims after a downgrade. */
+  request: LockRequest
   /** The number that it has in its slot; 0 while it has none. */
   number: number
 }
@@ -244,6 +245,10 @@ export class SlotsEngine implements Engine {
     operation: Exclude<Extract<Operation, { request: LockRequest }>, Enqueue>,
   ): Promise<unknown> {
     const { parts } = wide
+    for (const [index, claims] of this.#split(operation.request.claims).entries()) {
+      const part = parts[index]!
+      part.request = { ...part.request, claims }
+    }
     switch (operation.type) {
       case 'poll': {
         const asked = parts.slice(0, wide.held + 1)

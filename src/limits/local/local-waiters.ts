@@ -2,10 +2,10 @@ import { BusyError, ClosedError, TimedOutError, type ErrorContext } from '../../
 import type { Decision, Explanation, Limiter } from '../limiter.js'
 import { termsOf, whole, type AcquireOptions } from '../limit-options.js'
 import { Permit, underPermit, type PermitGiver } from '../permit.js'
-import { aborted, Queue, type Source, type Turns } from './queue.js'
+import { aborted, PermitQueue, type Source, type Turns } from './permit-queue.js'
 import type { Counter, Rules, Taken } from '../counter.js'
 import type { Times } from './times.js'
-import type { Waiter } from './waiting-line.js'
+import type { PermitWaiter } from './permit-waiter.js'
 
 /** The methods of a limiter over one counter, and the waiters for its permits. */
 export class LocalWaiters implements Limiter, PermitGiver, Source {
@@ -15,7 +15,7 @@ export class LocalWaiters implements Limiter, PermitGiver, Source {
   readonly turns: Turns | undefined
   readonly #rules: Rules
   /** Made when a caller waits for the first time. */
-  #queue: Queue | undefined
+  #queue: PermitQueue | undefined
   #closed: ClosedError | undefined
 
   constructor(rules: Rules, times: Times, counter: Counter, context: ErrorContext, turns?: Turns) {
@@ -49,7 +49,7 @@ export class LocalWaiters implements Limiter, PermitGiver, Source {
       const { wait, signal, priority } = termsOf(options)
       if (this.#closed) throw this.#closed
       if (signal?.aborted) throw aborted({ ...this.context, cause: signal.reason })
-      const queue = (this.#queue ??= new Queue(this))
+      const queue = (this.#queue ??= new PermitQueue(this))
       if (wait === 0 || queue.callers >= this.#rules.queue) {
         const permit = this.tryAcquire(n)
         if (!permit) throw this.#busy(wait, queue.callers)
@@ -130,7 +130,7 @@ export class LocalWaiters implements Limiter, PermitGiver, Source {
     await this.#queue?.end()
   }
 
-  give({ n, arrival }: Waiter, late: number): Permit | undefined {
+  give({ n, arrival }: PermitWaiter, late: number): Permit | undefined {
     return this.#take(n, 0, 0, late, arrival)
   }
 

@@ -1,5 +1,5 @@
 import type { Counter, Rules, Taken } from '../counter.js'
-import type { LimitReport, Window } from '../rules/window.js'
+import type { LimitReport } from '../rules/window.js'
 import type { Times } from './times.js'
 
 /** So many times a turn is put off because of a period that is over by then; the queue looks again anyway. */
@@ -21,14 +21,6 @@ export class PermitCounter implements Counter {
   /** What a permit adds to `#running`: 0 where no concurrency has to be kept. */
   readonly #counted: 0 | 1
   #takenAtWall = 0
-  /** When the clock was read for the last permit. */
-  #takenAt = 0
-  /** So many permits can still be given before the clock is read again, */
-  #untimed = 0
-  /** as far as this is still the limit; */
-  #untimedBy: Window | undefined
-  /** and so many were given since it was read. Their time is the next one that is read, which is not too early. */
-  #pending = 0
 
   constructor(rules: Rules, times: Times) {
     this.#rules = rules
@@ -61,11 +53,6 @@ export class PermitCounter implements Counter {
 
   take(n: number, ahead: number, callers: number, late: number): number {
     const { windows } = this.#rules
-    if (n <= this.#untimed && ahead === 0 && callers === 0 && windows[0] === this.#untimedBy) {
-      this.#untimed -= n
-      this.#pending += n
-      return this.#takenAt
-    }
     const times = this.#times
     const now = this.#now()
     if (now < this.#pausedUntil || this.#running + callers >= this.#rules.concurrency) return NaN
@@ -77,12 +64,8 @@ export class PermitCounter implements Counter {
     if (!window.allows(this.#states[0], time, n, ahead)) return NaN
     window.take(this.#states[0], n, time, late)
     if (this.#states.length > 1) this.#takeOthers(n, now, wall, late)
-    else if (this.#counted === 0) {
-      this.#untimed = window.untimed(this.#states[0])
-      this.#untimedBy = window
-    }
     this.#running += this.#counted
-    return (this.#takenAt = now)
+    return now
   }
 
   release(): void {
@@ -151,18 +134,11 @@ export class PermitCounter implements Counter {
     )
   }
 
-  /** Reads the clock. Permits that were given without a reading are counted as given now. */
+  /** Reads the clock, and notes when it was set back. */
   #now(): number {
     const now = this.#times.now()
     if (this.#times.epoch !== this.#epoch) this.#setBack(now)
-    this.#untimed = 0
-    if (this.#pending > 0) this.#takePending(now)
     return now
-  }
-
-  #takePending(now: number): void {
-    this.#untimedBy!.take(this.#states[0], this.#pending, now, 0)
-    this.#pending = 0
   }
 
   /** When all limits are ready, each looked at from the same time on. */
@@ -201,8 +177,7 @@ export class PermitCounter implements Counter {
       const time = window.wall ? wall : now
       // Grants that seem to be not far ahead are waited for: no longer than the limit may last anyway.
       const isFar = window.forgottenAt(state) > time + 2 * window.per
-      // Pending permits are counted as given now, so no grant that is known can be later.
-      if (isFar || this.#pending > 0) window.rebase(state, time)
+      if (isFar) window.rebase(state, time)
     })
   }
 }

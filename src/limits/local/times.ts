@@ -1,21 +1,20 @@
-import type { Clock } from '../../clock.js'
+import type { Clock, Timer } from '../../clock.js'
 import { InvalidArgumentError, shown } from '../../errors.js'
 import { SteadyClock } from './steady-clock.js'
 import type { Window } from '../rules/window.js'
 
 /** The clocks that a limiter and all its keys go by. */
-export class Times {
-  /** For timers. */
-  readonly clock: Clock
+export class Times implements Clock {
   /** How often a clock was set back. */
   epoch = 0
+  readonly #clock: Clock
   readonly #readWall: () => number
   readonly #steady: SteadyClock
   readonly #steadyWall: SteadyClock | undefined
 
   /** @param readWall milliseconds since 1970. */
   constructor(windows: readonly Window[], clock: Clock, readWall: () => number) {
-    this.clock = clock
+    this.#clock = clock
     this.#readWall = readWall
     const tolerance = Math.min(...windows.map(({ per }) => per))
     const onSetBack = (): void => {
@@ -32,7 +31,11 @@ export class Times {
     return this.#steady.now()
   }
 
-  /** The same for the wall clock, where a window needs it; else 0. */
+  after(delay: number, task: () => void, keepAlive: boolean): Timer {
+    return this.#clock.after(delay, task, keepAlive)
+  }
+
+  /** The time of the wall clock, as of `now`, where a window needs it; else 0. */
   wallNow(): number {
     return this.#steadyWall ? this.#steadyWall.now() : 0
   }

@@ -15,7 +15,7 @@ import type { AcquireOptions } from '../limit-options.js'
 import type { Decision, Explanation } from '../limiter.js'
 import { underPermit, type Permit } from '../permit.js'
 import { HoldMeter } from './hold-meter.js'
-import { ConcurrencyLimiter, type CappedSource } from './concurrency-limiter.js'
+import { ConcurrencyLimiter, type ConcurrencyLimiterSource } from './concurrency-limiter.js'
 import { NOW, ReservationClient, type BoxPermits } from './reservation-client.js'
 
 /** Whether a caller may go on now, and what that leaves: both from the same answer of the engine. */
@@ -97,7 +97,7 @@ export interface BoxLimiter extends KeyedBoxLimiter, AsyncDisposable {
 }
 
 /** What limiters need of their box. */
-export interface LimiterSource extends Omit<CappedSource, 'meter'> {
+export interface LimiterSource extends Omit<ConcurrencyLimiterSource, 'meter'> {
   /** The box's session id. */
   readonly session: string
 }
@@ -121,7 +121,7 @@ class Family {
 
 /** The limiters of a box by name. */
 export class BoxLimiters {
-  readonly #source: LimiterSource & CappedSource
+  readonly #source: LimiterSource & ConcurrencyLimiterSource
   readonly #families = new Map<string, Family>()
   #sweeper: Timer | undefined
   #closed: ClosedError | undefined

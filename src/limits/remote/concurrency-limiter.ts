@@ -2,10 +2,10 @@ import { BusyError, TimedOutError } from '../../errors.js'
 import type { PermitsClaim } from '../../engine/claim.js'
 import type { Lock } from '../../core/lock.js'
 import type { BoxTerms } from './box-limiter-options.js'
-import { termsOf, whole, type AcquireOptions } from '../limit-options.js'
+import { termsOf, whole, type AcquireOptions, type Terms } from '../limit-options.js'
 import type { Explanation } from '../limiter.js'
 import { Permit } from '../permit.js'
-import { aborted } from '../local/queue.js'
+import { aborted } from '../local/permit-queue.js'
 import {
   NOBODY,
   ReservationClient,
@@ -16,82 +16,79 @@ import {
   type ReservationSource,
   type TryOutcome,
 } from './reservation-client.js'
-import { isOutage, ConcurrencyPermits } from './concurrency-permits.js'
+import { ConcurrencySemaphore, isOutage } from './concurrency-semaphore.js'
 
 /** What a limiter with a concurrency needs of its box. */
-export interface CappedSource extends ReservationSource {
+export interface ConcurrencyLimiterSource extends ReservationSource {
   readonly lock: (claim: PermitsClaim) => Lock
 }
 
 /**
- * The size of the whole, whatever the concurrency: a permit takes an equal part of it. So processes with different
+ * The size of the semaphore, whatever the concurrency: a slot takes an equal part of it. So processes with different
  * numbers, as during a deployment, each take the part that their number says, and none is refused.
  */
-const ALL_SHARES = 1e9
+const SEMAPHORE_SIZE = 1e9
 
-/** A permit of the rate limit together with a permit of the concurrency. It gives both back. */
-class CappedPermit extends Permit {
+/** A permit of the rate limit together with a slot of the semaphore. It gives both back. */
+class PermitWithSlot extends Permit {
   readonly #permit: Permit
-  readonly #share: Permit
+  readonly #slot: Permit
 
-  constructor(permit: Permit, share: Permit) {
+  constructor(permit: Permit, slot: Permit) {
     super(NOBODY, permit.n, 0, 0, 0)
     this.#permit = permit
-    this.#share = share
+    this.#slot = slot
   }
 
   override release(): void {
     this.#permit.release()
-    this.#share.release()
+    this.#slot.release()
   }
 
   override refund(): void {
     this.#permit.refund()
-    this.#share.release()
+    this.#slot.release()
   }
 }
 
 /**
- * The callers of this process that want permits of a limiter with a concurrency. Each takes a concurrency permit first,
- * and with it waits in the queue for its rate permit. The other way round the rate permit would be over before there is
- * a concurrency permit.
+ * A limiter with a concurrency: a semaphore, and behind it a limiter. Each caller takes a slot of the semaphore first,
+ * and with it waits for its permit of the rate limit. The other way round the permit would be over before there is a
+ * slot.
  */
 export class ConcurrencyLimiter implements BoxPermits {
   readonly #remote: ReservationClient
-  readonly #shares: ConcurrencyPermits
+  readonly #semaphore: ConcurrencySemaphore
   readonly #source: ReservationSource
   readonly #context: { readonly key: string; readonly engine: string }
   #terms: BoxTerms
   /** How many callers have asked for a permit and have not got it yet. */
   #callers = 0
-  /** How many of them have a concurrency permit. */
+  /** How many of them have a slot. */
   #halfway = 0
   #closed: Error | undefined
   #refused = false
-  /** The newest try for both permits. */
+  /** The newest try for a slot and a permit. */
   #lastTry: Promise<unknown> | undefined
   readonly #ended: (() => void)[] = []
 
   /** @param id of the limiter in the engine. @param key for messages. */
-  constructor(source: CappedSource, terms: BoxTerms, id: string, key: string) {
+  constructor(source: ConcurrencyLimiterSource, terms: BoxTerms, id: string, key: string) {
     this.#source = source
     this.#terms = terms
     this.#context = { key, engine: source.engine }
     this.#remote = new ReservationClient(source, behind(terms), id, key, (n, options) =>
       this.acquire(n, options),
     )
-    const permits = Math.floor(ALL_SHARES / terms.concurrency)
-    this.#shares = new ConcurrencyPermits(
-      {
-        clock: source.clock,
-        lock: source.lock({ key: `limiter:${id}`, mode: 'permits', permits, max: ALL_SHARES }),
-        context: this.#context,
-        waitsOn: terms.onUnavailable === 'closed',
-        failed: error => this.#failed(error),
-        look: () => this.#look(),
-      },
-      terms.most,
-    )
+    const permits = Math.floor(SEMAPHORE_SIZE / terms.concurrency)
+    this.#semaphore = new ConcurrencySemaphore({
+      clock: source.clock,
+      lock: source.lock({ key: `limiter:${id}`, mode: 'permits', permits, max: SEMAPHORE_SIZE }),
+      context: this.#context,
+      waitsOn: terms.onUnavailable === 'closed',
+      failed: error => this.#failed(error),
+      look: () => this.#look(),
+    })
   }
 
   get outage(): Error | undefined {
@@ -108,15 +105,15 @@ export class ConcurrencyLimiter implements BoxPermits {
     const isTry = wait === 0 || this.#callers >= this.#terms.queue
     const deadline = clock.now() + wait
     /** The options for what is left of the wait. */
-    const rest = (): AcquireOptions => ({
+    const rest = (): Terms => ({
       wait: isTry ? 0 : Math.max(deadline - clock.now(), SHORTEST_DELAY),
       signal,
       priority,
     })
     const permit = this.#entered(
       async callers => {
-        const share = await (isTry ? this.#try(wait, callers) : this.#share(n, rest()))
-        return this.#permit(share, this.#remote.acquire(n, rest()))
+        const slot = await (isTry ? this.#try(wait, callers) : this.#slot(n, rest()))
+        return this.#permit(slot, this.#remote.acquire(n, rest()))
       },
       () => this.#remote.acquire(n, rest()),
     )
@@ -142,18 +139,18 @@ export class ConcurrencyLimiter implements BoxPermits {
   }
 
   async #explainNow(n?: number): Promise<Explanation> {
-    return this.#explained(await this.#remote.explain(n, this.#shares.permits))
+    return this.#explained(await this.#remote.explain(n, this.#semaphore.permits))
   }
 
   /** The same explanation with what this box knows of the concurrency. */
   #explained(explanation: Explanation): Explanation {
-    const { callers } = this.#shares
-    const isFull = callers > 0 || this.#shares.running >= this.#terms.concurrency
+    const { callers } = this.#semaphore
+    const isFull = callers > 0 || this.#semaphore.running >= this.#terms.concurrency
     return {
       ...explanation,
       waitsFor: isFull ? 'concurrency' : explanation.waitsFor,
       place: explanation.place + callers,
-      running: this.#shares.running - this.#halfway,
+      running: this.#semaphore.running - this.#halfway,
     }
   }
 
@@ -162,24 +159,24 @@ export class ConcurrencyLimiter implements BoxPermits {
   }
 
   isIdle(since: number): boolean {
-    return this.#callers === 0 && this.#shares.blank && this.#remote.isIdle(since)
+    return this.#callers === 0 && this.#semaphore.blank && this.#remote.isIdle(since)
   }
 
   change(terms: BoxTerms): void {
     this.#terms = terms
-    this.#shares.change(terms.most)
+    this.#semaphore.refuseAbove(terms.most)
     this.#remote.change(behind(terms))
   }
 
   shut(error: Error): void {
-    // Callers that have a concurrency permit are still to get their rate permit.
+    // Callers that have a slot are still to get their permit.
     this.#closed ??= error
   }
 
   refuseAll(): void {
     const closed = this.#closed!
     this.#refused = true
-    this.#shares.refuseAll(closed)
+    this.#semaphore.refuseAll(closed)
     this.#remote.shut(closed)
     this.#remote.refuseAll()
     this.#tellEnded()
@@ -193,7 +190,7 @@ export class ConcurrencyLimiter implements BoxPermits {
 
   /**
    * Counts a caller until it has its permit or an error.
-   * @param without what the caller does while no concurrency permit is needed.
+   * @param without what the caller does while no slot is needed.
    */
   async #entered<T>(enter: (callers: number) => Promise<T>, without: () => Promise<T>): Promise<T> {
     const callers = this.#callers++
@@ -209,21 +206,21 @@ export class ConcurrencyLimiter implements BoxPermits {
   }
 
   async #decide(callers: number): Promise<TryOutcome> {
-    const share = await tried(this.#try(0, callers))
-    if (share instanceof BusyError) {
-      // That there is no concurrency permit holds, whether the engine can tell more or not.
+    const slot = await tried(this.#try(0, callers))
+    if (slot instanceof BusyError) {
+      // That there is no slot holds, whether the engine can tell more or not.
       const explanation = await this.#explainNow().catch(() => undefined)
-      return { outcome: share, explanation: explanation && { ...explanation, waitsFor: 'concurrency' } }
+      return { outcome: slot, explanation: explanation && { ...explanation, waitsFor: 'concurrency' } }
     }
     const decision = this.#remote.decide()
-    const outcome = await tried(this.#permit(share, decision.then(permitOf)))
+    const outcome = await tried(this.#permit(slot, decision.then(permitOf)))
     const { explanation } = await decision
     return { outcome, explanation: explanation && this.#explained(explanation) }
   }
 
   async #try(wait: number, callers: number): Promise<Permit> {
-    const share = await this.#shares.tryAcquire()
-    if (share) return share
+    const slot = await this.#semaphore.tryAcquire()
+    if (slot) return slot
     if (this.outage) throw stillAway(this.outage, this.#context)
     throw new BusyError(
       wait === 0 ? 'there is no permit now' : `${callers} callers wait already`,
@@ -231,9 +228,9 @@ export class ConcurrencyLimiter implements BoxPermits {
     )
   }
 
-  async #share(n: number, options: AcquireOptions): Promise<Permit> {
+  async #slot(n: number, terms: Terms): Promise<Permit> {
     try {
-      return await this.#shares.acquire(n, options)
+      return await this.#semaphore.acquire(n, terms)
     } catch (error) {
       const { outage } = this
       if (error instanceof TimedOutError && outage) throw stillAway(outage, this.#context)
@@ -241,12 +238,12 @@ export class ConcurrencyLimiter implements BoxPermits {
     }
   }
 
-  async #permit(share: Permit, permit: Promise<Permit>): Promise<Permit> {
+  async #permit(slot: Permit, permit: Promise<Permit>): Promise<Permit> {
     this.#halfway++
     try {
-      return new CappedPermit(await permit, share)
+      return new PermitWithSlot(await permit, slot)
     } catch (error) {
-      share.release()
+      slot.release()
       throw error
     } finally {
       this.#halfway--
@@ -263,9 +260,9 @@ export class ConcurrencyLimiter implements BoxPermits {
     this.#letGo()
   }
 
-  /** Lets waiters go on without a concurrency permit while the engine can't give any. */
+  /** Lets waiters go on without a slot while the engine can't give any. */
   #letGo(): void {
-    if (this.outage && this.#remote.goesWithout) this.#shares.refuseAll(this.outage)
+    if (this.outage && this.#remote.goesWithout) this.#semaphore.refuseAll(this.outage)
   }
 
   #tellEnded(): void {

@@ -1,24 +1,22 @@
-import type { Clock, Timer } from '../../clock.js'
+import { wallOf, type Clock } from '../../clock.js'
 import type { Awaitable, Reservation } from '../../engine/contract.js'
 import { BusyError, ClosedError, TimedOutError, UnavailableError, type ErrorContext } from '../../errors.js'
-import { AbortWatch } from '../local/abort-watch.js'
+import { Waiters, type WaitersOwner } from '../../waiters.js'
 import type { BoxTerms } from './box-limiter-options.js'
 import { ClockOffset } from './clock-offset.js'
-import { Deadlines } from '../local/deadlines.js'
 import { implies, leastDelay } from '../rules/definition.js'
 import { LocalWaiters } from '../local/local-waiters.js'
 import type { HoldMeter } from './hold-meter.js'
 import { termsOf, whole, type AcquireOptions } from '../limit-options.js'
 import type { Explanation } from '../limiter.js'
 import { Permit, type PermitGiver } from '../permit.js'
-import { aborted, lowered } from '../local/queue.js'
+import { aborted, lowered } from '../local/permit-queue.js'
 import type { Reserve, Reserved, ReturnedPermits, Unit } from '../rules/reserve.js'
 import { returned, ReservedPermits, type ReservedInstant } from './reserved-permits.js'
 import type { Taken } from '../counter.js'
 import { PermitCounter } from '../local/permit-counter.js'
-import { wallOf } from '../../clock.js'
 import { pauseTime, Times } from '../local/times.js'
-import { Waiter, WaitingLine } from '../local/waiting-line.js'
+import { PermitWaiter } from '../local/permit-waiter.js'
 
 /** What a decision tells its caller beside the outcome; undefined until the engine has answered. */
 interface Told {
@@ -96,18 +94,16 @@ export const NOBODY: PermitGiver = { released: () => undefined, unused: () => un
  * only within the stretch of time that keeps the bound, wherever this process was stopped. A permit that comes too late
  * for it goes back, and a new one is asked for.
  */
-export class ReservationClient implements BoxPermits, PermitGiver {
+export class ReservationClient implements BoxPermits, PermitGiver, WaitersOwner<PermitWaiter> {
   readonly #source: ReservationSource
   #terms: BoxTerms
   readonly #id: string
   readonly #context: { readonly key: string; readonly engine: string }
-  readonly #line = new WaitingLine()
-  readonly #deadlines = new Deadlines()
-  readonly #aborts: AbortWatch
+  readonly #waiters: Waiters<PermitWaiter>
   /** The callers that want a permit now or not at all: the tries. */
-  readonly #tries = new Set<Waiter>()
+  readonly #tries = new Set<PermitWaiter>()
   /** What is told to those tries that want an explanation, too. */
-  readonly #told = new Map<Waiter, Told>()
+  readonly #told = new Map<PermitWaiter, Told>()
   readonly #reserved = new ReservedPermits()
   readonly #offset = new ClockOffset()
   #returns: ReturnedPermits[] = []
@@ -116,9 +112,6 @@ export class ReservationClient implements BoxPermits, PermitGiver {
   /** The answer to the newest call. */
   #answer: Awaitable<Reservation> | undefined
   #handing = false
-  #timer: Timer | undefined
-  #timerAt = Infinity
-  #timerKeepsAlive = false
   /**
    * Nothing more is asked for until then, clock time: the turns of the waiters come later than anything that can be
    * reserved.
@@ -166,9 +159,7 @@ export class ReservationClient implements BoxPermits, PermitGiver {
     this.#id = id
     this.#context = { key, engine: source.engine }
     this.#usedAt = source.clock.now()
-    this.#aborts = new AbortWatch(source.clock, (waiter, { reason }) =>
-      this.#refuse(waiter, aborted({ ...this.#context, cause: reason })),
-    )
+    this.#waiters = new Waiters(source.clock, this)
     const { share } = terms
     if (share) {
       const times = new Times(share.windows, source.clock, wallOf(source.clock))
@@ -182,7 +173,7 @@ export class ReservationClient implements BoxPermits, PermitGiver {
       const { wait, signal, priority } = termsOf(options)
       if (this.#closed) throw this.#closed
       if (signal?.aborted) throw aborted({ ...this.#context, cause: signal.reason })
-      const { callers } = this.#line
+      const { callers } = this.#waiters
       // A caller behind others whose wait has no end need not know the time before its turn.
       if (callers > 0 && wait === Infinity && callers < this.#terms.queue && !this.outage) {
         return this.#join(n, priority, signal, Infinity, false)
@@ -200,7 +191,7 @@ export class ReservationClient implements BoxPermits, PermitGiver {
       const deadline = now + wait
       if (
         this.#quietUntil > now &&
-        this.#line.before(priority).callers === callers &&
+        this.#waiters.before(priority).callers === callers &&
         deadline < this.#nextTurn
       ) {
         throw this.#tooLate(wait, this.#nextTurn - now)
@@ -217,17 +208,16 @@ export class ReservationClient implements BoxPermits, PermitGiver {
     if (this.#closed) throw this.#closed
     const now = (this.#usedAt = this.#source.clock.now())
     if (this.goesWithout) return { outcome: await tried(this.#without(1, NOW, now)), explanation: undefined }
-    return new Promise(resolve => {
-      const told: Told = { explanation: undefined }
-      const waiter = new Waiter(1, 0, permit => {
-        const { explanation } = told
-        resolve(tried(permit).then(outcome => ({ outcome, explanation })))
-      })
-      this.#line.add(waiter, 0)
+    const told: Told = { explanation: undefined }
+    const permit = new Promise<Permit>(settle => {
+      const waiter = new PermitWaiter(1, 0, settle)
+      this.#waiters.add(waiter)
       this.#tries.add(waiter)
       this.#told.set(waiter, told)
       this.#schedule()
     })
+    const outcome = await tried(permit)
+    return { outcome, explanation: told.explanation }
   }
 
   /** @param later how many permits are wanted by callers that have yet to join this queue. */
@@ -248,14 +238,14 @@ export class ReservationClient implements BoxPermits, PermitGiver {
 
   isIdle(since: number): boolean {
     const owes = this.#calling || this.#scheduled || this.#returns.length > 0
-    return !this.#line.head && !this.#reserved.first && !owes && this.#usedAt < since
+    return !this.#waiters.first && !this.#reserved.first && !owes && this.#usedAt < since
   }
 
   change(terms: BoxTerms): void {
     const before = this.#terms
     const { share } = before
     this.#terms = terms
-    for (const waiter of this.#line) {
+    for (const waiter of this.#waiters) {
       if (waiter.n > terms.most) this.#refuse(waiter, lowered(terms.most, waiter.n, this.#context))
     }
     if (share) {
@@ -276,14 +266,13 @@ export class ReservationClient implements BoxPermits, PermitGiver {
   }
 
   refuseAll(): void {
-    for (const waiter of this.#line) this.#refuse(waiter, this.#closed!)
+    for (const waiter of this.#waiters) this.#refuse(waiter, this.#closed!)
     this.#share?.refuseAll()
   }
 
   async end(): Promise<void> {
-    if (this.#line.head) await new Promise<void>(resolve => this.#ended.push(resolve))
+    if (this.#waiters.first) await new Promise<void>(resolve => this.#ended.push(resolve))
     await this.#share?.end()
-    this.#disarm()
     try {
       // The answer may give permits back, or reserve permits that no waiter wants any more.
       await this.#answer
@@ -323,7 +312,7 @@ export class ReservationClient implements BoxPermits, PermitGiver {
   /** The waiters before a new one, and how many permits have yet to be reserved for them. */
   get #before(): { readonly place: number; readonly ahead: number } {
     // A try is gone before any waiter's turn.
-    let { callers: place, permits } = this.#line
+    let { callers: place, permits } = this.#waiters
     for (const { n } of this.#tries) {
       place--
       permits -= n
@@ -346,18 +335,14 @@ export class ReservationClient implements BoxPermits, PermitGiver {
     deadline: number,
     isTry: boolean,
   ): Promise<Permit> {
-    const promise = new Promise<Permit>(keepSettle)
-    const waiter = new Waiter(n, 0, settleNewest)
-    this.#line.add(waiter, priority)
-    if (isTry) this.#tries.add(waiter)
-    if (signal || deadline !== Infinity) {
-      waiter.patience = { signal, deadline }
-      if (deadline !== Infinity) this.#deadlines.add(waiter)
-      if (signal) this.#aborts.add(waiter, signal)
-    }
-    this.#schedule()
-    if (deadline < this.#timerAt) this.#arm()
-    return promise
+    return new Promise(settle => {
+      const waiter = new PermitWaiter(n, 0, settle)
+      this.#waiters.add(waiter, priority)
+      if (isTry) this.#tries.add(waiter)
+      this.#waiters.limit(waiter, deadline, signal)
+      this.#schedule()
+      this.#waiters.setTimer()
+    })
   }
 
   /** Asks once for all that the present task brings. */
@@ -386,7 +371,7 @@ export class ReservationClient implements BoxPermits, PermitGiver {
     const before = deciders.length > 0 ? this.#before : undefined
     const explain = before && { n: 1, ahead: units.length > 0 ? 0 : before.ahead }
     if (units.length === 0 && this.#returns.length === 0 && !explain && !look && !isFirst) {
-      this.#arm(now)
+      this.#lookLater(now)
       return
     }
     const returns = this.#takeReturns()
@@ -488,18 +473,18 @@ export class ReservationClient implements BoxPermits, PermitGiver {
    * The wishes of the waiters for which nothing is reserved yet, and these waiters. Gives back the permits that no
    * waiter wants.
    */
-  #wishes(now: number): readonly [readonly Unit[], readonly Waiter[]] {
+  #wishes(now: number): readonly [readonly Unit[], readonly PermitWaiter[]] {
     if (this.#terms.batch > 1) return this.#wishesInBatches(now)
     const sizes = this.#reserved.sizes()
     const units: Unit[] = []
-    const waiters: Waiter[] = []
+    const waiters: PermitWaiter[] = []
     const most = MOST_WINDOWS * this.#terms.most
     const part = this.#part
     const hold = this.#hold
     let ahead = this.#reserved.permits
     let permits = 0
     let last: Unit | undefined
-    for (let waiter = this.#line.head; waiter; waiter = this.#line.after(waiter)) {
+    for (let waiter = this.#waiters.first; waiter; waiter = this.#waiters.after(waiter)) {
       const { n } = waiter
       const isTry = this.#isTry(waiter)
       // A permit that is reserved already may be for later.
@@ -523,9 +508,9 @@ export class ReservationClient implements BoxPermits, PermitGiver {
     return [units, waiters]
   }
 
-  #wishesInBatches(now: number): readonly [readonly Unit[], readonly Waiter[]] {
+  #wishesInBatches(now: number): readonly [readonly Unit[], readonly PermitWaiter[]] {
     const { batch, most } = this.#terms
-    const waiters: Waiter[] = []
+    const waiters: PermitWaiter[] = []
     const held = this.#reserved.permits
     const part = this.#part
     const { first } = this.#reserved
@@ -534,7 +519,7 @@ export class ReservationClient implements BoxPermits, PermitGiver {
     let wanted = 0
     let greatest = 1
     let onlyTries = true
-    for (const waiter of this.#line) {
+    for (const waiter of this.#waiters) {
       const { n } = waiter
       const isTry = this.#isTry(waiter)
       if (left - (isTry ? laterLeft : 0) >= n) {
@@ -569,7 +554,7 @@ export class ReservationClient implements BoxPermits, PermitGiver {
     const hold = this.#hold
     if (now < this.#lookAt) return NO_UNITS
     this.#lookAt = now + LOOK
-    if (batch > 1 || !last || !this.#line.head) return NO_UNITS
+    if (batch > 1 || !last || !this.#waiters.first) return NO_UNITS
     const sizes = this.#reserved.sizes()
     const units: Unit[] = []
     for (const [n, { earliest }] of this.#reserved.lastOfSizes()) {
@@ -582,7 +567,7 @@ export class ReservationClient implements BoxPermits, PermitGiver {
     return units
   }
 
-  #isTry(waiter: Waiter): boolean {
+  #isTry(waiter: PermitWaiter): boolean {
     return this.#tries.size > 0 && this.#tries.has(waiter)
   }
 
@@ -613,7 +598,7 @@ export class ReservationClient implements BoxPermits, PermitGiver {
     asked: number,
     [earliest, latest]: readonly [number, number],
     units: readonly Unit[],
-    waiters: readonly Waiter[],
+    waiters: readonly PermitWaiter[],
   ): void {
     const { now, hold } = reserved
     const lead = leadOf(reserved, asked)
@@ -633,7 +618,7 @@ export class ReservationClient implements BoxPermits, PermitGiver {
         const waiter = waiters[index - moves]!
         const others = behind.get(waiter.n) ?? 0
         this.#refused(waiter, at - now, others, earliest, fades)
-        if (waiter.rank !== undefined && !this.#isTry(waiter)) behind.set(waiter.n, others + waiter.n)
+        if (waiter.isQueued && !this.#isTry(waiter)) behind.set(waiter.n, others + waiter.n)
         continue
       }
       // A unit that can be used at once may have an instant that was rounded up.
@@ -661,7 +646,7 @@ export class ReservationClient implements BoxPermits, PermitGiver {
   }
 
   /** Nothing more could be reserved for these waiters: the permits that are open go to the first of them. */
-  #refusedBatch(waiters: readonly Waiter[], ahead: number, asked: number, fades: boolean): void {
+  #refusedBatch(waiters: readonly PermitWaiter[], ahead: number, asked: number, fades: boolean): void {
     let open = this.#reserved.openPermits(this.#lookedAt)
     for (const waiter of waiters) {
       if (waiter.n <= open) open -= waiter.n
@@ -673,8 +658,14 @@ export class ReservationClient implements BoxPermits, PermitGiver {
    * Nothing could be reserved for this waiter. @param ahead milliseconds until the first such turn.
    * @param others how many permits come before its own; undefined where another unit may have room for it.
    */
-  #refused(waiter: Waiter, ahead: number, others: number | undefined, asked: number, fades: boolean): void {
-    if (waiter.rank === undefined) return
+  #refused(
+    waiter: PermitWaiter,
+    ahead: number,
+    others: number | undefined,
+    asked: number,
+    fades: boolean,
+  ): void {
+    if (!waiter.isQueued) return
     if (this.#isTry(waiter)) return this.#refuseTry(waiter, ahead)
     const deadline = waiter.patience?.deadline ?? Infinity
     if (others !== undefined && deadline < Infinity) {
@@ -704,13 +695,13 @@ export class ReservationClient implements BoxPermits, PermitGiver {
   }
 
   /** Whether the waiter gets nothing before an answer that brings its explanation. */
-  #isUntold(waiter: Waiter): boolean {
+  #isUntold(waiter: PermitWaiter): boolean {
     const told = this.#told.size > 0 ? this.#told.get(waiter) : undefined
     return told !== undefined && told.explanation === undefined
   }
 
   /** @param readyIn milliseconds until there may be a permit for it. */
-  #refuseTry(waiter: Waiter, readyIn: number): void {
+  #refuseTry(waiter: PermitWaiter, readyIn: number): void {
     // The try came after the call that has just been answered.
     if (this.#isUntold(waiter)) return
     const told = this.#told.get(waiter)
@@ -719,7 +710,7 @@ export class ReservationClient implements BoxPermits, PermitGiver {
   }
 
   /** The engine could not be asked for these waiters. */
-  #failed(error: Error, waiters: readonly Waiter[]): void {
+  #failed(error: Error, waiters: readonly PermitWaiter[]): void {
     const now = this.#source.clock.now()
     this.#lookedAt = now
     if (error instanceof ClosedError) {
@@ -729,14 +720,14 @@ export class ReservationClient implements BoxPermits, PermitGiver {
     this.away(error)
     switch (this.#terms.onUnavailable) {
       case 'error':
-        for (const waiter of waiters) if (waiter.rank !== undefined) this.#refuse(waiter, error)
+        for (const waiter of waiters) if (waiter.isQueued) this.#refuse(waiter, error)
         return
       case 'closed':
         this.#askAgainAt = this.#retryAt
         for (const waiter of [...this.#tries]) this.#refuse(waiter, error)
         return
       default:
-        for (const waiter of this.#line) {
+        for (const waiter of this.#waiters) {
           const { n } = waiter
           const { priority } = waiter.rank!
           const { signal, deadline = Infinity } = waiter.patience ?? {}
@@ -777,16 +768,17 @@ export class ReservationClient implements BoxPermits, PermitGiver {
   #handOut(): void {
     this.#handing = false
     const now = (this.#usedAt = this.#source.clock.now())
-    if (this.#deadlines.earliest < now) this.#refuseLate(time => this.#deadlines.earliest < time)
+    while (this.#waiters.earliestDeadline < now) this.#refuseLate()
     for (let share = this.#reserved.first; share && share.until < now; share = this.#reserved.first) {
-      if (this.#line.head) this.#noteUse(share, now)
+      if (this.#waiters.first) this.#noteUse(share, now)
       this.#reserved.dropFirst()
       this.#returns.push(returned(share))
     }
     if (this.#giveOne(now)) return this.#goOn()
-    if (this.#deadlines.earliest < Infinity) this.#refuseLate(time => this.#deadlines.earliest <= time)
+    // Waiters whose deadline is now have had a last chance.
+    while (this.#waiters.earliestDeadline <= now) this.#refuseLate()
     this.#schedule()
-    this.#arm()
+    this.#lookLater()
   }
 
   /** Uses the first reserved instant if it is time for it; returns false when it is not. */
@@ -817,9 +809,9 @@ export class ReservationClient implements BoxPermits, PermitGiver {
   }
 
   /** The first waiter that can have the reserved permits: all of them, unless they are a batch. */
-  #waiterFor(permits: number): Waiter | undefined {
+  #waiterFor(permits: number): PermitWaiter | undefined {
     const isBatch = this.#terms.batch > 1
-    for (let waiter = this.#line.head; waiter; waiter = this.#line.after(waiter)) {
+    for (let waiter = this.#waiters.first; waiter; waiter = this.#waiters.after(waiter)) {
       const fits = waiter.n === permits || (isBatch && waiter.n < permits)
       if (fits && !this.#isUntold(waiter)) return waiter
     }
@@ -827,84 +819,63 @@ export class ReservationClient implements BoxPermits, PermitGiver {
   }
 
   /**
-   * Sets the one timer for what comes first. @param now when it was decided that nothing is to be asked for: an event
-   * that has fallen due since then would have no timer otherwise.
+   * Sets when to look again. @param now when it was decided that nothing is to be asked for: an event that has fallen due
+   * since then would have no timer otherwise.
    */
-  #arm(now = this.#source.clock.now()): void {
+  #lookLater(now = this.#source.clock.now()): void {
     const share = this.#reserved.first
-    const { head } = this.#line
-    let at = this.#deadlines.earliest
+    const { first } = this.#waiters
+    let at = Infinity
     if (share) {
-      at = Math.min(at, head && !this.#isUntold(head) ? share.from : share.until)
+      at = first && !this.#isUntold(first) ? share.from : share.until
       const look = this.#lookAt
-      if (head && this.#reserved.last!.from > look && !this.#calling) at = Math.min(at, look)
+      if (first && this.#reserved.last!.from > look && !this.#calling) at = Math.min(at, look)
     }
-    if (head && this.#askAgainAt > now) at = Math.min(at, this.#askAgainAt)
-    const keepsAlive = head !== undefined
-    if (at === this.#timerAt && keepsAlive === this.#timerKeepsAlive) return
-    this.#disarm()
-    if (at === Infinity) return
-    this.#timerAt = at
-    this.#timerKeepsAlive = keepsAlive
-    const delay = Math.max(at - now, SHORTEST_DELAY)
-    this.#timer = this.#source.clock.after(delay, () => this.#timeOver(), keepsAlive)
+    if (first && this.#askAgainAt > now) at = Math.min(at, this.#askAgainAt)
+    this.#waiters.lookAt(at, now)
   }
 
-  #disarm(): void {
-    this.#timer?.cancel()
-    this.#timer = undefined
-    this.#timerAt = Infinity
-  }
-
-  #timeOver(): void {
-    this.#disarm()
+  timeOver(): void {
     const now = this.#source.clock.now()
     const share = this.#reserved.last
-    const waitsLong = this.#line.head !== undefined && share !== undefined && share.from > now
+    const waitsLong = this.#waiters.first !== undefined && share !== undefined && share.from > now
     if (waitsLong && now >= this.#lookAt) void this.#turn(true)
     if (!this.#handing) this.#handOut()
   }
 
-  #refuseLate(isLate: (now: number) => boolean): void {
-    const now = this.#source.clock.now()
-    while (isLate(now)) {
-      const waiter = this.#deadlines.first()
-      if (!waiter) return
-      const error = this.outage
-        ? stillAway(this.outage, this.#context)
-        : new TimedOutError('no permit within the wait', this.#context)
-      this.#refuse(waiter, error)
-    }
+  aborted(waiter: PermitWaiter, { reason: cause }: AbortSignal): void {
+    this.#refuse(waiter, aborted({ ...this.#context, cause }))
   }
 
-  #refuse(waiter: Waiter, error: Error): void {
+  #refuseLate(): void {
+    const error = this.outage
+      ? stillAway(this.outage, this.#context)
+      : new TimedOutError('no permit within the wait', this.#context)
+    this.#refuse(this.#waiters.mostUrgent!, error)
+  }
+
+  #refuse(waiter: PermitWaiter, error: Error): void {
     this.#leave(waiter)
-    waiter.settle(Promise.reject(error))
+    waiter.reject(error)
     // The permits that were reserved for it go to the next waiter. Without one they go back.
     this.#schedule()
   }
 
   /** Whether any waiter waits for a turn that is yet to come. */
   get #waits(): boolean {
-    return this.#line.callers > this.#tries.size
+    return this.#waiters.callers > this.#tries.size
   }
 
-  #leave(waiter: Waiter): void {
-    this.#line.remove(waiter)
+  #leave(waiter: PermitWaiter): void {
+    this.#waiters.remove(waiter)
     if (this.#tries.size > 0) this.#tries.delete(waiter)
     if (this.#told.size > 0) this.#told.delete(waiter)
-    const { patience } = waiter
-    if (patience) {
-      if (patience.deadline !== Infinity) this.#deadlines.left()
-      if (patience.signal) this.#aborts.remove(waiter, patience.signal)
-    }
     // The delay that the waiters who left would have kept need not hold for others.
     if (!this.#waits && !this.outage) {
       this.#askAgainAt = -Infinity
       this.#askAgainAfter = undefined
     }
-    if (this.#line.head) return
-    this.#disarm()
+    if (this.#waiters.first) return
     for (const tell of this.#ended.splice(0)) tell()
   }
 
@@ -963,10 +934,6 @@ function notBefore(explanation: Explanation, readyIn: number): Explanation {
   return { ...explanation, waitsFor: waitsFor === 'nothing' ? 'limit' : waitsFor, readyIn }
 }
 
-/** The settle function of the newest promise: so no function has to be made for each. */
-let settleNewest: Waiter['settle']
-const keepSettle = (settle: Waiter['settle']): void => void (settleNewest = settle)
-
 /** Whether permits that are reserved under some terms keep others, too. */
 function keeps(one: BoxTerms, other: BoxTerms): boolean {
   return other.windows.every(window => one.windows.some(its => implies(its, window)))
@@ -985,4 +952,4 @@ function returnedOf(reserved: Reserved, asked: number): ReturnedPermits[] {
 
 const PASSED = Promise.resolve()
 const NO_UNITS: readonly Unit[] = []
-const NO_WISHES: readonly [readonly Unit[], readonly Waiter[]] = [NO_UNITS, []]
+const NO_WISHES: readonly [readonly Unit[], readonly PermitWaiter[]] = [NO_UNITS, []]

@@ -79,10 +79,6 @@ export class CalendarWindow implements Window<PeriodCount> {
     count.used += n
   }
 
-  untimed(): number {
-    return 0
-  }
-
   refund(count: PeriodCount, n: number, at: number): void {
     const { before } = count
     if (at >= count.start && at < count.end) count.used = Math.max(count.used - n, 0)

@@ -24,8 +24,6 @@ export interface Grains {
 
 /** The grains of a log in a variable. */
 const FINE: Grains = { mostExact: 10_000, parts: 1024, inOrder: true }
-/** With more than so many permits to one reading of the clock little would be gained. */
-const MOST_UNTIMED = 16
 
 /**
  * At most `limit` permits in any interval of length `per`: a permit comes back `per` after it was given. That is the
@@ -33,9 +31,7 @@ const MOST_UNTIMED = 16
  *
  * Memory: 16 bytes for each grant within the window; for limits above ten thousand about 16 kB, whatever the limit.
  * Above that, permits given within a 1024th of the window come back together, with the last of them. That keeps the
- * bound and costs up to a thousandth of the rate. Of permits that come as densely as this, only one in some needs its
- * time to be known, which costs another thousandth at the most. A caller that writes the log somewhere can have it
- * coarser.
+ * bound and costs up to a thousandth of the rate. A caller that writes the log somewhere can have it coarser.
  */
 export class SlidingWindow implements Window<GrantLog> {
   readonly kind: Window['kind'] = 'sliding'
@@ -44,7 +40,6 @@ export class SlidingWindow implements Window<GrantLog> {
   readonly #grain: number
   readonly #jitter: number
   readonly #grains: Grains
-  readonly #untimed: number
 
   /** @param jitter by how much the ways of two calls can differ: milliseconds that permits stay away for longer. */
   constructor(
@@ -57,7 +52,6 @@ export class SlidingWindow implements Window<GrantLog> {
     this.#grains = grains
     this.#memory = per + jitter
     this.#grain = limit > grains.mostExact ? this.#memory / grains.parts : 0
-    this.#untimed = this.#grain > 0 ? Math.min(Math.floor(limit / grains.parts), MOST_UNTIMED) : 0
   }
 
   withLimit(limit: number): SlidingWindow {
@@ -94,12 +88,6 @@ export class SlidingWindow implements Window<GrantLog> {
 
   take(log: GrantLog, n: number, at: number, _late: number, now = at): void {
     addGrant(log, n, at, this.#memory, this.#grain, now)
-  }
-
-  untimed(log: GrantLog): number {
-    // Where permits come rarely, a permit would seem to be given long after it was.
-    if (this.#untimed === 0 || log.begunAt === log.lastAt) return 0
-    return Math.min(log.dropped + this.limit - log.total, this.#untimed)
   }
 
   refund(log: GrantLog, n: number, at: number): void {

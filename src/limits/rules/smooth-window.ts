@@ -69,10 +69,6 @@ export class SmoothWindow implements Window<Spacing> {
     return lead === 0 ? this.#interval : intervalOf(this.limit, this.per + this.#jitter + lead)
   }
 
-  untimed(): number {
-    return 0
-  }
-
   refund(spacing: Spacing, n: number, at: number): void {
     this.#sliding.refund(spacing.log, n, at)
     // Permits that were spaced after it stay where they are. Of forgotten grants no more is known than that they were a

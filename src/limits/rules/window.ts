@@ -39,11 +39,6 @@ export interface Window<State = unknown> {
    * @param lead for so many milliseconds before `at` they may be used already; default 0.
    */
   take(state: State, n: number, at: number, late: number, now?: number, lead?: number): void
-  /**
-   * How many more permits can be given right after a `take` without reading the clock. They have to be taken as given
-   * at the next reading. 0 where that would matter.
-   */
-  untimed(state: State): number
   /** Takes back `n` permits that were given at `at` and not used. Without effect where they don't count any more. */
   refund(state: State, n: number, at: number): void
   /** Whether nothing was given after `at`, as far as the state can tell: then `refund` leaves no gap. */

@@ -1,6 +1,7 @@
 import { COARSE } from './coarse-time.js'
-import type { Turns } from '../local/queue.js'
-import type { WaitingLine } from '../local/waiting-line.js'
+import type { Waiters } from '../../waiters.js'
+import type { Turns } from '../local/permit-queue.js'
+import type { PermitWaiter } from '../local/permit-waiter.js'
 
 /** So many threads can stand in the queue. A further one waits, too, but the others do not wait for it. */
 const PLACES = 256
@@ -57,8 +58,8 @@ export class ThreadTurns implements Turns {
     return (Atomics.add(this.#words, ARRIVALS, 1) + 1) | 0 || this.arrive(n)
   }
 
-  stand({ head, permits }: WaitingLine, gaveUp: boolean): void {
-    if (head) this.#standWith(head.arrival, permits)
+  stand({ first, permits }: Waiters<PermitWaiter>, gaveUp: boolean): void {
+    if (first) this.#standWith(first.arrival, permits)
     else this.#leave()
     if (gaveUp) this.tell()
   }

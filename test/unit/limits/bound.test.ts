@@ -292,7 +292,7 @@ describe('whatever happens, the bound is kept, everybody is served, and in call 
     )
   }, 60_000)
 
-  test('a limit so great that the clock is not read for each permit', () => {
+  test('a limit so great that permits share an entry', () => {
     const great = fc.constantFrom(10_001, 17_000, 40_000)
     const event = fc.oneof(
       {

@@ -7,13 +7,17 @@ import type { Permit } from '../../../src/limits/permit.js'
 import { SharedLimiter } from '../../../src/limits/threads/shared-limiter.js'
 import { SharedRing } from '../../../src/limits/threads/shared-ring.js'
 import { ThreadTurns, TURNS_BYTES } from '../../../src/limits/threads/thread-turns.js'
-import { Waiter, WaitingLine } from '../../../src/limits/local/waiting-line.js'
+import { PermitWaiter } from '../../../src/limits/local/permit-waiter.js'
+import { Waiters } from '../../../src/waiters.js'
 import { pass, settled } from './passing.js'
 
-/** A line in which callers stand who want so many permits each. */
-function line(turns: ThreadTurns, ...wanted: number[]): WaitingLine {
-  const made = new WaitingLine()
-  for (const n of wanted) made.add(new Waiter(n, turns.arrive(n), () => undefined), 0)
+/** A queue of callers that want so many permits each. */
+function queue(turns: ThreadTurns, ...wanted: number[]): Waiters<PermitWaiter> {
+  const made = new Waiters<PermitWaiter>(new VirtualClock(), {
+    timeOver: () => undefined,
+    aborted: () => undefined,
+  })
+  for (const n of wanted) made.add(new PermitWaiter(n, turns.arrive(n), () => undefined))
   return made
 }
 
@@ -61,7 +65,7 @@ describe('a ring in shared memory', () => {
   })
 })
 
-describe('threads in line', () => {
+describe('threads in a queue', () => {
   /** Two threads of whom each sees the time of the test. */
   function twoThreads(now: () => number): readonly [ThreadTurns, ThreadTurns] {
     const memory = new SharedArrayBuffer(TURNS_BYTES)
@@ -70,30 +74,30 @@ describe('threads in line', () => {
 
   test('count what those before them want', () => {
     const [a, b] = twoThreads(() => 1000)
-    const first = line(a, 2)
-    const second = line(b, 3)
+    const first = queue(a, 2)
+    const second = queue(b, 3)
     a.stand(first, false)
     b.stand(second, false)
-    expect(b.before(second.head!.arrival)).toBe(2)
-    expect(a.before(first.head!.arrival)).toBe(0)
+    expect(b.before(second.first!.arrival)).toBe(2)
+    expect(a.before(first.first!.arrival)).toBe(0)
     expect(a.before(0)).toBe(3)
-    a.stand(new WaitingLine(), false)
-    expect(b.before(second.head!.arrival)).toBe(0)
-    b.stand(new WaitingLine(), false)
+    a.stand(queue(a), false)
+    expect(b.before(second.first!.arrival)).toBe(0)
+    b.stand(queue(b), false)
     expect(a.before(0)).toBe(0)
   })
 
   test('count all callers of a thread, not its first only, and none who came later', () => {
     const [a, b] = twoThreads(() => 1000)
-    const first = line(a, 1, 1, 1)
-    const second = line(b, 1)
-    first.add(new Waiter(1, a.arrive(1), () => undefined), 0)
+    const first = queue(a, 1, 1, 1)
+    const second = queue(b, 1)
+    first.add(new PermitWaiter(1, a.arrive(1), () => undefined))
     a.stand(first, false)
-    expect(b.before(second.head!.arrival)).toBe(3)
-    expect(b.leastBefore(second.head!.arrival)).toBe(1)
-    first.remove(first.head!)
+    expect(b.before(second.first!.arrival)).toBe(3)
+    expect(b.leastBefore(second.first!.arrival)).toBe(1)
+    first.remove(first.first!)
     a.stand(first, false)
-    expect(b.before(second.head!.arrival)).toBe(2)
+    expect(b.before(second.first!.arrival)).toBe(2)
   })
 
   test('pass over who is not seen when it is called, and nobody else', () => {
@@ -104,11 +108,11 @@ describe('threads in line', () => {
       ThreadTurns,
       ThreadTurns,
     ]
-    const lines = [line(gone, 2), line(slow, 3), line(own, 1)] as const
+    const lines = [queue(gone, 2), queue(slow, 3), queue(own, 1)] as const
     gone.stand(lines[0], false)
     slow.stand(lines[1], false)
     own.stand(lines[2], false)
-    const { arrival } = lines[2].head!
+    const { arrival } = lines[2].first!
     // However long they have been standing there: they may have nothing to look for.
     now += 1000
     expect(own.passOver(arrival, 150)).toBe(false)
@@ -263,7 +267,7 @@ describe('a thread that was ended while many of its callers waited', () => {
     const clock = new VirtualClock(systemClock.now())
     const { handle } = sharedLimiter({ limit: 5, per: '1s' })
     const gone = new ThreadTurns(handle.turns, () => clock.now())
-    gone.stand(line(gone, ...Array.from({ length: 500 }, () => 1)), false)
+    gone.stand(queue(gone, ...Array.from({ length: 500 }, () => 1)), false)
     // What nobody comes for lies there for a while.
     clock.advance(1000)
     return { clock, limiter: new SharedLimiter(handle, clock, Date.now) }

@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../../../clock.js'
 import { slotOf } from '../slot.js'
-import { nodeName } from './node-address.js'
-import type { Reply } from './command-line.js'
+import { nodeName } from './node-name.js'
+import type { Reply } from './connection.js'
 
 /** What a node says of the cluster. */
 export interface ClusterAnswer {
@@ -20,9 +20,8 @@ export class ClusterTopology {
   readonly #rename: (node: string) => string
   readonly #changed: () => void
   readonly #clock: Clock
-  #owners: readonly (string | undefined)[] = []
-  /** What nodes have said of single slots since the last look. */
-  readonly #moved = new Map<number, string>()
+  /** The master of each slot: what the last look has told, and what nodes have told of single slots since. */
+  #owners: (string | undefined)[] = []
   #looking: Promise<void> | undefined
   #soon: Timer | undefined
   #isClosed = false
@@ -46,20 +45,19 @@ export class ClusterTopology {
 
   /** The master of the key's slot; undefined when none is known. */
   masterOf(key: string): string | undefined {
-    const slot = slotOf(key)
-    return this.#moved.get(slot) ?? this.#owners[slot]
+    return this.#owners[slotOf(key)]
   }
 
   /** All masters that serve a slot. */
   get masters(): readonly string[] {
-    return [...new Set([...this.#owners, ...this.#moved.values()])].filter(owner => owner !== undefined)
+    return [...new Set(this.#owners)].filter(owner => owner !== undefined)
   }
 
   /** Takes in that a node has sent a command for this slot to another one. @returns how that is reached */
   redirected(slot: number, node: string, isMoved: boolean): string {
     const owner = this.#rename(node)
     if (isMoved) {
-      this.#moved.set(slot, owner)
+      this.#owners[slot] = owner
       this.lookSoon()
     }
     return owner
@@ -92,12 +90,9 @@ export class ClusterTopology {
   }
 
   async #look(): Promise<void> {
-    const before = new Map(this.#moved)
     const { host, slots } = await this.#ask()
     if (this.#isClosed) return
     this.#owners = ownersOf(slots, host).map(owner => owner && this.#rename(owner))
-    // What was told while the answer was under way is newer than it.
-    for (const [slot, owner] of before) if (this.#moved.get(slot) === owner) this.#moved.delete(slot)
     this.#changed()
   }
 }

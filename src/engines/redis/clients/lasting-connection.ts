@@ -1,15 +1,10 @@
-import type { Clock, Timer } from '../../../clock.js'
+import type { Clock } from '../../../clock.js'
+import { Reconnector } from '../../../engine/kit/reconnector.js'
 import type { UnavailableError } from '../../../errors.js'
-import type { CommandLine } from './command-line.js'
-import type { Connect, Connection, Patience } from './connection.js'
+import { RedisReplyError, type Connect, type Connection, type Patience, type Reply } from './connection.js'
 import { sentInVain, unanswered, unreachable, unsent } from './failures.js'
 import { InFlight } from './in-flight.js'
-import type { Reply } from './command-line.js'
-import { RedisReplyError } from './redis-link.js'
-
-/** The pause before a further attempt to connect grows from the first to the second of these: milliseconds. */
-const SHORTEST_PAUSE = 50
-const LONGEST_PAUSE = 2000
+import type { ServerCommands } from './redis-link.js'
 
 /** What a lasting connection is made of. */
 export interface LastingConnectionParts {
@@ -18,7 +13,7 @@ export interface LastingConnectionParts {
   readonly connect: Connect
   /** Makes a new connection ready. A rejection ends the connection. */
   readonly prepare: (connection: Connection) => Promise<void>
-  /** Told when a connection is ready, after the promise of {@link LastingConnection.connect} was settled. */
+  /** Told when a connection is ready. */
   readonly ready?: (isFirst: boolean) => void
   /** Told when a connection was lost, and after each vain try to get the next. */
   readonly failed?: () => void
@@ -27,38 +22,33 @@ export interface LastingConnectionParts {
   readonly patience: Patience
 }
 
-/** What came of a try to connect. */
-interface Opened {
-  connection: Connection | undefined
-  isLost: boolean
-  cause: unknown
+/** Rejects when the server wants a password, still loads its data, or has lost its master. */
+export async function seeThatItServes(connection: Connection): Promise<void> {
+  await connection.send(['PING'])
 }
 
 /**
- * Connections to one server, one after the other: when one is lost the next is made, again and again with growing
- * pauses. No command is ever kept for later or sent twice. What isn't in use keeps no process alive.
+ * Connections to one server, one after the other: when one is lost the next is made. No command is ever kept for later or
+ * sent twice. What isn't in use keeps no process alive.
  */
-export class LastingConnection implements CommandLine {
+export class LastingConnection implements ServerCommands {
   readonly #parts: LastingConnectionParts
   readonly #inFlight: InFlight
-  #connection: Connection | undefined
-  #opening: Promise<void> | undefined
-  /** Ends the attempt to connect that is under way. */
-  #abandon: (() => void) | undefined
-  #retry: Timer | undefined
-  #attempts = 0
+  readonly #connections: Reconnector<Connection>
+  /** The attempt to connect that is under way. */
+  #attempt: AbortController | undefined
   #epoch = 0
-  #isClosed = false
   /** Why there is no connection. */
   #failure: unknown
 
   constructor(parts: LastingConnectionParts) {
     this.#parts = parts
     this.#inFlight = new InFlight(parts.clock, parts.patience.answer, {
-      busy: () => this.#connection?.keepAlive(true),
-      idle: () => this.#connection?.keepAlive(false),
+      busy: () => this.#connections.now?.keepAlive(true),
+      idle: () => this.#connections.now?.keepAlive(false),
       late: () => this.#tooLate(),
     })
+    this.#connections = new Reconnector(() => this.#connectOnce(), parts.clock)
   }
 
   /** How many connections became ready until now. */
@@ -66,18 +56,25 @@ export class LastingConnection implements CommandLine {
     return this.#epoch
   }
 
+  get isOver(): boolean {
+    return this.#connections.isClosed
+  }
+
   get isReady(): boolean {
-    return this.#connection !== undefined
+    return this.#connections.now !== undefined
   }
 
   /**
    * Settles when there is a connection. After the first success a lost one is replaced without being asked.
-   * @throws UnavailableError when the one attempt to connect fails
+   * @throws UnavailableError when the attempt to connect fails
    */
   async connect(): Promise<void> {
-    if (this.#connection !== undefined) return
-    this.#retry?.cancel()
-    await this.#open(true)
+    if (this.isOver) throw this.#notConnected()
+    try {
+      await this.#connections.get()
+    } catch {
+      throw this.#notConnected()
+    }
   }
 
   send(...commands: readonly (readonly string[])[]): Promise<Reply> {
@@ -89,128 +86,88 @@ export class LastingConnection implements CommandLine {
 
   /** Does something with the connection, with the promises of {@link send}. */
   with<Result>(work: (connection: Connection) => Promise<Result>): Promise<Result> {
-    const connection = this.#connection
+    const connection = this.#connections.now
     if (connection === undefined) return unsent(this.#notConnected())
     return this.#inFlight.follow(work(connection), error => this.#failed(error))
   }
 
-  /** Gives the connection up, as if it had been lost, so that a new one is made. */
-  drop(cause: unknown): void {
-    const connection = this.#connection
-    if (connection === undefined) return
-    this.#lost(connection, cause)
-    connection.destroy()
-  }
-
   /** Ends the connection at once. Commands that were not answered reject. */
   close(): void {
-    this.#isClosed = true
-    this.#retry?.cancel()
-    this.#abandon?.()
-    const connection = this.#connection
-    this.#connection = undefined
     this.#failure = new Error('the link was closed')
-    connection?.destroy()
+    this.#attempt?.abort(this.#failure)
+    void this.#connections.close().then(connection => connection?.destroy())
   }
 
-  /** @param isAwaited whether the process stays alive for it */
-  #open(isAwaited: boolean): Promise<void> {
-    if (this.#isClosed) return Promise.reject(this.#notConnected())
-    this.#opening ??= this.#openOne(isAwaited).finally(() => {
-      this.#opening = undefined
-    })
-    return this.#opening
-  }
-
-  async #openOne(isAwaited: boolean): Promise<void> {
+  /** Makes a connection and prepares it, within the time that this may take. */
+  async #connectOnce(): Promise<Connection> {
+    const { clock, failed, patience } = this.#parts
     const attempt = new AbortController()
-    const opened: Opened = { connection: undefined, isLost: false, cause: undefined }
+    const { signal } = attempt
+    this.#attempt = attempt
+    const late = (): void => attempt.abort(new Error(`not ready within ${patience.connect} ms`))
+    const timer = clock.after(patience.connect, late, true)
+    const abandoned = new Promise<never>((_, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason as Error))
+    })
     try {
-      await this.#inTime(this.#tryOnce(opened, attempt.signal), isAwaited)
-      // It may have been lost again in the very moment in which it became ready.
-      if (opened.isLost) throw opened.cause
+      return await Promise.race([abandoned, this.#make(attempt)])
     } catch (error) {
-      attempt.abort()
+      attempt.abort(error)
       this.#failure = error
-      if (this.#epoch > 0) this.#reconnect()
-      throw this.#notConnected()
+      if (this.#epoch > 0 && !this.isOver) failed?.()
+      throw error
+    } finally {
+      timer.cancel()
+      this.#attempt = undefined
     }
-    this.#begin(opened.connection!)
   }
 
-  async #tryOnce(opened: Opened, signal: AbortSignal): Promise<void> {
-    const { connect, message, patience, prepare } = this.#parts
+  async #make(attempt: AbortController): Promise<Connection> {
+    const { connect, message, patience, prepare, ready } = this.#parts
+    const { signal } = attempt
+    const made: { connection?: Connection } = {}
     const listener = {
       lost: (cause: unknown): void => {
-        opened.isLost = true
-        opened.cause = cause
-        if (opened.connection !== undefined) this.#lost(opened.connection, cause)
+        attempt.abort(cause)
+        if (made.connection !== undefined) this.#lost(made.connection, cause)
       },
       message: (channel: string, text: string): void => message?.(channel, text),
     }
-    opened.connection = await connect(listener, { timeLimit: patience.connect, signal })
-    await prepare(opened.connection)
-  }
-
-  /** Settles as `work` does, or rejects when that takes longer than a connection may take or the link is closed. */
-  async #inTime<Result>(work: Promise<Result>, isAwaited: boolean): Promise<Result> {
-    const { clock, patience } = this.#parts
-    let timer: Timer | undefined
-    const end = new Promise<never>((_, reject) => {
-      const late = (): void => reject(new Error(`not ready within ${patience.connect} ms`))
-      timer = clock.after(patience.connect, late, isAwaited)
-      this.#abandon = () => reject(new Error('the link was closed'))
-    })
-    try {
-      return await Promise.race([work, end])
-    } finally {
-      timer?.cancel()
-      this.#abandon = undefined
-    }
-  }
-
-  #begin(connection: Connection): void {
-    const isFirst = this.#epoch++ === 0
-    this.#attempts = 0
-    this.#connection = connection
-    connection.keepAlive(this.#inFlight.size > 0)
-    this.#parts.ready?.(isFirst)
-  }
-
-  #lost(connection: Connection, cause: unknown): void {
-    if (this.#connection !== connection) return
-    this.#connection = undefined
-    this.#failure = cause
-    this.#reconnect()
-  }
-
-  #reconnect(): void {
-    if (this.#isClosed) return
-    this.#parts.failed?.()
-    const pause = Math.min(SHORTEST_PAUSE * 2 ** this.#attempts++, LONGEST_PAUSE)
-    // Many clients lose their connections at the same moment; jitter keeps them from coming back at the same moment.
-    const delay = pause * (0.5 + Math.random() / 2)
-    this.#retry = this.#parts.clock.after(
-      delay,
-      () => {
-        this.#open(false).catch(() => undefined)
-      },
-      false,
-    )
+    made.connection = await connect(listener, { timeLimit: patience.connect, signal })
+    await prepare(made.connection)
+    signal.throwIfAborted()
+    made.connection.keepAlive(this.#inFlight.size > 0)
+    ready?.(this.#epoch++ === 0)
+    return made.connection
   }
 
   #tooLate(): unknown {
     const { name, patience } = this.#parts
     const error = unanswered(name, patience.answer)
     // Whatever is the matter with this connection, a new one finds out.
-    this.drop(error)
+    this.#drop(error)
     return error
   }
 
   #failed(error: unknown): unknown {
     // The server has lost its role; the connection that comes next may find the one that has it now.
-    if (error instanceof RedisReplyError && error.code === 'READONLY') this.drop(error)
+    if (error instanceof RedisReplyError && error.code === 'READONLY') this.#drop(error)
     return sentInVain(this.#parts.name, error)
+  }
+
+  /** Gives the connection up, as if it had been lost, so that a new one is made. */
+  #drop(cause: unknown): void {
+    const connection = this.#connections.now
+    if (connection === undefined) return
+    this.#lost(connection, cause)
+    connection.destroy()
+  }
+
+  #lost(connection: Connection, cause: unknown): void {
+    if (this.#connections.now !== connection) return
+    this.#failure = cause
+    this.#parts.failed?.()
+    this.#connections.lost(connection)
   }
 
   #notConnected(): UnavailableError {

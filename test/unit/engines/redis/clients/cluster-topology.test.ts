@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from 'vitest'
 import { VirtualClock } from '../../../../../src/clock.js'
 import { ClusterTopology } from '../../../../../src/engines/redis/clients/cluster-topology.js'
-import type { Reply } from '../../../../../src/engines/redis/clients/command-line.js'
+import type { Reply } from '../../../../../src/engines/redis/clients/connection.js'
 import { slotOf } from '../../../../../src/engines/redis/slot.js'
 import { turns } from './fake-server.js'
 
@@ -44,7 +44,7 @@ test('keys lie where CLUSTER SLOTS says, by the names that reach the nodes from 
   expect(changes).toBe(1)
 })
 
-test('those who look at the same time share a look', async () => {
+test('looks at the same time are one', async () => {
   await Promise.all([topology.look(), topology.look()])
   expect(asked).toBe(1)
   await topology.look()
@@ -69,16 +69,6 @@ test('a slot that is on its way stays where it is', async () => {
   expect(topology.redirected(slotOf(LOW), '10.0.0.1:7002', false)).toBe('mapped:7002')
   expect(topology.masterOf(LOW)).toBe('mapped:7000')
   expect(clock.nextAt()).toBeUndefined()
-})
-
-test('what is told during a look is newer than its answer', async () => {
-  let reply!: (slots: Reply) => void
-  answers = [() => new Promise(resolve => (reply = resolve))]
-  const looking = topology.look()
-  topology.redirected(slotOf(LOW), '10.0.0.3:7003', true)
-  reply(HALVES)
-  await looking
-  expect(topology.masterOf(LOW)).toBe('10.0.0.3:7003')
 })
 
 test('a look that fails changes nothing', async () => {

@@ -1,4 +1,9 @@
-import type { Waiter } from './waiting-line.js'
+/** A waiter with a deadline. */
+interface Limited {
+  /** Whether it has not left the queue. */
+  readonly isQueued: boolean
+  readonly patience: { readonly deadline: number } | undefined
+}
 
 /** With fewer entries a sweep is not worth while. */
 const FEWEST_SWEPT = 64
@@ -7,11 +12,11 @@ const FEWEST_SWEPT = 64
  * The deadlines of waiters, the earliest first: a binary heap. A waiter that has left the queue stays in the heap until
  * it is on top or until half of the entries are such, so leaving costs next to nothing.
  */
-export class Deadlines {
-  #heap: Waiter[] = []
+export class Deadlines<W extends Limited> {
+  #heap: W[] = []
   #gone = 0
 
-  add(waiter: Waiter): void {
+  add(waiter: W): void {
     const heap = this.#heap
     let index = heap.push(waiter) - 1
     while (index > 0) {
@@ -28,7 +33,7 @@ export class Deadlines {
     this.#gone++
     if (this.#gone < FEWEST_SWEPT || 2 * this.#gone < this.#heap.length) return
     // A sorted array is a heap.
-    this.#heap = this.#heap.filter(stands).sort((a, b) => deadline(a) - deadline(b))
+    this.#heap = this.#heap.filter(waiter => waiter.isQueued).sort((a, b) => deadline(a) - deadline(b))
     this.#gone = 0
   }
 
@@ -39,10 +44,10 @@ export class Deadlines {
   }
 
   /** The waiter with the earliest deadline. */
-  first(): Waiter | undefined {
+  first(): W | undefined {
     while (this.#heap.length > 0) {
       const waiter = this.#heap[0]!
-      if (stands(waiter)) return waiter
+      if (waiter.isQueued) return waiter
       this.#removeFirst()
       this.#gone--
     }
@@ -67,10 +72,6 @@ export class Deadlines {
   }
 }
 
-function deadline({ patience }: Waiter): number {
+function deadline({ patience }: Limited): number {
   return patience!.deadline
-}
-
-function stands({ rank }: Waiter): boolean {
-  return rank !== undefined
 }

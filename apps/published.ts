@@ -1,0 +1,6 @@
+#!/usr/bin/env node
+/** The command `signalbox` of the package. */
+import { main } from '../src/cli/main.js'
+import { chaos, mutex } from './applications.js'
+
+await main([mutex, chaos])

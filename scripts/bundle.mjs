@@ -1,0 +1,44 @@
+/**
+ * Writes what `npm pack` packs into `dist`, in place of the modules that run in a clone: `npm pack` runs it, and the next
+ * command in the clone compiles the modules again.
+ *
+ * A bundle is a third smaller than its modules: their imports go, and so do the comments and declarations that no entry
+ * leads to. Names and lines stay as they are, so a stack trace can be read and a debugger can step.
+ */
+import { readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { rolldown } from 'rolldown'
+import { dts } from 'rolldown-plugin-dts'
+import { root } from './command.mjs'
+
+/** @type {{ exports: Record<string, { types?: string }> }} */
+const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+const entries = Object.values(exports).flatMap(
+  ({ types }) => types?.match(/^\.\/dist\/(.*)\.d\.ts$/)?.[1] ?? [],
+)
+
+/** Programs, and a module that starts one of them, by their places in the package. */
+const programs = {
+  'apps/signalbox': 'apps/published',
+  'apps/chaos/command': 'apps/chaos/command',
+  'apps/chaos/worker': 'apps/chaos/worker',
+  'src/conformance/holder.process': 'src/conformance/holder.process',
+  'src/conformance/leaver.process': 'src/conformance/leaver.process',
+  'src/conformance/quiet.process': 'src/conformance/quiet.process',
+}
+
+/** Each file of the package that something begins with, and its source. */
+const sources = { ...Object.fromEntries(entries.map(path => [path, path])), ...programs }
+
+const bundle = await rolldown({
+  cwd: root,
+  input: Object.fromEntries(Object.entries(sources).map(([name, path]) => [name, join(root, `${path}.ts`)])),
+  platform: 'node',
+  // Packages and modules of Node stay imports; the helpers for newer syntax are no package that a user has.
+  external: /^(?!@oxc-project\/)[\w@]/,
+  transform: { target: 'es2022' },
+  plugins: [dts({ tsconfig: 'tsconfig.types.json' })],
+})
+rmSync(join(root, 'dist'), { recursive: true, force: true })
+await bundle.write({ dir: 'dist', comments: false, chunkFileNames: 'chunks/[name].js' })
+for (const name of Object.keys(programs)) rmSync(join(root, 'dist', `${name}.d.ts`))

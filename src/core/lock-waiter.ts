@@ -1,0 +1,19 @@
+import type { LockEvent } from '../diagnostics.js'
+import { Waiter } from '../waiters.js'
+import type { LocalGrant } from './grant.js'
+import type { AcquireRequest } from './lock-options.js'
+
+/** A caller that waits for a grant. */
+export class LockWaiter extends Waiter {
+  constructor(
+    readonly request: AcquireRequest,
+    /** When it began to wait: clock time. */
+    readonly since: number,
+    readonly resolve: (grant: LocalGrant) => void,
+    readonly reject: (error: Error) => void,
+    /** The event that was published about its request, if that had a listener. */
+    readonly event: LockEvent | undefined,
+  ) {
+    super(1)
+  }
+}

@@ -1,0 +1,149 @@
+import type { Claim } from '../../engine/claim.js'
+import type {
+  Commit,
+  CommitOutcome,
+  Operation,
+  ReadOutcome,
+  RequestReport,
+  RequestStatus,
+  Versioned,
+} from '../../engine/contract.js'
+import type { Reply } from './clients/connection.js'
+
+/** An operation that failed alone within its call. */
+export class OperationFailure {
+  /**
+   * @param message what Redis or the script says of it.
+   * @param unreadable the name of the key with something else than a value in the place of one, if that is why.
+   */
+  constructor(
+    readonly message: string,
+    readonly unreadable?: string,
+  ) {}
+}
+
+/** Why an operation failed alone; undefined when it did not. */
+export function failureIn(answer: Reply): OperationFailure | undefined {
+  if (typeof answer !== 'object') return undefined
+  const [state, about] = answer ?? []
+  if (state === 'unreadable') return new OperationFailure(state, text(about))
+  return state === 'error' ? new OperationFailure(text(about)) : undefined
+}
+
+/** What the script says of one operation, in the words of the contract. */
+export function outcomeOf(operation: Operation, answer: Reply): unknown {
+  const failure = failureIn(answer)
+  if (failure) return failure
+  switch (operation.type) {
+    case 'enqueue':
+    case 'poll':
+      return statusOf(operation.request.id, answer)
+    case 'extendOrYield': {
+      if (typeof answer !== 'object' || answer?.[0] !== 'kept') return statusOf(operation.next.id, answer)
+      return { state: 'held', id: operation.request.id, number: Number(answer[1]), isAlone: answer[2] === 1 }
+    }
+    case 'renew':
+    case 'release':
+    case 'downgrade':
+      return answer === 1
+    case 'read':
+      return readOutcome(list(answer)[1]!)
+    case 'commit':
+      return commitOutcome(operation, list(answer))
+    default:
+      return undefined
+  }
+}
+
+/** A request as the script reports it. */
+export interface ScriptReport extends Omit<RequestReport, 'session' | 'host' | 'pid' | 'label'> {
+  readonly id: string
+  readonly details: string
+  /** Its place among those who wait: the lesser text comes first. */
+  readonly order: string
+}
+
+/** The requests that have a record, in order of arrival. */
+export function reportsOf(answer: Reply): ScriptReport[] {
+  const reports = list(list(answer)[1]!).map(item => {
+    const [key, id, details, mode, permits, max, phase, number, age, expiresIn, order] = list(item)
+    return {
+      key: text(key),
+      id: text(id),
+      details: text(details),
+      claim: claimOf(text(key), text(mode), Number(permits), Number(max)),
+      phase: text(phase) as RequestReport['phase'],
+      number: Number(number),
+      age: Number(age),
+      expiresIn: Number(expiresIn),
+      order: text(order),
+    }
+  })
+  return reports.sort((one, other) => (one.order < other.order ? -1 : 1))
+}
+
+function claimOf(key: string, mode: string, permits: number, max: number): Claim {
+  if (mode === 'permits') return { key, mode, permits, max }
+  return { key, mode: mode === 'shared' ? 'shared' : 'exclusive' }
+}
+
+function statusOf(id: string, answer: Reply): RequestStatus {
+  if (typeof answer === 'number') return { state: 'held', id, number: answer }
+  const [state, first, second] = list(answer)
+  switch (state) {
+    case 'held':
+      return { state, id, number: Number(first), read: readOutcome(second!) }
+    case 'queued':
+      return { state, id, place: Number(first), lookAgain: Number(second), behind: [] }
+    case 'mismatch':
+      return { state, key: text(first), max: Number(second) }
+    case 'busy':
+    case 'gone':
+      return { state }
+    default:
+      throw new TypeError(`the script answered ${JSON.stringify(answer)}`)
+  }
+}
+
+function commitOutcome(commit: Commit, answer: readonly Reply[]): CommitOutcome {
+  const [state, first, second] = answer
+  switch (state) {
+    case 'committed':
+      return { state, versions: list(first!).map(Number) }
+    case 'conflict':
+      return { state, key: commit.expect[Number(first) - 1]!.key, found: versioned(text(second)) }
+    case 'repeated':
+      return { state, ...commit.record[Number(first) - 1]! }
+    default:
+      return { state: 'lost' }
+  }
+}
+
+function readOutcome(answer: Reply): ReadOutcome {
+  const [values, seen] = list(answer)
+  return {
+    values: list(values!).map(value => versioned(text(value))),
+    seen: list(seen!).map(found => found === 1),
+  }
+}
+
+const ABSENT: Versioned = { value: undefined, version: 0 }
+/** What another program has put there is no JSON to whoever reads it, and has a version that no value has. */
+const UNREADABLE: Versioned = { value: 'not written by Signalbox', version: -1 }
+
+/** A value as it is stored: its version, a space, and the JSON text. */
+function versioned(stored: string): Versioned {
+  if (stored === '') return ABSENT
+  const space = stored.indexOf(' ')
+  if (space < 0) return UNREADABLE
+  return { version: Number(stored.slice(0, space)), value: stored.slice(space + 1) }
+}
+
+function text(reply: Reply | undefined): string {
+  return typeof reply === 'string' ? reply : String(reply ?? '')
+}
+
+function list(reply: Reply): readonly Reply[] {
+  if (!Array.isArray(reply)) throw new TypeError(`the script answered ${JSON.stringify(reply)}`)
+  return reply as readonly Reply[]
+}

@@ -1,0 +1,213 @@
+import type { Clock, Timer } from '../../clock.js'
+import type { Grant } from '../../core/grant.js'
+import type { Lock } from '../../core/lock.js'
+import { IndeterminateError, TimedOutError, UnavailableError } from '../../errors.js'
+import { Waiters, type WaitersOwner } from '../../waiters.js'
+import type { Terms } from '../limit-options.js'
+import { aborted, lowered } from '../local/permit-queue.js'
+import { PermitWaiter } from '../local/permit-waiter.js'
+import { Permit, type PermitGiver } from '../permit.js'
+import { RETRY } from './reservation-client.js'
+
+/** Where slots come from, and what is told of failures. */
+interface SemaphoreSource {
+  readonly clock: Clock
+  /** The semaphore of the box. Each of its grants is a slot. */
+  readonly lock: Lock
+  /** For errors. */
+  readonly context: { readonly key: string; readonly engine: string }
+  /** Whether waiters wait on while the engine can't be asked. */
+  readonly waitsOn: boolean
+  /** Called when the engine could not be asked. */
+  readonly failed: (error: Error) => void
+  /** Finds out whether the engine can be asked: a waiter for a slot does not learn it otherwise. */
+  readonly look: () => Promise<void>
+}
+
+/**
+ * The semaphore of a limiter with a concurrency. Each call in use has one slot of it, whatever the number of its
+ * permits. The waiters of this process stand in one queue, by priority. While there are waiters, it asks the engine for
+ * one slot at a time. Among processes the engine serves first come, first served.
+ */
+export class ConcurrencySemaphore implements PermitGiver, WaitersOwner<PermitWaiter> {
+  readonly #source: SemaphoreSource
+  readonly #waiters: Waiters<PermitWaiter>
+  readonly #inUse: Grant[] = []
+  /** Ends the request that is under way. */
+  #asking: AbortController | undefined
+
+  constructor(source: SemaphoreSource) {
+    this.#source = source
+    this.#waiters = new Waiters(source.clock, this)
+  }
+
+  /** How many callers wait. */
+  get callers(): number {
+    return this.#waiters.callers
+  }
+
+  /** How many permits of the rate limit they will want. */
+  get permits(): number {
+    return this.#waiters.permits
+  }
+
+  /** How many slots of this process are in use. */
+  get running(): number {
+    return this.#inUse.length
+  }
+
+  get blank(): boolean {
+    return this.callers === 0 && this.running === 0 && !this.#asking
+  }
+
+  /** A slot now, or undefined; releasing it twice is harmless. Rejects as `Lock.tryAcquire` does. */
+  async tryAcquire(): Promise<Permit | undefined> {
+    if (this.#waiters.first) return undefined
+    const grant = await this.#source.lock.tryAcquire().catch((error: unknown) => {
+      if (isOutage(error)) this.#source.failed(error)
+      throw error
+    })
+    if (!grant) return undefined
+    if (!this.#waiters.first) return this.#slot(grant)
+    // A waiter has come meanwhile.
+    this.#give(grant)
+    return undefined
+  }
+
+  /** A slot as soon as it is this caller's turn. Rejects as `Lock.acquire` does. */
+  acquire(n: number, { wait, signal, priority }: Terms): Promise<Permit> {
+    return new Promise((settle, reject) => {
+      if (signal?.aborted) return reject(this.#aborted(signal))
+      const waiter = new PermitWaiter(n, 0, settle)
+      this.#waiters.add(waiter, priority)
+      this.#waiters.limit(waiter, this.#source.clock.now() + wait, signal)
+      this.#waiters.setTimer()
+      if (!this.#asking) void this.#ask()
+    })
+  }
+
+  /** Rejects the waiters that will want more permits than the rate limit can ever give. */
+  refuseAbove(most: number): void {
+    for (const waiter of this.#waiters) {
+      if (waiter.n > most) this.#refuse(waiter, lowered(most, waiter.n, this.#source.context))
+    }
+  }
+
+  /** Rejects all waiters. */
+  refuseAll(error: Error): void {
+    for (const waiter of this.#waiters) this.#refuse(waiter, error)
+  }
+
+  released(): void {
+    // A slot that the engine has given up counts no more; the others go on counting. So a lost one is given back first.
+    const lost = this.#inUse.findIndex(grant => grant.expiresIn() === 0)
+    this.#giveBack(this.#inUse.splice(lost, 1)[0]!)
+  }
+
+  unused(): void {
+    // The release that follows gives it back.
+  }
+
+  timeOver(): void {
+    const now = this.#source.clock.now()
+    while (this.#waiters.earliestDeadline <= now) {
+      this.#refuse(
+        this.#waiters.mostUrgent!,
+        new TimedOutError('no permit within the wait', this.#source.context),
+      )
+    }
+    this.#waiters.setTimer(now)
+  }
+
+  aborted(waiter: PermitWaiter, signal: AbortSignal): void {
+    this.#refuse(waiter, this.#aborted(signal))
+  }
+
+  /** Asks the engine for a slot, and for the next one as long as there are waiters. */
+  async #ask(): Promise<void> {
+    const { signal } = (this.#asking = new AbortController())
+    const looking = this.#keepLooking()
+    try {
+      this.#give(await this.#source.lock.acquire({ signal }))
+    } catch (error) {
+      if (!signal.aborted) await this.#failed(error as Error, signal)
+    } finally {
+      looking.cancel()
+    }
+    this.#asking = undefined
+    if (this.#waiters.first) void this.#ask()
+  }
+
+  #keepLooking(): Timer {
+    let timer: Timer | undefined
+    let isOver = false
+    const wait = (): void => {
+      if (!isOver) timer = this.#source.clock.after(RETRY, () => void this.#source.look().then(wait), false)
+    }
+    wait()
+    return {
+      cancel: () => {
+        isOver = true
+        timer?.cancel()
+      },
+    }
+  }
+
+  async #failed(error: Error, signal: AbortSignal): Promise<void> {
+    const isAway = isOutage(error)
+    if (isAway) this.#source.failed(error)
+    if (isAway && this.#source.waitsOn) await this.#nextTry(signal)
+    else this.refuseAll(error)
+  }
+
+  /** Resolves when it is time to try again, or when no waiter is left. */
+  #nextTry(signal: AbortSignal): Promise<void> {
+    return new Promise(resolve => {
+      const timer = this.#source.clock.after(RETRY, resolve, true)
+      const end = (): void => {
+        timer.cancel()
+        resolve()
+      }
+      signal.addEventListener('abort', end, { once: true })
+    })
+  }
+
+  /** Gives a grant of the engine to the first waiter, or back. */
+  #give(grant: Grant): void {
+    const waiter = this.#waiters.first
+    if (!waiter) return this.#giveBack(grant)
+    this.#leave(waiter)
+    waiter.settle(this.#slot(grant))
+  }
+
+  #slot(grant: Grant): Permit {
+    this.#inUse.push(grant)
+    return new Permit(this, 1, 0, 0, 0)
+  }
+
+  #giveBack(grant: Grant): void {
+    // A slot that can't be given back ends with its lease. A lost one has ended already.
+    grant.release().catch((error: unknown) => {
+      if (isOutage(error)) this.#source.failed(error)
+    })
+  }
+
+  #refuse(waiter: PermitWaiter, error: Error): void {
+    this.#leave(waiter)
+    waiter.reject(error)
+  }
+
+  #leave(waiter: PermitWaiter): void {
+    this.#waiters.remove(waiter)
+    if (!this.#waiters.first) this.#asking?.abort()
+  }
+
+  #aborted({ reason: cause }: AbortSignal): Error {
+    return aborted({ ...this.#source.context, cause })
+  }
+}
+
+/** Whether an error says that the engine could not be asked. */
+export function isOutage(error: unknown): error is UnavailableError | IndeterminateError {
+  return error instanceof UnavailableError || error instanceof IndeterminateError
+}
