@@ -1,6 +1,6 @@
-import type { Clock, Timer } from '../../clock.js'
-import type { SessionInfo } from '../../engine/contract.js'
+import type { Timer } from '../../clock.js'
 import { ClosedError, UnavailableError } from '../../errors.js'
+import type { BoxContext } from './box-context.js'
 import {
   ConnectionLossError,
   NodeExistsError,
@@ -8,11 +8,7 @@ import {
   SessionExpiredError,
   ZooKeeper,
 } from './client/index.js'
-import { connectOptions } from './connect-options.js'
 import { makeFolders } from './folders.js'
-import type { Places } from './names.js'
-import type { ServerTime } from './server-time.js'
-import type { ZooKeeperPlace } from './zookeeper-url.js'
 
 /** Is told of the sessions of a box. */
 export interface BoxSessionListener {
@@ -30,30 +26,15 @@ const RETRY_PAUSE = 200
 
 /** The session of a box. After the end of one session another one begins. */
 export class BoxSession {
-  readonly #place: ZooKeeperPlace
-  readonly #places: Places
-  readonly #member: SessionInfo
-  readonly #time: ServerTime
-  readonly #clock: Clock
+  readonly #box: BoxContext
   readonly #listener: BoxSessionListener
   #client: ZooKeeper | undefined
   #coming: Promise<ZooKeeper> | undefined
   #retry: Timer | undefined
   #isClosed = false
 
-  constructor(
-    place: ZooKeeperPlace,
-    places: Places,
-    member: SessionInfo,
-    time: ServerTime,
-    clock: Clock,
-    listener: BoxSessionListener,
-  ) {
-    this.#place = place
-    this.#places = places
-    this.#member = member
-    this.#time = time
-    this.#clock = clock
+  constructor(box: BoxContext, listener: BoxSessionListener) {
+    this.#box = box
     this.#listener = listener
   }
 
@@ -89,9 +70,9 @@ export class BoxSession {
   }
 
   async #connect(): Promise<ZooKeeper> {
-    const { ensemble, name: engine } = this.#place
+    const { ensemble, name: engine, connect } = this.#box.place
     this.#assertOpen()
-    const client = await ZooKeeper.connect(ensemble, { ...connectOptions(this.#place), timeout: PATIENCE })
+    const client = await ZooKeeper.connect(ensemble, { ...connect, timeout: PATIENCE })
     client.onState(state => {
       if (state === 'expired' || state === 'closed') this.#over(client)
     })
@@ -107,10 +88,11 @@ export class BoxSession {
   }
 
   async #begin(client: ZooKeeper): Promise<void> {
-    await makeFolders(client, this.#places, this.#place.acl)
+    const { place, places, member } = this.#box
+    await makeFolders(client, places, place.acl)
     this.#assertOpen()
-    const { session, ...about } = this.#member
-    const path = this.#places.session(session)
+    const { session, ...about } = member
+    const path = places.session(session)
     await this.#makeOwn(client, path, JSON.stringify(about))
     await client.onChange(path, ({ type }) => {
       if (type !== 'ended') this.#listener.robbed(client)
@@ -119,17 +101,17 @@ export class BoxSession {
   }
 
   #assertOpen(): void {
-    if (this.#isClosed) throw new ClosedError('the box was closed', { engine: this.#place.name })
+    if (this.#isClosed) throw new ClosedError('the box was closed', { engine: this.#box.place.name })
   }
 
   /** Creates the box's own node, in the place of that of its session before, if that is still there. */
   async #makeOwn(client: ZooKeeper, path: string, text: string): Promise<void> {
-    const options = { ephemeral: true, acl: this.#place.acl }
+    const options = { ephemeral: true, acl: this.#box.place.acl }
     let isThere = false
     for (;;) {
       try {
         if (isThere) await client.transaction().delete(path).create(path, text, options).commit()
-        else this.#time.saw((await client.create(path, text, options)).stat)
+        else this.#box.time.saw((await client.create(path, text, options)).stat)
         return
       } catch (error) {
         if (error instanceof NodeExistsError) isThere = true
@@ -144,7 +126,7 @@ export class BoxSession {
     if (this.#client !== client) return
     this.#client = undefined
     if (this.#isClosed) return
-    this.#listener.over(new Error(`the ZooKeeper session of ${this.#place.name} has expired`))
+    this.#listener.over(new Error(`the ZooKeeper session of ${this.#box.place.name} has expired`))
     this.#reconnect()
   }
 
@@ -154,7 +136,7 @@ export class BoxSession {
     if (!(attempt instanceof Promise)) return
     attempt.catch(() => {
       if (this.#isClosed || this.#client) return
-      this.#retry = this.#clock.after(RETRY_PAUSE, () => this.#reconnect(), false)
+      this.#retry = this.#box.clock.after(RETRY_PAUSE, () => this.#reconnect(), false)
     })
   }
 }

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { connect, isIP } from 'node:net'
 import { connect as connectTls } from 'node:tls'
-import { connectOptions } from './connect-options.js'
 import { parseZooKeeperUrl } from './zookeeper-url.js'
 import { systemClock } from '../../clock.js'
 import { parseEnsemble } from './client/hosts.js'
@@ -17,8 +16,9 @@ const PATIENCE = 3000
 /** Looks at the servers of a `zookeeper:` or `zookeeper+tls:` URL. @throws UnavailableError when none can be reached. */
 export async function diagnoseZooKeeper(url: string): Promise<Diagnosis> {
   const place = parseZooKeeperUrl(url)
-  const { ensemble, isSecure, sessionTimeout } = place
-  await using client = await ZooKeeper.connect(ensemble, connectOptions(place))
+  const { ensemble, connect: options } = place
+  const isSecure = options.tls !== undefined
+  await using client = await ZooKeeper.connect(ensemble, options)
   const servers = await Promise.all(
     parseEnsemble(ensemble).hosts.map(({ host, port }) => lookAtServer(host, port, isSecure)),
   )
@@ -30,7 +30,7 @@ export async function diagnoseZooKeeper(url: string): Promise<Diagnosis> {
     ],
     findings: [
       ...servers.flatMap(({ findings }) => findings),
-      ...sessionFindings(sessionTimeout, client.sessionTimeout),
+      ...sessionFindings(options.sessionTimeout, client.sessionTimeout),
       ...(clock
         ? clockFindings(
             clock,

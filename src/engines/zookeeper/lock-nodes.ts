@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Claim } from '../../engine/claim.js'
-import type { LockRequest, SessionInfo } from '../../engine/contract.js'
+import type { LockRequest } from '../../engine/contract.js'
+import type { BoxContext } from './box-context.js'
 import { Changes, type Change, type Changed } from './changes.js'
 import {
   ConnectionLossError,
@@ -14,7 +15,7 @@ import {
 import { deleteOwn, ifThere, insist } from './client/settled.js'
 import { makeFolders } from './folders.js'
 import { checkLosses } from './losses.js'
-import { nodePrefix, readerNames, twinPrefixes, type Places } from './names.js'
+import { nodePrefix, readerNames, twinPrefixes } from './names.js'
 import { nodeText } from './node-text.js'
 import {
   keysOf,
@@ -26,8 +27,6 @@ import {
   type OwnRequest,
 } from './own-request.js'
 import { queueOf } from './queue.js'
-import type { ServerTime } from './server-time.js'
-import type { ZooKeeperPlace } from './zookeeper-url.js'
 
 /** Why a request could not be entered. */
 export type EntryProblem =
@@ -41,29 +40,23 @@ export const GONE = { state: 'gone' } as const
  * which say the same to locks of other libraries that do not count it, and come and go with it.
  */
 export class LockNodes {
-  readonly #place: ZooKeeperPlace
-  readonly #places: Places
-  readonly #member: SessionInfo
-  readonly #time: ServerTime
+  readonly #box: BoxContext
   readonly #changes: Changes
   #count = 0
 
-  constructor(place: ZooKeeperPlace, places: Places, member: SessionInfo, time: ServerTime) {
-    this.#place = place
-    this.#places = places
-    this.#member = member
-    this.#time = time
-    this.#changes = new Changes(place.acl)
+  constructor(box: BoxContext) {
+    this.#box = box
+    this.#changes = new Changes(box.place.acl)
   }
 
   /** A request without nodes. */
   newRequest(request: LockRequest, lease: number): OwnRequest {
-    return newRequest(request, ++this.#count, lease, randomUUID(), key => this.#places.lock(key))
+    return newRequest(request, ++this.#count, lease, randomUUID(), key => this.#box.places.lock(key))
   }
 
   /** What a node tells about its request. */
   text({ request, lease }: OwnRequest, claim: Claim, number?: number): string {
-    return nodeText(this.#member, { ...request, lease }, claim, number)
+    return nodeText(this.#box.member, { ...request, lease }, claim, number)
   }
 
   /**
@@ -85,7 +78,7 @@ export class LockNodes {
         const stat = first.stat ?? (await client.exists(first.path))
         // Another client deleted it at once.
         if (!stat) return GONE
-        this.#time.saw(stat)
+        this.#box.time.saw(stat)
         own.number = Number(stat.czxid)
       } catch (error) {
         if (error instanceof NoNodeError) {
@@ -96,7 +89,7 @@ export class LockNodes {
         if (!(error instanceof ConnectionLossError)) throw error
         // As long as the session lives, the nodes may be in the way of other requests.
         if (!(await insist(() => this.#find(client, own)))) {
-          checkLosses(++own.losses, { key: keysOf(own), engine: this.#place.name })
+          checkLosses(++own.losses, { key: keysOf(own), engine: this.#box.place.name })
           continue
         }
         lists = client.childrenOf(parents)
@@ -150,7 +143,7 @@ export class LockNodes {
       moving.push({ node, name, twins })
       const text = this.text(own, node.claim, own.number)
       for (const path of pathsOf({ ...node, name, twins }))
-        transaction.create(path, text, { ephemeral: true, acl: this.#place.acl })
+        transaction.create(path, text, { ephemeral: true, acl: this.#box.place.acl })
       for (const path of pathsOf(node)) transaction.delete(path)
     }
     const [first] = moving
@@ -192,7 +185,7 @@ export class LockNodes {
   /** What the names begin with by which a claim stands in its queue. Those of the twins come last. */
   #prefixes({ guid }: OwnRequest, claim: Claim): readonly string[] {
     const first = nodePrefix(guid, claim)
-    return this.#place.isBridged ? [first, ...twinPrefixes(guid, claim)] : [first]
+    return this.#box.place.isBridged ? [first, ...twinPrefixes(guid, claim)] : [first]
   }
 
   /** Notes the names that the server has given. */
@@ -223,9 +216,9 @@ export class LockNodes {
     await Promise.all(
       nodes.map(async ({ parent }) => {
         try {
-          await client.create(parent, '', { container: true, acl: this.#place.acl })
+          await client.create(parent, '', { container: true, acl: this.#box.place.acl })
         } catch (error) {
-          if (error instanceof NoNodeError) await makeFolders(client, this.#places, this.#place.acl)
+          if (error instanceof NoNodeError) await makeFolders(client, this.#box.places, this.#box.place.acl)
           else if (!(error instanceof NodeExistsError || error instanceof ConnectionLossError)) throw error
         }
       }),

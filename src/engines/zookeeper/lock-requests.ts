@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import type { Clock } from '../../clock.js'
 import {
   CLAIM_WINDOW,
   entryLife,
@@ -10,17 +9,16 @@ import {
   type Enqueue,
   type ExtendOrYield,
   type Granted,
-  type Listener,
   type Patience,
   type Poll,
   type Release,
   type Renew,
   type RequestStatus,
 } from '../../engine/contract.js'
+import type { BoxContext } from './box-context.js'
 import type { BoxSession } from './box-session.js'
 import { SessionExpiredError, type ZooKeeper } from './client/index.js'
-import { GONE, type EntryProblem, type LockNodes } from './lock-nodes.js'
-import type { Places } from './names.js'
+import { GONE, LockNodes, type EntryProblem } from './lock-nodes.js'
 import { beginAnew, isAlone, isFree, pathsOf, type OwnRequest } from './own-request.js'
 import { QueueWatch } from './queue-watch.js'
 import type { Values } from './values.js'
@@ -32,35 +30,24 @@ type PatienceAndRead = Patience & Pick<Enqueue, 'read'>
 
 /** The requests of a box. A request is granted when no contender stands before its nodes in any queue. */
 export class LockRequests {
+  readonly #box: BoxContext
   readonly #session: BoxSession
-  readonly #places: Places
   readonly #nodes: LockNodes
   readonly #values: Values
-  readonly #clock: Clock
-  readonly #listener: Listener
   readonly #watch: QueueWatch
   readonly #requests = new Map<string, OwnRequest>()
 
-  constructor(
-    session: BoxSession,
-    places: Places,
-    nodes: LockNodes,
-    values: Values,
-    clock: Clock,
-    listener: Listener,
-  ) {
+  constructor(box: BoxContext, session: BoxSession, values: Values) {
+    this.#box = box
     this.#session = session
-    this.#places = places
-    this.#nodes = nodes
+    this.#nodes = new LockNodes(box)
     this.#values = values
-    this.#clock = clock
-    this.#listener = listener
-    this.#watch = new QueueWatch(clock, {
-      text: (own, { claim }) => nodes.text(own, claim),
+    this.#watch = new QueueWatch(box.clock, {
+      text: (own, { claim }) => this.#nodes.text(own, claim),
       free: own => this.#becameFree(own),
       taken: own => this.taken(own),
       wanted: own => {
-        if (own.phase === 'held') listener.wanted(own.request.id)
+        if (own.phase === 'held') box.listener.wanted(own.request.id)
       },
     })
   }
@@ -158,7 +145,7 @@ export class LockRequests {
   /** Another client has deleted nodes of a request. */
   taken(own: OwnRequest): void {
     this.#discard(own)
-    this.#listener.lost(own.request.id)
+    this.#box.listener.lost(own.request.id)
   }
 
   /** Finds out what another client took from this session. */
@@ -167,7 +154,7 @@ export class LockRequests {
       ({ phase, client: of }) => of === client && phase !== 'entering' && phase !== 'gone',
     )
     const before = all.map(({ nodes }) => nodes.flatMap(pathsOf))
-    const there = new Set(await client.getEphemerals(this.#places.locks))
+    const there = new Set(await client.getEphemerals(this.#box.places.locks))
     for (const [index, own] of all.entries()) {
       const paths = own.nodes.flatMap(pathsOf)
       const isSame = paths.every((path, place) => path === before[index]![place])
@@ -182,7 +169,7 @@ export class LockRequests {
       // The creation of nodes fails by itself.
       if (own.phase === 'entering') continue
       this.forget(own)
-      this.#listener.lost(own.request.id, cause)
+      this.#box.listener.lost(own.request.id, cause)
     }
   }
 
@@ -253,7 +240,7 @@ export class LockRequests {
     own.phase = 'free'
     this.#watch.unwatch(own)
     this.#arm(own, CLAIM_WINDOW)
-    this.#listener.wake(own.request.id)
+    this.#box.listener.wake(own.request.id)
   }
 
   /** Answers for a request that has been entered, and counts it as heard of. */
@@ -267,7 +254,7 @@ export class LockRequests {
       const lookAgain = Math.min(hearWithin(patience), LOOK_AGAIN)
       return { state: 'queued', id, place: nodes[0]!.ahead, lookAgain, behind: [] }
     }
-    if (this.#clock.now() >= own.client!.certainUntil) return this.#statusWhenCertain(own, patience)
+    if (this.#box.clock.now() >= own.client!.certainUntil) return this.#statusWhenCertain(own, patience)
     own.phase = 'held'
     this.#arm(own, patience.lease)
     if (!patience.read) return { state: 'held', id, number }
@@ -298,7 +285,7 @@ export class LockRequests {
   /** Ends a request unless it is heard of within so many milliseconds. */
   #arm(own: OwnRequest, life: number): void {
     own.timer?.cancel()
-    own.timer = this.#clock.after(life, () => this.#discard(own), false)
+    own.timer = this.#box.clock.after(life, () => this.#discard(own), false)
   }
 
   /** Deletes the nodes of a request. Gives whether all were there. @throws RefusedError when the server does not allow it */

@@ -1,37 +1,28 @@
-import type { Commit, CommitOutcome, Listener, ReadOutcome, ReadSet } from '../../engine/contract.js'
+import type { Commit, CommitOutcome, ReadOutcome, ReadSet } from '../../engine/contract.js'
 import { WriteQueue } from '../../write-queue.js'
+import type { BoxContext } from './box-context.js'
 import type { BoxSession } from './box-session.js'
 import { SessionExpiredError, type ZooKeeper } from './client/index.js'
 import type { LockRequests } from './lock-requests.js'
-import type { Places } from './names.js'
 import { pathsOf } from './own-request.js'
 import type { Values } from './values.js'
 
 /** Reads, writes and watches the values of stores, over the sessions of a box. */
 export class Stores {
+  readonly #box: BoxContext
   readonly #session: BoxSession
-  readonly #places: Places
   readonly #values: Values
   readonly #requests: LockRequests
-  readonly #listener: Listener
   readonly #writes: WriteQueue
   /** The keys that are watched, each with what ends its watch in the session of now. */
   readonly #watched = new Map<string, { end: () => void }>()
 
-  constructor(
-    session: BoxSession,
-    places: Places,
-    values: Values,
-    requests: LockRequests,
-    listener: Listener,
-    engine: string,
-  ) {
+  constructor(box: BoxContext, session: BoxSession, values: Values, requests: LockRequests) {
+    this.#box = box
     this.#session = session
-    this.#places = places
     this.#values = values
     this.#requests = requests
-    this.#listener = listener
-    this.#writes = new WriteQueue(engine)
+    this.#writes = new WriteQueue(box.place.name)
   }
 
   read(what: ReadSet): Promise<ReadOutcome> {
@@ -71,7 +62,7 @@ export class Stores {
   /** A session has begun, which has no watches. What came between the sessions was told to neither. */
   async begun(client: ZooKeeper): Promise<void> {
     for (const key of this.#watched.keys()) await this.#watchValue(client, key)
-    this.#listener.missed()
+    this.#box.listener.missed()
   }
 
   #commitUnguarded(commit: Commit): Promise<CommitOutcome> {
@@ -81,8 +72,8 @@ export class Stores {
   }
 
   async #watchValue(client: ZooKeeper, key: string): Promise<void> {
-    const end = await client.onChange(this.#places.value(key), ({ type }) => {
-      if (type !== 'ended') this.#listener.changed(key)
+    const end = await client.onChange(this.#box.places.value(key), ({ type }) => {
+      if (type !== 'ended') this.#box.listener.changed(key)
     })
     const watch = this.#watched.get(key)
     if (watch) watch.end = end

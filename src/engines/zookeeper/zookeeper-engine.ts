@@ -11,7 +11,6 @@ import { Admin } from './admin.js'
 import { BoxSession } from './box-session.js'
 import { SessionExpiredError } from './client/index.js'
 import { ZOOKEEPER_GUARANTEES } from './guarantees.js'
-import { LockNodes } from './lock-nodes.js'
 import { LockRequests } from './lock-requests.js'
 import { Places } from './names.js'
 import { ServerTime } from './server-time.js'
@@ -78,17 +77,18 @@ export class ZooKeeperEngine implements Engine {
   }
 
   #partsOf(member: SessionInfo, listener: Listener): Parts {
-    const places = new Places(this.#place.root)
+    const place = this.#place
+    const places = new Places(place.root)
     const time = new ServerTime()
-    const session: BoxSession = new BoxSession(this.#place, places, member, time, this.#clock, {
+    const box = { place, places, member, listener, clock: this.#clock, time }
+    const session: BoxSession = new BoxSession(box, {
       begun: client => stores.begun(client),
       robbed: client => void requests.verify(client).catch(() => undefined),
       over: cause => requests.sessionOver(cause),
     })
-    const values = new Values(places, this.#place.acl, this.#clock, this.name, time)
-    const nodes = new LockNodes(this.#place, places, member, time)
-    const requests = new LockRequests(session, places, nodes, values, this.#clock, listener)
-    const stores: Stores = new Stores(session, places, values, requests, listener, this.name)
+    const values = new Values(box)
+    const requests = new LockRequests(box, session, values)
+    const stores: Stores = new Stores(box, session, values, requests)
     return { session, requests, stores, admin: new Admin(session, places) }
   }
 

@@ -1,8 +1,9 @@
 import { milliseconds } from '../../duration.js'
 import { InvalidArgumentError, shown } from '../../errors.js'
 import { CREATOR_ACL, OPEN_ACL, parseAcl, type Acl } from './client/acl.js'
-import { checkPath } from './client/paths.js'
 import { parseEnsemble } from './client/hosts.js'
+import type { ConnectOptions } from './client/index.js'
+import { checkPath } from './client/paths.js'
 import { urlParameters } from '../../engine/kit/url-parameters.js'
 
 /** What a URL like `zookeeper://user:password@host:2181,host:2181/app?sessionTimeout=10s` means. */
@@ -13,14 +14,8 @@ export interface ZooKeeperPlace {
   readonly ensemble: string
   /** The node that all is kept below; '' for the whole tree. */
   readonly root: string
-  /** `user:password`; undefined for a client that does not log in. */
-  readonly login: string | undefined
-  /** Whether the client logs in by SASL, and not by the scheme `digest`. */
-  readonly isSasl: boolean
-  /** Whether the servers are spoken to over TLS. */
-  readonly isSecure: boolean
-  /** Milliseconds. */
-  readonly sessionTimeout: number
+  /** How a client connects: over TLS or not, and as which user. */
+  readonly connect: ConnectOptions & { readonly sessionTimeout: number }
   /** Who may do what with the nodes that this box creates. */
   readonly acl: readonly Acl[]
   /** Whether each request also has the nodes that kazoo and Curator's read-write lock heed. */
@@ -56,6 +51,7 @@ export function parseZooKeeperUrl(url: string): ZooKeeperPlace {
     throw new InvalidArgumentError(`auth takes 'digest' or 'sasl', not ${shown(auth)}`)
   if (auth === 'sasl' && !/^[^:]+:./s.test(login ?? ''))
     throw new InvalidArgumentError("auth 'sasl' takes a user and a password in the URL")
+  const sessionTimeout = numeric(parameters.get('sessionTimeout')) ?? DEFAULT_SESSION_TIMEOUT
   const bridge = parameters.get('bridge') ?? 'false'
   if (bridge !== 'true' && bridge !== 'false')
     throw new InvalidArgumentError(`bridge takes 'true' or 'false', not ${shown(bridge)}`)
@@ -63,17 +59,21 @@ export function parseZooKeeperUrl(url: string): ZooKeeperPlace {
     name: `${scheme}://${hosts}${root === '' ? '/' : root}`,
     ensemble: hosts,
     root,
-    login,
-    isSasl: auth === 'sasl',
-    isSecure: scheme === 'zookeeper+tls',
-    sessionTimeout: milliseconds(
-      'sessionTimeout',
-      numeric(parameters.get('sessionTimeout')) ?? DEFAULT_SESSION_TIMEOUT,
-      SESSION_TIMEOUT,
-    ),
+    connect: {
+      sessionTimeout: milliseconds('sessionTimeout', sessionTimeout, SESSION_TIMEOUT),
+      ...(scheme === 'zookeeper+tls' && { tls: {} }),
+      ...(login !== undefined && loginOptions(login, auth)),
+    },
     acl: aclOf(parameters.get('acl') ?? 'open', login),
     isBridged: bridge === 'true',
   }
+}
+
+/** @param login `user:password` */
+function loginOptions(login: string, auth: 'digest' | 'sasl'): Pick<ConnectOptions, 'auth' | 'sasl'> {
+  if (auth === 'digest') return { auth: [{ scheme: 'digest', data: login }] }
+  const end = login.indexOf(':')
+  return { sasl: { user: login.slice(0, end), password: login.slice(end + 1) } }
 }
 
 /** What the parameter means: a name, or a list as in the command line client of ZooKeeper. */

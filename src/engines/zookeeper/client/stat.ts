@@ -22,29 +22,19 @@ export interface Stat {
   readonly numChildren: number
 }
 
+/** Reads a stat. The fields are in the order in which servers send them. */
 export function readStat(reader: JuteReader): Stat {
-  const czxid = reader.long()
-  const mzxid = reader.long()
-  const ctime = Number(reader.long())
-  const mtime = Number(reader.long())
-  const version = reader.int()
-  const cversion = reader.int()
-  const aversion = reader.int()
-  const ephemeralOwner = reader.long()
-  const dataLength = reader.int()
-  const numChildren = reader.int()
-  const pzxid = reader.long()
   return {
-    czxid,
-    mzxid,
-    pzxid,
-    ctime,
-    mtime,
-    version,
-    cversion,
-    aversion,
-    ephemeralOwner,
-    dataLength,
-    numChildren,
+    czxid: reader.long(),
+    mzxid: reader.long(),
+    ctime: Number(reader.long()),
+    mtime: Number(reader.long()),
+    version: reader.int(),
+    cversion: reader.int(),
+    aversion: reader.int(),
+    ephemeralOwner: reader.long(),
+    dataLength: reader.int(),
+    numChildren: reader.int(),
+    pzxid: reader.long(),
   }
 }

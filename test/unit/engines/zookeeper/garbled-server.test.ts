@@ -15,7 +15,7 @@ import { SignalboxError } from '../../../../src/errors.js'
 import { memoryInUse } from '../../../support/heap.js'
 import { ScriptedServer, writeStat } from './scripted-server.js'
 
-const SESSION_TIMEOUT = 600
+const SESSION_TIMEOUT = 3000
 const ROUNDS = 12
 const CLIENTS = 12
 

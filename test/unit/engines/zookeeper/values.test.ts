@@ -5,16 +5,13 @@ import type { ReadOutcome } from '../../../../src/engine/contract.js'
 import { Places } from '../../../../src/engines/zookeeper/names.js'
 import { ServerTime } from '../../../../src/engines/zookeeper/server-time.js'
 import { Values } from '../../../../src/engines/zookeeper/values.js'
-import {
-  NoNodeError,
-  OPEN_ACL,
-  type Stat,
-  type ZooKeeper,
-} from '../../../../src/engines/zookeeper/client/index.js'
+import { parseZooKeeperUrl } from '../../../../src/engines/zookeeper/zookeeper-url.js'
+import { NoNodeError, type Stat, type ZooKeeper } from '../../../../src/engines/zookeeper/client/index.js'
 
 const MINUTE = 60_000
 const DAY = 1440 * MINUTE
-const places = new Places('/place')
+const place = parseZooKeeperUrl('zookeeper://server/place')
+const places = new Places(place.root)
 
 /** The nodes of a server, as far as values need it, with a clock of its own. */
 class Tree {
@@ -85,7 +82,7 @@ afterEach(() => shiftWallClock(0))
 
 /** A box of its own on the server. */
 function box() {
-  const values = new Values(places, OPEN_ACL, systemClock, 'zookeeper', new ServerTime())
+  const values = new Values({ place, places, clock: systemClock, time: new ServerTime() })
   const client = tree.client()
   const commit = (key: string, value: string | undefined, ...ids: string[]) =>
     values.commit(

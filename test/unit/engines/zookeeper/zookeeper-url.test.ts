@@ -9,28 +9,30 @@ test('a URL of ZooKeeper names servers, a node, a login and its kind', () => {
     name: 'zookeeper://a,b:2182,[::1]:7/app/locks',
     ensemble: 'a,b:2182,[::1]:7',
     root: '/app/locks',
-    login: undefined,
-    isSasl: false,
-    isSecure: false,
-    sessionTimeout: 6000,
+    connect: { sessionTimeout: 6000 },
     acl: OPEN_ACL,
     isBridged: false,
   })
-  expect(parseZooKeeperUrl('zookeeper://a')).toMatchObject({ root: '/signalbox', sessionTimeout: 10_000 })
+  expect(parseZooKeeperUrl('zookeeper://a')).toMatchObject({
+    root: '/signalbox',
+    connect: { sessionTimeout: 10_000 },
+  })
   expect(parseZooKeeperUrl('zookeeper://a/x?bridge=true')).toMatchObject({ isBridged: true })
   expect(parseZooKeeperUrl('zookeeper://a/x?bridge=false')).toMatchObject({ isBridged: false })
   expect(parseZooKeeperUrl('zookeeper://a/')).toMatchObject({ root: '', name: 'zookeeper://a/' })
   expect(parseZooKeeperUrl('zookeeper://ann:s%40cret@a/x?sessionTimeout=5000&acl=creator')).toMatchObject({
-    login: 'ann:s@cret',
+    connect: { auth: [{ scheme: 'digest', data: 'ann:s@cret' }], sessionTimeout: 5000 },
     acl: CREATOR_ACL,
     name: 'zookeeper://a/x',
-    sessionTimeout: 5000,
   })
-  expect(parseZooKeeperUrl('zookeeper://ann:s%3Acret@a/x?auth=sasl')).toMatchObject({
-    login: 'ann:s:cret',
-    isSasl: true,
+  expect(parseZooKeeperUrl('zookeeper://ann:s%3Acret@a/x?auth=sasl').connect).toEqual({
+    sasl: { user: 'ann', password: 's:cret' },
+    sessionTimeout: 10_000,
   })
-  expect(parseZooKeeperUrl('zookeeper://ann:secret@a/x?auth=digest')).toMatchObject({ isSasl: false })
+  expect(parseZooKeeperUrl('zookeeper://ann:secret@a/x?auth=digest').connect).toEqual({
+    auth: [{ scheme: 'digest', data: 'ann:secret' }],
+    sessionTimeout: 10_000,
+  })
   expect(
     parseZooKeeperUrl('zookeeper://ann:secret@a?acl=auth::cdrwa,digest:bob:x%2By=:rw,ip:10.0.0.0/8:r').acl,
   ).toEqual([
@@ -43,7 +45,7 @@ test('a URL of ZooKeeper names servers, a node, a login and its kind', () => {
   ])
   expect(parseZooKeeperUrl('zookeeper+tls://ann:secret@a:2281')).toMatchObject({
     name: 'zookeeper+tls://a:2281/signalbox',
-    isSecure: true,
+    connect: { tls: {}, auth: [{ scheme: 'digest', data: 'ann:secret' }] },
   })
 })
 
