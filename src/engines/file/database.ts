@@ -5,6 +5,7 @@ import { Transactions } from './transactions.js'
 import { Turnstile } from './turnstile.js'
 import { retryWhileBusy } from './while-busy.js'
 import { WriteAheadLog } from './write-ahead-log.js'
+import { WriteLock } from './write-lock.js'
 
 /** Bytes. A lock operation changes a row or two, and SQLite writes whole pages: small ones are written sooner. */
 const PAGE_SIZE = 1024
@@ -52,7 +53,8 @@ export class Database {
     this.#log = log
     this.#files = files
     this.#turnstile = turnstile
-    this.#transactions = new Transactions(connection, turnstile, clock, patience, () => this.rolledBack())
+    const lock = new WriteLock(connection, turnstile, clock, patience)
+    this.#transactions = new Transactions(connection, lock, clock, () => this.rolledBack())
   }
 
   /**

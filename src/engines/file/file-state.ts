@@ -1,8 +1,9 @@
-import type { Request, TableState } from '../../engine/lock-table.js'
-import type { StoreState } from '../../engine/commit.js'
-import type { WatchState } from '../../engine/state-machine.js'
-import type { SessionInfo, RecordedId, Versioned } from '../../engine/contract.js'
+import type { LockRequest, SessionInfo, RecordedId, Versioned } from '../../engine/contract.js'
+import type { EngineState, Purpose } from '../../engine/kit/state-engine.js'
+import type { Request } from '../../engine/lock-table.js'
+import type { LimiterState } from '../../limits/rules/reserve.js'
 import type { Connection, Statement } from './driver.js'
+import { LimitRows } from './limit-rows.js'
 import { queueOf, queueText, type TicketedEntry } from './queue-text.js'
 import { WideRequests } from './wide-requests.js'
 
@@ -28,16 +29,16 @@ const SWEEP = 512
  * from one transaction to the next for as long as nobody else has written; what an operation changes is written when it
  * is done.
  */
-export class FileState implements TableState, StoreState, WatchState {
-  readonly #session: string
+export class FileState implements EngineState {
   readonly #sql: ReturnType<typeof statements>
   readonly #wide: WideRequests
+  readonly #limits: LimitRows
   /** The requests that claim a key alone, by key; empty for a key that is known to have none. */
   readonly #queues = new Map<string, TicketedEntry[]>()
   /** Whether no key has such requests; undefined when that is not known. */
   #allFree: boolean | undefined
-  /** Own requests for one key by id, with that key: where to look for one. */
-  readonly #homes = new Map<string, string>()
+  /** The requests that the operation is about: they tell the key in whose queue a request is. */
+  #about: readonly LockRequest[] = []
   readonly #dirtyQueues = new Set<string>()
   readonly #members = new Map<string, AddressedMember>()
   readonly #writes = new Map<string, { value: string | undefined; version: number }>()
@@ -50,48 +51,29 @@ export class FileState implements TableState, StoreState, WatchState {
   #recordsSinceSweep = Math.floor((Math.random() * SWEEP) / 2)
   #sweptTo: readonly [key: string, id: string] | undefined
 
-  /** @param session whose requests are looked for by id. */
-  constructor(connection: Connection, session: string) {
-    this.#session = session
+  constructor(connection: Connection) {
     this.#wide = new WideRequests(connection)
+    this.#limits = new LimitRows(connection)
     this.#sql = statements(connection)
   }
 
-  /** Begins an operation: forgets what others may have changed since the last one. */
-  begin(): void {
-    const dataVersion = this.#sql.dataVersion.get()![0]
-    if (dataVersion !== this.#dataVersion) {
-      this.#outdated()
-      this.#wide.outdated()
-    } else if (this.#queues.size > MOST_REMEMBERED) this.#outdated()
-    this.#dataVersion = dataVersion
+  /** Does the work of one operation and writes what it has changed, inside a transaction. */
+  change<T>(work: (state: FileState) => T, purpose: Purpose): T {
+    this.#forgetOutdated()
+    this.#about = requestsIn(purpose)
+    const result = work(this)
+    this.#flush()
+    return result
   }
 
   /** Forgets all that is remembered: after a transaction that was rolled back. */
   forget(): void {
     this.#outdated()
     this.#wide.forget()
+    this.#limits.forget()
     this.#dirtyQueues.clear()
     this.#writes.clear()
     this.#records = []
-    this.#counterChanged = false
-  }
-
-  #outdated(): void {
-    this.#queues.clear()
-    this.#members.clear()
-    this.#allFree = undefined
-    this.#counter = undefined
-  }
-
-  /** Writes what the operation has changed. */
-  flush(): void {
-    this.#flushQueues()
-    this.#wide.flush()
-    if (this.#writes.size > 0) this.#flushWrites()
-    if (this.#records.length > 0) this.#flushRecords()
-    if (this.#counterChanged) this.#sql.putQueue.run(COUNTER, String(this.#counter))
-    this.#dirtyQueues.clear()
     this.#counterChanged = false
   }
 
@@ -104,21 +86,15 @@ export class FileState implements TableState, StoreState, WatchState {
   }
 
   request(id: string): Request | undefined {
-    const home = this.#homes.get(id)
-    if (home === undefined) return this.#wide.get(id)
-    return this.#narrow(home).find(entry => entry.request.id === id)?.request
-  }
-
-  /** Forgets an own request that is gone for good. */
-  forgetRequest(id: string): void {
-    this.#homes.delete(id)
+    const claims = this.#about.find(request => request.id === id)?.claims
+    if (claims?.length !== 1) return this.#wide.get(id)
+    return this.#narrow(claims[0]!.key).find(entry => entry.request.id === id)?.request
   }
 
   append(request: Request): void {
     const ticket = this.nextNumber()
     if (request.claims.length > 1) return this.#wide.append(request, ticket)
     const claim = request.claims[0]!
-    if (request.session === this.#session) this.#homes.set(request.id, claim.key)
     this.#narrow(claim.key).push({ request: Object.assign(request, { ticket }), claim })
     this.#allFree = false
     this.#dirtyQueues.add(claim.key)
@@ -246,6 +222,43 @@ export class FileState implements TableState, StoreState, WatchState {
     this.#records.push({ key, id, until: Date.now() + retention })
   }
 
+  limiter(name: string): LimiterState | undefined {
+    return this.#limits.get(name)
+  }
+
+  keepLimiter(name: string, state: LimiterState, forgottenIn: number): void {
+    const wall = Date.now()
+    this.#limits.put(name, state, wall + forgottenIn, wall)
+  }
+
+  /** Forgets what others may have changed since the last operation. */
+  #forgetOutdated(): void {
+    const dataVersion = this.#sql.dataVersion.get()![0]
+    if (dataVersion !== this.#dataVersion) {
+      this.#outdated()
+      this.#wide.outdated()
+    } else if (this.#queues.size > MOST_REMEMBERED) this.#outdated()
+    this.#dataVersion = dataVersion
+  }
+
+  #outdated(): void {
+    this.#queues.clear()
+    this.#members.clear()
+    this.#allFree = undefined
+    this.#counter = undefined
+  }
+
+  /** Writes what the operation has changed. */
+  #flush(): void {
+    this.#flushQueues()
+    this.#wide.flush()
+    if (this.#writes.size > 0) this.#flushWrites()
+    if (this.#records.length > 0) this.#flushRecords()
+    if (this.#counterChanged) this.#sql.putQueue.run(COUNTER, String(this.#counter))
+    this.#dirtyQueues.clear()
+    this.#counterChanged = false
+  }
+
   #flushQueues(): void {
     for (const key of this.#dirtyQueues) {
       const queue = this.#queues.get(key)!
@@ -294,6 +307,18 @@ export class FileState implements TableState, StoreState, WatchState {
       this.#queues.set(key, queue)
     }
     return queue
+  }
+}
+
+/** The requests that an operation names. */
+function requestsIn(purpose: Purpose): LockRequest[] {
+  switch (purpose.type) {
+    case 'extendOrYield':
+      return [purpose.request, purpose.next]
+    case 'commit':
+      return purpose.guard ? [purpose.guard.request] : []
+    default:
+      return 'request' in purpose ? [purpose.request] : []
   }
 }
 

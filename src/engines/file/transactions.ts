@@ -1,7 +1,9 @@
 import type { Clock } from '../../clock.js'
+import type { Awaitable } from '../../engine/contract.js'
+import { endOfTick, TickBatcher } from '../../engine/kit/tick-batcher.js'
 import { ClosedError } from '../../errors.js'
-import { SqliteError, type Connection } from './driver.js'
-import type { Turnstile } from './turnstile.js'
+import type { Connection } from './driver.js'
+import type { WriteLock } from './write-lock.js'
 
 interface Work {
   readonly run: () => unknown
@@ -18,51 +20,30 @@ interface Done {
 
 /** How long one transaction may take up further work, milliseconds. */
 const BATCH = 2
-/** How long a process may make one transaction after the other before it lets those go first who wait: milliseconds. */
-const TURN = 1
-/** How long the next in line looks again every SLICE, blocking, before it changes to timers of a millisecond. */
-const EAGER = 10
-const SLICE = 0.05
-/** Flushes at the end of a tick without a turn of the event loop, so that a chain of awaits can't starve sockets. */
+/** So many transactions begin at the end of a tick; the next one lets the event loop turn, so sockets can't starve. */
 const TICKS = 8
 
-const sleeper = new Int32Array(new SharedArrayBuffer(4))
-
-/**
- * The write transactions of one connection. Everything that one tick brings becomes one transaction, in the order of
- * the calls. The wait for the write lock, which other processes and threads want as well, is fair: who waits longest is
- * next, after a turn of at most a millisecond.
- */
+/** The write transactions of one connection. All that one tick brings becomes one transaction, in the order of the calls. */
 export class Transactions {
   readonly #connection: Connection
-  readonly #turnstile: Turnstile
+  readonly #lock: WriteLock
   readonly #clock: Clock
-  readonly #patience: number
   readonly #rolledBack: () => void
-  #queue: Work[] = []
-  #scheduled = false
+  readonly #queue = new TickBatcher<Work>(
+    () => this.#next(),
+    run => this.#defer(run),
+  )
   #ticks = 0
-  #turnStart = -Infinity
   #closed = false
-  #idle: (() => void) | undefined
 
   /**
-   * @param patience how long to wait for the write lock before giving up, milliseconds. Only a process that was
-   * stopped in the middle of a transaction holds it for long.
    * @param rolledBack is called after each transaction that was begun and came to nothing, before anything else is
    * done: what is remembered of it is wrong.
    */
-  constructor(
-    connection: Connection,
-    turnstile: Turnstile,
-    clock: Clock,
-    patience: number,
-    rolledBack: () => void,
-  ) {
+  constructor(connection: Connection, lock: WriteLock, clock: Clock, rolledBack: () => void) {
     this.#connection = connection
-    this.#turnstile = turnstile
+    this.#lock = lock
     this.#clock = clock
-    this.#patience = patience
     this.#rolledBack = rolledBack
   }
 
@@ -82,100 +63,54 @@ export class Transactions {
   }
 
   /** Refuses further work, and resolves when what was taken on is done. */
-  async close(): Promise<void> {
+  close(): Promise<void> {
     this.#closed = true
-    if (this.#scheduled) await new Promise<void>(resolve => (this.#idle = resolve))
+    return this.#queue.idle()
   }
 
   #enqueue<T>(run: () => T, alone: boolean): Promise<T> {
     if (this.#closed) return Promise.reject(new ClosedError('The database is closed'))
     return new Promise<T>((resolve, reject) => {
-      this.#queue.push({ run, alone, resolve: resolve as (value: unknown) => void, reject })
-      if (!this.#scheduled) this.#schedule()
+      this.#queue.add({ run, alone, resolve: resolve as (value: unknown) => void, reject })
     })
   }
 
-  #schedule(): void {
-    this.#scheduled = true
-    if (++this.#ticks >= TICKS) {
-      this.#ticks = 0
-      setImmediate(() => this.#flush())
-    } else {
-      // A microtask that queues a tick runs after all promise reactions of this tick, whatever called us.
-      queueMicrotask(() => process.nextTick(() => this.#flush()))
-    }
+  #defer(run: () => void): void {
+    if (++this.#ticks < TICKS) return endOfTick(run)
+    this.#ticks = 0
+    setImmediate(run)
   }
 
-  #flush(): void {
-    let begun = false
+  /** Makes the next transaction, or rejects all work when none can begin. */
+  #next(): Awaitable<void> {
     try {
-      begun = this.#mayBegin() && this.#connection.begin()
+      if (this.#lock.tryBegin()) return this.#transact()
     } catch (error) {
-      this.#refuse(error)
+      return this.#refuse(error)
     }
-    if (begun) this.#turn()
-    else if (this.#queue.length > 0) void this.#wait()
-    else this.#finish()
-  }
-
-  /** Looks for waiters when a turn is over, or was long ago; then a new turn starts if there are none. */
-  #mayBegin(): boolean {
-    const now = this.#clock.now()
-    if (now - this.#turnStart < TURN) return true
-    if (this.#turnstile.elders(now) > 0) return false
-    this.#turnStart = now
-    return true
-  }
-
-  async #wait(): Promise<void> {
-    const since = this.#clock.now()
-    let eager = Infinity
-    try {
-      for (;;) {
-        this.#turnstile.wait(since)
-        const elders = this.#turnstile.elders(since)
-        const now = this.#clock.now()
-        if (elders === 0 && this.#connection.begin()) break
-        if (elders <= 1) eager = Math.min(eager, now + EAGER)
-        if (now - since > this.#patience)
-          throw new SqliteError('the write lock was not to be had', 5, undefined)
-        // Sleeping in short slices gives up the processor, unlike a loop, and wakes sooner than a timer would.
-        if (elders <= 1 && now < eager) {
-          Atomics.wait(sleeper, 0, 0, SLICE)
-          await new Promise(resolve => setImmediate(resolve))
-        } else {
-          await new Promise(resolve => setTimeout(resolve, 1))
-        }
-      }
-    } catch (error) {
-      this.#turnstile.leave()
-      this.#refuse(error)
-      this.#finish()
-      return
-    }
-    this.#turnstile.leave()
-    this.#turnStart = this.#clock.now()
-    this.#turn()
+    return this.#lock.begin().then(
+      () => this.#transact(),
+      (error: unknown) => this.#refuse(error),
+    )
   }
 
   /** Does queued work in the transaction that was just begun, and commits. */
-  #turn(): void {
+  #transact(): void {
     const done: Done[] = []
     try {
       if (this.#work(done)) this.#connection.exec('commit')
     } catch (error) {
       this.#rollBack()
       for (const { work } of done) work.reject(error)
-      done.length = 0
+      return
     }
     for (const { work, value } of done) work.resolve(value)
-    this.#finish()
   }
 
   /** Works the queue off until it is empty or time is up; false when that failed and was rolled back. */
   #work(done: Done[]): boolean {
     const until = this.#clock.now() + BATCH
-    const queue = this.#queue
+    const queue = this.#queue.take()
     let next = 0
     do {
       const work = queue[next++]!
@@ -184,7 +119,7 @@ export class Transactions {
       } catch (error) {
         // Only a rollback takes back what it wrote, so the work before it has to be done again.
         this.#rollBack()
-        this.#queue = [...done.map(entry => entry.work), ...queue.slice(next)]
+        this.#queue.putBack([...done.map(entry => entry.work), ...queue.slice(next)])
         done.length = 0
         work.reject(error)
         return false
@@ -195,7 +130,7 @@ export class Transactions {
       !queue[next - 1]!.alone &&
       this.#clock.now() < until
     )
-    this.#queue = queue.slice(next)
+    this.#queue.putBack(queue.slice(next))
     return true
   }
 
@@ -209,14 +144,6 @@ export class Transactions {
   }
 
   #refuse(error: unknown): void {
-    const refused = this.#queue
-    this.#queue = []
-    for (const work of refused) work.reject(error)
-  }
-
-  #finish(): void {
-    this.#scheduled = false
-    if (this.#queue.length > 0) this.#schedule()
-    else this.#idle?.()
+    for (const work of this.#queue.take()) work.reject(error)
   }
 }

@@ -229,7 +229,7 @@ class FileSide extends Side {
       delete from ids; delete from watches; delete from machine;
       insert into machine values ('boot', 'namespace', ${START}); insert into queues values ('', '${START}')`)
     SESSIONS.forEach((session, index) => {
-      const box = new FileBox(connections[index]!, session)
+      const box = new FileBox(connections[index]!)
       this.#boxes.set(session, box)
     })
     first.exec('commit')
@@ -291,19 +291,14 @@ class FileBox {
   readonly #decisions: StateMachine
   #effects: AnyEffect[] = []
 
-  constructor(
-    readonly connection: Connection,
-    session: Session,
-  ) {
-    this.state = new FileState(connection, session)
+  constructor(readonly connection: Connection) {
+    this.state = new FileState(connection)
     this.#decisions = new StateMachine(this.state, effect => this.#effects.push(effect))
   }
 
   decide(operation: Operation, now: number): Decided {
     this.#effects = []
-    this.state.begin()
-    const outcome = this.#decisions.decide(operation, now)
-    this.state.flush()
+    const outcome = this.state.change(() => this.#decisions.decide(operation, now), operation)
     return { outcome, effects: this.#effects }
   }
 }
@@ -385,6 +380,7 @@ class Script {
     const { type } = operation
     this.#repeatable = undefined
     if (type === 'enqueue') this.#claims.set(operation.request.id, operation.request.claims)
+    if (type === 'extendOrYield') this.#claims.set(operation.next.id, operation.next.claims)
     if (type !== 'enqueue' && type !== 'poll' && type !== 'extendOrYield') return
     const own = this.#requests.get(session)!
     outcomes.forEach((outcome, index) => {

@@ -1,0 +1,74 @@
+import type { Clock } from '../../clock.js'
+import { SqliteError, type Connection } from './driver.js'
+import type { Turnstile } from './turnstile.js'
+
+/** How long a process may make one transaction after the other before those that wait go first: milliseconds. */
+const TURN = 1
+/** How long the next in line looks again every SLICE, blocking, before it changes to timers of a millisecond. */
+const EAGER = 10
+const SLICE = 0.05
+
+const sleeper = new Int32Array(new SharedArrayBuffer(4))
+
+/**
+ * The write lock of a database, given fairly among all processes and threads: the one that waits longest is next, after
+ * a turn of at most a millisecond.
+ */
+export class WriteLock {
+  readonly #connection: Connection
+  readonly #turnstile: Turnstile
+  readonly #clock: Clock
+  readonly #patience: number
+  #turnStart = -Infinity
+
+  /**
+   * @param patience how long to wait before giving up, milliseconds. Only a process that was stopped in the middle of a
+   * transaction holds the lock for long.
+   */
+  constructor(connection: Connection, turnstile: Turnstile, clock: Clock, patience: number) {
+    this.#connection = connection
+    this.#turnstile = turnstile
+    this.#clock = clock
+    this.#patience = patience
+  }
+
+  /** Begins a transaction if the lock is free and no other process is to go first; tells whether it did. */
+  tryBegin(): boolean {
+    const now = this.#clock.now()
+    if (now - this.#turnStart >= TURN) {
+      if (this.#turnstile.elders(now) > 0) return false
+      this.#turnStart = now
+    }
+    return this.#connection.begin()
+  }
+
+  /** Begins a transaction when it is this one's turn. Rejects with SqliteError `BUSY` when that takes too long. */
+  async begin(): Promise<void> {
+    try {
+      await this.#wait()
+    } finally {
+      this.#turnstile.leave()
+    }
+    this.#turnStart = this.#clock.now()
+  }
+
+  async #wait(): Promise<void> {
+    const since = this.#clock.now()
+    let eager = Infinity
+    for (;;) {
+      this.#turnstile.wait(since)
+      const elders = this.#turnstile.elders(since)
+      const now = this.#clock.now()
+      if (elders === 0 && this.#connection.begin()) return
+      if (elders <= 1) eager = Math.min(eager, now + EAGER)
+      if (now - since > this.#patience) throw new SqliteError('the write lock was not to be had', 5, undefined)
+      // Sleeping in short slices gives up the processor, unlike a loop, and wakes sooner than a timer would.
+      if (elders <= 1 && now < eager) {
+        Atomics.wait(sleeper, 0, 0, SLICE)
+        await new Promise(resolve => setImmediate(resolve))
+      } else {
+        await new Promise(resolve => setTimeout(resolve, 1))
+      }
+    }
+  }
+}
