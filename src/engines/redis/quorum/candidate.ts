@@ -155,18 +155,19 @@ export class Candidate {
   async downgrade(number: number): Promise<boolean> {
     if (this.number !== number || this.#isEnded) return false
     const held = this.#held()
-    const { claims } = this.#request
-    this.#request = { ...this.#request, claims: claims.map(({ key }) => ({ key, mode: 'shared' })) }
-    for (const [index, vote] of this.#votes.entries()) {
-      if (!held.includes(index)) this.#withdraw(index, vote)?.catch(() => undefined)
-    }
+    const request = this.#request
     const downgraded = held.map(index =>
       this.#electorate.voters[index]!.submit({
         type: 'downgrade',
-        request: this.#request,
+        request,
         number: this.#votes[index]!.number,
       }),
     )
+    for (const [index, vote] of this.#votes.entries()) {
+      if (!held.includes(index)) this.#withdraw(index, vote)?.catch(() => undefined)
+    }
+    // Operations that follow are about shared claims.
+    this.#request = { ...request, claims: request.claims.map(({ key }) => ({ key, mode: 'shared' })) }
     return this.#stillHeld(downgraded, held.length)
   }
 
