@@ -156,10 +156,6 @@ export class Candidate {
     if (this.number !== number || this.#isEnded) return false
     const held = this.#held()
     const request = this.#request
-    this.#request = { ...request, claims: request.claims.map(({ key }) => ({ key, mode: 'shared' })) }
-    for (const [index, vote] of this.#votes.entries()) {
-      if (!held.includes(index)) this.#withdraw(index, vote)?.catch(() => undefined)
-    }
     const downgraded = held.map(index =>
       this.#electorate.voters[index]!.submit({
         type: 'downgrade',
@@ -167,6 +163,11 @@ export class Candidate {
         number: this.#votes[index]!.number,
       }),
     )
+    for (const [index, vote] of this.#votes.entries()) {
+      if (!held.includes(index)) this.#withdraw(index, vote)?.catch(() => undefined)
+    }
+    // Operations that follow are about shared claims.
+    this.#request = { ...request, claims: request.claims.map(({ key }) => ({ key, mode: 'shared' })) }
     return this.#stillHeld(downgraded, held.length)
   }
 
