@@ -30,7 +30,7 @@ export async function trains(args: readonly string[]): Promise<number> {
     if (!(error instanceof CommanderError)) throw error
     return error.exitCode === 0 ? EXIT.fine : EXIT.badInput
   }
-  // The run and its status count, also for those who read no more than the first lines.
+  // The run and its status count, also where the reader stops after the first lines.
   process.stdout.on('error', ignoreClosedPipe)
   try {
     return await track(settings)

@@ -9,8 +9,8 @@ export interface PlainStore {
 }
 
 /**
- * What the tracker would be without locks and version checks: it reads, changes and writes back, and whoever writes in
- * between is overwritten. It shows that the comparison with the serial result notices such a thing.
+ * What the tracker would be without locks and version checks: it reads, changes and writes back, and
+ * overwrites what was written in between. It shows that the comparison with the serial result notices such a thing.
  */
 export class UnlockedStore implements TrainStore {
   readonly #store: PlainStore

@@ -77,5 +77,5 @@ process.on('message', (message: ToWorker) => {
 process.on('SIGINT', () => undefined)
 process.on('SIGTERM', () => undefined)
 
-// Without a supervisor nobody would hear of what is done, and a run that resumes this one is not to meet it.
+// Without a supervisor no process would hear of what is done, and a run that resumes this one is not to meet it.
 process.on('disconnect', () => process.exit())

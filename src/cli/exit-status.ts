@@ -7,7 +7,7 @@ export const EXIT = {
   usage: 2,
   /** The engine can't be reached or refuses, or its answer never came. */
   unavailable: 69,
-  /** Somebody else has it, and the wait was over. */
+  /** The lock or permit was not free within the wait. */
   busy: 75,
   /** The lock was lost while the command ran, which was ended. */
   lost: 76,
@@ -26,7 +26,7 @@ Exit status:
   1    not done: nothing was found, another version was there, or doctor has found something
   2    the command line can't be used; nothing was done
   69   the engine can't be reached or refuses, or its answer never came
-  75   somebody else has it, and the wait was over
+  75   the lock or permit was not free within the wait
   76   the lock was lost while the command ran, which was ended
   126  the command can't be started; 127: there is no such command
   128  and the number of a signal: ended by it

@@ -22,7 +22,7 @@ export function addRelease(program: Command, stdout: Terminal['stdout']): void {
     .option('--json', 'a line of JSON')
     .action(async (key: string, { engine, json, token }: ReleaseOptions) => {
       const released = await withBox(engine, box => box.forceRelease(key, token))
-      if (!released) throw new CommandError(`nobody holds ${key} with token ${token}`, EXIT.failed)
+      if (!released) throw new CommandError(`${key} has no holder with token ${token}`, EXIT.failed)
       stdout.write(json ? `${JSON.stringify({ key, token: String(token) })}\n` : `released ${oneLine(key)}\n`)
     })
 }

@@ -44,7 +44,7 @@ export function addRun(program: Command, { stderr }: Terminal): void {
     .addOption(
       new Option('--wait <time>', 'how long to wait (default: as long as it takes)').argParser(duration),
     )
-    .option('--skip-if-busy', 'do nothing, and say that all is well, when somebody else has it')
+    .option('--skip-if-busy', 'do nothing, and say that all is well, when the lock is held elsewhere')
     .addOption(
       new Option(
         '--hold-at-least <time>',
@@ -92,7 +92,7 @@ async function runUnder(
   }
 }
 
-/** The grant; undefined when somebody else has it and that is fine. */
+/** The grant; undefined when the lock is held elsewhere and that is fine. */
 async function acquire(
   box: Box,
   { lock, shared = false, permits, wait, lease, skipIfBusy = false }: RunOptions,

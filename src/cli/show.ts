@@ -22,7 +22,7 @@ export function addShow(program: Command, stdout: Terminal['stdout']): void {
       const report = await withBox(engine, async box =>
         (await reportsOf(box, key)).find(other => other.key === key),
       )
-      if (!report) throw new CommandError(`nobody holds ${key} or waits for it`, EXIT.failed)
+      if (!report) throw new CommandError(`${key} has no holder and no waiter`, EXIT.failed)
       stdout.write(json ? jsonLine(report) : table([report]))
     })
 }

@@ -51,7 +51,7 @@ export class LastRun {
   }
 
   /**
-   * Writes down that it was done for this slot, unless somebody has written since.
+   * Writes down that it was done for this slot, unless another process has written since.
    * @throws as `Store.compareAndSet`
    */
   async done(slot: Slot): Promise<void> {

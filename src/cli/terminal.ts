@@ -7,7 +7,7 @@ export interface Terminal {
   readonly stdout: Output
   /** For complaints. */
   readonly stderr: { write(text: string): unknown }
-  /** Aborts when nobody reads the results any more, as after `head`. */
+  /** Aborts when the results have no reader any more, as after `head`. */
   readonly unread: AbortSignal
 }
 

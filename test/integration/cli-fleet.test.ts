@@ -49,7 +49,7 @@ describe.each(ENGINES)('a fleet on %s', (_, start, parts) => {
 
 async function oneAtATime(url: string): Promise<void> {
   await using place = new CommandPlace(url)
-  // Whoever meets another one inside can't make the folder.
+  // A copy that meets another one inside can't make the folder.
   const script = 'mkdir busy && sleep 0.3 && echo "$SIGNALBOX_TOKEN" >> log && rmdir busy'
   const job = ['--lock', 'a', '--lock', 'b', '--', 'sh', '-c', script]
   const ends = await Promise.all([place.signalbox('run', ...job), place.signalbox('run', ...job)])

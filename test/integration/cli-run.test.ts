@@ -6,12 +6,12 @@ import { queued } from '../../src/conformance/time.js'
 import { startRedis } from '../support/servers/redis.js'
 import { CommandPlace, PATIENCE } from './command-line.js'
 
-/** When somebody holds the key, its token. */
+/** The token of the key's holder, as soon as it has one. */
 async function tokenOf(box: Box, key: string): Promise<bigint> {
   return vi.waitFor(async () => {
     for await (const { holders } of box.inspect(key))
       if (holders[0]?.token !== undefined) return holders[0].token
-    throw new Error(`nobody holds ${key}`)
+    throw new Error(`${key} has no holder`)
   }, PATIENCE)
 }
 
@@ -225,7 +225,7 @@ describe.concurrent('run', () => {
 })
 
 describe.concurrent('lead', () => {
-  test('keeps one copy running, whoever ends', async () => {
+  test('keeps one copy running, also when the process that runs it is killed or told to end', async () => {
     await using place = new CommandPlace()
     const script = 'echo "$SIGNALBOX_TOKEN $$ $PPID" >> log; exec sleep 1000 > /dev/null 2>&1'
     const fleet = [1, 2, 3].map(() => place.start('lead', 'job', '--', 'sh', '-c', script))
@@ -242,7 +242,7 @@ describe.concurrent('lead', () => {
         expect(status).toBe(signal === 'SIGTERM' ? 143 : null)
       }
     } finally {
-      // The command of who was killed by force lives on.
+      // The command of the leader that was killed lives on.
       if (leaders[0]) process.kill(leaders[0].command, 'SIGKILL')
     }
     expect(leaders[1]!.token).toBeGreaterThan(leaders[0]!.token)

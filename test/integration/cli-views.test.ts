@@ -36,7 +36,7 @@ describe.concurrent('show, graph and top', () => {
       holders: [{ session: first.session, token: String(grant.token) }],
       waiters: [{ session: second.session }],
     })
-    expect(nothing).toMatchObject({ status: 1, stderr: 'signalbox: nobody holds abc or waits for it\n' })
+    expect(nothing).toMatchObject({ status: 1, stderr: 'signalbox: abc has no holder and no waiter\n' })
 
     const lines = graph.stdout.trim().split('\n')
     expect(lines.slice(1, 3).map(line => line.split(/ {2,}/)[0])).toEqual(['second', 'first'])

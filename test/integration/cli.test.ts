@@ -146,7 +146,7 @@ describe('release', () => {
     expect(wrong).toEqual({
       status: 1,
       stdout: '',
-      stderr: `signalbox: nobody holds a with token ${grant.token + 1024n}\n`,
+      stderr: `signalbox: a has no holder with token ${grant.token + 1024n}\n`,
     })
     grant.assertHeld()
 
@@ -191,7 +191,7 @@ describe('trains', () => {
     expect(refused.stderr).toContain('--processes')
   })
 
-  test('goes on to its end although nobody reads what it shows', async () => {
+  test('goes on to its end although its output has no reader any more', async () => {
     const script =
       '"$0" "$1" trains --days 1 --processes 2 --json report.json | head -n 1; echo "${PIPESTATUS[0]}"'
     const end = await run('bash', ['-c', script, process.execPath, program])

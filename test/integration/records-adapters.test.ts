@@ -118,7 +118,7 @@ describe('a check finds what is wrong', () => {
         compareAndSet: async (key, version, text, keep) => {
           const found = (await records.get(key))?.version
           if (found !== version) return undefined
-          // As somebody does who reads, compares and then writes.
+          // As a writer does that reads, compares and then writes.
           await new Promise(resolve => setImmediate(resolve))
           return records.compareAndSet(key, (await records.get(key))?.version, text, keep)
         },
@@ -153,7 +153,7 @@ test('what is no adapter, and what is no record, is refused', async () => {
     /table/,
   )
   const records = memoryRecords()
-  await records.compareAndSet('s/key', undefined, 'of somebody else', undefined)
+  await records.compareAndSet('s/key', undefined, 'of another program', undefined)
   await expect(box.store('s', { records }).get('key')).rejects.toThrow(UnavailableError)
 })
 

@@ -67,7 +67,7 @@ describe.concurrent.each([
     await (await waiting).release()
   })
 
-  test('a lock that nobody extends ends, and then is nobody’s', async () => {
+  test('a lock that is not extended ends, and then has no holder', async () => {
     const [one, other] = [locker(Kind, count), locker(Kind, count)]
     const key = resource()
     const held = await one.acquire([key], 300)

@@ -19,7 +19,7 @@ export const name: Field<string> = value => {
   return { value }
 }
 
-/** Names what a value is, for a reason that somebody has to read. */
+/** Names what a value is, for a reason that is shown to users. */
 export function kindOf(value: unknown): string {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'an array'

@@ -15,7 +15,7 @@ export class ProgressDisplay {
   #timer: NodeJS.Timeout | undefined
 
   /**
-   * @param total how many messages there will be; undefined where nobody knows.
+   * @param total how many messages there will be; undefined where that is not known.
    * @param done how many are done now.
    */
   constructor(output: NodeJS.WriteStream, total: number | undefined, done: () => number) {

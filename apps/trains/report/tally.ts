@@ -29,9 +29,9 @@ export class Tally {
   }
 
   /**
-   * How many messages changed nothing, the locations being as given. Of a message that was applied and whose worker
-   * died before it could say so, and of one that an earlier run applied, nobody has told whether it was ignored. But
-   * whatever is counted at the locations and was not told either is one of those that were not ignored.
+   * How many messages changed nothing, the locations being as given. Where a worker applied a message and died before
+   * it could say so, or an earlier run applied it, no event tells whether it was ignored. But each change that is
+   * counted at the locations and that no event tells of was one of those messages.
    */
   ignored(locations: Iterable<LocationCounts>): number {
     const { created, moved, deleted } = changesOf(locations)

@@ -136,7 +136,7 @@ export class Supervisor {
       await this.#until(() => this.#window.empty)
       return this.#ended
     } finally {
-      // A stream that waits for input ends only when the input does, so nobody waits for it here.
+      // A stream that waits for input ends only when the input does, so this does not wait for it.
       stream.return?.().catch(() => undefined)
     }
   }
@@ -313,7 +313,7 @@ export class Supervisor {
     })
   }
 
-  /** Looks again at whatever is waited for. */
+  /** Looks again at all that is waited for. */
   #changed(): void {
     this.#awaited = this.#awaited.filter(({ condition, resolve, reject }) => {
       if (this.#failure) reject(this.#failure)

@@ -39,7 +39,7 @@ export class Settler {
       const at = stamp.state === 'pointer' ? stamp.primary : key
       const primary = stamp.state === 'pointer' ? await this.#shelf.find(at) : seen
       const transaction = transactionIn(primary.record, stamp.attempt)
-      // The first key is the last to be cleared: who isn't there any more left this stamp behind, or it came late.
+      // The first key is the last to be cleared: a transaction that isn't there any more left this stamp behind, or it came late.
       if (!transaction) await this.#write(key, seen, withoutStamp(seen.record, stamp.attempt))
       else if (transaction.state !== 'pending') await this.finish(at, primary, transaction)
       else if (looker === 'reader') return { ...seen, record: unstamped(seen.record) }
@@ -47,7 +47,7 @@ export class Settler {
     }
   }
 
-  /** How a key is now, to a holder who wants to write over what it saw there; or why that is over. */
+  /** How a key is now, to a holder that wants to write over what it saw there; or why that is over. */
   async again(key: string, seen: Sighting, token: bigint): Promise<Sighting | CommitOutcome> {
     const now = await this.settled(key, token)
     if (now === 'lost') return { state: 'lost' }
@@ -71,7 +71,7 @@ export class Settler {
     // If one fails, the first key stays as it is, for the next process; the others are still done.
     const failed = (await Promise.allSettled(others)).find(outcome => outcome.status === 'rejected')
     if (failed) throw failed.reason
-    // Who cleans up after itself may find that others have cleared it before.
+    // A transaction that cleans up after itself may find that another one has cleared it before.
     if (!transactionIn(primary.record, attempt)) return
     await this.#write(at, primary, decidedIn(unstamped(primary.record), attempt, state === 'committed'))
   }

@@ -55,6 +55,6 @@ test('what the user got wrong has another status than what could not be done', (
   expect(statusOf(new InvalidArgumentError('key takes text'))).toBe(2)
   expect(statusOf(new UnavailableError('the disk is full'))).toBe(69)
   expect(statusOf(new TypeError('a defect'))).toBe(1)
-  expect(statusOf(new CommandError('nobody', 1))).toBe(1)
+  expect(statusOf(new CommandError('no holder', 1))).toBe(1)
   expect(statusOf(new CommandError('say where', 2))).toBe(2)
 })

@@ -140,7 +140,7 @@ test('metrics tell of locks, limits and stores, and the dashboard asks for nothi
     using _instrumented = instrument({ meterProvider, lockName: keys => keys[0]! })
     await everything()
   }
-  // Nobody listens any more.
+  // The channels have no listener any more.
   await everything()
   const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
   const value = (name: string, labels: string): number =>
@@ -260,7 +260,7 @@ test('limits and stores have spans, below the one within which they were asked, 
       await task()
       trace.getActiveSpan()!.end()
     })
-  // They share a commit: whoever settles one does so for the other.
+  // They share a commit: the one that commits settles the other.
   await Promise.all(
     ['one', 'other'].map(name =>
       within(name, () => store.transaction([name], transaction => transaction.put(name, 1))),

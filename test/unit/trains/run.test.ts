@@ -176,7 +176,7 @@ describe('a run that was interrupted', () => {
   test('at once, its last progress unsaved, is finished all the same: what was done already changes nothing', async () => {
     const messages = shuttles(100)
     const killed = await prepare(sourceOf(messages))
-    // Nobody is left to hear how this ends.
+    // This run is abandoned, so its end does not matter.
     void killed.deliver()
     while (state.commits.length < 150) await turn()
     killed.abandon()

@@ -92,16 +92,16 @@ describe('a message is tried', () => {
   })
 
   test('at most lockTries times attempts for its locks, and is then given up with the reason', async () => {
-    const { store, tried } = failing(...Array.from({ length: 100 }, () => new BusyError('somebody has it')))
+    const { store, tried } = failing(...Array.from({ length: 100 }, () => new BusyError('the lock is held')))
     const { settlement, lines } = await process(store)
-    expect(settlement).toEqual({ event: 'dead-lettered', lockWait: 0, failure: 'somebody has it' })
+    expect(settlement).toEqual({ event: 'dead-lettered', lockWait: 0, failure: 'the lock is held' })
     expect(tried).toHaveLength(30)
     expect(lines.at(-1)).toMatchObject({
       level: 'error',
       event: 'dead-lettered',
       message: 'm1',
       attempts: 3,
-      reason: 'somebody has it',
+      reason: 'the lock is held',
     })
   })
 
