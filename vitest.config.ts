@@ -56,6 +56,8 @@ export default defineConfig({
       project('contract', 0, {
         exclude: [quorum],
         maxWorkers: 4,
+        // Most checks wait most of their time.
+        maxConcurrency: 12,
         testTimeout: minute,
         globalSetup: programs,
       }),

@@ -41,7 +41,9 @@ function isNamed(check: Check, name: string): boolean {
 }
 
 function register(checks: readonly Check[]): void {
-  // The runner limits their time, as its settings say.
-  for (const check of checks)
-    (check.concurrent ? test.concurrent : test)(check.name, () => check.run(Infinity))
+  // The runner runs neighbours beside each other. It limits their time, as its settings say.
+  for (const check of checks.filter(({ concurrent }) => concurrent))
+    test.concurrent(check.name, () => check.run(Infinity))
+  for (const check of checks.filter(({ concurrent }) => !concurrent))
+    test(check.name, () => check.run(Infinity))
 }
