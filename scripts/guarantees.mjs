@@ -188,7 +188,7 @@ function consequence(promise) {
  * @param {readonly Kind[]} boxes
  */
 function whole(boxes) {
-  return [...table(boxes), '', ...boxes.flatMap(listed), ''].join('\n')
+  return [...table(boxes), '', ...listed(boxes), ''].join('\n')
 }
 
 /** @param {readonly Kind[]} boxes */
@@ -206,12 +206,26 @@ function row({ url, guarantees: { scope, deadHolder, durability, weaknesses } })
   return `| \`${url}\` | ${scope} | ${deadHolder} | ${kept[durability]} | ${weakened} |`
 }
 
-/** @param {Kind} box */
-function listed({ url, guarantees: { weaknesses }, shownIn }) {
-  return weaknesses.map(
-    ({ promise, how }) =>
-      `- \`${url}\`, **${promise}**: ${how} ([shown](../test/contract/${shownIn}-fixture.ts))`,
-  )
+/**
+ * Each weakness once, with all boxes that have it.
+ * @param {readonly Kind[]} boxes
+ */
+function listed(boxes) {
+  /** @type {Map<string, Kind[]>} */
+  const sharing = new Map()
+  for (const box of boxes) {
+    for (const { promise, how } of box.guarantees.weaknesses) {
+      const weakness = `**${promise}**: ${how}`
+      sharing.set(weakness, [...(sharing.get(weakness) ?? []), box])
+    }
+  }
+  return [...sharing].map(([weakness, having]) => {
+    const urls = having.map(({ url }) => `\`${url}\``).join(', ')
+    const fixtures = [
+      ...new Set(having.map(({ shownIn }) => `[shown](../test/contract/${shownIn}-fixture.ts)`)),
+    ]
+    return `- ${urls}, ${weakness} (${fixtures.join(', ')})`
+  })
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

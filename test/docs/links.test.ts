@@ -15,7 +15,7 @@ interface Link {
 function linksOf(page: string): Link[] {
   const prose = readFileSync(join(root, page), 'utf8').replace(/^ *(```|~~~).*?^ *\1/gms, '')
   return [...prose.matchAll(link)]
-    .map(([, text, target]) => ({ page, text: text!, target: target! }))
+    .map(([, text, target]) => ({ page, text: text!.replaceAll(/\s+/g, ' '), target: target! }))
     .filter(({ target }) => !/^[a-z]+:/.test(target))
 }
 

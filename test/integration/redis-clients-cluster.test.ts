@@ -1,16 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { systemClock } from '../../src/clock.js'
-import { DEFAULT_PATIENCE, type Address, type Patience } from '../../src/engines/redis/clients/connection.js'
-import { givenCluster } from '../../src/engines/redis/clients/given-link.js'
-import { ownCluster } from '../../src/engines/redis/clients/own-cluster.js'
+import { DEFAULT_PATIENCE, type Patience } from '../../src/engines/redis/clients/connection.js'
 import { recognise } from '../../src/engines/redis/clients/recognise.js'
 import type { RedisLink } from '../../src/engines/redis/clients/redis-link.js'
+import { linkOver, linkTo } from '../../src/engines/redis/links.js'
+import { parseRedisUrl } from '../../src/engines/redis/redis-url.js'
 import { clientPackages } from '../support/redis/client-packages.js'
 import { Heard } from '../support/redis/heard.js'
 import { startRedisCluster, type RedisCluster } from '../support/servers/redis-cluster.js'
 import { until } from '../support/servers/until.js'
 
-const NOBODY = { username: undefined, password: undefined, database: 0 }
 const PATIENCE: Patience = { ...DEFAULT_PATIENCE, connect: 2000, answer: 1000, heartbeat: 200 }
 
 type Open = (cluster: RedisCluster, heard: Heard) => Promise<{ link: RedisLink; end: () => void }>
@@ -19,14 +17,8 @@ const ways: [string, Open][] = clientPackages.flatMap(({ name, connectWith, clus
   [
     `${name}, own connections`,
     async (cluster, listener) => {
-      const link = ownCluster({
-        name: cluster.url,
-        seeds: [{ host: '127.0.0.1', port: cluster.masters[1]!.port, tls: false }],
-        connect: (address: Address) => connectWith(address, NOBODY),
-        listener,
-        clock: systemClock,
-        patience: PATIENCE,
-      })
+      const place = parseRedisUrl(`redis+cluster://127.0.0.1:${cluster.masters[1]!.port}`)
+      const link = linkTo(place, connectWith, PATIENCE)(listener)
       await link.connect()
       return { link, end: () => {} }
     },
@@ -35,9 +27,7 @@ const ways: [string, Open][] = clientPackages.flatMap(({ name, connectWith, clus
     `${name}, a given client`,
     async (cluster, listener) => {
       const given = await clusterClient(cluster.masters.map(({ host, port }) => ({ host, port })))
-      const recognised = recognise(given.client)
-      if (recognised.kind !== 'cluster') throw new Error('a cluster was taken for a client')
-      const link = givenCluster(recognised.client, listener, systemClock, PATIENCE)
+      const link = linkOver(recognise(given.client), PATIENCE)(listener)
       await link.connect()
       return { link, end: given.close }
     },

@@ -3,13 +3,10 @@ import { fileURLToPath } from 'node:url'
 import { Redis } from 'ioredis'
 import { createClient } from 'redis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { systemClock } from '../../src/clock.js'
-import type { ClientPackage } from '../../src/engines/redis/clients/client-package.js'
-import { DEFAULT_PATIENCE } from '../../src/engines/redis/clients/connection.js'
-import { givenServer } from '../../src/engines/redis/clients/given-link.js'
+import type { ClientPackage } from '../../src/engines/redis/clients/connection.js'
 import { recognise } from '../../src/engines/redis/clients/recognise.js'
 import type { RedisLink } from '../../src/engines/redis/clients/redis-link.js'
-import { linkTo } from '../../src/engines/redis/open.js'
+import { linkOver, linkTo } from '../../src/engines/redis/links.js'
 import { parseRedisUrl } from '../../src/engines/redis/redis-url.js'
 import { makeCertificate, type Certificate } from '../support/redis/certificate.js'
 import { clientPackages } from '../support/redis/client-packages.js'
@@ -191,10 +188,8 @@ describe('over TLS', () => {
     for (const client of clients) {
       client.on('error', () => {})
       if ('isOpen' in client) await client.connect()
-      const recognised = recognise(client)
-      if (recognised.kind !== 'server') throw new Error('a client was taken for a cluster')
       const heard = new Heard()
-      const link = givenServer(recognised.client, heard, systemClock, DEFAULT_PATIENCE)
+      const link = linkOver(recognise(client))(heard)
       await link.connect()
       await link.subscribe('news')
       await link.command('', ['PUBLISH', 'news', 'secret'])

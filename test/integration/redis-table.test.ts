@@ -2,11 +2,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { LockRequest, Operation, RequestStatus } from '../../src/engine/contract.js'
 import { CallArguments, outcomeOf, reportsOf } from '../../src/engines/redis/call.js'
 import { heldStrings } from '../../src/engines/redis/held-strings.js'
-import type { Reply } from '../../src/engines/redis/clients/command-line.js'
+import type { Reply } from '../../src/engines/redis/clients/connection.js'
 import { Names } from '../../src/engines/redis/names.js'
 import { serverClock, tableScript } from '../../src/engines/redis/table-script.js'
 import type { Claim } from '../../src/engine/claim.js'
 import { Random } from '../../src/conformance/random.js'
+import { callerOf } from '../support/redis/caller.js'
 import { LoadedScript } from '../support/redis/loaded-script.js'
 import { compareHistories } from '../support/redis/table-histories.js'
 import { LOCKS, SESSIONS, setClock, type Session } from '../support/redis/table-world.js'
@@ -145,8 +146,8 @@ test('nobody is let in beside a foreign holder in the millisecond in which its k
   const waiting = { request: lockRequest('amy.1', claims), lease: 1000, wait: Infinity }
   for (const type of ['enqueue', 'poll'] as const) {
     const operation = { ...waiting, type }
-    const call = new CallArguments(names, names.group(''), { session: 'amy', memberText: '{}' }, 1)
-    call.add({ operation, claims, details: '' })
+    const call = new CallArguments(names, names.group(''), callerOf('amy'), 1)
+    call.add(operation)
     const [answer] = await script.run(call)
     expect(outcomeOf(operation, answer!)).toMatchObject({ state: 'queued' })
   }
@@ -244,8 +245,8 @@ class Crowd {
   async carryOut(session: Session, batch: readonly Operation[], last?: Operation): Promise<unknown[]> {
     const group = this.#names.group('')
     const operations = last ? [...batch, last] : batch
-    const call = new CallArguments(this.#names, group, { session, memberText: '{}' }, operations.length)
-    for (const operation of operations) call.add({ operation, claims: claimsOf(operation), details: '' })
+    const call = new CallArguments(this.#names, group, callerOf(session), operations.length)
+    for (const operation of operations) call.add(operation)
     const answers = await this.#script.run(call)
     return [
       ...batch.map((operation, index) => outcomeOf(operation, answers[index]!)),
@@ -283,11 +284,6 @@ class Crowd {
   }
 }
 
-/** The claims of the request that an operation is about. */
-function claimsOf(operation: Operation): readonly Claim[] {
-  return 'request' in operation ? operation.request.claims : []
-}
-
 /** An operation by its kind, an enqueue with its key, a pass with the id that comes after. */
 interface Brief {
   readonly kind: number
@@ -313,9 +309,9 @@ class Calls {
   /** What became of each operation, without the numbers, which have to rise. */
   async run(session: Session, batch: readonly Brief[], now: number): Promise<unknown[]> {
     const group = this.#names.group('')
-    const call = new CallArguments(this.#names, group, { session, memberText: '{}' }, batch.length)
+    const call = new CallArguments(this.#names, group, callerOf(session), batch.length)
     const operations = batch.map(brief => this.#operation(brief))
-    for (const operation of operations) call.add({ operation, claims: claimsOf(operation), details: '' })
+    for (const operation of operations) call.add(operation)
     const set = server.command('SET', `${group.numbers}:now`, now)
     const answers = await this.#script.run(call)
     await set

@@ -5,7 +5,7 @@ import { readAllBlocks, root } from '../docs/pages.js'
 import { compileBlocks } from '../docs/typescript-blocks.js'
 import { runProgram } from '../support/run-program.js'
 
-test('the template engine of the docs passes all checks of the conformance kit', async () => {
+test('the engine of the docs passes all checks of the conformance kit', async () => {
   const [template] = readAllBlocks().filter(({ page }) => page === 'docs/conformance.md')
   const output = join(root, 'build-docs', String(process.pid))
   mkdirSync(output, { recursive: true })

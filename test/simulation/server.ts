@@ -50,6 +50,17 @@ export interface Answer<O extends Operation> {
   readonly reserved: readonly string[]
 }
 
+/** The observer is told of nothing. */
+const deaf: Listener = {
+  wake: () => {},
+  lost: () => {},
+  wanted: () => {},
+  reserved: () => {},
+  changed: () => {},
+  missed: () => {},
+  ended: () => {},
+}
+
 /** So many of the last operations can be sent again. */
 const REMEMBERED = 50
 
@@ -91,6 +102,7 @@ export class Server {
     this.#clock = { now: () => this.#now(), after: () => ({ cancel: () => {} }) }
     this.#space = new sources.MemorySpace(this.#clock)
     this.#observer = this.#engine()
+    this.#observer.join({ session: 'observer', host: '', pid: 0, label: undefined }, deaf)
     history.origin = this.#firstNumber()
   }
 

@@ -1,24 +1,39 @@
 import type { Clock } from '../../clock.js'
-import type { WatchState } from '../state-machine.js'
-import type { SessionInfo, RecordedId, Versioned } from '../contract.js'
-import type { Entry, Request, TableState } from '../lock-table.js'
-import type { StoreState } from '../commit.js'
+import type { LimiterState } from '../../limits/rules/reserve.js'
 import { TransientMap } from '../../transient-map.js'
+import type { RecordedId, SessionInfo, Versioned } from '../contract.js'
+import type { Entry, Request } from '../lock-table.js'
+import { MemoryLimits } from './memory-limits.js'
+import type { EngineState } from './state-engine.js'
 
 /** At least so many ids are recorded between two sweeps. */
 const LEAST_RECORDS = 4096
 const ABSENT: Versioned = { value: undefined, version: 0 }
 
-/** The state of the lock table and of the store, in variables. */
-export class MemoryState implements TableState, StoreState, WatchState {
-  readonly #queues = new TransientMap<string, Entry[]>()
-  readonly #requests = new TransientMap<string, Request>()
+/** Everything that a {@link MemoryState} has, as JSON. */
+interface Snapshot {
+  readonly number: number
+  readonly version: number
+  /** In the order of their arrival. */
+  readonly requests: readonly Request[]
+  readonly sessions: readonly SessionInfo[]
+  readonly watchers: readonly (readonly [key: string, sessions: readonly string[]])[]
+  readonly values: readonly (readonly [key: string, value: string | undefined, version: number])[]
+  readonly ids: readonly (readonly [key: string, id: string, until: number])[]
+  readonly limiters: readonly (readonly [name: string, state: LimiterState, until: number])[]
+}
+
+/** All that an engine keeps, in variables. {@link save} and {@link load} take it to another place and back. */
+export class MemoryState implements EngineState {
+  #queues = new TransientMap<string, Entry[]>()
+  #requests = new TransientMap<string, Request>()
   readonly #members = new Map<string, SessionInfo>()
   /** The sessions that watch a store key, by key. */
   readonly #watchers = new Map<string, Set<string>>()
   readonly #values = new Map<string, Versioned>()
   /** Until when an id is kept, by key, then by id. */
   readonly #ids = new Map<string, Map<string, number>>()
+  readonly #limits: MemoryLimits
   #recordsToSweep = LEAST_RECORDS
   readonly #clock: Clock
   #number: number
@@ -30,6 +45,7 @@ export class MemoryState implements TableState, StoreState, WatchState {
    */
   constructor(start: number, clock: Clock) {
     this.#clock = clock
+    this.#limits = new MemoryLimits(clock)
     this.#number = start
     this.#version = start
   }
@@ -128,7 +144,59 @@ export class MemoryState implements TableState, StoreState, WatchState {
 
   record(key: string, id: string, retention: number): void {
     if (--this.#recordsToSweep <= 0) this.#sweepIds()
-    const until = this.#clock.now() + retention
+    this.#keepId(key, id, this.#clock.now() + retention)
+  }
+
+  limiter(name: string): LimiterState | undefined {
+    return this.#limits.get(name)
+  }
+
+  keepLimiter(name: string, state: LimiterState, forgottenIn: number): void {
+    this.#limits.set(name, state, this.#clock.now() + forgottenIn)
+  }
+
+  /** All of it as JSON text. Times are those of the clock, so only processes with the same clock can load it. */
+  save(): string {
+    const snapshot: Snapshot = {
+      number: this.#number,
+      version: this.#version,
+      requests: [...this.#requests.values()],
+      sessions: [...this.#members.values()],
+      watchers: [...this.#watchers].map(([key, sessions]) => [key, [...sessions]]),
+      values: [...this.#values].map(([key, { value, version }]) => [key, value, version]),
+      ids: [...this.#ids].flatMap(([key, ids]) => [...ids].map(([id, until]) => [key, id, until] as const)),
+      limiters: [...this.#limits.entries()],
+    }
+    return JSON.stringify(snapshot)
+  }
+
+  /** Takes on what {@link save} has written, in the place of all there was. */
+  load(saved: string): void {
+    const snapshot = JSON.parse(saved, withInfinity) as Snapshot
+    this.#number = snapshot.number
+    this.#version = snapshot.version
+    this.#queues = new TransientMap()
+    this.#requests = new TransientMap()
+    for (const request of snapshot.requests) this.append(request)
+    replace(
+      this.#members,
+      snapshot.sessions.map(info => [info.session, info]),
+    )
+    replace(
+      this.#watchers,
+      snapshot.watchers.map(([key, sessions]) => [key, new Set(sessions)]),
+    )
+    replace(
+      this.#values,
+      snapshot.values.map(([key, value, version]) => [key, { value, version }]),
+    )
+    this.#ids.clear()
+    for (const [key, id, until] of snapshot.ids) this.#keepId(key, id, until)
+    this.#limits.clear()
+    for (const [name, state, until] of snapshot.limiters) this.#limits.set(name, state, until)
+  }
+
+  #keepId(key: string, id: string, until: number): void {
     const ids = this.#ids.get(key)
     if (ids) ids.set(id, until)
     else this.#ids.set(key, new Map([[id, until]]))
@@ -146,4 +214,14 @@ export class MemoryState implements TableState, StoreState, WatchState {
     // The next sweep comes after as many new ids as are kept now, so it costs each new id a look or two.
     this.#recordsToSweep = Math.max(LEAST_RECORDS, kept)
   }
+}
+
+function replace<K, V>(map: Map<K, V>, entries: Iterable<readonly [K, V]>): void {
+  map.clear()
+  for (const [key, value] of entries) map.set(key, value)
+}
+
+/** JSON has no word for infinity: the only number here that is not finite is the time before all others. */
+function withInfinity(_: string, value: unknown): unknown {
+  return value === null ? -Infinity : value
 }

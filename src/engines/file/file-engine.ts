@@ -25,7 +25,7 @@ import { LimitRows } from './limit-rows.js'
 import { thisMachine } from './machine.js'
 import { Mailbox } from './mailbox.js'
 import { openDatabase, refuseMoved } from './prepare.js'
-import { Withdrawals } from './withdrawals.js'
+import { Withdrawals } from '../../engine/kit/withdrawals.js'
 
 /** How the file engine is used. */
 export interface FileOptions {

@@ -2,11 +2,11 @@ import type { Guarantees, Weakness } from '../../guarantees.js'
 
 const OFF_LINUX: Weakness = {
   promise: 'P9',
-  how: 'On macOS nothing proves a process dead, so what it held is free when its lease is over.',
+  how: 'On macOS nothing proves a process dead, so its locks are free when their leases are over.',
 }
 const STOPPED_INSIDE: Weakness = {
   promise: 'P9',
-  how: 'A process that is stopped (not killed) in the middle of a write transaction keeps the database: others wait until it goes on or dies, and after 10 s their operations are refused with an UnavailableError.',
+  how: 'A process that is stopped (not killed) in the middle of a write transaction keeps the database. Others wait until it goes on or dies, and after 10 s their operations are refused with an UnavailableError.',
 }
 const NOT_DURABLE: Weakness = {
   promise: 'P13',

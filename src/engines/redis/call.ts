@@ -9,38 +9,33 @@ import {
   type Versioned,
   type Commit,
   type CommitOutcome,
+  type LockRequest,
   type Operation,
+  type Patience,
+  type SessionInfo,
 } from '../../engine/contract.js'
 import type { Ballot } from './ballot.js'
-import type { Reply } from './clients/command-line.js'
+import type { Reply } from './clients/connection.js'
+import { heldText } from './held-text.js'
 import type { Group, Names } from './names.js'
-
-/** An operation as a call carries it: with the claims of the request that it names, which the script has to be told. */
-export interface Carried {
-  readonly operation: Operation
-  readonly claims: readonly Claim[]
-  /** What an operator's release or a look at the queue of a key tells its holder; empty for the session's own words. */
-  readonly details: string
-  readonly ballot?: Ballot | undefined
-}
 
 /** An operation of so many words at the most travels as they are; all else as one text. */
 const MOST_WORDS = 16
 /** Fewer of them would be taken for such a text. */
 const LEAST_WORDS = 3
 
-/** Whose call it is. */
+/** The session that a call is for. */
 export interface Caller {
-  readonly session: string
-  /** What held keys tell that tell nothing else. */
+  readonly member: SessionInfo
+  /** The details of a grant on one key without a label of its own. */
   readonly memberText: string
 }
 
 /** The keys and arguments of one script call, as operations are added to it. */
 export class CallArguments {
   readonly #names: Names
+  readonly #caller: Caller
   readonly #session: string
-  readonly #memberText: string
   readonly #isAlone: boolean
   readonly #keys: string[]
   /** What the script may read beside the keys that it is told of. */
@@ -52,16 +47,11 @@ export class CallArguments {
   /**
    * @param count how many operations are going to be added.
    */
-  constructor(
-    names: Names,
-    { numbers, queues, requests }: Group,
-    { session, memberText }: Caller,
-    count: number,
-  ) {
+  constructor(names: Names, { numbers, queues, requests }: Group, caller: Caller, count: number) {
     this.#isAlone = count === 1
     this.#names = names
-    this.#session = session
-    this.#memberText = memberText
+    this.#caller = caller
+    this.#session = caller.member.session
     this.#keys = [numbers, queues, requests]
   }
 
@@ -74,45 +64,42 @@ export class CallArguments {
     command.push(this.#session)
     if (this.#isAlone && words.length >= LEAST_WORDS && words.length <= MOST_WORDS)
       for (const word of words) command.push(String(word))
-    else command.push(JSON.stringify(words), this.#memberText)
+    else command.push(JSON.stringify(words), this.#caller.memberText)
     return command
   }
 
-  add({ operation, claims, details, ballot }: Carried): void {
+  add(operation: Operation, ballot?: Ballot): void {
     const words = this.#words
     if (ballot) words.push('ballot', String(ballot.order), String(ballot.least))
-    this.#isShort = this.#canBeShort(operation, claims)
+    this.#isShort = this.#canBeShort(operation)
     words.push(this.#isShort ? `.${operation.type}` : operation.type)
     switch (operation.type) {
       case 'enqueue':
-        words.push(this.#id(operation.request.id), whole(operation.lease))
-        this.#patience(operation)
-        words.push(this.#details(details))
-        this.#claims(claims)
+        words.push(this.#id(operation.request), whole(operation.lease), patience(operation))
+        words.push(this.#details(operation.request))
+        this.#claims(operation.request.claims)
         return this.#read(operation.read)
       case 'poll':
-        words.push(this.#id(operation.request.id), whole(operation.lease))
-        this.#patience(operation)
-        this.#claims(claims)
+        words.push(this.#id(operation.request), whole(operation.lease), patience(operation))
+        this.#claims(operation.request.claims)
         return this.#read(operation.read)
       case 'cancel':
-        words.push(this.#id(operation.request.id))
-        return this.#claims(claims)
+        words.push(this.#id(operation.request))
+        return this.#claims(operation.request.claims)
       case 'renew':
-        words.push(this.#id(operation.request.id), String(operation.number), whole(operation.lease))
-        return this.#claims(claims)
+        words.push(this.#id(operation.request), String(operation.number), whole(operation.lease))
+        return this.#claims(operation.request.claims)
       case 'release':
-        words.push(this.#id(operation.request.id), String(operation.number))
-        return this.#claims(claims)
+        words.push(this.#id(operation.request), String(operation.number))
+        return this.#claims(operation.request.claims)
       case 'extendOrYield':
-        words.push(this.#id(operation.request.id), String(operation.number))
-        words.push(this.#id(operation.next.id), whole(operation.lease))
-        this.#patience(operation)
-        words.push(this.#details(details))
-        return this.#claims(claims)
+        words.push(this.#id(operation.request), String(operation.number))
+        words.push(this.#id(operation.next), whole(operation.lease), patience(operation))
+        words.push(this.#details(operation.next))
+        return this.#claims(operation.request.claims)
       case 'downgrade':
-        words.push(this.#id(operation.request.id), String(operation.number), this.#details(details))
-        return this.#claims(claims)
+        words.push(this.#id(operation.request), String(operation.number), this.#details(operation.request))
+        return this.#claims(operation.request.claims)
       case 'expire':
         words.push(operation.keys.length)
         for (const key of operation.keys) {
@@ -125,13 +112,13 @@ export class CallArguments {
       case 'read':
         return this.#read(operation)
       case 'commit':
-        return this.#commit(operation, claims)
+        return this.#commit(operation)
       default:
         throw new TypeError(`${operation.type} is not one call`)
     }
   }
 
-  /** Adds that a request is taken from whoever has it; a number other than 0 is the one that its grant must have. */
+  /** Adds that a request is taken from its session; a number other than 0 is the one that its grant must have. */
   addTake(id: string, number: number, claims: readonly Claim[]): void {
     this.#isShort = false
     this.#words.push('take', id, String(number))
@@ -143,13 +130,13 @@ export class CallArguments {
     this.#words.push('raise', String(least))
   }
 
-  #commit(commit: Commit, claims: readonly Claim[]): void {
+  #commit(commit: Commit): void {
     const words = this.#words
     const { guard } = commit
     words.push(guard ? '1' : '0')
     if (guard) {
       words.push(guard.request.id, String(guard.number))
-      this.#claims(claims)
+      this.#claims(guard.request.claims)
     }
     words.push(commit.release ? '1' : '0', whole(commit.retention), commit.expect.length)
     for (const { key, version } of commit.expect) {
@@ -168,26 +155,18 @@ export class CallArguments {
     }
   }
 
-  #patience(patience: { readonly lease: number; readonly wait: number }): void {
-    const life = patience.wait > 0 ? whole(entryLife(patience)) : '0'
-    this.#words.push(`${life} ${whole(hearWithin(patience))}`)
-  }
-
-  #canBeShort(operation: Operation, claims: readonly Claim[]): boolean {
-    if (claims.length !== 1 || claims[0]!.mode !== 'exclusive') return false
+  #canBeShort(operation: Operation): boolean {
+    if (!('request' in operation)) return false
+    const { claims, id } = operation.request
+    if (claims.length !== 1 || claims[0]!.mode !== 'exclusive' || !this.#isOwn(id)) return false
     switch (operation.type) {
       case 'enqueue':
       case 'poll':
-        return operation.read === undefined && this.#isOwn(operation.request.id)
-      case 'cancel':
-      case 'renew':
-      case 'release':
-      case 'downgrade':
-        return this.#isOwn(operation.request.id)
+        return operation.read === undefined
       case 'extendOrYield':
-        return this.#isOwn(operation.request.id) && this.#isOwn(operation.next.id)
+        return this.#isOwn(operation.next.id)
       default:
-        return false
+        return true
     }
   }
 
@@ -195,13 +174,15 @@ export class CallArguments {
     return id[this.#session.length] === '.' && id.startsWith(this.#session)
   }
 
-  #id(id: string): string {
+  #id({ id }: LockRequest): string {
     return this.#isShort ? id.slice(this.#session.length + 1) : id
   }
 
-  /** What many would say the same is said once. */
-  #details(details: string): string {
-    return this.#isAlone && details === '' ? this.#memberText : details
+  /** What a held key tells of its holder. Empty in a call of several for the member's text, which is told once. */
+  #details({ label, claims }: LockRequest): string {
+    const { member, memberText } = this.#caller
+    if (label !== undefined || claims.length > 1) return heldText(member, label, claims)
+    return this.#isAlone ? memberText : ''
   }
 
   #claims(claims: readonly Claim[]): void {
@@ -231,6 +212,28 @@ export class CallArguments {
     this.#keys.push(this.#names.held(key))
     for (const name of this.#names.beside(key)) this.#beside.push(name)
   }
+}
+
+/** The keys that an operation is about; nothing for one that is about all. */
+export function keysOf(operation: Operation): readonly string[] {
+  switch (operation.type) {
+    case 'read':
+      return [...operation.keys, ...operation.ids.map(({ key }) => key)]
+    case 'expire':
+      return operation.keys
+    case 'commit': {
+      const { expect, guard, record, writes } = operation
+      return [...expect, ...writes, ...record, ...(guard?.request.claims ?? [])].map(({ key }) => key)
+    }
+    default:
+      return 'request' in operation ? operation.request.claims.map(({ key }) => key) : []
+  }
+}
+
+/** How long the entry of a waiter blocks others, and within what time it has to be heard of. */
+function patience(operation: Patience): string {
+  const life = operation.wait > 0 ? whole(entryLife(operation)) : '0'
+  return `${life} ${whole(hearWithin(operation))}`
 }
 
 /** An operation that failed alone within its call. */

@@ -1,6 +1,6 @@
-import { installedPackage } from './clients/client-package.js'
+import { installedPackage } from './clients/installed-package.js'
 import type { RedisLink } from './clients/redis-link.js'
-import { linkTo } from './open.js'
+import { linkTo } from './links.js'
 import { parseQuorumUrl } from './quorum/quorum-url.js'
 import { parseRedisUrl } from './redis-url.js'
 import { UnavailableError } from '../../errors.js'

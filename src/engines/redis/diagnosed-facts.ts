@@ -1,4 +1,4 @@
-import type { Reply } from './clients/command-line.js'
+import type { Reply } from './clients/connection.js'
 import { systemClock } from '../../clock.js'
 import type { ClockFacts } from '../../engine/kit/clock-findings.js'
 

@@ -5,8 +5,8 @@ import { ZoneDays } from '../../limits/rules/calendar-periods.js'
 import { idOf, periodsOf, type WindowDefinition } from '../../limits/rules/definition.js'
 import type { Reserve, Reserved, Unit } from '../../limits/rules/reserve.js'
 import type { Reservation } from '../../engine/contract.js'
-import type { Reply } from './clients/command-line.js'
-import { RedisReplyError, type RedisLink } from './clients/redis-link.js'
+import { RedisReplyError, type Reply } from './clients/connection.js'
+import type { RedisLink } from './clients/redis-link.js'
 import { limitScript } from './limit-script.js'
 
 const SCRIPT = limitScript()

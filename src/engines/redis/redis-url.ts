@@ -1,7 +1,6 @@
 import { InvalidArgumentError, shown } from '../../errors.js'
 import { urlParameters } from '../../engine/kit/url-parameters.js'
-import type { Address, NetworkAddress } from './clients/connection.js'
-import type { Login } from './clients/login.js'
+import type { Address, Login, NetworkAddress } from './clients/connection.js'
 import { redisOptions, type RedisOptions } from './redis-options.js'
 
 /** What a URL of one of the schemes of {@link REDIS_SCHEMES} means. */

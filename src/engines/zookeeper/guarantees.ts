@@ -9,7 +9,7 @@ export const ZOOKEEPER_GUARANTEES: Guarantees = {
   weaknesses: [
     {
       promise: 'P2',
-      how: 'Tokens fall when an ensemble loses its data: it counts its transactions from the beginning then.',
+      how: 'Tokens fall when an ensemble loses its data, because it then counts its transactions from the beginning.',
     },
   ],
 }

@@ -13,7 +13,7 @@ import {
   type Transaction,
   type ZooKeeper,
 } from './client/index.js'
-import { insist } from './client/insist.js'
+import { insist } from './client/settled.js'
 import type {
   Commit,
   CommitOutcome,

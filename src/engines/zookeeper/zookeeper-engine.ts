@@ -45,8 +45,7 @@ import {
   type RequestStatus,
 } from '../../engine/contract.js'
 import { WriteQueue } from '../../write-queue.js'
-import { deleteOwn } from './client/delete-own.js'
-import { insist } from './client/insist.js'
+import { deleteOwn, insist } from './client/settled.js'
 import { Changes, type Changed } from './changes.js'
 import { connectOptions } from './connect-options.js'
 import { Connected } from './connected.js'

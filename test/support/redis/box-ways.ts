@@ -1,6 +1,6 @@
 import { Box } from '../../../src/box.js'
 import { systemClock } from '../../../src/clock.js'
-import { linkTo } from '../../../src/engines/redis/open.js'
+import { linkTo } from '../../../src/engines/redis/links.js'
 import { RedisEngine } from '../../../src/engines/redis/redis-engine.js'
 import type { RedisOptions } from '../../../src/engines/redis/redis-options.js'
 import { parseRedisUrl } from '../../../src/engines/redis/redis-url.js'

@@ -2,11 +2,9 @@ import { Cluster, Redis } from 'ioredis'
 import { Cluster as Cluster6, Redis as Redis6 } from 'ioredis6'
 import { createClient, createCluster } from 'redis'
 import { createClient as createClient6, createCluster as createCluster6 } from 'redis6'
-import {
-  ioredisPackage,
-  nodeRedisPackage,
-  type ClientPackage,
-} from '../../../src/engines/redis/clients/client-package.js'
+import type { ClientPackage } from '../../../src/engines/redis/clients/connection.js'
+import { ioredisPackage } from '../../../src/engines/redis/clients/ioredis-connection.js'
+import { nodeRedisPackage } from '../../../src/engines/redis/clients/node-redis-connection.js'
 
 /** A client as a user of the package would make and give it. */
 export interface UserClient {

@@ -8,7 +8,7 @@ import {
   type Reserve,
   type ReturnedPermits,
 } from '../../../src/limits/rules/reserve.js'
-import type { Reply } from '../../../src/engines/redis/clients/command-line.js'
+import type { Reply } from '../../../src/engines/redis/clients/connection.js'
 import { Random } from '../../../src/conformance/random.js'
 import type { RedisServer } from '../servers/redis.js'
 import { inLanes } from './lanes.js'

@@ -1,9 +1,8 @@
-import { systemClock } from '../../../src/clock.js'
 import { DEFAULT_PATIENCE, type Patience } from '../../../src/engines/redis/clients/connection.js'
-import { givenServer } from '../../../src/engines/redis/clients/given-link.js'
-import { ownServer } from '../../../src/engines/redis/clients/own-server.js'
 import { recognise } from '../../../src/engines/redis/clients/recognise.js'
 import type { RedisLink } from '../../../src/engines/redis/clients/redis-link.js'
+import { linkOver, linkTo } from '../../../src/engines/redis/links.js'
+import { parseRedisUrl } from '../../../src/engines/redis/redis-url.js'
 import { clientPackages, type UserClient } from './client-packages.js'
 import { Heard } from './heard.js'
 
@@ -26,8 +25,6 @@ export interface LinkWay {
   open(place: { readonly port: number }): Promise<OpenLink>
 }
 
-const NOBODY = { username: undefined, password: undefined, database: 0 }
-
 function openLink(link: RedisLink, heard: Heard, given: UserClient | undefined): OpenLink {
   return {
     link,
@@ -48,14 +45,7 @@ export const linkWays: readonly LinkWay[] = clientPackages.flatMap(
       isOwn: true,
       async open({ port }) {
         const heard = new Heard()
-        const connect = connectWith({ host: '127.0.0.1', port, tls: false }, NOBODY)
-        const link = ownServer({
-          name: `redis at ${port}`,
-          connect,
-          listener: heard,
-          clock: systemClock,
-          patience: PATIENCE,
-        })
+        const link = linkTo(parseRedisUrl(`redis://127.0.0.1:${port}`), connectWith, PATIENCE)(heard)
         await link.connect()
         return openLink(link, heard, undefined)
       },
@@ -66,9 +56,7 @@ export const linkWays: readonly LinkWay[] = clientPackages.flatMap(
       async open({ port }) {
         const heard = new Heard()
         const given = await client(`redis://127.0.0.1:${port}`, protocol)
-        const recognised = recognise(given.client)
-        if (recognised.kind !== 'server') throw new Error('a client was taken for a cluster')
-        const link = givenServer(recognised.client, heard, systemClock, PATIENCE)
+        const link = linkOver(recognise(given.client), PATIENCE)(heard)
         await link.connect()
         return openLink(link, heard, given)
       },

@@ -1,5 +1,5 @@
 import type { CallArguments } from '../../../src/engines/redis/call.js'
-import type { Reply } from '../../../src/engines/redis/clients/command-line.js'
+import type { Reply } from '../../../src/engines/redis/clients/connection.js'
 import type { RedisServer } from '../servers/redis.js'
 
 /** A script that a server was told once, so that calls only name it. */

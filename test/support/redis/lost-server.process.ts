@@ -4,7 +4,7 @@
  */
 import { Box } from '../../../src/box.js'
 import { systemClock } from '../../../src/clock.js'
-import { linkTo } from '../../../src/engines/redis/open.js'
+import { linkTo } from '../../../src/engines/redis/links.js'
 import { RedisEngine } from '../../../src/engines/redis/redis-engine.js'
 import { parseRedisUrl } from '../../../src/engines/redis/redis-url.js'
 import { open } from '../../../src/index.js'

@@ -3,6 +3,7 @@ import { VirtualClock } from '../../../src/clock.js'
 import { StateMachine, type AnyEffect } from '../../../src/engine/state-machine.js'
 import type { LockRequest, Operation, RequestReport, RequestStatus } from '../../../src/engine/contract.js'
 import { MemoryState } from '../../../src/engine/kit/memory-state.js'
+import { callerOf } from './caller.js'
 import { CallArguments, outcomeOf, reportsOf, type ScriptReport } from '../../../src/engines/redis/call.js'
 import { Names } from '../../../src/engines/redis/names.js'
 import { tableScript } from '../../../src/engines/redis/table-script.js'
@@ -132,15 +133,9 @@ export class World {
   /** What the script answers, the hints for all sessions, and who holds and waits afterwards. */
   async #inRedis(session: Session, operation: Operation, now: number): Promise<Answered> {
     const group = this.#names.group('')
-    const call = new CallArguments(this.#names, group, { session, memberText: '{}' }, 2)
-    const request =
-      'request' in operation
-        ? operation.request
-        : operation.type === 'commit'
-          ? operation.guard?.request
-          : undefined
-    call.add({ operation, claims: request?.claims ?? [{ key: 'a', mode: 'exclusive' }], details: '' })
-    call.add({ operation: { type: 'inspect', prefix: '' }, claims: [], details: '' })
+    const call = new CallArguments(this.#names, group, callerOf(session), 2)
+    call.add(operation)
+    call.add({ type: 'inspect', prefix: '' })
     const set = this.#server.command('SET', `${group.numbers}:now`, now)
     const [answer, inspected, hints] = await this.#script.run(call)
     await set

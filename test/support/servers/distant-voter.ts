@@ -1,7 +1,7 @@
 import type { Listener, SessionInfo, Operation, OutcomeOf } from '../../../src/engine/contract.js'
 import type { VotingEngine } from '../../../src/engines/redis/quorum/voter.js'
 import type { Ballot } from '../../../src/engines/redis/ballot.js'
-import type { IdentifiedReport } from '../../../src/engines/redis/redis-engine.js'
+import type { IdentifiedReport } from '../../../src/engines/redis/operator.js'
 import type { Random } from '../../../src/conformance/random.js'
 
 /** Puts the engine of one server at a distance that changes all the time; what goes one way stays in order. */

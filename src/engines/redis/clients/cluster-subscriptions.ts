@@ -1,23 +1,17 @@
-import type { Clock } from '../../../clock.js'
 import type { ClusterTopology } from './cluster-topology.js'
-import type { Connect, Patience } from './connection.js'
-import { enterOnce } from './enter-once.js'
+import { RedisReplyError, type Connect } from './connection.js'
 import { unreachable } from './failures.js'
-import { RedisReplyError, type LinkListener } from './redis-link.js'
-import { Subscriptions } from './subscriptions.js'
+import type { LinkParts } from './redis-link.js'
+import { enterOnce, Subscriptions } from './subscriptions.js'
 
 /** So many nodes are tried for a channel before its subscription fails. */
 const MOST_NODES = 5
 
 /** What subscriptions on a cluster are made of. */
-export interface ClusterSubscriptionsParts {
-  readonly name: string
+export interface ClusterSubscriptionsParts extends LinkParts {
   readonly topology: ClusterTopology
   /** Makes a connection to the node of this name. */
   readonly connect: (node: string) => Connect
-  readonly listener: LinkListener
-  readonly clock: Clock
-  readonly patience: Patience
 }
 
 /** Sharded channels: each is heard at the master of its slot, over one connection for each such master. */
@@ -119,16 +113,14 @@ export class ClusterSubscriptions {
   #at(node: string): Subscriptions {
     const known = this.#nodes.get(node)
     if (known !== undefined) return known
-    const { clock, connect, listener, name, patience, topology } = this.#parts
+    const { connect, name, topology } = this.#parts
     const subscriptions = new Subscriptions({
+      ...this.#parts,
       name: `${name} (${node})`,
       connect: connect(node),
       sharded: true,
-      listener,
       // A slot may have gone elsewhere with its channels, or the node may be down for good.
       failed: () => topology.lookSoon(),
-      clock,
-      patience,
     })
     this.#nodes.set(node, subscriptions)
     return subscriptions

@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../../../clock.js'
 import { slotOf } from '../slot.js'
-import { nodeName } from './node-address.js'
-import type { Reply } from './command-line.js'
+import { nodeName } from './node-name.js'
+import type { Reply } from './connection.js'
 
 /** What a node says of the cluster. */
 export interface ClusterAnswer {

@@ -1,4 +1,16 @@
-import type { Reply } from './command-line.js'
+/** What Redis answers: text, whole numbers, null, and lists of these. The same in RESP2 and RESP3. */
+export type Reply = string | number | null | readonly Reply[]
+
+/** The server answered a command with an error; `code` is its first word, like `NOSCRIPT`, `OOM` or `READONLY`. */
+export class RedisReplyError extends Error {
+  readonly code: string
+
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'RedisReplyError'
+    this.code = /^[A-Z]+/.exec(message)?.[0] ?? 'ERR'
+  }
+}
 
 /** Where a server listens on a network. */
 export interface NetworkAddress {
@@ -10,6 +22,13 @@ export interface NetworkAddress {
 /** Where a server listens: on a network or at a unix socket. */
 export type Address = NetworkAddress | { readonly path: string }
 
+/** The user that a connection is for, and which of the server's databases it works on. */
+export interface Login {
+  readonly username: string | undefined
+  readonly password: string | undefined
+  readonly database: number
+}
+
 /** What a connection tells unasked. */
 export interface ConnectionListener {
   /** It is gone, and every command that was not answered has been rejected or will be at once. Told once. */
@@ -19,6 +38,9 @@ export interface ConnectionListener {
 
 /**
  * One connection to one server, made by a client package. It is never made anew by itself: once lost it is gone.
+ *
+ * Both packages can reconnect, and follow Sentinels and clusters. But as long as one of them tries to reach a server that
+ * is gone, it keeps a finished process alive. So they make single connections here, and the rest is done once for both.
  */
 export interface Connection {
   /** Writes a command at once. Rejects with RedisReplyError for an error reply, with anything else when it was lost. */
@@ -28,7 +50,7 @@ export interface Connection {
   unsubscribe(channel: string, sharded: boolean): Promise<void>
   /** Says whether the process has to stay alive for this connection. A new one keeps it alive. */
   keepAlive(wanted: boolean): void
-  /** Ends it at once, without waiting for anybody. */
+  /** Ends it at once. Commands that were not answered reject. */
   destroy(): void
 }
 
@@ -36,14 +58,17 @@ export interface Connection {
 export interface Attempt {
   /** For reaching the server: milliseconds. */
   readonly timeLimit: number
-  /** Aborted when nobody waits for the connection any more: then all that was begun is ended. */
+  /** Aborted when the connection is not needed any more: then all that was begun is ended. */
   readonly signal: AbortSignal
 }
 
 /** Makes a connection and logs it in; rejects with what the server or the client package said. */
 export type Connect = (listener: ConnectionListener, attempt: Attempt) => Promise<Connection>
 
-/** How patient a link is: milliseconds. */
+/** A client package, as what makes connections. */
+export type ClientPackage = (address: Address, login: Login) => Connect
+
+/** How long a link waits: milliseconds. */
 export interface Patience {
   /** Until a new connection has to be ready. */
   readonly connect: number

@@ -1,5 +1,5 @@
 import { IndeterminateError, SignalboxError, UnavailableError } from '../../../errors.js'
-import { RedisReplyError } from './redis-link.js'
+import { RedisReplyError } from './connection.js'
 
 /** Nothing was sent, because of `cause`. */
 export function unreachable(name: string, cause: unknown): UnavailableError {

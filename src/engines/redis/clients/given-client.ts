@@ -1,36 +1,34 @@
-import type { Connect } from './connection.js'
-import type { Reply } from './command-line.js'
+import type { Connect, Reply } from './connection.js'
 
 /**
- * How a client of the caller's stands: connected, on its way to be, waiting to be told to, or not connected until the
- * caller connects it.
+ * Whether a given client is connected, on its way to be, waiting to be told to, or not connected until its owner connects
+ * it.
  */
-export type Standing = 'ready' | 'coming' | 'asleep' | 'closed'
+export type ClientStatus = 'ready' | 'connecting' | 'idle' | 'closed'
 
-/** A client of the caller's that is connected to one server. */
-export interface GivenServer {
+/** What a given client of one server and one of a cluster have in common. */
+interface GivenClient {
   /** For messages: the address without passwords. */
   readonly name: string
   /** What the client puts before every key of its own accord, but not before those that are sent through here. */
   readonly keyPrefix: string
-  readonly standing: Standing
+  readonly status: ClientStatus
+  /** Connects a client that is idle. */
+  wake(): void
+}
+
+/** A given client that is connected to one server. */
+export interface GivenServer extends GivenClient {
   /** Rises with each connection of the client; 0 before the first one is ready. */
   readonly epoch: number
-  /** Connects a client that is asleep. */
-  wake(): void
   /** Hands a command to the client. Rejects with RedisReplyError for an error reply. */
   send(args: readonly string[]): Promise<Reply>
   /** Makes one more connection like that of the client. */
   readonly connect: Connect
 }
 
-/** A client of the caller's that is connected to the masters of a cluster. Nodes are named by `host:port`. */
-export interface GivenCluster {
-  readonly name: string
-  readonly keyPrefix: string
-  readonly standing: Standing
-  /** Connects a client that is asleep. */
-  wake(): void
+/** A given client that is connected to the masters of a cluster. Nodes are named by `host:port`. */
+export interface GivenCluster extends GivenClient {
   /** The masters that the client knows, as they are reached from here. */
   nodes(): readonly string[]
   /** The client's connection to a node; undefined when it has none. */

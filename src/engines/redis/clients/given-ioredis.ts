@@ -1,8 +1,7 @@
-import type { Connect } from './connection.js'
-import type { GivenCluster, GivenServer, Standing } from './given-client.js'
+import type { Connect, Reply } from './connection.js'
+import type { ClientStatus, GivenCluster, GivenServer } from './given-client.js'
 import { connectIoredis, OBEDIENT, type IoredisClient } from './ioredis-connection.js'
-import { nodeName, placeOf } from './node-address.js'
-import type { Reply } from './command-line.js'
+import { nodeName, placeOf } from './node-name.js'
 import { plainError, plainReply } from './reply.js'
 
 interface NodePlace {
@@ -22,7 +21,7 @@ interface ServerOptions extends NodePlace {
   readonly protocol?: number
 }
 
-/** What is used of a `Redis` of ioredis that the caller gives. */
+/** What is used of a `Redis` of ioredis that is given. */
 export interface IoredisServer extends IoredisClient {
   readonly options: ServerOptions
   readonly connectionEpoch: number
@@ -34,7 +33,7 @@ export interface IoredisServer extends IoredisClient {
 
 type NatMap = Readonly<Record<string, NodePlace>> | ((node: string) => NodePlace | null | undefined)
 
-/** What is used of a `Cluster` of ioredis that the caller gives. */
+/** What is used of a `Cluster` of ioredis that is given. */
 export interface IoredisCluster {
   readonly status: string
   readonly options: {
@@ -46,10 +45,17 @@ export interface IoredisCluster {
   nodes(role: 'all' | 'master'): readonly IoredisServer[]
 }
 
-/** What has been said of the state of a client of ioredis, in our words. */
-function standingOf(status: string): Standing {
-  if (status === 'ready' || status === 'end') return status === 'ready' ? 'ready' : 'closed'
-  return status === 'wait' ? 'asleep' : 'coming'
+function statusOf(status: string): ClientStatus {
+  switch (status) {
+    case 'ready':
+      return 'ready'
+    case 'end':
+      return 'closed'
+    case 'wait':
+      return 'idle'
+    default:
+      return 'connecting'
+  }
 }
 
 /** A `Redis` of ioredis: one server, or the master behind its Sentinels. */
@@ -70,11 +76,10 @@ export class GivenIoredis implements GivenServer {
     this.keyPrefix = client.options.keyPrefix ?? ''
   }
 
-  get standing(): Standing {
-    const { status, stream } = this.#client
-    const standing = standingOf(status)
+  get status(): ClientStatus {
+    const status = statusOf(this.#client.status)
     // Between the end of a connection and the news of it, the client would put a command into its own queue.
-    return standing === 'ready' && stream?.writable !== true ? 'coming' : standing
+    return status === 'ready' && this.#client.stream?.writable !== true ? 'connecting' : status
   }
 
   get epoch(): number {
@@ -123,7 +128,6 @@ export class GivenIoredisCluster implements GivenCluster {
   readonly name: string
   readonly keyPrefix: string
   readonly #cluster: IoredisCluster
-  readonly #servers = new WeakMap<IoredisServer, GivenIoredis>()
 
   constructor(cluster: IoredisCluster) {
     const { keyPrefix, redisOptions } = cluster.options
@@ -132,8 +136,8 @@ export class GivenIoredisCluster implements GivenCluster {
     this.keyPrefix = keyPrefix ?? redisOptions?.keyPrefix ?? ''
   }
 
-  get standing(): Standing {
-    return standingOf(this.#cluster.status)
+  get status(): ClientStatus {
+    return statusOf(this.#cluster.status)
   }
 
   wake(): void {
@@ -146,12 +150,7 @@ export class GivenIoredisCluster implements GivenCluster {
 
   server(node: string): GivenIoredis | undefined {
     const client = this.#cluster.nodes('all').find(each => nodeNameOf(each) === node)
-    if (client === undefined) return undefined
-    const known = this.#servers.get(client)
-    if (known !== undefined) return known
-    const server = new GivenIoredis(client)
-    this.#servers.set(client, server)
-    return server
+    return client && new GivenIoredis(client)
   }
 
   rename(node: string): string {

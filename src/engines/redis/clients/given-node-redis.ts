@@ -1,6 +1,6 @@
-import type { Connect } from './connection.js'
-import type { GivenCluster, GivenServer, Standing } from './given-client.js'
-import { nodeName, placeOf } from './node-address.js'
+import type { Connect, Reply } from './connection.js'
+import type { ClientStatus, GivenCluster, GivenServer } from './given-client.js'
+import { nodeName, placeOf } from './node-name.js'
 import {
   connectNodeRedis,
   OBEDIENT,
@@ -8,7 +8,6 @@ import {
   SEND_OPTIONS,
   type NodeRedisClient,
 } from './node-redis-connection.js'
-import type { Reply } from './command-line.js'
 import { plainError, plainReply } from './reply.js'
 
 interface ServerOptions {
@@ -21,7 +20,7 @@ interface ServerOptions {
   readonly database?: number
 }
 
-/** What is used of a client of node-redis that the caller gives. */
+/** What is used of a client of node-redis that is given. */
 export interface NodeRedisServer extends NodeRedisClient {
   readonly options: ServerOptions | undefined
   readonly socketEpoch: number
@@ -35,7 +34,7 @@ interface Node {
   readonly client?: NodeRedisServer
 }
 
-/** What is used of a cluster of node-redis that the caller gives. */
+/** What is used of a cluster of node-redis that is given. */
 export interface NodeRedisCluster {
   readonly isOpen: boolean
   readonly masters: readonly Node[]
@@ -60,10 +59,10 @@ export class GivenNodeRedis implements GivenServer {
         : `redis+unix://${path}`
   }
 
-  get standing(): Standing {
+  get status(): ClientStatus {
     const { isOpen, isReady } = this.#client
     if (!isOpen) return 'closed'
-    return isReady ? 'ready' : 'coming'
+    return isReady ? 'ready' : 'connecting'
   }
 
   get epoch(): number {
@@ -71,7 +70,7 @@ export class GivenNodeRedis implements GivenServer {
   }
 
   wake(): void {
-    // These clients are connected by their owner alone.
+    // These clients are connected by their owner only.
   }
 
   async send(args: readonly string[]): Promise<Reply> {
@@ -102,7 +101,6 @@ export class GivenNodeRedisCluster implements GivenCluster {
   readonly name: string
   readonly keyPrefix: string
   readonly #cluster: NodeRedisCluster
-  readonly #servers = new WeakMap<NodeRedisServer, GivenNodeRedis>()
 
   constructor(cluster: NodeRedisCluster) {
     this.#cluster = cluster
@@ -110,14 +108,14 @@ export class GivenNodeRedisCluster implements GivenCluster {
     this.name = `redis+cluster://${this.nodes().join(',')}`
   }
 
-  get standing(): Standing {
+  get status(): ClientStatus {
     const { isOpen, masters } = this.#cluster
     if (!isOpen) return 'closed'
-    return masters.length > 0 ? 'ready' : 'coming'
+    return masters.length > 0 ? 'ready' : 'connecting'
   }
 
   wake(): void {
-    // These clients are connected by their owner alone.
+    // These clients are connected by their owner only.
   }
 
   nodes(): readonly string[] {
@@ -126,12 +124,7 @@ export class GivenNodeRedisCluster implements GivenCluster {
 
   server(node: string): GivenNodeRedis | undefined {
     const client = this.#cluster.nodeByAddress.get(node)?.client
-    if (client === undefined) return undefined
-    const known = this.#servers.get(client)
-    if (known !== undefined) return known
-    const server = new GivenNodeRedis(client)
-    this.#servers.set(client, server)
-    return server
+    return client && new GivenNodeRedis(client)
   }
 
   rename(node: string): string {

@@ -1,8 +1,13 @@
 import type { Socket } from 'node:net'
-import type { Address, Attempt, Connect, Connection, ConnectionListener } from './connection.js'
-import { logIn, type Login } from './login.js'
-import type { Reply } from './command-line.js'
-import { RedisReplyError } from './redis-link.js'
+import {
+  RedisReplyError,
+  type Attempt,
+  type ClientPackage,
+  type Connection,
+  type ConnectionListener,
+  type Login,
+  type Reply,
+} from './connection.js'
 import { plainError, plainReply } from './reply.js'
 
 /** What is used of a client of ioredis, the same in versions 5 and 6. */
@@ -39,18 +44,24 @@ export const OBEDIENT = {
   noDelay: true,
 }
 
-/** Connections that ioredis makes. They speak RESP2, in which all servers and both versions say the same. */
-export function ioredisConnect(Redis: IoredisClass, address: Address, login: Login): Connect {
-  const place =
-    'path' in address
-      ? { path: address.path }
-      : { host: address.host, port: address.port, ...(address.tls ? { tls: {} } : {}) }
-  return async (listener, attempt) => {
+/** ioredis, by its class `Redis`. Its connections speak RESP2, in which all servers and both versions say the same. */
+export function ioredisPackage(Redis: IoredisClass): ClientPackage {
+  return (address, login) => async (listener, attempt) => {
+    const place = 'path' in address ? address : { ...address, tls: address.tls ? {} : undefined }
     const options = { ...OBEDIENT, ...place, protocol: 2, connectTimeout: attempt.timeLimit }
     const connection = await connectIoredis(new Redis(options), listener, attempt)
     await logIn(connection, login)
     return connection
   }
+}
+
+/** Rejects when the password is wrong or the database unknown, after which ioredis would go on. */
+async function logIn(connection: Connection, { username, password, database }: Login): Promise<void> {
+  const steps: string[][] = []
+  if (password !== undefined)
+    steps.push(username === undefined ? ['AUTH', password] : ['AUTH', username, password])
+  if (database !== 0) steps.push(['SELECT', String(database)])
+  await Promise.all(steps.map(step => connection.send(step)))
 }
 
 /** Connects a client that was made with {@link OBEDIENT}. */

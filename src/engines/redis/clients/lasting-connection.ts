@@ -1,11 +1,9 @@
 import type { Clock, Timer } from '../../../clock.js'
 import type { UnavailableError } from '../../../errors.js'
-import type { CommandLine } from './command-line.js'
-import type { Connect, Connection, Patience } from './connection.js'
+import { RedisReplyError, type Connect, type Connection, type Patience, type Reply } from './connection.js'
 import { sentInVain, unanswered, unreachable, unsent } from './failures.js'
 import { InFlight } from './in-flight.js'
-import type { Reply } from './command-line.js'
-import { RedisReplyError } from './redis-link.js'
+import type { ServerCommands } from './redis-link.js'
 
 /** The pause before a further attempt to connect grows from the first to the second of these: milliseconds. */
 const SHORTEST_PAUSE = 50
@@ -18,7 +16,7 @@ export interface LastingConnectionParts {
   readonly connect: Connect
   /** Makes a new connection ready. A rejection ends the connection. */
   readonly prepare: (connection: Connection) => Promise<void>
-  /** Told when a connection is ready, after the promise of {@link LastingConnection.connect} was settled. */
+  /** Told when a connection is ready. */
   readonly ready?: (isFirst: boolean) => void
   /** Told when a connection was lost, and after each vain try to get the next. */
   readonly failed?: () => void
@@ -27,24 +25,22 @@ export interface LastingConnectionParts {
   readonly patience: Patience
 }
 
-/** What came of a try to connect. */
-interface Opened {
-  connection: Connection | undefined
-  isLost: boolean
-  cause: unknown
+/** Rejects when the server wants a password, still loads its data, or has lost its master. */
+export async function seeThatItServes(connection: Connection): Promise<void> {
+  await connection.send(['PING'])
 }
 
 /**
  * Connections to one server, one after the other: when one is lost the next is made, again and again with growing
  * pauses. No command is ever kept for later or sent twice. What isn't in use keeps no process alive.
  */
-export class LastingConnection implements CommandLine {
+export class LastingConnection implements ServerCommands {
   readonly #parts: LastingConnectionParts
   readonly #inFlight: InFlight
   #connection: Connection | undefined
   #opening: Promise<void> | undefined
-  /** Ends the attempt to connect that is under way. */
-  #abandon: (() => void) | undefined
+  /** The attempt to connect that is under way. */
+  #attempt: AbortController | undefined
   #retry: Timer | undefined
   #attempts = 0
   #epoch = 0
@@ -64,6 +60,10 @@ export class LastingConnection implements CommandLine {
   /** How many connections became ready until now. */
   get epoch(): number {
     return this.#epoch
+  }
+
+  get isOver(): boolean {
+    return this.#isClosed
   }
 
   get isReady(): boolean {
@@ -94,19 +94,11 @@ export class LastingConnection implements CommandLine {
     return this.#inFlight.follow(work(connection), error => this.#failed(error))
   }
 
-  /** Gives the connection up, as if it had been lost, so that a new one is made. */
-  drop(cause: unknown): void {
-    const connection = this.#connection
-    if (connection === undefined) return
-    this.#lost(connection, cause)
-    connection.destroy()
-  }
-
   /** Ends the connection at once. Commands that were not answered reject. */
   close(): void {
     this.#isClosed = true
     this.#retry?.cancel()
-    this.#abandon?.()
+    this.#attempt?.abort(new Error('the link was closed'))
     const connection = this.#connection
     this.#connection = undefined
     this.#failure = new Error('the link was closed')
@@ -123,50 +115,43 @@ export class LastingConnection implements CommandLine {
   }
 
   async #openOne(isAwaited: boolean): Promise<void> {
+    const { clock, patience } = this.#parts
     const attempt = new AbortController()
-    const opened: Opened = { connection: undefined, isLost: false, cause: undefined }
+    const { signal } = attempt
+    this.#attempt = attempt
+    const late = (): void => attempt.abort(new Error(`not ready within ${patience.connect} ms`))
+    const timer = clock.after(patience.connect, late, isAwaited)
+    const abandoned = new Promise<never>((_, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason as Error))
+    })
     try {
-      await this.#inTime(this.#tryOnce(opened, attempt.signal), isAwaited)
-      // It may have been lost again in the very moment in which it became ready.
-      if (opened.isLost) throw opened.cause
+      await Promise.race([abandoned, this.#make(attempt)])
     } catch (error) {
-      attempt.abort()
+      attempt.abort(error)
       this.#failure = error
       if (this.#epoch > 0) this.#reconnect()
       throw this.#notConnected()
+    } finally {
+      timer.cancel()
+      this.#attempt = undefined
     }
-    this.#begin(opened.connection!)
   }
 
-  async #tryOnce(opened: Opened, signal: AbortSignal): Promise<void> {
+  async #make(attempt: AbortController): Promise<void> {
     const { connect, message, patience, prepare } = this.#parts
+    const { signal } = attempt
+    const made: { connection?: Connection } = {}
     const listener = {
       lost: (cause: unknown): void => {
-        opened.isLost = true
-        opened.cause = cause
-        if (opened.connection !== undefined) this.#lost(opened.connection, cause)
+        attempt.abort(cause)
+        if (made.connection !== undefined) this.#lost(made.connection, cause)
       },
       message: (channel: string, text: string): void => message?.(channel, text),
     }
-    opened.connection = await connect(listener, { timeLimit: patience.connect, signal })
-    await prepare(opened.connection)
-  }
-
-  /** Settles as `work` does, or rejects when that takes longer than a connection may take or the link is closed. */
-  async #inTime<Result>(work: Promise<Result>, isAwaited: boolean): Promise<Result> {
-    const { clock, patience } = this.#parts
-    let timer: Timer | undefined
-    const end = new Promise<never>((_, reject) => {
-      const late = (): void => reject(new Error(`not ready within ${patience.connect} ms`))
-      timer = clock.after(patience.connect, late, isAwaited)
-      this.#abandon = () => reject(new Error('the link was closed'))
-    })
-    try {
-      return await Promise.race([work, end])
-    } finally {
-      timer?.cancel()
-      this.#abandon = undefined
-    }
+    made.connection = await connect(listener, { timeLimit: patience.connect, signal })
+    await prepare(made.connection)
+    signal.throwIfAborted()
+    this.#begin(made.connection)
   }
 
   #begin(connection: Connection): void {
@@ -190,27 +175,32 @@ export class LastingConnection implements CommandLine {
     const pause = Math.min(SHORTEST_PAUSE * 2 ** this.#attempts++, LONGEST_PAUSE)
     // Many clients lose their connections at the same moment; jitter keeps them from coming back at the same moment.
     const delay = pause * (0.5 + Math.random() / 2)
-    this.#retry = this.#parts.clock.after(
-      delay,
-      () => {
-        this.#open(false).catch(() => undefined)
-      },
-      false,
-    )
+    const again = (): void => {
+      this.#open(false).catch(() => undefined)
+    }
+    this.#retry = this.#parts.clock.after(delay, again, false)
   }
 
   #tooLate(): unknown {
     const { name, patience } = this.#parts
     const error = unanswered(name, patience.answer)
     // Whatever is the matter with this connection, a new one finds out.
-    this.drop(error)
+    this.#drop(error)
     return error
   }
 
   #failed(error: unknown): unknown {
     // The server has lost its role; the connection that comes next may find the one that has it now.
-    if (error instanceof RedisReplyError && error.code === 'READONLY') this.drop(error)
+    if (error instanceof RedisReplyError && error.code === 'READONLY') this.#drop(error)
     return sentInVain(this.#parts.name, error)
+  }
+
+  /** Gives the connection up, as if it had been lost, so that a new one is made. */
+  #drop(cause: unknown): void {
+    const connection = this.#connection
+    if (connection === undefined) return
+    this.#lost(connection, cause)
+    connection.destroy()
   }
 
   #notConnected(): UnavailableError {

@@ -1,6 +1,4 @@
-import type { Address, Attempt, Connect, Connection, ConnectionListener } from './connection.js'
-import type { Login } from './login.js'
-import type { Reply } from './command-line.js'
+import type { Attempt, ClientPackage, Connection, ConnectionListener, Reply } from './connection.js'
 import { plainError, plainReply } from './reply.js'
 
 type OnMessage = (text: string, channel: string) => void
@@ -62,26 +60,17 @@ export const SEND_OPTIONS = {
   typeMapping: { 37: Array, 126: Array, 44: String },
 }
 
-/** Connections that node-redis makes. They speak RESP2, as those of ioredis do. */
-export function nodeRedisConnect(
-  make: (options: object) => NodeRedisClient,
-  address: Address,
-  { username, password, database }: Login,
-): Connect {
-  const place = 'path' in address ? { path: address.path } : address
-  return (listener, attempt) =>
-    connectNodeRedis(
-      make({
-        ...OBEDIENT,
-        RESP: 2,
-        username,
-        password,
-        database,
-        socket: { ...place, ...obedientSocket(attempt) },
-      }),
-      listener,
-      attempt,
-    )
+/** node-redis, by its `createClient`. Its connections speak RESP2, as those of ioredis do. */
+export function nodeRedisPackage(createClient: CreateNodeRedisClient): ClientPackage {
+  // It writes a class with all commands for each client whose options differ from those of the last one, which takes
+  // tens of milliseconds. Duplicates share the class.
+  const pattern = createClient(OBEDIENT)
+  return (address, { username, password, database }) =>
+    (listener, attempt) => {
+      const socket = { ...address, ...obedientSocket(attempt) }
+      const client = pattern.duplicate({ ...OBEDIENT, RESP: 2, username, password, database, socket })
+      return connectNodeRedis(client, listener, attempt)
+    }
 }
 
 /** Connects a client that was made with {@link OBEDIENT} and {@link obedientSocket}. */
@@ -103,7 +92,7 @@ export function connectNodeRedis(
     client.on('error', end)
     client.on('end', () => end(new Error('the connection was closed')))
     client.on('sharded-channel-moved', () => end(new Error('The slot of a channel has moved')))
-    signal.addEventListener('abort', () => end(new Error('nobody waits for it any more')))
+    signal.addEventListener('abort', () => end(signal.reason))
     client.on('ready', () => {
       isReady = true
       resolve(new NodeRedisConnection(client, listener))

@@ -13,7 +13,7 @@ import {
   type NodeRedisServer,
 } from './given-node-redis.js'
 
-/** A client of the caller's, by what it is connected to. */
+/** A given client, by what it is connected to. */
 export type Given =
   | { readonly kind: 'server'; readonly client: GivenServer }
   | { readonly kind: 'cluster'; readonly client: GivenCluster }

@@ -1,5 +1,5 @@
-import { placeOf } from './node-address.js'
-import { RedisReplyError } from './redis-link.js'
+import { placeOf } from './node-name.js'
+import { RedisReplyError } from './connection.js'
 
 /** Where a node of a cluster sends a command on to. */
 export interface Redirection {

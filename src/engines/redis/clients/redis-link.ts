@@ -1,26 +1,44 @@
-import type { CommandLine, Reply } from './command-line.js'
+import type { Clock } from '../../../clock.js'
+import type { Patience, Reply } from './connection.js'
 
-/** The answer to a command, and the way that it went. */
+/** Sends commands to one server. */
+export interface ServerCommands {
+  /** How often a connection was made; 0 before the first one is ready. */
+  readonly epoch: number
+  /** Whether it will never be connected again. */
+  readonly isOver: boolean
+  /** @throws UnavailableError when the server can't be reached or refuses */
+  connect(): Promise<void>
+  /**
+   * Sends commands one right after the other over the same connection, and answers as the last one does.
+   * Rejects as {@link RedisLink.command} says.
+   */
+  send(...commands: readonly (readonly string[])[]): Promise<Reply>
+  /** Ends its own connection, if it has one. */
+  close(): void
+}
+
+/** The answer to a command, and the server that gave it. */
 export interface Answered {
   readonly reply: Reply
-  readonly line: CommandLine
-  /** The line's when the command was sent: it went over the connection that the line has still, if it has the same now. */
+  readonly server: ServerCommands
+  /**
+   * That of the server when the command was sent. If it has changed since, the answer came over another connection, and
+   * the client package may have sent the command twice.
+   */
   readonly epoch: number
 }
 
 /**
- * What the Redis engine needs of a client package: commands in order of sending, and messages of channels. One adapter a
- * package makes ioredis and node-redis look alike, standalone, behind Sentinel and on Cluster.
+ * What the Redis engine needs of a client package: commands in order of sending, and messages of channels. It looks the
+ * same over ioredis and node-redis, and on one server, behind Sentinels and on a cluster.
  */
 export interface RedisLink {
   /** For messages: the address without passwords. */
   readonly name: string
   /** Whether keys live on several masters by hash slot; then every command goes to the master of its `route`. */
   readonly cluster: boolean
-  /**
-   * How often a connection was made anew. Where it has changed between sending and the answer, the client package may
-   * have sent the command twice.
-   */
+  /** How often a connection was made anew. */
   readonly epoch: number
   /**
    * Connects, if it isn't connected.
@@ -35,7 +53,7 @@ export interface RedisLink {
    * does not come within the time-out of the link rejects with IndeterminateError.
    */
   command(route: string, args: readonly string[]): Promise<Reply>
-  /** Sends a command as {@link command} does, and tells which way it went. */
+  /** Sends a command as {@link command} does, and tells which server has answered. */
   call(route: string, args: readonly string[]): Promise<Answered>
   /**
    * The masters, one function each that sends a command to it: for SCAN, which looks at one server only. Rejects as
@@ -48,7 +66,7 @@ export interface RedisLink {
    */
   subscribe(channel: string): Promise<void>
   unsubscribe(channel: string): Promise<void>
-  /** Ends its own connections; those of a client that was given stay with who gave it. Never throws. */
+  /** Ends its own connections; those of a client that was given stay its owner's. Never throws. */
   close(): Promise<void>
 }
 
@@ -60,13 +78,14 @@ export interface LinkListener {
   resubscribed(): void
 }
 
-/** The server answered a command with an error; `code` is its first word, like `NOSCRIPT`, `OOM` or `READONLY`. */
-export class RedisReplyError extends Error {
-  readonly code: string
+/** Makes the link of an engine to its server or servers. */
+export type LinkMaker = (listener: LinkListener) => RedisLink
 
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options)
-    this.name = 'RedisReplyError'
-    this.code = /^[A-Z]+/.exec(message)?.[0] ?? 'ERR'
-  }
+/** What every link is made of. */
+export interface LinkParts {
+  /** For messages: the address without passwords. */
+  readonly name: string
+  readonly listener: LinkListener
+  readonly clock: Clock
+  readonly patience: Patience
 }

@@ -1,5 +1,5 @@
-import type { Reply } from './command-line.js'
-import { RedisReplyError } from './redis-link.js'
+import type { Reply } from './connection.js'
+import { RedisReplyError } from './connection.js'
 
 /**
  * Brings what a client package makes of an answer into one form, whichever package and protocol: maps become lists of

@@ -1,6 +1,13 @@
-import type { Address, Attempt, Connect, ConnectionListener, NetworkAddress } from './connection.js'
-import type { Login } from './login.js'
-import type { Reply } from './command-line.js'
+import type {
+  Address,
+  Attempt,
+  ClientPackage,
+  Connect,
+  ConnectionListener,
+  Login,
+  NetworkAddress,
+  Reply,
+} from './connection.js'
 
 /** Where a master is found that Sentinels watch. */
 export interface SentinelParts {
@@ -9,11 +16,11 @@ export interface SentinelParts {
   readonly masterName: string
   /** For the master; the same is given to a Sentinel that wants one. */
   readonly login: Login
-  readonly connect: (address: Address, login: Login) => Connect
+  readonly connect: ClientPackage
 }
 
-const NOBODY: Login = { username: undefined, password: undefined, database: 0 }
-const DEAF: ConnectionListener = { lost: () => undefined, message: () => undefined }
+const DEFAULT_USER: Login = { username: undefined, password: undefined, database: 0 }
+const IGNORE: ConnectionListener = { lost: () => undefined, message: () => undefined }
 
 /** Connections to the master that the Sentinels name, asked anew for each connection. */
 export function connectToMaster(parts: SentinelParts): Connect {
@@ -47,8 +54,9 @@ async function askSentinel(
   attempt: Attempt,
 ): Promise<Address> {
   const question = ['SENTINEL', 'GET-MASTER-ADDR-BY-NAME', masterName]
-  const ask = async (as: Login): Promise<Reply> => (await connect(sentinel, as)(DEAF, attempt)).send(question)
-  const answer = await ask(NOBODY).catch((error: unknown) => {
+  const ask = async (as: Login): Promise<Reply> =>
+    (await connect(sentinel, as)(IGNORE, attempt)).send(question)
+  const answer = await ask(DEFAULT_USER).catch((error: unknown) => {
     if (!isRefusal(error) || login.password === undefined) throw error
     return ask({ ...login, database: 0 })
   })

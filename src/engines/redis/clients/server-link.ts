@@ -1,19 +1,24 @@
-import type { CommandLine } from './command-line.js'
-import type { Reply } from './command-line.js'
-import type { Answered, RedisLink } from './redis-link.js'
-import type { Subscriptions } from './subscriptions.js'
+import type { Connect, Reply } from './connection.js'
+import { GivenCommands } from './given-commands.js'
+import type { GivenServer } from './given-client.js'
+import { LastingConnection, seeThatItServes } from './lasting-connection.js'
+import type { Answered, LinkParts, RedisLink, ServerCommands } from './redis-link.js'
+import { Subscriptions } from './subscriptions.js'
 
-/** A link to one server: a line for commands, and one connection for messages from the first channel on. */
+/** A link to one server: one connection for commands, and one for messages from the first channel on. */
 export class ServerLink implements RedisLink {
   readonly name: string
   readonly cluster = false
-  readonly #commands: CommandLine
+  readonly #commands: ServerCommands
   readonly #subscriptions: Subscriptions
 
-  constructor(name: string, commands: CommandLine, subscriptions: Subscriptions) {
-    this.name = name
-    this.#commands = commands
-    this.#subscriptions = subscriptions
+  /** @param given the client for the commands; without it they get a connection of their own. */
+  constructor(parts: LinkParts, connect: Connect, given?: GivenServer) {
+    this.name = parts.name
+    this.#commands = given
+      ? new GivenCommands({ ...parts, client: given })
+      : new LastingConnection({ ...parts, connect, prepare: seeThatItServes })
+    this.#subscriptions = new Subscriptions({ ...parts, connect, sharded: false })
   }
 
   get epoch(): number {
@@ -29,9 +34,9 @@ export class ServerLink implements RedisLink {
   }
 
   async call(_route: string, args: readonly string[]): Promise<Answered> {
-    const line = this.#commands
-    const { epoch } = line
-    return { reply: await line.send(args), line, epoch }
+    const server = this.#commands
+    const { epoch } = server
+    return { reply: await server.send(args), server, epoch }
   }
 
   async masters(): Promise<readonly ((args: readonly string[]) => Promise<Reply>)[]> {

@@ -1,20 +1,15 @@
-import type { Clock, Timer } from '../../../clock.js'
-import type { Connect, Connection, Patience } from './connection.js'
-import { enterOnce } from './enter-once.js'
+import type { Timer } from '../../../clock.js'
+import type { Connect, Connection } from './connection.js'
 import { LastingConnection } from './lasting-connection.js'
-import type { LinkListener } from './redis-link.js'
+import type { LinkParts } from './redis-link.js'
 
 /** What subscriptions are made of. */
-export interface SubscriptionsParts {
-  readonly name: string
+export interface SubscriptionsParts extends LinkParts {
   readonly connect: Connect
   /** Whether the channels are sharded ones. */
   readonly sharded: boolean
-  readonly listener: LinkListener
   /** Told when a connection was lost, and after each vain try to get the next. */
   readonly failed?: () => void
-  readonly clock: Clock
-  readonly patience: Patience
 }
 
 /** The channels that are heard over one connection of their own, which the first one opens. */
@@ -28,22 +23,17 @@ export class Subscriptions {
   #heartbeat: Timer | undefined
 
   constructor(parts: SubscriptionsParts) {
-    const { clock, connect, failed = () => undefined, listener, name, patience } = parts
     this.#parts = parts
     this.#connection = new LastingConnection({
-      name,
-      connect,
+      ...parts,
       prepare: connection => this.#prepare(connection),
       ready: isFirst => {
         this.#beat()
-        if (!isFirst) listener.resubscribed()
+        if (!isFirst) parts.listener.resubscribed()
       },
       message: (channel, text) => {
-        if (this.#channels.has(channel)) listener.message(channel, text)
+        if (this.#channels.has(channel)) parts.listener.message(channel, text)
       },
-      failed,
-      clock,
-      patience,
     })
   }
 
@@ -97,4 +87,23 @@ export class Subscriptions {
     }
     this.#heartbeat = clock.after(patience.heartbeat, ask, false)
   }
+}
+
+/**
+ * Enters a channel unless that was done or is under way. One that could not be entered can be tried anew.
+ * @param channels by when they are entered.
+ */
+export function enterOnce(
+  channels: Map<string, Promise<void>>,
+  channel: string,
+  enter: () => Promise<void>,
+): Promise<void> {
+  const known = channels.get(channel)
+  if (known !== undefined) return known
+  const entered = enter()
+  channels.set(channel, entered)
+  entered.catch(() => {
+    if (channels.get(channel) === entered) channels.delete(channel)
+  })
+  return entered
 }

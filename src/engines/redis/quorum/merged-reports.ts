@@ -1,5 +1,5 @@
 import type { RequestReport } from '../../../engine/contract.js'
-import type { IdentifiedReport } from '../redis-engine.js'
+import type { IdentifiedReport } from '../operator.js'
 import { leaseHere } from './candidate.js'
 import { majorityOf } from './tally.js'
 

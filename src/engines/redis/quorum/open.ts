@@ -1,11 +1,10 @@
 import { systemClock } from '../../../clock.js'
 import { InvalidArgumentError, shown } from '../../../errors.js'
-import { installedPackage } from '../clients/client-package.js'
-import { DEFAULT_PATIENCE } from '../clients/connection.js'
-import { givenServer } from '../clients/given-link.js'
+import { installedPackage } from '../clients/installed-package.js'
 import { recognise } from '../clients/recognise.js'
-import { linkTo } from '../open.js'
-import { RedisEngine, type LinkMaker } from '../redis-engine.js'
+import type { LinkMaker } from '../clients/redis-link.js'
+import { linkOver, linkTo } from '../links.js'
+import { RedisEngine } from '../redis-engine.js'
 import { redisOptions, type RedisOptions } from '../redis-options.js'
 import { parseRedisUrl } from '../redis-url.js'
 import { QuorumEngine } from './quorum-engine.js'
@@ -65,7 +64,7 @@ function overClients({ redisQuorum, ...given }: GivenRedisQuorum): QuorumEngine 
   const [keyPrefix = ''] = prefixes
   return quorumOf(
     name,
-    clients.map(client => listener => givenServer(client, listener, systemClock, DEFAULT_PATIENCE)),
+    clients.map(client => linkOver({ kind: 'server', client })),
     checkOptions(name, { ...options, prefix: keyPrefix + options.prefix }),
   )
 }

@@ -19,7 +19,7 @@ import type {
   Revoke,
   RequestStatus,
 } from '../../../engine/contract.js'
-import type { IdentifiedReport } from '../redis-engine.js'
+import type { IdentifiedReport } from '../operator.js'
 import { Candidate, type CandidateParts } from './candidate.js'
 import { Electorate } from './electorate.js'
 import { quorumGuarantees } from './guarantees.js'

@@ -3,7 +3,7 @@ import { UnavailableError } from '../../../errors.js'
 import type { Listener, LockRequest, SessionInfo, Operation, OutcomeOf } from '../../../engine/contract.js'
 import { giveBack } from '../../../engine/give-back.js'
 import type { Ballot } from '../ballot.js'
-import type { IdentifiedReport } from '../redis-engine.js'
+import type { IdentifiedReport } from '../operator.js'
 
 /** What a quorum needs of the engine of one server. */
 export interface VotingEngine {

@@ -3,7 +3,7 @@ import { InvalidArgumentError, shown } from '../../../errors.js'
 import type { JuteReader } from './jute-reader.js'
 import type { JuteWriter } from './jute-writer.js'
 
-/** What may be done to a node; they are added up. */
+/** What a client may do with a node. Their sum is what an ACL takes. */
 export const PERMISSIONS = { read: 1, write: 2, create: 4, delete: 8, admin: 16, all: 31 } as const
 
 /** Who may do what. */
@@ -15,9 +15,9 @@ export interface Acl {
   readonly id: string
 }
 
-/** Everybody may do everything. */
+/** Every client may do everything. */
 export const OPEN_ACL: readonly Acl[] = [{ permissions: PERMISSIONS.all, scheme: 'world', id: 'anyone' }]
-/** Those who have authenticated as this client has may do everything, and nobody else anything. */
+/** Clients that have authenticated as this one has may do everything, and other clients nothing. */
 export const CREATOR_ACL: readonly Acl[] = [{ permissions: PERMISSIONS.all, scheme: 'auth', id: '' }]
 
 /** What stands for each permission in the command line client of ZooKeeper. */
@@ -48,14 +48,10 @@ export function digestId(user: string, password: string): string {
   return `${user}:${createHash('sha1').update(`${user}:${password}`).digest('base64')}`
 }
 
-/**
- * An ACL that can be sent.
- * @throws InvalidArgumentError
- */
-export function checkedAcl(acl: readonly Acl[]): readonly Acl[] {
-  const entries: unknown = acl
-  if (!Array.isArray(entries)) throw new InvalidArgumentError(`acl takes an array, not ${shown(entries)}`)
-  for (const entry of entries as unknown[]) {
+/** @throws InvalidArgumentError when that is no ACL */
+export function checkAcl(acl: unknown): asserts acl is readonly Acl[] {
+  if (!Array.isArray(acl)) throw new InvalidArgumentError(`acl takes an array, not ${shown(acl)}`)
+  for (const entry of acl as unknown[]) {
     if (typeof entry !== 'object' || entry === null)
       throw new InvalidArgumentError(`acl takes entries with permissions, scheme and id, not ${shown(entry)}`)
     const { permissions, scheme, id } = entry as Partial<Record<keyof Acl, unknown>>
@@ -67,11 +63,10 @@ export function checkedAcl(acl: readonly Acl[]): readonly Acl[] {
       throw new InvalidArgumentError(`scheme of an acl takes a text, not ${shown(scheme)}`)
     if (typeof id !== 'string') throw new InvalidArgumentError(`id of an acl takes a text, not ${shown(id)}`)
   }
-  return acl
 }
 
-export function writeAcl(writer: JuteWriter, acl: readonly Acl[]): void {
-  writer.list(acl, ({ permissions, scheme, id }) => writer.int(permissions).text(scheme).text(id))
+export function writeAcl(writer: JuteWriter, acl: readonly Acl[]): JuteWriter {
+  return writer.list(acl, ({ permissions, scheme, id }) => writer.int(permissions).text(scheme).text(id))
 }
 
 export function readAcl(reader: JuteReader): Acl[] {

@@ -5,9 +5,9 @@ import type { WatchListener } from './watch-event.js'
 
 /** How an operation is carried out. */
 export interface OperationOptions {
-  /** Until when its answer is of use. Default: the session's timeout. */
+  /** How long the caller waits for the answer. Default: the session's timeout. */
   readonly timeout?: Duration
-  /** What becomes of it while no server is connected: it waits in order (default), or fails at once. */
+  /** What happens to the operation while no server is connected: it waits in order (default), or fails at once. */
   readonly suspended?: 'wait' | 'fail'
 }
 
@@ -50,12 +50,12 @@ const WRITES: ReadonlySet<number> = new Set([
   OPCODE.createTtl,
 ])
 
-/** Whether a quorum of the servers has put it through when it is answered. */
+/** Whether a quorum of the servers has committed the operation when it is answered. */
 export function isWrite(opcode: number): boolean {
   return WRITES.has(opcode)
 }
 
-/** Whether it comes by way of the leader. */
+/** Whether the leader takes part in the answer. */
 export function isLed(opcode: number): boolean {
   return opcode === OPCODE.sync || isWrite(opcode)
 }
@@ -63,28 +63,27 @@ export function isLed(opcode: number): boolean {
 /** What a watch on a node is told of. */
 export type WatchKind = 'data' | 'exist' | 'children' | 'persistent' | 'recursive'
 
-/** A watch that an operation leaves when it succeeds. Its path is the server's, with the chroot. */
+/** A watch that an operation leaves when it succeeds. */
 export interface NewWatch {
   readonly kind: WatchKind
   readonly path: string
   readonly listener: WatchListener
 }
 
-/** One operation: how it is asked for, and what its answer is. */
+/** One operation: how it is written, and how its answer is read. Paths are the client's, without its chroot. */
 export interface Call<T> {
   /** For messages, like `create`. */
   readonly name: string
   readonly opcode: number
-  /** As the caller named it. */
   readonly path: string
   /** Whether carrying it out twice is as good as once, so that it can be sent again after a lost connection. */
   readonly repeatable: boolean
   write(writer: JuteWriter): void
   read(reader: JuteReader): T
-  /** The answer where a server tells only the path of what it created; undefined for what creates nothing. */
+  /** Reads the answer of a server before 3.9 to a creation in a multi, which is only the path. */
   readPath?(reader: JuteReader): unknown
-  /** What stands for an answer of this number instead of an error; undefined: it is an error. */
-  refused?(number: number): T | undefined
-  /** The watch that is there after this answer; undefined for none. */
-  watch?: ((missing: boolean) => NewWatch) | undefined
+  /** Whether the answer is `undefined` where there is no such node, instead of an error. */
+  readonly mayBeMissing?: boolean
+  /** The watch that the answer leaves; of kind `exist` where there is no such node. */
+  readonly watch?: NewWatch | undefined
 }

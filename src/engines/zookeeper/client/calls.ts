@@ -1,17 +1,31 @@
-import { checkedAcl, readAcl, writeAcl, OPEN_ACL, type Acl } from './acl.js'
-import { OPCODE, type Call, type NewWatch, type WatchKind } from './call.js'
+import { InvalidArgumentError, shown } from '../../../errors.js'
+import { checkAcl, OPEN_ACL, readAcl, writeAcl, type Acl } from './acl.js'
+import { OPCODE, type Call, type WatchKind } from './call.js'
 import { refusal, type RefusedError } from './errors.js'
 import type { JuteReader } from './jute-reader.js'
 import type { JuteWriter } from './jute-writer.js'
 import { NO_PART } from './multi.js'
-import { nodeKind, type CreateOptions } from './node-kind.js'
-import { below, without } from './paths.js'
+import { checkPath } from './paths.js'
 import { readStat, type Stat } from './stat.js'
 import type { WatchListener } from './watch-event.js'
 
+/** What a new node is like. It is persistent, unless an option says otherwise. */
+export interface CreateOptions {
+  /** The node vanishes with the session. */
+  readonly ephemeral?: boolean
+  /** The server adds ten digits to the node's name, counted by the parent. */
+  readonly sequential?: boolean
+  /** The server deletes the node some time after its last child has gone. */
+  readonly container?: boolean
+  /** The server deletes the node when it was not changed for so many milliseconds and has no children. */
+  readonly ttl?: number
+  /** Who may do what with the node. Default: every client may do everything. */
+  readonly acl?: readonly Acl[]
+}
+
 /** A node that was created. */
 export interface Created {
-  /** With the number, where it is sequential. */
+  /** With the number, if the node is sequential. */
   readonly path: string
   readonly stat: Stat
 }
@@ -19,110 +33,87 @@ export interface Created {
 /** A node that was created in a transaction. */
 export interface CreatedTogether {
   readonly path: string
-  /** Undefined from servers before 3.9, which don't tell it there. */
+  /** Undefined from servers before 3.9, which do not send it there. */
   readonly stat: Stat | undefined
 }
 
-/** Data with what is known of its node. */
+/** Data and stat of a node. */
 export interface DataAndStat {
   readonly data: Buffer
   readonly stat: Stat
 }
 
-/** The names of a node's children, in no order, with what is known of the node. */
+/** The names of a node's children, in no order, and the node's stat. */
 export interface ChildrenAndStat {
   readonly children: string[]
   readonly stat: Stat
 }
 
-/** The operations, as a client of one chroot asks for them. */
-export class Calls {
-  readonly #chroot: string
+const LONGEST_TTL = 2 ** 40 - 1
 
-  constructor(chroot: string) {
-    this.#chroot = chroot
-  }
-
-  create(path: string, data: Uint8Array, options: CreateOptions): Call<Created> {
-    const { opcode, flags, ttl } = nodeKind(options)
-    const { acl = OPEN_ACL } = options
-    const checked = checkedAcl(acl)
+/** The operations. Each function throws an InvalidArgumentError for arguments that no server takes. */
+export const calls = {
+  create(path: string, data: string | Uint8Array, options: CreateOptions): Call<Created> {
+    checkPath(path, options.sequential)
+    const { acl = OPEN_ACL, ttl } = options
+    checkAcl(acl)
+    const bytes = toBytes('data', data)
+    const { opcode, flags } = nodeKind(options)
     return {
       name: 'create',
       opcode,
       path,
       repeatable: false,
       write: writer => {
-        writer.text(this.#full(path)).bytes(data)
-        writeAcl(writer, checked)
+        writeAcl(writer.path(path).bytes(bytes), acl)
         writer.int(flags)
-        if (ttl !== undefined) writer.long(ttl)
+        if (ttl !== undefined) writer.long(BigInt(ttl))
       },
-      read: reader => ({ path: without(this.#chroot, reader.text()), stat: readStat(reader) }),
-      readPath: (reader): CreatedTogether => ({
-        path: without(this.#chroot, reader.text()),
-        stat: undefined,
-      }),
+      read: reader => ({ path: reader.path(), stat: readStat(reader) }),
+      readPath: (reader): CreatedTogether => ({ path: reader.path(), stat: undefined }),
     }
-  }
+  },
 
-  delete(path: string, version: number): Call<undefined> {
-    return this.#call('delete', OPCODE.delete, path, false, {
-      write: writer => writer.int(version),
-      read: () => undefined,
-    })
-  }
+  delete: (path: string, version: number): Call<undefined> =>
+    change('delete', OPCODE.delete, path, writer => writer.int(version), nothing),
 
-  setData(path: string, data: Uint8Array, version: number): Call<Stat> {
-    return this.#call('setData', OPCODE.setData, path, false, {
-      write: writer => writer.bytes(data).int(version),
-      read: readStat,
-    })
-  }
+  setData(path: string, data: string | Uint8Array, version: number): Call<Stat> {
+    const bytes = toBytes('data', data)
+    return change('setData', OPCODE.setData, path, writer => writer.bytes(bytes).int(version), readStat)
+  },
 
-  check(path: string, version: number): Call<undefined> {
-    return this.#call('check', OPCODE.check, path, false, {
-      write: writer => writer.int(version),
-      read: () => undefined,
-    })
-  }
+  check: (path: string, version: number): Call<undefined> =>
+    change('check', OPCODE.check, path, writer => writer.int(version), nothing),
+
+  setAcl(path: string, acl: readonly Acl[], version: number): Call<Stat> {
+    checkAcl(acl)
+    return change('setAcl', OPCODE.setAcl, path, writer => writeAcl(writer, acl).int(version), readStat)
+  },
 
   exists(path: string, listener?: WatchListener): Call<Stat | undefined> {
-    const call = this.#call('exists', OPCODE.exists, path, true, {
-      write: writer => writer.bool(listener !== undefined),
-      read: (reader): Stat | undefined => readStat(reader),
-    })
-    const watch = listener && ((missing: boolean) => this.#watch(missing ? 'exist' : 'data', path, listener))
-    // Absence is an answer, and no error.
-    return { ...call, watch, refused: () => undefined }
-  }
+    return { ...watchingRead('exists', OPCODE.exists, path, 'data', listener, readStat), mayBeMissing: true }
+  },
 
   getData(path: string, listener?: WatchListener): Call<DataAndStat> {
-    const call = this.#call('getData', OPCODE.getData, path, true, {
-      write: writer => writer.bool(listener !== undefined),
-      read: reader => ({ data: reader.bytes(), stat: readStat(reader) }),
-    })
-    return { ...call, watch: listener && (() => this.#watch('data', path, listener)) }
-  }
+    const answer = (reader: JuteReader) => ({ data: reader.bytes(), stat: readStat(reader) })
+    return watchingRead('getData', OPCODE.getData, path, 'data', listener, answer)
+  },
 
   getChildren(path: string, listener?: WatchListener): Call<ChildrenAndStat> {
-    const call = this.#call('getChildren', OPCODE.getChildren2, path, true, {
-      write: writer => writer.bool(listener !== undefined),
-      read: reader => ({ children: reader.list(4, () => reader.text()), stat: readStat(reader) }),
-    })
-    return { ...call, watch: listener && (() => this.#watch('children', path, listener)) }
-  }
+    const answer = (reader: JuteReader) => ({ children: readNames(reader), stat: readStat(reader) })
+    return watchingRead('getChildren', OPCODE.getChildren2, path, 'children', listener, answer)
+  },
 
-  /** Of several nodes, each read for itself. */
+  /** Reads the children of several nodes. A node that can't be read gives an error of its own. */
   childrenOf(paths: readonly string[]): Call<(string[] | RefusedError)[]> {
+    for (const path of paths) checkPath(path)
     return {
       name: 'getChildren',
       opcode: OPCODE.multiRead,
       path: paths[0] ?? '/',
       repeatable: true,
       write: writer => {
-        for (const path of paths)
-          writer.int(OPCODE.getChildren).bool(false).int(-1).text(this.#full(path)).bool(false)
+        for (const path of paths) writer.int(OPCODE.getChildren).bool(false).int(-1).path(path).bool(false)
         writer.int(NO_PART).bool(true).int(-1)
       },
       read: reader =>
@@ -130,82 +121,93 @@ export class Calls {
           const type = reader.int()
           reader.bool()
           reader.int()
-          if (type === NO_PART) return refusal('getChildren', path, reader.int())
-          return reader.list(4, () => reader.text())
+          return type === NO_PART ? refusal('getChildren', path, reader.int()) : readNames(reader)
         }),
     }
-  }
+  },
 
-  getAcl(path: string): Call<{ acl: Acl[]; stat: Stat }> {
-    return this.#call('getAcl', OPCODE.getAcl, path, true, {
-      write: () => undefined,
-      read: reader => ({ acl: readAcl(reader), stat: readStat(reader) }),
-    })
-  }
+  getAcl: (path: string): Call<{ acl: Acl[]; stat: Stat }> =>
+    read('getAcl', OPCODE.getAcl, path, nothing, reader => ({
+      acl: readAcl(reader),
+      stat: readStat(reader),
+    })),
 
-  setAcl(path: string, acl: readonly Acl[], version: number): Call<Stat> {
-    const checked = checkedAcl(acl)
-    return this.#call('setAcl', OPCODE.setAcl, path, false, {
-      write: writer => {
-        writeAcl(writer, checked)
-        writer.int(version)
-      },
-      read: readStat,
-    })
-  }
+  sync: (path: string): Call<undefined> => read('sync', OPCODE.sync, path, nothing, nothing),
 
-  sync(path: string): Call<undefined> {
-    return this.#call('sync', OPCODE.sync, path, true, { write: () => undefined, read: () => undefined })
-  }
-
-  getEphemerals(path: string): Call<string[]> {
-    return this.#call('getEphemerals', OPCODE.getEphemerals, path, true, {
-      write: () => undefined,
-      read: reader => reader.list(4, () => without(this.#chroot, reader.text())),
-    })
-  }
+  getEphemerals: (path: string): Call<string[]> =>
+    read('getEphemerals', OPCODE.getEphemerals, path, nothing, reader => reader.list(4, () => reader.path())),
 
   addWatch(path: string, recursive: boolean, listener: WatchListener): Call<undefined> {
-    const call = this.#call('addWatch', OPCODE.addWatch, path, true, {
-      write: writer => writer.int(recursive ? 1 : 0),
-      read: () => undefined,
-    })
-    return { ...call, watch: () => this.#watch(recursive ? 'recursive' : 'persistent', path, listener) }
-  }
+    const kind = recursive ? 'recursive' : 'persistent'
+    const call = read('addWatch', OPCODE.addWatch, path, writer => writer.int(recursive ? 1 : 0), nothing)
+    return { ...call, watch: { kind, path, listener } }
+  },
 
-  /** All watches of this session at a path. */
-  removeWatches(path: string): Call<undefined> {
-    return this.#call('removeWatches', OPCODE.removeWatches, path, true, {
-      write: writer => writer.int(3),
-      read: () => undefined,
-    })
-  }
+  /** Removes all watches of this session at a path. */
+  removeWatches: (path: string): Call<undefined> =>
+    read('removeWatches', OPCODE.removeWatches, path, writer => writer.int(3), nothing),
+}
 
-  #call<T>(
-    name: string,
-    opcode: number,
-    path: string,
-    repeatable: boolean,
-    { write, read }: { write: (writer: JuteWriter) => void; read: (reader: JuteReader) => T },
-  ): Call<T> {
-    return {
-      name,
-      opcode,
-      path,
-      repeatable,
-      write: writer => {
-        writer.text(this.#full(path))
-        write(writer)
-      },
-      read,
-    }
-  }
+/** Bytes to send. @throws InvalidArgumentError */
+export function toBytes(option: string, data: unknown): Uint8Array {
+  if (typeof data === 'string') return Buffer.from(data)
+  if (data instanceof Uint8Array) return data
+  throw new InvalidArgumentError(`${option} takes text or bytes, not ${shown(data)}`)
+}
 
-  #watch(kind: WatchKind, path: string, listener: WatchListener): NewWatch {
-    return { kind, path: this.#full(path), listener }
-  }
+/** An operation that changes something. */
+function change<T>(
+  name: string,
+  opcode: number,
+  path: string,
+  write: (writer: JuteWriter) => void,
+  read: (reader: JuteReader) => T,
+): Call<T> {
+  checkPath(path)
+  return { name, opcode, path, repeatable: false, write: writer => write(writer.path(path)), read }
+}
 
-  #full(path: string): string {
-    return below(this.#chroot, path)
+/** An operation that changes nothing. */
+function read<T>(
+  name: string,
+  opcode: number,
+  path: string,
+  write: (writer: JuteWriter) => void,
+  answer: (reader: JuteReader) => T,
+): Call<T> {
+  return { ...change(name, opcode, path, write, answer), repeatable: true }
+}
+
+function watchingRead<T>(
+  name: string,
+  opcode: number,
+  path: string,
+  kind: WatchKind,
+  listener: WatchListener | undefined,
+  answer: (reader: JuteReader) => T,
+): Call<T> {
+  const call = read(name, opcode, path, writer => writer.bool(listener !== undefined), answer)
+  return { ...call, watch: listener && { kind, path, listener } }
+}
+
+function nothing(): undefined {
+  return undefined
+}
+
+function readNames(reader: JuteReader): string[] {
+  return reader.list(4, () => reader.text())
+}
+
+/** How the protocol says what a node is like. @throws InvalidArgumentError when the options contradict each other */
+function nodeKind({ ephemeral = false, sequential = false, container = false, ttl }: CreateOptions) {
+  if (container && (ephemeral || sequential || ttl !== undefined))
+    throw new InvalidArgumentError('a container is neither ephemeral nor sequential and has no ttl')
+  if (ttl !== undefined) {
+    if (ephemeral) throw new InvalidArgumentError('an ephemeral node has no ttl')
+    if (!Number.isSafeInteger(ttl) || ttl < 1 || ttl > LONGEST_TTL)
+      throw new InvalidArgumentError(`ttl takes 1 to ${LONGEST_TTL} whole milliseconds, not ${shown(ttl)}`)
+    return { opcode: OPCODE.createTtl, flags: sequential ? 6 : 5 }
   }
+  if (container) return { opcode: OPCODE.createContainer, flags: 4 }
+  return { opcode: OPCODE.create2, flags: (ephemeral ? 1 : 0) + (sequential ? 2 : 0) }
 }

@@ -1,12 +1,16 @@
 import { ProtocolError } from './errors.js'
+import { without } from './paths.js'
 
-/** Reads what a server sent. Nothing is read beyond the end, and no list is longer than what is left can hold. */
+/** Reads what a server sent. It never reads beyond the end, and makes no list longer than the bytes that are left. */
 export class JuteReader {
   readonly #bytes: Buffer
+  readonly #chroot: string
   #at = 0
 
-  constructor(bytes: Buffer) {
+  /** @param chroot what `path` takes away from the beginning of a path. */
+  constructor(bytes: Buffer, chroot = '') {
     this.#bytes = bytes
+    this.#chroot = chroot
   }
 
   /** How many bytes have not been read. */
@@ -40,6 +44,11 @@ export class JuteReader {
     const size = this.#size('a text')
     const at = this.#take(size, 'a text')
     return this.#bytes.toString('utf8', at, at + size)
+  }
+
+  /** A path as the client names it. */
+  path(): string {
+    return without(this.#chroot, this.text())
   }
 
   /** @param least how many bytes an element has at the least. */

@@ -1,11 +1,18 @@
-/** Writes a request as ZooKeeper's serialization, Jute, has it: big-endian numbers, texts and bytes after their length. */
+import { below } from './paths.js'
+
+/** Writes a request in Jute, ZooKeeper's serialization: big-endian numbers, texts and bytes after their length. */
 export class JuteWriter {
+  readonly #chroot: string
   #bytes: Buffer
   #length = 4
 
-  /** @param size how many bytes are expected; more are made room for. */
-  constructor(size = 256) {
+  /**
+   * @param size how many bytes are expected. The buffer grows where that is too few.
+   * @param chroot the path below which the paths are that a client names; '' for none.
+   */
+  constructor(size = 256, chroot = '') {
     this.#bytes = Buffer.allocUnsafe(size + 4)
+    this.#chroot = chroot
   }
 
   int(value: number): this {
@@ -40,6 +47,11 @@ export class JuteWriter {
     this.#room(size)
     this.#length += this.#bytes.write(value, this.#length)
     return this
+  }
+
+  /** A path as the client names it. */
+  path(value: string): this {
+    return this.text(below(this.#chroot, value))
   }
 
   list<T>(values: readonly T[], write: (value: T) => void): this {

@@ -11,9 +11,9 @@ export type MultiOutcome =
 
 /** The type that stands before the error of a part, and after the last part. */
 export const NO_PART = -1
-/** The parts of a longer one are not named in messages. */
+/** A multi with more parts does not name them in messages. */
 const MOST_NAMED = 8
-/** The number of parts that were all right, and of those that come after the one at fault. */
+/** The numbers of parts that were all right, and of parts after the one at fault. */
 const NOT_AT_FAULT = new Set([0, -2])
 
 /** Several changes and checks that are carried out together or not at all. */

@@ -41,3 +41,12 @@ export function without(chroot: string, path: string): string {
 function unfit(path: unknown, why: string): InvalidArgumentError {
   return new InvalidArgumentError(`path takes a text like '/a/b', not ${shown(path)}, ${why}`)
 }
+
+/** The order of creation of sequential nodes whose names end with `-` and the number. The numbers run in a circle. */
+export function bySequence(one: string, other: string): number {
+  return (sequenceOf(one) - sequenceOf(other)) | 0
+}
+
+function sequenceOf(name: string): number {
+  return Number(/-(-?\d{10})$/.exec(name)?.[1] ?? 0)
+}

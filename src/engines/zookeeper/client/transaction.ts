@@ -1,51 +1,42 @@
 import type { Call, OperationOptions } from './call.js'
-import type { Calls, CreatedTogether } from './calls.js'
+import { calls, type CreatedTogether, type CreateOptions } from './calls.js'
 import type { MultiOutcome } from './multi.js'
-import type { CreateOptions } from './node-kind.js'
-import { checkPath } from './paths.js'
 import type { Stat } from './stat.js'
 
 /** The answers of a transaction, in the order of its parts: of a creation, of a change, of a deletion or a check. */
 export type TransactionAnswer = CreatedTogether | Stat | undefined
 
+type CarryOut = (parts: readonly Call<unknown>[], options: OperationOptions) => Promise<MultiOutcome>
+
 /** Gathers changes and checks, and carries them out together. */
 export class Transaction {
-  readonly #calls: Calls
-  readonly #carryOut: (parts: readonly Call<unknown>[], options: OperationOptions) => Promise<MultiOutcome>
+  readonly #carryOut: CarryOut
   readonly #parts: Call<unknown>[] = []
 
-  constructor(
-    calls: Calls,
-    carryOut: (parts: readonly Call<unknown>[], options: OperationOptions) => Promise<MultiOutcome>,
-  ) {
-    this.#calls = calls
+  constructor(carryOut: CarryOut) {
     this.#carryOut = carryOut
   }
 
   create(path: string, data: string | Uint8Array = '', options: CreateOptions = {}): this {
-    checkPath(path, options.sequential)
-    return this.#add(this.#calls.create(path, Buffer.from(data), options))
+    return this.#add(calls.create(path, data, options))
   }
 
   delete(path: string, version = -1): this {
-    checkPath(path)
-    return this.#add(this.#calls.delete(path, version))
+    return this.#add(calls.delete(path, version))
   }
 
   setData(path: string, data: string | Uint8Array, version = -1): this {
-    checkPath(path)
-    return this.#add(this.#calls.setData(path, Buffer.from(data), version))
+    return this.#add(calls.setData(path, data, version))
   }
 
   /** Nothing is carried out unless the node is there, in this version. */
   check(path: string, version = -1): this {
-    checkPath(path)
-    return this.#add(this.#calls.check(path, version))
+    return this.#add(calls.check(path, version))
   }
 
   /**
    * Carries all out.
-   * @throws RefusedError of the part at fault, and what every operation throws; nothing was applied then, unless it is a
+   * @throws RefusedError of the part at fault, and what every operation throws. Nothing was applied then, unless it is a
    * ConnectionLossError
    */
   async commit(options: OperationOptions = {}): Promise<readonly TransactionAnswer[]> {

@@ -1,10 +1,10 @@
+import { keepProcessAlive, letProcessEnd } from './keep-alive.js'
 import type { WatchEvent } from './watch-event.js'
 
-/** The events of a persistent watch, in order. Whoever waits for the next one keeps the process alive. */
+/** The events of a persistent watch, in order. A caller that waits for the next one keeps the process alive. */
 export class WatchStream implements AsyncIterableIterator<WatchEvent> {
-  /** Called when nobody wants to hear more. */
+  /** Is called when the caller wants no more events. */
   onReturn: () => void = () => undefined
-  readonly #awaits: (more: 1 | -1) => void
   readonly #events: WatchEvent[] = []
   readonly #waiting: {
     resolve: (result: IteratorResult<WatchEvent>) => void
@@ -12,17 +12,13 @@ export class WatchStream implements AsyncIterableIterator<WatchEvent> {
   }[] = []
   #ended: { cause: Error | undefined } | undefined
 
-  constructor(awaits: (more: 1 | -1) => void) {
-    this.#awaits = awaits
-  }
-
-  /** Tells an event; `ended` makes all who wait from then on fail. */
+  /** Tells an event. `ended` makes this and every later wait fail. */
   push(event: WatchEvent): void {
     if (this.#ended) return
     if (event.type === 'ended') return this.#end(event.cause)
     const waiting = this.#waiting.shift()
     if (!waiting) return void this.#events.push(event)
-    this.#awaits(-1)
+    letProcessEnd()
     waiting.resolve({ done: false, value: event })
   }
 
@@ -32,7 +28,7 @@ export class WatchStream implements AsyncIterableIterator<WatchEvent> {
     if (event) return { done: false, value: event }
     if (this.#ended?.cause) throw this.#ended.cause
     if (this.#ended) return { done: true, value: undefined }
-    this.#awaits(1)
+    keepProcessAlive()
     return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject }))
   }
 
@@ -52,7 +48,7 @@ export class WatchStream implements AsyncIterableIterator<WatchEvent> {
   #end(cause: Error | undefined): void {
     this.#ended = { cause }
     for (const { resolve, reject } of this.#waiting.splice(0)) {
-      this.#awaits(-1)
+      letProcessEnd()
       if (cause) reject(cause)
       else resolve({ done: true, value: undefined })
     }

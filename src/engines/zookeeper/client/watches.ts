@@ -15,10 +15,10 @@ const USED_UP: Readonly<Record<Told, readonly WatchKind[]>> = {
   children: ['children'],
 }
 
-/** One request that sets watches anew has so many bytes at the most: servers refuse long ones. */
+/** A request that sets watches anew has about so many bytes at the most, because servers refuse long ones. */
 const CHUNK = 128 * 1024
 
-/** The watches of a session, as the server should have them. Paths are the server's. */
+/** The watches of a session, as the server should have them. */
 export class Watches {
   readonly #listeners: Readonly<Record<WatchKind, Map<string, Set<WatchListener>>>> = {
     data: new Map(),
@@ -35,7 +35,7 @@ export class Watches {
     else byPath.set(path, new Set([listener]))
   }
 
-  /** Forgets a listener at a path, whatever it is told of there. */
+  /** Forgets a listener at a path, in watches of all kinds. */
   remove(path: string, listener: WatchListener): void {
     for (const kind of KINDS) {
       const listeners = this.#listeners[kind].get(path)
@@ -43,12 +43,12 @@ export class Watches {
     }
   }
 
-  /** Whether anybody listens at a path. */
+  /** Whether there is a listener at a path. */
   has(path: string): boolean {
     return KINDS.some(kind => this.#listeners[kind].has(path))
   }
 
-  /** Who is told of an event; one-shot watches are used up by it. */
+  /** The listeners that an event is for. It uses up one-shot watches. */
   take(type: Told, path: string): Set<WatchListener> {
     const told = new Set<WatchListener>()
     for (const kind of USED_UP[type]) {
@@ -66,7 +66,7 @@ export class Watches {
     return told
   }
 
-  /** Every listener, once for each path it listens at, and forgets all. */
+  /** Forgets all listeners, and returns each of them once for each path at which it listened. */
   takeAll(): { readonly path: string; readonly listener: WatchListener }[] {
     const all: { path: string; listener: WatchListener }[] = []
     for (const kind of KINDS) {
@@ -77,29 +77,29 @@ export class Watches {
     return all
   }
 
-  /** The persistent listeners: they are not told what happened while no connection was there. */
+  /** The persistent listeners. Servers do not tell them what happened while there was no connection. */
   lasting(): { readonly path: string; readonly listener: WatchListener }[] {
     return (['persistent', 'recursive'] as const).flatMap(kind =>
       [...this.#listeners[kind]].flatMap(([path, all]) => [...all].map(listener => ({ path, listener }))),
     )
   }
 
-  /** The requests that give a server all watches, and have it tell what they missed since `zxid`. */
-  requests(xid: number, zxid: bigint): Buffer[] {
+  /** The requests that give a server all watches. The server then tells what they have missed since `zxid`. */
+  requests(xid: number, zxid: bigint, chroot: string): Buffer[] {
     const requests: Buffer[] = []
     let lists = emptyLists()
     let size = 0
     const finish = (): void => {
       if (size === 0) return
-      const writer = new JuteWriter(size + 64).int(xid).int(OPCODE.setWatches2).long(zxid)
-      for (const kind of KINDS) writer.list(lists[kind], path => writer.text(path))
+      const writer = new JuteWriter(size + 64, chroot).int(xid).int(OPCODE.setWatches2).long(zxid)
+      for (const kind of KINDS) writer.list(lists[kind], path => writer.path(path))
       requests.push(writer.frame())
       lists = emptyLists()
       size = 0
     }
     for (const kind of KINDS) {
       for (const path of this.#listeners[kind].keys()) {
-        const more = Buffer.byteLength(path) + 4
+        const more = Buffer.byteLength(chroot + path) + 4
         if (size + more > CHUNK) finish()
         lists[kind].push(path)
         size += more

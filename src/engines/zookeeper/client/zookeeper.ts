@@ -1,17 +1,14 @@
 import type { ConnectionOptions } from 'node:tls'
-import { systemClock } from '../../../clock.js'
 import { milliseconds, type Duration } from '../../../duration.js'
-import { InvalidArgumentError, shown } from '../../../errors.js'
+import { InvalidArgumentError } from '../../../errors.js'
 import type { Acl } from './acl.js'
 import type { Call, OperationOptions } from './call.js'
-import { Calls, type ChildrenAndStat, type Created, type DataAndStat } from './calls.js'
+import { calls, type ChildrenAndStat, type Created, type CreateOptions, type DataAndStat } from './calls.js'
+import type { SaslUser } from './digest-md5.js'
 import { NoNodeError, RefusedError } from './errors.js'
 import { parseEnsemble } from './hosts.js'
-import { multi, type MultiOutcome } from './multi.js'
-import type { CreateOptions } from './node-kind.js'
-import type { SaslUser } from './digest-md5.js'
-import { below, checkPath } from './paths.js'
-import { Session, type Sending, type SessionState } from './session.js'
+import { multi } from './multi.js'
+import { Session } from './session.js'
 import type { Stat } from './stat.js'
 import { Transaction } from './transaction.js'
 import type { WatchListener } from './watch-event.js'
@@ -42,7 +39,7 @@ export interface ReadOptions extends OperationOptions {
    */
   readonly watch?: WatchListener
   /**
-   * Asks the leader first for all that is committed by now; a server that is behind would else tell what was. Costs a
+   * Asks the leader first for all that is committed by now. Without it, a server that is behind tells what was. Costs a
    * `sync`, which travels in the same packet.
    */
   readonly linearizable?: boolean
@@ -54,8 +51,8 @@ export interface WatchOptions extends OperationOptions {
   readonly recursive?: boolean
 }
 
-const NOTHING = new Uint8Array(0)
 const ANY_VERSION = -1
+const TIMEOUT = { least: 1, most: 2 ** 31 - 1 }
 
 /**
  * A client of a ZooKeeper ensemble with a session of its own.
@@ -65,132 +62,65 @@ const ANY_VERSION = -1
  * applied; with SessionExpiredError or ClosedError when the session has ended. Operations that change nothing are sent
  * again after a lost connection; of the others, only the caller knows how to find out what became of them.
  */
-export class ZooKeeper implements AsyncDisposable {
-  readonly #session: Session
-  readonly #calls: Calls
-  readonly #chroot: string
-
-  private constructor(session: Session, chroot: string) {
-    this.#session = session
-    this.#calls = new Calls(chroot)
-    this.#chroot = chroot
-  }
-
+export class ZooKeeper extends Session {
   /**
    * Connects to `host:port,host:port/chroot`. The chroot need not be there.
    * @throws InvalidArgumentError; UnavailableError with the last cause when no server welcomes the client in time, or at
    * once with an AuthFailedError as its cause when one does not accept who the client is
    */
   static async connect(ensemble: string, options: ConnectOptions = {}): Promise<ZooKeeper> {
-    const { hosts, chroot } = parseEnsemble(ensemble)
-    const { auth = [], tls, sasl } = options
+    const { auth = [], sessionTimeout = 10_000, timeout = 10_000, tls, sasl } = options
     if (sasl && !(isWord(sasl.user) && isWord(sasl.password)))
       throw new InvalidArgumentError('sasl takes { user, password }, two texts that are not empty')
-    const session = new Session({
+    const client = new ZooKeeper({
+      ...parseEnsemble(ensemble),
       name: `zookeeper://${ensemble}`,
-      chroot,
-      hosts,
-      sessionTimeout: milliseconds('sessionTimeout', options.sessionTimeout ?? 10_000, SESSION_TIMEOUT),
+      sessionTimeout: milliseconds('sessionTimeout', sessionTimeout, TIMEOUT),
       tls,
       sasl,
-      clock: systemClock,
     })
-    for (const { scheme, data } of auth) await session.authenticate(scheme, toBytes('auth data', data))
-    await session.start(milliseconds('timeout', options.timeout ?? 10_000, CONNECT_TIMEOUT))
-    return new ZooKeeper(session, chroot)
-  }
-
-  get state(): SessionState {
-    return this.#session.state
-  }
-
-  /** The session's id. */
-  get sessionId(): bigint {
-    return this.#session.id
-  }
-
-  /** What server and client agreed on: milliseconds. */
-  get sessionTimeout(): number {
-    return this.#session.timeout
-  }
-
-  /**
-   * Until when the session lives for certain, on the `systemClock` of `signalbox/engine`: milliseconds. No server gives
-   * the session's nodes away before. Changes put it off, a transaction of checks included, and nothing else does: a server
-   * that has lost its leader goes on to answer for a while. See {@link keepCertain}.
-   */
-  get certainUntil(): number {
-    return this.#session.certainUntil
-  }
-
-  /**
-   * Sees to it that {@link certainUntil} is between one and two thirds of the session's timeout ahead as long as the
-   * servers can be reached, or no longer. That costs them a check each third of the timeout, which changes nothing.
-   */
-  keepCertain(isKept: boolean): void {
-    this.#session.isKeptCertain = isKept
-  }
-
-  /** Settles when {@link certainUntil} is ahead. Rejects with what ended the session. */
-  certain(): Promise<void> {
-    return this.#session.certain()
-  }
-
-  /** The newest change that this client has seen the effects of. */
-  get zxid(): bigint {
-    return this.#session.zxid
-  }
-
-  /** How many paths are watched, each kind of watch counted. */
-  get watched(): number {
-    return this.#session.watched
-  }
-
-  /** Calls `listener` at each change of state, until the returned function is called. */
-  onState(listener: (state: SessionState) => void): () => void {
-    return this.#session.onState(listener)
+    for (const { scheme, data } of auth) await client.authenticate(scheme, data)
+    await client.start(milliseconds('timeout', timeout, TIMEOUT))
+    return client
   }
 
   /** Creates a node; its parent has to be there. */
-  create(
+  async create(
     path: string,
-    data: string | Uint8Array = NOTHING,
+    data: string | Uint8Array = '',
     options: CreateOptions & OperationOptions = {},
   ): Promise<Created> {
-    return this.#submit(options, () => {
-      checkPath(path, options.sequential)
-      return this.#calls.create(path, toBytes('data', data), options)
-    })
+    return this.submit(calls.create(path, data, options), options)
   }
 
   /** Deletes a node without children; of this version only, if one is named. */
-  async delete(path: string, version = ANY_VERSION, options: OperationOptions = {}): Promise<void> {
-    await this.#submit(options, () => this.#calls.delete(checked(path), version))
+  async delete(path: string, version = ANY_VERSION, options?: OperationOptions): Promise<void> {
+    return this.submit(calls.delete(path, version), options)
   }
 
   /** What is known of a node; undefined when there is none. A watch is told of its creation, too. */
-  exists(path: string, options: ReadOptions = {}): Promise<Stat | undefined> {
-    return this.#read(path, options, watch => this.#calls.exists(path, watch))
+  async exists(path: string, options: ReadOptions = {}): Promise<Stat | undefined> {
+    return this.#read(calls.exists(path, options.watch), options)
   }
 
   /** A node's data. */
-  getData(path: string, options: ReadOptions = {}): Promise<DataAndStat> {
-    return this.#read(path, options, watch => this.#calls.getData(path, watch))
+  async getData(path: string, options: ReadOptions = {}): Promise<DataAndStat> {
+    return this.#read(calls.getData(path, options.watch), options)
   }
 
   /** Writes a node's data; over this version only, if one is named. */
-  setData(
+  async setData(
     path: string,
     data: string | Uint8Array,
     version = ANY_VERSION,
-    options: OperationOptions = {},
+    options?: OperationOptions,
   ): Promise<Stat> {
-    return this.#submit(options, () => this.#calls.setData(checked(path), toBytes('data', data), version))
+    return this.submit(calls.setData(path, data, version), options)
   }
 
   /** The names of a node's children, in no order. */
-  getChildren(path: string, options: ReadOptions = {}): Promise<ChildrenAndStat> {
-    return this.#read(path, options, watch => this.#calls.getChildren(path, watch))
+  async getChildren(path: string, options: ReadOptions = {}): Promise<ChildrenAndStat> {
+    return this.#read(calls.getChildren(path, options.watch), options)
   }
 
   /**
@@ -199,9 +129,9 @@ export class ZooKeeper implements AsyncDisposable {
    */
   async childrenOf(
     paths: readonly string[],
-    options: OperationOptions = {},
+    options?: OperationOptions,
   ): Promise<(readonly string[] | undefined)[]> {
-    const answers = await this.#submit(options, () => this.#calls.childrenOf(paths.map(checked)))
+    const answers = await this.submit(calls.childrenOf(paths), options)
     return answers.map(answer => {
       if (!(answer instanceof RefusedError)) return answer
       if (answer instanceof NoNodeError) return undefined
@@ -209,38 +139,33 @@ export class ZooKeeper implements AsyncDisposable {
     })
   }
 
-  getAcl(path: string, options: OperationOptions = {}): Promise<{ acl: Acl[]; stat: Stat }> {
-    return this.#submit(options, () => this.#calls.getAcl(checked(path)))
+  async getAcl(path: string, options?: OperationOptions): Promise<{ acl: Acl[]; stat: Stat }> {
+    return this.submit(calls.getAcl(path), options)
   }
 
   /** Sets who may do what; over this version of the ACL only, if one is named. */
-  setAcl(
+  async setAcl(
     path: string,
     acl: readonly Acl[],
     version = ANY_VERSION,
-    options: OperationOptions = {},
+    options?: OperationOptions,
   ): Promise<Stat> {
-    return this.#submit(options, () => this.#calls.setAcl(checked(path), acl, version))
+    return this.submit(calls.setAcl(path, acl, version), options)
   }
 
   /** Waits until the connected server has all that was committed when the leader was asked. */
-  async sync(path = '/', options: OperationOptions = {}): Promise<void> {
-    await this.#submit(options, () => this.#calls.sync(checked(path)))
+  async sync(path = '/', options?: OperationOptions): Promise<void> {
+    return this.submit(calls.sync(path), options)
   }
 
   /** The paths of this session's ephemeral nodes at or below a path. */
-  getEphemerals(path = '/', options: OperationOptions = {}): Promise<string[]> {
-    return this.#submit(options, () => this.#calls.getEphemerals(checked(path)))
+  async getEphemerals(path = '/', options?: OperationOptions): Promise<string[]> {
+    return this.submit(calls.getEphemerals(path), options)
   }
 
   /** Several changes and checks that are carried out together or not at all: `transaction().check(…).setData(…).commit()`. */
   transaction(): Transaction {
-    return new Transaction(this.#calls, (parts, options) => this.multi(parts, options))
-  }
-
-  /** Carries out parts that a {@link Transaction} has gathered. */
-  async multi(parts: readonly Call<unknown>[], options: OperationOptions = {}): Promise<MultiOutcome> {
-    return this.#submit(options, () => multi(parts))
+    return new Transaction(async (parts, options) => this.submit(multi(parts), options))
   }
 
   /**
@@ -249,7 +174,7 @@ export class ZooKeeper implements AsyncDisposable {
    * what ended the session.
    */
   async watch(path: string, options: WatchOptions = {}): Promise<WatchStream> {
-    const stream = new WatchStream(more => this.#session.awaits(more))
+    const stream = new WatchStream()
     stream.onReturn = await this.onChange(path, event => stream.push(event), options)
     return stream
   }
@@ -260,73 +185,31 @@ export class ZooKeeper implements AsyncDisposable {
    */
   async onChange(path: string, listener: WatchListener, options: WatchOptions = {}): Promise<() => void> {
     const { recursive = false } = options
-    // The same listener may be given again, and each time ends by itself.
+    // The same listener may be given again, and each of its watches ends by itself.
     const own: WatchListener = event => listener(event)
-    await this.#submit(options, () => this.#calls.addWatch(checked(path), recursive, own))
+    await this.submit(calls.addWatch(path, recursive, own), options)
     return () => this.unwatch(path, own)
   }
 
   /**
    * Takes back a listener that was given as `watch` to a read of a path, whether that was answered or not: nothing more is
-   * told to it, not even the end. Servers are told when nobody else of this client listens at that path. Fine when it is not
-   * there any more.
+   * told to it, not even the end. Servers are told when this client has no other listener at that path. It is fine when
+   * the listener is not there any more.
    * @throws InvalidArgumentError when that can't be a path
    */
   unwatch(path: string, watch: WatchListener): void {
-    this.#session.unwatch(below(this.#chroot, checked(path)), watch, this.#calls.removeWatches(path))
+    this.forgetWatch(path, watch, calls.removeWatches(path))
   }
 
-  /** Tells every server from now on who this client is, too. A refusal ends the session, as ZooKeeper wants it. */
-  async authenticate(scheme: string, data: string | Uint8Array): Promise<void> {
-    await this.#session.authenticate(scheme, toBytes('auth data', data))
-  }
-
-  /** Ends the session: its ephemeral nodes go, at once if a server is connected. Never throws. */
-  close(): Promise<void> {
-    return this.#session.close()
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close()
-  }
-
-  #read<T>(
-    path: string,
-    options: ReadOptions,
-    call: (watch: WatchListener | undefined) => Call<T>,
-  ): Promise<T> {
-    const { watch, linearizable = false } = options
-    if (!linearizable) return this.#submit(options, () => (checkPath(path), call(watch)))
+  async #read<T>(call: Call<T>, options: ReadOptions): Promise<T> {
+    if (options.linearizable !== true) return this.submit(call, options)
     // Both are answered in order by one server; when the connection is lost between, both are sent again in order.
-    const synced = this.#submit(options, () => this.#calls.sync(checked(path)))
-    const read = this.#submit(options, () => call(watch))
-    return Promise.all([read, synced]).then(([answer]) => answer)
+    const synced = this.submit(calls.sync(call.path), options)
+    const [answer] = await Promise.all([this.submit(call, options), synced])
+    return answer
   }
-
-  /** Whatever is unfit rejects the promise, too. */
-  async #submit<T>({ timeout, suspended }: OperationOptions, call: () => Call<T>): Promise<T> {
-    const sending: Sending = {
-      timeout: timeout === undefined ? undefined : milliseconds('timeout', timeout, CONNECT_TIMEOUT),
-      suspended,
-    }
-    return this.#session.submit(call(), sending)
-  }
-}
-
-const SESSION_TIMEOUT = { least: 1, most: 2 ** 31 - 1 }
-const CONNECT_TIMEOUT = { least: 1, most: 2 ** 31 - 1 }
-
-function checked(path: string): string {
-  checkPath(path)
-  return path
 }
 
 function isWord(value: unknown): boolean {
   return typeof value === 'string' && value !== ''
-}
-
-function toBytes(option: string, data: unknown): Uint8Array {
-  if (typeof data === 'string') return Buffer.from(data)
-  if (data instanceof Uint8Array) return data
-  throw new InvalidArgumentError(`${option} takes text or bytes, not ${shown(data)}`)
 }

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
-import type { CommandLine } from '../../../../src/engines/redis/clients/command-line.js'
-import type { Reply } from '../../../../src/engines/redis/clients/command-line.js'
-import type { Answered } from '../../../../src/engines/redis/clients/redis-link.js'
+import type { Reply } from '../../../../src/engines/redis/clients/connection.js'
+import type { Answered, ServerCommands } from '../../../../src/engines/redis/clients/redis-link.js'
 import { Replicas } from '../../../../src/engines/redis/replicas.js'
 
-/** A line whose questions are answered by the test. */
-class FakeLine implements CommandLine {
+/** A server whose questions are answered by the test. */
+class FakeServer implements ServerCommands {
   epoch = 1
+  readonly isOver = false
   readonly sent: string[] = []
   readonly answers: ((reached: number) => void)[] = []
 
@@ -23,41 +23,41 @@ class FakeLine implements CommandLine {
     // Has nothing.
   }
 
-  /** What has been answered over the line as it is now. */
+  /** An answer over the connection that there is now. */
   get answered(): Answered {
-    return { reply: 1, line: this, epoch: this.epoch }
+    return { reply: 1, server: this, epoch: this.epoch }
   }
 }
 
 const turn = (): Promise<void> => new Promise(setImmediate)
 
-test('one question is under way at a time, and those who ask meanwhile share the next', async () => {
-  const line = new FakeLine()
+test('one question is under way at a time, and calls that ask meanwhile share the next', async () => {
+  const server = new FakeServer()
   const replicas = new Replicas(2)
-  const first = replicas.missed(line.answered)
+  const first = replicas.missed(server.answered)
   await turn()
-  const others = [replicas.missed(line.answered), replicas.missed(line.answered)]
+  const others = [replicas.missed(server.answered), replicas.missed(server.answered)]
   await turn()
-  expect(line.sent).toEqual(['WAIT 2 1000'])
-  line.answers[0]!(2)
+  expect(server.sent).toEqual(['WAIT 2 1000'])
+  server.answers[0]!(2)
   expect(await first).toBeUndefined()
   await turn()
-  expect(line.sent).toEqual(['WAIT 2 1000', 'WAIT 2 1000'])
-  line.answers[1]!(1)
+  expect(server.sent).toEqual(['WAIT 2 1000', 'WAIT 2 1000'])
+  server.answers[1]!(1)
   const missed = { why: 'only 1 of 2 replicas had it within 1000 ms' }
   expect(await Promise.all(others)).toEqual([missed, missed])
 })
 
 test('a server that is asked over another connection does not answer for what was written before', async () => {
-  const line = new FakeLine()
+  const server = new FakeServer()
   const replicas = new Replicas(1)
-  const missed = replicas.missed(line.answered)
+  const missed = replicas.missed(server.answered)
   await turn()
-  line.epoch++
-  line.answers[0]!(1)
+  server.epoch++
+  server.answers[0]!(1)
   expect(await missed).toEqual({ why: 'the connection broke before it was known whether 1 replicas have it' })
-  const next = replicas.missed(line.answered)
+  const next = replicas.missed(server.answered)
   await turn()
-  line.answers[1]!(1)
+  server.answers[1]!(1)
   expect(await next).toBeUndefined()
 })

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest'
-import { Calls } from '../../../../src/engines/zookeeper/client/calls.js'
+import { calls } from '../../../../src/engines/zookeeper/client/calls.js'
 import { CREATOR_ACL, OPEN_ACL, PERMISSIONS } from '../../../../src/engines/zookeeper/client/index.js'
 
-const calls = new Calls('')
 const whole = { permissions: PERMISSIONS.read, scheme: 'world', id: 'anyone' }
 
 const unfit: readonly unknown[] = [

@@ -1,13 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import { Calls } from '../../../../src/engines/zookeeper/client/calls.js'
+import { calls } from '../../../../src/engines/zookeeper/client/calls.js'
 import { ProtocolError } from '../../../../src/engines/zookeeper/client/errors.js'
 import { Frames, LONGEST_REPLY } from '../../../../src/engines/zookeeper/client/frames.js'
 import { JuteReader } from '../../../../src/engines/zookeeper/client/jute-reader.js'
 import { JuteWriter } from '../../../../src/engines/zookeeper/client/jute-writer.js'
 import { multi } from '../../../../src/engines/zookeeper/client/multi.js'
 import { Random } from '../../../../src/conformance/random.js'
-
-const calls = new Calls('')
 
 /** A stat as servers write it. */
 function stat(writer: JuteWriter): JuteWriter {

@@ -1,12 +1,11 @@
-import { deleteOwn } from '../delete-own.js'
-import { ConnectionLossError, NodeExistsError } from '../errors.js'
+import { ensureNode } from '../create-settled.js'
 import { checkFolder } from '../paths.js'
-import { insist } from '../insist.js'
+import { deleteOwn, insist } from '../settled.js'
 import type { ZooKeeper } from '../zookeeper.js'
 import { Observation } from './observation.js'
-import { createBelow, signalOf, untilAborted, type RecipeOptions, type WaitOptions } from './steps.js'
+import { signalOf, untilAborted, type RecipeOptions, type WaitOptions } from './waiting.js'
 
-/** A node that keeps all who come waiting, as long as it is there. It outlives whoever created it. */
+/** A node that makes its waiters wait as long as it is there. It outlives the client that created it. */
 export class Barrier {
   readonly #zk: ZooKeeper
   readonly #path: string
@@ -19,20 +18,12 @@ export class Barrier {
     this.#options = options
   }
 
-  /** Keeps from now on all waiting; fine when that is so already. */
+  /** Makes all callers of `wait` wait from now on. It is fine when the barrier is there already. */
   async create(): Promise<void> {
-    for (;;) {
-      try {
-        await createBelow(this.#zk, this.#path, '', this.#options)
-        return
-      } catch (error) {
-        if (error instanceof NodeExistsError) return
-        if (!(error instanceof ConnectionLossError)) throw error
-      }
-    }
+    await ensureNode(this.#zk, this.#path, this.#options)
   }
 
-  /** Lets all go on; fine when it is gone already. @throws SessionExpiredError, ClosedError */
+  /** Ends all waits. It is fine when the barrier is gone already. @throws SessionExpiredError, ClosedError */
   async remove(): Promise<void> {
     await deleteOwn(this.#zk, this.#path)
     // What ended the session is no success: this node does not go with it.
@@ -49,12 +40,11 @@ export class Barrier {
   }
 
   async #wait(signal: AbortSignal | undefined): Promise<void> {
-    await using observation = await Observation.start(this.#zk, {
+    const observed = {
       path: this.#path,
       read: async () => (await this.#zk.exists(this.#path, { linearizable: true })) !== undefined,
-      isSame: (one, other) => one === other,
-    })
-    let { reading } = observation
-    while (reading.value) reading = await observation.after(reading, signal)
+      isSame: (one: boolean, other: boolean) => one === other,
+    }
+    await Observation.until(this.#zk, observed, signal, isThere => !isThere || undefined)
   }
 }

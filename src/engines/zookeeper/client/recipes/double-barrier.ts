@@ -1,23 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { ConflictError, InvalidArgumentError, LostError, shown } from '../../../../errors.js'
-import { deleteOwn } from '../delete-own.js'
-import { BadVersionError, ConnectionLossError, NoNodeError } from '../errors.js'
-import { checkFolder } from '../paths.js'
-import { insist } from '../insist.js'
+import { createChild, childrenOf } from '../create-settled.js'
+import { BadVersionError, ConnectionLossError } from '../errors.js'
+import { bySequence, checkFolder } from '../paths.js'
+import { deleteOwn, ifThere, insist } from '../settled.js'
 import type { ZooKeeper } from '../zookeeper.js'
 import { Observation } from './observation.js'
-import { bySequence } from './sequence.js'
-import {
-  abortedAt,
-  childrenOf,
-  createChild,
-  signalOf,
-  untilAborted,
-  type RecipeOptions,
-  type WaitOptions,
-} from './steps.js'
+import { abortedAt, signalOf, untilAborted, type RecipeOptions, type WaitOptions } from './waiting.js'
 
-/** Who is there, and who began together the last time. */
+/** The parties that are there, and those that began the last round. */
 interface Standing {
   readonly present: readonly string[]
   /** The parties of the last round, as the data of the parent names them. */
@@ -27,10 +18,10 @@ interface Standing {
 }
 
 /**
- * Lets a number of parties begin together, and go on together when all have finished. Each is an ephemeral node; the
- * first who sees all of them writes their names into the parent, and that begins the round. So whoever is slow to look still
- * finds that it is in, although others have left already, and the next round never mixes with this one: it begins when all
- * parties of this one are gone. Of more parties than are wanted, those that came first begin.
+ * Lets a number of parties begin together, and go on together when all have finished. Each is an ephemeral node. The
+ * first party that sees all of them writes their names into the parent, and that begins the round. So a party that is slow
+ * to look still finds that it takes part, although others have left already. The next round never mixes with this one: it
+ * begins when all parties of this one are gone. Of more parties than are wanted, those that came first begin.
  */
 export class DoubleBarrier {
   readonly #zk: ZooKeeper
@@ -52,8 +43,8 @@ export class DoubleBarrier {
   /**
    * Waits until all have come. A party that dies or gives up before that does not count; after that, it has left.
    * @throws AbortedError, and nothing stays behind: its node goes before the same client enters again;
-   * SessionExpiredError, ClosedError; LostError when somebody deleted its node; ConflictError when the node holds something
-   * else
+   * SessionExpiredError, ClosedError; LostError when another client deleted its node; ConflictError when the node holds
+   * something else
    */
   async enter(options: WaitOptions = {}): Promise<Round> {
     const signal = signalOf(options)
@@ -63,7 +54,7 @@ export class DoubleBarrier {
     })
   }
 
-  /** Enters when what was given up before at this client is gone: two nodes of one party would count as two parties. */
+  /** Enters when the nodes that this client gave up before are gone: two nodes of one party would count as two parties. */
   async #enterOnce(signal: AbortSignal | undefined): Promise<Round> {
     await leavings.get(this.#zk)?.get(this.#path)
     if (signal?.aborted) throw abortedAt(this.#path, signal)
@@ -82,38 +73,41 @@ export class DoubleBarrier {
   }
 
   async #begin(own: string, signal: AbortSignal | undefined): Promise<Round> {
-    await using observation = await Observation.start(this.#zk, {
+    const observed = {
       path: this.#path,
       read: () => this.#read(),
-      isSame: (one, other) => one.version === other.version && one.present.join() === other.present.join(),
-    })
-    for (let { reading } = observation; ;) {
-      const { present, round, version } = reading.value
+      isSame: (one: Standing, other: Standing) =>
+        one.version === other.version && one.present.join() === other.present.join(),
+    }
+    return Observation.until(this.#zk, observed, signal, async ({ present, round, version }) => {
       if (round.includes(own)) return new Round(this.#zk, this.#path, own, round)
       if (!present.includes(own)) throw new LostError(`${this.#path}/${own} was deleted`, { key: this.#path })
       const isFree = !round.some(party => present.includes(party))
-      if (isFree && present.length >= this.#parties) {
-        const next = JSON.stringify(present.slice(0, this.#parties))
-        try {
-          await insist(() => this.#zk.setData(this.#path, next, version))
-        } catch (error) {
-          // Sent again, it can at the worst find the version that it has made itself.
-          if (error instanceof ConnectionLossError) continue
-          if (!(error instanceof BadVersionError)) throw error
-        }
+      if (isFree && present.length >= this.#parties)
+        await this.#beginRound(present.slice(0, this.#parties), version)
+      return undefined
+    })
+  }
+
+  /** Writes the names of the parties, unless another party has done so. */
+  async #beginRound(parties: readonly string[], version: number): Promise<void> {
+    for (;;) {
+      try {
+        await insist(() => this.#zk.setData(this.#path, JSON.stringify(parties), version))
+        return
+      } catch (error) {
+        if (error instanceof BadVersionError) return
+        // Sent again, it can at the worst find the version that it has made itself.
+        if (!(error instanceof ConnectionLossError)) throw error
       }
-      reading = await observation.after(reading, signal)
     }
   }
 
-  /** The round comes first: who is present is then at least as new. */
+  /** The round is read first, so the list of the parties that are present is at least as new. */
   async #read(): Promise<Standing> {
     const reading = Promise.all([this.#zk.getData(this.#path), childrenOf(this.#zk, this.#path)])
-    const found = await reading.catch((error: unknown) => {
-      if (error instanceof NoNodeError) return undefined
-      throw error
-    })
-    // Then the own node is gone, too.
+    const found = await ifThere(reading)
+    // Then this party's node is gone, too.
     if (!found) return { present: [], round: [], version: -1 }
     const [{ data, stat }, present] = found
     return { present: present.sort(bySequence), round: this.#roundOf(data.toString()), version: stat.version }
@@ -124,13 +118,13 @@ export class DoubleBarrier {
       const round: unknown = JSON.parse(text || '[]')
       if (Array.isArray(round) && round.every(party => typeof party === 'string')) return round
     } catch {
-      // It is told below.
+      // The error below tells it.
     }
     throw new ConflictError(`${this.#path} holds something else than a double barrier`, { key: this.#path })
   }
 }
 
-/** Settle when what parties have given up at a path is gone. */
+/** Settle when the nodes are gone of parties that have given up at a path. */
 const leavings = new WeakMap<ZooKeeper, Map<string, Promise<unknown>>>()
 
 function leavesUntil(over: Promise<unknown>, zk: ZooKeeper, path: string): void {
@@ -144,9 +138,9 @@ function leavesUntil(over: Promise<unknown>, zk: ZooKeeper, path: string): void 
 
 /** What the parties of a double barrier do between its two sides. */
 export class Round {
-  /** Their names, in the order in which they came. */
+  /** The names of all parties, in the order in which they came. */
   readonly parties: readonly string[]
-  /** The own one. */
+  /** The name of this party. */
   readonly party: string
   readonly #zk: ZooKeeper
   readonly #path: string
@@ -165,22 +159,21 @@ export class Round {
   async leave(options: WaitOptions = {}): Promise<void> {
     const signal = signalOf(options)
     const left = deleteOwn(this.#zk, `${this.#path}/${this.party}`)
-    // Whoever does not wait for the others does not hear of it.
+    // A caller that aborts does not hear of an error.
     left.catch(() => undefined)
     await untilAborted(signal, this.#path, () => this.#othersLeft(left, signal))
   }
 
   async #othersLeft(left: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
     await left
-    await using observation = await Observation.start(this.#zk, {
+    const observed = {
       path: this.#path,
       read: async () => {
         const present = await childrenOf(this.#zk, this.#path)
         return this.parties.filter(party => present.includes(party)).length
       },
-      isSame: (one, other) => one === other,
-    })
-    let { reading } = observation
-    while (reading.value > 0) reading = await observation.after(reading, signal)
+      isSame: (one: number, other: number) => one === other,
+    }
+    await Observation.until(this.#zk, observed, signal, count => count === 0 || undefined)
   }
 }

@@ -1,25 +1,24 @@
 import { randomUUID } from 'node:crypto'
 import { InvalidArgumentError, shown } from '../../../../errors.js'
-import { deleteOwn } from '../delete-own.js'
-import { NoNodeError } from '../errors.js'
+import { childrenOf, createChild } from '../create-settled.js'
 import { checkFolder } from '../paths.js'
-import { insist } from '../insist.js'
+import { deleteOwn, ifThere, insist } from '../settled.js'
 import type { ZooKeeper } from '../zookeeper.js'
 import { Observation } from './observation.js'
-import { childrenOf, createChild, type RecipeOptions } from './steps.js'
+import type { RecipeOptions } from './waiting.js'
 
-/** One that is in a group. */
+/** A member of a group. */
 export interface Member {
-  /** Another one for each time somebody joins. */
+  /** Another one each time that a client joins. */
   readonly id: string
   readonly name: string
   /** What it has to say, like its address. */
   readonly data: Buffer
 }
 
-/** What has changed in a group since it was looked at last. */
+/** What has changed in a group since the last look. */
 export interface GroupChange {
-  /** All that are in it, in the order in which they joined. */
+  /** All members, in the order in which they joined. */
   readonly members: readonly Member[]
   readonly joined: readonly Member[]
   readonly left: readonly Member[]
@@ -35,15 +34,15 @@ interface Joined {
 type Members = ReadonlyMap<string, Joined>
 
 /**
- * Who is there: each member is an ephemeral node below one node, named `ID-NAME` as kazoo's `ShallowParty` names them. Who
- * joined is in the group until it leaves or its session ends; a suspension changes nothing.
+ * A list of members: each is an ephemeral node below one node, named `ID-NAME` as kazoo's `ShallowParty` names them. A
+ * member is in the group until it leaves or its session ends. A suspension changes nothing.
  */
 export class Group {
   readonly #zk: ZooKeeper
   readonly #path: string
   readonly #options: RecipeOptions
 
-  /** @param path the node below which the members are; it is made, as a container, when somebody joins. */
+  /** @param path the node below which the members are; it is made, as a container, when a member joins. */
   constructor(zk: ZooKeeper, path: string, options: RecipeOptions = {}) {
     checkFolder(path)
     this.#zk = zk
@@ -68,7 +67,7 @@ export class Group {
     return membersOf(await this.#read(new Map()))
   }
 
-  /** Follows who joins and who leaves. */
+  /** Follows the members as they join and leave. */
   async watch(): Promise<GroupView> {
     let known: Members = new Map()
     const observation = await Observation.start<Members>(this.#zk, {
@@ -79,7 +78,7 @@ export class Group {
     return new GroupView(observation)
   }
 
-  /** Those that are known are not read again, because members don't change. */
+  /** Known members are not read again, because members don't change. */
   async #read(known: Members): Promise<Members> {
     const nodes = await childrenOf(this.#zk, this.#path)
     const found = await Promise.all(nodes.map(async node => [node, await this.#member(node, known)] as const))
@@ -90,19 +89,15 @@ export class Group {
   async #member(node: string, known: Members): Promise<Joined | undefined> {
     const before = known.get(node)
     if (before) return before
-    try {
-      const { data, stat } = await insist(() => this.#zk.getData(`${this.#path}/${node}`))
-      const [, id, name] = /^([^-]*)-(.*)$/s.exec(node) ?? [node, node, '']
-      return { member: { id, name: decodedName(name), data }, czxid: stat.czxid }
-    } catch (error) {
-      // It has left meanwhile.
-      if (error instanceof NoNodeError) return undefined
-      throw error
-    }
+    const found = await ifThere(insist(() => this.#zk.getData(`${this.#path}/${node}`)))
+    // It has left meanwhile.
+    if (!found) return undefined
+    const [, id, name] = /^([^-]*)-(.*)$/s.exec(node) ?? [node, node, '']
+    return { member: { id, name: decodedName(name), data: found.data }, czxid: found.stat.czxid }
   }
 }
 
-/** Being a member, until it is left or the session ends. */
+/** A membership, which lasts until the member leaves or the session ends. */
 export class Membership implements AsyncDisposable {
   readonly member: Member
   readonly #zk: ZooKeeper
@@ -114,7 +109,7 @@ export class Membership implements AsyncDisposable {
     this.member = member
   }
 
-  /** Leaves the group; fine when the session, and the membership with it, has ended. */
+  /** Leaves the group. It is fine when the session, and the membership with it, has ended. */
   leave(): Promise<void> {
     return deleteOwn(this.#zk, this.#path)
   }
@@ -124,7 +119,7 @@ export class Membership implements AsyncDisposable {
   }
 }
 
-/** A group that is followed. After the end of the session all of it throws what ended the session. */
+/** A view of a group. After the end of the session every use throws what ended the session. */
 export class GroupView implements AsyncDisposable, AsyncIterable<GroupChange> {
   readonly #observation: Observation<Members>
 
@@ -132,12 +127,12 @@ export class GroupView implements AsyncDisposable, AsyncIterable<GroupChange> {
     this.#observation = observation
   }
 
-  /** Who was there at the last look, in the order in which they joined. @throws what has ended the view */
+  /** The members at the last look, in the order in which they joined. @throws what has ended the view */
   get members(): readonly Member[] {
-    return membersOf(this.#observation.reading.value)
+    return membersOf(this.#observation.value)
   }
 
-  /** First all that are there as joined, then the changes; several at once where they come fast. Ends when it is closed. */
+  /** First all members as joined, then the changes; several at once where they come fast. Ends when the view is closed. */
   async *[Symbol.asyncIterator](): AsyncGenerator<GroupChange, undefined> {
     let before: Members = new Map()
     for await (const now of this.#observation.readings()) {
@@ -172,7 +167,7 @@ function encodedName(name: unknown): string {
   throw new InvalidArgumentError(`name takes a text, not ${shown(name)}`)
 }
 
-/** Others may name their nodes as they like. */
+/** Other clients may name their nodes as they like. */
 function decodedName(name: string): string {
   try {
     return decodeURIComponent(name)

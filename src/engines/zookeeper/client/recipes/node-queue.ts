@@ -1,30 +1,21 @@
 import { randomUUID } from 'node:crypto'
 import { LostError } from '../../../../errors.js'
-import { deleteOwn } from '../delete-own.js'
-import { ConnectionLossError, NoNodeError } from '../errors.js'
-import { checkFolder } from '../paths.js'
-import { insist } from '../insist.js'
+import { childrenOf, createChild } from '../create-settled.js'
+import { ConnectionLossError } from '../errors.js'
+import { bySequence, checkFolder } from '../paths.js'
+import { deleteOwn, ifThere, insist } from '../settled.js'
 import type { ZooKeeper } from '../zookeeper.js'
 import { Observation } from './observation.js'
-import { bySequence } from './sequence.js'
-import {
-  childrenOf,
-  createChild,
-  haveSameNames,
-  signalOf,
-  untilAborted,
-  type RecipeOptions,
-  type WaitOptions,
-} from './steps.js'
+import { signalOf, untilAborted, type RecipeOptions, type WaitOptions } from './waiting.js'
 
 const MESSAGE = 'message-'
 const CLAIM = 'claim-'
 
 /**
- * A queue of messages between nodes: whoever takes a message has it alone as long as its session lives, and says when it is
- * done; what was not done is taken again by somebody else. So each message is done at least once, and taken in the order in
- * which they were put. It is meant for hundreds of messages at a time, not for hundreds of thousands: whoever waits reads the
- * list of all.
+ * A queue of messages between nodes. The client that takes a message has it alone as long as its session lives, and says
+ * when it is done. Another client takes again what was not done. So each message is done at least once, and messages are
+ * taken in the order in which they were put. The queue is meant for hundreds of messages at a time, not for hundreds of
+ * thousands, because each waiter reads the list of all.
  */
 export class NodeQueue {
   readonly #zk: ZooKeeper
@@ -52,12 +43,12 @@ export class NodeQueue {
     return id
   }
 
-  /** Takes the first message that nobody has; undefined when there is none. */
+  /** Takes the first message that no client has; undefined when there is none. */
   async tryTake(): Promise<TakenMessage | undefined> {
     return this.#takeOneOf(await childrenOf(this.#zk, this.#path))
   }
 
-  /** Takes the first message that nobody has, and waits for one. @throws AbortedError; SessionExpiredError, ClosedError */
+  /** Takes the first message that no client has, and waits for one. @throws AbortedError; SessionExpiredError, ClosedError */
   async take(options: WaitOptions = {}): Promise<TakenMessage> {
     const signal = signalOf(options)
     return untilAborted(signal, this.#path, () => this.#take(signal), { undo: taken => taken.giveBack() })
@@ -66,15 +57,12 @@ export class NodeQueue {
   async #take(signal: AbortSignal | undefined): Promise<TakenMessage> {
     const first = await this.tryTake()
     if (first) return first
-    await using observation = await Observation.start(this.#zk, {
+    const observed = {
       path: this.#path,
       read: () => childrenOf(this.#zk, this.#path),
       isSame: haveSameNames,
-    })
-    for (let { reading } = observation; ; reading = await observation.after(reading, signal)) {
-      const taken = await this.#takeOneOf(reading.value)
-      if (taken) return taken
     }
+    return Observation.until(this.#zk, observed, signal, names => this.#takeOneOf(names))
   }
 
   async #takeOneOf(children: readonly string[]): Promise<TakenMessage | undefined> {
@@ -109,30 +97,24 @@ export class NodeQueue {
     }
   }
 
-  /** Undefined when somebody deleted the message by hand. */
+  /** Undefined when the message was deleted by hand. */
   async #read(message: string, claim: string): Promise<TakenMessage | undefined> {
+    let found: { data: Buffer } | undefined
     try {
-      const { data } = await insist(() => this.#zk.getData(message))
-      return new TakenMessage(this.#zk, message, claim, data)
-    } catch (error) {
-      await deleteOwn(this.#zk, claim)
-      if (error instanceof NoNodeError) return undefined
-      throw error
+      found = await ifThere(insist(() => this.#zk.getData(message)))
+    } finally {
+      if (!found) await deleteOwn(this.#zk, claim)
     }
+    return found && new TakenMessage(this.#zk, message, claim, found.data)
   }
 
   async #isOwn(claim: string, own: string): Promise<boolean> {
-    try {
-      const { data } = await insist(() => this.#zk.getData(claim, { linearizable: true }))
-      return data.toString() === own
-    } catch (error) {
-      if (error instanceof NoNodeError) return false
-      throw error
-    }
+    const found = await ifThere(insist(() => this.#zk.getData(claim, { linearizable: true })))
+    return found?.data.toString() === own
   }
 }
 
-/** A message that nobody else has, as long as the session lives. */
+/** A message that no other client has, as long as the session lives. */
 export class TakenMessage {
   /** The same each time that the message is taken. */
   readonly id: string
@@ -151,7 +133,7 @@ export class TakenMessage {
 
   /**
    * Removes the message for good.
-   * @throws SessionExpiredError, ClosedError, or LostError when its claim was deleted: others may have it then.
+   * @throws SessionExpiredError, ClosedError, or LostError when its claim was deleted: another client may have it then.
    * ConnectionLossError, when the session ended and it may be removed
    */
   async done(): Promise<void> {
@@ -169,8 +151,13 @@ export class TakenMessage {
     }
   }
 
-  /** Leaves the message to whoever takes it next; fine when the session has ended. */
+  /** Leaves the message to the next taker. It is fine when the session has ended. */
   giveBack(): Promise<void> {
     return deleteOwn(this.#zk, this.#claim)
   }
+}
+
+function haveSameNames(one: readonly string[], other: readonly string[]): boolean {
+  const names = new Set(one)
+  return one.length === other.length && other.every(name => names.has(name))
 }

@@ -1,13 +1,13 @@
 import { onAbort } from '../../../../abort-task.js'
-import { systemClock } from '../../../../clock.js'
 import { ClosedError } from '../../../../errors.js'
 import type { WatchEvent } from '../watch-event.js'
-import { insist } from '../insist.js'
+import { keepProcessAlive, letProcessEnd } from '../keep-alive.js'
+import { insist } from '../settled.js'
 import type { ZooKeeper } from '../zookeeper.js'
-import { abortedAt } from './steps.js'
+import { abortedAt } from './waiting.js'
 
 /** How often a node was read, and what the last reading gave. */
-export interface Reading<T> {
+interface Reading<T> {
   readonly count: number
   readonly value: T
 }
@@ -17,11 +17,9 @@ export interface Observed<T> {
   readonly path: string
   /** Reads it. It may ask for more than the node: what is watched is the node, its data and its children. */
   read(): Promise<T>
-  /** Whether two readings are the same: then nobody is told. */
+  /** Whether two readings are the same: then the second one is not told. */
   isSame(one: T, other: T): boolean
 }
-
-const FOREVER = 2 ** 31 - 1
 
 /** Reads a node whenever it has changed. Changes that come while it is being read are one. */
 export class Observation<T> implements AsyncDisposable {
@@ -47,19 +45,40 @@ export class Observation<T> implements AsyncDisposable {
     return observation
   }
 
-  /** The last one. @throws what has ended the observation */
-  get reading(): Reading<T> {
+  /**
+   * Observes a node until `check` gives an outcome for a reading.
+   * @throws AbortedError; what reading or checking throws; what ended the session
+   */
+  static async until<T, R>(
+    zk: ZooKeeper,
+    observed: Observed<T>,
+    signal: AbortSignal | undefined,
+    check: (value: T) => R | undefined | Promise<R | undefined>,
+  ): Promise<R> {
+    await using observation = await Observation.start(zk, observed)
+    for (let reading = observation.#last; ; reading = await observation.#after(reading, signal)) {
+      const outcome = await check(reading.value)
+      if (outcome !== undefined) return outcome
+    }
+  }
+
+  /** What the last reading gave. @throws what has ended the observation */
+  get value(): T {
+    return this.#last.value
+  }
+
+  get #last(): Reading<T> {
     if (this.#ended) throw this.#ended
     return this.#reading!
   }
 
   /** Waits until there is another reading. @throws AbortedError; what has ended the observation */
-  async after({ count }: Reading<T>, signal?: AbortSignal): Promise<Reading<T>> {
+  async #after({ count }: Reading<T>, signal?: AbortSignal): Promise<Reading<T>> {
     const { path } = this.#observed
     if (signal?.aborted) throw abortedAt(path, signal)
-    if (this.reading.count === count) {
-      // The watch keeps no process alive, and whoever waits does.
-      const alive = systemClock.after(FOREVER, () => undefined, true)
+    if (this.#last.count === count) {
+      // The watch keeps no process alive, and a caller that waits does.
+      keepProcessAlive()
       await new Promise<void>(resolve => {
         const forget = signal && onAbort(signal, () => done())
         const done = (): void => {
@@ -69,16 +88,16 @@ export class Observation<T> implements AsyncDisposable {
         }
         this.#waiting.add(done)
       })
-      alive.cancel()
+      letProcessEnd()
       if (!this.#ended && this.#reading!.count === count) throw abortedAt(path, signal!)
     }
-    return this.reading
+    return this.#last
   }
 
   /** This reading and all others to come, leaving out those that are overtaken, until the observation is closed. */
   async *readings(): AsyncGenerator<T, undefined> {
     try {
-      for (let reading = this.reading; ; reading = await this.after(reading)) yield reading.value
+      for (let reading = this.#last; ; reading = await this.#after(reading)) yield reading.value
     } catch (error) {
       if (!(error instanceof ClosedError) || error !== this.#ended) throw error
     }

@@ -1,12 +1,12 @@
 import type { DataAndStat } from '../calls.js'
-import { NoNodeError } from '../errors.js'
+import { ifThere } from '../settled.js'
 import type { ZooKeeper } from '../zookeeper.js'
 import { Observation } from './observation.js'
 
 /**
- * The data of a node, kept up to date: a configuration that all who use it follow. While the client is suspended it is
- * what was read last; after the end of the session all of it throws what ended the session, so nobody goes on with what
- * is not followed any more.
+ * The data of a node, kept up to date: a configuration that all its readers follow. While the client is suspended it is
+ * what was read last. After the end of the session every use throws what ended the session, so no reader goes on with
+ * data that is not followed any more.
  */
 export class WatchedValue implements AsyncDisposable, AsyncIterable<DataAndStat | undefined> {
   readonly #observation: Observation<DataAndStat | undefined>
@@ -19,14 +19,7 @@ export class WatchedValue implements AsyncDisposable, AsyncIterable<DataAndStat 
   static async open(zk: ZooKeeper, path: string): Promise<WatchedValue> {
     const observation = await Observation.start<DataAndStat | undefined>(zk, {
       path,
-      async read() {
-        try {
-          return await zk.getData(path)
-        } catch (error) {
-          if (error instanceof NoNodeError) return undefined
-          throw error
-        }
-      },
+      read: () => ifThere(zk.getData(path)),
       isSame: (one, other) => one?.stat.mzxid === other?.stat.mzxid,
     })
     return new WatchedValue(observation)
@@ -37,7 +30,7 @@ export class WatchedValue implements AsyncDisposable, AsyncIterable<DataAndStat 
    * @throws SessionExpiredError, ClosedError or what else has ended it
    */
   get current(): DataAndStat | undefined {
-    return this.#observation.reading.value
+    return this.#observation.value
   }
 
   /** What is there now and each change, leaving out those that are overtaken; ends when it is closed. */

@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from 'vitest'
 import { VirtualClock } from '../../../../../src/clock.js'
 import { ClusterTopology } from '../../../../../src/engines/redis/clients/cluster-topology.js'
-import type { Reply } from '../../../../../src/engines/redis/clients/command-line.js'
+import type { Reply } from '../../../../../src/engines/redis/clients/connection.js'
 import { slotOf } from '../../../../../src/engines/redis/slot.js'
 import { turns } from './fake-server.js'
 

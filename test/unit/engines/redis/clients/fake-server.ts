@@ -4,7 +4,7 @@ import type {
   Connection,
   ConnectionListener,
 } from '../../../../../src/engines/redis/clients/connection.js'
-import type { Reply } from '../../../../../src/engines/redis/clients/command-line.js'
+import type { Reply } from '../../../../../src/engines/redis/clients/connection.js'
 
 /** A connection to a {@link FakeServer}. */
 export class FakeConnection implements Connection {

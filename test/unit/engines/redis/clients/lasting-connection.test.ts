@@ -1,7 +1,7 @@
 import { beforeEach, expect, test, vi } from 'vitest'
 import { VirtualClock } from '../../../../../src/clock.js'
 import { LastingConnection } from '../../../../../src/engines/redis/clients/lasting-connection.js'
-import { RedisReplyError } from '../../../../../src/engines/redis/clients/redis-link.js'
+import { RedisReplyError } from '../../../../../src/engines/redis/clients/connection.js'
 import { FakeServer, turns } from './fake-server.js'
 
 let clock: VirtualClock

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { redirectionOf } from '../../../../../src/engines/redis/clients/redirection.js'
-import { RedisReplyError } from '../../../../../src/engines/redis/clients/redis-link.js'
+import { RedisReplyError } from '../../../../../src/engines/redis/clients/connection.js'
 
 const redirection = (message: string): unknown => redirectionOf(new RedisReplyError(message), '10.0.0.1:7000')
 

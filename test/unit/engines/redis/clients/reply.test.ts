@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { RedisReplyError } from '../../../../../src/engines/redis/clients/redis-link.js'
+import { RedisReplyError } from '../../../../../src/engines/redis/clients/connection.js'
 import { plainError, plainReply } from '../../../../../src/engines/redis/clients/reply.js'
 
 test('what RESP2 says stays as it is', () => {

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest'
 import { VirtualClock } from '../../../../../src/clock.js'
-import { RedisReplyError } from '../../../../../src/engines/redis/clients/redis-link.js'
+import { RedisReplyError } from '../../../../../src/engines/redis/clients/connection.js'
 import { Subscriptions } from '../../../../../src/engines/redis/clients/subscriptions.js'
 import { Heard } from '../../../../support/redis/heard.js'
 import { FakeServer, turns } from './fake-server.js'

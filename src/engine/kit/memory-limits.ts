@@ -1,27 +1,36 @@
 import type { Clock, Timer } from '../../clock.js'
 import type { LimiterState } from '../../limits/rules/reserve.js'
 
-/** Between two looks for what can be forgotten: milliseconds, and so many more for each limiter, so that they cost next to nothing. */
+/** The pause between two sweeps: milliseconds, and so many more for each limiter, so that sweeps cost next to nothing. */
 const LEAST_PAUSE = 1000
 const PAUSE_EACH = 0.01
 
-/** The state of limiters by name, in variables. What nobody uses is forgotten a while after it has no effect any more. */
+/** The state of limiters by name, in variables. A state is deleted a while after it has no effect any more. */
 export class MemoryLimits {
   readonly #known = new Map<string, { readonly state: LimiterState; readonly until: number }>()
   readonly #clock: Clock
   #sweeper: Timer | undefined
-  /** When there is something to be forgotten for the next look: clock time. */
+  /** When the first state can be deleted: clock time. */
   #earliest = Infinity
 
   constructor(clock: Clock) {
     this.#clock = clock
   }
 
+  /** All states, with the times until which they have an effect. */
+  *entries(): Generator<readonly [name: string, state: LimiterState, until: number]> {
+    for (const [name, { state, until }] of this.#known) yield [name, state, until]
+  }
+
+  clear(): void {
+    this.#known.clear()
+  }
+
   get(name: string): LimiterState | undefined {
     return this.#known.get(name)?.state
   }
 
-  /** @param until clock time after which it is as good as nothing. */
+  /** @param until when the state has no effect any more: clock time. */
   set(name: string, state: LimiterState, until: number): void {
     this.#known.set(name, { state, until })
     if (until < this.#earliest) this.#sweepAfter(until)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Withdrawals } from '../../../../src/engines/file/withdrawals.js'
+import { Withdrawals } from '../../../../src/engine/kit/withdrawals.js'
 import { lockRequest } from '../../../support/lock-request.js'
 
 const a = lockRequest('a')

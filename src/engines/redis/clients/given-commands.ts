@@ -1,17 +1,16 @@
 import type { Clock } from '../../../clock.js'
 import { UnavailableError } from '../../../errors.js'
-import type { CommandLine } from './command-line.js'
-import type { Patience } from './connection.js'
+import type { Patience, Reply } from './connection.js'
 import { sentInVain, unanswered, unreachable, unsent } from './failures.js'
-import type { GivenServer, Standing } from './given-client.js'
+import type { ClientStatus, GivenServer } from './given-client.js'
 import { InFlight } from './in-flight.js'
-import type { Reply } from './command-line.js'
+import type { ServerCommands } from './redis-link.js'
 
 /** How often a client that is being connected is looked at: milliseconds. */
 const LOOK = 10
 
-/** What a line over a client of the caller's is made of. */
-export interface GivenLineParts {
+/** What commands over a given client are made of. */
+export interface GivenCommandsParts {
   readonly name: string
   readonly client: GivenServer
   readonly clock: Clock
@@ -19,15 +18,15 @@ export interface GivenLineParts {
 }
 
 /**
- * Commands over a client of the caller's, which connects and reconnects as the caller has told it. Only what the client
- * could send at once is handed to it, so nothing waits in its own queue; what it does after that is not known here, so
- * every failure but an answer is Indeterminate.
+ * Commands over a given client, which connects and reconnects as its owner has told it. Only what the client could send
+ * at once is handed to it, so nothing waits in its own queue; what it does after that is not known here, so every failure
+ * but an answer is Indeterminate.
  */
-export class GivenLine implements CommandLine {
-  readonly #parts: GivenLineParts
+export class GivenCommands implements ServerCommands {
+  readonly #parts: GivenCommandsParts
   readonly #inFlight: InFlight
 
-  constructor(parts: GivenLineParts) {
+  constructor(parts: GivenCommandsParts) {
     const { name, patience } = parts
     this.#parts = parts
     this.#inFlight = new InFlight(parts.clock, patience.answer, {
@@ -39,6 +38,10 @@ export class GivenLine implements CommandLine {
 
   get epoch(): number {
     return this.#parts.client.epoch
+  }
+
+  get isOver(): boolean {
+    return this.#parts.client.status === 'closed'
   }
 
   async connect(): Promise<void> {
@@ -53,13 +56,13 @@ export class GivenLine implements CommandLine {
 
   send(...commands: readonly (readonly string[])[]): Promise<Reply> {
     const { client, name } = this.#parts
-    if (client.standing !== 'ready') return unsent(notReady(name, client.standing))
+    if (client.status !== 'ready') return unsent(notReady(name, client.status))
     for (const command of commands.slice(0, -1)) client.send(command).catch(() => undefined)
     return this.#inFlight.follow(client.send(commands.at(-1)!), error => sentInVain(name, error))
   }
 
   close(): void {
-    // Everything belongs to the caller.
+    // The connection is the client's.
   }
 }
 
@@ -68,18 +71,18 @@ export class GivenLine implements CommandLine {
  * @throws UnavailableError when it is closed, or not ready in time
  */
 export async function untilReady(
-  client: { readonly standing: Standing; wake(): void },
+  client: { readonly status: ClientStatus; wake(): void },
   { clock, name, patience }: { name: string; clock: Clock; patience: Patience },
 ): Promise<void> {
   const deadline = clock.now() + patience.connect
-  for (let { standing } = client; standing !== 'ready'; standing = client.standing) {
-    if (standing === 'asleep') client.wake()
-    if (standing === 'closed' || clock.now() > deadline) throw notReady(name, standing)
+  for (let { status } = client; status !== 'ready'; status = client.status) {
+    if (status === 'idle') client.wake()
+    if (status === 'closed' || clock.now() > deadline) throw notReady(name, status)
     await new Promise<void>(resolve => clock.after(LOOK, resolve, true))
   }
 }
 
-function notReady(name: string, standing: Standing): UnavailableError {
-  const how = standing === 'closed' ? 'not connected: connect it first' : 'connecting'
+function notReady(name: string, status: ClientStatus): UnavailableError {
+  const how = status === 'closed' ? 'not connected: connect it first' : 'connecting'
   return unreachable(name, new Error(`the given client is ${how}`))
 }

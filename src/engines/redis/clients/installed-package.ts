@@ -1,24 +1,7 @@
 import { UnavailableError } from '../../../errors.js'
-import type { Address, Connect } from './connection.js'
-import { ioredisConnect, type IoredisClass } from './ioredis-connection.js'
-import type { Login } from './login.js'
-import { nodeRedisConnect, OBEDIENT, type CreateNodeRedisClient } from './node-redis-connection.js'
-
-/** A client package, as what makes connections. */
-export type ClientPackage = (address: Address, login: Login) => Connect
-
-/** ioredis, by its class `Redis`. */
-export function ioredisPackage(Redis: IoredisClass): ClientPackage {
-  return (address, login) => ioredisConnect(Redis, address, login)
-}
-
-/** node-redis, by its `createClient`. */
-export function nodeRedisPackage(createClient: CreateNodeRedisClient): ClientPackage {
-  // It writes a class with all commands for each client whose options differ from those of the last one, which takes
-  // tens of milliseconds. Duplicates share the class.
-  const pattern = createClient(OBEDIENT)
-  return (address, login) => nodeRedisConnect(options => pattern.duplicate(options), address, login)
-}
+import type { ClientPackage } from './connection.js'
+import { ioredisPackage } from './ioredis-connection.js'
+import { nodeRedisPackage } from './node-redis-connection.js'
 
 /**
  * The client package that is installed. Where both are, node-redis is taken: it needs about two thirds of the processor

@@ -1,8 +1,8 @@
-import type { LockRequest } from '../../engine/contract.js'
+import type { LockRequest } from '../contract.js'
 
 /**
- * The enqueues of a box that have not been carried out yet. One that is cancelled before a transaction has reached it
- * costs no transaction at all: where many wait for a moment only and the database is busy, that is what most of them do.
+ * The enqueues of a box that have not been carried out yet. One that is withdrawn before a transaction has reached it
+ * costs no transaction at all. Most are, where many callers wait for a moment only and the engine is busy.
  */
 export class Withdrawals {
   /** By request: whether it was withdrawn, for those that no transaction has reached. */
@@ -13,7 +13,7 @@ export class Withdrawals {
     this.#withdrawn.set(request, false)
   }
 
-  /** Takes an enqueue back; false when a transaction may have carried it out. */
+  /** Withdraws an enqueue; false when a transaction may have carried it out. */
   withdraw(request: LockRequest): boolean {
     if (!this.#withdrawn.has(request)) return false
     this.#withdrawn.set(request, true)
@@ -27,7 +27,7 @@ export class Withdrawals {
     return false
   }
 
-  /** The enqueue has its answer, whichever. */
+  /** The enqueue has its answer. */
   answered(request: LockRequest): void {
     this.#withdrawn.delete(request)
   }

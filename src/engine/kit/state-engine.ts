@@ -1,0 +1,220 @@
+import { wallOf, type Clock } from '../../clock.js'
+import { ClosedError } from '../../errors.js'
+import type { Guarantees } from '../../guarantees.js'
+import { reserve, type LimiterState, type Reserve } from '../../limits/rules/reserve.js'
+import type { StoreState } from '../commit.js'
+import type {
+  Awaitable,
+  Engine,
+  Listener,
+  LockRequest,
+  Operation,
+  OutcomeOf,
+  Reservation,
+  SessionInfo,
+} from '../contract.js'
+import type { TableState } from '../lock-table.js'
+import { StateMachine, type AnyEffect, type WatchState } from '../state-machine.js'
+import { Withdrawals } from './withdrawals.js'
+
+/** All that an engine keeps, as one transaction sees it. */
+export interface EngineState extends TableState, StoreState, WatchState {
+  /** Notes the process that a session belongs to. */
+  join(info: SessionInfo): void
+  /** Forgets a session, and what it watches. */
+  leave(session: string): void
+  member(session: string): SessionInfo | undefined
+  limiter(name: string): LimiterState | undefined
+  /** @param forgottenIn after how many milliseconds the state has no effect any more, and can be deleted. */
+  keepLimiter(name: string, state: LimiterState, forgottenIn: number): void
+}
+
+/** What a session is told. */
+export interface Hint {
+  readonly type: 'wake' | 'lost' | 'changed'
+  /** The id of the request, or the store key that has changed. */
+  readonly about: string
+}
+
+/** What a transaction is for. */
+export type Purpose = Operation | { readonly type: 'join' | 'leave' | 'reserve' }
+
+/** What came of one operation. */
+interface Decided<Outcome> {
+  readonly outcome: Outcome
+  readonly effects: readonly AnyEffect[]
+  /** The other sessions that are to be told, as far as they are known. */
+  readonly told: ReadonlyMap<string, SessionInfo>
+}
+
+/**
+ * An engine whose whole state is changed in one step: variables, a file, an entry that is compared and set. A subclass
+ * writes `transact` and `notify`. Locks, values, limits, watching, joining and leaving follow from them.
+ */
+export abstract class StateEngine implements Engine {
+  abstract readonly name: string
+  abstract readonly guarantees: Guarantees
+  readonly tellsWanted: boolean = false
+  /** The time by which leases count. All processes that share the state share this clock. */
+  protected readonly clock: Clock
+  /**
+   * Whether a hint may be lost on its way. Then the session that reserved a key for another one looks after it. The
+   * hints of an engine within one thread can't be lost.
+   */
+  protected readonly losesHints: boolean = true
+  readonly #ownClock: Clock
+  #session = ''
+  #listener: Listener | undefined
+  #machine: StateMachine | undefined
+  #state: EngineState | undefined
+  #effects: AnyEffect[] = []
+  readonly #withdrawals = new Withdrawals()
+  #underway = 0
+  #onIdle: (() => void) | undefined
+
+  /** @param ownClock the clock of this process, where the shared one is another. */
+  constructor(clock: Clock, ownClock = clock) {
+    this.clock = clock
+    this.#ownClock = ownClock
+  }
+
+  /**
+   * Calls `work` with the state, and keeps what it changes in one step, or nothing when that fails. `work` has no other
+   * effects, so it may be called again with the state as another process has left it.
+   * Rejects with UnavailableError when certainly nothing was kept, with IndeterminateError when it may have been.
+   */
+  protected abstract transact<T>(work: (state: EngineState) => T, purpose: Purpose): Awaitable<T>
+
+  /**
+   * Brings a hint to the engine of another session, which tells its box by {@link receive}. A hint may be lost. Settles when
+   * the end of this process can't lose it any more. Never rejects.
+   */
+  protected abstract notify(to: SessionInfo, hint: Hint): Awaitable<void>
+
+  /** Called with each outcome before the caller gets it. May reject as `submit` does. */
+  protected settle?(operation: Operation, outcome: unknown): Awaitable<void>
+
+  join(info: SessionInfo, listener: Listener): Awaitable<void> {
+    const joined = this.transact(state => state.join(info), { type: 'join' })
+    return andThen(joined, () => {
+      this.#session = info.session
+      this.#listener = listener
+    })
+  }
+
+  submit<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>> {
+    return this.#listener ? this.#counted(this.#submit(operation)) : Promise.reject(this.#closed())
+  }
+
+  reserve(request: Reserve): Awaitable<Reservation> {
+    if (!this.#listener) return Promise.reject(this.#closed())
+    return this.#counted(this.transact(state => this.#reserve(state, request), { type: 'reserve' }))
+  }
+
+  withdraw(request: LockRequest): boolean {
+    return this.#withdrawals.withdraw(request)
+  }
+
+  /** Gives back all that the session has, after everything under way has its answer. Never rejects. */
+  leave(): Awaitable<void> {
+    if (!this.#listener) return
+    this.#listener = undefined
+    if (this.#underway === 0) return this.#leave()
+    return new Promise<void>(resolve => (this.#onIdle = resolve)).then(() => this.#leave())
+  }
+
+  /** Tells the box a hint. */
+  protected receive({ type, about }: Hint): void {
+    this.#listener?.[type](about)
+  }
+
+  #submit<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>> {
+    const deciding = this.transact(state => this.#decide(state, operation), operation)
+    if (!(deciding instanceof Promise)) return this.#tell(operation, deciding)
+    const telling = deciding.then(decided => this.#tell(operation, decided))
+    if (operation.type !== 'enqueue') return telling
+    const { request } = operation
+    this.#withdrawals.sent(request)
+    return telling.finally(() => this.#withdrawals.answered(request))
+  }
+
+  #decide<O extends Operation>(state: EngineState, operation: O): Decided<OutcomeOf<O>> {
+    if (operation.type === 'enqueue' && this.#withdrawals.reached(operation.request))
+      return { outcome: { state: 'busy' } as OutcomeOf<O>, effects: [], told: NOBODY }
+    const machine = this.#machineOver(state)
+    const effects: AnyEffect[] = (this.#effects = [])
+    const outcome = machine.decide(operation, this.clock.now())
+    if (effects.length === 0) return { outcome, effects, told: NOBODY }
+    const told = new Map<string, SessionInfo>()
+    for (const { session } of effects) {
+      const info = session === this.#session ? undefined : state.member(session)
+      if (info) told.set(session, info)
+    }
+    return { outcome, effects, told }
+  }
+
+  #machineOver(state: EngineState): StateMachine {
+    if (!this.#machine || state !== this.#state) {
+      this.#state = state
+      this.#machine = new StateMachine(state, effect => this.#effects.push(effect))
+    }
+    return this.#machine
+  }
+
+  #tell<Outcome>(operation: Operation, { outcome, effects, told }: Decided<Outcome>): Awaitable<Outcome> {
+    const settling = this.settle?.(operation, outcome)
+    const underway: Promise<unknown>[] = settling instanceof Promise ? [settling] : []
+    for (const effect of effects) {
+      const hint = { type: effect.type, about: effect.type === 'changed' ? effect.key : effect.id }
+      const to = told.get(effect.session)
+      if (effect.session === this.#session) this.receive(hint)
+      else if (to) {
+        const notified = this.notify(to, hint)
+        if (notified instanceof Promise) underway.push(notified)
+      }
+      if (this.losesHints && effect.type === 'wake' && effect.session !== this.#session)
+        this.#listener?.reserved(effect.key)
+    }
+    // The caller may end the process as soon as it has the outcome.
+    return underway.length === 0 ? outcome : Promise.all(underway).then(() => outcome)
+  }
+
+  /** Decides by the shared clock, and tells when that was by the clock of this process. */
+  #reserve(state: EngineState, request: Reserve): Reservation {
+    const earliest = this.#ownClock.now()
+    const now = this.clock.now()
+    const latest = this.#ownClock.now()
+    const decision = reserve(state.limiter(request.limiter), request, now, wallOf(this.#ownClock)())
+    state.keepLimiter(request.limiter, decision.state, decision.forgottenIn)
+    return { reserved: decision.reserved, earliest, latest }
+  }
+
+  #leave(): Awaitable<void> {
+    const session = this.#session
+    const revoked = this.#submit({ type: 'revoke', session })
+    const left = andThen(revoked, () => this.transact(state => state.leave(session), { type: 'leave' }))
+    // What can't be given back ends with its lease.
+    return left instanceof Promise ? left.catch(() => undefined) : left
+  }
+
+  /** Counts a promise as under way until it settles. */
+  #counted<T>(answer: Awaitable<T>): Awaitable<T> {
+    if (!(answer instanceof Promise)) return answer
+    this.#underway++
+    const over = (): void => {
+      if (--this.#underway === 0) this.#onIdle?.()
+    }
+    answer.then(over, over)
+    return answer
+  }
+
+  #closed(): ClosedError {
+    return new ClosedError('the box was closed', { engine: this.name })
+  }
+}
+
+const NOBODY: ReadonlyMap<string, SessionInfo> = new Map()
+
+function andThen<T, U>(value: Awaitable<T>, next: (value: T) => Awaitable<U>): Awaitable<U> {
+  return value instanceof Promise ? value.then(next) : next(value)
+}

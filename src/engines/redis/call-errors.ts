@@ -1,0 +1,130 @@
+import { IndeterminateError, InvalidArgumentError, SignalboxError, UnavailableError } from '../../errors.js'
+import type { Operation } from '../../engine/contract.js'
+import { keysOf, type OperationFailure } from './call.js'
+import { RedisReplyError } from './clients/connection.js'
+import type { Names } from './names.js'
+import type { Missed } from './replicas.js'
+
+/** With these the server says that it has not run the call at all. */
+const REFUSALS: ReadonlySet<string> = new Set([
+  'NOSCRIPT',
+  'LOADING',
+  'BUSY',
+  'OOM',
+  'MISCONF',
+  'NOREPLICAS',
+  'READONLY',
+  'MASTERDOWN',
+  'CLUSTERDOWN',
+  'TRYAGAIN',
+  'CROSSSLOT',
+  'NOAUTH',
+  'NOPERM',
+  'WRONGPASS',
+  'MOVED',
+  'ASK',
+])
+
+/** The errors of the contract for what Redis and the scripts say. */
+export class CallErrors {
+  readonly #engine: string
+  readonly #names: Names
+  /** What held keys are, in words. */
+  readonly #noun: string
+
+  constructor(engine: string, names: Names, noun: string) {
+    this.#engine = engine
+    this.#names = names
+    this.#noun = noun
+  }
+
+  /** A call failed as a whole. */
+  ofCall(error: unknown): Error {
+    if (error instanceof SignalboxError) return error
+    const context = { engine: this.#engine, cause: error }
+    if (error instanceof RedisReplyError) {
+      const text = `${this.#engine} refuses: ${error.message}`
+      return REFUSALS.has(error.code) || /SCRIPT KILL/.test(error.message)
+        ? new UnavailableError(text, context)
+        : new IndeterminateError(text, context)
+    }
+    return new IndeterminateError(`${this.#engine} failed in a way it should not: ${String(error)}`, context)
+  }
+
+  /** A call for a limiter failed. */
+  ofLimit(error: unknown, limiter: string): unknown {
+    if (!isScriptFailure(error)) return error
+    // Without the length that keeps names and keys apart.
+    const key = limiter.replace(/^\d+:/, '')
+    // The script reads before it writes.
+    return this.#unreadable(`the limit ${key}`, this.#names.limit(limiter), key, error)
+  }
+
+  /** An operation was refused, unlike others of its call. */
+  refused(type: string, key: string | undefined, { message, unreadable }: OperationFailure): Error {
+    if (unreadable !== undefined) return this.#unreadableStore(unreadable, key)
+    const reason = message.startsWith('WRONGTYPE')
+      ? `another program keeps something else than ${this.#noun} there`
+      : message
+    return new UnavailableError(`${type} was refused by ${this.#engine}: ${reason}`, {
+      engine: this.#engine,
+      key,
+      cause: new RedisReplyError(message),
+    })
+  }
+
+  /** An operation was carried out, but too few replicas have it. */
+  unsafe(operation: Operation, { why, cause }: Missed): Error {
+    const key = titleOf(operation)
+    return new IndeterminateError(`${this.#engine} has done it for ${String(key)}, but ${why}`, {
+      engine: this.#engine,
+      key,
+      cause,
+    })
+  }
+
+  /** An operation was sent twice, and its outcome is what the second execution finds. */
+  twice({ type }: Operation): Error {
+    return new IndeterminateError(
+      `${type} may have been carried out twice, because the connection to ${this.#engine} broke meanwhile`,
+      { engine: this.#engine },
+    )
+  }
+
+  /** The name of the lock is one that is kept for other things. */
+  taken(key: string): Error {
+    const text = `${this.#names.held(key)} is a name for what Signalbox keeps beside locks, so no lock can be called ${key}`
+    return new InvalidArgumentError(text, { engine: this.#engine, key })
+  }
+
+  #unreadableStore(name: string, title: string | undefined): Error {
+    const value = this.#names.keyOfValue(name)
+    if (value !== undefined) return this.#unreadable(`the value of ${value}`, name, value)
+    const ids = this.#names.keyOfIds(name)
+    if (ids !== undefined) return this.#unreadable(`the ids recorded with ${ids}`, name, ids)
+    return this.#unreadable('the lock table', name, title)
+  }
+
+  #unreadable(what: string, name: string, key: string | undefined, cause?: unknown): Error {
+    return new UnavailableError(`${what} can't be read: another program has written to ${name}`, {
+      engine: this.#engine,
+      key,
+      cause,
+    })
+  }
+}
+
+/** The keys that an operation is about, as errors name them. */
+export function titleOf(operation: Operation): string | undefined {
+  const keys = new Set(keysOf(operation))
+  return keys.size === 0 ? undefined : [...keys].join(', ')
+}
+
+/** Whether a script met what it does not know how to read. */
+function isScriptFailure(error: unknown): boolean {
+  if (!(error instanceof RedisReplyError)) return false
+  const { code, message } = error
+  return (
+    code === 'WRONGTYPE' || (code === 'ERR' && /user_script/.test(message) && !/SCRIPT KILL/.test(message))
+  )
+}

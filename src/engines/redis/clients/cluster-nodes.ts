@@ -1,0 +1,123 @@
+import type { Clock } from '../../../clock.js'
+import type { ClusterAnswer } from './cluster-topology.js'
+import type { Connect, Patience } from './connection.js'
+import type { GivenServer } from './given-client.js'
+import { GivenCommands } from './given-commands.js'
+import { LastingConnection, seeThatItServes } from './lasting-connection.js'
+import { placeOf } from './node-name.js'
+import type { ServerCommands } from './redis-link.js'
+
+/** What was made for a node that serves no slot is closed when it was not used for so long: milliseconds. */
+const IDLE = 60_000
+
+const LOOK = ['CLUSTER', 'SLOTS']
+
+/** How the nodes of a cluster are found and reached. They are named by `host:port`. */
+export interface ClusterAccess {
+  /** Some of the nodes, of which any tells the others. */
+  seeds(): Promise<readonly string[]>
+  /** How a node is reached from here, by how the cluster calls it. */
+  rename(node: string): string
+  /** A given client that is connected to a node; undefined when there is none. */
+  server(node: string): GivenServer | undefined
+  /** Makes a connection to a node. */
+  connect(node: string): Connect
+}
+
+/** What connects to the nodes is made of. */
+export interface ClusterNodesParts {
+  readonly name: string
+  readonly access: ClusterAccess
+  /** Told when a connection was lost, and after each vain try to get the next. */
+  readonly failed: () => void
+  readonly clock: Clock
+  readonly patience: Patience
+}
+
+interface Node {
+  readonly commands: ServerCommands
+  lastUse: number
+}
+
+/**
+ * What sends commands to each node of a cluster. A node to which a given client has no connection gets one of ours: some
+ * clients find a new master only after long, or never.
+ */
+export class ClusterNodes {
+  readonly #parts: ClusterNodesParts
+  readonly #nodes = new Map<string, Node>()
+  #isClosed = false
+
+  constructor(parts: ClusterNodesParts) {
+    this.#parts = parts
+  }
+
+  get epoch(): number {
+    return [...this.#nodes.values()].reduce((sum, { commands: { epoch } }) => sum + Math.max(0, epoch - 1), 0)
+  }
+
+  /** What sends commands to the node. It stays the same while it can, so that commands keep their order. */
+  to(node: string): ServerCommands {
+    const now = this.#parts.clock.now()
+    const known = this.#nodes.get(node)
+    if (known?.commands.isOver === false) {
+      known.lastUse = now
+      return known.commands
+    }
+    const commands = this.#make(node)
+    if (this.#isClosed) commands.close()
+    else this.#nodes.set(node, { commands, lastUse: now })
+    return commands
+  }
+
+  /** Asks the nodes that are connected, or else the seeds and all that were known, and takes the first answer. */
+  async ask(): Promise<ClusterAnswer> {
+    const connected = [...this.#nodes].filter(([, { commands }]) => commands.epoch > 0)
+    try {
+      return await Promise.any(connected.map(([node, { commands }]) => answerOf(node, commands)))
+    } catch {
+      const nodes = new Set([...this.#nodes.keys(), ...(await this.#parts.access.seeds())])
+      return Promise.any([...nodes].map(node => this.#askOnce(node)))
+    }
+  }
+
+  /** Closes what has not been needed for long. */
+  follow(masters: readonly string[]): void {
+    const now = this.#parts.clock.now()
+    for (const [node, { commands, lastUse }] of this.#nodes) {
+      if (masters.includes(node) || now - lastUse < IDLE) continue
+      commands.close()
+      this.#nodes.delete(node)
+    }
+  }
+
+  close(): void {
+    this.#isClosed = true
+    for (const { commands } of this.#nodes.values()) commands.close()
+    this.#nodes.clear()
+  }
+
+  async #askOnce(node: string): Promise<ClusterAnswer> {
+    const commands = this.#make(node)
+    try {
+      await commands.connect()
+      return await answerOf(node, commands)
+    } finally {
+      commands.close()
+    }
+  }
+
+  #make(node: string): ServerCommands {
+    const { access, clock, failed, name: cluster, patience } = this.#parts
+    const name = `${cluster} (${node})`
+    const client = access.server(node)
+    if (client && client.status !== 'closed') return new GivenCommands({ name, client, clock, patience })
+    const connect = access.connect(node)
+    return new LastingConnection({ name, connect, prepare: seeThatItServes, failed, clock, patience })
+  }
+}
+
+/** What a node says of the cluster. */
+async function answerOf(node: string, commands: ServerCommands): Promise<ClusterAnswer> {
+  return { host: placeOf(node).host, slots: await commands.send(LOOK) }
+}

@@ -1,0 +1,49 @@
+import { systemClock } from '../../clock.js'
+import { ClusterLink } from './clients/cluster-link.js'
+import { DEFAULT_PATIENCE, type ClientPackage } from './clients/connection.js'
+import { untilReady } from './clients/given-commands.js'
+import { nodeName, placeOf } from './clients/node-name.js'
+import type { Given } from './clients/recognise.js'
+import type { LinkMaker } from './clients/redis-link.js'
+import { connectToMaster } from './clients/sentinel.js'
+import { ServerLink } from './clients/server-link.js'
+import type { RedisPlace } from './redis-url.js'
+
+/** Makes links over connections of their own to what a URL means. */
+export function linkTo(
+  { login, name, server }: RedisPlace,
+  connect: ClientPackage,
+  patience = DEFAULT_PATIENCE,
+): LinkMaker {
+  return listener => {
+    const parts = { name, listener, clock: systemClock, patience }
+    if (server.kind === 'server') return new ServerLink(parts, connect(server.address, login))
+    if (server.kind === 'sentinel')
+      return new ServerLink(parts, connectToMaster({ ...server, login, connect }))
+    const { seeds } = server
+    const { tls } = seeds[0]!
+    return new ClusterLink(parts, {
+      seeds: async () => seeds.map(({ host, port }) => nodeName(host, port)),
+      rename: node => node,
+      server: () => undefined,
+      connect: node => connect({ ...placeOf(node), tls }, login),
+    })
+  }
+}
+
+/** Makes links over a given client: its connections for commands, and further ones like them for messages. */
+export function linkOver({ client, kind }: Given, patience = DEFAULT_PATIENCE): LinkMaker {
+  return listener => {
+    const parts = { name: client.name, listener, clock: systemClock, patience }
+    if (kind === 'server') return new ServerLink(parts, client.connect, client)
+    return new ClusterLink(parts, {
+      seeds: async () => {
+        await untilReady(client, parts)
+        return client.nodes()
+      },
+      rename: node => client.rename(node),
+      server: node => client.server(node),
+      connect: node => client.connect(node),
+    })
+  }
+}

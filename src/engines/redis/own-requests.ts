@@ -1,0 +1,235 @@
+import type { Clock, Timer } from '../../clock.js'
+import type { Listener, LockRequest, Operation, RequestStatus } from '../../engine/contract.js'
+import type { RedisLink } from './clients/redis-link.js'
+import { FreedChannels } from './freed-channels.js'
+import type { HeldLayout } from './held-layout.js'
+import type { Group, Names } from './names.js'
+
+/** No other request waits, as far as messages tell, for so long at the most, because one may be lost: milliseconds. */
+const ALONE_FOR = 20
+/** How long a request outlives its lease in this process's memory: milliseconds. */
+const REMEMBERED = 5000
+/** So many requests at least come between two looks for those that can be forgotten. */
+const LEAST_SWEPT = 1024
+/** The pause after an answer was lost until all waiters look: milliseconds. */
+const LOST_PAUSE = 100
+
+/** What is known of a request of this session. */
+interface Own {
+  readonly request: LockRequest
+  /** Whether it stands in a queue, as far as is known. */
+  isWaiting: boolean
+  /** From when on it can't be there any more: clock time. */
+  until: number
+  /** Ends the time for which no other request is known to wait; null when that could not be known. */
+  alone?: Timer | null
+}
+
+/** What the requests of a session need. */
+export interface OwnRequestsParts {
+  readonly link: RedisLink
+  readonly names: Names
+  readonly layout: HeldLayout
+  readonly clock: Clock
+}
+
+/** The requests of this session that may be in Redis, and the messages about them. */
+export class OwnRequests {
+  readonly #parts: OwnRequestsParts
+  readonly #freed: FreedChannels
+  readonly #own = new Map<string, Own>()
+  #sweepAt = LEAST_SWEPT
+  /** The channels on which messages about them come, and those of them that are heard by now. */
+  readonly #channels = new Set<string>()
+  readonly #heard = new Set<string>()
+  #session = ''
+  #listener: Listener | undefined
+  /** Makes good what an answer that was lost had to tell. */
+  #afterLoss: Timer | undefined
+
+  constructor(parts: OwnRequestsParts) {
+    this.#parts = parts
+    this.#freed = new FreedChannels(parts.link)
+  }
+
+  begin(session: string, listener: Listener): void {
+    this.#session = session
+    this.#listener = listener
+  }
+
+  /** Ends the session. @returns the requests that may still be there. */
+  end(): LockRequest[] {
+    this.#listener = undefined
+    this.#afterLoss?.cancel()
+    const now = this.#parts.clock.now()
+    return [...this.#own.values()].filter(({ until }) => until > now).map(({ request }) => request)
+  }
+
+  /** An operation is about to be sent. */
+  sending(operation: Operation): void {
+    switch (operation.type) {
+      case 'enqueue':
+        return this.#remember(operation.request, operation.lease)
+      case 'extendOrYield':
+        this.#remember(operation.next, operation.lease)
+        return this.#prolong(operation.request, operation.lease)
+      case 'poll':
+      case 'renew':
+        return this.#prolong(operation.request, operation.lease)
+      default:
+    }
+  }
+
+  /** An operation was carried out. @returns the outcome for its caller. */
+  settled(group: Group, operation: Operation, outcome: unknown): unknown {
+    switch (operation.type) {
+      case 'enqueue':
+      case 'poll':
+        this.#follow(group, operation.request.id, outcome as RequestStatus)
+        break
+      case 'extendOrYield': {
+        const status = outcome as RequestStatus
+        const { request, next } = operation
+        if (status.state !== 'held' || status.id === next.id) {
+          this.#forget(request.id)
+          this.#follow(group, next.id, status)
+        } else {
+          this.#forget(next.id)
+          if (status.isAlone && !this.#hearsOthers(group, request.id)) return { ...status, isAlone: false }
+        }
+        break
+      }
+      case 'cancel':
+      case 'release':
+        this.#forget(operation.request.id)
+        break
+      case 'commit':
+        if (operation.guard && operation.release && (outcome as { state: string }).state === 'committed')
+          this.#forget(operation.guard.request.id)
+        break
+      default:
+    }
+    return outcome
+  }
+
+  /** Hears messages about requests from when the promise settles. Those that came before are made good by a look. */
+  async listen(group: Group): Promise<void> {
+    const channel = group.channels + this.#session
+    if (this.#heard.has(channel)) return
+    this.#channels.add(channel)
+    await this.#parts.link.subscribe(channel)
+    if (this.#heard.has(channel)) return
+    this.#heard.add(channel)
+    this.lookAtAll()
+  }
+
+  /** Takes a message. @returns whether it is about requests. */
+  message(channel: string, text: string): boolean {
+    if (this.#channels.has(channel)) {
+      this.hint(text)
+      return true
+    }
+    const freed = this.#freed.waiting(channel)
+    for (const id of freed ?? []) this.#listener?.wake(id)
+    return freed !== undefined
+  }
+
+  /** Takes what the script tells a session: a word, and what it is about. */
+  hint(text: string): void {
+    const space = text.indexOf(' ')
+    const about = text.slice(space + 1)
+    switch (text.slice(0, space)) {
+      case 'wake':
+        return this.#listener?.wake(about)
+      case 'lost':
+        return this.#listener?.lost(about)
+      case 'wanted':
+        return this.#listener?.wanted(about)
+      case 'reserved':
+        return this.#listener?.reserved(about)
+      case 'foreign':
+        return this.#hearFreed(about, true)
+      default:
+    }
+  }
+
+  /**
+   * What a call does for requests of this very session is told with its answer and nowhere else. Where that is lost, all
+   * waiters look where they stand, and again until they are answered.
+   */
+  answerLost(): void {
+    if (!this.#listener) return
+    const look = (): void => {
+      this.#afterLoss = undefined
+      this.lookAtAll()
+    }
+    this.#afterLoss ??= this.#parts.clock.after(LOST_PAUSE, look, false)
+  }
+
+  /** Has every waiter look where it stands. */
+  lookAtAll(): void {
+    for (const [id, { isWaiting }] of [...this.#own]) if (isWaiting) this.#listener?.wake(id)
+  }
+
+  #remember(request: LockRequest, lease: number): void {
+    this.#own.set(request.id, { request, isWaiting: false, until: this.#end(lease) })
+    if (this.#own.size < this.#sweepAt) return
+    const now = this.#parts.clock.now()
+    for (const [id, { until }] of this.#own) if (until < now) this.#forget(id)
+    this.#sweepAt = Math.max(LEAST_SWEPT, 2 * this.#own.size)
+  }
+
+  #prolong({ id }: LockRequest, lease: number): void {
+    const own = this.#own.get(id)
+    if (own) own.until = this.#end(lease)
+  }
+
+  #end(lease: number): number {
+    return this.#parts.clock.now() + lease + REMEMBERED
+  }
+
+  /** Takes note of where a request stands. */
+  #follow(group: Group, id: string, { state }: RequestStatus): void {
+    const own = this.#own.get(id)
+    if (!own) return
+    if (state !== 'held' && state !== 'queued') return this.#forget(id)
+    own.isWaiting = state === 'queued'
+    // Where listening fails, a waiter looks again by itself, and the next one tries again to listen.
+    if (own.isWaiting) this.listen(group).catch(() => undefined)
+    else this.#hearFreed(id, false)
+  }
+
+  /** Whether this session hears of it when another request comes to wait for a grant that is alone. */
+  #hearsOthers(group: Group, id: string): boolean {
+    const own = this.#own.get(id)
+    if (!own) return false
+    const { alone } = own
+    alone?.cancel()
+    if (this.#heard.has(group.channels + this.#session)) {
+      own.alone = this.#parts.clock.after(ALONE_FOR, () => this.#listener?.wanted(id), false)
+      return true
+    }
+    // Once a request, because it may not be allowed.
+    if (alone === undefined) this.listen(group).catch(() => undefined)
+    own.alone = null
+    return false
+  }
+
+  #forget(id: string): void {
+    this.#own.get(id)?.alone?.cancel()
+    this.#hearFreed(id, false)
+    this.#own.delete(id)
+  }
+
+  /** Hears, or hears no longer, foreign clients tell that what this request waits for is free. */
+  #hearFreed(id: string, isWanted: boolean): void {
+    const { layout, names } = this.#parts
+    const own = this.#own.get(id)
+    if (!layout.freed || !own) return
+    for (const { key } of own.request.claims) {
+      const channel = layout.freed(names.held(key))
+      if (isWanted) this.#freed.add(channel, id)
+      else this.#freed.remove(channel, id)
+    }
+  }
+}

@@ -1,0 +1,212 @@
+import { IndeterminateError } from '../../errors.js'
+import type { Operation, RequestStatus } from '../../engine/contract.js'
+import type { Ballot } from './ballot.js'
+import { CallArguments, failureIn, OperationFailure, outcomeOf, type Caller } from './call.js'
+import { titleOf, type CallErrors } from './call-errors.js'
+import { RedisReplyError, type Reply } from './clients/connection.js'
+import type { Answered, RedisLink } from './clients/redis-link.js'
+import type { HeldLayout } from './held-layout.js'
+import type { Group, Names } from './names.js'
+import type { Replicas } from './replicas.js'
+
+/**
+ * One call carries so many operations at the most; what more a tick brings follows in the next. So the server is kept from
+ * others for a moment only, and works on one call while this process goes on with what another has brought: with all in one,
+ * each of the two would wait for the other.
+ */
+const MOST_OPERATIONS = 16
+
+/** What calls are made of. */
+export interface ScriptCallsParts {
+  readonly link: RedisLink
+  readonly names: Names
+  readonly layout: HeldLayout
+  readonly errors: CallErrors
+  /** Nothing, where nothing is asked of replicas. */
+  readonly replicas: Replicas | undefined
+  readonly listener: CallListener
+}
+
+/** What a call tells beside its answers. */
+export interface CallListener {
+  /** An operation was carried out. @returns the outcome for its caller. */
+  settled(group: Group, operation: Operation, outcome: unknown): unknown
+  /** A request of this session is to be told something. */
+  hint(text: string): void
+  /** An answer was lost, and all that it had to tell. */
+  answerLost(): void
+}
+
+/** An operation on its way. */
+interface Pending {
+  readonly operation: Operation
+  readonly ballot: Ballot | undefined
+  readonly resolve: (outcome: unknown) => void
+  readonly reject: (error: Error) => void
+}
+
+/** The operations for one group that have not been sent yet. */
+interface Queue {
+  readonly group: Group
+  readonly pending: Pending[]
+  isScheduled: boolean
+  /** How many calls are under way. */
+  inFlight: number
+}
+
+/** Carries out operations by the script, those of one tick and one group in one call. */
+export class ScriptCalls {
+  readonly #parts: ScriptCallsParts
+  #caller: Caller | undefined
+  readonly #queues = new Map<string, Queue>()
+  /** Settles when the script is there again after a server had lost it; calls wait for that to keep their order. */
+  #loading: Promise<void> | undefined
+
+  constructor(parts: ScriptCallsParts) {
+    this.#parts = parts
+  }
+
+  /** Begins to make calls for a session. */
+  begin(caller: Caller): void {
+    this.#caller = caller
+  }
+
+  /** Carries out an operation, whose keys are all in the group. Rejects as the contract says. */
+  send(group: Group, operation: Operation, ballot?: Ballot): Promise<unknown> {
+    let queue = this.#queues.get(group.numbers)
+    if (!queue) {
+      queue = { group, pending: [], isScheduled: false, inFlight: 0 }
+      this.#queues.set(group.numbers, queue)
+    }
+    const { pending } = queue
+    this.#schedule(queue)
+    return new Promise((resolve, reject) => pending.push({ operation, ballot, resolve, reject }))
+  }
+
+  /** Carries out one operation in a call of its own. Rejects as the link does, too. */
+  async evaluateOne(group: Group, type: string, add: (call: CallArguments) => void): Promise<Reply> {
+    const call = this.#arguments(group, 1)
+    add(call)
+    const [answer, hints] = answersIn((await this.#evaluate(group, call)).reply)
+    const failure = failureIn(answer!)
+    if (failure) throw this.#parts.errors.refused(type, undefined, failure)
+    this.#hintAll(hints)
+    return answer!
+  }
+
+  /**
+   * Sends what has come together: at the end of this turn of tasks where nothing is under way, so that a lone caller
+   * loses no time; else after all that this tick brings.
+   */
+  #schedule(queue: Queue): void {
+    if (queue.isScheduled) return
+    queue.isScheduled = true
+    const flush = (): void => this.#flush(queue)
+    if (this.#loading) void this.#loading.then(flush)
+    else if (queue.inFlight === 0) queueMicrotask(flush)
+    else setImmediate(flush)
+  }
+
+  #flush(queue: Queue): void {
+    queue.isScheduled = false
+    const batch = queue.pending.splice(0, MOST_OPERATIONS)
+    void this.#call(queue, batch)
+    if (queue.pending.length > 0) this.#schedule(queue)
+  }
+
+  async #call(queue: Queue, batch: readonly Pending[]): Promise<void> {
+    const { errors, link, listener, replicas } = this.#parts
+    const { epoch } = link
+    const call = this.#arguments(queue.group, batch.length)
+    for (const { operation, ballot } of batch) call.add(operation, ballot)
+    queue.inFlight++
+    try {
+      const answered = await this.#evaluate(queue.group, call)
+      const answers = answersIn(answered.reply)
+      const lasting = batch.filter(({ operation }, index) => replicas && matters(operation, answers[index]!))
+      const missed = lasting.length > 0 ? await replicas?.missed(answered) : undefined
+      // A client package may send a call again over a new connection; what it then finds gone, it may have done itself.
+      const twice = link.epoch !== epoch
+      if (twice) listener.answerLost()
+      for (const [index, pending] of batch.entries()) {
+        const { operation, resolve, reject } = pending
+        const outcome = outcomeOf(operation, answers[index]!)
+        if (outcome instanceof OperationFailure)
+          reject(errors.refused(operation.type, titleOf(operation), outcome))
+        else if (twice && isDoubtful(operation, outcome)) reject(errors.twice(operation))
+        else {
+          // The server has done it, also where replicas have missed it.
+          const settled = listener.settled(queue.group, operation, outcome)
+          if (missed && lasting.includes(pending)) reject(errors.unsafe(operation, missed))
+          else resolve(settled)
+        }
+      }
+      this.#hintAll(answers[batch.length])
+    } catch (error) {
+      const failure = errors.ofCall(error)
+      if (failure instanceof IndeterminateError) listener.answerLost()
+      for (const { reject } of batch) reject(failure)
+    } finally {
+      queue.inFlight--
+      if (queue.inFlight === 0 && queue.pending.length === 0 && link.cluster)
+        this.#queues.delete(queue.group.numbers)
+    }
+  }
+
+  /** @param count how many operations are going to be added. */
+  #arguments(group: Group, count: number): CallArguments {
+    return new CallArguments(this.#parts.names, group, this.#caller!, count)
+  }
+
+  async #evaluate(group: Group, call: CallArguments): Promise<Answered> {
+    const { layout, link } = this.#parts
+    try {
+      return await link.call(group.numbers, call.command('EVALSHA', layout.sha))
+    } catch (error) {
+      if (!(error instanceof RedisReplyError) || error.code !== 'NOSCRIPT') throw error
+    }
+    // Calls that were under way with this one come back the same way, in their order; later ones wait for them.
+    const evaluated = link.call(group.numbers, call.command('EVAL', layout.script))
+    const loaded = evaluated.then(
+      () => undefined,
+      () => undefined,
+    )
+    this.#loading = loaded
+    void loaded.then(() => {
+      if (this.#loading === loaded) this.#loading = undefined
+    })
+    return evaluated
+  }
+
+  #hintAll(hints: Reply | undefined): void {
+    if (hints) for (const hint of hints as readonly string[]) this.#parts.listener.hint(hint)
+  }
+}
+
+/** One item an operation, and last the hints. A number alone is the answer to the only one, without hints. */
+function answersIn(reply: Reply): readonly Reply[] {
+  return typeof reply === 'object' ? (reply as readonly Reply[]) : [reply]
+}
+
+/** Whether it must not be lost with the server: a lease that was set, or a commit. */
+function matters({ type }: Operation, answer: Reply): boolean {
+  if (typeof answer === 'number') return answer > 0 && SET_A_LEASE.has(type)
+  if (type !== 'commit') return isHeld(answer)
+  // What was committed before may have failed for want of replicas, and is then sent again.
+  const [state] = answer as readonly Reply[]
+  return state === 'committed' || state === 'repeated'
+}
+
+/** They are answered with a number other than 0 when they have. */
+const SET_A_LEASE: ReadonlySet<string> = new Set<Operation['type']>(['enqueue', 'poll', 'renew', 'downgrade'])
+
+function isHeld(answer: Reply): boolean {
+  return Array.isArray(answer) && (answer[0] === 'held' || answer[0] === 'kept')
+}
+
+/** Whether the outcome is what a second execution of the same operation finds after the first. */
+function isDoubtful({ type }: Operation, outcome: unknown): boolean {
+  if (type === 'release' || type === 'renew' || type === 'downgrade') return outcome === false
+  if (type === 'extendOrYield') return (outcome as RequestStatus).state === 'gone'
+  return type === 'commit' && (outcome as { state: string }).state !== 'committed'
+}

@@ -1,0 +1,87 @@
+import { randomBytes } from 'node:crypto'
+import { OPCODE } from './call.js'
+import { DigestMd5, type SaslUser } from './digest-md5.js'
+import { NUMBERS, ProtocolError, refusal } from './errors.js'
+import { JuteReader } from './jute-reader.js'
+import { JuteWriter } from './jute-writer.js'
+
+/** The session that a client wants. */
+export interface Hello {
+  /** The last change that the client has seen. A server that is behind it refuses the client. */
+  readonly zxid: bigint
+  /** Milliseconds. The server brings it within its own bounds. */
+  readonly timeout: number
+  /** 0 for a new session. */
+  readonly session: bigint
+  readonly password: Uint8Array
+}
+
+/** The session that a server gives. */
+export interface Welcome {
+  /** Milliseconds; 0 when the session is gone. */
+  readonly timeout: number
+  readonly session: bigint
+  readonly password: Buffer
+}
+
+/** The first exchange on a connection: the session, then who the client is, by SASL. */
+export class Handshake {
+  /** The server's answer to the hello. */
+  welcome: Welcome | undefined
+  /** Why the handshake has not come to an end. */
+  stage = 'connecting took too long'
+  readonly #hello: Hello
+  readonly #exchange: DigestMd5 | undefined
+  #hasAnsweredChallenge = false
+
+  constructor(hello: Hello, sasl: SaslUser | undefined) {
+    this.#hello = hello
+    this.#exchange = sasl && new DigestMd5(sasl, randomBytes(16).toString('hex'))
+  }
+
+  /** What is sent first. */
+  begin(): Buffer {
+    this.stage = 'the server accepts connections, but says nothing'
+    const { zxid, timeout, session, password } = this.#hello
+    return new JuteWriter().int(0).long(zxid).int(timeout).long(session).bytes(password).bool(false).frame()
+  }
+
+  /**
+   * What answers a frame of the server; undefined at the end of the handshake.
+   * @throws AuthFailedError when the server does not accept who the client is; ProtocolError
+   */
+  next(frame: Buffer): Buffer | undefined {
+    if (this.welcome) return this.#nextOfLogin(frame)
+    this.welcome = readWelcome(frame)
+    if (!this.#exchange || this.welcome.timeout <= 0) return undefined
+    this.stage = 'the server says nothing about who the client is'
+    return saslFrame(new Uint8Array(0))
+  }
+
+  #nextOfLogin(frame: Buffer): Buffer | undefined {
+    const reader = new JuteReader(frame)
+    reader.int()
+    reader.long()
+    const token = reader.int() === 0 ? reader.bytes() : undefined
+    if (!token?.length) throw refusal('sasl', '/', NUMBERS.authFailed)
+    if (!this.#hasAnsweredChallenge) {
+      this.#hasAnsweredChallenge = true
+      return saslFrame(this.#exchange!.answer(token))
+    }
+    this.#exchange!.verify(token)
+    return undefined
+  }
+}
+
+function saslFrame(token: Uint8Array): Buffer {
+  return new JuteWriter().int(1).int(OPCODE.sasl).bytes(token).frame()
+}
+
+/** Old servers leave the last field out, which says whether the server is read-only. */
+function readWelcome(frame: Buffer): Welcome {
+  const reader = new JuteReader(frame)
+  const version = reader.int()
+  if (version !== 0)
+    throw new ProtocolError(`the server speaks version ${version} of the protocol, or another one`)
+  return { timeout: reader.int(), session: reader.long(), password: reader.bytes() }
+}
