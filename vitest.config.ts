@@ -57,7 +57,7 @@ export default defineConfig({
         exclude: [quorum],
         maxWorkers: 4,
         // Most checks wait most of their time.
-        maxConcurrency: 12,
+        maxConcurrency: 8,
         testTimeout: minute,
         globalSetup: programs,
       }),

@@ -213,6 +213,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     const pending = this.#pending
     if (pending?.request.id !== id) return
     if (pending.state === 'queued') this.#look(pending)
+    // fault: a wake-up is missed while an answer is awaited
     else pending.woken = true
   }
 
@@ -458,6 +459,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
       return this.#takeOut(pending)
     }
     if (pending.woken) return this.#look(pending)
+    // fault: a waiter does not tell that it lives
     const pause = Math.min(lookAgain, this.#untilHeard(pending))
     pending.timer = this.clock.after(Math.max(pause, SHORTEST_LOOK), () => this.#look(pending), true)
   }
@@ -471,6 +473,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
   #granted(pending: PendingRequest, { number, read, isAlone = false }: HeldStatus): void {
     this.#stopRequest(pending)
     const waiter = this.#waiters.first
+    // fault: a grant that nobody waits for any more is kept
     if (!waiter) return this.#takeOut(pending)
     const { request } = waiter
     if (request.lease !== pending.lease) {
@@ -522,6 +525,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
   /** The engine's grant as a lease, or undefined when it came after its own deadline and was given back. */
   #leaseFrom(number: number, asked: LockRequest, sentAt: number, request: AcquireRequest): Lease | undefined {
     const now = this.clock.now()
+    // fault: a grant is used that came after its deadline
     if (now >= sentAt + request.lease) {
       this.#session.giveBack({ type: 'release', request: asked, number }, request.lease)
       return undefined
@@ -536,6 +540,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     this.#firstTurn = 0
     this.#session.began()
     const { lease: duration, renew } = request
+    // fault: a deadline is counted from the answer
     const lease = new Lease(asked, this.set, number, duration, sentAt + duration, renew, this)
     lease.contested = this.#session.wantedEarly(asked.id)
     this.keeper.add(lease)
@@ -569,6 +574,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner {
     const now = this.clock.now()
     const next = grant.turn + 1
     if (next > LAST_TURN || !this.#turnFits(lease, request, now)) return this.#extendOrYield(lease, request)
+    // fault: a grant is handed on for as long as there are callers
     const isFair = next - this.#firstTurn < MOST_TURNS && now - this.#turnsSince < LONGEST_TURNS
     if (isFair || this.#uncontested(grant)) {
       this.events.released(lease)
