@@ -56,16 +56,25 @@ export default defineConfig({
       project('contract', 0, {
         exclude: [quorum],
         maxWorkers: 4,
+        // Most checks wait most of their time.
+        maxConcurrency: 8,
         testTimeout: minute,
         globalSetup: programs,
       }),
-      project('quorum', 1, { include: [quorum], maxWorkers: 3, testTimeout: minute, globalSetup: programs }),
+      project('quorum', 1, {
+        include: [quorum],
+        maxWorkers: 3,
+        maxConcurrency: 2,
+        testTimeout: minute,
+        globalSetup: programs,
+      }),
       project('smoke', 2, { maxWorkers: 2, testTimeout: minute, globalSetup: programs }),
 
       // npm run test:all
       project('planted', 3, { maxWorkers: 2, testTimeout: 10 * minute }),
       project('variants', 4, {
         maxWorkers: 4,
+        maxConcurrency: 2,
         testTimeout: minute,
         hookTimeout: 2 * minute,
         globalSetup: programs,

@@ -1,8 +1,8 @@
-import { describe, test } from './checks.js'
+import { describe } from './checks.js'
 import { expect } from './expect.js'
 import { type Box, open } from '../index.js'
 import { InvalidArgumentError } from '../errors.js'
-import { boxesOf } from './boxes.js'
+import { testOn } from './boxes.js'
 import { keepsValues, type EngineFixture } from './fixture.js'
 import { locks } from './time.js'
 
@@ -243,7 +243,7 @@ const administration: Case[] = [
 /** Arguments are refused before anything is sent, by a message that names the option, what it got and what it takes. */
 export function badArguments(fixture: EngineFixture): void {
   describe('P10 arguments that are refused', () => {
-    const boxes = boxesOf(fixture)
+    const test = testOn(fixture)
 
     for (const [name, wrong, ...told] of [
       ...keys,
@@ -253,7 +253,7 @@ export function badArguments(fixture: EngineFixture): void {
       ...state,
       ...administration,
     ]) {
-      test(name, async () => {
+      test(name, async boxes => {
         const [box, engine] = await boxes.meddled()
         const before = engine.operations.length
         const error: unknown = await Promise.resolve()
@@ -289,7 +289,7 @@ export function badArguments(fixture: EngineFixture): void {
       })
     }
 
-    test('what stands for the default is taken for the default', async () => {
+    test('what stands for the default is taken for the default', async boxes => {
       const box = await boxes.open({ label: undefined, detectDeadlocks: undefined })
       const options = {
         wait: undefined,
@@ -308,7 +308,7 @@ export function badArguments(fixture: EngineFixture): void {
       await box.close({ drain: undefined })
     })
 
-    test('whoever changes an argument afterwards changes nothing', async () => {
+    test('whoever changes an argument afterwards changes nothing', async boxes => {
       const box = await boxes.open()
       const claim: { key: string; mode: 'exclusive' | 'shared' } = { key: 'a', mode: 'exclusive' }
       const lock = box.lock(claim)
@@ -320,7 +320,7 @@ export function badArguments(fixture: EngineFixture): void {
       await grant.release()
     })
 
-    test('a key of a store may be as long as a key of a lock', async () => {
+    test('a key of a store may be as long as a key of a lock', async boxes => {
       const box = await boxes.open()
       const store = box.store('s')
       for (const length of [1000, 1022, 1023, 1024]) {

@@ -1,28 +1,28 @@
 import { hostname } from 'node:os'
-import { describe, test } from './checks.js'
+import { describe } from './checks.js'
 import { expect } from './expect.js'
 import { ClosedError, LostError } from '../errors.js'
-import { boxesOf } from './boxes.js'
+import { testOn } from './boxes.js'
 import { keepsValues, type EngineFixture } from './fixture.js'
 import { locks, pause, queued, soFar, timed, until } from './time.js'
 
 /** What a box tells of itself, and how it ends. */
 export function box(fixture: EngineFixture): void {
   describe('a box', () => {
-    const boxes = boxesOf(fixture)
+    const test = testOn(fixture)
 
-    test('it tells what its engine guarantees', async () => {
+    test('it tells what its engine guarantees', async boxes => {
       const one = await boxes.open()
       expect(one.guarantees).toEqual(fixture.guarantees)
     })
 
-    test('each has a session of its own', async () => {
+    test('each has a session of its own', async boxes => {
       const all = await boxes.several(4)
       expect(new Set(all.map(({ session }) => session)).size).toBe(4)
     })
 
     describe('inspect', () => {
-      test('it shows holders and waiters with all that is known of them', async () => {
+      test('it shows holders and waiters with all that is known of them', async boxes => {
         const one = await boxes.open({ label: 'the first box' })
         const other = await boxes.open()
         const held = await one.mutex('key').acquire({ label: 'billing', lease: '20s' })
@@ -67,7 +67,7 @@ export function box(fixture: EngineFixture): void {
         await (await asked).release()
       })
 
-      test('the label of a box stands where a grant has none', async () => {
+      test('the label of a box stands where a grant has none', async boxes => {
         const one = await boxes.open({ label: 'worker 7' })
         await one.mutex('a').acquire()
         await one.mutex('b').acquire({ label: 'of its own' })
@@ -80,7 +80,7 @@ export function box(fixture: EngineFixture): void {
         )
       })
 
-      test('a prefix chooses keys', async () => {
+      test('a prefix chooses keys', async boxes => {
         const one = await boxes.open()
         for (const key of ['a', 'a/b', 'a/c', 'ab', 'b', 'a%', 'a_c', 'A/d']) await one.mutex(key).acquire()
         const found = async (prefix?: string) => (await locks(one, prefix)).map(({ key }) => key).sort()
@@ -92,7 +92,7 @@ export function box(fixture: EngineFixture): void {
         expect(await found()).toHaveLength(8)
       })
 
-      test('keys may hold any characters', async () => {
+      test('keys may hold any characters', async boxes => {
         const one = await boxes.open()
         const keys = [
           '\u{1F682} 駅',
@@ -116,7 +116,7 @@ export function box(fixture: EngineFixture): void {
         }
       })
 
-      test('what has expired is shown as nobody’s', async () => {
+      test('what has expired is shown as nobody’s', async boxes => {
         const [one, other] = await boxes.pair()
         const lapsing = await one.mutex('key').acquire({ lease: 40, renew: false })
         await until('it is lost', () => lapsing.expiresIn() === 0)
@@ -124,7 +124,7 @@ export function box(fixture: EngineFixture): void {
         expect(await locks(other)).toEqual([])
       })
 
-      test('what a silent box had is shown no longer than its lease', async () => {
+      test('what a silent box had is shown no longer than its lease', async boxes => {
         const other = await boxes.open()
         const [silent, engine] = await boxes.meddled()
         await silent.mutex('key').acquire({ lease: 1000 })
@@ -134,7 +134,7 @@ export function box(fixture: EngineFixture): void {
         expect(await locks(other)).toEqual([])
       })
 
-      test('what was released is shown as nobody’s, at once', async () => {
+      test('what was released is shown as nobody’s, at once', async boxes => {
         const [one, other] = await boxes.pair()
         for (const box of [one, other]) await box.mutex('key').run(() => undefined)
         await one.readWriteLock('shared').read.run(() => undefined)
@@ -142,7 +142,7 @@ export function box(fixture: EngineFixture): void {
         expect(await locks(one)).toEqual([])
       })
 
-      test('reading it changes nothing', async () => {
+      test('reading it changes nothing', async boxes => {
         const [one, other] = await boxes.pair()
         const held = await one.mutex('key').acquire()
         const asked = other.mutex('key').acquire()
@@ -156,7 +156,7 @@ export function box(fixture: EngineFixture): void {
     })
 
     describe('close', () => {
-      test('it rejects who waits and gives back what is held', async () => {
+      test('it rejects who waits and gives back what is held', async boxes => {
         const [one, other] = await boxes.pair()
         const held = await one.mutex('held').acquire()
         const aborted = new Promise(resolve => {
@@ -180,7 +180,7 @@ export function box(fixture: EngineFixture): void {
         blocking.assertHeld()
       })
 
-      test('closing twice is harmless, also at the same time', async () => {
+      test('closing twice is harmless, also at the same time', async boxes => {
         const one = await boxes.open()
         await one.mutex('key').acquire()
         await Promise.all([one.close(), one.close(), one.close({ drain: true })])
@@ -188,7 +188,7 @@ export function box(fixture: EngineFixture): void {
         await one[Symbol.asyncDispose]()
       })
 
-      test('a box can be left to `await using`', async () => {
+      test('a box can be left to `await using`', async boxes => {
         const other = await boxes.open()
         {
           await using one = await boxes.open()
@@ -197,7 +197,7 @@ export function box(fixture: EngineFixture): void {
         expect(await other.mutex('key').tryAcquire()).toBeDefined()
       })
 
-      test('draining waits until the grants in use are released', async () => {
+      test('draining waits until the grants in use are released', async boxes => {
         const [one, other] = await boxes.pair()
         const held = await one.mutex('a').acquire()
         const read = await one.readWriteLock('b').read.acquire()
@@ -215,7 +215,7 @@ export function box(fixture: EngineFixture): void {
         await expect(one.mutex('a').acquire()).rejects.toThrow(ClosedError)
       })
 
-      test('draining refuses who asks anew and rejects who waits, but not what a task needs to end', async () => {
+      test('draining refuses who asks anew and rejects who waits, but not what a task needs to end', async boxes => {
         const [one, other] = await boxes.pair()
         const blocking = await other.mutex('waited').acquire()
         const waiting = expect(one.mutex('waited').acquire()).rejects.toThrow(ClosedError)
@@ -239,7 +239,7 @@ export function box(fixture: EngineFixture): void {
         blocking.assertHeld()
       })
 
-      test('who was rejected by draining does not hold up those behind it', async () => {
+      test('who was rejected by draining does not hold up those behind it', async boxes => {
         const [one, other, third] = await boxes.several(3)
         const held = await one!.mutex('held').acquire()
         const blocking = await other!.mutex('waited').acquire()
@@ -256,7 +256,7 @@ export function box(fixture: EngineFixture): void {
         await closing
       })
 
-      test('draining waits no longer than it may', async () => {
+      test('draining waits no longer than it may', async boxes => {
         const [one, other] = await boxes.pair()
         const held = await one.mutex('key').acquire()
         expect(await timed(() => one.close({ drain: 60 }))).toBeGreaterThanOrEqual(59)
@@ -264,20 +264,20 @@ export function box(fixture: EngineFixture): void {
         expect(await other.mutex('key').tryAcquire()).toBeDefined()
       })
 
-      test('draining does not wait for a grant that was lost', async () => {
+      test('draining does not wait for a grant that was lost', async boxes => {
         const one = await boxes.open()
         await one.mutex('key').acquire({ lease: 50, renew: false })
         expect(await timed(() => one.close({ drain: true }))).toBeLessThan(5000)
       })
 
-      test('draining a box without grants closes it', async () => {
+      test('draining a box without grants closes it', async boxes => {
         const one = await boxes.open()
         await one.mutex('key').run(() => undefined)
         await one.close({ drain: true })
         await expect(one.mutex('key').acquire()).rejects.toThrow(ClosedError)
       })
 
-      test('closing without draining puts an end to draining', async () => {
+      test('closing without draining puts an end to draining', async boxes => {
         const [one, other] = await boxes.pair()
         const held = await one.mutex('key').acquire()
         const draining = one.close({ drain: true })
@@ -289,7 +289,7 @@ export function box(fixture: EngineFixture): void {
         expect(await other.mutex('key').tryAcquire()).toBeDefined()
       })
 
-      test('a close that was refused for its options can be tried again', async () => {
+      test('a close that was refused for its options can be tried again', async boxes => {
         const [one, other] = await boxes.pair()
         await one.mutex('key').acquire()
         await expect(one.close({ drain: 'soon' as never })).rejects.toMatchObject({
@@ -299,7 +299,7 @@ export function box(fixture: EngineFixture): void {
         expect(await other.mutex('key').tryAcquire()).toBeDefined()
       })
 
-      test('one box closing does not touch another', async () => {
+      test('one box closing does not touch another', async boxes => {
         const [one, other] = await boxes.pair()
         const held = await other.mutex('key').acquire()
         const asked = other.mutex('second').acquire()

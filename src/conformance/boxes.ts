@@ -5,7 +5,7 @@ import { Box, type BoxOptions } from '../box.js'
 import { systemClock } from '../clock.js'
 import type { BoxEvent } from '../diagnostics.js'
 import type { Engine } from '../engine/index.js'
-import { afterEach, beforeEach } from './checks.js'
+import { testsOn, type Tests } from './checks.js'
 import { startChild, type Child } from './child.js'
 import type { EngineFixture, Place } from './fixture.js'
 import { MeddledEngine } from './meddled-engine.js'
@@ -105,23 +105,7 @@ export class Boxes {
   }
 }
 
-/** Boxes for each check of the group that this is called in. */
-export function boxesOf(fixture: EngineFixture): Boxes {
-  const boxes = new Boxes(fixture)
-  beforeEach(() => boxes.start())
-  afterEach(() => boxes.end())
-  return boxes
-}
-
-/** What a check does with boxes of its own, so that it can run beside others. */
-export function onBoxes(fixture: EngineFixture, task: (boxes: Boxes) => Promise<void>): () => Promise<void> {
-  return async () => {
-    const boxes = new Boxes(fixture)
-    await boxes.start()
-    try {
-      await task(boxes)
-    } finally {
-      await boxes.end()
-    }
-  }
+/** Adds checks that each have boxes of their own, on a place of their own. */
+export function testOn(fixture: EngineFixture): Tests<Boxes> {
+  return testsOn(() => new Boxes(fixture))
 }

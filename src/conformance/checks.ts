@@ -9,7 +9,7 @@ const LONGEST = 2 ** 31 - 1
 export interface Check {
   /** What it belongs to, from the promise on, and what is so; joined by ` > `. */
   readonly name: string
-  /** Whether it may run beside others that say so. All others run alone, one after the other. */
+  /** Whether it may run beside others that say so. All others run alone, because they disturb the whole process. */
   readonly concurrent: boolean
   /**
    * Rejects with an AssertionError, or with whatever went wrong, unless the engine does it.
@@ -18,76 +18,84 @@ export interface Check {
   run(patience?: number): Promise<void>
 }
 
-type Step = () => unknown
-
-/** Checks that have something in common, while they are told. */
-interface Group {
-  readonly names: readonly string[]
-  readonly before: readonly Step[]
-  readonly after: readonly Step[]
-}
-
-/** The group that is being told; groups are told in one go. */
-let group: Group | undefined
+/** The names of the groups that are being told, from the outermost on; groups are told in one go. */
+let groups: readonly string[] | undefined
 let told: Check[] = []
 
 /** The checks that are told while `tell` is called. */
 export function checksOf(tell: () => void): Check[] {
   told = []
-  group = { names: [], before: [], after: [] }
+  groups = []
   try {
     tell()
     return told
   } finally {
-    group = undefined
+    groups = undefined
   }
 }
 
 /** A group of checks inside the one that is being told. */
 export function describe(name: string, tell: () => void): void {
   const outer = here()
-  group = { ...outer, names: [...outer.names, name] }
+  groups = [...outer, name]
   try {
     tell()
   } finally {
-    group = outer
+    groups = outer
   }
 }
 
 describe.skipIf = (skipped: boolean | undefined): typeof describe | (() => void) =>
   skipped ? () => undefined : describe
 
-/** A check of the group that is being told. */
-export function test(name: string, body: Step): void {
-  add(name, body, false)
+/** What is made for one check alone, and ended after it. */
+interface Stage {
+  start(): unknown
+  end(): unknown
 }
 
-test.concurrent = (name: string, body: Step): void => add(name, body, true)
-test.runIf = (wanted: boolean): typeof test | (() => void) => (wanted ? test : () => undefined)
-test.skipIf = (skipped: boolean | undefined): typeof test | (() => void) => test.runIf(!skipped)
+/** Adds a check to the group that is being told. */
+type Test<S> = (name: string, body: (stage: S) => unknown) => void
 
-/** Is done before each check of this group that is told from here on. */
-export function beforeEach(step: Step): void {
-  group = { ...here(), before: [...here().before, step] }
+/** As it is, it adds a check that may run beside others. */
+export interface Tests<S> extends Test<S> {
+  /** Adds one that runs alone: it stops the thread, sets a clock, or counts what an undisturbed box does. */
+  readonly alone: Test<S>
+  runIf(wanted: boolean): Test<S>
+  skipIf(skipped: boolean | undefined): Test<S>
 }
 
-/** Is done after each check of this group that is told from here on, whatever became of it; the last told comes first. */
-export function afterEach(step: Step): void {
-  group = { ...here(), after: [step, ...here().after] }
+/** Adds checks that each have a stage of their own. */
+export function testsOn<S extends Stage>(make: () => S): Tests<S> {
+  const test: Test<S> = (name, body) => add(name, true, make, body)
+  const none: Test<S> = () => undefined
+  return Object.assign(test, {
+    alone: (name: string, body: (stage: S) => unknown) => add(name, false, make, body),
+    runIf: (wanted: boolean) => (wanted ? test : none),
+    skipIf: (skipped: boolean | undefined) => (skipped ? none : test),
+  })
 }
 
-function add(name: string, body: Step, concurrent: boolean): void {
-  const { names, before, after } = here()
+/** Adds checks that have no stage. */
+export const test = testsOn(() => ({ start: () => undefined, end: () => undefined }))
+
+function add<S extends Stage>(
+  name: string,
+  concurrent: boolean,
+  make: () => S,
+  body: (stage: S) => unknown,
+): void {
   told.push({
-    name: [...names, name].join(' > '),
+    name: [...here(), name].join(' > '),
     concurrent,
     run: (patience = PATIENCE) =>
       within(patience, async inTime => {
+        const stage = make()
         try {
-          for (const step of before) await inTime(step())
-          await inTime(body())
+          await inTime(stage.start())
+          await inTime(body(stage))
         } finally {
-          for (const step of after) await step()
+          await stage.end()
         }
       }),
   })
@@ -116,7 +124,7 @@ async function within(
   }
 }
 
-function here(): Group {
-  if (!group) throw new Error('checks are told within checksOf')
-  return group
+function here(): readonly string[] {
+  if (!groups) throw new Error('checks are told within checksOf')
+  return groups
 }

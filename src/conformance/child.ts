@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process'
 import { until } from './time.js'
 
-/** A process of its own. */
-export interface Child {
+/** A process of its own; it is killed when it is disposed of. */
+export interface Child extends Disposable {
   /** Waits until it has printed a line. */
   printed(line: string): Promise<void>
   /** Waits for its end: its exit status, and all that it printed. */
@@ -10,7 +10,7 @@ export interface Child {
   kill(signal: NodeJS.Signals): void
 }
 
-/** Runs a program of JavaScript in a process of its own. Whoever starts it has to kill it. */
+/** Runs a program of JavaScript in a process of its own. The caller has to kill it or to dispose of it. */
 export function startChild(path: string, argv: readonly string[]): Child {
   const child = spawn(process.execPath, [path, ...argv], { stdio: ['ignore', 'pipe', 'pipe'] })
   const output = { stdout: '', stderr: '' }
@@ -20,10 +20,12 @@ export function startChild(path: string, argv: readonly string[]): Child {
   child.on('close', code => (status = code))
   return {
     kill: signal => void child.kill(signal),
+    [Symbol.dispose]: () => void child.kill('SIGKILL'),
     async printed(line) {
       await until(`${path} prints ${line}`, () => {
+        if (output.stdout.split('\n').includes(line)) return true
         if (status !== undefined) throw new Error(`${path} ended early: ${output.stderr}`)
-        return output.stdout.split('\n').includes(line)
+        return false
       })
     },
     async end() {

@@ -1,7 +1,7 @@
-import { afterEach, describe, test } from './checks.js'
+import { describe } from './checks.js'
 import { expect } from './expect.js'
 import { LostError } from '../errors.js'
-import { boxesOf } from './boxes.js'
+import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { pause, timed } from './time.js'
 import { shiftWallClock } from './wall-clock.js'
@@ -11,15 +11,15 @@ const DAY = 86_400_000
 /** P11: wall-clock changes on a client never shorten or lengthen a grant. */
 export function clocks(fixture: EngineFixture): void {
   describe('P11 clocks may jump', () => {
-    const boxes = boxesOf(fixture)
-    afterEach(() => shiftWallClock(0))
+    const test = testOn(fixture)
 
     for (const [way, jump] of [
       ['ahead', DAY],
       ['back', -DAY],
     ] as const) {
-      test(`a wall clock that jumps ${way} neither ends nor prolongs a grant`, async () => {
+      test.alone(`a wall clock that jumps ${way} neither ends nor prolongs a grant`, async boxes => {
         const [one, other] = await boxes.pair()
+        boxes.atEnd(() => shiftWallClock(0))
         const renewed = await one.mutex('renewed').acquire({ lease: 900 })
         const lapsing = await one.mutex('lapsing').acquire({ lease: 400, renew: false })
         shiftWallClock(jump)
@@ -35,8 +35,9 @@ export function clocks(fixture: EngineFixture): void {
         await renewed.release()
       })
 
-      test(`a wait is as long as it is when the wall clock jumps ${way}`, async () => {
+      test.alone(`a wait is as long as it is when the wall clock jumps ${way}`, async boxes => {
         const [one, other] = await boxes.pair()
+        boxes.atEnd(() => shiftWallClock(0))
         await one.mutex('key').acquire()
         const asked = other.mutex('key').acquire({ wait: 150 })
         const outcome = expect(asked).rejects.toThrow()

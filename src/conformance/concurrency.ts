@@ -7,8 +7,8 @@ import {
   TimedOutError,
   UnavailableError,
 } from '../errors.js'
-import { onBoxes } from './boxes.js'
-import { describe, test } from './checks.js'
+import { testOn } from './boxes.js'
+import { describe } from './checks.js'
 import { expect } from './expect.js'
 import type { EngineFixture } from './fixture.js'
 import { locks, pause, queued, soFar, until } from './time.js'
@@ -20,285 +20,253 @@ const KEY = 'limiter:3:api'
 
 /** The concurrency of rate limits across boxes, where the engine has them. */
 export function concurrency(fixture: EngineFixture): void {
+  const test = testOn(fixture)
   describe('concurrency of a limit', () => {
     const limiterOf = (box: Box, options: Partial<BoxLimiterOptions> = {}) =>
       box.limiter('api', { ...AMPLE, ...options } as BoxLimiterOptions)
     const nothingLeft = (box: Box): Promise<void> =>
       until('no share is in use', async () => (await locks(box, 'limiter:')).length === 0)
 
-    test.concurrent(
-      'never more are in use over several boxes, and each box serves in order',
-      onBoxes(fixture, async boxes => {
-        const pair = await boxes.pair()
-        let inUse = 0
-        let most = 0
-        const served = pair.map((): number[] => [])
-        await Promise.all(
-          pair.flatMap((box, which) =>
-            Array.from({ length: 8 }, (_, turn) =>
-              limiterOf(box, { concurrency: 3 }).run(async () => {
-                served[which]!.push(turn)
-                most = Math.max(most, ++inUse)
-                await pause(5)
-                inUse--
-              }),
-            ),
+    test('never more are in use over several boxes, and each box serves in order', async boxes => {
+      const pair = await boxes.pair()
+      let inUse = 0
+      let most = 0
+      const served = pair.map((): number[] => [])
+      await Promise.all(
+        pair.flatMap((box, which) =>
+          Array.from({ length: 8 }, (_, turn) =>
+            limiterOf(box, { concurrency: 3 }).run(async () => {
+              served[which]!.push(turn)
+              most = Math.max(most, ++inUse)
+              await pause(5)
+              inUse--
+            }),
           ),
-        )
-        expect(most).toBeLessThanOrEqual(3)
-        for (const turns of served) expect(turns).toEqual([0, 1, 2, 3, 4, 5, 6, 7])
-        await nothingLeft(pair[0])
-      }),
-    )
+        ),
+      )
+      expect(most).toBeLessThanOrEqual(3)
+      for (const turns of served) expect(turns).toEqual([0, 1, 2, 3, 4, 5, 6, 7])
+      await nothingLeft(pair[0])
+    })
 
-    test.concurrent(
-      'as many as there may be are given, each however many calls it is for, and what is released can be had elsewhere',
-      onBoxes(fixture, async boxes => {
-        const [one, other] = await boxes.pair()
-        const [ours, theirs] = [one, other].map(box => limiterOf(box, { concurrency: 3 })) as [
-          ReturnType<typeof limiterOf>,
-          ReturnType<typeof limiterOf>,
-        ]
-        expect(await ours.tryAcquire(5)).toBeDefined()
-        const second = await theirs.acquire(2)
-        const third = await ours.acquire()
-        expect(await ours.tryAcquire()).toBeUndefined()
-        expect(await theirs.tryAcquire()).toBeUndefined()
-        await expect(theirs.acquire(1, { wait: 0 })).rejects.toThrow(BusyError)
-        await expect(theirs.acquire(1, { wait: 20 })).rejects.toThrow(TimedOutError)
-        // A key counts apart.
-        expect(await theirs.key('amy').tryAcquire()).toBeDefined()
-        const has = (limiter: typeof ours): Promise<void> =>
-          until('there is one again', async () => (await limiter.tryAcquire()) !== undefined)
-        second.release()
-        second.refund()
-        await has(ours)
-        third[Symbol.dispose]()
-        await has(theirs)
-        expect(await ours.tryAcquire()).toBeUndefined()
-      }),
-    )
+    test('as many as there may be are given, each however many calls it is for, and what is released can be had elsewhere', async boxes => {
+      const [one, other] = await boxes.pair()
+      const [ours, theirs] = [one, other].map(box => limiterOf(box, { concurrency: 3 })) as [
+        ReturnType<typeof limiterOf>,
+        ReturnType<typeof limiterOf>,
+      ]
+      expect(await ours.tryAcquire(5)).toBeDefined()
+      const second = await theirs.acquire(2)
+      const third = await ours.acquire()
+      expect(await ours.tryAcquire()).toBeUndefined()
+      expect(await theirs.tryAcquire()).toBeUndefined()
+      await expect(theirs.acquire(1, { wait: 0 })).rejects.toThrow(BusyError)
+      await expect(theirs.acquire(1, { wait: 20 })).rejects.toThrow(TimedOutError)
+      // A key counts apart.
+      expect(await theirs.key('amy').tryAcquire()).toBeDefined()
+      const has = (limiter: typeof ours): Promise<void> =>
+        until('there is one again', async () => (await limiter.tryAcquire()) !== undefined)
+      second.release()
+      second.refund()
+      await has(ours)
+      third[Symbol.dispose]()
+      await has(theirs)
+      expect(await ours.tryAcquire()).toBeUndefined()
+    })
 
-    test.concurrent(
-      'processes are served in the order in which they asked, a greater priority first within one',
-      onBoxes(fixture, async boxes => {
-        const [one, other] = await boxes.pair()
-        const order: string[] = []
-        const call = (box: Box, name: string, priority = 0): Promise<void> =>
-          limiterOf(box, { concurrency: 1 }).run(() => void order.push(name), 1, { priority })
-        const first = await limiterOf(one, { concurrency: 1 }).acquire()
-        const all = [call(other, 'other')]
-        await queued(one, KEY, 1)
-        all.push(call(one, 'one'))
-        await queued(one, KEY, 2)
-        all.push(call(one, 'one more'), call(one, 'one with priority', 1))
-        expect(await soFar(Promise.race(all))).toBe('pending')
-        expect(await limiterOf(one, { concurrency: 1 }).explain()).toMatchObject({
-          waitsFor: 'concurrency',
-          place: 3,
-          running: 1,
-        })
-        first.release()
-        await Promise.all(all)
-        expect(order).toEqual(['other', 'one with priority', 'one', 'one more'])
-      }),
-    )
+    test('processes are served in the order in which they asked, a greater priority first within one', async boxes => {
+      const [one, other] = await boxes.pair()
+      const order: string[] = []
+      const call = (box: Box, name: string, priority = 0): Promise<void> =>
+        limiterOf(box, { concurrency: 1 }).run(() => void order.push(name), 1, { priority })
+      const first = await limiterOf(one, { concurrency: 1 }).acquire()
+      const all = [call(other, 'other')]
+      await queued(one, KEY, 1)
+      all.push(call(one, 'one'))
+      await queued(one, KEY, 2)
+      all.push(call(one, 'one more'), call(one, 'one with priority', 1))
+      expect(await soFar(Promise.race(all))).toBe('pending')
+      expect(await limiterOf(one, { concurrency: 1 }).explain()).toMatchObject({
+        waitsFor: 'concurrency',
+        place: 3,
+        running: 1,
+      })
+      first.release()
+      await Promise.all(all)
+      expect(order).toEqual(['other', 'one with priority', 'one', 'one more'])
+    })
 
-    test.concurrent(
-      'who does not get a permit leaves no share in use',
-      onBoxes(fixture, async boxes => {
-        const [one, other] = await boxes.pair()
-        const options = { limit: 1, per: '1m', concurrency: 2 } as const
-        const limiter = limiterOf(one, options)
-        const permit = await limiter.acquire()
-        expect(await limiter.tryAcquire()).toBeUndefined()
-        await expect(limiter.acquire(1, { wait: '20s' })).rejects.toThrow(/its turn would be in \d+ ms/)
+    test('who does not get a permit leaves no share in use', async boxes => {
+      const [one, other] = await boxes.pair()
+      const options = { limit: 1, per: '1m', concurrency: 2 } as const
+      const limiter = limiterOf(one, options)
+      const permit = await limiter.acquire()
+      expect(await limiter.tryAcquire()).toBeUndefined()
+      await expect(limiter.acquire(1, { wait: '20s' })).rejects.toThrow(/its turn would be in \d+ ms/)
+      const controller = new AbortController()
+      const aborted = limiterOf(other, options).acquire(1, { signal: controller.signal })
+      await until('it has a share', async () => (await locks(one, KEY))[0]?.holders.length === 2)
+      // Its own share is not there for others, although it waits for the limit.
+      expect(await limiter.explain()).toMatchObject({ waitsFor: 'limit', running: 1, place: 0 })
+      const waiting = limiter.acquire(1, { signal: controller.signal })
+      await queued(one, KEY, 1)
+      controller.abort(new Error('enough'))
+      await Promise.all(
+        [aborted, waiting].map(async each => {
+          await expect(each).rejects.toThrow(AbortedError)
+          await expect(each).rejects.toMatchObject({ key: 'api', cause: { message: 'enough' } })
+        }),
+      )
+      permit.release()
+      await nothingLeft(one)
+    })
+
+    test('a share that comes in the moment in which who waited for it gives up is given back', async boxes => {
+      const [one, other] = await boxes.pair()
+      const options = { concurrency: 1 }
+      for (let round = 0; round < 12; round++) {
+        const held = await limiterOf(one, options).acquire()
         const controller = new AbortController()
-        const aborted = limiterOf(other, options).acquire(1, { signal: controller.signal })
-        await until('it has a share', async () => (await locks(one, KEY))[0]?.holders.length === 2)
-        // Its own share is not there for others, although it waits for the limit.
-        expect(await limiter.explain()).toMatchObject({ waitsFor: 'limit', running: 1, place: 0 })
-        const waiting = limiter.acquire(1, { signal: controller.signal })
+        const asked = limiterOf(other, options).acquire(1, { signal: controller.signal })
+        const ended = asked.then(
+          permit => permit.release(),
+          (error: unknown) => expect(error).toBeInstanceOf(AbortedError),
+        )
         await queued(one, KEY, 1)
-        controller.abort(new Error('enough'))
-        await Promise.all(
-          [aborted, waiting].map(async each => {
-            await expect(each).rejects.toThrow(AbortedError)
-            await expect(each).rejects.toMatchObject({ key: 'api', cause: { message: 'enough' } })
-          }),
-        )
-        permit.release()
+        held.release()
+        if (round % 4 > 0) await pause(round % 4)
+        controller.abort()
+        await ended
         await nothingLeft(one)
-      }),
-    )
+      }
+    })
 
-    test.concurrent(
-      'a share that comes in the moment in which who waited for it gives up is given back',
-      onBoxes(fixture, async boxes => {
-        const [one, other] = await boxes.pair()
-        const options = { concurrency: 1 }
-        for (let round = 0; round < 12; round++) {
-          const held = await limiterOf(one, options).acquire()
-          const controller = new AbortController()
-          const asked = limiterOf(other, options).acquire(1, { signal: controller.signal })
-          const ended = asked.then(
-            permit => permit.release(),
-            (error: unknown) => expect(error).toBeInstanceOf(AbortedError),
-          )
-          await queued(one, KEY, 1)
-          held.release()
-          if (round % 4 > 0) await pause(round % 4)
-          controller.abort()
-          await ended
-          await nothingLeft(one)
-        }
-      }),
-    )
+    test('what a closed box has in use can be had by others, and that of one whose session is ended', async boxes => {
+      const [one, other, third] = (await boxes.several(3)) as [Box, Box, Box]
+      const options = { concurrency: 2 }
+      await limiterOf(one, options).acquire()
+      await limiterOf(one, options).acquire()
+      const waiting = [1, 2].map(() => limiterOf(other, options).acquire())
+      await queued(third, KEY, 1)
+      await one.close()
+      const permits = await Promise.all(waiting)
+      expect(await limiterOf(third, options).tryAcquire()).toBeUndefined()
+      await third.revoke(other.session)
+      await limiterOf(third, options).acquire()
+      await limiterOf(third, options).acquire()
+      // Nobody's share is given back by a permit whose own was lost.
+      for (const permit of permits) permit.release()
+      expect(await limiterOf(other, options).tryAcquire()).toBeUndefined()
+    })
 
-    test.concurrent(
-      'what a closed box has in use can be had by others, and that of one whose session is ended',
-      onBoxes(fixture, async boxes => {
-        const [one, other, third] = (await boxes.several(3)) as [Box, Box, Box]
-        const options = { concurrency: 2 }
-        await limiterOf(one, options).acquire()
-        await limiterOf(one, options).acquire()
-        const waiting = [1, 2].map(() => limiterOf(other, options).acquire())
-        await queued(third, KEY, 1)
-        await one.close()
-        const permits = await Promise.all(waiting)
-        expect(await limiterOf(third, options).tryAcquire()).toBeUndefined()
-        await third.revoke(other.session)
-        await limiterOf(third, options).acquire()
-        await limiterOf(third, options).acquire()
-        // Nobody's share is given back by a permit whose own was lost.
-        for (const permit of permits) permit.release()
-        expect(await limiterOf(other, options).tryAcquire()).toBeUndefined()
-      }),
-    )
+    test('a close refuses those who wait for a share, one with drain lets them have their turn', async boxes => {
+      const box = await boxes.open()
+      const options = { concurrency: 1 }
+      let limiter = limiterOf(box, options)
+      const permit = await limiter.acquire()
+      const refused = limiter.acquire()
+      refused.catch(() => undefined)
+      await limiter.close()
+      await expect(refused).rejects.toThrow(ClosedError)
+      limiter = limiterOf(box, options)
+      // What was given goes on counting.
+      expect(await limiter.tryAcquire()).toBeUndefined()
+      const waiting = [1, 2].map(() => limiter.run(() => pause(1)))
+      const closed = limiter.close({ drain: true })
+      await expect(limiter.acquire()).rejects.toThrow(ClosedError)
+      expect(await soFar(closed)).toBe('pending')
+      permit.release()
+      await Promise.all(waiting)
+      await closed
+      await nothingLeft(box)
+    })
 
-    test.concurrent(
-      'a close refuses those who wait for a share, one with drain lets them have their turn',
-      onBoxes(fixture, async boxes => {
-        const box = await boxes.open()
-        const options = { concurrency: 1 }
-        let limiter = limiterOf(box, options)
-        const permit = await limiter.acquire()
-        const refused = limiter.acquire()
-        refused.catch(() => undefined)
-        await limiter.close()
-        await expect(refused).rejects.toThrow(ClosedError)
-        limiter = limiterOf(box, options)
-        // What was given goes on counting.
-        expect(await limiter.tryAcquire()).toBeUndefined()
-        const waiting = [1, 2].map(() => limiter.run(() => pause(1)))
-        const closed = limiter.close({ drain: true })
-        await expect(limiter.acquire()).rejects.toThrow(ClosedError)
-        expect(await soFar(closed)).toBe('pending')
-        permit.release()
-        await Promise.all(waiting)
-        await closed
-        await nothingLeft(box)
-      }),
-    )
+    test('another number is refused in the same box, and in another takes the part that it says', async boxes => {
+      const [old, next] = await boxes.pair()
+      const has = async (box: Box, number: number): Promise<Permit | undefined> =>
+        limiterOf(box, { concurrency: number }).tryAcquire()
+      const half = await has(old, 2)
+      expect(() => limiterOf(old, { concurrency: 3 })).toThrow(InvalidArgumentError)
+      expect(() => limiterOf(old)).toThrow(InvalidArgumentError)
+      expect([await has(next, 6), await has(next, 6), await has(next, 6)]).not.toContain(undefined)
+      expect([await has(next, 6), await has(old, 2)]).toEqual([undefined, undefined])
+      half!.release()
+      let more = 0
+      await until('three more are given', async () => {
+        if (await has(next, 6)) more++
+        return more === 3
+      })
+      expect(await has(next, 6)).toBeUndefined()
+    })
 
-    test.concurrent(
-      'another number is refused in the same box, and in another takes the part that it says',
-      onBoxes(fixture, async boxes => {
-        const [old, next] = await boxes.pair()
-        const has = async (box: Box, number: number): Promise<Permit | undefined> =>
-          limiterOf(box, { concurrency: number }).tryAcquire()
-        const half = await has(old, 2)
-        expect(() => limiterOf(old, { concurrency: 3 })).toThrow(InvalidArgumentError)
-        expect(() => limiterOf(old)).toThrow(InvalidArgumentError)
-        expect([await has(next, 6), await has(next, 6), await has(next, 6)]).not.toContain(undefined)
-        expect([await has(next, 6), await has(old, 2)]).toEqual([undefined, undefined])
-        half!.release()
-        let more = 0
-        await until('three more are given', async () => {
-          if (await has(next, 6)) more++
-          return more === 3
-        })
-        expect(await has(next, 6)).toBeUndefined()
-      }),
-    )
+    test('a limit that is set leaves the concurrency as it is', async boxes => {
+      const box = await boxes.open()
+      const limiter = limiterOf(box, { concurrency: 1 })
+      const permit = await limiter.acquire()
+      const tooMuch = limiter.acquire(20)
+      const waiting = limiter.acquire(5)
+      limiter.setLimit(10)
+      await expect(tooMuch).rejects.toThrow(InvalidArgumentError)
+      expect(await limiter.tryAcquire()).toBeUndefined()
+      permit.release()
+      expect((await waiting).n).toBe(5)
+    })
 
-    test.concurrent(
-      'a limit that is set leaves the concurrency as it is',
-      onBoxes(fixture, async boxes => {
-        const box = await boxes.open()
-        const limiter = limiterOf(box, { concurrency: 1 })
-        const permit = await limiter.acquire()
-        const tooMuch = limiter.acquire(20)
-        const waiting = limiter.acquire(5)
-        limiter.setLimit(10)
-        await expect(tooMuch).rejects.toThrow(InvalidArgumentError)
-        expect(await limiter.tryAcquire()).toBeUndefined()
-        permit.release()
-        expect((await waiting).n).toBe(5)
-      }),
-    )
+    test('while the engine can not be asked nobody is kept back who may go on without', async boxes => {
+      const [box, engine] = await boxes.meddled()
+      const failure = new UnavailableError('it is away')
+      const of = (onUnavailable: 'error' | 'open' | 'closed' | 'share', key = 'a') =>
+        box
+          .limiter(onUnavailable, {
+            ...AMPLE,
+            concurrency: 2,
+            onUnavailable,
+            ...(onUnavailable === 'share' ? { shares: 2 } : {}),
+          })
+          .key(key)
+      const permits = [await of('open', 'b').acquire(), await of('open', 'b').acquire()]
+      const waiting = of('open', 'b').acquire()
+      await until('it waits', async () => (await of('open', 'b').explain()).place === 1)
+      const { meddle } = engine
+      engine.meddleReserve = () => Promise.reject(failure)
+      engine.meddle = (operation, carryOut) =>
+        operation.type === 'inspect' ? carryOut() : Promise.reject(failure)
+      await expect(of('error').tryAcquire()).rejects.toBe(failure)
+      await expect(of('error').acquire()).rejects.toBe(failure)
+      expect(of('error').outage).toBe(failure)
+      for (let turn = 0; turn < 2; turn++) expect(await of('open').tryAcquire()).toBeDefined()
+      expect(await of('open').tryAcquire()).toBeUndefined()
+      const share = await of('share').tryAcquire()
+      expect(share).toBeDefined()
+      expect(await of('share').tryAcquire()).toBeUndefined()
+      share!.release()
+      expect(await of('share').tryAcquire()).toBeDefined()
+      await expect(of('closed').tryAcquire()).rejects.toBe(failure)
+      await expect(of('closed').acquire(1, { wait: 50 })).rejects.toThrow(UnavailableError)
+      const closed = of('closed').acquire()
+      // That one can't be given back tells those who wait for it.
+      permits[0]!.release()
+      await waiting
+      expect(await soFar(closed)).toBe('pending')
+      engine.meddle = meddle
+      engine.meddleReserve = (_, carryOut) => carryOut()
+      await closed
+      await until('it is asked again', async () => {
+        ;(await of('open').tryAcquire())?.release()
+        return of('open').outage === undefined
+      })
+    })
 
-    test.concurrent(
-      'while the engine can not be asked nobody is kept back who may go on without',
-      onBoxes(fixture, async boxes => {
-        const [box, engine] = await boxes.meddled()
-        const failure = new UnavailableError('it is away')
-        const of = (onUnavailable: 'error' | 'open' | 'closed' | 'share', key = 'a') =>
-          box
-            .limiter(onUnavailable, {
-              ...AMPLE,
-              concurrency: 2,
-              onUnavailable,
-              ...(onUnavailable === 'share' ? { shares: 2 } : {}),
-            })
-            .key(key)
-        const permits = [await of('open', 'b').acquire(), await of('open', 'b').acquire()]
-        const waiting = of('open', 'b').acquire()
-        await until('it waits', async () => (await of('open', 'b').explain()).place === 1)
-        const { meddle } = engine
-        engine.meddleReserve = () => Promise.reject(failure)
-        engine.meddle = (operation, carryOut) =>
-          operation.type === 'inspect' ? carryOut() : Promise.reject(failure)
-        await expect(of('error').tryAcquire()).rejects.toBe(failure)
-        await expect(of('error').acquire()).rejects.toBe(failure)
-        expect(of('error').outage).toBe(failure)
-        for (let turn = 0; turn < 2; turn++) expect(await of('open').tryAcquire()).toBeDefined()
-        expect(await of('open').tryAcquire()).toBeUndefined()
-        const share = await of('share').tryAcquire()
-        expect(share).toBeDefined()
-        expect(await of('share').tryAcquire()).toBeUndefined()
-        share!.release()
-        expect(await of('share').tryAcquire()).toBeDefined()
-        await expect(of('closed').tryAcquire()).rejects.toBe(failure)
-        await expect(of('closed').acquire(1, { wait: 50 })).rejects.toThrow(UnavailableError)
-        const closed = of('closed').acquire()
-        // That one can't be given back tells those who wait for it.
-        permits[0]!.release()
-        await waiting
-        expect(await soFar(closed)).toBe('pending')
-        engine.meddle = meddle
-        engine.meddleReserve = (_, carryOut) => carryOut()
-        await closed
-        await until('it is asked again', async () => {
-          ;(await of('open').tryAcquire())?.release()
-          return of('open').outage === undefined
-        })
-      }),
-    )
-
-    test.concurrent(
-      'a number that makes no sense is refused',
-      onBoxes(fixture, async boxes => {
-        const box = await boxes.open()
-        for (const number of [0, 1.5, -1, NaN, Infinity, 10_001, '3', null]) {
-          expect(() => limiterOf(box, { concurrency: number as number })).toThrow(
-            /concurrency takes a whole number from 1 to/,
-          )
-        }
-        expect(() => limiterOf(box, { concurrency: 2, onUnavailable: 'share', shares: 3 })).toThrow(
-          /shares takes 2 at the most for a concurrency of that/,
+    test('a number that makes no sense is refused', async boxes => {
+      const box = await boxes.open()
+      for (const number of [0, 1.5, -1, NaN, Infinity, 10_001, '3', null]) {
+        expect(() => limiterOf(box, { concurrency: number as number })).toThrow(
+          /concurrency takes a whole number from 1 to/,
         )
-      }),
-    )
+      }
+      expect(() => limiterOf(box, { concurrency: 2, onUnavailable: 'share', shares: 3 })).toThrow(
+        /shares takes 2 at the most for a concurrency of that/,
+      )
+    })
   })
 }

@@ -1,17 +1,17 @@
-import { describe, test } from './checks.js'
+import { describe } from './checks.js'
 import { expect } from './expect.js'
 import { ClosedError, LostError, TimedOutError } from '../errors.js'
-import { boxesOf } from './boxes.js'
+import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { locks, pause, queued, timed, until } from './time.js'
 
 /** P9: a crashed process frees what it held; a dead or deaf waiter never stalls those behind it. */
 export function deadHolders(fixture: EngineFixture): void {
   describe('P9 dead holders and waiters', () => {
-    const boxes = boxesOf(fixture)
+    const test = testOn(fixture)
     const processes = fixture.guarantees.scope !== 'thread'
 
-    test('a box that closes frees what it held and leaves the queues', async () => {
+    test('a box that closes frees what it held and leaves the queues', async boxes => {
       const [one, other, third] = await boxes.several(3)
       await one!.mutex('a', 'b').acquire()
       await other!.mutex('c').acquire()
@@ -27,7 +27,7 @@ export function deadHolders(fixture: EngineFixture): void {
       expect(left.flatMap(({ waiters }) => waiters)).toEqual([])
     })
 
-    test('what a holder that went silent had is free after its lease', async () => {
+    test('what a holder that went silent had is free after its lease', async boxes => {
       const other = await boxes.open()
       const [silent, engine] = await boxes.meddled()
       const grants = [
@@ -48,7 +48,7 @@ export function deadHolders(fixture: EngineFixture): void {
       for (const grant of grants) expect(() => grant.assertHeld()).toThrow(LostError)
     })
 
-    test('a lease that lapses is noticed although an older holder lives on', async () => {
+    test('a lease that lapses is noticed although an older holder lives on', async boxes => {
       const [one, other] = await boxes.pair()
       const [silent, engine] = await boxes.meddled()
       const { permits } = { permits: 3 }
@@ -63,7 +63,7 @@ export function deadHolders(fixture: EngineFixture): void {
     // In one thread nobody is silent: who is woken claims within the call.
     test.runIf(processes)(
       'a waiter that went silent holds up those behind it for no longer than a window',
-      async () => {
+      async boxes => {
         const [one, other] = await boxes.pair()
         const held = await one.mutex('key').acquire()
         const [silent, engine] = await boxes.meddled()
@@ -83,7 +83,7 @@ export function deadHolders(fixture: EngineFixture): void {
       },
     )
 
-    test('a waiter that hears nothing is served by its own look, and those behind it are served', async () => {
+    test('a waiter that hears nothing is served by its own look, and those behind it are served', async boxes => {
       const [one, other] = await boxes.pair()
       const held = await one.mutex('key').acquire({ lease: 600 })
       const [deaf, engine] = await boxes.meddled()
@@ -100,7 +100,7 @@ export function deadHolders(fixture: EngineFixture): void {
       expect(served.sort()).toEqual(['behind', 'deaf'])
     })
 
-    test('a waiter that was away longer than its lease comes back and is served', async () => {
+    test('a waiter that was away longer than its lease comes back and is served', async boxes => {
       const one = await boxes.open()
       const held = await one.mutex('key').acquire()
       const [away, engine] = await boxes.meddled()
@@ -121,7 +121,7 @@ export function deadHolders(fixture: EngineFixture): void {
       next.assertHeld()
     })
 
-    test('a supervisor can revoke a session without waiting for its lease', async () => {
+    test('a supervisor can revoke a session without waiting for its lease', async boxes => {
       const [one, other] = await boxes.pair()
       const [dead, engine] = await boxes.meddled()
       await dead.mutex('a', 'b').acquire()
@@ -144,7 +144,7 @@ export function deadHolders(fixture: EngineFixture): void {
       held.assertHeld()
     })
 
-    test('a session that lives although it was revoked finds its grants lost and its waiters waiting', async () => {
+    test('a session that lives although it was revoked finds its grants lost and its waiters waiting', async boxes => {
       const [one, other] = await boxes.pair()
       const grant = await one.mutex('a').acquire()
       const held = await other.mutex('b').acquire()
@@ -158,7 +158,7 @@ export function deadHolders(fixture: EngineFixture): void {
       await (await waiting).release()
     })
 
-    test('revoking nobody does nothing', async () => {
+    test('revoking nobody does nothing', async boxes => {
       const [one, other] = await boxes.pair()
       const grant = await one.mutex('key').acquire()
       expect(await other.revoke('nobody')).toBe(0)
@@ -168,7 +168,7 @@ export function deadHolders(fixture: EngineFixture): void {
 
     test.runIf(processes)(
       'a killed process frees what it held and leaves the queues, as its engine promises',
-      async () => {
+      async boxes => {
         const [one, other] = await boxes.pair()
         const held = await one.mutex('waited').acquire()
         const child = boxes.program('holder', '3s')
@@ -188,7 +188,7 @@ export function deadHolders(fixture: EngineFixture): void {
       },
     )
 
-    test.runIf(processes)('a stopped process is not dead before its lease is over', async () => {
+    test.runIf(processes)('a stopped process is not dead before its lease is over', async boxes => {
       const one = await boxes.open()
       await one.mutex('waited').acquire()
       const child = boxes.program('holder', '30s')

@@ -1,7 +1,7 @@
-import { describe, test } from './checks.js'
+import { describe } from './checks.js'
 import { expect } from './expect.js'
 import type { Box, Grant, LockOptions } from '../index.js'
-import { onBoxes, type Boxes } from './boxes.js'
+import { testOn, type Boxes } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import type { MeddledEngine } from './meddled-engine.js'
 import { pause, queued, soFar, timed } from './time.js'
@@ -37,101 +37,90 @@ const overtakings: readonly Overtaking[] = [
 
 /** P9: a waiter that is dead, or tells nothing, never stalls those behind it. */
 export function deadWaiters(fixture: EngineFixture): void {
+  const test = testOn(fixture)
   describe('P9 dead waiters', () => {
     const livesBySession = fixture.guarantees.deadHolder === 'session timeout'
 
     for (const { name, hold, block, pass } of overtakings) {
-      test.concurrent(
-        `${name} is given within seconds, although a waiter that went silent is before it`,
-        onBoxes(fixture, async boxes => {
-          const holder = await boxes.open()
-          const held = await hold(holder)
-          const engine = await waiter(boxes, holder, 1, block)
-          await engine.freeze()
-          const other = await boxes.open()
-          await pass(other, { wait: '10s' })
-          held.assertHeld()
-        }),
-      )
+      test(`${name} is given within seconds, although a waiter that went silent is before it`, async boxes => {
+        const holder = await boxes.open()
+        const held = await hold(holder)
+        const engine = await waiter(boxes, holder, 1, block)
+        await engine.freeze()
+        const other = await boxes.open()
+        await pass(other, { wait: '10s' })
+        held.assertHeld()
+      })
     }
 
-    test.concurrent(
-      'a waiter that was stopped for a moment has kept its place',
-      onBoxes(fixture, async boxes => {
-        const [holder, reader] = await boxes.pair()
-        const held = await holder.readWriteLock('key').read.acquire()
-        const [box, engine] = await boxes.meddled()
-        const writing = box.readWriteLock('key').write.acquire()
-        await queued(holder, 'key', 1)
-        const goOn = cut(engine)
-        const reading = reader.readWriteLock('key').read.acquire()
-        await queued(holder, 'key', 2)
-        await pause(2500)
-        expect(await soFar(reading)).toBe('pending')
-        goOn()
-        await held.release()
-        const written = await writing
-        expect(await soFar(reading)).toBe('pending')
-        await written.release()
-        await reading
-      }),
-    )
+    test('a waiter that was stopped for a moment has kept its place', async boxes => {
+      const [holder, reader] = await boxes.pair()
+      const held = await holder.readWriteLock('key').read.acquire()
+      const [box, engine] = await boxes.meddled()
+      const writing = box.readWriteLock('key').write.acquire()
+      await queued(holder, 'key', 1)
+      const goOn = cut(engine)
+      const reading = reader.readWriteLock('key').read.acquire()
+      await queued(holder, 'key', 2)
+      await pause(2500)
+      expect(await soFar(reading)).toBe('pending')
+      goOn()
+      await held.release()
+      const written = await writing
+      expect(await soFar(reading)).toBe('pending')
+      await written.release()
+      await reading
+    })
 
     // Where waiters live by a session of the engine's own, nothing is cut off by failing operations.
     if (!livesBySession)
-      test.concurrent(
-        'waiters that were cut off for longer than their entries live are served in their old order',
-        onBoxes(fixture, async boxes => {
-          const holder = await boxes.open()
-          const held = await holder.mutex('key').acquire()
-          const served: string[] = []
-          const engines: MeddledEngine[] = []
-          const waiting: Promise<unknown>[] = []
-          for (const [index, name] of ['first', 'second'].entries()) {
-            engines.push(
-              await waiter(boxes, holder, index + 1, box => {
-                const done = box.mutex('key').run(() => void served.push(name))
-                waiting.push(done)
-                return done
-              }),
-            )
-          }
-          const goOn = engines.map(cut)
-          // Until both are silent.
-          await queued(holder, 'key', 0)
-          // The one behind is heard of before the other one can be.
-          goOn[1]!()
-          await queued(holder, 'key', 1)
-          goOn[0]!()
-          await queued(holder, 'key', 2)
-          await held.release()
-          await Promise.all(waiting)
-          expect(served).toEqual(['first', 'second'])
-        }),
-      )
+      test('waiters that were cut off for longer than their entries live are served in their old order', async boxes => {
+        const holder = await boxes.open()
+        const held = await holder.mutex('key').acquire()
+        const served: string[] = []
+        const engines: MeddledEngine[] = []
+        const waiting: Promise<unknown>[] = []
+        for (const [index, name] of ['first', 'second'].entries()) {
+          engines.push(
+            await waiter(boxes, holder, index + 1, box => {
+              const done = box.mutex('key').run(() => void served.push(name))
+              waiting.push(done)
+              return done
+            }),
+          )
+        }
+        const goOn = engines.map(cut)
+        // Until both are silent.
+        await queued(holder, 'key', 0)
+        // The one behind is heard of before the other one can be.
+        goOn[1]!()
+        await queued(holder, 'key', 1)
+        goOn[0]!()
+        await queued(holder, 'key', 2)
+        await held.release()
+        await Promise.all(waiting)
+        expect(served).toEqual(['first', 'second'])
+      })
 
     if (fixture.guarantees.scope !== 'thread')
-      test.concurrent(
-        'a released lock passes a killed waiter within seconds, although the box that released it is closed',
-        onBoxes(fixture, async boxes => {
-          const holder = await boxes.open()
-          const held = await holder.mutex('waited').acquire()
-          const child = boxes.program('holder', '30s')
-          await child.printed('holding')
-          await queued(holder, 'waited', 1)
-          const behind = await boxes.open()
-          const waiting = behind.mutex('waited').acquire({ wait: '15s' })
-          await queued(holder, 'waited', 2)
-          child.kill('SIGKILL')
-          await child.end()
-          const took = await timed(async () => {
-            await held.release()
-            await holder.close()
-            await waiting
-          })
-          if (!livesBySession) expect(took).toBeLessThan(5000)
-        }),
-      )
+      test('a released lock passes a killed waiter within seconds, although the box that released it is closed', async boxes => {
+        const holder = await boxes.open()
+        const held = await holder.mutex('waited').acquire()
+        const child = boxes.program('holder', '30s')
+        await child.printed('holding')
+        await queued(holder, 'waited', 1)
+        const behind = await boxes.open()
+        const waiting = behind.mutex('waited').acquire({ wait: '15s' })
+        await queued(holder, 'waited', 2)
+        child.kill('SIGKILL')
+        await child.end()
+        const took = await timed(async () => {
+          await held.release()
+          await holder.close()
+          await waiting
+        })
+        if (!livesBySession) expect(took).toBeLessThan(5000)
+      })
   })
 }
 

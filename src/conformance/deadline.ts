@@ -1,16 +1,16 @@
-import { describe, test } from './checks.js'
+import { describe } from './checks.js'
 import { expect } from './expect.js'
 import { LostError } from '../errors.js'
-import { boxesOf } from './boxes.js'
+import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { block, locks, pause, timed, until } from './time.js'
 
 /** P3: a grant's deadline is counted from before the request that set the lease was sent. */
 export function deadline(fixture: EngineFixture): void {
   describe('P3 honest deadline', () => {
-    const boxes = boxesOf(fixture)
+    const test = testOn(fixture)
 
-    test('a grant that is not renewed is held for its lease and no longer', async () => {
+    test('a grant that is not renewed is held for its lease and no longer', async boxes => {
       const box = await boxes.open()
       const start = performance.now()
       const grant = await box.mutex('key').acquire({ lease: 200, renew: false })
@@ -22,7 +22,7 @@ export function deadline(fixture: EngineFixture): void {
       expect(() => grant.assertHeld()).toThrow(LostError)
     })
 
-    test('the signal of a lost grant aborts with the reason', async () => {
+    test('the signal of a lost grant aborts with the reason', async boxes => {
       const box = await boxes.open()
       const grant = await box.mutex('key').acquire({ lease: 60, renew: false })
       const { signal } = grant
@@ -34,7 +34,7 @@ export function deadline(fixture: EngineFixture): void {
       expect(() => grant.assertHeld()).toThrow(LostError)
     })
 
-    test('a signal that is asked for after the loss is aborted', async () => {
+    test('a signal that is asked for after the loss is aborted', async boxes => {
       const box = await boxes.open()
       const grant = await box.mutex('key').acquire({ lease: 30, renew: false })
       await until('the grant is lost', () => grant.expiresIn() === 0)
@@ -42,7 +42,7 @@ export function deadline(fixture: EngineFixture): void {
       expect(grant.signal.reason).toBeInstanceOf(LostError)
     })
 
-    test('a thread that was stopped past the deadline knows it before any timer runs', async () => {
+    test.alone('a thread that was stopped past the deadline knows it before any timer runs', async boxes => {
       const box = await boxes.open()
       const grant = await box.mutex('key').acquire({ lease: 80 })
       const { signal } = grant
@@ -52,7 +52,7 @@ export function deadline(fixture: EngineFixture): void {
       expect(signal.aborted).toBe(true)
     })
 
-    test('releasing past the deadline tells of the loss, although nobody else came', async () => {
+    test.alone('releasing past the deadline tells of the loss, although nobody else came', async boxes => {
       const box = await boxes.open()
       for (const key of ['mutex', 'again']) {
         const grant = await box.mutex(key).acquire({ lease: 60, renew: false })
@@ -64,7 +64,7 @@ export function deadline(fixture: EngineFixture): void {
       )
     })
 
-    test('a grant is renewed until its release', async () => {
+    test('a grant is renewed until its release', async boxes => {
       const [one, other] = await boxes.pair()
       const grant = await one.mutex('key').acquire({ lease: 600 })
       const end = performance.now() + 1500
@@ -78,7 +78,7 @@ export function deadline(fixture: EngineFixture): void {
       await grant.release()
     })
 
-    test('a grant is renewed three times a lease, not more often', async () => {
+    test('a grant is renewed three times a lease, not more often', async boxes => {
       const [box, engine] = await boxes.meddled()
       const grant = await box.mutex('key').acquire({ lease: 600 })
       await pause(1300)
@@ -87,7 +87,7 @@ export function deadline(fixture: EngineFixture): void {
       expect(engine.count('renew')).toBeLessThanOrEqual(8)
     })
 
-    test('the deadline counts from before the request, however slow question and answer are', async () => {
+    test('the deadline counts from before the request, however slow question and answer are', async boxes => {
       const [box, engine] = await boxes.meddled()
       engine.meddle = async (_, carryOut) => {
         await pause(100)
@@ -100,7 +100,7 @@ export function deadline(fixture: EngineFixture): void {
       grant.assertHeld()
     })
 
-    test('the deadline of one who waited counts from before its claim', async () => {
+    test('the deadline of one who waited counts from before its claim', async boxes => {
       const other = await boxes.open()
       const [box, engine] = await boxes.meddled()
       const held = await other.mutex('key').acquire()
@@ -119,7 +119,7 @@ export function deadline(fixture: EngineFixture): void {
       grant.assertHeld()
     })
 
-    test('a reply that comes after its own deadline gives no grant and is given back', async () => {
+    test('a reply that comes after its own deadline gives no grant and is given back', async boxes => {
       const other = await boxes.open()
       const [box, engine] = await boxes.meddled()
       engine.meddle = async (operation, carryOut) => {
@@ -133,7 +133,7 @@ export function deadline(fixture: EngineFixture): void {
       await until('nothing is left', async () => (await locks(other)).length === 0)
     })
 
-    test('after a late reply the caller goes on waiting and is served by a timely one', async () => {
+    test('after a late reply the caller goes on waiting and is served by a timely one', async boxes => {
       const [box, engine] = await boxes.meddled()
       let late = true
       engine.meddle = async (_, carryOut) => {
@@ -147,7 +147,7 @@ export function deadline(fixture: EngineFixture): void {
       await grant.release()
     })
 
-    test('a renewal that gets no clear answer keeps the old deadline', async () => {
+    test('a renewal that gets no clear answer keeps the old deadline', async boxes => {
       const other = await boxes.open()
       const [box, engine] = await boxes.meddled()
       const grant = await box.mutex('key').acquire({ lease: 300 })
@@ -161,7 +161,7 @@ export function deadline(fixture: EngineFixture): void {
       next.assertHeld()
     })
 
-    test('a grant lives through a renewal that fails, when the next one gets through', async () => {
+    test('a grant lives through a renewal that fails, when the next one gets through', async boxes => {
       const [box, engine] = await boxes.meddled()
       const grant = await box.mutex('key').acquire({ lease: 600 })
       let failures = 1

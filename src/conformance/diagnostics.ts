@@ -1,17 +1,17 @@
-import { describe, test } from './checks.js'
+import { describe } from './checks.js'
 import { expect } from './expect.js'
 import type { GrantedEvent, LockEvent, LockRefusedEvent, LostEvent, ReleasedEvent } from '../diagnostics.js'
 import { AbortedError, LostError, TimedOutError, UnavailableError } from '../errors.js'
-import { boxesOf } from './boxes.js'
+import { testOn } from './boxes.js'
 import { keepsValues, type EngineFixture } from './fixture.js'
 import { locks, pause, queued, TOLD_BY_RENEWAL, until } from './time.js'
 
 /** The channels of `node:diagnostics_channel`. */
 export function diagnostics(fixture: EngineFixture): void {
   describe('diagnostics channels', () => {
-    const boxes = boxesOf(fixture)
+    const test = testOn(fixture)
 
-    test('requested, granted and released tell of a lock that was waited for', async () => {
+    test('requested, granted and released tell of a lock that was waited for', async boxes => {
       const [one, other] = await boxes.pair()
       const requested = boxes.heard<LockEvent>('lock:requested', other)
       const granted = boxes.heard<GrantedEvent>('lock:granted', other)
@@ -40,7 +40,7 @@ export function diagnostics(fixture: EngineFixture): void {
       expect(about.engine.length).toBeGreaterThan(3)
     })
 
-    test('every grant is told and every release, once, also of turns and by whichever verb', async () => {
+    test('every grant is told and every release, once, also of turns and by whichever verb', async boxes => {
       const box = await boxes.open()
       const granted = boxes.heard<GrantedEvent>('lock:granted', box)
       const released = boxes.heard<ReleasedEvent>('lock:released', box)
@@ -59,7 +59,7 @@ export function diagnostics(fixture: EngineFixture): void {
       expect(released.map(({ token }) => token)).toEqual(tokens)
     })
 
-    test('a wait that is over tells how long it was, and its error', async () => {
+    test('a wait that is over tells how long it was, and its error', async boxes => {
       const [one, other] = await boxes.pair()
       const timedOut = boxes.heard<LockRefusedEvent>('lock:refused', other)
       const granted = boxes.heard<LockEvent>('lock:granted', other)
@@ -79,7 +79,7 @@ export function diagnostics(fixture: EngineFixture): void {
       expect(granted).toEqual([])
     })
 
-    test('lost tells of every way to lose a grant, once, with its token', async () => {
+    test('lost tells of every way to lose a grant, once, with its token', async boxes => {
       const [one, other] = await boxes.pair()
       const lost = boxes.heard<LostEvent>('lock:lost', one)
       const lapsing = await one.mutex('lapsing').acquire({ lease: 40, renew: false })
@@ -99,7 +99,7 @@ export function diagnostics(fixture: EngineFixture): void {
       for (const { error } of lost) expect(error).toBeInstanceOf(LostError)
     })
 
-    test('a release is told when it is answered, and once', async () => {
+    test('a release is told when it is answered, and once', async boxes => {
       const [box, engine] = await boxes.meddled()
       const ends = ['released', 'release-failed', 'lost'].map(end => boxes.heard(`lock:${end}`, box))
       const told = (): number[] => ends.map(({ length }) => length)
@@ -130,7 +130,7 @@ export function diagnostics(fixture: EngineFixture): void {
       expect(ends.flat()).toMatchObject([released, failing, lapsing].map(({ token }) => ({ token })))
     })
 
-    test('a hold that was kept for a caller who has given up meanwhile has no end of its own', async () => {
+    test('a hold that was kept for a caller who has given up meanwhile has no end of its own', async boxes => {
       const [box, engine] = await boxes.meddled()
       const granted = boxes.heard<GrantedEvent>('lock:granted', box)
       const released = boxes.heard<ReleasedEvent>('lock:released', box)
@@ -150,7 +150,7 @@ export function diagnostics(fixture: EngineFixture): void {
       expect(released.map(({ token }) => token)).toEqual([grant.token])
     })
 
-    test('a release that finds the grant gone tells of the loss', async () => {
+    test('a release that finds the grant gone tells of the loss', async boxes => {
       const other = await boxes.open()
       const [box, engine] = await boxes.meddled()
       const lost = boxes.heard<LostEvent>('lock:lost', box)

@@ -1,9 +1,9 @@
 import { hostname } from 'node:os'
-import { describe, test } from './checks.js'
+import { describe } from './checks.js'
 import { expect } from './expect.js'
 import type { LockEvent } from '../diagnostics.js'
 import { BusyError, LostError } from '../errors.js'
-import { boxesOf } from './boxes.js'
+import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { rising } from './section.js'
 import { pause, queued, soFar, until } from './time.js'
@@ -11,9 +11,9 @@ import { pause, queued, soFar, until } from './time.js'
 /** One leader among many. */
 export function election(fixture: EngineFixture): void {
   describe('an election', () => {
-    const boxes = boxesOf(fixture)
+    const test = testOn(fixture)
 
-    test('one leads, and everybody knows who', async () => {
+    test('one leads, and everybody knows who', async boxes => {
       const one = await boxes.open({ label: 'the box' })
       const other = await boxes.open()
       expect(await one.election('e').leader()).toBeUndefined()
@@ -32,13 +32,13 @@ export function election(fixture: EngineFixture): void {
       for (const box of [one, other]) expect(await box.election('e').leader()).toBeUndefined()
     })
 
-    test('a leader without a label of its own goes by that of its box', async () => {
+    test('a leader without a label of its own goes by that of its box', async boxes => {
       const one = await boxes.open({ label: 'worker 7' })
       await one.election('e').campaign()
       expect((await one.election('e').leader())!.label).toBe('worker 7')
     })
 
-    test('who resigns makes room for the next in line, with a greater token', async () => {
+    test('who resigns makes room for the next in line, with a greater token', async boxes => {
       const all = await boxes.several(3)
       const tokens: bigint[] = []
       const leaders: string[] = []
@@ -60,7 +60,7 @@ export function election(fixture: EngineFixture): void {
       expect(rising(tokens)).toBe(true)
     })
 
-    test('lead calls its task as long as it leads, gives what it gave, and resigns', async () => {
+    test('lead calls its task as long as it leads, gives what it gave, and resigns', async boxes => {
       const [one, other] = await boxes.pair()
       const given = await one.election('e').lead(async grant => {
         grant.assertHeld()
@@ -75,7 +75,7 @@ export function election(fixture: EngineFixture): void {
       expect(await other.election('e').lead(() => 'next')).toBe('next')
     })
 
-    test('a term is told as a lock, and what is written down of it on no channel', async () => {
+    test('a term is told as a lock, and what is written down of it on no channel', async boxes => {
       const box = await boxes.open()
       const granted = boxes.heard<LockEvent>('lock:granted', box)
       const written = boxes.heard('store:write', box)
@@ -85,7 +85,7 @@ export function election(fixture: EngineFixture): void {
       expect(written).toMatchObject([{ store: 's' }])
     })
 
-    test('a task that fails while its box closes tells its own error', async () => {
+    test('a task that fails while its box closes tells its own error', async boxes => {
       const one = await boxes.open()
       const leading = one.election('e').lead(async () => {
         await one.close()
@@ -94,7 +94,7 @@ export function election(fixture: EngineFixture): void {
       await expect(leading).rejects.toThrow('of the task')
     })
 
-    test('all candidates lead once, one at a time', async () => {
+    test('all candidates lead once, one at a time', async boxes => {
       const all = await boxes.several(4)
       let leading = 0
       const terms: bigint[] = []
@@ -113,9 +113,9 @@ export function election(fixture: EngineFixture): void {
       expect(rising(terms)).toBe(true)
     })
 
-    test('a lead that was lost is nobody’s, and its holder is told', async () => {
+    test('a lead that was lost is nobody’s, and its holder is told', async boxes => {
       const [one, other] = await boxes.pair()
-      const lapsing = await one.election('e').campaign({ lease: 60, renew: false })
+      const lapsing = await one.election('e').campaign({ lease: 300, renew: false })
       await until('its holder is told', () => lapsing.signal.aborted)
       await pause(5)
       expect(await other.election('e').leader()).toBeUndefined()
@@ -127,7 +127,7 @@ export function election(fixture: EngineFixture): void {
       next.assertHeld()
     })
 
-    test('a leader whose box closed or went silent is nobody’s leader', async () => {
+    test('a leader whose box closed or went silent is nobody’s leader', async boxes => {
       const other = await boxes.open()
       const closing = await boxes.open()
       await closing.election('e').campaign()
@@ -140,7 +140,7 @@ export function election(fixture: EngineFixture): void {
       expect((await other.election('e').leader())!.token).toBe(next.token)
     })
 
-    test('observers see each leader come and go', async () => {
+    test('observers see each leader come and go', async boxes => {
       const [one, other] = await boxes.pair()
       const controller = new AbortController()
       const seen: (string | undefined)[] = []
@@ -159,7 +159,7 @@ export function election(fixture: EngineFixture): void {
       await observing
     })
 
-    test('a term can be left to `await using`, and ended twice', async () => {
+    test('a term can be left to `await using`, and ended twice', async boxes => {
       const [one, other] = await boxes.pair()
       {
         await using term = await one.election('e').campaign()

@@ -10,8 +10,8 @@ import type {
   TransactionEvent,
 } from '../diagnostics.js'
 import { IndeterminateError, SignalboxError, UnavailableError } from '../errors.js'
-import { boxesOf } from './boxes.js'
-import { describe, test } from './checks.js'
+import { testOn, type Boxes } from './boxes.js'
+import { describe } from './checks.js'
 import { expect } from './expect.js'
 import { hasLimits, keepsValues, type EngineFixture } from './fixture.js'
 import type { MeddledEngine } from './meddled-engine.js'
@@ -83,10 +83,10 @@ function waitOf(random: Random): { wait?: number; signal?: AbortSignal } {
 /** Every request and every grant has one end, whatever becomes of it. */
 export function ends(fixture: EngineFixture): void {
   describe('diagnostics channels tell one end', () => {
-    const boxes = boxesOf(fixture)
+    const test = testOn(fixture)
 
     /** Makes random calls while the engine fails now and then and another box holds the keys, and closes the box. */
-    async function disturb(box: Box, engine: MeddledEngine, call: Call): Promise<void> {
+    async function disturb(boxes: Boxes, box: Box, engine: MeddledEngine, call: Call): Promise<void> {
       const random = new Random(CALLS)
       const rival = await boxes.open()
       const held = await rival.mutex('a', 's/a').acquire()
@@ -105,13 +105,13 @@ export function ends(fixture: EngineFixture): void {
       await call(box, random).catch(() => undefined)
     }
 
-    test('of a request for a lock, which names it', async () => {
+    test('of a request for a lock, which names it', async boxes => {
       const [box, engine] = await boxes.meddled()
       const requested = boxes.heard<LockEvent>('lock:requested', box)
       const granted = boxes.heard<GrantedEvent>('lock:granted', box)
       const refused = boxes.heard<LockRefusedEvent>('lock:refused', box)
       await box.mutex('a').run(() => undefined)
-      await disturb(box, engine, askForLock)
+      await disturb(boxes, box, engine, askForLock)
       expect(requested).toHaveLength(CALLS + 2)
       const ended = [...granted, ...refused].map(({ request }) => request)
       expect(ended).toHaveLength(requested.length)
@@ -124,12 +124,12 @@ export function ends(fixture: EngineFixture): void {
       ['a grant', holdLock],
       ...(keepsValues(fixture) ? ([['the locks of a transaction', transact]] as const) : []),
     ] as const) {
-      test(`of ${what}, which names its token`, async () => {
+      test(`of ${what}, which names its token`, async boxes => {
         const [box, engine] = await boxes.meddled()
         const granted = boxes.heard<GrantedEvent>('lock:granted', box)
         const ends = ENDS.map(end => boxes.heard<GrantEnd>(end, box))
         await box.mutex('a').run(() => undefined)
-        await disturb(box, engine, call)
+        await disturb(boxes, box, engine, call)
         const tokens = ends.flat().map(({ token }) => token)
         expect(new Set(tokens).size).toBe(tokens.length)
         expect(tokens).toHaveLength(granted.length)
@@ -138,22 +138,22 @@ export function ends(fixture: EngineFixture): void {
       })
     }
 
-    test.runIf(hasLimits(fixture))('of a permit', async () => {
+    test.runIf(hasLimits(fixture))('of a permit', async boxes => {
       const [box, engine] = await boxes.meddled()
       const permitted = boxes.heard('limit:permitted', box)
       const refused = boxes.heard<RefusedEvent>('limit:refused', box)
       await box.limiter('first', { limit: 1, per: 100 }).acquire()
-      await disturb(box, engine, askForPermit)
+      await disturb(boxes, box, engine, askForPermit)
       expect([...permitted, ...refused]).toHaveLength(CALLS + 2)
       expect(permitted.length).toBeGreaterThan(0)
       expect(refused.map(({ error }) => codeOf(error))).toContain('CLOSED')
     })
 
-    test.runIf(keepsValues(fixture))('of a transaction', async () => {
+    test.runIf(keepsValues(fixture))('of a transaction', async boxes => {
       const [box, engine] = await boxes.meddled()
       const ended = boxes.heard<TransactionEvent>('store:transaction', box)
       await box.store('s').transaction(['a'], () => undefined)
-      await disturb(box, engine, transact)
+      await disturb(boxes, box, engine, transact)
       expect(ended).toHaveLength(CALLS + 2)
       const failed = ended.filter(({ outcome }) => outcome === 'failed')
       expect(failed.length).toBeLessThan(ended.length)

@@ -1,4 +1,4 @@
-import { describe, test } from './checks.js'
+import { describe } from './checks.js'
 import { expect } from './expect.js'
 import type { Box } from '../index.js'
 import {
@@ -15,7 +15,7 @@ import {
   UnavailableError,
   type ErrorCode,
 } from '../errors.js'
-import { boxesOf } from './boxes.js'
+import { testOn } from './boxes.js'
 import { keepsValues, type EngineFixture } from './fixture.js'
 import { locks, pause, queued, TOLD_BY_RENEWAL, until } from './time.js'
 
@@ -24,7 +24,7 @@ type ErrorClass = abstract new (...args: never[]) => SignalboxError
 /** P10: one class of errors each, with code, key, engine and cause. */
 export function errors(fixture: EngineFixture): void {
   describe('P10 errors that tell', () => {
-    const boxes = boxesOf(fixture)
+    const test = testOn(fixture)
 
     /** Checks all that an error has to tell. */
     async function expectError(
@@ -65,7 +65,7 @@ export function errors(fixture: EngineFixture): void {
       return (error as BusyError).engine!
     }
 
-    test('busy', async () => {
+    test('busy', async boxes => {
       const [one, other] = await boxes.pair()
       await one.mutex('a', 'b').acquire()
       await expectError(other.mutex('b', 'a').acquire({ wait: 0 }), BusyError, 'BUSY', 'a, b', other)
@@ -77,7 +77,7 @@ export function errors(fixture: EngineFixture): void {
       await expectError(busy, BusyError, 'BUSY', 's/k', other)
     })
 
-    test('timed out', async () => {
+    test('timed out', async boxes => {
       const [one, other] = await boxes.pair()
       await one.mutex('key').acquire()
       await expectError(other.mutex('key').acquire({ wait: 20 }), TimedOutError, 'TIMED_OUT', 'key', other)
@@ -89,7 +89,7 @@ export function errors(fixture: EngineFixture): void {
       }
     })
 
-    test('aborted, with the reason as its cause', async () => {
+    test('aborted, with the reason as its cause', async boxes => {
       const [one, other] = await boxes.pair()
       await one.mutex('key').acquire()
       await one.mutex('s/k').acquire()
@@ -113,7 +113,7 @@ export function errors(fixture: EngineFixture): void {
       }
     })
 
-    test('unavailable and indeterminate, as the engine told', async () => {
+    test('unavailable and indeterminate, as the engine told', async boxes => {
       const [box, engine] = await boxes.meddled()
       const name = engine.name
       for (const [type, code] of [
@@ -150,7 +150,7 @@ export function errors(fixture: EngineFixture): void {
       expect(await box.mutex('key').tryAcquire()).toBeDefined()
     })
 
-    test('what was granted although the answer was lost is given back', async () => {
+    test('what was granted although the answer was lost is given back', async boxes => {
       const other = await boxes.open()
       const [box, engine] = await boxes.meddled()
       engine.meddle = async (operation, carryOut) => {
@@ -164,7 +164,7 @@ export function errors(fixture: EngineFixture): void {
       }
     })
 
-    test('an error that no engine should throw is told as one of ours, too', async () => {
+    test('an error that no engine should throw is told as one of ours, too', async boxes => {
       const [box, engine] = await boxes.meddled()
       engine.meddle = operation =>
         operation.type === 'cancel' ? Promise.resolve(undefined) : Promise.reject(new TypeError('a slip'))
@@ -179,7 +179,7 @@ export function errors(fixture: EngineFixture): void {
       engine.meddle = (_, carryOut) => carryOut()
     })
 
-    test('lost', async () => {
+    test('lost', async boxes => {
       const [one, other] = await boxes.pair()
       const lapsing = await one.mutex('a', 'b').acquire({ lease: 30, renew: false })
       await pause(60)
@@ -208,7 +208,7 @@ export function errors(fixture: EngineFixture): void {
       await expectError(Promise.reject(await told), LostError, 'LOST', 'key', one)
     })
 
-    test.runIf(keepsValues(fixture))('conflict', async () => {
+    test.runIf(keepsValues(fixture))('conflict', async boxes => {
       const [one, other] = await boxes.pair()
       const store = one.store('s')
       await store.put('k', 'before')
@@ -220,7 +220,7 @@ export function errors(fixture: EngineFixture): void {
       expect(told).toMatchObject({ expected: { value: 'before' }, found: { value: 'between' } })
     })
 
-    test('closed', async () => {
+    test('closed', async boxes => {
       const [one, other] = await boxes.pair()
       await other.mutex('key').acquire()
       const waiting = one.mutex('key').acquire()
@@ -256,14 +256,14 @@ export function errors(fixture: EngineFixture): void {
       }
     })
 
-    test('deadlock', async () => {
+    test('deadlock', async boxes => {
       const box = await boxes.open()
       await box.mutex('a', 'b').run(async () => {
         await expectError(box.mutex('a').acquire(), DeadlockError, 'DEADLOCK', 'a', box)
       })
     })
 
-    test('a semaphore that is live with another number of permits is an error that says so', async () => {
+    test('a semaphore that is live with another number of permits is an error that says so', async boxes => {
       const [one, other] = await boxes.pair()
       const grant = await one.semaphore('key', { permits: 3 }).acquire()
       for (const box of [one, other]) {

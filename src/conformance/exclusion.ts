@@ -1,8 +1,8 @@
-import { describe, test } from './checks.js'
+import { describe } from './checks.js'
 import { expect } from './expect.js'
 import type { Box, Lock } from '../index.js'
 import { BusyError, LostError } from '../errors.js'
-import { boxesOf } from './boxes.js'
+import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { Random } from './random.js'
 import { rising, Section } from './section.js'
@@ -11,9 +11,9 @@ import { locks, pause, queued, soFar, until } from './time.js'
 /** P1: while `assertHeld()` passes, no other caller of the same engine holds a conflicting grant. */
 export function exclusion(fixture: EngineFixture): void {
   describe('P1 exclusion', () => {
-    const boxes = boxesOf(fixture)
+    const test = testOn(fixture)
 
-    test('a mutex has one holder at a time, and each later one has a greater token', async () => {
+    test('a mutex has one holder at a time, and each later one has a greater token', async boxes => {
       const section = new Section()
       const task = async (box: Box): Promise<void> => {
         for (let round = 0; round < 6; round++) {
@@ -27,7 +27,7 @@ export function exclusion(fixture: EngineFixture): void {
       expect(await locks(await boxes.open())).toEqual([])
     })
 
-    test('a semaphore has several permits out, and never more than it has', async () => {
+    test('a semaphore has several permits out, and never more than it has', async boxes => {
       const random = new Random(11)
       const section = new Section()
       const task = async (box: Box): Promise<void> => {
@@ -42,7 +42,7 @@ export function exclusion(fixture: EngineFixture): void {
       expect(section.tokens).toHaveLength(54)
     })
 
-    test('all permits of a semaphore can be out at once, from one box or several', async () => {
+    test('all permits of a semaphore can be out at once, from one box or several', async boxes => {
       const [one, other] = await boxes.pair()
       const first = one.semaphore('key', { permits: 5 })
       const second = other.semaphore('key', { permits: 5 })
@@ -62,7 +62,7 @@ export function exclusion(fixture: EngineFixture): void {
       expect(await second.tryAcquire({ permits: 5 })).toBeDefined()
     })
 
-    test('readers are in together, a writer alone', async () => {
+    test('readers are in together, a writer alone', async boxes => {
       const readers = new Section()
       const writers = new Section()
       const task = async (box: Box, write: boolean): Promise<void> => {
@@ -82,7 +82,7 @@ export function exclusion(fixture: EngineFixture): void {
       expect(rising(writers.tokens)).toBe(true)
     })
 
-    test('many readers hold together', async () => {
+    test('many readers hold together', async boxes => {
       const all = await boxes.several(3)
       const held = []
       for (const box of [...all, ...all]) held.push(await box.readWriteLock('key').read.acquire())
@@ -92,7 +92,7 @@ export function exclusion(fixture: EngineFixture): void {
       expect(await all[0]!.readWriteLock('key').write.tryAcquire()).toBeDefined()
     })
 
-    test('sets of keys exclude each other where they overlap, and nowhere else', async () => {
+    test('sets of keys exclude each other where they overlap, and nowhere else', async boxes => {
       const [one, other] = await boxes.pair()
       const held = await one.mutex('a', 'b').acquire()
       expect(held.keys).toEqual(['a', 'b'])
@@ -105,7 +105,7 @@ export function exclusion(fixture: EngineFixture): void {
       expect(await one.mutex('a', 'b').tryAcquire()).toBeDefined()
     })
 
-    test('kinds of lock under the same key exclude each other', async () => {
+    test('kinds of lock under the same key exclude each other', async boxes => {
       const [one, other] = await boxes.pair()
       const kinds: ((box: Box) => Lock)[] = [
         box => box.mutex('key'),
@@ -125,7 +125,7 @@ export function exclusion(fixture: EngineFixture): void {
       }
     })
 
-    test('any claims can be combined', async () => {
+    test('any claims can be combined', async boxes => {
       const [one, other] = await boxes.pair()
       const claims = [
         { key: 'b', mode: 'shared' },
@@ -141,7 +141,7 @@ export function exclusion(fixture: EngineFixture): void {
       expect(await other.readWriteLock('b').read.tryAcquire()).toBeDefined()
     })
 
-    test('a busy lock is not given, by whichever verb', async () => {
+    test('a busy lock is not given, by whichever verb', async boxes => {
       const [one, other] = await boxes.pair()
       const held = await one.mutex('key').acquire()
       for (const box of [one, other]) {
@@ -154,7 +154,7 @@ export function exclusion(fixture: EngineFixture): void {
       await held.release()
     })
 
-    test('a write grant that was downgraded lets readers in and no writer, from any box', async () => {
+    test('a write grant that was downgraded lets readers in and no writer, from any box', async boxes => {
       const [one, other] = await boxes.pair()
       const written = await one.readWriteLock('key').write.acquire()
       await written.downgrade()
@@ -175,7 +175,7 @@ export function exclusion(fixture: EngineFixture): void {
       await Promise.all(writers.map(async writer => (await writer).release()))
     })
 
-    test('a writer who waits behind a downgraded grant of its own box does not come in beside a reader', async () => {
+    test('a writer who waits behind a downgraded grant of its own box does not come in beside a reader', async boxes => {
       const [one, other] = await boxes.pair()
       const written = await one.readWriteLock('key').write.acquire()
       const next = one.readWriteLock('key').write.acquire()
@@ -190,7 +190,7 @@ export function exclusion(fixture: EngineFixture): void {
       await (await (first === 'writer' ? read : next)).release()
     })
 
-    test('a downgraded grant is not taken for a write grant by whoever writes next', async () => {
+    test('a downgraded grant is not taken for a write grant by whoever writes next', async boxes => {
       const [one, other] = await boxes.pair()
       const written = await one.readWriteLock('key').write.acquire()
       await written.downgrade()
@@ -201,7 +201,7 @@ export function exclusion(fixture: EngineFixture): void {
       await next.release()
     })
 
-    test('a renewal that is asked for before a downgrade is answered finds the grant', async () => {
+    test('a renewal that is asked for before a downgrade is answered finds the grant', async boxes => {
       const [one, engine] = await boxes.meddled()
       const other = await boxes.open()
       const lease = 20_000
@@ -223,7 +223,7 @@ export function exclusion(fixture: EngineFixture): void {
       await grant.release()
     })
 
-    test('a release that is asked for before a downgrade is answered gives the grant back', async () => {
+    test('a release that is asked for before a downgrade is answered gives the grant back', async boxes => {
       const [one, other] = await boxes.pair()
       const grant = await one.readWriteLock('key').write.acquire()
       const downgrading = Promise.all([grant.downgrade(), grant.downgrade()])
@@ -235,7 +235,7 @@ export function exclusion(fixture: EngineFixture): void {
       await until('nothing is held', async () => (await locks(other)).length === 0)
     })
 
-    test('a holder is out before the next one is in, when its lease ends', async () => {
+    test('a holder is out before the next one is in, when its lease ends', async boxes => {
       const [one, other] = await boxes.pair()
       const first = await one.mutex('key').acquire({ lease: 150, renew: false })
       const second = await other.mutex('key').acquire()
@@ -246,7 +246,7 @@ export function exclusion(fixture: EngineFixture): void {
       await second.release()
     })
 
-    test('a lapsed holder is out before the next caller of its own box is in', async () => {
+    test('a lapsed holder is out before the next caller of its own box is in', async boxes => {
       const box = await boxes.open()
       const first = await box.mutex('key').acquire({ lease: 150, renew: false })
       const second = await box.mutex('key').acquire()
@@ -257,7 +257,7 @@ export function exclusion(fixture: EngineFixture): void {
       await second.release()
     })
 
-    test('grants of a closed box are not held any more', async () => {
+    test('grants of a closed box are not held any more', async boxes => {
       const [one, other] = await boxes.pair()
       const grants = [
         await one.mutex('key').acquire(),
@@ -270,7 +270,7 @@ export function exclusion(fixture: EngineFixture): void {
       for (const grant of grants) await expect(grant.release()).rejects.toThrow(LostError)
     })
 
-    test('what was asked for while the box closed is not held afterwards', async () => {
+    test('what was asked for while the box closed is not held afterwards', async boxes => {
       const other = await boxes.open()
       for (const verb of ['acquire', 'tryAcquire'] as const) {
         const box = await boxes.open()

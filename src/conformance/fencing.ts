@@ -1,7 +1,7 @@
-import { describe, test } from './checks.js'
+import { describe } from './checks.js'
 import { expect } from './expect.js'
 import type { Box } from '../index.js'
-import { boxesOf } from './boxes.js'
+import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { Random } from './random.js'
 import { rising } from './section.js'
@@ -10,9 +10,9 @@ import { locks, queued } from './time.js'
 /** P2: tokens of one key strictly increase in grant order. */
 export function fencing(fixture: EngineFixture): void {
   describe('P2 fencing', () => {
-    const boxes = boxesOf(fixture)
+    const test = testOn(fixture)
 
-    test('tokens rise from turn to turn of callers who wait in one box', async () => {
+    test('tokens rise from turn to turn of callers who wait in one box', async boxes => {
       const box = await boxes.open()
       const tokens: bigint[] = []
       await Promise.all(
@@ -22,7 +22,7 @@ export function fencing(fixture: EngineFixture): void {
       expect(rising(tokens)).toBe(true)
     })
 
-    test('tokens rise over release and acquire again, more often than a grant has turns', async () => {
+    test('tokens rise over release and acquire again, more often than a grant has turns', async boxes => {
       const box = await boxes.open()
       const tokens: bigint[] = []
       for (let round = 0; round < 1100; round++) {
@@ -31,7 +31,7 @@ export function fencing(fixture: EngineFixture): void {
       expect(rising(tokens)).toBe(true)
     })
 
-    test('tokens rise from box to box', async () => {
+    test('tokens rise from box to box', async boxes => {
       const all = await boxes.several(3)
       const tokens: bigint[] = []
       for (let round = 0; round < 12; round++) {
@@ -42,7 +42,7 @@ export function fencing(fixture: EngineFixture): void {
       expect(rising(tokens)).toBe(true)
     })
 
-    test('tokens of each key rise, whatever sets of keys it is taken in', async () => {
+    test('tokens of each key rise, whatever sets of keys it is taken in', async boxes => {
       const all = await boxes.several(3)
       const random = new Random(5)
       const byKey = new Map(['a', 'b', 'c', 'd'].map(key => [key, [] as bigint[]]))
@@ -58,7 +58,7 @@ export function fencing(fixture: EngineFixture): void {
       for (const tokens of byKey.values()) expect(rising(tokens)).toBe(true)
     })
 
-    test('tokens of write grants rise over readers and downgrades', async () => {
+    test('tokens of write grants rise over readers and downgrades', async boxes => {
       const [one, other] = await boxes.pair()
       const tokens: bigint[] = []
       for (const box of [one, other, one, one]) {
@@ -72,7 +72,7 @@ export function fencing(fixture: EngineFixture): void {
       expect(rising(tokens)).toBe(true)
     })
 
-    test('tokens rise after every way in which a grant can end', async () => {
+    test('tokens rise after every way in which a grant can end', async boxes => {
       const [one, other] = await boxes.pair()
       const tokens: bigint[] = []
       const take = async (box: Box): Promise<bigint> => {
@@ -93,7 +93,7 @@ export function fencing(fixture: EngineFixture): void {
       expect(rising(tokens)).toBe(true)
     })
 
-    test('tokens rise after all boxes were closed and others opened', async () => {
+    test('tokens rise after all boxes were closed and others opened', async boxes => {
       const tokens: bigint[] = []
       for (let life = 0; life < 4; life++) {
         const [one, other] = await boxes.pair()
@@ -107,7 +107,7 @@ export function fencing(fixture: EngineFixture): void {
       expect(rising(tokens)).toBe(true)
     })
 
-    test('a token is a bigint that fits a signed 64-bit column', async () => {
+    test('a token is a bigint that fits a signed 64-bit column', async boxes => {
       const box = await boxes.open()
       const grant = await box.mutex('key').acquire()
       expect(typeof grant.token).toBe('bigint')
@@ -115,7 +115,7 @@ export function fencing(fixture: EngineFixture): void {
       expect(grant.token).toBeGreaterThan(0n)
     })
 
-    test('inspect shows the token of a holder without its turn', async () => {
+    test('inspect shows the token of a holder without its turn', async boxes => {
       const [one, other] = await boxes.pair()
       const held = await one.mutex('key').acquire()
       const waiting = other.mutex('key').acquire()

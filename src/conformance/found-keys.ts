@@ -1,7 +1,7 @@
 import { ConflictError } from '../errors.js'
 import type { Store } from '../index.js'
-import { boxesOf } from './boxes.js'
-import { describe, test } from './checks.js'
+import { testOn } from './boxes.js'
+import { describe } from './checks.js'
 import { expect } from './expect.js'
 import type { EngineFixture } from './fixture.js'
 import { locks, until } from './time.js'
@@ -11,14 +11,14 @@ const group = { most: 8, within: 20 }
 /** P13: what a transaction read to name its keys is part of what it read, also where it did not name that key. */
 export function foundKeys(fixture: EngineFixture): void {
   describe('P13 nothing is lost', () => {
-    const boxes = boxesOf(fixture)
+    const test = testOn(fixture)
 
     for (const [manner, options] of [
       ['each on its own', {}],
       ['in groups', { group }],
     ] as const) {
       describe(`keys that are found by reading, ${manner}`, () => {
-        test('a pointer that changes before the commit is followed anew', async () => {
+        test('a pointer that changes before the commit is followed anew', async boxes => {
           const [one, other] = await boxes.pair()
           const store = one.store('s', options)
           const changes: readonly (readonly [string | undefined, string | undefined])[] = [
@@ -39,7 +39,7 @@ export function foundKeys(fixture: EngineFixture): void {
           await until('nothing is left', async () => (await locks(other)).length === 0)
         })
 
-        test('a pointer that is named, too, is followed anew when it changes before the commit', async () => {
+        test('a pointer that is named, too, is followed anew when it changes before the commit', async boxes => {
           const [one, other] = await boxes.pair()
           for (const [index, others] of [[], ['beside']].entries()) {
             await point(other.store('s'), 'A')
@@ -61,7 +61,7 @@ export function foundKeys(fixture: EngineFixture): void {
           await until('nothing is left', async () => (await locks(other)).length === 0)
         })
 
-        test('a pointer that changes in every attempt ends in a conflict, and nothing is written', async () => {
+        test('a pointer that changes in every attempt ends in a conflict, and nothing is written', async boxes => {
           const [one, other] = await boxes.pair()
           let moves = 0
           const moving = follow(one.store('s', options), () => point(other.store('s'), `${++moves}`), {
@@ -75,7 +75,7 @@ export function foundKeys(fixture: EngineFixture): void {
           await until('nothing is left', async () => (await locks(other)).length === 0)
         })
 
-        test('a pointer that stays as it is needs one attempt, and can not be touched', async () => {
+        test('a pointer that stays as it is needs one attempt, and can not be touched', async boxes => {
           const box = await boxes.open()
           const store = box.store('s', options)
           await point(store, 'A')
@@ -90,7 +90,7 @@ export function foundKeys(fixture: EngineFixture): void {
       })
     }
 
-    test('in a group, a pointer is followed to where a transaction before has moved it', async () => {
+    test('in a group, a pointer is followed to where a transaction before has moved it', async boxes => {
       const box = await boxes.open()
       const store = box.store('s', { group })
       await point(store, 'A')
@@ -100,7 +100,7 @@ export function foundKeys(fixture: EngineFixture): void {
       expect(await store.get(place('A'))).toBeUndefined()
     })
 
-    test('in a group, a pointer that changes before the commit takes no other transaction with it', async () => {
+    test('in a group, a pointer that changes before the commit takes no other transaction with it', async boxes => {
       const [one, other] = await boxes.pair()
       const store = one.store('s', { group })
       await point(store, 'A')

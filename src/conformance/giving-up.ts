@@ -1,8 +1,8 @@
 import { getEventListeners } from 'node:events'
-import { describe, test } from './checks.js'
+import { describe } from './checks.js'
 import { expect } from './expect.js'
 import { AbortedError, TimedOutError, UnavailableError } from '../errors.js'
-import { boxesOf } from './boxes.js'
+import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { Random } from './random.js'
 import { locks, pause, queued, soFar, timed, until } from './time.js'
@@ -10,9 +10,9 @@ import { locks, pause, queued, soFar, timed, until } from './time.js'
 /** P8: a timeout or an abort settles at once and leaves nothing behind. */
 export function givingUp(fixture: EngineFixture): void {
   describe('P8 clean give-up', () => {
-    const boxes = boxesOf(fixture)
+    const test = testOn(fixture)
 
-    test('a wait ends when its time is over, not before, and leaves no request', async () => {
+    test('a wait ends when its time is over, not before, and leaves no request', async boxes => {
       const [one, other] = await boxes.pair()
       const held = await one.mutex('key').acquire()
       for (const box of [one, other]) {
@@ -28,7 +28,7 @@ export function givingUp(fixture: EngineFixture): void {
       expect(await locks(one)).toEqual([])
     })
 
-    test('an abort ends the wait at once, with its reason', async () => {
+    test('an abort ends the wait at once, with its reason', async boxes => {
       const [one, other] = await boxes.pair()
       const held = await one.mutex('key').acquire()
       for (const box of [one, other]) {
@@ -47,7 +47,7 @@ export function givingUp(fixture: EngineFixture): void {
       await held.release()
     })
 
-    test('a signal that has aborted keeps anything from being asked, by whichever verb', async () => {
+    test('a signal that has aborted keeps anything from being asked, by whichever verb', async boxes => {
       const [box, engine] = await boxes.meddled()
       const signal = AbortSignal.abort(new Error('too late'))
       const before = engine.operations.length
@@ -60,7 +60,7 @@ export function givingUp(fixture: EngineFixture): void {
       expect(engine.operations.length).toBe(before)
     })
 
-    test('an abort after the grant does not touch it', async () => {
+    test('an abort after the grant does not touch it', async boxes => {
       const box = await boxes.open()
       const controller = new AbortController()
       const { signal } = controller
@@ -72,7 +72,7 @@ export function givingUp(fixture: EngineFixture): void {
       await grant.release()
     })
 
-    test('a wait that was granted leaves no listener, and its time passes without effect', async () => {
+    test('a wait that was granted leaves no listener, and its time passes without effect', async boxes => {
       const [one, other] = await boxes.pair()
       const held = await one.mutex('key').acquire()
       const { signal } = new AbortController()
@@ -86,7 +86,7 @@ export function givingUp(fixture: EngineFixture): void {
       await grant.release()
     })
 
-    test('who stands behind one that gave up is served in its place', async () => {
+    test('who stands behind one that gave up is served in its place', async boxes => {
       const [one, other, third] = await boxes.several(3)
       const held = await one!.mutex('key').acquire()
       const controller = new AbortController()
@@ -101,7 +101,7 @@ export function givingUp(fixture: EngineFixture): void {
       expect(await timed(() => staying)).toBeLessThan(2000)
     })
 
-    test('one of several callers in a box can give up without the others', async () => {
+    test('one of several callers in a box can give up without the others', async boxes => {
       const [one, other] = await boxes.pair()
       const held = await one.mutex('key').acquire()
       const controller = new AbortController()
@@ -121,7 +121,7 @@ export function givingUp(fixture: EngineFixture): void {
       await until('nothing is left', async () => (await locks(one)).length === 0)
     })
 
-    test('giving up at the very moment of the grant leaves nothing, whichever comes first', async () => {
+    test('giving up at the very moment of the grant leaves nothing, whichever comes first', async boxes => {
       const [one, other] = await boxes.pair()
       const random = new Random(29)
       for (let round = 0; round < 40; round++) {
@@ -145,7 +145,7 @@ export function givingUp(fixture: EngineFixture): void {
       await until('nothing is left', async () => (await locks(one)).length === 0)
     })
 
-    test('many who give up at once leave nothing', async () => {
+    test('many who give up at once leave nothing', async boxes => {
       const [one, other] = await boxes.pair()
       const held = await one.mutex('a').acquire()
       const asked = Array.from({ length: 40 }, (_, index) =>
@@ -157,7 +157,7 @@ export function givingUp(fixture: EngineFixture): void {
       await held.release()
     })
 
-    test('what can not be taken back just then vanishes within a lease', async () => {
+    test('what can not be taken back just then vanishes within a lease', async boxes => {
       const other = await boxes.open()
       const [box, engine] = await boxes.meddled()
       const held = await other.mutex('key').acquire()
@@ -173,7 +173,7 @@ export function givingUp(fixture: EngineFixture): void {
       await grant.release()
     })
 
-    test('a grant that was taken back can not be found by those who look for waiters', async () => {
+    test('a grant that was taken back can not be found by those who look for waiters', async boxes => {
       const [one, other] = await boxes.pair()
       const held = await one.readWriteLock('key').read.acquire()
       const writing = other.readWriteLock('key').write.acquire({ wait: 50 })

@@ -1,6 +1,6 @@
 import type { Box, Store } from '../index.js'
-import { onBoxes } from './boxes.js'
-import { describe, test } from './checks.js'
+import { testOn } from './boxes.js'
+import { describe } from './checks.js'
 import { expect } from './expect.js'
 import type { EngineFixture } from './fixture.js'
 import { pause } from './time.js'
@@ -63,27 +63,25 @@ const fates: readonly (readonly [name: string, meet: (store: Store, key: string)
 
 /** P13: an id is kept for the retention of its own transaction. */
 export function keptIds(fixture: EngineFixture): void {
+  const test = testOn(fixture)
   describe('P13 nothing is lost', () => {
-    test.concurrent(
-      'an id is kept until its own end, whatever becomes of its key',
-      onBoxes(fixture, async boxes => {
-        const [one, other] = await boxes.pair()
-        const store = one.store('s')
-        for (const [key, meet] of fates) {
-          expect(await apply(one, key, 'first', LONG)).toBe(true)
-          expect(await apply(one, key, 'second', 2 * LONG)).toBe(true)
-          await meet(store, key)
-        }
-        await pause(SHORT + 300)
-        // What is over is dropped at the latest when something else is written.
-        await deleted(store, 'written later', SHORT)
-        const again: string[] = []
-        for (const [key] of fates)
-          for (const id of ['first', 'second'])
-            if (await apply(other, key, id, SHORT)) again.push(`${id} after ${key}`)
-        expect(again).toEqual([])
-      }),
-    )
+    test('an id is kept until its own end, whatever becomes of its key', async boxes => {
+      const [one, other] = await boxes.pair()
+      const store = one.store('s')
+      for (const [key, meet] of fates) {
+        expect(await apply(one, key, 'first', LONG)).toBe(true)
+        expect(await apply(one, key, 'second', 2 * LONG)).toBe(true)
+        await meet(store, key)
+      }
+      await pause(SHORT + 300)
+      // What is over is dropped at the latest when something else is written.
+      await deleted(store, 'written later', SHORT)
+      const again: string[] = []
+      for (const [key] of fates)
+        for (const id of ['first', 'second'])
+          if (await apply(other, key, id, SHORT)) again.push(`${id} after ${key}`)
+      expect(again).toEqual([])
+    })
   })
 }
 

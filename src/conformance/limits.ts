@@ -1,5 +1,5 @@
 import { getEventListeners } from 'node:events'
-import { describe, test } from './checks.js'
+import { describe } from './checks.js'
 import { expect } from './expect.js'
 import type { Box, BoxLimiter, Permit } from '../index.js'
 import { systemClock } from '../clock.js'
@@ -11,7 +11,7 @@ import {
   TimedOutError,
   UnavailableError,
 } from '../errors.js'
-import { onBoxes } from './boxes.js'
+import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { block, pause, soFar, until } from './time.js'
 
@@ -38,465 +38,405 @@ const JITTER = 100
 
 /** Rate limits across boxes, where the engine has them. */
 export function limits(fixture: EngineFixture): void {
+  const test = testOn(fixture)
   describe('limits', () => {
-    test.concurrent(
-      'the bound holds in any window over several boxes, and all have their turn in order',
-      onBoxes(fixture, async boxes => {
-        const all = await boxes.several(3)
-        const arrivals = new Arrivals()
-        const served = all.map((): number[] => [])
-        await Promise.all(
-          all.flatMap((box, which) =>
-            Array.from({ length: 6 }, (_, turn) =>
-              box.limiter('api', { limit: 4, per: 300, jitter: JITTER }).run(() => {
-                arrivals.note()
-                served[which]!.push(turn)
-              }),
-            ),
+    test('the bound holds in any window over several boxes, and all have their turn in order', async boxes => {
+      const all = await boxes.several(3)
+      const arrivals = new Arrivals()
+      const served = all.map((): number[] => [])
+      await Promise.all(
+        all.flatMap((box, which) =>
+          Array.from({ length: 6 }, (_, turn) =>
+            box.limiter('api', { limit: 4, per: 300, jitter: JITTER }).run(() => {
+              arrivals.note()
+              served[which]!.push(turn)
+            }),
           ),
-        )
-        expect(arrivals.times).toHaveLength(18)
-        expect(arrivals.worst(300)).toBeLessThanOrEqual(4)
-        for (const turns of served) expect(turns).toEqual([0, 1, 2, 3, 4, 5])
-      }),
-    )
+        ),
+      )
+      expect(arrivals.times).toHaveLength(18)
+      expect(arrivals.worst(300)).toBeLessThanOrEqual(4)
+      for (const turns of served) expect(turns).toEqual([0, 1, 2, 3, 4, 5])
+    })
 
-    test.concurrent(
-      'what one box has used is not there for another, and comes back',
-      onBoxes(fixture, async boxes => {
-        const [one, other] = await boxes.pair()
-        const options = { limit: 3, per: 500 }
-        const start = systemClock.now()
-        await one.limiter('api', options).acquire(3)
-        expect(await other.limiter('api', options).tryAcquire()).toBeUndefined()
-        const { waitsFor, readyIn, limits: reports } = await other.limiter('api', options).explain(2)
-        expect(waitsFor).toBe('limit')
+    test('what one box has used is not there for another, and comes back', async boxes => {
+      const [one, other] = await boxes.pair()
+      const options = { limit: 3, per: 500 }
+      const start = systemClock.now()
+      await one.limiter('api', options).acquire(3)
+      expect(await other.limiter('api', options).tryAcquire()).toBeUndefined()
+      const { waitsFor, readyIn, limits: reports } = await other.limiter('api', options).explain(2)
+      expect(waitsFor).toBe('limit')
+      expect(readyIn).toBeGreaterThan(0)
+      expect(reports).toMatchObject([{ limit: 3, per: 500, window: 'sliding', remaining: 0 }])
+      await other.limiter('api', options).acquire()
+      expect(systemClock.now() - start).toBeGreaterThanOrEqual(500)
+    })
+
+    test('a decision and what it tells of the limits come from one answer', async boxes => {
+      const limit = 5
+      const limiters = (await boxes.pair()).map(box => box.limiter('api', { limit, per: '1m' }).key('amy'))
+      const decisions = await Promise.all(
+        Array.from({ length: 2 * limit }, (_, turn) => limiters[turn % 2]!.decide()),
+      )
+      const admitted = decisions.filter(({ permit }) => permit)
+      expect(admitted).toHaveLength(limit)
+      const left = admitted.map(({ explanation }) => explanation!.limits[0]!.remaining)
+      left.sort((one, other) => other - one)
+      for (const [before, remaining] of left.entries()) expect(remaining).toBeLessThan(limit - before)
+      for (const { permit, explanation } of decisions) {
+        if (permit) continue
+        const { waitsFor, readyIn, binding, limits: reports } = explanation!
+        expect([waitsFor, reports[0]!.remaining]).toEqual(['limit', 0])
+        expect(binding).toBe(reports[0])
         expect(readyIn).toBeGreaterThan(0)
-        expect(reports).toMatchObject([{ limit: 3, per: 500, window: 'sliding', remaining: 0 }])
-        await other.limiter('api', options).acquire()
-        expect(systemClock.now() - start).toBeGreaterThanOrEqual(500)
-      }),
-    )
+      }
+    })
 
-    test.concurrent(
-      'a decision and what it tells of the limits come from one answer',
-      onBoxes(fixture, async boxes => {
-        const limit = 5
-        const limiters = (await boxes.pair()).map(box => box.limiter('api', { limit, per: '1m' }).key('amy'))
-        const decisions = await Promise.all(
-          Array.from({ length: 2 * limit }, (_, turn) => limiters[turn % 2]!.decide()),
-        )
-        const admitted = decisions.filter(({ permit }) => permit)
-        expect(admitted).toHaveLength(limit)
-        const left = admitted.map(({ explanation }) => explanation!.limits[0]!.remaining)
-        left.sort((one, other) => other - one)
-        for (const [before, remaining] of left.entries()) expect(remaining).toBeLessThan(limit - before)
-        for (const { permit, explanation } of decisions) {
-          if (permit) continue
-          const { waitsFor, readyIn, binding, limits: reports } = explanation!
-          expect([waitsFor, reports[0]!.remaining]).toEqual(['limit', 0])
-          expect(binding).toBe(reports[0])
-          expect(readyIn).toBeGreaterThan(0)
-        }
-      }),
-    )
+    test('several limits hold together, keys count apart', async boxes => {
+      const [one, other] = await boxes.pair()
+      const options = {
+        limits: [
+          { limit: 2, per: 300 },
+          { limit: 3, per: '1m' },
+        ],
+      } as const
+      expect(await one.limiter('api', options).tryAcquire(2)).toBeDefined()
+      expect(await other.limiter('api', options).tryAcquire()).toBeUndefined()
+      await other.limiter('api', options).acquire()
+      await expect(one.limiter('api', options).acquire(1, { wait: '2s' })).rejects.toThrow(TimedOutError)
+      const { binding, waitsFor } = await one.limiter('api', options).explain()
+      expect([binding?.per, waitsFor]).toEqual([60_000, 'limit'])
+      expect(await one.limiter('api', options).key('amy').tryAcquire()).toBeDefined()
+      expect(await one.limiter('api', options).key('ben').tryAcquire()).toBeDefined()
+    })
 
-    test.concurrent(
-      'several limits hold together, keys count apart',
-      onBoxes(fixture, async boxes => {
-        const [one, other] = await boxes.pair()
-        const options = {
-          limits: [
-            { limit: 2, per: 300 },
-            { limit: 3, per: '1m' },
-          ],
-        } as const
-        expect(await one.limiter('api', options).tryAcquire(2)).toBeDefined()
-        expect(await other.limiter('api', options).tryAcquire()).toBeUndefined()
-        await other.limiter('api', options).acquire()
-        await expect(one.limiter('api', options).acquire(1, { wait: '2s' })).rejects.toThrow(TimedOutError)
-        const { binding, waitsFor } = await one.limiter('api', options).explain()
-        expect([binding?.per, waitsFor]).toEqual([60_000, 'limit'])
-        expect(await one.limiter('api', options).key('amy').tryAcquire()).toBeDefined()
-        expect(await one.limiter('api', options).key('ben').tryAcquire()).toBeDefined()
-      }),
-    )
+    test('a permit that was not used can be had by another box', async boxes => {
+      const [one, other] = await boxes.pair()
+      const options = { limit: 2, per: '1m' } as const
+      const permit = await one.limiter('api', options).acquire(2)
+      expect(await other.limiter('api', options).tryAcquire()).toBeUndefined()
+      permit.refund()
+      permit.refund()
+      let again: Permit | undefined
+      await until('it is there', async () => {
+        again = await other.limiter('api', options).tryAcquire(2)
+        return again !== undefined
+      })
+      expect(await one.limiter('api', options).tryAcquire()).toBeUndefined()
+    })
 
-    test.concurrent(
-      'a permit that was not used can be had by another box',
-      onBoxes(fixture, async boxes => {
-        const [one, other] = await boxes.pair()
-        const options = { limit: 2, per: '1m' } as const
-        const permit = await one.limiter('api', options).acquire(2)
-        expect(await other.limiter('api', options).tryAcquire()).toBeUndefined()
-        permit.refund()
-        permit.refund()
-        let again: Permit | undefined
-        await until('it is there', async () => {
-          again = await other.limiter('api', options).tryAcquire(2)
-          return again !== undefined
-        })
-        expect(await one.limiter('api', options).tryAcquire()).toBeUndefined()
-      }),
-    )
+    test.alone('a process that was stopped does not use what it had reserved', async boxes => {
+      const [one, other] = await boxes.pair()
+      const options = { limit: 2, per: 500, jitter: JITTER }
+      const arrivals = new Arrivals()
+      await one.limiter('api', options).acquire(2)
+      const waiting = [1, 2, 3].map(() => one.limiter('api', options).run(arrivals.note))
+      await pause(100)
+      const others = [1, 2].map(() => other.limiter('api', options).run(arrivals.note))
+      await pause(50)
+      block(700)
+      await Promise.all([...waiting, ...others])
+      expect(arrivals.times).toHaveLength(5)
+      expect(arrivals.worst(500)).toBeLessThanOrEqual(2)
+    })
 
-    test(
-      'a process that was stopped does not use what it had reserved',
-      onBoxes(fixture, async boxes => {
-        const [one, other] = await boxes.pair()
-        const options = { limit: 2, per: 500, jitter: JITTER }
-        const arrivals = new Arrivals()
-        await one.limiter('api', options).acquire(2)
-        const waiting = [1, 2, 3].map(() => one.limiter('api', options).run(arrivals.note))
-        await pause(100)
-        const others = [1, 2].map(() => other.limiter('api', options).run(arrivals.note))
-        await pause(50)
-        block(700)
-        await Promise.all([...waiting, ...others])
-        expect(arrivals.times).toHaveLength(5)
-        expect(arrivals.worst(500)).toBeLessThanOrEqual(2)
-      }),
-    )
+    test('who gives up leaves its place to the next, and what nobody wants goes back', async boxes => {
+      const [box, engine] = await boxes.meddled()
+      const reserved: number[] = []
+      const returned: number[] = []
+      engine.meddleReserve = async (request, carryOut) => {
+        const answer = await carryOut()
+        reserved.push(...answer.reserved.units.filter(({ n }) => n > 0).map(({ at }) => at))
+        returned.push(...request.returns.map(({ at }) => at))
+        return answer
+      }
+      const limiter = box.limiter('api', { limit: 2, per: '4s' })
+      await limiter.acquire(2)
+      const controller = new AbortController()
+      const aborted = limiter.acquire(1, { signal: controller.signal })
+      const next = limiter.acquire()
+      await until('both have their instants', () => reserved.length - returned.length >= 3)
+      const last = Math.max(...reserved)
+      controller.abort()
+      await expect(aborted).rejects.toThrow(AbortedError)
+      await expect(aborted).rejects.toMatchObject({ key: 'api', engine: engine.name })
+      await until('one goes back', () => returned.includes(last))
+      expect(await soFar(next)).toBe('pending')
+      await limiter.close()
+      await expect(next).rejects.toThrow(ClosedError)
+      const closed = { code: 'CLOSED', key: 'api', engine: engine.name }
+      await expect(next).rejects.toMatchObject(closed)
+      await expect(limiter.acquire()).rejects.toMatchObject(closed)
+      await expect(limiter.key('anna').decide()).rejects.toMatchObject(closed)
+    })
 
-    test.concurrent(
-      'who gives up leaves its place to the next, and what nobody wants goes back',
-      onBoxes(fixture, async boxes => {
-        const [box, engine] = await boxes.meddled()
-        const reserved: number[] = []
-        const returned: number[] = []
-        engine.meddleReserve = async (request, carryOut) => {
-          const answer = await carryOut()
-          reserved.push(...answer.reserved.units.filter(({ n }) => n > 0).map(({ at }) => at))
-          returned.push(...request.returns.map(({ at }) => at))
-          return answer
-        }
-        const limiter = box.limiter('api', { limit: 2, per: '4s' })
-        await limiter.acquire(2)
-        const controller = new AbortController()
-        const aborted = limiter.acquire(1, { signal: controller.signal })
-        const next = limiter.acquire()
-        await until('both have their instants', () => reserved.length - returned.length >= 3)
-        const last = Math.max(...reserved)
-        controller.abort()
-        await expect(aborted).rejects.toThrow(AbortedError)
-        await expect(aborted).rejects.toMatchObject({ key: 'api', engine: engine.name })
-        await until('one goes back', () => returned.includes(last))
-        expect(await soFar(next)).toBe('pending')
-        await limiter.close()
-        await expect(next).rejects.toThrow(ClosedError)
-        const closed = { code: 'CLOSED', key: 'api', engine: engine.name }
-        await expect(next).rejects.toMatchObject(closed)
-        await expect(limiter.acquire()).rejects.toMatchObject(closed)
-        await expect(limiter.key('anna').decide()).rejects.toMatchObject(closed)
-      }),
-    )
+    test('a wait that can not be met is refused at once, a long line with a busy error', async boxes => {
+      const box = await boxes.open()
+      const limiter = box.limiter('api', { limit: 1, per: '1m', queue: 1 })
+      await limiter.acquire()
+      await expect(limiter.acquire(1, { wait: '20s' })).rejects.toThrow(/its turn would be in \d+ ms/)
+      await expect(limiter.acquire(1, { wait: 0 })).rejects.toThrow(BusyError)
+      const waiting = limiter.acquire()
+      expect(await soFar(waiting)).toBe('pending')
+      await expect(limiter.acquire()).rejects.toThrow(BusyError)
+      await limiter.close()
+      await expect(waiting).rejects.toThrow(ClosedError)
+      await expect(limiter.tryAcquire()).rejects.toThrow(ClosedError)
+    })
 
-    test.concurrent(
-      'a wait that can not be met is refused at once, a long line with a busy error',
-      onBoxes(fixture, async boxes => {
-        const box = await boxes.open()
-        const limiter = box.limiter('api', { limit: 1, per: '1m', queue: 1 })
-        await limiter.acquire()
-        await expect(limiter.acquire(1, { wait: '20s' })).rejects.toThrow(/its turn would be in \d+ ms/)
+    test('the engine tells how many processes wait for permits, so that each reserves its part of a window', async boxes => {
+      const others = await boxes.several(2)
+      const [box, engine] = await boxes.meddled()
+      const told: number[] = []
+      engine.meddleReserve = async (request, carryOut) => {
+        const answer = await carryOut()
+        // The first question of a process only measures the way.
+        if (request.units.length > 0) told.push(answer.reserved.contenders)
+        return answer
+      }
+      const options = { limit: 1, per: '1m' } as const
+      const limiter = box.limiter('api', options)
+      await limiter.acquire()
+      expect(told).toEqual([0])
+      const waiting = others.map(other => other.limiter('api', options).acquire())
+      const ended = Promise.allSettled(waiting)
+      await until('all three are counted', async () => {
         await expect(limiter.acquire(1, { wait: 0 })).rejects.toThrow(BusyError)
-        const waiting = limiter.acquire()
-        expect(await soFar(waiting)).toBe('pending')
-        await expect(limiter.acquire()).rejects.toThrow(BusyError)
-        await limiter.close()
-        await expect(waiting).rejects.toThrow(ClosedError)
-        await expect(limiter.tryAcquire()).rejects.toThrow(ClosedError)
-      }),
-    )
+        return told.at(-1) === 3
+      })
+      expect(told[1]).toBeGreaterThan(0)
+      for (const other of others) await other.limiter('api', options).close()
+      await ended
+    })
 
-    test.concurrent(
-      'the engine tells how many processes wait for permits, so that each reserves its part of a window',
-      onBoxes(fixture, async boxes => {
-        const others = await boxes.several(2)
-        const [box, engine] = await boxes.meddled()
-        const told: number[] = []
-        engine.meddleReserve = async (request, carryOut) => {
-          const answer = await carryOut()
-          // The first question of a process only measures the way.
-          if (request.units.length > 0) told.push(answer.reserved.contenders)
-          return answer
-        }
-        const options = { limit: 1, per: '1m' } as const
-        const limiter = box.limiter('api', options)
-        await limiter.acquire()
-        expect(told).toEqual([0])
-        const waiting = others.map(other => other.limiter('api', options).acquire())
-        const ended = Promise.allSettled(waiting)
-        await until('all three are counted', async () => {
-          await expect(limiter.acquire(1, { wait: 0 })).rejects.toThrow(BusyError)
-          return told.at(-1) === 3
-        })
-        expect(told[1]).toBeGreaterThan(0)
-        for (const other of others) await other.limiter('api', options).close()
-        await ended
-      }),
-    )
+    test('a pause is felt by all, also by those who wait for what they have reserved', async boxes => {
+      const [one, other] = await boxes.pair()
+      const options = { limit: 1, per: 800 }
+      await one.limiter('api', options).acquire()
+      const waiting = other.limiter('api', options).acquire()
+      await pause(20)
+      const end = Date.now() + 1500
+      await one.limiter('api', options).pauseUntil(end)
+      expect(await one.limiter('api', options).tryAcquire()).toBeUndefined()
+      expect((await one.limiter('api', options).explain()).waitsFor).toBe('pause')
+      await waiting
+      expect(Date.now()).toBeGreaterThanOrEqual(end - 2)
+    })
 
-    test.concurrent(
-      'a pause is felt by all, also by those who wait for what they have reserved',
-      onBoxes(fixture, async boxes => {
-        const [one, other] = await boxes.pair()
-        const options = { limit: 1, per: 800 }
-        await one.limiter('api', options).acquire()
-        const waiting = other.limiter('api', options).acquire()
-        await pause(20)
-        const end = Date.now() + 1500
-        await one.limiter('api', options).pauseUntil(end)
-        expect(await one.limiter('api', options).tryAcquire()).toBeUndefined()
-        expect((await one.limiter('api', options).explain()).waitsFor).toBe('pause')
-        await waiting
-        expect(Date.now()).toBeGreaterThanOrEqual(end - 2)
-      }),
-    )
-
-    test.concurrent(
-      'while some go by another definition, both hold, and nobody is locked out',
-      onBoxes(fixture, async boxes => {
-        const [old, next] = await boxes.pair()
-        const before = { limit: 6, per: 400, jitter: JITTER }
-        const after = { limit: 2, per: 400, jitter: JITTER }
-        const arrivals = new Arrivals()
-        const run = (box: Box, options: typeof before): Promise<void>[] =>
-          Array.from({ length: 4 }, () => box.limiter('api', options).run(arrivals.note))
-        await old.limiter('api', before).acquire(2)
+    test('while some go by another definition, both hold, and nobody is locked out', async boxes => {
+      const [old, next] = await boxes.pair()
+      const before = { limit: 6, per: 400, jitter: JITTER }
+      const after = { limit: 2, per: 400, jitter: JITTER }
+      const arrivals = new Arrivals()
+      const run = (box: Box, options: typeof before): Promise<void>[] =>
+        Array.from({ length: 4 }, () => box.limiter('api', options).run(arrivals.note))
+      await old.limiter('api', before).acquire(2)
+      await next.limiter('api', after).explain()
+      const start = systemClock.now()
+      const all = [...run(next, after), ...run(old, before)]
+      await until('all are through', async () => {
+        // Who has no caller left goes by its definition still.
         await next.limiter('api', after).explain()
-        const start = systemClock.now()
-        const all = [...run(next, after), ...run(old, before)]
-        await until('all are through', async () => {
-          // Who has no caller left goes by its definition still.
-          await next.limiter('api', after).explain()
-          return arrivals.times.length === 8
+        return arrivals.times.length === 8
+      })
+      await Promise.all(all)
+      // What was given under the old definition counts for the new one.
+      expect(arrivals.times[0]! - start).toBeGreaterThan(300)
+      expect(arrivals.worst(400)).toBeLessThanOrEqual(2)
+    })
+
+    test('another definition of a name in use in the same box is refused, until it is closed', async boxes => {
+      const box = await boxes.open()
+      const limiter = box.limiter('api', { limit: 2, per: '1s' })
+      await limiter.acquire()
+      expect(() => box.limiter('api', { limit: 3, per: '1s' })).toThrow(InvalidArgumentError)
+      expect(await box.limiter('api', { limit: 2, per: 1000 }).tryAcquire()).toBeDefined()
+      await limiter.close()
+      expect(await box.limiter('api', { limit: 3, per: '1s' }).tryAcquire()).toBeUndefined()
+    })
+
+    test('a limit is set while callers wait: lowered at once, raised when all go by it', async boxes => {
+      const [one, other] = await boxes.pair()
+      const options = { limit: 4, per: 400, jitter: JITTER }
+      const limiters = [one.limiter('api', options), other.limiter('api', options)]
+      const arrivals = new Arrivals()
+      const waiting = limiters.flatMap(limiter => Array.from({ length: 5 }, () => limiter.run(arrivals.note)))
+      await until('the first are through', () => arrivals.times.length >= 3)
+      const before = arrivals.times.length
+      const tooMuch = limiters[0]!.acquire(3)
+      limiters[0]!.setLimit(2)
+      await expect(tooMuch).rejects.toThrow(InvalidArgumentError)
+      await Promise.all(waiting)
+      const after = new Arrivals()
+      after.times.push(...arrivals.times.slice(before + 4))
+      expect(after.worst(400)).toBeLessThanOrEqual(2)
+      expect((await other.limiter('api', options).explain()).limits[0]!.limit).toBe(4)
+      expect((await one.limiter('api', options).explain()).limits[0]!.limit).toBe(2)
+      limiters[0]!.setLimit(8)
+      limiters[1]!.setLimit(8, 400)
+      expect(() => limiters[1]!.setLimit(8, 500)).toThrow(InvalidArgumentError)
+      await until('both go by the new one', async () => {
+        const permit = await one.limiter('api', options).tryAcquire(8)
+        permit?.refund()
+        return permit !== undefined
+      })
+      await limiters[0]!.close()
+      expect(() => limiters[0]!.setLimit(1)).toThrow(ClosedError)
+    })
+
+    test('once a limit that was raised is forgotten nobody waits for what was reserved by it', async boxes => {
+      const other = await boxes.open()
+      const [box, engine] = await boxes.meddled()
+      // It has measured the way to the engine before the time counts.
+      await box.limiter('another', { limit: 1, per: '2s' }).acquire()
+      const waits: number[] = []
+      engine.meddleReserve = async (request, carryOut) => {
+        const answer = await carryOut()
+        const { now, units, hold } = answer.reserved
+        const lead = Math.max(request.hold - hold, 0)
+        for (const { n, at } of units) if (n > 0) waits.push(at - lead - now)
+        return answer
+      }
+      const options = { limit: 1, per: '2s' } as const
+      const limiters = [other, box].map(one => one.limiter('api', options)) as [BoxLimiter, BoxLimiter]
+      await limiters[0].acquire()
+      // A process reserves no more than one window, so another has to stand before it.
+      const before = limiters[0].acquire()
+      await until('it has its instant', async () => (await limiters[0].explain()).readyIn > 4000)
+      const waiting = Array.from({ length: 5 }, () => limiters[1].acquire())
+      await until('the first of these has its instant', () => waits.length === 1)
+      expect(waits[0]).toBeGreaterThan(4000)
+      for (const one of limiters) one.setLimit(8)
+      await Promise.all([before, ...waiting])
+      expect(waits.length).toBeGreaterThan(5)
+      expect(waits.slice(-5).map(Math.floor)).toEqual([0, 0, 0, 0, 0])
+    })
+
+    test('permits that are fetched together keep the bound, and what is left over goes back', async boxes => {
+      const [one, other] = await boxes.pair()
+      const options = { limit: 50, per: 400, jitter: JITTER, batch: 20 }
+      const arrivals = new Arrivals()
+      const work = async (box: Box): Promise<void> => {
+        for (let turn = 0; turn < 40; turn++) await box.limiter('api', options).run(arrivals.note)
+      }
+      await Promise.all([one, other].flatMap(box => [work(box), work(box)]))
+      expect(arrivals.times).toHaveLength(160)
+      expect(arrivals.worst(400)).toBeLessThanOrEqual(50)
+      await until(
+        'all are there',
+        async () => (await other.limiter('api', options).tryAcquire(50)) !== undefined,
+      )
+    })
+
+    test('calendar and smooth windows hold over several boxes', async boxes => {
+      const [one, other] = await boxes.pair()
+      const smooth = { limit: 10, per: 500, window: 'smooth' } as const
+      const arrivals = new Arrivals()
+      const run = (box: Box) => box.limiter('even', smooth).run(arrivals.note)
+      await Promise.all([run(one), run(one), run(other), run(one), run(other)])
+      // Four intervals of 51 ms, of which the first and the last permit may take some.
+      expect(arrivals.times[4]! - arrivals.times[0]!).toBeGreaterThan(204 - JITTER)
+      const calendar = { limit: 2, per: '1d', window: 'calendar', timeZone: 'Europe/Berlin' } as const
+      // At midnight there, this would be another day.
+      expect(await one.limiter('daily', calendar).tryAcquire(2)).toBeDefined()
+      expect(await other.limiter('daily', calendar).tryAcquire()).toBeUndefined()
+    })
+
+    test('an engine that can not be asked is told apart from a limit', async boxes => {
+      const [box, engine] = await boxes.meddled()
+      const failure = new UnavailableError('it is away')
+      const options = { limit: 2, per: '1m' } as const
+      const of = (onUnavailable: 'error' | 'open' | 'closed' | 'share') =>
+        box.limiter(onUnavailable, {
+          ...options,
+          onUnavailable,
+          ...(onUnavailable === 'share' ? { shares: 2 } : {}),
         })
-        await Promise.all(all)
-        // What was given under the old definition counts for the new one.
-        expect(arrivals.times[0]! - start).toBeGreaterThan(300)
-        expect(arrivals.worst(400)).toBeLessThanOrEqual(2)
-      }),
-    )
+      engine.meddleReserve = () => Promise.reject(failure)
+      await expect(of('error').tryAcquire()).rejects.toBe(failure)
+      await expect(of('error').acquire()).rejects.toBe(failure)
+      expect(of('error').outage).toBe(failure)
+      for (let turn = 0; turn < 2; turn++) expect(await of('open').tryAcquire()).toBeDefined()
+      expect(await of('open').tryAcquire()).toBeUndefined()
+      expect(await of('share').tryAcquire()).toBeDefined()
+      expect(await of('share').tryAcquire()).toBeUndefined()
+      await expect(of('closed').tryAcquire()).rejects.toBe(failure)
+      await expect(of('closed').acquire(1, { wait: 50 })).rejects.toThrow(UnavailableError)
+      const waiting = of('closed').acquire()
+      engine.meddleReserve = (_, carryOut) => carryOut()
+      await waiting
+      expect(of('closed').outage).toBeUndefined()
+      // Each engine was asked again, and by now counts itself.
+      await until('it is asked again', async () => {
+        await of('open').tryAcquire()
+        return of('open').outage === undefined
+      })
+    })
 
-    test.concurrent(
-      'another definition of a name in use in the same box is refused, until it is closed',
-      onBoxes(fixture, async boxes => {
-        const box = await boxes.open()
-        const limiter = box.limiter('api', { limit: 2, per: '1s' })
-        await limiter.acquire()
-        expect(() => box.limiter('api', { limit: 3, per: '1s' })).toThrow(InvalidArgumentError)
-        expect(await box.limiter('api', { limit: 2, per: 1000 }).tryAcquire()).toBeDefined()
-        await limiter.close()
-        expect(await box.limiter('api', { limit: 3, per: '1s' }).tryAcquire()).toBeUndefined()
-      }),
-    )
+    test('a signal has one listener, however many limiters are waited for with it, and none afterwards', async boxes => {
+      const box = await boxes.open()
+      const { signal } = new AbortController()
+      const limiters = Array.from({ length: 12 }, (_, index) =>
+        box.limiter(`api ${index}`, { limit: 1, per: '1h', ...(index % 2 === 0 && { concurrency: 1 }) }),
+      )
+      await Promise.all(limiters.map(limiter => limiter.acquire()))
+      const waiting = limiters.map(limiter => limiter.acquire(1, { signal }))
+      await pause(50)
+      expect(getEventListeners(signal, 'abort')).toHaveLength(1)
+      const refused = waiting.map(wait => expect(wait).rejects.toThrow(ClosedError))
+      await Promise.all(limiters.map(limiter => limiter.close()))
+      await Promise.all(refused)
+      expect(getEventListeners(signal, 'abort')).toHaveLength(0)
+    })
 
-    test.concurrent(
-      'a limit is set while callers wait: lowered at once, raised when all go by it',
-      onBoxes(fixture, async boxes => {
-        const [one, other] = await boxes.pair()
-        const options = { limit: 4, per: 400, jitter: JITTER }
-        const limiters = [one.limiter('api', options), other.limiter('api', options)]
-        const arrivals = new Arrivals()
-        const waiting = limiters.flatMap(limiter =>
-          Array.from({ length: 5 }, () => limiter.run(arrivals.note)),
+    test('bad input is refused before anything is sent', async boxes => {
+      const [box, engine] = await boxes.meddled()
+      let asked = 0
+      engine.meddleReserve = (_, carryOut) => {
+        asked++
+        return carryOut()
+      }
+      const wrong: readonly object[] = [
+        { limit: 0, per: 1000 },
+        { limit: 1.5, per: 1000 },
+        { limit: NaN, per: 1000 },
+        { limit: 2, per: 0 },
+        { limit: 2, per: 1000, window: 'round' },
+        { limit: 2, per: 1000, concurrency: 0 },
+        { limit: 2, per: 1000, onUnavailable: 'perhaps' },
+        { limit: 2, per: 1000, onUnavailable: 'share', shares: 3 },
+        { limit: 2, per: 1000, batch: 3 },
+        { limits: [] },
+      ]
+      for (const options of wrong)
+        expect(() => box.limiter('api', options as never), JSON.stringify(options)).toThrow(
+          InvalidArgumentError,
         )
-        await until('the first are through', () => arrivals.times.length >= 3)
-        const before = arrivals.times.length
-        const tooMuch = limiters[0]!.acquire(3)
-        limiters[0]!.setLimit(2)
-        await expect(tooMuch).rejects.toThrow(InvalidArgumentError)
-        await Promise.all(waiting)
-        const after = new Arrivals()
-        after.times.push(...arrivals.times.slice(before + 4))
-        expect(after.worst(400)).toBeLessThanOrEqual(2)
-        expect((await other.limiter('api', options).explain()).limits[0]!.limit).toBe(4)
-        expect((await one.limiter('api', options).explain()).limits[0]!.limit).toBe(2)
-        limiters[0]!.setLimit(8)
-        limiters[1]!.setLimit(8, 400)
-        expect(() => limiters[1]!.setLimit(8, 500)).toThrow(InvalidArgumentError)
-        await until('both go by the new one', async () => {
-          const permit = await one.limiter('api', options).tryAcquire(8)
-          permit?.refund()
-          return permit !== undefined
-        })
-        await limiters[0]!.close()
-        expect(() => limiters[0]!.setLimit(1)).toThrow(ClosedError)
-      }),
-    )
-
-    test.concurrent(
-      'once a limit that was raised is forgotten nobody waits for what was reserved by it',
-      onBoxes(fixture, async boxes => {
-        const other = await boxes.open()
-        const [box, engine] = await boxes.meddled()
-        // It has measured the way to the engine before the time counts.
-        await box.limiter('another', { limit: 1, per: '2s' }).acquire()
-        const waits: number[] = []
-        engine.meddleReserve = async (request, carryOut) => {
-          const answer = await carryOut()
-          const { now, units, hold } = answer.reserved
-          const lead = Math.max(request.hold - hold, 0)
-          for (const { n, at } of units) if (n > 0) waits.push(at - lead - now)
-          return answer
-        }
-        const options = { limit: 1, per: '2s' } as const
-        const limiters = [other, box].map(one => one.limiter('api', options)) as [BoxLimiter, BoxLimiter]
-        await limiters[0].acquire()
-        // A process reserves no more than one window, so another has to stand before it.
-        const before = limiters[0].acquire()
-        await until('it has its instant', async () => (await limiters[0].explain()).readyIn > 4000)
-        const waiting = Array.from({ length: 5 }, () => limiters[1].acquire())
-        await until('the first of these has its instant', () => waits.length === 1)
-        expect(waits[0]).toBeGreaterThan(4000)
-        for (const one of limiters) one.setLimit(8)
-        await Promise.all([before, ...waiting])
-        expect(waits.length).toBeGreaterThan(5)
-        expect(waits.slice(-5).map(Math.floor)).toEqual([0, 0, 0, 0, 0])
-      }),
-    )
-
-    test.concurrent(
-      'permits that are fetched together keep the bound, and what is left over goes back',
-      onBoxes(fixture, async boxes => {
-        const [one, other] = await boxes.pair()
-        const options = { limit: 50, per: 400, jitter: JITTER, batch: 20 }
-        const arrivals = new Arrivals()
-        const work = async (box: Box): Promise<void> => {
-          for (let turn = 0; turn < 40; turn++) await box.limiter('api', options).run(arrivals.note)
-        }
-        await Promise.all([one, other].flatMap(box => [work(box), work(box)]))
-        expect(arrivals.times).toHaveLength(160)
-        expect(arrivals.worst(400)).toBeLessThanOrEqual(50)
-        await until(
-          'all are there',
-          async () => (await other.limiter('api', options).tryAcquire(50)) !== undefined,
-        )
-      }),
-    )
-
-    test.concurrent(
-      'calendar and smooth windows hold over several boxes',
-      onBoxes(fixture, async boxes => {
-        const [one, other] = await boxes.pair()
-        const smooth = { limit: 10, per: 500, window: 'smooth' } as const
-        const arrivals = new Arrivals()
-        const run = (box: Box) => box.limiter('even', smooth).run(arrivals.note)
-        await Promise.all([run(one), run(one), run(other), run(one), run(other)])
-        // Four intervals of 51 ms, of which the first and the last permit may take some.
-        expect(arrivals.times[4]! - arrivals.times[0]!).toBeGreaterThan(204 - JITTER)
-        const calendar = { limit: 2, per: '1d', window: 'calendar', timeZone: 'Europe/Berlin' } as const
-        // At midnight there, this would be another day.
-        expect(await one.limiter('daily', calendar).tryAcquire(2)).toBeDefined()
-        expect(await other.limiter('daily', calendar).tryAcquire()).toBeUndefined()
-      }),
-    )
-
-    test.concurrent(
-      'an engine that can not be asked is told apart from a limit',
-      onBoxes(fixture, async boxes => {
-        const [box, engine] = await boxes.meddled()
-        const failure = new UnavailableError('it is away')
-        const options = { limit: 2, per: '1m' } as const
-        const of = (onUnavailable: 'error' | 'open' | 'closed' | 'share') =>
-          box.limiter(onUnavailable, {
-            ...options,
-            onUnavailable,
-            ...(onUnavailable === 'share' ? { shares: 2 } : {}),
-          })
-        engine.meddleReserve = () => Promise.reject(failure)
-        await expect(of('error').tryAcquire()).rejects.toBe(failure)
-        await expect(of('error').acquire()).rejects.toBe(failure)
-        expect(of('error').outage).toBe(failure)
-        for (let turn = 0; turn < 2; turn++) expect(await of('open').tryAcquire()).toBeDefined()
-        expect(await of('open').tryAcquire()).toBeUndefined()
-        expect(await of('share').tryAcquire()).toBeDefined()
-        expect(await of('share').tryAcquire()).toBeUndefined()
-        await expect(of('closed').tryAcquire()).rejects.toBe(failure)
-        await expect(of('closed').acquire(1, { wait: 50 })).rejects.toThrow(UnavailableError)
-        const waiting = of('closed').acquire()
-        engine.meddleReserve = (_, carryOut) => carryOut()
-        await waiting
-        expect(of('closed').outage).toBeUndefined()
-        // Each engine was asked again, and by now counts itself.
-        await until('it is asked again', async () => {
-          await of('open').tryAcquire()
-          return of('open').outage === undefined
-        })
-      }),
-    )
-
-    test.concurrent(
-      'a signal has one listener, however many limiters are waited for with it, and none afterwards',
-      onBoxes(fixture, async boxes => {
-        const box = await boxes.open()
-        const { signal } = new AbortController()
-        const limiters = Array.from({ length: 12 }, (_, index) =>
-          box.limiter(`api ${index}`, { limit: 1, per: '1h', ...(index % 2 === 0 && { concurrency: 1 }) }),
-        )
-        await Promise.all(limiters.map(limiter => limiter.acquire()))
-        const waiting = limiters.map(limiter => limiter.acquire(1, { signal }))
-        await pause(50)
-        expect(getEventListeners(signal, 'abort')).toHaveLength(1)
-        const refused = waiting.map(wait => expect(wait).rejects.toThrow(ClosedError))
-        await Promise.all(limiters.map(limiter => limiter.close()))
-        await Promise.all(refused)
-        expect(getEventListeners(signal, 'abort')).toHaveLength(0)
-      }),
-    )
-
-    test.concurrent(
-      'bad input is refused before anything is sent',
-      onBoxes(fixture, async boxes => {
-        const [box, engine] = await boxes.meddled()
-        let asked = 0
-        engine.meddleReserve = (_, carryOut) => {
-          asked++
-          return carryOut()
-        }
-        const wrong: readonly object[] = [
-          { limit: 0, per: 1000 },
-          { limit: 1.5, per: 1000 },
-          { limit: NaN, per: 1000 },
-          { limit: 2, per: 0 },
-          { limit: 2, per: 1000, window: 'round' },
-          { limit: 2, per: 1000, concurrency: 0 },
-          { limit: 2, per: 1000, onUnavailable: 'perhaps' },
-          { limit: 2, per: 1000, onUnavailable: 'share', shares: 3 },
-          { limit: 2, per: 1000, batch: 3 },
-          { limits: [] },
-        ]
-        for (const options of wrong)
-          expect(() => box.limiter('api', options as never), JSON.stringify(options)).toThrow(
-            InvalidArgumentError,
-          )
-        expect(() => box.limiter('', { limit: 2, per: 1000 })).toThrow(InvalidArgumentError)
-        const known = 'jitter, concurrency, queue, batch, onUnavailable, shares'
-        const both = { limit: 1, per: '1s', limits: [{ limit: 1, per: '1s' }] }
-        expect(() => box.limiter('api', both as never)).toThrow(
-          `there is no option "limit"; known are limits, ${known}`,
-        )
-        const timed = { limit: 1, per: '1s', clock: systemClock }
-        expect(() => box.limiter('api', timed as never)).toThrow(
-          `there is no option "clock"; known are limit, per, window, timeZone, ${known}`,
-        )
-        const limiter = box.limiter('api', { limit: 2, per: 1000 })
-        await expect(limiter.acquire(3)).rejects.toThrow(InvalidArgumentError)
-        await expect(limiter.tryAcquire(0)).rejects.toThrow(InvalidArgumentError)
-        await expect(limiter.pauseUntil(NaN)).rejects.toThrow(InvalidArgumentError)
-        expect(asked).toBe(0)
-      }),
-    )
+      expect(() => box.limiter('', { limit: 2, per: 1000 })).toThrow(InvalidArgumentError)
+      const known = 'jitter, concurrency, queue, batch, onUnavailable, shares'
+      const both = { limit: 1, per: '1s', limits: [{ limit: 1, per: '1s' }] }
+      expect(() => box.limiter('api', both as never)).toThrow(
+        `there is no option "limit"; known are limits, ${known}`,
+      )
+      const timed = { limit: 1, per: '1s', clock: systemClock }
+      expect(() => box.limiter('api', timed as never)).toThrow(
+        `there is no option "clock"; known are limit, per, window, timeZone, ${known}`,
+      )
+      const limiter = box.limiter('api', { limit: 2, per: 1000 })
+      await expect(limiter.acquire(3)).rejects.toThrow(InvalidArgumentError)
+      await expect(limiter.tryAcquire(0)).rejects.toThrow(InvalidArgumentError)
+      await expect(limiter.pauseUntil(NaN)).rejects.toThrow(InvalidArgumentError)
+      expect(asked).toBe(0)
+    })
   })
 }
 
 /** An engine without a clock of its own says so, and what to do. */
 export function noLimits(fixture: EngineFixture): void {
-  test(
-    'limits are refused with the way out',
-    onBoxes(fixture, async boxes => {
-      const box = await boxes.open()
-      expect(() => box.limiter('api', { limit: 2, per: 1000 })).toThrow(/no clock of its own.*limiter\(\)/)
-    }),
-  )
+  const test = testOn(fixture)
+  test('limits are refused with the way out', async boxes => {
+    const box = await boxes.open()
+    expect(() => box.limiter('api', { limit: 2, per: 1000 })).toThrow(/no clock of its own.*limiter\(\)/)
+  })
 }

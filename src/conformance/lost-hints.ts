@@ -1,7 +1,7 @@
 import { LOOK_EVERY } from '../engine/index.js'
 import { UnavailableError } from '../errors.js'
-import { boxesOf } from './boxes.js'
-import { describe, test } from './checks.js'
+import { testOn, type Boxes } from './boxes.js'
+import { describe } from './checks.js'
 import { expect } from './expect.js'
 import { keepsValues, type EngineFixture } from './fixture.js'
 import { queued, until } from './time.js'
@@ -12,12 +12,12 @@ const AT_ONCE = LOOK_EVERY / 2
 /** P5: a change or a release is told at once, also by a process that ends and over a connection that was lost. */
 export function lostHints(fixture: EngineFixture): void {
   describe('P5 told at once', () => {
-    const boxes = boxesOf(fixture)
+    const test = testOn(fixture)
     const processes = fixture.guarantees.scope !== 'thread'
     const watches = keepsValues(fixture) && fixture.hasRecords !== true
 
     /** All that a watch or an observer gives until the check ends, the first of it by now. */
-    async function given<T>(follow: (signal: AbortSignal) => AsyncIterable<T>): Promise<T[]> {
+    async function given<T>(boxes: Boxes, follow: (signal: AbortSignal) => AsyncIterable<T>): Promise<T[]> {
       const all: T[] = []
       const controller = new AbortController()
       boxes.atEnd(() => controller.abort())
@@ -30,9 +30,9 @@ export function lostHints(fixture: EngineFixture): void {
 
     test.runIf(processes && watches)(
       'a watcher hears of a change by a process that ends right after its put',
-      async () => {
+      async boxes => {
         const box = await boxes.open()
-        const entries = await given(signal => box.store('s').watch('key', signal))
+        const entries = await given(boxes, signal => box.store('s').watch('key', signal))
         const child = boxes.program('leaver', 'put')
         expect((await child.end()).status).toBe(0)
         const ended = performance.now()
@@ -43,7 +43,7 @@ export function lostHints(fixture: EngineFixture): void {
 
     test.runIf(processes)(
       'a waiter gets the key from a process that ends right after its release',
-      async () => {
+      async boxes => {
         const box = await boxes.open()
         const child = boxes.program('leaver', 'release')
         await child.printed('holding')
@@ -57,11 +57,11 @@ export function lostHints(fixture: EngineFixture): void {
 
     test.runIf(watches)(
       'a watcher and an observer go on after an outage in which they could not read',
-      async () => {
+      async boxes => {
         const one = await boxes.open()
         const [other, engine] = await boxes.meddled()
-        const entries = await given(signal => other.store('s').watch('key', signal))
-        const leaders = await given(signal => other.election('e').observe(signal))
+        const entries = await given(boxes, signal => other.store('s').watch('key', signal))
+        const leaders = await given(boxes, signal => other.election('e').observe(signal))
         let failed = 0
         engine.meddle = ({ type }, carryOut) => {
           if (type !== 'read' && type !== 'inspect') return carryOut()
@@ -81,7 +81,7 @@ export function lostHints(fixture: EngineFixture): void {
 
     test.runIf(fixture.cuttable !== undefined)(
       'a box whose connections were cut hears of all that happened meanwhile',
-      async () => {
+      async boxes => {
         const one = await boxes.open()
         const network = await fixture.cuttable!(boxes.place)
         const other = await boxes.join(network.engine)
@@ -89,8 +89,8 @@ export function lostHints(fixture: EngineFixture): void {
         const asked = other.mutex('key').acquire()
         await queued(one, 'key', 1)
         const term = watches ? await one.election('e').campaign() : undefined
-        const leaders = watches ? await given(signal => other.election('e').observe(signal)) : [term]
-        const entries = watches ? await given(signal => other.store('s').watch('key', signal)) : []
+        const leaders = watches ? await given(boxes, signal => other.election('e').observe(signal)) : [term]
+        const entries = watches ? await given(boxes, signal => other.store('s').watch('key', signal)) : []
         network.cut()
         await held.release()
         await term?.release()

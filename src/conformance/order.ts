@@ -1,15 +1,15 @@
-import { describe, test } from './checks.js'
+import { describe } from './checks.js'
 import { expect } from './expect.js'
 import type { Box, Grant, Lock } from '../index.js'
 import { AbortedError } from '../errors.js'
-import { boxesOf } from './boxes.js'
+import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { locks, pause, queued, soFar, until } from './time.js'
 
 /** P4: remote waiters are served in arrival order; callers inside a process in call order. */
 export function order(fixture: EngineFixture): void {
   describe('P4 first come, first served', () => {
-    const boxes = boxesOf(fixture)
+    const test = testOn(fixture)
 
     /** Acquires, notes the name, releases; settles when the request stands in the engine's queue. */
     async function arrive(box: Box, lock: Lock, name: string, served: string[], place: number) {
@@ -18,7 +18,7 @@ export function order(fixture: EngineFixture): void {
       return { done }
     }
 
-    test('boxes are served in the order in which they came', async () => {
+    test('boxes are served in the order in which they came', async boxes => {
       const first = await boxes.open()
       const held = await first.mutex('key').acquire()
       const served: string[] = []
@@ -32,7 +32,7 @@ export function order(fixture: EngineFixture): void {
       expect(served).toEqual(['1', '2', '3', '4', '5', '6'])
     })
 
-    test('callers of one box are served in call order, also when some give up', async () => {
+    test('callers of one box are served in call order, also when some give up', async boxes => {
       const box = await boxes.open()
       const held = await box.mutex('key').acquire()
       const served: number[] = []
@@ -51,7 +51,7 @@ export function order(fixture: EngineFixture): void {
       await expect(waiting[1]).rejects.toThrow(AbortedError)
     })
 
-    test('callers of one box with different waits, leases and labels keep their order', async () => {
+    test('callers of one box with different waits, leases and labels keep their order', async boxes => {
       const box = await boxes.open()
       const held = await box.mutex('key').acquire()
       const served: number[] = []
@@ -69,7 +69,7 @@ export function order(fixture: EngineFixture): void {
       expect(served).toEqual(Array.from({ length: 24 }, (_, index) => index))
     })
 
-    test('nobody overtakes those who wait, not even for a moment', async () => {
+    test('nobody overtakes those who wait, not even for a moment', async boxes => {
       const all = await boxes.several(3)
       const held = await all[0]!.mutex('key').acquire()
       const waiting = all[1]!.mutex('key').acquire()
@@ -83,7 +83,7 @@ export function order(fixture: EngineFixture): void {
       await grant.release()
     })
 
-    test('a box that always has callers hands over to another after a bounded number of turns', async () => {
+    test('a box that always has callers hands over to another after a bounded number of turns', async boxes => {
       const [busy, other] = await boxes.pair()
       let turns = 0
       const stop = new AbortController()
@@ -110,7 +110,7 @@ export function order(fixture: EngineFixture): void {
       await loops
     })
 
-    test('a writer who waits keeps later readers out, and readers who came before it in', async () => {
+    test('a writer who waits keeps later readers out, and readers who came before it in', async boxes => {
       const all = await boxes.several(5)
       const served: string[] = []
       const lock = (place: number) => all[place]!.readWriteLock('key')
@@ -129,7 +129,7 @@ export function order(fixture: EngineFixture): void {
       expect(served).toEqual(['writer', 'reader', 'reader', 'last writer'])
     })
 
-    test('writers come in although readers never stop coming', async () => {
+    test('writers come in although readers never stop coming', async boxes => {
       const [one, other] = await boxes.pair()
       const stop = new AbortController()
       const endless = async (box: Box): Promise<void> => {
@@ -145,7 +145,7 @@ export function order(fixture: EngineFixture): void {
       await loops
     })
 
-    test('who asks for many permits is not passed by those who ask for few', async () => {
+    test('who asks for many permits is not passed by those who ask for few', async boxes => {
       const all = await boxes.several(4)
       const permits = (place: number) => all[place]!.semaphore('key', { permits: 4 })
       const held = await permits(0).acquire({ permits: 2 })
@@ -162,7 +162,7 @@ export function order(fixture: EngineFixture): void {
       expect(served).toEqual(['many', 'few'])
     })
 
-    test('a set of keys that waits for one of them is not overtaken on the others', async () => {
+    test('a set of keys that waits for one of them is not overtaken on the others', async boxes => {
       const all = await boxes.several(4)
       const held = await all[0]!.mutex('a').acquire()
       const served: string[] = []
@@ -177,7 +177,7 @@ export function order(fixture: EngineFixture): void {
       expect(served).toEqual(['both', 'later'])
     })
 
-    test('inspect lists the waiters in the order in which they will be served', async () => {
+    test('inspect lists the waiters in the order in which they will be served', async boxes => {
       const first = await boxes.open()
       const held = await first.mutex('key').acquire()
       const waiting: Promise<Grant>[] = []

@@ -1,14 +1,14 @@
-import { describe, test } from './checks.js'
+import { describe } from './checks.js'
 import { expect } from './expect.js'
 import { IndeterminateError } from '../errors.js'
-import { boxesOf } from './boxes.js'
+import { testOn } from './boxes.js'
 import { hasLimits, keepsValues, type EngineFixture } from './fixture.js'
 import { locks, pause, until } from './time.js'
 
 /** P12: nothing of it keeps a finished process alive, nothing escapes, nothing grows. */
 export function quiet(fixture: EngineFixture): void {
   describe('P12 quiet', () => {
-    const boxes = boxesOf(fixture)
+    const test = testOn(fixture)
 
     const scenes = [
       ['idle', 'an open box'],
@@ -22,7 +22,7 @@ export function quiet(fixture: EngineFixture): void {
       ['transactions', 'transactions that are done'],
     ] as const
     for (const [scene, what] of keepsValues(fixture) ? [...scenes, ...scenesWithValues] : scenes) {
-      test(`${what} keeps no process alive`, async () => {
+      test(`${what} keeps no process alive`, async boxes => {
         const started = performance.now()
         const child = boxes.program('quiet', scene)
         const { status, stdout, stderr } = await child.end()
@@ -31,7 +31,7 @@ export function quiet(fixture: EngineFixture): void {
       })
     }
 
-    test('a box that is closed while its calls begin to wait keeps no process alive', async () => {
+    test('a box that is closed while its calls begin to wait keeps no process alive', async boxes => {
       const child = boxes.program('quiet', 'closed-early')
       await child.printed('done')
       const done = performance.now()
@@ -39,24 +39,24 @@ export function quiet(fixture: EngineFixture): void {
       expect(performance.now() - done).toBeLessThan(3000)
     })
 
-    test('a process stays alive for those who wait', async () => {
+    test('a process stays alive for those who wait', async boxes => {
       const child = boxes.program('quiet', 'waiting')
       expect(await child.end()).toEqual({ status: 0, stdout: 'done\ngranted\n', stderr: '' })
     })
 
-    test('a process stays alive for a waiter whose signal aborts', async () => {
+    test('a process stays alive for a waiter whose signal aborts', async boxes => {
       const child = boxes.program('quiet', 'waiting-with-signal')
       expect(await child.end()).toEqual({ status: 0, stdout: 'done\nABORTED\n', stderr: '' })
     })
 
-    test.runIf(keepsValues(fixture))('a process stays alive for those who wait for a change', async () => {
+    test.runIf(keepsValues(fixture))('a process stays alive for those who wait for a change', async boxes => {
       const child = boxes.program('quiet', 'awaiting-change')
       expect(await child.end()).toEqual({ status: 0, stdout: 'done\nchanged\n', stderr: '' })
     })
 
     test.runIf(fixture.cuttable !== undefined)(
       'a caller that tries again at once leaves the event loop its turns while the engine is out of reach',
-      async () => {
+      async boxes => {
         const network = await fixture.cuttable!(boxes.place)
         const box = await boxes.join(network.engine)
         await box.mutex('key').run(() => undefined)
@@ -91,7 +91,7 @@ export function quiet(fixture: EngineFixture): void {
       },
     )
 
-    test('an engine that fails in the background is nobody’s unhandled rejection', async () => {
+    test('an engine that fails in the background is nobody’s unhandled rejection', async boxes => {
       const other = await boxes.open()
       const [box, engine] = await boxes.meddled()
       const held = await other.mutex('key').acquire()
@@ -104,13 +104,13 @@ export function quiet(fixture: EngineFixture): void {
       engine.meddle = (_, carryOut) => carryOut()
     })
 
-    test('a grant whose loss nobody looks at stays quiet', async () => {
+    test('a grant whose loss nobody looks at stays quiet', async boxes => {
       const box = await boxes.open()
       await box.mutex('key').acquire({ lease: 20, renew: false })
       await pause(60)
     })
 
-    test('keys that were used leave nothing behind', async () => {
+    test('keys that were used leave nothing behind', async boxes => {
       const box = await boxes.open()
       const use = async (index: number): Promise<void> => {
         await box.mutex(`key ${index}`).run(() => undefined)
@@ -121,7 +121,7 @@ export function quiet(fixture: EngineFixture): void {
       expect(await locks(box)).toEqual([])
     })
 
-    test('grants that were lost and never released leave nothing behind', async () => {
+    test('grants that were lost and never released leave nothing behind', async boxes => {
       const [box, other] = await boxes.pair()
       for (let index = 0; index < 20; index++) {
         await box.mutex(`key ${index}`).acquire({ lease: 30, renew: false })

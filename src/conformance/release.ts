@@ -1,16 +1,16 @@
-import { describe, test } from './checks.js'
+import { describe } from './checks.js'
 import { expect } from './expect.js'
 import { IndeterminateError, LostError } from '../errors.js'
-import { boxesOf } from './boxes.js'
+import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { locks, pause, queued, TOLD_BY_RENEWAL, until } from './time.js'
 
 /** P7: releasing, renewing or retrying a release never touches anybody else's grant. */
 export function release(fixture: EngineFixture): void {
   describe('P7 release is conditional', () => {
-    const boxes = boxesOf(fixture)
+    const test = testOn(fixture)
 
-    test('releasing a lost grant tells of the loss and leaves the successor alone', async () => {
+    test('releasing a lost grant tells of the loss and leaves the successor alone', async boxes => {
       const [one, other, third] = await boxes.several(3)
       const lost = await one!.mutex('key').acquire({ lease: 60, renew: false })
       const next = await other!.mutex('key').acquire()
@@ -21,7 +21,7 @@ export function release(fixture: EngineFixture): void {
       await next.release()
     })
 
-    test('a second release does nothing, also when somebody else holds it by then', async () => {
+    test('a second release does nothing, also when somebody else holds it by then', async boxes => {
       const [one, other] = await boxes.pair()
       const first = await one.mutex('key').acquire()
       await first.release()
@@ -33,7 +33,7 @@ export function release(fixture: EngineFixture): void {
       expect(await one.mutex('key').tryAcquire()).toBeUndefined()
     })
 
-    test('a second release does not end the turn of another caller of the same box', async () => {
+    test('a second release does not end the turn of another caller of the same box', async boxes => {
       const [one, other] = await boxes.pair()
       const first = await one.mutex('key').acquire()
       const waiting = one.mutex('key').acquire()
@@ -47,7 +47,7 @@ export function release(fixture: EngineFixture): void {
       await next.release()
     })
 
-    test('a released grant proves nothing, and its signal does not change', async () => {
+    test('a released grant proves nothing, and its signal does not change', async boxes => {
       const box = await boxes.open()
       const grant = await box.mutex('key').acquire()
       const { signal } = grant
@@ -60,10 +60,10 @@ export function release(fixture: EngineFixture): void {
       )
     })
 
-    test('a lost grant is not brought back by its own renewal', async () => {
+    test('a lost grant is not brought back by its own renewal', async boxes => {
       const other = await boxes.open()
       const [box, engine] = await boxes.meddled()
-      const grant = await box.mutex('key').acquire({ lease: 200 })
+      const grant = await box.mutex('key').acquire({ lease: 600 })
       let sent: (() => Promise<unknown>) | undefined
       engine.meddle = (operation, carryOut) => {
         if (operation.type !== 'renew') return carryOut()
@@ -79,7 +79,7 @@ export function release(fixture: EngineFixture): void {
       expect((await locks(other))[0]!.holders).toHaveLength(1)
     })
 
-    test('a release whose answer was lost is tried again without touching the successor', async () => {
+    test('a release whose answer was lost is tried again without touching the successor', async boxes => {
       const other = await boxes.open()
       const [box, engine] = await boxes.meddled()
       const grant = await box.mutex('key').acquire()
@@ -101,7 +101,7 @@ export function release(fixture: EngineFixture): void {
       await next.release()
     })
 
-    test('a release that did not reach the engine is tried again', async () => {
+    test('a release that did not reach the engine is tried again', async boxes => {
       const other = await boxes.open()
       const [box, engine] = await boxes.meddled()
       const grant = await box.mutex('key').acquire()
@@ -115,7 +115,7 @@ export function release(fixture: EngineFixture): void {
       await (await other.mutex('key').acquire({ wait: 5000 })).release()
     })
 
-    test('an operator can take a grant away by its token', async () => {
+    test('an operator can take a grant away by its token', async boxes => {
       const [one, other] = await boxes.pair()
       const grant = await one.mutex('key').acquire({ lease: TOLD_BY_RENEWAL })
       const told = new Promise(resolve => grant.signal.addEventListener('abort', resolve))
@@ -130,7 +130,7 @@ export function release(fixture: EngineFixture): void {
       await next.release()
     })
 
-    test('the token of inspect serves an operator, too', async () => {
+    test('the token of inspect serves an operator, too', async boxes => {
       const [one, other] = await boxes.pair()
       const grant = await one.mutex('a', 'b').acquire({ lease: TOLD_BY_RENEWAL })
       const { token } = (await locks(other, 'b'))[0]!.holders[0]!
@@ -139,7 +139,7 @@ export function release(fixture: EngineFixture): void {
       await until('the holder knows', () => grant.signal.aborted)
     })
 
-    test('who waits in the box of a stuck holder gets what an operator took away', async () => {
+    test('who waits in the box of a stuck holder gets what an operator took away', async boxes => {
       const [one, other] = await boxes.pair()
       const stuck = await one.mutex('key').acquire({ lease: TOLD_BY_RENEWAL })
       const waiting = one.mutex('key').acquire()
@@ -151,7 +151,7 @@ export function release(fixture: EngineFixture): void {
       await next.release()
     })
 
-    test('a token that holds nothing takes nothing away', async () => {
+    test('a token that holds nothing takes nothing away', async boxes => {
       const [one, other] = await boxes.pair()
       const gone = await one.mutex('key').acquire()
       await gone.release()
@@ -166,7 +166,7 @@ export function release(fixture: EngineFixture): void {
       expect(await other.mutex('key').tryAcquire()).toBeUndefined()
     })
 
-    test('a token of an earlier task takes nothing from its successor in the same box', async () => {
+    test('a token of an earlier task takes nothing from its successor in the same box', async boxes => {
       const box = await boxes.open()
       const first = await box.mutex('key').acquire({ lease: TOLD_BY_RENEWAL })
       const waiting = box.mutex('key').acquire({ lease: TOLD_BY_RENEWAL })
@@ -181,7 +181,7 @@ export function release(fixture: EngineFixture): void {
       await until('the holder knows', () => second.signal.aborted)
     })
 
-    test('a grant that is released while an operator takes it away is not taken from its successor', async () => {
+    test('a grant that is released while an operator takes it away is not taken from its successor', async boxes => {
       const [box, engine] = await boxes.meddled()
       const first = await box.mutex('key').acquire()
       const waiting = box.mutex('key').acquire()
@@ -197,7 +197,7 @@ export function release(fixture: EngineFixture): void {
       await second.release()
     })
 
-    test('one of several readers can be taken away', async () => {
+    test('one of several readers can be taken away', async boxes => {
       const [one, other] = await boxes.pair()
       const grants = [
         await one.readWriteLock('key').read.acquire({ lease: TOLD_BY_RENEWAL }),
@@ -209,7 +209,7 @@ export function release(fixture: EngineFixture): void {
       expect((await locks(other, 'key'))[0]!.holders).toHaveLength(1)
     })
 
-    test('run releases whatever becomes of the task, and gives what the task gave', async () => {
+    test('run releases whatever becomes of the task, and gives what the task gave', async boxes => {
       const [one, other] = await boxes.pair()
       expect(await one.mutex('key').run(() => 'given')).toBe('given')
       const failing = one.mutex('key').run(() => {
@@ -220,7 +220,7 @@ export function release(fixture: EngineFixture): void {
       expect(await other.mutex('key').tryAcquire()).toBeDefined()
     })
 
-    test('run tells that its grant was lost, unless the task tells more', async () => {
+    test('run tells that its grant was lost, unless the task tells more', async boxes => {
       const box = await boxes.open()
       const options = { lease: 40, renew: false }
       await expect(box.mutex('a').run(() => pause(80), options)).rejects.toThrow(LostError)
@@ -231,7 +231,7 @@ export function release(fixture: EngineFixture): void {
       await expect(failing).rejects.toThrow('of the task')
     })
 
-    test('a grant can be left to `await using`', async () => {
+    test('a grant can be left to `await using`', async boxes => {
       const [one, other] = await boxes.pair()
       {
         await using grant = await one.mutex('key').acquire()
@@ -241,7 +241,7 @@ export function release(fixture: EngineFixture): void {
       expect(await other.mutex('key').tryAcquire()).toBeDefined()
     })
 
-    test('downgrading twice is harmless, downgrading what was lost is told', async () => {
+    test('downgrading twice is harmless, downgrading what was lost is told', async boxes => {
       const [one, other] = await boxes.pair()
       const { write } = one.readWriteLock('key')
       const grant = await write.acquire()

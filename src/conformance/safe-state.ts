@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { describe, test } from './checks.js'
+import { describe } from './checks.js'
 import { expect } from './expect.js'
 import type { Box } from '../index.js'
 import {
@@ -12,7 +12,7 @@ import {
   LostError,
   TimedOutError,
 } from '../errors.js'
-import { boxesOf } from './boxes.js'
+import { testOn } from './boxes.js'
 import { CLAIM_WINDOW } from '../engine/index.js'
 import type { EngineFixture } from './fixture.js'
 import { locks, pause, queued, soFar, until } from './time.js'
@@ -20,12 +20,12 @@ import { locks, pause, queued, soFar, until } from './time.js'
 /** P13: a committed change is there, and a change whose grant was lost is rejected by the store. */
 export function safeState(fixture: EngineFixture): void {
   describe('P13 nothing is lost', () => {
-    const boxes = boxesOf(fixture)
+    const test = testOn(fixture)
     // What is shown by disturbing the conversation with the engine.
     const testOfEngine = test.skipIf(fixture.hasRecords)
 
     describe('values', () => {
-      test('a value is read as it was written, by any box, and every write has a new version', async () => {
+      test('a value is read as it was written, by any box, and every write has a new version', async boxes => {
         const [one, other] = await boxes.pair()
         const values = [
           0,
@@ -49,7 +49,7 @@ export function safeState(fixture: EngineFixture): void {
         expect([...versions]).toEqual([...versions].sort((a, b) => a - b))
       })
 
-      test('an absent key has no entry, and stores of different names share nothing', async () => {
+      test('an absent key has no entry, and stores of different names share nothing', async boxes => {
         const box = await boxes.open()
         expect(await box.store('s').get('key')).toBeUndefined()
         await box.store('s').put('key', 1)
@@ -57,7 +57,7 @@ export function safeState(fixture: EngineFixture): void {
         expect(await box.store('s').get('other')).toBeUndefined()
       })
 
-      test('what is read is a copy', async () => {
+      test('what is read is a copy', async boxes => {
         const box = await boxes.open()
         const written = { list: [1] }
         await box.store('s').put('key', written)
@@ -67,7 +67,7 @@ export function safeState(fixture: EngineFixture): void {
         expect((await box.store('s').get('key'))!.value).toEqual({ list: [1] })
       })
 
-      test('deleting, and writing again: no version is ever used twice', async () => {
+      test('deleting, and writing again: no version is ever used twice', async boxes => {
         const [one, other] = await boxes.pair()
         const store = one.store('s')
         const versions: number[] = []
@@ -82,7 +82,7 @@ export function safeState(fixture: EngineFixture): void {
         expect(versions).toEqual([...versions].sort((a, b) => a - b))
       })
 
-      test('a version that was read before a deletion is never met again', async () => {
+      test('a version that was read before a deletion is never met again', async boxes => {
         const box = await boxes.open()
         const store = box.store('s')
         const version = await store.put('key', 'first')
@@ -93,7 +93,7 @@ export function safeState(fixture: EngineFixture): void {
         expect((await store.get('key'))!.value).toBe('first')
       })
 
-      test('compare-and-set writes only over the version it names, 0 for an absent key', async () => {
+      test('compare-and-set writes only over the version it names, 0 for an absent key', async boxes => {
         const box = await boxes.open()
         const store = box.store('s')
         expect(await store.compareAndSet('key', 7, 'wrong')).toBeUndefined()
@@ -110,7 +110,7 @@ export function safeState(fixture: EngineFixture): void {
         expect(await store.compareAndSet('key', 0, 'new')).toBeGreaterThan(second!)
       })
 
-      test('compare-and-set loses no update', async () => {
+      test('compare-and-set loses no update', async boxes => {
         const add = async (box: Box): Promise<void> => {
           const store = box.store('s')
           for (let round = 0; round < 6;) {
@@ -127,7 +127,7 @@ export function safeState(fixture: EngineFixture): void {
         expect((await all[0]!.store('s').get('sum'))!.value).toBe(36)
       })
 
-      test('each of many writes of one key at once is carried out, also beside those of another box', async () => {
+      test('each of many writes of one key at once is carried out, also beside those of another box', async boxes => {
         const all = await boxes.several(2)
         const [one] = all.map(box => box.store('s'))
         const numbers = Array.from({ length: 200 }, (_, index) => index)
@@ -144,7 +144,7 @@ export function safeState(fixture: EngineFixture): void {
         expect((await one!.get('key'))!.version).toBe(Math.max(...together))
       })
 
-      test('what was committed is there after all boxes were closed', async () => {
+      test('what was committed is there after all boxes were closed', async boxes => {
         const box = await boxes.open()
         await box.store('s').put('put', 1)
         await box.store('s').transaction(['a', 'b'], transaction => {
@@ -164,7 +164,7 @@ export function safeState(fixture: EngineFixture): void {
       ['in groups', { group: { most: 8, within: 20 } }],
     ] as const) {
       describe(`transactions, ${manner}`, () => {
-        test('a transaction reads, writes and deletes, and gives what its function gave', async () => {
+        test('a transaction reads, writes and deletes, and gives what its function gave', async boxes => {
           const [one, other] = await boxes.pair()
           const store = one.store('s', options)
           await store.put('a', 1)
@@ -188,7 +188,7 @@ export function safeState(fixture: EngineFixture): void {
           expect(await locks(other)).toEqual([])
         })
 
-        test('transactions of all boxes lose no update and see no half of another', async () => {
+        test('transactions of all boxes lose no update and see no half of another', async boxes => {
           const all = await boxes.several(3)
           const task = async (box: Box, index: number): Promise<void> => {
             const store = box.store('s', options)
@@ -209,7 +209,7 @@ export function safeState(fixture: EngineFixture): void {
           expect(await locks(all[0]!)).toEqual([])
         })
 
-        test('tokens of transactions rise', async () => {
+        test('tokens of transactions rise', async boxes => {
           const all = await boxes.several(2)
           const tokens: bigint[] = []
           for (let round = 0; round < 8; round++) {
@@ -220,7 +220,7 @@ export function safeState(fixture: EngineFixture): void {
             if (index > 0) expect(token).toBeGreaterThan(tokens[index - 1]!)
         })
 
-        test('the lock of a key is the mutex of its store and name', async () => {
+        test('the lock of a key is the mutex of its store and name', async boxes => {
           const [one, other] = await boxes.pair()
           const held = await other.mutex('s/key').acquire()
           const waiting = one.store('s', options).transaction(['key'], () => 'done')
@@ -230,7 +230,7 @@ export function safeState(fixture: EngineFixture): void {
           expect(await waiting).toMatchObject({ applied: true, result: 'done' })
         })
 
-        test('a function that fails writes nothing and tells why', async () => {
+        test('a function that fails writes nothing and tells why', async boxes => {
           const box = await boxes.open()
           const store = box.store('s', options)
           await store.put('a', 'before')
@@ -251,7 +251,7 @@ export function safeState(fixture: EngineFixture): void {
           await until('nothing is left', async () => (await locks(box)).length === 0)
         })
 
-        test('a key that was not named can not be touched', async () => {
+        test('a key that was not named can not be touched', async boxes => {
           const box = await boxes.open()
           const store = box.store('s', options)
           for (const touch of ['get', 'put', 'delete'] as const) {
@@ -266,7 +266,7 @@ export function safeState(fixture: EngineFixture): void {
           expect(await store.get('a')).toBeUndefined()
         })
 
-        test('a function names further keys from values that it reads', async () => {
+        test('a function names further keys from values that it reads', async boxes => {
           const box = await boxes.open()
           const store = box.store('s', options)
           await store.put('train', { at: 'A' })
@@ -282,7 +282,7 @@ export function safeState(fixture: EngineFixture): void {
           expect((await store.get('at A'))!.value).toBe('left')
         })
 
-        test('keys that were found by reading are found again under the lock', async () => {
+        test('keys that were found by reading are found again under the lock', async boxes => {
           const [one, other] = await boxes.pair()
           const store = one.store('s', options)
           await store.put('train', 'A')
@@ -305,7 +305,7 @@ export function safeState(fixture: EngineFixture): void {
           await until('nothing is left', async () => (await locks(other)).length === 0)
         })
 
-        test('keys that never hold still end in a conflict after so many attempts', async () => {
+        test('keys that never hold still end in a conflict after so many attempts', async boxes => {
           const [box, other] = await boxes.pair()
           const store = box.store('s', options)
           const moving = store.transaction(
@@ -322,7 +322,7 @@ export function safeState(fixture: EngineFixture): void {
           await until('nothing is left', async () => (await locks(box)).length === 0)
         })
 
-        test('an id makes it happen once', async () => {
+        test('an id makes it happen once', async boxes => {
           const [one, other] = await boxes.pair()
           let runs = 0
           const commit = (box: Box, id: string) =>
@@ -344,7 +344,7 @@ export function safeState(fixture: EngineFixture): void {
           expect(runs).toBe(3)
         })
 
-        test('an id is remembered when its key was deleted', async () => {
+        test('an id is remembered when its key was deleted', async boxes => {
           const [one, other] = await boxes.pair()
           const move = (box: Box) =>
             box.store('s', options).transaction(
@@ -364,7 +364,7 @@ export function safeState(fixture: EngineFixture): void {
           expect((await one.store('s').get('sum'))!.value).toBe(1)
         })
 
-        test('an id belongs to the first key that was named, not to all', async () => {
+        test('an id belongs to the first key that was named, not to all', async boxes => {
           const box = await boxes.open()
           const store = box.store('s', options)
           const run = (...keys: string[]) => store.transaction(keys, () => 'done', { id: 'same' })
@@ -373,7 +373,7 @@ export function safeState(fixture: EngineFixture): void {
           expect(await run('b')).toEqual({ applied: false })
         })
 
-        test('each part of a transaction happens once, whoever tries it again with others', async () => {
+        test('each part of a transaction happens once, whoever tries it again with others', async boxes => {
           const [one, other] = await boxes.pair()
           const count = async (box: Box, ...ids: string[]) => {
             const outcome = await box.store('s', options).transaction(
@@ -393,7 +393,7 @@ export function safeState(fixture: EngineFixture): void {
           expect((await one.store('s').get('sum'))!.value).toBe(3)
         })
 
-        test('the id of a part is recorded with the key that it names', async () => {
+        test('the id of a part is recorded with the key that it names', async boxes => {
           const [one, other] = await boxes.pair()
           const move = (box: Box, ...trains: string[]) =>
             box
@@ -410,7 +410,7 @@ export function safeState(fixture: EngineFixture): void {
           expect(elsewhere).toMatchObject({ applied: true })
         })
 
-        test('a part that is left out can be tried again', async () => {
+        test('a part that is left out can be tried again', async boxes => {
           const [one, other] = await boxes.pair()
           const attempt = (box: Box, leftOut: string[]) =>
             box.store('s', options).transaction(
@@ -432,7 +432,7 @@ export function safeState(fixture: EngineFixture): void {
           ).rejects.toThrow(/no part.*z/)
         })
 
-        test('an id can not be recorded with a key that was not named', async () => {
+        test('an id can not be recorded with a key that was not named', async boxes => {
           const box = await boxes.open()
           const store = box.store('s', options)
           const wrong = store.transaction(['a'], () => 1, { id: [{ id: 'x', key: 'b' }] })
@@ -440,7 +440,7 @@ export function safeState(fixture: EngineFixture): void {
           await expect(wrong).rejects.toThrow(/x.*with b.*named a/)
         })
 
-        test('a transaction that failed does not use up its id', async () => {
+        test('a transaction that failed does not use up its id', async boxes => {
           const box = await boxes.open()
           const store = box.store('s', options)
           const failing = store.transaction(['a'], () => Promise.reject(new Error('failed')), { id: 'x' })
@@ -448,7 +448,7 @@ export function safeState(fixture: EngineFixture): void {
           expect(await store.transaction(['a'], () => 1, { id: 'x' })).toMatchObject({ applied: true })
         })
 
-        test('a write round the lock is found, with what was expected and what is there', async () => {
+        test('a write round the lock is found, with what was expected and what is there', async boxes => {
           const [one, other] = await boxes.pair()
           const store = one.store('s', options)
           const version = await store.put('a', { sum: 1 })
@@ -471,7 +471,7 @@ export function safeState(fixture: EngineFixture): void {
           await until('nothing is left', async () => (await locks(one)).length === 0)
         })
 
-        test('a write round the lock is found also for a key that was only read, or absent, or deleted', async () => {
+        test('a write round the lock is found also for a key that was only read, or absent, or deleted', async boxes => {
           const [one, other] = await boxes.pair()
           const store = one.store('s', options)
           await store.put('read', 1)
@@ -496,7 +496,7 @@ export function safeState(fixture: EngineFixture): void {
           expect(await store.get('written')).toBeUndefined()
         })
 
-        test('a commit whose locks were lost writes nothing, whatever a later holder did', async () => {
+        test('a commit whose locks were lost writes nothing, whatever a later holder did', async boxes => {
           const [one, other] = await boxes.pair()
           const store = one.store('s', options)
           const taken = store.transaction(['key', 'more'], async transaction => {
@@ -511,7 +511,7 @@ export function safeState(fixture: EngineFixture): void {
 
         testOfEngine(
           'the engine refuses a commit whose locks are lost, although its box does not know of the loss',
-          async () => {
+          async boxes => {
             const other = await boxes.open()
             const [box, engine] = await boxes.meddled()
             const store = box.store('s', options)
@@ -531,7 +531,7 @@ export function safeState(fixture: EngineFixture): void {
           },
         )
 
-        test('a commit whose locks were lost writes nothing, also when nobody came since', async () => {
+        test('a commit whose locks were lost writes nothing, also when nobody came since', async boxes => {
           const [one, other] = await boxes.pair()
           const store = one.store('s', options)
           const taken = store.transaction(['key'], async transaction => {
@@ -542,7 +542,7 @@ export function safeState(fixture: EngineFixture): void {
           expect(await store.get('key')).toBeUndefined()
         })
 
-        test('a wait bounds a transaction, an abort ends its wait; neither leaves anything', async () => {
+        test('a wait bounds a transaction, an abort ends its wait; neither leaves anything', async boxes => {
           const [one, other] = await boxes.pair()
           const store = one.store('s', options)
           const held = await other.mutex('s/key').acquire()
@@ -562,7 +562,7 @@ export function safeState(fixture: EngineFixture): void {
           expect(runs).toBe(0)
         })
 
-        test('no listener stays at a signal that serves many transactions', async () => {
+        test('no listener stays at a signal that serves many transactions', async boxes => {
           const box = await boxes.open()
           const { signal } = new AbortController()
           const store = box.store('s', options)
@@ -572,7 +572,7 @@ export function safeState(fixture: EngineFixture): void {
           expect(getEventListeners(signal, 'abort')).toHaveLength(0)
         })
 
-        test('a transaction within another is told where it would wait for itself', async () => {
+        test('a transaction within another is told where it would wait for itself', async boxes => {
           const box = await boxes.open()
           const store = box.store('s', options)
           const outcome = await store.transaction(['a'], async transaction => {
@@ -585,7 +585,7 @@ export function safeState(fixture: EngineFixture): void {
           expect((await store.get('b'))!.value).toBe('inner')
         })
 
-        test('a transaction works while its box drains, new ones are refused', async () => {
+        test('a transaction works while its box drains, new ones are refused', async boxes => {
           const [one, other] = await boxes.pair()
           const store = one.store('s', options)
           let begun = false
@@ -604,7 +604,7 @@ export function safeState(fixture: EngineFixture): void {
 
         testOfEngine(
           'a commit whose answer was lost is told as indeterminate, or settled by its id',
-          async () => {
+          async boxes => {
             const other = await boxes.open()
             const [box, engine] = await boxes.meddled()
             const store = box.store('s', options)
@@ -638,7 +638,7 @@ export function safeState(fixture: EngineFixture): void {
     describe('transactions that share a commit', () => {
       const group = { most: 4, within: 50 }
 
-      test('they run in call order, each sees what those before it wrote', async () => {
+      test('they run in call order, each sees what those before it wrote', async boxes => {
         const box = await boxes.open()
         const store = box.store('s', { group })
         const seen: number[] = []
@@ -656,7 +656,7 @@ export function safeState(fixture: EngineFixture): void {
         expect((await store.get('sum'))!.value).toBe(30)
       })
 
-      test('many share a commit, never more than the group has', async () => {
+      test('many share a commit, never more than the group has', async boxes => {
         const [box, engine] = await boxes.meddled()
         const store = box.store('s', { group })
         await Promise.all(
@@ -670,7 +670,7 @@ export function safeState(fixture: EngineFixture): void {
         for (const commit of commits) expect(commit.writes.length).toBeLessThanOrEqual(4)
       })
 
-      test('one that fails leaves no trace in those that share its commit', async () => {
+      test('one that fails leaves no trace in those that share its commit', async boxes => {
         const box = await boxes.open()
         const store = box.store('s', { group })
         const outcomes = await Promise.allSettled(
@@ -692,7 +692,7 @@ export function safeState(fixture: EngineFixture): void {
         expect(await store.get('own 1')).toBeUndefined()
       })
 
-      test('a conflict of one is its own; the others of its group commit', async () => {
+      test('a conflict of one is its own; the others of its group commit', async boxes => {
         const [one, other] = await boxes.pair()
         const store = one.store('s', { group })
         await store.put('key 2', 'before')
@@ -714,7 +714,7 @@ export function safeState(fixture: EngineFixture): void {
         for (const index of [0, 1, 3]) expect((await store.get(`key ${index}`))!.value).toBe('committed')
       })
 
-      test('the same id twice in a group happens once', async () => {
+      test('the same id twice in a group happens once', async boxes => {
         const box = await boxes.open()
         const store = box.store('s', { group })
         const outcomes = await Promise.all(
@@ -732,7 +732,7 @@ export function safeState(fixture: EngineFixture): void {
         expect((await store.get('sum'))!.value).toBe(1)
       })
 
-      test('an id whose first try fails in the group is tried by the next', async () => {
+      test('an id whose first try fails in the group is tried by the next', async boxes => {
         const box = await boxes.open()
         const store = box.store('s', { group })
         let tries = 0
@@ -754,7 +754,7 @@ export function safeState(fixture: EngineFixture): void {
         expect((await store.get('sum'))!.value).toBe(1)
       })
 
-      test('a wait counts from the call, also behind groups that take their time', async () => {
+      test('a wait counts from the call, also behind groups that take their time', async boxes => {
         const box = await boxes.open()
         const store = box.store('s', { group: { most: 2, within: 1 } })
         let ended = 0
@@ -778,7 +778,7 @@ export function safeState(fixture: EngineFixture): void {
         await Promise.all(slow)
       })
 
-      test('a group that takes long leaves the rest to the next, in order', async () => {
+      test('a group that takes long leaves the rest to the next, in order', async boxes => {
         const box = await boxes.open()
         const store = box.store('s', { group: { most: 4, within: 10 } })
         const order: number[] = []
@@ -793,7 +793,7 @@ export function safeState(fixture: EngineFixture): void {
         expect(order).toEqual(Array.from({ length: 16 }, (_, index) => index))
       })
 
-      test('groups of several boxes go on together, each key in order', async () => {
+      test('groups of several boxes go on together, each key in order', async boxes => {
         const all = await boxes.several(3)
         const task = async (box: Box, index: number): Promise<void> => {
           const store = box.store('s', { group: { most: 8, within: 20 } })
@@ -830,7 +830,7 @@ export function safeState(fixture: EngineFixture): void {
     })
 
     describe.skipIf(fixture.hasRecords)('watching', () => {
-      test('a watch gives the entry now and after each change', async () => {
+      test('a watch gives the entry now and after each change', async boxes => {
         const [one, other] = await boxes.pair()
         const watch = one.store('s').watch<number>('key')
         expect((await watch.next()).value).toBeUndefined()
@@ -845,7 +845,7 @@ export function safeState(fixture: EngineFixture): void {
         await watch.return()
       })
 
-      test('a watch sees what transactions and compare-and-set write, the last of them for certain', async () => {
+      test('a watch sees what transactions and compare-and-set write, the last of them for certain', async boxes => {
         const [one, other] = await boxes.pair()
         const seen: unknown[] = []
         const controller = new AbortController()
@@ -866,7 +866,7 @@ export function safeState(fixture: EngineFixture): void {
         expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0)
       })
 
-      test('a watch does not speak of other keys, nor twice of nothing', async () => {
+      test('a watch does not speak of other keys, nor twice of nothing', async boxes => {
         const [one, other] = await boxes.pair()
         const watch = one.store('s').watch('key')
         await watch.next()
@@ -881,7 +881,7 @@ export function safeState(fixture: EngineFixture): void {
         await watch.return()
       })
 
-      test('a watch ends with its signal, and with its box', async () => {
+      test('a watch ends with its signal, and with its box', async boxes => {
         const box = await boxes.open()
         const controller = new AbortController()
         const watch = box.store('s').watch('key', controller.signal)
@@ -898,7 +898,7 @@ export function safeState(fixture: EngineFixture): void {
         await ending
       })
 
-      test('several watches of one key are told each', async () => {
+      test('several watches of one key are told each', async boxes => {
         const [one, other] = await boxes.pair()
         const watches = [one, one, other].map(box => box.store('s').watch('key'))
         for (const watch of watches) await watch.next()

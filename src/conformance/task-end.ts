@@ -2,8 +2,8 @@ import type { Box, Grant, LockOptions } from '../index.js'
 import type { ReleaseFailedEvent } from '../diagnostics.js'
 import type { SignalboxError } from '../errors.js'
 import { IndeterminateError, LostError, UnavailableError } from '../errors.js'
-import { boxesOf } from './boxes.js'
-import { describe, test } from './checks.js'
+import { testOn } from './boxes.js'
+import { describe } from './checks.js'
 import { expect } from './expect.js'
 import { hasLimits, keepsValues, type EngineFixture } from './fixture.js'
 import type { Meddle, MeddledEngine } from './meddled-engine.js'
@@ -55,10 +55,10 @@ export function taskEnd(fixture: EngineFixture): void {
   const verbs = keepsValues(fixture) ? [...VERBS, lead] : VERBS
 
   describe('P10 an error tells whether the task ran', () => {
-    const boxes = boxesOf(fixture)
+    const test = testOn(fixture)
 
     for (const fault of FAULTS) {
-      test(`a task that ended is told with its result, and one that failed by its error, when ${fault.name}`, async () => {
+      test(`a task that ended is told with its result, and one that failed by its error, when ${fault.name}`, async boxes => {
         const [box, engine] = await boxes.meddled()
         const unreleased = boxes.heard<ReleaseFailedEvent>('lock:release-failed', box)
         const begin = failingOnce(engine, fault, 2 * verbs.length)
@@ -95,7 +95,7 @@ export function taskEnd(fixture: EngineFixture): void {
         await until('nothing is held', async () => (await locks(box)).length === 0)
       })
 
-      test(`\`await using\` leaves the block its result and its error when ${fault.name}`, async () => {
+      test(`\`await using\` leaves the block its result and its error when ${fault.name}`, async boxes => {
         const [box, engine] = await boxes.meddled()
         const options = { lease: leaseOf(fault) }
         const acquirers = [(): Promise<Grant> => box.mutex(fresh()).acquire(options)]
@@ -119,7 +119,7 @@ export function taskEnd(fixture: EngineFixture): void {
       })
     }
 
-    test('a release that was asked for tells of its failure', async () => {
+    test('a release that was asked for tells of its failure', async boxes => {
       const [box, engine] = await boxes.meddled()
       const unreleased = boxes.heard<ReleaseFailedEvent>('lock:release-failed', box)
       for (const Failure of [UnavailableError, IndeterminateError]) {
@@ -135,7 +135,7 @@ export function taskEnd(fixture: EngineFixture): void {
       }
     })
 
-    test('a task whose lease ran out only while it was given back was done under its lock', async () => {
+    test('a task whose lease ran out only while it was given back was done under its lock', async boxes => {
       const [box, engine] = await boxes.meddled()
       const other = await boxes.open()
       engine.meddle = async (operation, carryOut) => {
@@ -156,7 +156,7 @@ export function taskEnd(fixture: EngineFixture): void {
       expect(await running).toBe('charged')
     })
 
-    test('a task whose grant an operator took away unnoticed has a LostError with its result', async () => {
+    test('a task whose grant an operator took away unnoticed has a LostError with its result', async boxes => {
       const other = await boxes.open()
       const [box, engine] = await boxes.meddled()
       engine.hears = () => false
@@ -170,7 +170,7 @@ export function taskEnd(fixture: EngineFixture): void {
       expect(await rejection(running)).toMatchObject({ code: 'LOST', taskEnded: true, result: 'charged' })
     })
 
-    test('a task that a loss has stopped did not end', async () => {
+    test('a task that a loss has stopped did not end', async boxes => {
       const box = await boxes.open()
       const running = box.mutex('key').run(
         async grant => {
@@ -184,7 +184,7 @@ export function taskEnd(fixture: EngineFixture): void {
       expect(error).toMatchObject({ taskEnded: false, result: undefined })
     })
 
-    test('an error before the task says that it did not begin', async () => {
+    test('an error before the task says that it did not begin', async boxes => {
       const [box, engine] = await boxes.meddled()
       const cut = new UnavailableError(CUT)
       let calls = 0
@@ -209,7 +209,7 @@ export function taskEnd(fixture: EngineFixture): void {
       }
     })
 
-    test('the error of a task that did begin never says that it did not', async () => {
+    test('the error of a task that did begin never says that it did not', async boxes => {
       const own = new UnavailableError('of the task')
       const box = await boxes.open()
       for (const call of callsOf(fixture)) {
@@ -219,7 +219,7 @@ export function taskEnd(fixture: EngineFixture): void {
       }
     })
 
-    test('a frozen error comes through, and tells of its own task', async () => {
+    test('a frozen error comes through, and tells of its own task', async boxes => {
       const box = await boxes.open()
       for (const call of callsOf(fixture)) {
         const own = Object.freeze(new UnavailableError('of the task'))
@@ -240,7 +240,7 @@ export function taskEnd(fixture: EngineFixture): void {
       expect(await rejection(unnamed)).toMatchObject({ message: 'of the naming', taskBegan: false })
     })
 
-    test('the loss of an inner grant is not the end of the outer task', async () => {
+    test('the loss of an inner grant is not the end of the outer task', async boxes => {
       const box = await boxes.open()
       const running = box.mutex('outer').run(() =>
         box.mutex('inner').run(
@@ -260,7 +260,7 @@ export function taskEnd(fixture: EngineFixture): void {
       })
     })
 
-    test.runIf(keepsValues(fixture))('a transaction that was committed gives its result', async () => {
+    test.runIf(keepsValues(fixture))('a transaction that was committed gives its result', async boxes => {
       const [box, engine] = await boxes.meddled()
       engine.meddle = (operation, carryOut) =>
         operation.type === 'release' ? Promise.reject(new UnavailableError(CUT)) : carryOut()
@@ -273,7 +273,7 @@ export function taskEnd(fixture: EngineFixture): void {
       expect((await box.store('s').get('k'))!.value).toBe(1)
     })
 
-    test.runIf(keepsValues(fixture))('a transaction that was lost has not ended', async () => {
+    test.runIf(keepsValues(fixture))('a transaction that was lost has not ended', async boxes => {
       const [box, engine] = await boxes.meddled()
       const losing = FAULTS[1]!
       const running = box.store('s').transaction(
@@ -292,31 +292,34 @@ export function taskEnd(fixture: EngineFixture): void {
 
     for (const group of [undefined, { most: 2, within: 10 }]) {
       const kind = group ? 'a transaction of a group' : 'a transaction'
-      test.runIf(keepsValues(fixture))(`${kind} that could not commit says that its task began`, async () => {
-        const [box, engine] = await boxes.meddled()
-        const store = box.store('s', { group })
-        const failing = (failure: Error): Promise<unknown> =>
-          store.transaction(['k'], transaction => {
+      test.runIf(keepsValues(fixture))(
+        `${kind} that could not commit says that its task began`,
+        async boxes => {
+          const [box, engine] = await boxes.meddled()
+          const store = box.store('s', { group })
+          const failing = (failure: Error): Promise<unknown> =>
+            store.transaction(['k'], transaction => {
+              transaction.put('k', 1)
+              engine.meddle = (operation, carryOut) =>
+                operation.type === 'commit' ? Promise.reject(failure) : carryOut()
+            })
+          for (const Failure of [UnavailableError, IndeterminateError]) {
+            const failure = new Failure(CUT)
+            expect(await rejection(failing(failure))).toMatchObject({ code: failure.code, taskBegan: true })
+            engine.meddle = (_, carryOut) => carryOut()
+          }
+          const round = store.transaction(['k'], async transaction => {
+            await box.store('s').put('k', 2)
             transaction.put('k', 1)
-            engine.meddle = (operation, carryOut) =>
-              operation.type === 'commit' ? Promise.reject(failure) : carryOut()
           })
-        for (const Failure of [UnavailableError, IndeterminateError]) {
-          const failure = new Failure(CUT)
-          expect(await rejection(failing(failure))).toMatchObject({ code: failure.code, taskBegan: true })
-          engine.meddle = (_, carryOut) => carryOut()
-        }
-        const round = store.transaction(['k'], async transaction => {
-          await box.store('s').put('k', 2)
-          transaction.put('k', 1)
-        })
-        expect(await rejection(round)).toMatchObject({ code: 'CONFLICT', taskBegan: true })
-      })
+          expect(await rejection(round)).toMatchObject({ code: 'CONFLICT', taskBegan: true })
+        },
+      )
     }
 
     test.runIf(keepsValues(fixture))(
       'a transaction whose keys moved after its task began says so when it ends, however it ends',
-      async () => {
+      async boxes => {
         const box = await boxes.open()
         const store = box.store('s')
         let named = 0
@@ -336,27 +339,30 @@ export function taskEnd(fixture: EngineFixture): void {
       },
     )
 
-    test.runIf(keepsValues(fixture))('a loss while the keys are named is not that of the task', async () => {
-      const box = await boxes.open()
-      const lose = (): Promise<string> =>
-        box.mutex('inner').run(
-          async grant => {
-            await until('the grant is lost', () => grant.signal.aborted)
-            return 'k'
-          },
-          { lease: 60, renew: false },
+    test.runIf(keepsValues(fixture))(
+      'a loss while the keys are named is not that of the task',
+      async boxes => {
+        const box = await boxes.open()
+        const lose = (): Promise<string> =>
+          box.mutex('inner').run(
+            async grant => {
+              await until('the grant is lost', () => grant.signal.aborted)
+              return 'k'
+            },
+            { lease: 60, renew: false },
+          )
+        const running = box.store('s').transaction(
+          async () => [await lose()],
+          () => 1,
         )
-      const running = box.store('s').transaction(
-        async () => [await lose()],
-        () => 1,
-      )
-      const about = { code: 'LOST', taskBegan: false, taskEnded: false, result: undefined }
-      expect(await rejection(running)).toMatchObject(about)
-    })
+        const about = { code: 'LOST', taskBegan: false, taskEnded: false, result: undefined }
+        expect(await rejection(running)).toMatchObject(about)
+      },
+    )
 
     test.runIf(hasLimits(fixture))(
       'a limiter gives what its task gave when the share can not be given back',
-      async () => {
+      async boxes => {
         const [box, engine] = await boxes.meddled()
         const limiter = box.limiter('api', { limit: 10, per: '1m', concurrency: 1 })
         const given = await limiter.run(() => {

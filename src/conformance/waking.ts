@@ -1,7 +1,7 @@
-import { describe, test } from './checks.js'
+import { describe } from './checks.js'
 import { expect } from './expect.js'
 import type { Box } from '../index.js'
-import { boxesOf } from './boxes.js'
+import { testOn, type Boxes } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import type { MeddledEngine } from './meddled-engine.js'
 import { pause, queued, soFar, timed } from './time.js'
@@ -9,10 +9,10 @@ import { pause, queued, soFar, timed } from './time.js'
 /** P5: a release wakes exactly the waiters that can now run; otherwise they only tell, every other second, that they live. */
 export function waking(fixture: EngineFixture): void {
   describe('P5 woken, not polling', () => {
-    const boxes = boxesOf(fixture)
+    const test = testOn(fixture)
 
     /** Has a box wait once, because the first wait may make connections and look again when those are there. */
-    async function practise(box: Box): Promise<void> {
+    async function practise(boxes: Boxes, box: Box): Promise<void> {
       const other = await boxes.open()
       const held = await other.mutex('practice').acquire()
       const asked = box.mutex('practice').acquire()
@@ -22,11 +22,11 @@ export function waking(fixture: EngineFixture): void {
     }
 
     /** Boxes that wait for a key, in this order, each with the conversation it has with the engine. */
-    async function waiters(count: number, ask: (box: Box) => Promise<unknown>) {
+    async function waiters(boxes: Boxes, count: number, ask: (box: Box) => Promise<unknown>) {
       const all: { box: Box; engine: MeddledEngine; asked: Promise<unknown> }[] = []
       for (let place = 1; place <= count; place++) {
         const [box, engine] = await boxes.meddled()
-        await practise(box)
+        await practise(boxes, box)
         engine.operations.length = 0
         const asked = ask(box)
         // Some are left waiting until their box is closed.
@@ -37,10 +37,10 @@ export function waking(fixture: EngineFixture): void {
       return all
     }
 
-    test('who waits asks once and then keeps quiet', async () => {
+    test.alone('who waits asks once and then keeps quiet', async boxes => {
       const holder = await boxes.open()
       const held = await holder.mutex('key').acquire()
-      const [waiter] = await waiters(1, box => box.mutex('key').acquire())
+      const [waiter] = await waiters(boxes, 1, box => box.mutex('key').acquire())
       const before = waiter!.engine.count('poll')
       await pause(700)
       expect(await soFar(waiter!.asked)).toBe('pending')
@@ -52,10 +52,10 @@ export function waking(fixture: EngineFixture): void {
       expect(waiter!.engine.count('poll')).toBe(before + 1)
     })
 
-    test('who waits for a short lease that is renewed looks about once for each', async () => {
+    test('who waits for a short lease that is renewed looks about once for each', async boxes => {
       const holder = await boxes.open()
       const held = await holder.mutex('key').acquire({ lease: 1800 })
-      const [waiter] = await waiters(1, box => box.mutex('key').acquire())
+      const [waiter] = await waiters(boxes, 1, box => box.mutex('key').acquire())
       await pause(3600)
       expect(waiter!.engine.count('poll')).toBeLessThanOrEqual(5)
       held.assertHeld()
@@ -63,10 +63,10 @@ export function waking(fixture: EngineFixture): void {
       await waiter!.asked
     })
 
-    test('a release wakes the first waiter and nobody else', async () => {
+    test.alone('a release wakes the first waiter and nobody else', async boxes => {
       const holder = await boxes.open()
       const held = await holder.mutex('key').acquire()
-      const all = await waiters(4, box => box.mutex('key').acquire())
+      const all = await waiters(boxes, 4, box => box.mutex('key').acquire())
       await held.release()
       await all[0]!.asked
       await pause(100)
@@ -74,12 +74,12 @@ export function waking(fixture: EngineFixture): void {
       for (const { asked } of all.slice(1)) expect(await soFar(asked)).toBe('pending')
     })
 
-    test('a release wakes all who can run now, and not the one behind them', async () => {
+    test.alone('a release wakes all who can run now, and not the one behind them', async boxes => {
       const holder = await boxes.open()
       const held = await holder.readWriteLock('key').write.acquire()
-      const readers = await waiters(3, box => box.readWriteLock('key').read.acquire())
+      const readers = await waiters(boxes, 3, box => box.readWriteLock('key').read.acquire())
       const [writer, engine] = await boxes.meddled()
-      await practise(writer)
+      await practise(boxes, writer)
       engine.operations.length = 0
       const writing = writer.readWriteLock('key').write.acquire()
       writing.catch(() => undefined)
@@ -92,22 +92,22 @@ export function waking(fixture: EngineFixture): void {
       expect(await soFar(writing)).toBe('pending')
     })
 
-    test('permits that come free wake as many as they suffice for', async () => {
+    test.alone('permits that come free wake as many as they suffice for', async boxes => {
       const holder = await boxes.open()
       const held = await holder.semaphore('key', { permits: 3 }).acquire({ permits: 3 })
-      const all = await waiters(4, box => box.semaphore('key', { permits: 3 }).acquire())
+      const all = await waiters(boxes, 4, box => box.semaphore('key', { permits: 3 }).acquire())
       await held.release()
       for (const { asked } of all.slice(0, 3)) await asked
       await pause(100)
       expect(all.map(({ engine }) => engine.count('poll'))).toEqual([1, 1, 1, 0])
     })
 
-    test('a key that comes free wakes nobody who waits for another one, too', async () => {
+    test.alone('a key that comes free wakes nobody who waits for another one, too', async boxes => {
       const holder = await boxes.open()
       const held = await holder.mutex('key').acquire()
       const other = await holder.mutex('other').acquire()
       await boxes.place.settled?.()
-      const [waiter] = await waiters(1, box => box.mutex('key', 'other').acquire())
+      const [waiter] = await waiters(boxes, 1, box => box.mutex('key', 'other').acquire())
       await held.release()
       await pause(100)
       expect(waiter!.engine.count('poll')).toBe(0)
@@ -116,11 +116,11 @@ export function waking(fixture: EngineFixture): void {
       expect(waiter!.engine.count('poll')).toBe(1)
     })
 
-    test('a woken waiter runs long before it would have looked by itself', async () => {
+    test('a woken waiter runs long before it would have looked by itself', async boxes => {
       const holder = await boxes.open()
       for (let round = 0; round < 5; round++) {
         const held = await holder.mutex('key').acquire()
-        const [waiter] = await waiters(1, box => box.mutex('key').run(() => undefined))
+        const [waiter] = await waiters(boxes, 1, box => box.mutex('key').run(() => undefined))
         const took = await timed(async () => {
           await held.release()
           await waiter!.asked
@@ -129,11 +129,11 @@ export function waking(fixture: EngineFixture): void {
       }
     })
 
-    test('giving up wakes those whom the one who left had kept waiting', async () => {
+    test.alone('giving up wakes those whom the one who left had kept waiting', async boxes => {
       const holder = await boxes.open()
       const held = await holder.readWriteLock('key').read.acquire()
       const [box, engine] = await boxes.meddled()
-      await practise(box)
+      await practise(boxes, box)
       engine.operations.length = 0
       const controller = new AbortController()
       const leaving = holder.readWriteLock('key').write.acquire({ signal: controller.signal })
@@ -148,7 +148,7 @@ export function waking(fixture: EngineFixture): void {
       held.assertHeld()
     })
 
-    test('a wake-up that comes while the answer is on its way is not forgotten', async () => {
+    test('a wake-up that comes while the answer is on its way is not forgotten', async boxes => {
       const holder = await boxes.open()
       const held = await holder.mutex('key').acquire()
       const [box, engine] = await boxes.meddled()
@@ -163,7 +163,7 @@ export function waking(fixture: EngineFixture): void {
       expect(await timed(() => asked)).toBeLessThan(2000)
     })
 
-    test('a waiter that hears nothing gets the key all the same, when the lease before it is over', async () => {
+    test('a waiter that hears nothing gets the key all the same, when the lease before it is over', async boxes => {
       const holder = await boxes.open()
       await holder.mutex('key').acquire({ lease: 300, renew: false })
       const [box, engine] = await boxes.meddled()

@@ -1,8 +1,8 @@
-import { describe, test } from './checks.js'
+import { describe } from './checks.js'
 import { expect } from './expect.js'
 import type { Box } from '../index.js'
 import { DeadlockError, InvalidArgumentError, LostError, TimedOutError } from '../errors.js'
-import { boxesOf } from './boxes.js'
+import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { Random } from './random.js'
 import { Section } from './section.js'
@@ -11,9 +11,9 @@ import { locks, pause, queued, soFar, until } from './time.js'
 /** P6: a grant over several keys is given whole, and claims deadlock in no order. */
 export function wholeness(fixture: EngineFixture): void {
   describe('P6 all or nothing', () => {
-    const boxes = boxesOf(fixture)
+    const test = testOn(fixture)
 
-    test('a set that can not be had whole leaves its free keys free', async () => {
+    test('a set that can not be had whole leaves its free keys free', async boxes => {
       const [one, other] = await boxes.pair()
       const held = await one.mutex('b').acquire()
       expect(await other.mutex('a', 'b', 'c').tryAcquire()).toBeUndefined()
@@ -26,7 +26,7 @@ export function wholeness(fixture: EngineFixture): void {
       await held.release()
     })
 
-    test('a set that waits holds none of its keys', async () => {
+    test('a set that waits holds none of its keys', async boxes => {
       const [one, other] = await boxes.pair()
       const held = await one.mutex('key').acquire()
       const asked = other.mutex('a', 'key', 'z').acquire()
@@ -44,7 +44,7 @@ export function wholeness(fixture: EngineFixture): void {
       expect(await locks(one)).toEqual([])
     })
 
-    test('the order and repetition in which keys are named mean nothing', async () => {
+    test('the order and repetition in which keys are named mean nothing', async boxes => {
       const [one, other] = await boxes.pair()
       const held = await one.mutex('b', 'a', 'b', 'c', 'a').acquire()
       expect(held.keys).toEqual(['a', 'b', 'c'])
@@ -53,7 +53,7 @@ export function wholeness(fixture: EngineFixture): void {
       expect(await other.mutex('c', 'b', 'a').tryAcquire()).toBeDefined()
     })
 
-    test('a set that gives up leaves nothing on any of its keys', async () => {
+    test('a set that gives up leaves nothing on any of its keys', async boxes => {
       const [one, other] = await boxes.pair()
       const held = await one.mutex('b').acquire()
       await expect(other.mutex('a', 'b', 'c').acquire({ wait: 60 })).rejects.toThrow(TimedOutError)
@@ -62,7 +62,7 @@ export function wholeness(fixture: EngineFixture): void {
       await held.release()
     })
 
-    test('sets in any order, from any box, all come through, with each key in one hand', async () => {
+    test('sets in any order, from any box, all come through, with each key in one hand', async boxes => {
       const random = new Random(17)
       const keys = ['a', 'b', 'c', 'd', 'e', 'f']
       const sections = new Map(keys.map(key => [key, new Section()]))
@@ -80,7 +80,7 @@ export function wholeness(fixture: EngineFixture): void {
       expect(await locks(all[0]!)).toEqual([])
     })
 
-    test('claims of several kinds together all come through', async () => {
+    test('claims of several kinds together all come through', async boxes => {
       const random = new Random(23)
       const keys = ['a', 'b', 'c', 'd']
       const task = async (box: Box): Promise<void> => {
@@ -100,7 +100,7 @@ export function wholeness(fixture: EngineFixture): void {
     })
 
     describe('deadlocks of a task with itself', () => {
-      test('a task that asks for what it holds is told at once', async () => {
+      test('a task that asks for what it holds is told at once', async boxes => {
         const box = await boxes.open()
         await box.mutex('a', 'b').run(async () => {
           await expect(box.mutex('a').acquire()).rejects.toThrow(DeadlockError)
@@ -113,7 +113,7 @@ export function wholeness(fixture: EngineFixture): void {
         expect(await locks(box)).toEqual([])
       })
 
-      test('what a task called earlier holds counts, however deep', async () => {
+      test('what a task called earlier holds counts, however deep', async boxes => {
         const box = await boxes.open()
         await box.mutex('a').run(() =>
           box.mutex('b').run(() =>
@@ -126,7 +126,7 @@ export function wholeness(fixture: EngineFixture): void {
         )
       })
 
-      test('what a task held before does not count', async () => {
+      test('what a task held before does not count', async boxes => {
         const box = await boxes.open()
         await box.mutex('a').run(() => pause(1))
         await box.mutex('a').run(() => pause(1))
@@ -137,13 +137,13 @@ export function wholeness(fixture: EngineFixture): void {
         await expect(after).resolves.toBe('free')
       })
 
-      test('reading twice is no deadlock', async () => {
+      test('reading twice is no deadlock', async boxes => {
         const box = await boxes.open()
         const { read } = box.readWriteLock('key')
         expect(await read.run(() => read.run(() => 'inside'))).toBe('inside')
       })
 
-      test('two tasks that wait for each other: one is told, the other goes on', async () => {
+      test('two tasks that wait for each other: one is told, the other goes on', async boxes => {
         const box = await boxes.open()
         const task = (first: string, second: string) =>
           box.mutex(first).run(async () => {
@@ -157,7 +157,7 @@ export function wholeness(fixture: EngineFixture): void {
         expect(await locks(box)).toEqual([])
       })
 
-      test('a circle of four tasks is found by the last one to close it', async () => {
+      test('a circle of four tasks is found by the last one to close it', async boxes => {
         const box = await boxes.open()
         const keys = ['a', 'b', 'c', 'd']
         const outcomes = await Promise.allSettled(
@@ -173,7 +173,7 @@ export function wholeness(fixture: EngineFixture): void {
         expect(failed[0]!.reason).toBeInstanceOf(DeadlockError)
       })
 
-      test('a circle through somebody who only stands in line before is found', async () => {
+      test('a circle through somebody who only stands in line before is found', async boxes => {
         const box = await boxes.open()
         const { read, write } = box.readWriteLock('key')
         const reading = read.run(async () => {
@@ -186,14 +186,14 @@ export function wholeness(fixture: EngineFixture): void {
         expect(await writing).toBe('written')
       })
 
-      test('waiting for another task that waits for nobody is no deadlock', async () => {
+      test('waiting for another task that waits for nobody is no deadlock', async boxes => {
         const box = await boxes.open()
         const other = box.mutex('b').run(() => pause(40))
         await box.mutex('a').run(() => box.mutex('b').run(() => undefined))
         await other
       })
 
-      test('a reentrant task gets again what it holds, with the same token, and keeps it until its outermost end', async () => {
+      test('a reentrant task gets again what it holds, with the same token, and keeps it until its outermost end', async boxes => {
         const [box, other] = await boxes.pair()
         await box.mutex('a', 'b').run(async outer => {
           await box.mutex('a').run(
@@ -221,7 +221,7 @@ export function wholeness(fixture: EngineFixture): void {
         expect(await other.mutex('a').tryAcquire()).toBeDefined()
       })
 
-      test('a reentrant write is not had of a grant that was downgraded', async () => {
+      test('a reentrant write is not had of a grant that was downgraded', async boxes => {
         const [box, other] = await boxes.pair()
         const { read, write } = box.readWriteLock('key')
         await write.run(async outer => {
@@ -233,7 +233,7 @@ export function wholeness(fixture: EngineFixture): void {
         })
       })
 
-      test('a nested grant is lost with the outer one', async () => {
+      test('a nested grant is lost with the outer one', async boxes => {
         const box = await boxes.open()
         const run = box.mutex('key').run(
           async () => {
@@ -246,7 +246,7 @@ export function wholeness(fixture: EngineFixture): void {
         await expect(run).rejects.toThrow(LostError)
       })
 
-      test('a box that does not follow its tasks lets them wait', async () => {
+      test('a box that does not follow its tasks lets them wait', async boxes => {
         const box = await boxes.open({ detectDeadlocks: false })
         await box.mutex('key').run(async () => {
           const asked = box.mutex('key').acquire({ wait: 100 })
@@ -255,7 +255,7 @@ export function wholeness(fixture: EngineFixture): void {
         })
       })
 
-      test('a grant that was acquired without a task is nobody’s circle', async () => {
+      test('a grant that was acquired without a task is nobody’s circle', async boxes => {
         const box = await boxes.open()
         const held = await box.mutex('key').acquire()
         const asked = box.mutex('key').acquire()

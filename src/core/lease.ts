@@ -137,6 +137,7 @@ export class LeaseKeeper {
   isLost(lease: Lease): boolean {
     if (!lease.loss) {
       const now = this.#clock.now()
+      // fault: a passed deadline is found by a timer only
       if (now >= lease.deadline) this.lose(lease, `its lease of ${lease.duration} ms is over`)
       else if (now >= this.#certainUntil()) this.lose(lease, 'the session may have ended')
     }
@@ -238,6 +239,7 @@ export class LeaseKeeper {
       if (!this.#leases.has(request.id) || lease.number !== number) return
       if (!renewed) return this.lose(lease, 'the engine has given it up')
       lease.status = 'renewed'
+      // fault: a renewal counts from its answer
       lease.deadline = Math.max(lease.deadline, sentAt + duration)
       this.schedule(lease)
     }

@@ -181,6 +181,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     const request = this.#waiters.first?.request
     if (request && request.lease !== pending.lease) return pending.askWith(request.lease)
     this.#stopRequest(pending)
+    // fault: a grant that nobody waits for any more is kept
     if (!request) return pending.takeOut()
     const lease = this.#leaseFrom(number, pending.request, pending.sentAt, request)
     // Undefined: the grant came too late and was given back, so the queue asks again.
@@ -385,6 +386,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   /** The engine's grant as a lease, or undefined when it came after its own deadline and was given back. */
   #leaseFrom(number: number, asked: LockRequest, sentAt: number, request: AcquireRequest): Lease | undefined {
     const now = this.clock.now()
+    // fault: a grant is used that came after its deadline
     if (now >= sentAt + request.lease) {
       this.#session.giveBack({ type: 'release', request: asked, number }, request.lease)
       return undefined
@@ -399,6 +401,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     this.#firstTurn = 0
     this.#session.began()
     const { lease: duration, renew } = request
+    // fault: a deadline is counted from the answer
     const lease = new Lease(asked, this.set, number, duration, sentAt + duration, renew, this)
     lease.contested = this.#session.wantedEarly(asked.id)
     this.keeper.add(lease)
@@ -432,6 +435,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     const now = this.clock.now()
     const next = grant.turn + 1
     if (next > LAST_TURN || !this.#turnFits(lease, request, now)) return this.#extendOrYield(lease, request)
+    // fault: a grant is handed on for as long as there are callers
     const isFair = next - this.#firstTurn < MOST_TURNS && now - this.#turnsSince < LONGEST_TURNS
     if (isFair || this.#uncontested(grant)) {
       this.events.released(lease)

@@ -136,6 +136,7 @@ export class PendingRequest {
   /** The engine may have reserved the keys for it. */
   wake(): void {
     if (this.state === 'queued') this.#poll()
+    // fault: a wake-up is missed while an answer is awaited
     else this.#isWoken = true
   }
 
@@ -178,7 +179,9 @@ export class PendingRequest {
       return this.#owner.gone(this)
     }
     if (this.#isWoken) return this.#poll()
-    this.#pollAfter(Math.max(Math.min(lookAgain, this.#untilHeard()), SHORTEST_PAUSE))
+    // fault: a waiter does not tell that it lives
+    const pause = Math.min(lookAgain, this.#untilHeard())
+    this.#pollAfter(Math.max(pause, SHORTEST_PAUSE))
   }
 
   /** Within how long the engine has to hear of it again: milliseconds. */

@@ -30,9 +30,11 @@ export function decideCommit(state: StoreState, commit: Commit, guardHolds: bool
     const repeated = state.recorded(commit.record).indexOf(true)
     if (repeated >= 0) return { state: 'repeated', ...commit.record[repeated]! }
   }
+  // fault: a commit does not look whether its locks still hold
   if (!guardHolds) return { state: 'lost' }
   const found = state.values(commit.expect.map(({ key }) => key))
   for (const [index, { key, version }] of commit.expect.entries()) {
+    // fault: a commit does not look whether anybody has written round its locks
     if (found[index]!.version !== version) return { state: 'conflict', key, found: found[index]! }
   }
   const versions = commit.writes.map(({ key, value }) => {
@@ -41,6 +43,7 @@ export function decideCommit(state: StoreState, commit: Commit, guardHolds: bool
     state.put(key, value, version)
     return value === undefined ? 0 : version
   })
+  // fault: ids of changes are not recorded
   for (const { key, id } of commit.record) state.record(key, id, commit.retention)
   return { state: 'committed', versions }
 }

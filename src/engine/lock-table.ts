@@ -137,6 +137,7 @@ export class LockTable {
   /** The request of this grant, unless its lease is over. A guarded commit needs it. */
   holding({ request: { id }, number }: Granted, now: number): Request | undefined {
     const request = this.#state.request(id)
+    // fault: what has expired can be renewed
     return request?.phase === 'held' && request.number === number && now < request.expires
       ? request
       : undefined
@@ -162,8 +163,10 @@ export class LockTable {
       label,
       since: now,
     }
+    // fault: only the first key has to be free
     const blocked = claims.some(claim => this.#blocked(claim, undefined, now))
     if (blocked && operation.wait === 0) return { state: 'busy' }
+    // fault: a silent waiter is left where others were granted at once
     if (!blocked) this.#goPast(claims, now)
     this.#state.append(request)
     return blocked ? this.#standing(request, operation, now) : this.#hold(request, now)
@@ -188,6 +191,7 @@ export class LockTable {
 
   #cancel(id: string, now: number): undefined {
     const request = this.#state.request(id)
+    // fault: a cancelled waiter stays in the queues
     if (!request) return
     this.#state.remove(request)
     this.#serveKeysOf(request, now)
@@ -204,8 +208,10 @@ export class LockTable {
 
   #release({ request: { id }, number }: Granted, now: number): boolean {
     const request = this.#state.request(id)
+    // fault: a release needs no number
     if (request?.phase !== 'held' || request.number !== number) return false
     this.#state.remove(request)
+    // fault: a release wakes nobody
     this.#serveKeysOf(request, now)
     return now < request.expires
   }
@@ -216,6 +222,7 @@ export class LockTable {
       const next = this.#state.request(operation.next.id)
       return next ? this.#standing(next, operation, now) : { state: 'gone' }
     }
+    // fault: a grant is kept although others wait
     const wanted = request.claims.some(claim => this.#awaited(claim.key, now))
     if (!wanted) {
       request.lease = operation.lease
@@ -250,6 +257,7 @@ export class LockTable {
 
   #forceRelease(key: string, number: number, now: number): boolean {
     const entry = [...(this.#state.queue(key) ?? [])].find(
+      // fault: a forced release needs no number
       ({ request }) => request.phase === 'held' && request.number === number,
     )
     if (!entry) return false
@@ -260,6 +268,7 @@ export class LockTable {
   #revoke(session: string, now: number): number {
     const requests = this.#state.requestsOf(session)
     // All are taken out before any waiter is served, else one request of the dead session could get another's keys.
+    // fault: a revoked session keeps what it holds
     for (const request of requests) this.#remove(request)
     this.#serve(requests.flatMap(keysOf), now)
     return requests.length
@@ -316,11 +325,17 @@ export class LockTable {
     if (!queue) return undefined
     const ahead = new Ahead()
     for (const { request, claim } of queue) {
+      // fault: what has expired is not dropped
       if (isOver(request, now)) return request
       if (isSilent(request, now)) continue
       if (!ahead.admits(claim)) return undefined // a request that is blocked here blocks all behind it
-      if (request.phase === 'waiting' && request.claims.every(other => !this.#blocked(other, request, now))) {
+      if (
+        request.phase === 'waiting' &&
+        // fault: only the first key is reserved
+        request.claims.every(other => !this.#blocked(other, request, now))
+      ) {
         const passed = this.#firstSilent(request.claims, request, now)
+        // fault: a silent waiter is left where others have gone past it
         if (passed) return passed
         request.phase = 'reserved'
         request.expires = now + CLAIM_WINDOW
@@ -340,6 +355,7 @@ export class LockTable {
     for (const other of queue) {
       if (other.request === request) return false
       if (isSilent(other.request, now)) continue
+      // fault: waiters are overtaken
       ahead.add(other.claim)
       if (!ahead.admits(claim)) return true
     }
@@ -416,6 +432,7 @@ export class LockTable {
 
 /** Whether a waiter has not been heard of for as long as its entry lives. */
 function isSilent({ phase, expires }: Request, now: number): boolean {
+  // fault: a silent waiter blocks what could run beside the holders
   return phase === 'waiting' && now >= expires
 }
 
@@ -433,7 +450,9 @@ class Ahead {
   admits(claim: Claim): boolean {
     if (!this.#first) return true
     if (claim.mode === 'permits' && this.#first.mode === 'permits')
+      // fault: there is one permit too many
       return this.#permits + claim.permits <= claim.max
+    // fault: a writer comes in beside readers
     return !conflict(this.#first, claim)
   }
 

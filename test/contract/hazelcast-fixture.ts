@@ -117,13 +117,12 @@ export const hazelcast: EngineFixture = {
     async P9() {
       const url = `hazelcast://${(await server()).address}/${TEST_CLUSTER}?map=revoked`
       await using box = await open(url)
-      const child = startChild('dist/src/conformance/holder', 'signalbox', url, '20s')
+      using child = startChild('dist/src/conformance/holder', 'signalbox', url, '20s')
       await child.printed('holding')
       const [report] = await locks(box, 'held')
       child.kill('SIGSTOP')
       expect(await box.revoke(report!.holders[0]!.session)).toBeGreaterThan(0)
       await expect(box.mutex('held').acquire({ wait: 500 })).rejects.toMatchObject({ code: 'TIMED_OUT' })
-      child.kill('SIGKILL')
     },
     async P11() {
       const clock = new FakeClock()

@@ -9,11 +9,8 @@ import { Random } from '../../src/conformance/random.js'
 
 /** What a process that opens the space of this name finds and does there. */
 async function life(shift: number): Promise<{ token: bigint; before: string | undefined }> {
-  const { status, stdout, stderr } = await startChild(
-    'build/test/contract/life',
-    'memory:the same',
-    String(shift),
-  ).end()
+  using child = startChild('build/test/contract/life', 'memory:the same', String(shift))
+  const { status, stdout, stderr } = await child.end()
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
   const { token, before } = JSON.parse(stdout) as { token: string; before?: string }
   return { token: BigInt(token), before }

@@ -70,7 +70,7 @@ async function votedTwice(): Promise<void> {
     const next = await other.mutex('key').acquire({ wait: '5s' })
     held.assertHeld()
     expect(next.token).toBeGreaterThan(held.token)
-    await expect.poll(() => held.signal.aborted, { timeout: 15_000 }).toBe(true)
+    await until('the holder is told', () => held.signal.aborted)
     next.assertHeld()
   } finally {
     await killed(members)

@@ -40,8 +40,15 @@ function isNamed(check: Check, name: string): boolean {
   return check.name.endsWith(` > ${name}`)
 }
 
+/** Neighbours do much the same, such as starting processes, so they are not run at once: every twelfth check is. */
+const APART = 12
+
 function register(checks: readonly Check[]): void {
-  // The runner limits their time, as its settings say.
-  for (const check of checks)
-    (check.concurrent ? test.concurrent : test)(check.name, () => check.run(Infinity))
+  const concurrent = checks.filter(check => check.concurrent)
+  const spread = Array.from({ length: APART }, (_, rest) =>
+    concurrent.filter((_, index) => index % APART === rest),
+  )
+  // The runner runs neighbours beside each other. It limits their time, as its settings say.
+  for (const check of spread.flat()) test.concurrent(check.name, () => check.run(Infinity))
+  for (const check of checks.filter(check => !check.concurrent)) test(check.name, () => check.run(Infinity))
 }

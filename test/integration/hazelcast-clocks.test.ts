@@ -26,6 +26,7 @@ async function start(): Promise<{ server: HazelcastServer; clock: FakeClock; url
 /** A process that holds one key and waits for another. */
 async function holder(url: string): Promise<Child> {
   const child = startChild('dist/src/conformance/holder', 'signalbox', url, `${LEASE}ms`)
+  onTestFinished(() => child.kill('SIGKILL'))
   await child.printed('holding')
   return child
 }

@@ -221,7 +221,7 @@ describe('one member', () => {
   test('a process that was stopped past its lease knows when it goes on, and takes nothing from the next', async () => {
     const map = await (await foreign(server)).getMap('signalbox')
     await using box = await open(url)
-    const holder = startChild('build/test/integration/stopped-holder', url, '1s')
+    using holder = startChild('build/test/integration/stopped-holder', url, '1s')
     await holder.printed('holding')
     holder.kill('SIGSTOP')
     const grant = await box.mutex('held').acquire({ wait: BOUND })

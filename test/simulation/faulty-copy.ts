@@ -1,16 +1,22 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import ts from 'typescript'
 
-/** A mistake that could have been made in the sources: `text` in a file is replaced by `wrong`. */
+/** A mistake that could have been made in the sources, at the comment `// fault: NAME`. */
 export interface Mistake {
   readonly name: string
+  /** What stands there instead of the statement, property or operand that follows the comment; `''` for nothing. */
+  readonly wrong: string
+}
+
+/** What a mistake replaces. */
+interface Place {
   /** Below `src/`. */
   readonly file: string
-  readonly text: string
-  readonly wrong: string
+  readonly start: number
+  readonly end: number
 }
 
 /** A copy of the sources, until it is removed. */
@@ -21,6 +27,7 @@ interface FaultyCopy {
 }
 
 const root = fileURLToPath(new URL('../../src/', import.meta.url))
+const MARKER = /^ *\/\/ fault: (.*)\n\s*(?:else )?/gm
 const IMPORT = /(?:from|import) '(\.[^']*)\.js'/g
 
 /** The sources as JavaScript, by path below `src/`: each is read and translated once. */
@@ -29,11 +36,12 @@ const originals = new Map<string, { readonly code: string; readonly imports: rea
 /**
  * Copies what the entries import, and they themselves, with a mistake in it.
  * @param entries paths below `src/`.
- * @throws Error when the text that is to be replaced is not there exactly once
+ * @throws Error when not exactly one comment names the mistake, or when it is in none of the files that were copied
  */
 export function faultyCopy(mistake: Mistake, entries: readonly string[]): FaultyCopy {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-fault-'))
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
+  const place = placeOf(mistake.name)
   const written = new Set<string>()
   const write = (path: string): void => {
     if (written.has(path)) return
@@ -41,27 +49,74 @@ export function faultyCopy(mistake: Mistake, entries: readonly string[]): Faulty
     const { code, imports } = original(path)
     const target = join(folder, path.replace(/\.ts$/, '.js'))
     mkdirSync(dirname(target), { recursive: true })
-    writeFileSync(target, path === mistake.file ? translate(changed(mistake)) : code)
+    writeFileSync(target, path === place.file ? translate(changed(place, mistake.wrong)) : code)
     for (const imported of imports) write(imported)
   }
   for (const entry of entries) write(entry)
+  if (!written.has(place.file))
+    throw new Error(`the fault "${mistake.name}" is in ${place.file}, which is not copied`)
   return {
     load: path => import(pathToFileURL(join(folder, path)).href),
     remove: () => rmSync(folder, { recursive: true }),
   }
 }
 
-function changed({ name, file, text, wrong }: Mistake): string {
-  const source = readFileSync(join(root, file), 'utf8')
-  const times = source.split(text).length - 1
-  if (times !== 1) throw new Error(`the fault "${name}" finds its text ${times} times in ${file}: ${text}`)
-  return source.replace(text, () => wrong)
+/** The names of all faults that comments in the sources mark, each as often as it is marked. */
+export function markedFaults(): string[] {
+  return markers().map(({ name }) => name)
+}
+
+function placeOf(name: string): Place {
+  const found = markers().filter(marker => marker.name === name)
+  if (found.length !== 1) throw new Error(`the sources have ${found.length} comments "// fault: ${name}"`)
+  const { file, start } = found[0]!
+  const source = ts.createSourceFile(file, read(file), ts.ScriptTarget.ES2022)
+  let end: number | undefined
+  const visit = (node: ts.Node): void => {
+    // The outermost that starts there is met first.
+    if (node.getStart(source) === start) end ??= node.end
+    else ts.forEachChild(node, visit)
+  }
+  ts.forEachChild(source, visit)
+  if (end === undefined)
+    throw new Error(`nothing that can be replaced follows "// fault: ${name}" in ${file}`)
+  return { file, start, end }
+}
+
+interface Marker {
+  readonly name: string
+  readonly file: string
+  /** Where that begins which the comment is about. */
+  readonly start: number
+}
+
+function markers(): readonly Marker[] {
+  return (allMarkers ??= readdirSync(root, { recursive: true, encoding: 'utf8' })
+    .filter(file => file.endsWith('.ts'))
+    .flatMap(file =>
+      [...read(file).matchAll(MARKER)].map(match => ({
+        name: match[1]!,
+        file,
+        start: match.index + match[0].length,
+      })),
+    ))
+}
+
+let allMarkers: readonly Marker[] | undefined
+
+function changed({ file, start, end }: Place, wrong: string): string {
+  const source = read(file)
+  return source.slice(0, start) + (wrong || ';') + source.slice(end)
+}
+
+function read(file: string): string {
+  return readFileSync(join(root, file), 'utf8')
 }
 
 function original(path: string): { readonly code: string; readonly imports: readonly string[] } {
   const known = originals.get(path)
   if (known) return known
-  const source = readFileSync(join(root, path), 'utf8')
+  const source = read(path)
   const imports = [...source.matchAll(IMPORT)].map(match =>
     relative(root, join(root, dirname(path), `${match[1]!}.ts`)),
   )

@@ -9,7 +9,7 @@ const ENTRIES = ['box.ts', 'engines/memory/memory-engine.ts', 'errors.ts']
 
 /**
  * A copy of the sources with a mistake in them, in a temporary folder that `remove` deletes.
- * @throws Error when the text that is to be replaced is not there exactly once.
+ * @throws Error when not exactly one comment names the mistake, or when it is in none of the files that were copied
  */
 export async function faultySources(fault: Fault): Promise<{ sources: Sources; remove: () => void }> {
   const { load, remove } = faultyCopy(fault, ENTRIES)

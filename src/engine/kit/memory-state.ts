@@ -85,6 +85,7 @@ export class MemoryState implements EngineState {
   }
 
   nextNumber(): number {
+    // fault: numbers are repeated
     return ++this.#number
   }
 

@@ -106,7 +106,9 @@ export function changed(
   return {
     ...record,
     ...write,
+    // fault: a commit leaves no token
     token: token > record.token ? token : record.token,
+    // fault: ids are not recorded
     ids: new Map(kept),
     until: Math.max(record.until, until),
   }

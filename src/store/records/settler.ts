@@ -34,6 +34,7 @@ export class Settler {
     for (;;) {
       const seen = await this.#shelf.find(key)
       const { stamp, token } = seen.record
+      // fault: a larger token is overlooked
       if (typeof looker === 'bigint' && (token > looker || (stamp && stamp.token > looker))) return 'lost'
       if (!stamp) return seen
       const at = stamp.state === 'pointer' ? stamp.primary : key
@@ -42,6 +43,7 @@ export class Settler {
       // The first key is the last to be cleared: a transaction that isn't there any more left this stamp behind, or it came late.
       if (!transaction) await this.#write(key, seen, withoutStamp(seen.record, stamp.attempt))
       else if (transaction.state !== 'pending') await this.finish(at, primary, transaction)
+      // fault: a holder leaves alone what is pending
       else if (looker === 'reader') return { ...seen, record: unstamped(seen.record) }
       else await this.#write(at, primary, stamped(primary.record, { ...transaction, state: 'aborted' }))
     }
@@ -51,6 +53,7 @@ export class Settler {
   async again(key: string, seen: Sighting, token: bigint): Promise<Sighting | CommitOutcome> {
     const now = await this.settled(key, token)
     if (now === 'lost') return { state: 'lost' }
+    // fault: what was written meanwhile is written over
     if (now.record.version === seen.record.version) return now
     return { state: 'conflict', key, found: versioned(now.record) }
   }
@@ -67,6 +70,7 @@ export class Settler {
     known?: ReadonlyMap<string, Sighting>,
   ): Promise<void> {
     const { attempt, state } = transaction
+    // fault: only the first key is written
     const others = transaction.others.map(key => this.#finishOther(key, transaction, known?.get(key)))
     // If one fails, the first key stays as it is, for the next process; the others are still done.
     const failed = (await Promise.allSettled(others)).find(outcome => outcome.status === 'rejected')
@@ -82,6 +86,7 @@ export class Settler {
     for (;;) {
       seen ??= await this.#shelf.find(key)
       if (seen.record.stamp?.attempt !== attempt) return
+      // fault: what was committed is rolled back
       const after =
         state === 'committed'
           ? changed(unstamped(seen.record), changes.get(key)!, token, until, this.#shelf.now())

@@ -7,26 +7,21 @@ const never = new Promise(() => undefined)
 
 test('a check that never ends is rejected in its time, what comes after it is done, and no timer stays', async () => {
   const done: string[] = []
-  const [inBody, inStep, inEnd, quick] = checks.checksOf(() => {
-    checks.describe('a group', () => {
-      checks.afterEach(() => void done.push('after'))
-      checks.test('waits in its body', () => never)
-      checks.describe('waits before', () => {
-        checks.beforeEach(() => never)
-        checks.test('a', () => void done.push('a'))
-      })
-      checks.describe('waits after', () => {
-        checks.afterEach(() => never)
-        checks.test('b', () => void done.push('b'))
-      })
-      checks.test('is quick', () => void done.push('c'))
-    })
+  const [inBody, atStart, atEnd, quick] = checks.checksOf(() => {
+    const after = (): void => void done.push('after')
+    checks.testsOn(() => ({ start: () => undefined, end: after }))('waits in its body', () => never)
+    checks.testsOn(() => ({ start: () => never, end: after }))('waits before', () => void done.push('a'))
+    checks.testsOn(() => ({ start: () => undefined, end: () => never }))(
+      'waits after',
+      () => void done.push('b'),
+    )
+    checks.testsOn(() => ({ start: () => undefined, end: after }))('is quick', () => void done.push('c'))
   })
   const late = new AssertionError({ message: 'still waiting after 0.02 s' })
   await expect(inBody!.run(20)).rejects.toThrow(late)
-  await expect(inStep!.run(20)).rejects.toThrow(late)
+  await expect(atStart!.run(20)).rejects.toThrow(late)
   expect(done).toEqual(['after', 'after'])
-  await expect(inEnd!.run(20)).rejects.toThrow(late)
+  await expect(atEnd!.run(20)).rejects.toThrow(late)
   expect(done).toEqual(['after', 'after', 'b'])
   const timers = (): number => process.getActiveResourcesInfo().filter(name => name === 'Timeout').length
   const before = timers()
