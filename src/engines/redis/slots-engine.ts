@@ -4,7 +4,6 @@ import type { Guarantees } from '../../guarantees.js'
 import type { Reserve } from '../../limits/rules/reserve.js'
 import type { Claim } from '../../engine/claim.js'
 import type {
-  Commit,
   Engine,
   Enqueue,
   ExtendOrYield,
@@ -19,16 +18,8 @@ import type {
   RequestStatus,
 } from '../../engine/contract.js'
 import { giveBack } from '../../engine/give-back.js'
-import type { Ballot } from './ballot.js'
-
-/** The engine below: it carries out every operation whose keys lie in one hash slot. */
-export interface OneSlotEngine extends Engine {
-  /** @param ballot of a renewal: raises the number of the grant to its least. */
-  submit<O extends Operation>(operation: O, ballot?: Ballot): Promise<OutcomeOf<O>>
-  reserve(request: Reserve): Promise<Reservation>
-  /** The slot of a key, as a text by which slots are compared. */
-  slotOf(key: string): string
-}
+import { keysOf } from './call.js'
+import type { RedisEngine } from './redis-engine.js'
 
 /** What a request asks for in one slot. */
 interface Part {
@@ -58,14 +49,15 @@ export class SlotsEngine implements Engine {
   readonly name: string
   readonly guarantees: Guarantees
   readonly tellsWanted = false
-  readonly #engine: OneSlotEngine
+  /** Carries out every operation whose keys lie in one hash slot. */
+  readonly #engine: RedisEngine
   readonly #clock: Clock
   #hasLeft = false
   readonly #wide = new Map<string, Wide>()
   /** By the id of a part: the id of its request. */
   readonly #whole = new Map<string, string>()
 
-  constructor(engine: OneSlotEngine, clock: Clock) {
+  constructor(engine: RedisEngine, clock: Clock) {
     this.#engine = engine
     this.#clock = clock
     this.name = engine.name
@@ -326,8 +318,4 @@ export class SlotsEngine implements Engine {
     this.#wide.delete(wide.enqueue.request.id)
     for (const { request } of wide.parts) this.#whole.delete(request.id)
   }
-}
-
-function keysOf({ expect, writes, record }: Commit): string[] {
-  return [...expect, ...writes, ...record].map(({ key }) => key)
 }
