@@ -1,4 +1,5 @@
-import type { Timer } from '../../clock.js'
+import type { Awaitable } from '../../engine/contract.js'
+import { Reconnector } from '../../engine/kit/reconnector.js'
 import { ClosedError, UnavailableError } from '../../errors.js'
 import type { BoxContext } from './box-context.js'
 import {
@@ -22,30 +23,27 @@ export interface BoxSessionListener {
 
 /** How long connecting may take: milliseconds. */
 const PATIENCE = 10_000
-const RETRY_PAUSE = 200
 
 /** The session of a box. After the end of one session another one begins. */
 export class BoxSession {
   readonly #box: BoxContext
   readonly #listener: BoxSessionListener
-  #client: ZooKeeper | undefined
-  #coming: Promise<ZooKeeper> | undefined
-  #retry: Timer | undefined
-  #isClosed = false
+  readonly #reconnector: Reconnector<ZooKeeper>
 
   constructor(box: BoxContext, listener: BoxSessionListener) {
     this.#box = box
     this.#listener = listener
+    this.#reconnector = new Reconnector(() => this.#connect(), box.clock)
   }
 
   /** The client of the session that lives now; undefined while there is none. */
   get now(): ZooKeeper | undefined {
-    return this.#client
+    return this.#reconnector.now
   }
 
   /** The client, as soon as a session lives. @throws UnavailableError when none begins in time; ClosedError */
-  get(): ZooKeeper | Promise<ZooKeeper> {
-    return this.#client ?? (this.#coming ??= this.#connect().finally(() => (this.#coming = undefined)))
+  get(): Awaitable<ZooKeeper> {
+    return this.#reconnector.get()
   }
 
   /** Does work that changes nothing. When the session ends meanwhile, it is done again in the next one. */
@@ -62,10 +60,7 @@ export class BoxSession {
 
   /** Ends the session. Never throws. */
   async close(): Promise<void> {
-    this.#isClosed = true
-    this.#retry?.cancel()
-    const client = this.#client ?? (await this.#coming?.catch(() => undefined))
-    this.#client = undefined
+    const client = await this.#reconnector.close()
     await client?.close()
   }
 
@@ -74,7 +69,8 @@ export class BoxSession {
     this.#assertOpen()
     const client = await ZooKeeper.connect(ensemble, { ...connect, timeout: PATIENCE })
     client.onState(state => {
-      if (state === 'expired' || state === 'closed') this.#over(client)
+      if ((state === 'expired' || state === 'closed') && this.#reconnector.lost(client))
+        this.#listener.over(new Error(`the ZooKeeper session of ${engine} has expired`))
     })
     try {
       await this.#begin(client)
@@ -83,7 +79,6 @@ export class BoxSession {
       if (!(cause instanceof SessionExpiredError)) throw cause
       throw new UnavailableError(`a session of ${engine} ended before it was of any use`, { engine, cause })
     }
-    this.#client = client
     return client
   }
 
@@ -101,7 +96,8 @@ export class BoxSession {
   }
 
   #assertOpen(): void {
-    if (this.#isClosed) throw new ClosedError('the box was closed', { engine: this.#box.place.name })
+    if (this.#reconnector.isClosed)
+      throw new ClosedError('the box was closed', { engine: this.#box.place.name })
   }
 
   /** Creates the box's own node, in the place of that of its session before, if that is still there. */
@@ -120,23 +116,5 @@ export class BoxSession {
         else if (!(error instanceof ConnectionLossError)) throw error
       }
     }
-  }
-
-  #over(client: ZooKeeper): void {
-    if (this.#client !== client) return
-    this.#client = undefined
-    if (this.#isClosed) return
-    this.#listener.over(new Error(`the ZooKeeper session of ${this.#box.place.name} has expired`))
-    this.#reconnect()
-  }
-
-  /** Begins a session at once, because stores may be watched, and again and again until the box is closed. */
-  #reconnect(): void {
-    const attempt = this.get()
-    if (!(attempt instanceof Promise)) return
-    attempt.catch(() => {
-      if (this.#isClosed || this.#client) return
-      this.#retry = this.#box.clock.after(RETRY_PAUSE, () => this.#reconnect(), false)
-    })
   }
 }

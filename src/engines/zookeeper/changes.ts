@@ -1,4 +1,5 @@
 import { NUMBERS, refusal } from './client/errors.js'
+import { endOfTick, TickBatcher } from '../../engine/kit/tick-batcher.js'
 import type { Acl, CreatedTogether, Transaction, ZooKeeper } from './client/index.js'
 
 /** A lock node to be created, whose name the server completes, or one to be deleted. */
@@ -19,6 +20,7 @@ export interface Changed {
 
 /** What one caller wants to be done together. */
 interface Group {
+  readonly client: ZooKeeper
   readonly order: number
   readonly changes: readonly Change[]
   readonly parents: readonly string[]
@@ -39,8 +41,7 @@ const FRAMING = 64
  */
 export class Changes {
   readonly #options: { readonly ephemeral: true; readonly sequential: true; readonly acl: readonly Acl[] }
-  #client: ZooKeeper | undefined
-  readonly #groups: Group[] = []
+  readonly #groups = new TickBatcher<Group>(() => this.#send())
 
   constructor(acl: readonly Acl[]) {
     this.#options = { ephemeral: true, sequential: true, acl }
@@ -59,40 +60,35 @@ export class Changes {
     order = 0,
   ): Promise<Changed> {
     return new Promise((resolve, reject) => {
-      if (this.#client !== client) this.#send()
-      if (this.#groups.length === 0) {
-        this.#client = client
-        void endOfTick().then(() => this.#send())
-      }
-      this.#groups.push({ order, changes, parents, resolve, reject })
+      this.#groups.add({ client, order, changes, parents, resolve, reject })
     })
   }
 
-  /** Settles when all that was asked for by now has been sent. */
+  /** Settles when all that was asked for in this tick has been sent. */
   async sent(): Promise<void> {
-    await endOfTick()
-    this.#send()
+    await new Promise<void>(endOfTick)
+    await this.#groups.idle()
   }
 
   #send(): void {
-    const client = this.#client!
-    const groups = this.#groups.splice(0).sort((a, b) => a.order - b.order)
+    const groups = this.#groups.take().sort((a, b) => a.order - b.order)
     for (const batch of batchesOf(groups)) {
-      if (batch.length === 1) void this.#carryOutAlone(client, batch[0]!)
-      else void this.#carryOutTogether(client, batch)
+      const [first] = batch as [Group]
+      if (batch.length === 1) void this.#carryOutAlone(first)
+      else void this.#carryOutTogether(first.client, batch)
     }
   }
 
   async #carryOutTogether(client: ZooKeeper, groups: readonly Group[]): Promise<void> {
-    const transaction = client.transaction()
-    for (const { changes } of groups) this.#add(transaction, changes)
     const parents = [...new Set(groups.flatMap(group => group.parents))]
     try {
+      const transaction = client.transaction()
+      for (const { changes } of groups) this.#add(transaction, changes)
       const answering = transaction.outcome()
       const lists = childrenByParent(client, parents)
       const outcome = await answering
       if (!outcome.done) {
-        this.#eachAlone(client, groups, await lists.catch(() => undefined))
+        this.#eachAlone(groups, await lists.catch(() => undefined))
         return
       }
       let at = 0
@@ -106,19 +102,15 @@ export class Changes {
   }
 
   /** Carries out what was refused together. Missing parents are the usual reason, and known by now. */
-  #eachAlone(
-    client: ZooKeeper,
-    groups: readonly Group[],
-    known: ReadonlyMap<string, Names> | undefined,
-  ): void {
+  #eachAlone(groups: readonly Group[], known: ReadonlyMap<string, Names> | undefined): void {
     for (const group of groups) {
       const missing = known && group.parents.find(parent => known.get(parent) === undefined)
-      if (missing === undefined) void this.#carryOutAlone(client, group)
+      if (missing === undefined) void this.#carryOutAlone(group)
       else group.reject(refusal('create', missing, NUMBERS.noNode))
     }
   }
 
-  async #carryOutAlone(client: ZooKeeper, { changes, parents, resolve, reject }: Group): Promise<void> {
+  async #carryOutAlone({ client, changes, parents, resolve, reject }: Group): Promise<void> {
     try {
       const answering = this.#createdAlone(client, changes)
       const lists = childrenByParent(client, parents)
@@ -149,21 +141,15 @@ export class Changes {
   }
 }
 
-/** Settles behind all that follows at once from what has just arrived. */
-function endOfTick(): Promise<void> {
-  return new Promise(resolve => {
-    queueMicrotask(() => process.nextTick(resolve))
-  })
-}
-
 /** The groups that go together, in their order. */
 function batchesOf(groups: readonly Group[]): Group[][] {
   const batches: Group[][] = []
-  let size = Infinity
+  let size = 0
   const keys = new Set<string>()
   for (const group of groups) {
     const own = sizeOf(group)
-    if (size + own > LARGEST || group.parents.some(parent => keys.has(parent))) {
+    const isOther = batches.at(-1)?.at(-1)?.client !== group.client
+    if (isOther || size + own > LARGEST || group.parents.some(parent => keys.has(parent))) {
       batches.push([])
       size = 0
       keys.clear()
