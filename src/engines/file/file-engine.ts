@@ -7,12 +7,13 @@ import { DeathWatch } from './death-watch.js'
 import type { Door } from './door.js'
 import { loadSqlite, SqliteError } from './driver.js'
 import { explained, PATIENCE } from './failures.js'
-import { FileState, type AddressedMember } from './file-state.js'
+import { FileState } from './file-state.js'
 import { prepareFolder } from './folder.js'
 import { fileGuarantees } from './guarantees.js'
 import { thisMachine, type Machine } from './machine.js'
 import { Mailbox } from './mailbox.js'
 import { openDatabase, refuseMoved } from './prepare.js'
+import type { AddressedMember } from './session-rows.js'
 
 /** How the file engine is used. */
 export interface FileOptions {

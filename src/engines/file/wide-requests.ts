@@ -77,10 +77,6 @@ export class WideRequests {
     return this.#requests.get(id)
   }
 
-  has(request: Request): boolean {
-    return this.#requests.has(request.id)
-  }
-
   /** The entries for a key in order of arrival; undefined when there are none. */
   queue(key: string): readonly TicketedEntry[] | undefined {
     this.#read()

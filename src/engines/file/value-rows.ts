@@ -1,0 +1,107 @@
+import type { RecordedId, Versioned } from '../../engine/contract.js'
+import type { Connection, Statement } from './driver.js'
+import { Sweep } from './sweep.js'
+
+/** From so many rows on, one statement that takes them as JSON is faster than one for each. */
+const MANY = 4
+/** So many ids are looked at together, to find those that can be deleted. */
+const STRETCH = 512
+
+/** The values of the store and the recorded ids. What an operation changes is written by `flush`. */
+export class ValueRows {
+  readonly #sql: ReturnType<typeof statements>
+  readonly #sweep: Sweep
+  readonly #writes = new Map<string, { value: string | undefined; version: number }>()
+  #records: [key: string, id: string, until: number][] = []
+
+  constructor(connection: Connection) {
+    this.#sql = statements(connection)
+    this.#sweep = new Sweep(connection, 'ids', ['key', 'id'], STRETCH)
+  }
+
+  values(keys: readonly string[]): Versioned[] {
+    if (keys.length === 0) return []
+    if (keys.length === 1) return [versioned(this.#sql.value.get(keys[0]!))]
+    const rows = JSON.parse(this.#sql.values.get(JSON.stringify(keys))![0] as string) as [
+      string | null,
+      number | null,
+    ][]
+    return rows.map(versioned)
+  }
+
+  put(key: string, value: string | undefined, version: number): void {
+    this.#writes.set(key, { value, version })
+  }
+
+  recorded(ids: readonly RecordedId[]): boolean[] {
+    if (ids.length === 0) return []
+    const pairs = JSON.stringify(ids.map(({ key, id }) => [key, id]))
+    return (JSON.parse(this.#sql.recorded.get(pairs)![0] as string) as number[]).map(Boolean)
+  }
+
+  /** @param retention how long the id is kept: milliseconds of the wall clock, which outlives a restart. */
+  record(key: string, id: string, retention: number): void {
+    this.#records.push([key, id, Date.now() + retention])
+  }
+
+  flush(): void {
+    if (this.#writes.size > 0) this.#flushWrites()
+    if (this.#records.length > 0) this.#flushRecords()
+  }
+
+  /** Forgets what was not written yet. */
+  forget(): void {
+    this.#writes.clear()
+    this.#records = []
+  }
+
+  #flushWrites(): void {
+    const puts: [string, string, number][] = []
+    for (const [key, { value, version }] of this.#writes) {
+      if (value === undefined) this.#sql.deleteValue.run(key)
+      else puts.push([key, value, version])
+    }
+    if (puts.length < MANY) for (const put of puts) this.#sql.putValue.run(...put)
+    else this.#sql.putValues.run(JSON.stringify(puts))
+    this.#writes.clear()
+  }
+
+  #flushRecords(): void {
+    this.#sql.putIds.run(JSON.stringify(this.#records))
+    this.#sweep.written(this.#records.length, Date.now())
+    this.#records = []
+  }
+}
+
+function versioned(row: readonly unknown[] | undefined): Versioned {
+  const [value, version] = (row ?? [null, null]) as [string | null, number | null]
+  return { value: value ?? undefined, version: version ?? 0 }
+}
+
+function statements(connection: Connection) {
+  const prepare = (sql: string): Statement => connection.prepare(sql)
+  return {
+    value: prepare('select value, version from entries where key = ?'),
+    values: prepare(
+      `select json_group_array(json_array(e.value, e.version)) as found
+       from json_each(?) k left join entries e on e.key = k.value`,
+    ),
+    putValue: prepare(
+      `insert into entries values (?, ?, ?)
+       on conflict (key) do update set value = excluded.value, version = excluded.version`,
+    ),
+    putValues: prepare(
+      `insert into entries select value ->> 0, value ->> 1, value ->> 2 from json_each(?) where true
+       on conflict (key) do update set value = excluded.value, version = excluded.version`,
+    ),
+    deleteValue: prepare('delete from entries where key = ?'),
+    recorded: prepare(
+      `select json_group_array(exists (select 1 from ids i where i.key = p.value ->> 0 and i.id = p.value ->> 1)) as found
+       from json_each(?) p`,
+    ),
+    putIds: prepare(
+      `insert into ids select value ->> 0, value ->> 1, value ->> 2 from json_each(?) where true
+       on conflict (key, id) do update set until = excluded.until`,
+    ),
+  }
+}
