@@ -155,21 +155,13 @@ export class Waiters<W extends Waiter> {
   /** Sets when the owner looks again: clock time; Infinity for no look. @param now clock time. */
   lookAt(time: number, now: number): void {
     this.#lookAt = time
-    this.setTimer(now)
+    this.#setTimer(now)
   }
 
-  /** Sets the timer for the earliest deadline or the owner's next look. @param now clock time. */
+  /** Sets the timer unless it comes soon enough for all deadlines. @param now clock time. */
   setTimer(now?: number): void {
-    const at = Math.min(this.#lookAt, this.earliestDeadline)
-    const keepsAlive = this.callers > 0
-    if (this.#timer && at === this.#timerAt && keepsAlive === this.#timerKeepsAlive) return
-    this.#cancelTimer()
-    // Some signals, such as those of `AbortSignal.timeout`, do not keep the process alive. So a timer without end does.
-    if (at === Infinity && this.#limited === 0) return
-    this.#timerAt = at
-    this.#timerKeepsAlive = keepsAlive
-    const delay = Math.max(at - (now ?? this.#clock.now()), SHORTEST_DELAY)
-    this.#timer = this.#clock.after(delay, () => this.#timeOver(), keepsAlive)
+    // A timer for a waiter that has left is left as it is: setting it anew for each would cost more than one look in vain.
+    if (!this.#timer || this.earliestDeadline < this.#timerAt) this.#setTimer(now)
   }
 
   /** The earliest deadline of all waiters; Infinity when there is none. */
@@ -199,6 +191,19 @@ export class Waiters<W extends Waiter> {
     rank.permits += sign * n
     this.callers += sign
     this.permits += sign * n
+  }
+
+  #setTimer(now?: number): void {
+    const at = Math.min(this.#lookAt, this.earliestDeadline)
+    const keepsAlive = this.callers > 0
+    if (this.#timer && at === this.#timerAt && keepsAlive === this.#timerKeepsAlive) return
+    this.#cancelTimer()
+    // Some signals, such as those of `AbortSignal.timeout`, do not keep the process alive. So a timer without end does.
+    if (at === Infinity && this.#limited === 0) return
+    this.#timerAt = at
+    this.#timerKeepsAlive = keepsAlive
+    const delay = Math.max(at - (now ?? this.#clock.now()), SHORTEST_DELAY)
+    this.#timer = this.#clock.after(delay, () => this.#timeOver(), keepsAlive)
   }
 
   #cancelTimer(): void {
