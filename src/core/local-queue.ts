@@ -328,11 +328,10 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
       this.#waitsUntil = this.#waiters.first ? Math.max(this.#waitsUntil, until) : until
       this.#waiters.add(waiter)
       goOn()
-      // A waiter that was served at once needs neither timer nor listener.
-      if (!waiter.isQueued) return
+      // A waiter that was served at once needs neither timer nor listener. For a waiter without a limit, the next poll
+      // keeps the process alive. Behind a holder of this queue only that holder can bring it on.
+      if (!waiter.isQueued || (until === Infinity && !request.signal)) return
       this.#waiters.limit(waiter, until, request.signal)
-      // For a waiter with neither, the queue's next look keeps the process alive. Behind a holder of this queue only
-      // that holder can bring it on.
       this.#waiters.setTimer()
     })
   }
