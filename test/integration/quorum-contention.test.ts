@@ -44,13 +44,13 @@ class Contenders implements AsyncDisposable {
   }
 }
 
-// A lease is so long that a waiter who is not woken does not look again before the test has failed.
+// A lease is so long that a waiter that is not woken does not look again before the test has failed.
 for (const count of [3, 4, 5]) {
   describe(`${count} servers, ${CONTENDERS} contenders`, () => {
     const servers = startRedisServers(count)
 
     for (const longest of [0, 3]) {
-      test(`ways of up to ${longest} ms: one at a time, all come in, woken`, async () => {
+      test(`ways of up to ${longest} ms: one at a time, and every waiter is woken`, async () => {
         await using contenders = await Contenders.meet(await servers, count + longest, longest)
         const section = new Section()
         const task = async (box: Box): Promise<void> => {
@@ -123,7 +123,7 @@ const SLOWLY = Object.assign(new Random(0), { below: (count: number) => count - 
 describe.each([0, 1, 2])('a waiter for which server %i is far', slow => {
   const started = startRedisServers(3)
 
-  test('comes to stand at the same servers as those before it, where nobody is woken in their stead', async () => {
+  test('stands at the same servers as the waiters before it, so it is not woken instead of them', async () => {
     const servers = await started
     const prefix = `${randomUUID()}:`
     const join = async (far?: number): Promise<Box> => {
@@ -143,7 +143,7 @@ describe.each([0, 1, 2])('a waiter for which server %i is far', slow => {
     asked.push(second.mutex('key').run(() => void served.push('second')))
     await queued(holder, 'key', 2)
     const { requests } = new Names(prefix, false).group('')
-    // The holder and both who wait at two servers, and at the third nobody, or the holder who was met there.
+    // The holder and both waiters stand at two servers. At the third stands no request, or the holder that was met there.
     await until('they stand together', async () => {
       const known = await Promise.all(servers.map(server => server.command('HLEN', requests)))
       return /^[01],3,3$/.test(String(known.sort()))

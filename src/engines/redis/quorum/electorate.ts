@@ -101,43 +101,29 @@ export class Electorate {
     return new Promise((resolve, reject) => {
       const answers: Answer[] = []
       const failures: Error[] = []
-      let pending = asked.length
       let isLate = false
       let isOver = false
       let isOpen = true
       const weigh = (): void => {
         if (!isOpen) return
+        const pending = asked.length - answers.length - failures.length
         const state = { answers, failures, pending, isLate, isOver }
         const outcome = decide(state)
-        if (outcome === undefined && pending > 0 && !isOver) return
-        isOpen = false
-        if (outcome === undefined) reject(failed(state))
-        else resolve(outcome)
+        isOpen = outcome === undefined && pending > 0 && !isOver
+        if (outcome !== undefined) resolve(outcome)
+        else if (!isOpen) reject(failed(state))
       }
-      for (const each of asked) {
-        each.then(
-          answer => {
-            answers.push(answer)
-            pending--
-            weigh()
-          },
-          (error: unknown) => {
-            failures.push(error as Error)
-            pending--
-            weigh()
-          },
-        )
-      }
+      const failedOne = (error: unknown): unknown => failures.push(error as Error)
+      for (const each of asked) void each.then(answer => answers.push(answer), failedOne).then(weigh)
       weigh()
-      if (!isOpen) return
       this.whenLate(() => {
         isLate = true
         weigh()
-        if (!isOpen) return
-        this.whenOutOfReach(() => {
-          isOver = true
-          weigh()
-        })
+        if (isOpen)
+          this.whenOutOfReach(() => {
+            isOver = true
+            weigh()
+          })
       })
     })
   }

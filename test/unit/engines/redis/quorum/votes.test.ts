@@ -121,6 +121,10 @@ describe('a request over three servers', () => {
     const raised = servers[1].next('renew')
     expect(raised.operation).toMatchObject({ number: second.ballot!.least })
     expect(raised.ballot).toMatchObject({ least: 5000 })
+    let isGiven = false
+    void entered.then(() => (isGiven = true))
+    await tick()
+    expect(isGiven).toBe(false)
     await raised.answer(true)
     expect(await entered).toEqual(held(5000))
   })
@@ -175,7 +179,7 @@ describe('a request over three servers', () => {
     expect(servers[0].next('enqueue').ballot).toMatchObject({ order })
   })
 
-  test('a request that is cancelled is taken out of a server that was about to be asked when it told of a loss', async () => {
+  test('a cancelled request is taken out of a server that told of its loss before it answered', async () => {
     const entered = enqueue('r', 1000)
     const question = servers[0].next('enqueue')
     servers[0].hints.lost('r')
