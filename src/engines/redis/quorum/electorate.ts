@@ -10,7 +10,7 @@ import type { NumberClock } from './number-clock.js'
 import { majorityOf } from './tally.js'
 import type { Voter } from './voter.js'
 
-/** A server is late when it has not answered within so many milliseconds. It is not waited for where others can be asked. */
+/** A server is late when it has not answered within so many milliseconds. Then others are asked if there are any. */
 const LATE_AFTER = 20
 /** A late server counts as out of reach after so many milliseconds more. */
 const OUT_OF_REACH_AFTER = 1000
@@ -113,17 +113,19 @@ export class Electorate {
         if (outcome !== undefined) resolve(outcome)
         else if (!isOpen) reject(failed(state))
       }
-      const failedOne = (error: unknown): unknown => failures.push(error as Error)
-      for (const each of asked) void each.then(answer => answers.push(answer), failedOne).then(weigh)
+      const answered = (answer: Answer): unknown => answers.push(answer)
+      const rejected = (error: unknown): unknown => failures.push(error as Error)
+      for (const each of asked) void each.then(answered, rejected).then(weigh)
       weigh()
+      if (!isOpen) return
       this.whenLate(() => {
         isLate = true
         weigh()
-        if (isOpen)
-          this.whenOutOfReach(() => {
-            isOver = true
-            weigh()
-          })
+        if (!isOpen) return
+        this.whenOutOfReach(() => {
+          isOver = true
+          weigh()
+        })
       })
     })
   }
