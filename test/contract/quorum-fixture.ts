@@ -59,9 +59,9 @@ async function votedTwice(): Promise<void> {
   const members = await startRedisServers(3)
   try {
     const [first, second, third] = members as [RedisServer, RedisServer, RedisServer]
-    // For this one nobody is where the first server is.
-    const nobody = { host: first.host, port: await freePort() }
-    await using one = await open(quorumUrl([nobody, second, third]))
+    // This box finds no server where the first one is.
+    const nowhere = { host: first.host, port: await freePort() }
+    await using one = await open(quorumUrl([nowhere, second, third]))
     // Long enough for its next renewal, which would tell it, to come after all this.
     const held = await one.mutex('key').acquire({ lease: '24s' })
     // What voted for it is gone, what did not is there: these two are a majority.
@@ -168,7 +168,7 @@ export const quorum: EngineFixture = {
     async P5() {
       const members = await servers()
       const prefix = `${randomUUID()}:`
-      /** Of the first box nobody but those whose votes it needs hears: only what nobody waits for is asked beside them. */
+      /** The first box is heard only by the servers whose votes it needs: it asks the others with a wait of 0. */
       const between = (engine: VotingEngine): VotingEngine => {
         const submit = engine.submit.bind(engine)
         engine.submit = async (operation, ballot) =>
@@ -184,7 +184,7 @@ export const quorum: EngineFixture = {
       const other = await holder.mutex('other').acquire()
       const asked = waiter.mutex('key', 'other').acquire()
       await queued(waiter, 'key', 1)
-      // What looks once because messages are heard from now on.
+      // It looks once because its messages are heard from now on.
       await pause(200)
       const before = engine.count('poll')
       await key.release()

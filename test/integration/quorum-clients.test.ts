@@ -8,7 +8,7 @@ import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { quorumUrl } from '../support/servers/quorum.js'
 import { startRedisServers, type RedisServer } from '../support/servers/redis.js'
 
-test('clients that are given are used and stay their owner’s, whichever package they are of', async () => {
+test('given clients of either package are used, and stay open when the box is closed', async () => {
   const servers = (await startRedisServers(3)) as [RedisServer, RedisServer, RedisServer]
   const first = new Redis({ host: servers[0].host, port: servers[0].port })
   const second = new Redis({ host: servers[1].host, port: servers[1].port })
@@ -33,7 +33,7 @@ test('clients that are given are used and stay their owner’s, whichever packag
   third.destroy()
 })
 
-test('what is no list of clients of different servers is refused', async () => {
+test('anything but a list of clients of different servers is refused', async () => {
   const client = new Redis({ lazyConnect: true })
   for (const redisQuorum of [client, [], [client, client, client], [client, 5, client], undefined]) {
     const opening = open({ redisQuorum } as unknown as Parameters<typeof open>[0])
@@ -42,7 +42,7 @@ test('what is no list of clients of different servers is refused', async () => {
   client.disconnect()
 })
 
-test('a box that is closed gives up at once what connects to a server that says nothing', async () => {
+test('a closing box ends an attempt to connect to a silent server at once', async () => {
   const members = await startRedisServers(3)
   const slow = members[2]!
   await using network = await Proxy.start(slow.port)

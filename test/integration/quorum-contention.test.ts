@@ -44,13 +44,13 @@ class Contenders implements AsyncDisposable {
   }
 }
 
-// A lease is so long that a waiter who is not woken does not look again before the test has failed.
+// A lease is so long that a waiter that is not woken does not look again before the test has failed.
 for (const count of [3, 4, 5]) {
   describe(`${count} servers, ${CONTENDERS} contenders`, () => {
     const servers = startRedisServers(count)
 
     for (const longest of [0, 3]) {
-      test(`ways of up to ${longest} ms: one at a time, all come in, woken`, async () => {
+      test(`ways of up to ${longest} ms: one at a time, and every waiter is woken`, async () => {
         await using contenders = await Contenders.meet(await servers, count + longest, longest)
         const section = new Section()
         const task = async (box: Box): Promise<void> => {
@@ -65,7 +65,7 @@ for (const count of [3, 4, 5]) {
         expect(await locks(contenders.boxes[0]!)).toEqual([])
         // Each is asked once to let it in, once when it is woken, and a few times more where they have met by chance.
         expect(contenders.asked('enqueue')).toBeLessThanOrEqual(CONTENDERS * ROUNDS * count * 1.5)
-        expect(contenders.asked('claim')).toBeLessThanOrEqual(CONTENDERS * ROUNDS * count * 4)
+        expect(contenders.asked('poll')).toBeLessThanOrEqual(CONTENDERS * ROUNDS * count * 4)
       })
 
       test(`ways of up to ${longest} ms: all meet at the same moment, again and again`, async () => {
@@ -123,7 +123,7 @@ const SLOWLY = Object.assign(new Random(0), { below: (count: number) => count - 
 describe.each([0, 1, 2])('a waiter for which server %i is far', slow => {
   const started = startRedisServers(3)
 
-  test('comes to stand at the same servers as those before it, where nobody is woken in their stead', async () => {
+  test('stands at the same servers as the waiters before it, so it is not woken instead of them', async () => {
     const servers = await started
     const prefix = `${randomUUID()}:`
     const join = async (far?: number): Promise<Box> => {
@@ -143,7 +143,7 @@ describe.each([0, 1, 2])('a waiter for which server %i is far', slow => {
     asked.push(second.mutex('key').run(() => void served.push('second')))
     await queued(holder, 'key', 2)
     const { requests } = new Names(prefix, false).group('')
-    // The holder and both who wait at two servers, and at the third nobody, or the holder who was met there.
+    // The holder and both waiters stand at two servers. At the third stands no request, or the holder that was met there.
     await until('they stand together', async () => {
       const known = await Promise.all(servers.map(server => server.command('HLEN', requests)))
       return /^[01],3,3$/.test(String(known.sort()))

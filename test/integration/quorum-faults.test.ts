@@ -18,7 +18,7 @@ import { quorumEngine, quorumUrl } from '../support/servers/quorum.js'
 import { startRedisServers, type RedisServer } from '../support/servers/redis.js'
 import { Random } from '../../src/conformance/random.js'
 
-/** A server that does not answer is given up after a second; whoever waits for it does not get done before. */
+/** A server that does not answer counts as out of reach after a second, so a caller that waits for it takes longer. */
 const NOT_WAITED_FOR = 900
 
 describe('a quorum of five servers', () => {
@@ -43,7 +43,7 @@ describe('a quorum of five servers', () => {
     )
   }
 
-  /** Takes and gives back a lock many times, and sees to it that the other box is kept out meanwhile. */
+  /** Takes and releases a lock many times, and checks that the other box is kept out meanwhile. */
   async function works(one: Box, other: Box, rounds: number): Promise<void> {
     const tokens: bigint[] = []
     for (let round = 0; round < rounds; round++) {
@@ -57,7 +57,7 @@ describe('a quorum of five servers', () => {
     expect(rising(tokens)).toBe(true)
   }
 
-  test('two of five down: right, and not waited for', async () => {
+  test('two of five down: locks exclude, and the two are not waited for', async () => {
     await using one = await open(url)
     await using other = await open(url)
     await works(one, other, 6)
@@ -91,7 +91,7 @@ describe('a quorum of five servers', () => {
     await (await other.mutex('key').acquire()).release()
   })
 
-  test('permits that majorities can not count need more servers, and get them', async () => {
+  test('permits need more votes than a majority, and get them when the servers are there', async () => {
     await using one = await open(url)
     await using other = await open(url)
     const two = one.semaphore('two', { permits: 2 })
@@ -115,7 +115,7 @@ describe('a quorum of five servers', () => {
     for (const grant of [...grants, held]) await grant.release()
   })
 
-  test('three of five down: unavailable at once, for whichever verb, and back when one is', async () => {
+  test('three of five down: every call fails at once, and succeeds again when one is back', async () => {
     await using box = await open(url)
     const held = await box.mutex('held').acquire()
     for (const server of servers) {
@@ -142,7 +142,7 @@ describe('a quorum of five servers', () => {
     )
   })
 
-  test('all down: opening says so at once, naming the servers', async () => {
+  test('all down: opening fails at once and names the servers', async () => {
     for (const server of servers) await server.kill()
     const took = await timed(async () => {
       const error: unknown = await open(url).catch((reason: unknown) => reason)
@@ -152,7 +152,7 @@ describe('a quorum of five servers', () => {
     expect(took).toBeLessThan(NOT_WAITED_FOR)
   })
 
-  test('busy is told from down', async () => {
+  test('a busy lock and servers that are down give different errors', async () => {
     await using one = await open(url)
     await using other = await open(url)
     const held = await one.mutex('key').acquire()
@@ -164,7 +164,7 @@ describe('a quorum of five servers', () => {
     held.assertHeld()
   })
 
-  test('a name that no lock can have is refused as such', async () => {
+  test('a name that no lock can have is refused', async () => {
     await using box = await open(url)
     const key = 'signalbox:1:{}:queues'
     await expect(box.mutex(key).acquire()).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', key })
@@ -188,7 +188,7 @@ describe('a quorum of five servers', () => {
     }
   })
 
-  test('one server that takes 300 ms to answer slows nobody', async () => {
+  test('one server that takes 300 ms to answer slows no caller', async () => {
     await using slow = await Proxy.start(servers[2]!.port)
     const members = servers.map(({ host, port }, index) => (index === 2 ? slow : { host, port }))
     await using one = await open(quorumUrl(members))
@@ -204,7 +204,7 @@ describe('a quorum of five servers', () => {
     expect(median).toBeLessThan(100)
   })
 
-  test('a lease is longer on the servers than here, by what their clocks may run faster', async () => {
+  test('a lease is longer on the servers than for its holder, by what their clocks may run faster', async () => {
     await using one = await open(url)
     await using other = await open(url)
     const lease = 3_600_000
@@ -282,7 +282,7 @@ describe('a quorum of five servers', () => {
     await until('nothing is left', async () => (await locks(one)).length === 0)
   })
 
-  test('three frozen for less than a lease cost nothing, for longer the lock at its own deadline', async () => {
+  test('three frozen for less than a lease cost nothing; for longer, the lock is lost at its own deadline', async () => {
     await using box = await open(url)
     const held = await box.mutex('key').acquire({ lease: '2s' })
     const freeze = async (duration: number): Promise<void> => {
@@ -312,11 +312,11 @@ describe('a quorum of five servers', () => {
     )
   })
 
-  test('own votes of a vain try do not stand in the way of the next', async () => {
+  test('the votes of a refused try do not block the next try', async () => {
     await using one = await open(url)
     await using other = await open(url)
     for (let round = 0; round < 10; round++) {
-      // Three of five are taken by somebody else, so there is a minority to be had.
+      // A foreign client holds three of five, so only a minority can be had.
       for (const server of servers.slice(0, 3)) await server.command('SET', 'key', 'foreign', 'PX', 30_000)
       expect(await one.mutex('key').tryAcquire()).toBeUndefined()
       for (const server of servers.slice(0, 3)) await server.command('DEL', 'key')
@@ -332,7 +332,7 @@ describe('a quorum of five servers', () => {
     }
   })
 
-  test('own votes of a try that failed for want of servers do not stand in the way of the next', async () => {
+  test('the votes of a try that reached too few servers do not block the next try', async () => {
     await using box = await open(url)
     for (const down of [0, 1, 2]) await servers[down]!.kill()
     await expect(box.mutex('key').tryAcquire()).rejects.toThrow(UnavailableError)
@@ -349,7 +349,7 @@ describe('a quorum of five servers', () => {
     )
   })
 
-  test('a server that was restarted empty within a lease lets nobody in, and votes again', async () => {
+  test('servers that were restarted empty within a lease let no other holder in, and vote again', async () => {
     await using one = await open(url)
     await using other = await open(url)
     const held = await one.mutex('key').acquire({ lease: '3s' })
@@ -376,7 +376,7 @@ describe('a quorum of five servers', () => {
     await next.release()
   })
 
-  test('tokens rise although all but a majority lost their data, and one after the other all did', async () => {
+  test('tokens rise although the servers lose their data one after the other', async () => {
     await using one = await open(url)
     await using other = await open(url)
     const tokens: bigint[] = []
@@ -388,7 +388,7 @@ describe('a quorum of five servers', () => {
     expect(rising(tokens)).toBe(true)
   })
 
-  test('answers that come after the lease give no grant, and leave nothing', async () => {
+  test('answers that come after the lease give no grant, and leave nothing on the servers', async () => {
     const proxies = await Promise.all(servers.slice(0, 3).map(({ port }) => Proxy.start(port)))
     const hosts = [...proxies, ...servers.slice(3)].map(({ port }) => `127.0.0.1:${port}`)
     await using far = await open(`redis-quorum://${hosts.join(',')}`)
@@ -409,7 +409,7 @@ describe('a quorum of five servers', () => {
     for (const proxy of proxies) await proxy[Symbol.asyncDispose]()
   })
 
-  test('an answer that is lost leaves nothing that lasts, and one lost answer is not missed', async () => {
+  test('one server whose answers are lost delays no grant, and keeps nothing', async () => {
     const proxy = await Proxy.start(servers[0]!.port)
     const hosts = [proxy, ...servers.slice(1)].map(({ port }) => `127.0.0.1:${port}`)
     await using far = await open(`redis-quorum://${hosts.join(',')}`)
@@ -431,7 +431,7 @@ describe('a quorum of five servers', () => {
     await proxy[Symbol.asyncDispose]()
   })
 
-  test('what an operator takes away is lost, although one server is silent and another votes only then', async () => {
+  test('a forced release reaches the holder although one server is silent and another votes only then', async () => {
     const three = servers.slice(0, 3)
     const [late, silent] = [await Proxy.start(three[0]!.port), await Proxy.start(three[1]!.port)]
     const over = (members: readonly { port: number }[]): string =>
@@ -450,7 +450,7 @@ describe('a quorum of five servers', () => {
     for (const proxy of [late, silent]) await proxy[Symbol.asyncDispose]()
   })
 
-  test('a session is revoked when a server that is late has done it, too', async () => {
+  test('a revocation waits for a late server', async () => {
     const three = servers.slice(0, 3)
     const [late, ...deaf] = await Promise.all([0, 0, 1, 2].map(index => Proxy.start(three[index]!.port)))
     await using one = await open(quorumUrl(deaf))
@@ -473,7 +473,7 @@ describe('a quorum of five servers', () => {
     }
   })
 
-  test('an even number of servers: two against two settle', async () => {
+  test('an even number of servers: two requests with two votes each settle it', async () => {
     const four = servers.slice(0, 4)
     // To each of them two of the servers are far, and not the same two.
     const box = async (far: readonly number[]): Promise<Box> =>

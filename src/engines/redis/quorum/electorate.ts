@@ -1,63 +1,173 @@
 import type { Clock } from '../../../clock.js'
-import { Later } from './later.js'
+import {
+  IndeterminateError,
+  InvalidArgumentError,
+  UnavailableError,
+  type SignalboxError,
+} from '../../../errors.js'
+import { DelayedTasks } from './delayed-tasks.js'
 import type { NumberClock } from './number-clock.js'
-import type { Patience } from './poll.js'
 import { majorityOf } from './tally.js'
 import type { Voter } from './voter.js'
 
-/** Who has not answered within so many milliseconds is not waited for where others can be asked. */
-const HURRY = 20
-/** Who has not answered for so many milliseconds more counts as out of reach. */
-const GIVE_UP = 1000
+/** A server is late when it has not answered within so many milliseconds. Then others are asked if there are any. */
+const LATE_AFTER = 20
+/** A late server counts as out of reach after so many milliseconds more. */
+const OUT_OF_REACH_AFTER = 1000
+/** A grant that is held for so many milliseconds is asked for at those servers, too, whose votes it did not need. */
+const COMPLETE_AFTER = 5
+/** So many milliseconds after a grant the servers that had no vote in it are told its number. */
+const RAISE_AFTER = 100
+
+/** What the servers that were asked have answered so far. */
+export interface Answers<Answer> {
+  readonly answers: readonly Answer[]
+  readonly failures: readonly Error[]
+  readonly pending: number
+  /** Whether the pending ones are late. */
+  readonly isLate: boolean
+  /** Whether the pending ones count as out of reach. */
+  readonly isOver: boolean
+}
 
 /** The servers of a quorum, and how they are asked. */
-export class Electorate implements Patience {
+export class Electorate {
+  readonly name: string
   readonly voters: readonly Voter[]
   readonly majority: number
   readonly numbers: NumberClock
-  readonly #hurry: Later<() => void>
-  readonly #giveUp: Later<() => void>
-  /** The servers as each of them would come first. */
-  readonly #rotations: readonly (readonly number[])[]
+  readonly #clock: Clock
+  readonly #whenLate: DelayedTasks
+  readonly #whenOutOfReach: DelayedTasks
+  readonly #whenHeld: DelayedTasks
+  /** The servers as each of them comes first. */
+  readonly #rotations: readonly (readonly Voter[])[]
+  #isRaising = false
 
-  constructor(voters: readonly Voter[], numbers: NumberClock, clock: Clock) {
-    const run = (task: () => void): void => task()
+  /** @param name for messages: the URL without passwords. */
+  constructor(name: string, voters: readonly Voter[], numbers: NumberClock, clock: Clock) {
+    this.name = name
     this.voters = voters
     this.majority = majorityOf(voters.length)
     this.numbers = numbers
-    this.#hurry = new Later(clock, HURRY, run)
-    this.#giveUp = new Later(clock, GIVE_UP, run)
-    this.#rotations = voters.map((_, first) => voters.map((__, index) => (first + index) % voters.length))
+    this.#clock = clock
+    this.#whenLate = new DelayedTasks(clock, LATE_AFTER)
+    this.#whenOutOfReach = new DelayedTasks(clock, OUT_OF_REACH_AFTER)
+    this.#whenHeld = new DelayedTasks(clock, COMPLETE_AFTER)
+    this.#rotations = voters.map((_, first) => [...voters.slice(first), ...voters.slice(0, first)])
   }
 
   /**
-   * The indexes of the servers in the order in which they are asked about a key. All who ask about it begin with the same
-   * ones, so that they meet there; different keys begin with different ones, so that no server has all the work. Those
-   * that did not answer in time when they were asked last come at the end.
+   * The servers in the order in which they are asked about a key. All requests for it begin with the same ones, so that
+   * they meet there. Different keys begin with different ones, so that no server has all the work.
    */
-  preference(key: string): readonly number[] {
-    const order = this.usual(key)
-    if (!this.voters.some(({ isOverdue }) => isOverdue)) return order
-    const late = (index: number): boolean => this.voters[index]!.isOverdue
-    return [...order.filter(index => !late(index)), ...order.filter(late)]
-  }
-
-  /** The same order while all answer in time. */
-  usual(key: string): readonly number[] {
+  inOrder(key: string): readonly Voter[] {
     return this.#rotations[hashOf(key) % this.voters.length]!
   }
 
-  /** Hears the hints of all servers from now on. Whoever waits looks by itself where they can't be heard. */
+  /** Hears the hints of all servers from now on. A waiter looks by itself where they can't be heard. */
   listen(): void {
     for (const voter of this.voters) if (!voter.isHeard) voter.listen().catch(() => undefined)
   }
 
-  hurry(task: () => void): void {
-    this.#hurry.add(task)
+  /** Runs a task when servers that are asked now, and have not answered, are late. */
+  whenLate(task: () => void): void {
+    this.#whenLate.add(task)
   }
 
-  giveUp(task: () => void): void {
-    this.#giveUp.add(task)
+  /** Runs a task when servers that are late now, and have not answered, count as out of reach. */
+  whenOutOfReach(task: () => void): void {
+    this.#whenOutOfReach.add(task)
+  }
+
+  /** Brings a new grant to the servers that have no vote in it: its number, and, if it is held for long, the request. */
+  spread(complete: () => void): void {
+    this.#whenHeld.add(complete)
+    if (this.#isRaising) return
+    this.#isRaising = true
+    this.#clock.after(RAISE_AFTER, () => this.#raiseAll(), false)
+  }
+
+  /**
+   * Settles as soon as the outcome of what several servers were asked is certain. It does not wait for the others.
+   * @param decide returns the outcome, or undefined while it is open.
+   * @param failed returns the error when the outcome stays open.
+   */
+  outcome<Answer, Outcome>(
+    asked: readonly Promise<Answer>[],
+    decide: (state: Answers<Answer>) => Outcome | undefined,
+    failed = (state: Answers<Answer>): Error => this.unclear(state),
+  ): Promise<Outcome> {
+    return new Promise((resolve, reject) => {
+      const answers: Answer[] = []
+      const failures: Error[] = []
+      let isLate = false
+      let isOver = false
+      let isOpen = true
+      const weigh = (): void => {
+        if (!isOpen) return
+        const pending = asked.length - answers.length - failures.length
+        const state = { answers, failures, pending, isLate, isOver }
+        const outcome = decide(state)
+        isOpen = outcome === undefined && pending > 0 && !isOver
+        if (outcome !== undefined) resolve(outcome)
+        else if (!isOpen) reject(failed(state))
+      }
+      const answered = (answer: Answer): unknown => answers.push(answer)
+      const rejected = (error: unknown): unknown => failures.push(error as Error)
+      for (const each of asked) void each.then(answered, rejected).then(weigh)
+      weigh()
+      if (!isOpen) return
+      this.whenLate(() => {
+        isLate = true
+        weigh()
+        if (!isOpen) return
+        this.whenOutOfReach(() => {
+          isOver = true
+          weigh()
+        })
+      })
+    })
+  }
+
+  /** Settles with the first `enough` answers. */
+  firstAnswers<Answer>(
+    asked: readonly Promise<Answer>[],
+    enough: number,
+    failed?: (state: Answers<Answer>) => Error,
+  ): Promise<readonly Answer[]> {
+    return this.outcome(asked, ({ answers }) => (answers.length >= enough ? answers : undefined), failed)
+  }
+
+  /** The error when too few servers answer, and nothing was done. */
+  unreachable(failures: readonly Error[]): SignalboxError {
+    const refused = failures.find(failure => failure instanceof InvalidArgumentError)
+    if (refused) return refused
+    return new UnavailableError(this.#tooFew(failures), { engine: this.name, cause: failures[0] })
+  }
+
+  /** The error when too few servers answer to tell what was done. */
+  unclear({ answers, failures, pending }: Answers<unknown>): SignalboxError {
+    const isUndone = answers.length === 0 && pending === 0
+    if (isUndone && failures.every(failure => failure instanceof UnavailableError)) {
+      return this.unreachable(failures)
+    }
+    return new IndeterminateError(this.#tooFew(failures), { engine: this.name, cause: failures[0] })
+  }
+
+  #tooFew(failures: readonly Error[]): string {
+    const reasons = [...new Set(failures.map(({ message }) => message))]
+    const few = `fewer than ${this.majority} of the ${this.voters.length} servers of ${this.name} answered`
+    return reasons.length > 0 ? `${few}: ${reasons.join('; ')}` : few
+  }
+
+  /** A server that had no vote in a grant may be the only one that keeps its data until the next grant. */
+  #raiseAll(): void {
+    this.#isRaising = false
+    const greatest = Math.max(...this.voters.map(voter => voter.greatest))
+    for (const voter of this.voters) {
+      if (voter.greatest < greatest) voter.raise(greatest).catch(() => undefined)
+    }
   }
 }
 

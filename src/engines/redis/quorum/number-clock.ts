@@ -4,20 +4,20 @@ function wallMicroseconds(): number {
 }
 
 /**
- * Clocks that differ by no more, microseconds, are not followed: two that took each other's last step for a lead would
- * drive each other on.
+ * A clock that is ahead by no more microseconds is not followed. Otherwise two clocks that took each other's last step
+ * for a lead would drive each other on.
  */
 const SLACK = 1000
 
 /**
- * Proposes numbers: for the places of requests in the queues, and for their grants. They rise from one to the next, run
- * with the wall clock, and with that of whoever is ahead: a process whose clock is behind would otherwise propose what the
- * servers have to refuse, and stand before others who asked earlier.
+ * Proposes numbers: for the places of requests in the queues, and for their grants. Each is greater than the last. They
+ * follow the wall clock, and the clock of a process that is ahead. Otherwise a process whose clock is behind would propose
+ * numbers that are too small for its grants, and places before requests that came earlier.
  */
 export class NumberClock {
   readonly #micros: () => number
   #last = 0
-  /** How far others were ahead of the own clock: microseconds. */
+  /** How far the clocks of other processes were ahead of the clock of this one: microseconds. */
   #lead = 0
 
   /** @param micros the wall clock in microseconds */

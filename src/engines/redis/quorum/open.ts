@@ -31,17 +31,11 @@ export async function openRedisQuorum(source: string | GivenRedisQuorum): Promis
   if (typeof source !== 'string') return overClients(source)
   const { name, servers } = parseQuorumUrl(source)
   const places = servers.map(parseRedisUrl)
-  checkServers(
-    name,
-    places.map(place => place.name),
-  )
-  const options = checkOptions(name, places[0]!.options)
+  const { options } = places[0]!
+  check(name, places, options)
   const client = await installedPackage()
-  return quorumOf(
-    name,
-    places.map(place => linkTo(place, client)),
-    options,
-  )
+  const linkMakers = places.map(place => linkTo(place, client))
+  return quorumOf(name, linkMakers, options)
 }
 
 function overClients({ redisQuorum, ...given }: GivenRedisQuorum): QuorumEngine {
@@ -54,19 +48,13 @@ function overClients({ redisQuorum, ...given }: GivenRedisQuorum): QuorumEngine 
     return client
   })
   const name = `redis-quorum://${clients.map(client => client.name.replace(/^\w+:\/\//, '')).join(',')}`
-  checkServers(
-    name,
-    clients.map(client => client.name),
-  )
+  check(name, clients, options)
   const prefixes = new Set(clients.map(({ keyPrefix }) => keyPrefix))
   if (prefixes.size > 1)
     throw new InvalidArgumentError(`redisQuorum takes clients with one keyPrefix, not with ${prefixes.size}`)
   const [keyPrefix = ''] = prefixes
-  return quorumOf(
-    name,
-    clients.map(client => linkOver({ kind: 'server', client })),
-    checkOptions(name, { ...options, prefix: keyPrefix + options.prefix }),
-  )
+  const linkMakers = clients.map(client => linkOver({ kind: 'server', client }))
+  return quorumOf(name, linkMakers, { ...options, prefix: keyPrefix + options.prefix })
 }
 
 function quorumOf(
@@ -78,16 +66,13 @@ function quorumOf(
   return new QuorumEngine({ name, engines, clock: systemClock })
 }
 
-/** A server that is named twice would have two votes. */
-function checkServers(name: string, servers: readonly string[]): void {
-  if (servers.length < LEAST_SERVERS || new Set(servers).size < servers.length)
+function check(name: string, servers: readonly { readonly name: string }[], { layout }: RedisOptions): void {
+  // A server that is named twice would have two votes.
+  const different = new Set(servers.map(server => server.name))
+  if (servers.length < LEAST_SERVERS || different.size < servers.length)
     throw new InvalidArgumentError(
       `${name} takes at least ${LEAST_SERVERS} different servers, best an odd number`,
     )
-}
-
-function checkOptions(name: string, options: Required<RedisOptions>): Required<RedisOptions> {
-  if (options.layout !== 'string')
-    throw new InvalidArgumentError(`${name} takes layout 'string', not ${shown(options.layout)}`)
-  return options
+  if (layout !== 'string')
+    throw new InvalidArgumentError(`${name} takes layout 'string', not ${shown(layout)}`)
 }

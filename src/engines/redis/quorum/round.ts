@@ -1,52 +1,162 @@
 import type { RequestStatus } from '../../../engine/contract.js'
-import type { Tally } from './tally.js'
+import type { Electorate } from './electorate.js'
+import { verdictOf, type Tally } from './tally.js'
+import type { Vote } from './vote.js'
+import type { Votes } from './votes.js'
 
-/** What a server has said in this round; undefined where it was not asked. */
-type Answer = 'pending' | 'held' | 'refused' | 'failed' | undefined
+export type Mismatch = RequestStatus & { readonly state: 'mismatch' }
 
-/** One time in which a request asks for votes: all that counts for it was asked for since it began. */
+/** Is told what a round comes to: once, by one of the first four. */
+export interface RoundListener {
+  /** Enough servers have voted with this number. */
+  granted(number: number): void
+  /** Other requests have too many of the votes, or the key is in use with another number of permits. */
+  refused(mismatch: Mismatch | undefined): void
+  /** Too few servers answer to tell. */
+  unreachable(failures: readonly Error[]): void
+  abandoned(): void
+  /** A server has answered after the round was over. */
+  answeredLate(vote: Vote): void
+}
+
+/** One round of asking for votes. All that counts for it is asked for since it began. */
 export class Round {
-  /** By the index of the server. */
-  readonly answers: Answer[]
+  readonly #votes: Votes
+  readonly #electorate: Electorate
+  readonly #listener: RoundListener
   /** The number that the grant is to have. */
-  least: number
-  isOverdue = false
-  /** Whether those that have not answered are about to be left out. */
-  isClosing = false
-  readonly failures: Error[] = []
-  mismatch: (RequestStatus & { state: 'mismatch' }) | undefined
-  readonly resolve: (standing: RequestStatus) => void
-  readonly reject: (error: Error) => void
+  #number: number
+  /** What the servers that were asked have answered. */
+  readonly #answers = new Map<Vote, 'pending' | 'held' | 'refused' | 'failed'>()
+  readonly #failures: Error[] = []
+  #mismatch: Mismatch | undefined
+  #isLate = false
+  /** Whether late servers are about to be left out. */
+  #isClosing = false
+  #isOver = false
 
-  constructor(
-    servers: number,
-    least: number,
-    resolve: (standing: RequestStatus) => void,
-    reject: (error: Error) => void,
-  ) {
-    this.answers = new Array<Answer>(servers).fill(undefined)
-    this.least = least
-    this.resolve = resolve
-    this.reject = reject
+  constructor(votes: Votes, electorate: Electorate, number: number, listener: RoundListener) {
+    this.#votes = votes
+    this.#electorate = electorate
+    this.#number = number
+    this.#listener = listener
   }
 
-  /** @param isLate whether the server with this index takes longer than it should. */
-  tally(isLate: (index: number) => boolean): Tally {
-    let held = 0
-    let refused = 0
-    let failed = 0
-    let pending = 0
-    let late = 0
-    for (const [index, answer] of this.answers.entries()) {
-      if (answer === 'held') held++
-      else if (answer === 'refused') refused++
-      else if (answer === 'failed') failed++
-      else if (answer === 'pending') {
-        pending++
-        if (isLate(index)) late++
-      }
+  begin(asked: readonly Vote[]): void {
+    for (const vote of asked) this.ask(vote)
+    this.#electorate.whenLate(() => this.#late())
+  }
+
+  /** Asks a server for its vote, or asks it again. */
+  ask(vote: Vote): void {
+    this.#answers.set(vote, 'pending')
+    vote.ask(this.#number, answer => this.#answered(vote, answer))
+  }
+
+  abandon(): void {
+    this.#isOver = true
+    this.#listener.abandoned()
+  }
+
+  #answered(vote: Vote, answer: RequestStatus | Error): void {
+    if (this.#isOver) {
+      if (!(answer instanceof Error)) this.#listener.answeredLate(vote)
+      return
     }
-    const unasked = this.answers.length - held - refused - failed - pending
-    return { held, refused, failed, pending, unasked, overdue: this.isOverdue || late === pending }
+    if (answer instanceof Error) this.#failed(vote, answer)
+    else if (vote.state === 'queued' && vote.isReserved) return this.ask(vote)
+    else this.#answers.set(vote, vote.state === 'held' ? 'held' : 'refused')
+    if ('state' in answer && answer.state === 'mismatch') this.#mismatch = answer
+    this.#weigh()
+  }
+
+  #failed(vote: Vote, failure: Error): void {
+    this.#answers.set(vote, 'failed')
+    this.#failures.push(failure)
+  }
+
+  #weigh(): void {
+    const tally = this.#tally()
+    switch (verdictOf(tally, this.#votes.needed)) {
+      case 'wait':
+        return this.#closeSoon(tally)
+      case 'ask more':
+        for (const vote of this.#votes.preferred) if (!this.#answers.has(vote)) this.ask(vote)
+        return
+      case 'granted':
+        return this.#elect()
+      case 'refused':
+        this.#isOver = true
+        return this.#listener.refused(this.#mismatch)
+      case 'unreachable':
+        this.#isOver = true
+        return this.#listener.unreachable(this.#failures)
+    }
+  }
+
+  #tally(): Tally {
+    const counts = { held: 0, refused: 0, failed: 0, pending: 0 }
+    let isLate = true
+    for (const [{ voter }, answer] of this.#answers) {
+      counts[answer]++
+      if (answer === 'pending' && !voter.isLate) isLate = false
+    }
+    const unasked = this.#votes.all.length - this.#answers.size
+    return { ...counts, unasked, isLate: isLate || this.#isLate }
+  }
+
+  /**
+   * Gives the grant when enough servers have voted with its very number: each of them has given lesser numbers only
+   * before, and will give greater ones only. When some were further on, the others are raised to the greatest first.
+   */
+  #elect(): void {
+    const held = this.#votes.all.filter(vote => this.#answers.get(vote) === 'held')
+    const isEnough = (): boolean =>
+      held.filter(vote => vote.number === this.#number).length >= this.#votes.needed
+    if (!isEnough()) {
+      this.#number = Math.max(...held.map(({ number }) => number))
+      for (const vote of held) if (vote.number < this.#number) this.#raise(vote)
+    }
+    if (!isEnough()) return
+    this.#isOver = true
+    this.#listener.granted(this.#number)
+  }
+
+  #raise(vote: Vote): void {
+    this.#answers.set(vote, 'pending')
+    vote.raise(this.#number, answer => this.#answered(vote, answer))
+  }
+
+  /** The servers that have not answered are late from now on. */
+  #late(): void {
+    if (this.#isOver) return
+    this.#isLate = true
+    for (const [{ voter }, answer] of this.#answers) if (answer === 'pending') voter.isLate = true
+    this.#weigh()
+    if (!this.#isOver) this.#electorate.whenOutOfReach(() => this.#leaveOut(() => true))
+  }
+
+  /**
+   * Leaves late servers out soon when a majority has answered and other requests have some of the votes. Otherwise two
+   * requests that have met would wait for the one vote that neither has, and neither yields as long as it waits.
+   */
+  #closeSoon({ held, refused, isLate }: Tally): void {
+    const hasMet = refused > 0 && held + refused >= this.#electorate.majority
+    if (this.#isClosing || !isLate || !hasMet) return
+    this.#isClosing = true
+    this.#electorate.whenLate(() => {
+      this.#isClosing = false
+      this.#leaveOut(({ voter }) => voter.isLate)
+    })
+  }
+
+  /** Counts servers that have not answered as out of reach. */
+  #leaveOut(isMeant: (vote: Vote) => boolean): void {
+    if (this.#isOver) return
+    for (const [vote, answer] of this.#answers) {
+      if (answer !== 'pending' || !isMeant(vote)) continue
+      this.#failed(vote, new Error(`${vote.voter.name} did not answer in time`))
+    }
+    this.#weigh()
   }
 }

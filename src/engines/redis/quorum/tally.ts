@@ -2,20 +2,20 @@
 export interface Tally {
   /** Gave their vote. */
   readonly held: number
-  /** Answered that somebody else has it. */
+  /** Answered that another request has it. */
   readonly refused: number
   /** Can't be reached. */
   readonly failed: number
   /** Were asked and have not answered. */
   readonly pending: number
   readonly unasked: number
-  /** Whether those that have not answered take longer than they should. */
-  readonly overdue: boolean
+  /** Whether all pending ones are late. */
+  readonly isLate: boolean
 }
 
 /**
- * What it comes to: `granted` by a majority; `refused`, because a majority answered and no majority of votes is to be
- * had; `unreachable`, because too few answered to know; `ask more` servers; or `wait` for those that were asked.
+ * What the answers come to: `granted` by enough votes; `refused`, because a majority answered and there can't be enough
+ * votes; `unreachable`, because too few answered to know; `ask more` servers; or `wait` for those that were asked.
  */
 export type Verdict = 'granted' | 'refused' | 'unreachable' | 'ask more' | 'wait'
 
@@ -26,8 +26,8 @@ export function majorityOf(servers: number): number {
 
 /**
  * How many of `servers` have to vote for a grant. Two grants that exclude each other need one server in common: a majority.
- * Permits are counted by each server alone, so all servers together give `servers * permits` of them, and a grant has to
- * take so many of those that `permits + 1` grants of one permit would take more than there are.
+ * Each server counts permits alone, so all servers together give `servers * permits` of them. A grant has to take so many
+ * of those that `permits + 1` grants of one permit would take more than there are.
  * @param permits of the semaphore; 1 for a mutex.
  */
 export function votesNeeded(servers: number, permits: number): number {
@@ -35,19 +35,19 @@ export function votesNeeded(servers: number, permits: number): number {
 }
 
 /**
- * Decides as soon as the answers that are missing can't change it.
+ * Decides as soon as the missing answers can't change the verdict.
  * @param needed so many votes make a grant.
  */
 export function verdictOf(
-  { held, refused, failed, pending, unasked, overdue }: Tally,
+  { held, refused, failed, pending, unasked, isLate }: Tally,
   needed: number,
 ): Verdict {
   if (held >= needed) return 'granted'
   const majority = majorityOf(held + refused + failed + pending + unasked)
   const open = pending + unasked
-  const hopeless = held + open < needed
-  if (hopeless && refused > 0 && held + refused >= majority) return 'refused'
-  if (hopeless && (open === 0 || held + refused + open < majority)) return 'unreachable'
-  // Those that were asked may yet make it plain that more need not be asked.
-  return unasked > 0 && (pending === 0 || overdue) ? 'ask more' : 'wait'
+  const isHopeless = held + open < needed
+  if (isHopeless && refused > 0 && held + refused >= majority) return 'refused'
+  if (isHopeless && (open === 0 || held + refused + open < majority)) return 'unreachable'
+  // The answers of those that were asked may make it unnecessary to ask more.
+  return unasked > 0 && (pending === 0 || isLate) ? 'ask more' : 'wait'
 }

@@ -1,27 +1,179 @@
-/** What one server has of a request, as far as is known here. */
+import { UnavailableError } from '../../../errors.js'
+import type { LockRequest, RequestStatus } from '../../../engine/contract.js'
+import type { Ballot } from '../ballot.js'
+import { leaseOnServer, type Voter } from './voter.js'
+
+/** A request, as every server is told of it. */
+export interface Candidacy {
+  /** With shared claims after a downgrade. */
+  request: LockRequest
+  /** Its place in the queues, the same on all servers. */
+  readonly order: number
+  /** Milliseconds, as its caller counts them. */
+  lease: number
+  /** Milliseconds; 0 for a server that is not to queue it. */
+  wait: number
+}
+
+/** Takes the answer to a question: the status of the request on that server, or why there is none. */
+type Answered = (answer: RequestStatus | Error) => void
+
+/** What one server has of a request, as far as is known here, and what it is asked about it. */
 export class Vote {
-  /** Given to it, behind others in the queue, or nothing. */
-  state: 'held' | 'queued' | 'none' = 'none'
-  /** Whether anything of the request may be there, so that it has to be taken out in the end. */
-  isEntered = false
-  /** Of the vote, where it is held. */
+  readonly voter: Voter
+  /** With `unknown`, something of the request may be there. */
+  state: 'absent' | 'unknown' | 'queued' | 'held' = 'absent'
+  /** The number of the vote, where it is held. */
   number = 0
-  /** In the queue: how many stand before it, and when looking again is worth while: milliseconds from the answer. */
+  /** In the queue: how many requests are before it. */
   place = 0
+  /** In the queue: when to look again, milliseconds from the answer. */
   lookAgain = 0
-  /** How often the server was asked; only the answer to the newest question counts. */
+  /** How many questions the server was asked. Only the answer to the last one counts. */
   asked = 0
   /** Whether that answer is still on its way. */
   isPending = false
-  /** The server has reserved it since it was asked last. */
-  isWoken = false
-  /** Somebody with an earlier place waits behind it, as the server has said since it was asked last. */
+  /** Whether the server has reserved the request since it was asked last. */
+  isReserved = false
+  /** Whether the server has told, since it was asked last, that a request with an earlier place waits for this vote. */
   isWanted = false
   /** Whether the server's hints were heard when it was asked last. */
   isHeard = false
+  readonly #candidacy: Candidacy
 
-  /** Whether it certainly stands in the queue, and has not been reserved since. */
+  constructor(voter: Voter, candidacy: Candidacy) {
+    this.voter = voter
+    this.#candidacy = candidacy
+  }
+
+  /** Whether the server holds it, and nothing was asked since. */
+  get isHeld(): boolean {
+    return this.state === 'held' && !this.isPending
+  }
+
+  /** Whether it certainly stands in the queue, and was not reserved since. */
   get isQueued(): boolean {
-    return this.state === 'queued' && !this.isPending && !this.isWoken
+    return this.state === 'queued' && !this.isPending && !this.isReserved
+  }
+
+  /**
+   * Asks the server for its vote.
+   * @param least the least number that the vote may get.
+   * @param answered is called with the answer, unless another question has followed by then.
+   */
+  ask(least: number, answered: Answered): void {
+    const { request, order, lease, wait } = this.#candidacy
+    const isNew = this.state === 'absent'
+    if (isNew) this.state = 'unknown'
+    this.isReserved = false
+    this.isWanted = false
+    this.isHeard = this.voter.isHeard
+    const type = isNew ? 'enqueue' : 'poll'
+    const asked = this.voter.submit({ type, request, lease: leaseOnServer(lease), wait }, { order, least })
+    this.#follow(asked, answer => {
+      if (answer instanceof UnavailableError && isNew) this.state = 'absent'
+      // The server has lost the request, or has dropped it while its hints were not heard. It gets its old place again.
+      if (!isNew && !(answer instanceof Error) && answer.state === 'gone') this.ask(least, answered)
+      else answered(answer)
+    })
+  }
+
+  /** Raises the number of a vote that is held. The answer comes as to {@link ask}. */
+  raise(number: number, answered: Answered): void {
+    const { id } = this.#candidacy.request
+    const raised = this.#submitRenewal(number)
+    this.#follow(
+      raised.then(isHeld => (isHeld ? { state: 'held', id, number } : { state: 'busy' })),
+      answered,
+    )
+  }
+
+  /** Renews a vote that is held, and raises its number to that of the grant. False: the server has it no more. */
+  async renew(number: number): Promise<boolean> {
+    const { asked } = this
+    const isHeld = await this.#submitRenewal(number)
+    if (this.asked !== asked || !this.isHeld) return isHeld
+    if (isHeld) this.#voted(Math.max(this.number, number))
+    else this.state = 'absent'
+    return isHeld
+  }
+
+  /** Releases a vote that is held. False: the server had it no more. */
+  async release(): Promise<boolean> {
+    const { request, lease } = this.#candidacy
+    this.state = 'absent'
+    try {
+      return await this.voter.submit({ type: 'release', request, number: this.number })
+    } catch (error) {
+      this.voter.withdraw(request, lease).catch(() => undefined)
+      throw error
+    }
+  }
+
+  /** Makes a vote that is held shared. False: the server has it no more. */
+  downgrade(): Promise<boolean> {
+    const { request } = this.#candidacy
+    return this.voter.submit({ type: 'downgrade', request, number: this.number })
+  }
+
+  /**
+   * Takes the request out, whatever became of it on this server. Undefined where there is nothing to take out. A
+   * rejection need not be handled.
+   */
+  withdraw(): Promise<void> | undefined {
+    if (this.state === 'absent' && !this.isPending) return undefined
+    const { request, lease } = this.#candidacy
+    this.state = 'absent'
+    // The answer to a question that is pending comes before the withdrawal, so it counts no more.
+    this.asked++
+    this.isPending = false
+    const withdrawn = this.voter.withdraw(request, lease)
+    withdrawn.catch(() => undefined)
+    return withdrawn
+  }
+
+  #submitRenewal(number: number): Promise<boolean> {
+    const { request, order, lease } = this.#candidacy
+    const ballot: Ballot | undefined = this.number < number ? { order, least: number } : undefined
+    return this.voter.submit(
+      { type: 'renew', request, number: this.number, lease: leaseOnServer(lease) },
+      ballot,
+    )
+  }
+
+  #follow(question: Promise<RequestStatus>, answered: Answered): void {
+    const asked = ++this.asked
+    this.isPending = true
+    const settle = (answer: RequestStatus | Error): void => {
+      this.voter.isLate = answer instanceof Error
+      if (this.asked !== asked) return
+      this.isPending = false
+      if (answer instanceof Error) {
+        if (this.state === 'held') this.state = 'unknown'
+      } else this.#note(answer)
+      answered(answer)
+    }
+    question.then(settle, (error: unknown) => settle(error as Error))
+  }
+
+  #note(status: RequestStatus): void {
+    switch (status.state) {
+      case 'held':
+        this.state = 'held'
+        this.#voted(status.number)
+        break
+      case 'queued':
+        this.state = 'queued'
+        this.place = status.place
+        this.lookAgain = status.lookAgain
+        break
+      default:
+        this.state = 'absent'
+    }
+  }
+
+  #voted(number: number): void {
+    this.number = number
+    this.voter.voted(number)
   }
 }

@@ -1,9 +1,11 @@
-import type { Clock, Timer } from '../../../clock.js'
+import type { Clock } from '../../../clock.js'
 import { UnavailableError } from '../../../errors.js'
 import type { Listener, LockRequest, SessionInfo, Operation, OutcomeOf } from '../../../engine/contract.js'
 import { giveBack } from '../../../engine/give-back.js'
+import { Reconnector } from '../../../engine/kit/reconnector.js'
 import type { Ballot } from '../ballot.js'
 import type { IdentifiedReport } from '../operator.js'
+import type { NumberClock } from './number-clock.js'
 
 /** What a quorum needs of the engine of one server. */
 export interface VotingEngine {
@@ -16,68 +18,83 @@ export interface VotingEngine {
   leave(): Promise<void>
 }
 
-/** The pause before a further attempt to reach a server grows from the first to the second of these: milliseconds. */
-const SHORTEST_PAUSE = 50
-const LONGEST_PAUSE = 2000
+/** A server's clock may run faster than the clock of this process by this part, and by so many milliseconds. */
+const DRIFT = 0.01
+const LEAST_DRIFT = 2
+
+/** How long a lease is on the servers, so that it does not end there before it ends here. */
+export function leaseOnServer(lease: number): number {
+  return lease * (1 + DRIFT) + LEAST_DRIFT
+}
+
+/** What is left of a lease here when so much of it is left on a server. */
+function leaseHere(left: number): number {
+  return Math.max(0, (left - LEAST_DRIFT) / (1 + DRIFT))
+}
 
 /** One of the servers. It may be down when the box is opened, and is tried until it is there. */
 export class Voter {
   readonly name: string
-  /** Whether it answered late or not at all when it was asked last; others are asked before it. */
-  isOverdue = false
+  /** Whether it answered late, or not at all, when it was asked last. Other servers are asked before it. */
+  isLate = false
   /** Whether its hints are heard. */
   isHeard = false
   /** The greatest number that it is known to have. */
   greatest = 0
   readonly #engine: VotingEngine
   readonly #clock: Clock
-  #isJoined = false
-  /** The first attempt to reach it, while that is under way: what is asked meanwhile waits for it. */
-  #joining: Promise<void> | undefined
-  #hasLeft = false
+  readonly #numbers: NumberClock
+  #joined: Reconnector<VotingEngine> | undefined
+  /** Settles when the first attempt to join is over; undefined after that. */
+  #firstAttempt: Promise<void> | undefined
   #listening: Promise<void> | undefined
-  #retry: Timer | undefined
   #failure: unknown
 
-  constructor(engine: VotingEngine, clock: Clock) {
+  constructor(engine: VotingEngine, numbers: NumberClock, clock: Clock) {
     this.#engine = engine
+    this.#numbers = numbers
     this.#clock = clock
     this.name = engine.name
   }
 
-  /** Settles as the first attempt does. Where that fails, others follow. */
-  join(member: SessionInfo, listener: Listener): Promise<void> {
-    const joining = this.#attempt(member, listener, SHORTEST_PAUSE)
-    const settled = (): void => {
-      this.#joining = undefined
-    }
-    this.#joining = joining.then(settled, settled)
-    return joining
+  /** Settles as the first attempt does. When that fails, further attempts follow in the background. */
+  async join(member: SessionInfo, listener: Listener): Promise<void> {
+    const joined = new Reconnector(() => this.#attempt(member, listener), this.#clock)
+    this.#joined = joined
+    const attempt = Promise.resolve(joined.get())
+    this.#firstAttempt = attempt.then(
+      () => {
+        this.#firstAttempt = undefined
+      },
+      () => {
+        this.#firstAttempt = undefined
+        joined.connectSoon()
+      },
+    )
+    await attempt
   }
 
   /** Rejects as the engine of the server does. */
   submit<O extends Operation>(operation: O, ballot?: Ballot): Promise<OutcomeOf<O>> {
-    if (this.#joining) return this.#joining.then(() => this.submit(operation, ballot))
-    return this.#isJoined ? this.#engine.submit(operation, ballot) : Promise.reject(this.#notJoined())
+    return this.#once(engine => engine.submit(operation, ballot))
   }
 
   /**
    * Takes a request out, whatever became of it, see {@link giveBack}.
-   * @param lease milliseconds
+   * @param lease milliseconds, as its caller counts them
    */
   async withdraw(request: LockRequest, lease: number): Promise<void> {
     await giveBack(
       () => this.submit({ type: 'cancel', request }),
-      lease,
+      leaseOnServer(lease),
       this.#clock,
-      () => this.#hasLeft,
+      () => this.#joined!.isClosed,
     )
   }
 
   /** Hears hints from when the promise settles. */
   listen(): Promise<void> {
-    if (!this.#isJoined) return Promise.reject(this.#notJoined())
-    this.#listening ??= this.#engine.listen().then(
+    this.#listening ??= this.#once(engine => engine.listen()).then(
       () => {
         this.isHeard = true
       },
@@ -89,45 +106,48 @@ export class Voter {
     return this.#listening
   }
 
-  reports(prefix: string): Promise<readonly IdentifiedReport[]> {
-    return this.#isJoined ? this.#engine.reports(prefix) : Promise.reject(this.#notJoined())
+  /** All requests for keys that begin with `prefix`, with leases as their callers count them. */
+  async reports(prefix: string): Promise<readonly IdentifiedReport[]> {
+    const reports = await this.#once(engine => engine.reports(prefix))
+    return reports.map(report => ({ ...report, expiresIn: leaseHere(report.expiresIn) }))
   }
 
-  /** Makes all numbers that the server gives from now on greater than `least`. */
-  raise(least: number): Promise<void> {
-    return this.#isJoined ? this.#engine.raise(least) : Promise.reject(this.#notJoined())
+  /** It has voted with this number. */
+  voted(number: number): void {
+    this.greatest = Math.max(this.greatest, number)
+    this.#numbers.observe(number)
+  }
+
+  /** Makes all numbers that it gives from now on greater than `least`. */
+  async raise(least: number): Promise<void> {
+    await this.#once(engine => engine.raise(least))
+    this.greatest = Math.max(this.greatest, least)
   }
 
   async leave(): Promise<void> {
-    this.#hasLeft = true
-    this.#retry?.cancel()
+    // Not awaited, because an attempt that is under way ends with the engine.
+    void this.#joined?.close()
     await this.#engine.leave()
   }
 
-  async #attempt(member: SessionInfo, listener: Listener, pause: number): Promise<void> {
+  async #attempt(member: SessionInfo, listener: Listener): Promise<VotingEngine> {
     try {
       await this.#engine.join(member, listener)
-      this.#isJoined = true
+      return this.#engine
     } catch (error) {
       this.#failure = error
-      this.isOverdue = true
-      if (!this.#hasLeft) this.#tryAgain(member, listener, pause)
+      this.isLate = true
       throw error
     }
   }
 
-  #tryAgain(member: SessionInfo, listener: Listener, pause: number): void {
-    const next = Math.min(2 * pause, LONGEST_PAUSE)
-    const again = (): void => {
-      this.#attempt(member, listener, next).catch(() => undefined)
-    }
-    this.#retry = this.#clock.after(pause * (0.5 + Math.random() / 2), again, false)
-  }
-
-  #notJoined(): UnavailableError {
-    return new UnavailableError(`${this.name} was not reached yet`, {
-      engine: this.name,
-      cause: this.#failure,
-    })
+  /** Does a task once the server is joined. The task waits for the first attempt, and for no later one. */
+  #once<T>(task: (engine: VotingEngine) => Promise<T>): Promise<T> {
+    if (this.#firstAttempt) return this.#firstAttempt.then(() => this.#once(task))
+    const engine = this.#joined?.now
+    if (engine) return task(engine)
+    return Promise.reject(
+      new UnavailableError(`${this.name} was not reached yet`, { engine: this.name, cause: this.#failure }),
+    )
   }
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { NumberClock } from '../../../../../src/engines/redis/quorum/number-clock.js'
 
-test('numbers rise within a microsecond, and when the clock is set back', () => {
+test('numbers rise within one microsecond, and when the clock is set back', () => {
   let micros = 1000.5
   const numbers = new NumberClock(() => micros)
   expect([numbers.next(), numbers.next(), numbers.next()]).toEqual([1000, 1001, 1002])
@@ -11,7 +11,7 @@ test('numbers rise within a microsecond, and when the clock is set back', () => 
   expect(numbers.next()).toBe(2001)
 })
 
-test('whoever is behind follows who is ahead, and stays with them', () => {
+test('a clock that is behind follows a clock that is ahead, and keeps up with it', () => {
   let micros = 1000
   const numbers = new NumberClock(() => micros)
   numbers.observe(9000)
@@ -23,7 +23,7 @@ test('whoever is behind follows who is ahead, and stays with them', () => {
   expect(numbers.next()).toBe(10_000)
 })
 
-test('two that follow each other do not drive each other on', () => {
+test('two clocks that follow each other do not drive each other on', () => {
   let micros = 1000
   const one = new NumberClock(() => micros)
   const other = new NumberClock(() => micros + 300)

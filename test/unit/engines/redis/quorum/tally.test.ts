@@ -16,7 +16,7 @@ function* tallies(servers: number): Generator<Tally> {
       for (let failed = 0; held + refused + failed <= servers; failed++)
         for (let pending = 0; held + refused + failed + pending <= servers; pending++) {
           const unasked = servers - held - refused - failed - pending
-          for (const overdue of [false, true]) yield { held, refused, failed, pending, unasked, overdue }
+          for (const isLate of [false, true]) yield { held, refused, failed, pending, unasked, isLate }
         }
 }
 
@@ -28,7 +28,7 @@ describe('the verdict on answers', () => {
     }
   })
 
-  test('a grant needs so many votes that all servers together have none for one too many, and no more', () => {
+  test('a grant needs just as many votes as rule out one permit too many', () => {
     for (const servers of SERVERS) {
       expect(votesNeeded(servers, 1)).toBe(majorityOf(servers))
       for (const permits of PERMITS) {
@@ -41,7 +41,7 @@ describe('the verdict on answers', () => {
   })
 
   test.each(PERMITS)(
-    'it is final exactly when the answers that are missing can not change it, with %i permits',
+    'it is final exactly when the missing answers can not change it, with %i permits',
     permits => {
       for (const servers of SERVERS) {
         const majority = majorityOf(servers)
@@ -65,13 +65,13 @@ describe('the verdict on answers', () => {
     },
   )
 
-  test('more are asked when nobody is waited for, or for too long, and only if there are more', () => {
+  test('more servers are asked only when none is pending or all pending ones are late', () => {
     for (const servers of SERVERS) {
       for (const tally of tallies(servers)) {
         const verdict = verdictOf(tally, majorityOf(servers))
         if (verdict === 'ask more') {
           expect(tally.unasked).toBeGreaterThan(0)
-          expect(tally.pending === 0 || tally.overdue).toBe(true)
+          expect(tally.pending === 0 || tally.isLate).toBe(true)
         }
         if (verdict === 'wait') expect(tally.pending).toBeGreaterThan(0)
       }

@@ -1,0 +1,147 @@
+import type { ForceRelease, RequestReport, Revoke } from '../../../engine/contract.js'
+import type { IdentifiedReport } from '../operator.js'
+import type { Answers, Electorate } from './electorate.js'
+import { majorityOf } from './tally.js'
+
+/** What the servers tell of one request and one of its keys. */
+interface MergedReport extends RequestReport {
+  readonly id: string
+  /** What each server says, by its index. */
+  readonly byServer: ReadonlyMap<number, IdentifiedReport>
+}
+
+/** By the index of the server; undefined where there was no answer. */
+type Reports = readonly (readonly IdentifiedReport[] | undefined)[]
+
+/** Looks at the requests of all sessions, and takes them away. Methods reject as the engine does. */
+export class QuorumOperator {
+  readonly #electorate: Electorate
+
+  constructor(electorate: Electorate) {
+    this.#electorate = electorate
+  }
+
+  async inspect(prefix: string): Promise<readonly RequestReport[]> {
+    const merged = mergedReports(await this.#reports(prefix))
+    return merged.map(({ id: _, byServer: __, ...report }) => report)
+  }
+
+  /**
+   * Releases what `inspect` shows with this number, whatever number each server knows it by. It looks for the grant until
+   * no server has it, because a server that had not voted before may vote meanwhile.
+   */
+  async forceRelease(operation: ForceRelease): Promise<boolean> {
+    const { key, number } = operation
+    let reports = await this.#reports('')
+    const found = mergedReports(reports).find(
+      report => report.key === key && report.phase === 'held' && report.number === number,
+    )
+    if (!found) return false
+    for (const [index, all] of reports.entries()) {
+      // A server that has not answered is told all the same.
+      if (!all) this.#electorate.voters[index]!.submit(operation).catch(() => undefined)
+    }
+    let isReleased = false
+    for (;;) {
+      const votes = reports.map(all =>
+        all?.find(report => report.id === found.id && report.key === key && report.phase === 'held'),
+      )
+      if (votes.every(vote => vote === undefined)) return isReleased
+      isReleased = (await this.#releaseVotes(key, votes)) || isReleased
+      reports = await this.#reports('')
+    }
+  }
+
+  /**
+   * Takes away all that a session has. A late server takes away what the session has by then, also what it was given
+   * since. So late servers are waited for until they count as out of reach.
+   */
+  async revoke(operation: Revoke): Promise<number> {
+    const { majority, voters } = this.#electorate
+    const revoked = voters.map(voter => voter.submit(operation))
+    const counts = await this.#electorate.outcome(revoked, ({ answers, pending, isOver }) =>
+      answers.length >= majority && (isOver || pending === 0) ? answers : undefined,
+    )
+    return Math.max(...counts)
+  }
+
+  async #releaseVotes(key: string, votes: readonly (IdentifiedReport | undefined)[]): Promise<boolean> {
+    const { majority, voters } = this.#electorate
+    const released = votes.flatMap((vote, index) =>
+      vote ? [voters[index]!.submit({ type: 'forceRelease', key, number: vote.number })] : [],
+    )
+    const answers = await this.#electorate.firstAnswers(released, Math.min(majority, released.length))
+    return answers.includes(true)
+  }
+
+  /** What all servers tell that answer in time, if these are a majority. */
+  async #reports(prefix: string): Promise<Reports> {
+    const { majority, voters } = this.#electorate
+    const reports = new Array<readonly IdentifiedReport[] | undefined>(voters.length).fill(undefined)
+    const asked = voters.map(async (voter, index) => {
+      reports[index] = await voter.reports(prefix)
+    })
+    const decide = ({ answers, pending, isLate }: Answers<unknown>): true | undefined =>
+      answers.length >= majority && (isLate || pending === 0) ? true : undefined
+    await this.#electorate.outcome(asked, decide, ({ failures }) => this.#electorate.unreachable(failures))
+    return reports
+  }
+}
+
+/** The requests that a majority of the servers know, each key's in order. A server that did not answer may know them all. */
+function mergedReports(reports: Reports): MergedReport[] {
+  const silent = reports.filter(report => report === undefined).length
+  const least = Math.max(1, majorityOf(reports.length) - silent)
+  const byRequest = new Map<string, Map<number, IdentifiedReport>>()
+  for (const [server, all] of reports.entries()) {
+    for (const report of all ?? []) {
+      const name = `${report.id} ${report.key}`
+      const known = byRequest.get(name)
+      if (known) known.set(server, report)
+      else byRequest.set(name, new Map([[server, report]]))
+    }
+  }
+  const known = [...byRequest.values()].filter(({ size }) => size >= least)
+  return known.map(byServer => merged(byServer, least)).sort(inOrder)
+}
+
+function merged(byServer: ReadonlyMap<number, IdentifiedReport>, least: number): MergedReport {
+  const all = [...byServer.values()]
+  const held = all.filter(({ phase }) => phase === 'held')
+  const isHeld = held.length >= least
+  const others = all.filter(({ phase }) => phase !== 'held')
+  const phase = isHeld ? 'held' : others.some(one => one.phase === 'reserved') ? 'reserved' : 'waiting'
+  // As long as a majority keeps it.
+  const left = (isHeld ? held : all).map(({ expiresIn }) => expiresIn).sort((one, other) => other - one)
+  const { order: _, ...first } = all[0]!
+  return {
+    ...first,
+    phase,
+    number: isHeld ? commonest(held.map(({ number }) => number)) : 0,
+    age: Math.max(...all.map(({ age }) => age)),
+    expiresIn: left[least - 1]!,
+    byServer,
+  }
+}
+
+/** A grant has the number that a majority voted with; the others may have voted with greater ones. */
+function commonest(numbers: readonly number[]): number {
+  const counts = new Map<number, number>()
+  for (const number of numbers) counts.set(number, (counts.get(number) ?? 0) + 1)
+  const [[most]] = [...counts].sort(([one, many], [other, more]) => more - many || one - other) as [
+    [number, number],
+  ]
+  return most
+}
+
+/** By key; holders before waiters, and waiters by their place in the queues. */
+function inOrder(one: MergedReport, other: MergedReport): number {
+  if (one.key !== other.key) return one.key < other.key ? -1 : 1
+  return placeOf(one) < placeOf(other) ? -1 : 1
+}
+
+function placeOf({ phase, byServer, id }: MergedReport): string {
+  if (phase === 'held') return ''
+  const orders = [...byServer.values()].filter(one => one.phase !== 'held').map(({ order }) => order)
+  return `${orders[0] ?? ''}${id}`
+}

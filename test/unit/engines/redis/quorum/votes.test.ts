@@ -1,0 +1,222 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import { VirtualClock } from '../../../../../src/clock.js'
+import type { Claim } from '../../../../../src/engine/claim.js'
+import type {
+  Listener,
+  LockRequest,
+  Operation,
+  RequestStatus,
+  SessionInfo,
+} from '../../../../../src/engine/contract.js'
+import type { Ballot } from '../../../../../src/engines/redis/ballot.js'
+import { NumberClock } from '../../../../../src/engines/redis/quorum/number-clock.js'
+import { QuorumEngine } from '../../../../../src/engines/redis/quorum/quorum-engine.js'
+import type { VotingEngine } from '../../../../../src/engines/redis/quorum/voter.js'
+import { UnavailableError } from '../../../../../src/errors.js'
+
+/** An operation that a server was asked to carry out, until it is answered. */
+interface Question {
+  readonly operation: Operation & { readonly request: LockRequest }
+  readonly ballot: Ballot | undefined
+  answer(outcome: unknown): Promise<void>
+}
+
+/** A server whose answers a test gives. */
+class Server {
+  readonly questions: Question[] = []
+  hints!: Listener
+  readonly engine: VotingEngine
+
+  constructor(name: string) {
+    this.engine = {
+      name,
+      join: async (_: SessionInfo, listener: Listener) => {
+        this.hints = listener
+      },
+      submit: (operation: Operation, ballot?: Ballot) =>
+        new Promise<never>((resolve, reject) => {
+          this.questions.push({
+            operation: operation as Question['operation'],
+            ballot,
+            answer: (outcome: unknown) => {
+              if (outcome instanceof Error) reject(outcome)
+              else resolve(outcome as never)
+              return tick()
+            },
+          })
+        }),
+      listen: async () => undefined,
+      reports: async () => [],
+      raise: async () => undefined,
+      leave: async () => undefined,
+    }
+  }
+
+  /** What the server is asked next, by type. */
+  next(type: Operation['type']): Question {
+    const question = this.questions.shift()
+    expect(question?.operation.type).toBe(type)
+    return question!
+  }
+}
+
+function tick(): Promise<void> {
+  return new Promise(resolve => setImmediate(resolve))
+}
+
+const LEASE = 30_000
+/** It is asked for at the servers in their order: the first one comes first. */
+const KEY = 'lock'
+const QUEUED: RequestStatus = { state: 'queued', id: 'r', place: 1, lookAgain: 1000, behind: [] }
+const held = (number: number): RequestStatus => ({ state: 'held', id: 'r', number })
+
+describe('a request over three servers', () => {
+  let clock: VirtualClock
+  let engine: QuorumEngine
+  let servers: [Server, Server, Server]
+  let lost: string[]
+
+  beforeEach(async () => {
+    clock = new VirtualClock()
+    lost = []
+    servers = [new Server('a'), new Server('b'), new Server('c')]
+    const engines = servers.map(server => server.engine)
+    engine = new QuorumEngine({ name: 'quorum', engines, clock, numbers: new NumberClock(() => 1000) })
+    const listener = { wake: () => undefined, lost: (id: string) => lost.push(id), wanted: () => undefined }
+    await engine.join({ session: 's', host: 'h', pid: 1, label: undefined }, listener as unknown as Listener)
+  })
+
+  function request(id: string): LockRequest {
+    const claims: Claim[] = [{ key: KEY, mode: 'exclusive' }]
+    return { id, session: 's', claims, label: undefined }
+  }
+
+  async function enqueue(id: string, wait: number): Promise<RequestStatus> {
+    return engine.submit({ type: 'enqueue', request: request(id), lease: LEASE, wait })
+  }
+
+  async function pass(milliseconds: number): Promise<void> {
+    clock.advance(milliseconds)
+    await tick()
+  }
+
+  async function granted(id: string): Promise<number> {
+    const entered = enqueue(id, 0)
+    const { least } = servers[0].questions[0]!.ballot!
+    for (const server of servers.slice(0, 2)) await server.next('enqueue').answer(held(least))
+    expect(await entered).toEqual({ state: 'held', id, number: least })
+    return least
+  }
+
+  test('two are asked, and their votes with one number are a grant', async () => {
+    await granted('r')
+    expect(servers[2].questions).toEqual([])
+  })
+
+  test('a vote with a lesser number is raised before the grant is given', async () => {
+    const entered = enqueue('r', 0)
+    await servers[0].next('enqueue').answer(held(5000))
+    const second = servers[1].next('enqueue')
+    await second.answer(held(second.ballot!.least))
+    const raised = servers[1].next('renew')
+    expect(raised.operation).toMatchObject({ number: second.ballot!.least })
+    expect(raised.ballot).toMatchObject({ least: 5000 })
+    let isGiven = false
+    void entered.then(() => (isGiven = true))
+    await tick()
+    expect(isGiven).toBe(false)
+    await raised.answer(true)
+    expect(await entered).toEqual(held(5000))
+  })
+
+  test('the third is asked when one of the others is late, and a late vote is not waited for', async () => {
+    const entered = enqueue('r', 0)
+    const first = servers[0].next('enqueue')
+    const { least } = first.ballot!
+    await first.answer(held(least))
+    await pass(19)
+    expect(servers[2].questions).toEqual([])
+    await pass(1)
+    await servers[2].next('enqueue').answer(held(least))
+    expect(await entered).toEqual(held(least))
+  })
+
+  test('two silent servers count as out of reach after a second', async () => {
+    const entered = enqueue('r', 0)
+    await servers[0].next('enqueue').answer(held(1))
+    let isOpen = true
+    entered.catch(() => (isOpen = false))
+    await pass(20)
+    await pass(999)
+    expect(isOpen).toBe(true)
+    await pass(1)
+    await expect(entered).rejects.toThrow(UnavailableError)
+    // The vote is given back, and so is what the silent ones may have.
+    servers[0].next('cancel')
+    for (const server of servers.slice(1)) {
+      server.next('enqueue')
+      server.next('cancel')
+    }
+  })
+
+  test('a late server is left out soon when another request has some of the votes', async () => {
+    const entered = enqueue('r', 1000)
+    await servers[0].next('enqueue').answer(held(1))
+    await servers[1].next('enqueue').answer(QUEUED)
+    await pass(20)
+    await pass(20)
+    expect(await entered).toMatchObject({ state: 'queued', place: 1 })
+  })
+
+  test('a server that has lost the request is told of it again, at its old place', async () => {
+    const entered = enqueue('r', 1000)
+    const { order } = servers[0].questions[0]!.ballot!
+    for (const server of servers.slice(0, 2)) await server.next('enqueue').answer(QUEUED)
+    await entered
+    const polled = engine.submit({ type: 'poll', request: request('r'), lease: LEASE, wait: 1000 })
+    polled.catch(() => undefined)
+    await servers[0].next('poll').answer({ state: 'gone' })
+    expect(servers[0].next('enqueue').ballot).toMatchObject({ order })
+  })
+
+  test('a cancelled request is taken out of a server that told of its loss before it answered', async () => {
+    const entered = enqueue('r', 1000)
+    const question = servers[0].next('enqueue')
+    servers[0].hints.lost('r')
+    const cancelled = engine.submit({ type: 'cancel', request: request('r') })
+    expect(await entered).toEqual({ state: 'gone' })
+    await question.answer(held(1))
+    await servers[0].next('cancel').answer(undefined)
+    servers[1].next('enqueue')
+    await servers[1].next('cancel').answer(undefined)
+    await cancelled
+  })
+
+  test('a grant is lost when a majority has it no more', async () => {
+    await granted('r')
+    await pass(5)
+    await servers[2].next('enqueue').answer(held(9000))
+    servers[0].hints.lost('r')
+    expect(lost).toEqual([])
+    servers[1].hints.lost('r')
+    expect(lost).toEqual(['r'])
+  })
+
+  test('a downgrade names the exclusive claims, and later operations the shared ones', async () => {
+    const number = await granted('r')
+    const downgraded = engine.submit({ type: 'downgrade', request: request('r'), number })
+    for (const server of servers.slice(0, 2)) {
+      const question = server.next('downgrade')
+      expect(question.operation.request.claims).toEqual([{ key: KEY, mode: 'exclusive' }])
+      await question.answer(true)
+    }
+    expect(await downgraded).toBe(true)
+    void engine.submit({ type: 'renew', request: request('r'), number, lease: LEASE })
+    for (const [server, type] of [
+      [servers[0], 'renew'],
+      [servers[1], 'renew'],
+      [servers[2], 'enqueue'],
+    ] as const)
+      expect(server.next(type).operation.request.claims).toEqual([{ key: KEY, mode: 'shared' }])
+  })
+})
