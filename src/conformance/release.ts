@@ -252,7 +252,7 @@ export function release(fixture: EngineFixture): void {
       await grant.downgrade()
       await grant.downgrade()
       assert.notEqual(await other.readWriteLock('key').read.tryAcquire(), undefined)
-      await assert.equal(await grant.release(), undefined)
+      assert.equal(await grant.release(), undefined)
       const lapsing = await one.readWriteLock('lapsing').write.acquire({ lease: 30, renew: false })
       await pause(60)
       await assert.rejects(lapsing.downgrade(), LostError)
