@@ -222,8 +222,7 @@ export function safeState(fixture: EngineFixture): void {
             const store = all[round % 2]!.store('s', options)
             await store.transaction(['key'], transaction => void tokens.push(transaction.token))
           }
-          for (const [index, token] of tokens.entries())
-            if (index > 0) assert.above(token, tokens[index - 1])
+          for (const [index, token] of tokens.entries()) if (index > 0) assert.above(token, tokens[index - 1])
         })
 
         test('the lock of a key is the mutex of its store and name', async boxes => {
