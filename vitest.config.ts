@@ -57,7 +57,7 @@ export default defineConfig({
         exclude: [quorum],
         maxWorkers: 4,
         // Most checks wait most of their time.
-        maxConcurrency: 8,
+        maxConcurrency: 6,
         testTimeout: minute,
         globalSetup: programs,
       }),

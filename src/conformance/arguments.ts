@@ -1,5 +1,5 @@
 import { describe } from './checks.js'
-import { expect } from './expect.js'
+import { assert } from './assert.js'
 import { type Box, open } from '../index.js'
 import { InvalidArgumentError } from '../errors.js'
 import { testOn } from './boxes.js'
@@ -262,12 +262,12 @@ export function badArguments(fixture: EngineFixture): void {
             () => new Error('nothing was refused'),
             (reason: unknown) => reason,
           )
-        expect(error).toBeInstanceOf(InvalidArgumentError)
-        expect(error).toMatchObject({ code: 'INVALID_ARGUMENT' })
-        for (const part of told) expect((error as Error).message).toMatch(part)
-        expect(engine.operations.length).toBe(before)
+        assert.isA(error, InvalidArgumentError)
+        assert.has(error, { code: 'INVALID_ARGUMENT' })
+        for (const part of told) assert.match((error as Error).message, part)
+        assert.equal(engine.operations.length, before)
         // The box is as good as before.
-        expect(await box.mutex('a').tryAcquire()).toBeDefined()
+        assert.notEqual(await box.mutex('a').tryAcquire(), undefined)
       })
     }
 
@@ -284,8 +284,8 @@ export function badArguments(fixture: EngineFixture): void {
     ] as const) {
       test(`opening with ${what}`, async () => {
         const opening = open(url as string, options as never)
-        await expect(opening).rejects.toThrow(InvalidArgumentError)
-        for (const part of told) await expect(opening).rejects.toThrow(part)
+        await assert.rejects(opening, InvalidArgumentError)
+        for (const part of told) await assert.rejects(opening, part)
       })
     }
 
@@ -315,8 +315,8 @@ export function badArguments(fixture: EngineFixture): void {
       claim.key = 'b'
       claim.mode = 'shared'
       const grant = await lock.acquire()
-      expect(grant.keys).toEqual(['a'])
-      expect((await locks(box))[0]!.holders[0]!.claim).toEqual({ key: 'a', mode: 'exclusive' })
+      assert.deepEqual(grant.keys, ['a'])
+      assert.deepEqual((await locks(box))[0]!.holders[0]!.claim, { key: 'a', mode: 'exclusive' })
       await grant.release()
     })
 
@@ -330,9 +330,9 @@ export function badArguments(fixture: EngineFixture): void {
           store.transaction([key], transaction => transaction.put(key, 2)),
         ])
         // Whatever is the limit, it is the same for both.
-        expect(new Set(outcomes.map(({ status }) => status)).size).toBe(1)
+        assert.equal(new Set(outcomes.map(({ status }) => status)).size, 1)
         for (const outcome of outcomes)
-          if (outcome.status === 'rejected') expect(outcome.reason).toBeInstanceOf(InvalidArgumentError)
+          if (outcome.status === 'rejected') assert.isA(outcome.reason, InvalidArgumentError)
       }
     })
   })

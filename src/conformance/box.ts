@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import { describe } from './checks.js'
-import { expect } from './expect.js'
+import { assert } from './assert.js'
 import { ClosedError, LostError } from '../errors.js'
 import { testOn } from './boxes.js'
 import { keepsValues, type EngineFixture } from './fixture.js'
@@ -13,12 +13,12 @@ export function box(fixture: EngineFixture): void {
 
     test('it tells what its engine guarantees', async boxes => {
       const one = await boxes.open()
-      expect(one.guarantees).toEqual(fixture.guarantees)
+      assert.deepEqual(one.guarantees, fixture.guarantees)
     })
 
     test('each has a session of its own', async boxes => {
       const all = await boxes.several(4)
-      expect(new Set(all.map(({ session }) => session)).size).toBe(4)
+      assert.equal(new Set(all.map(({ session }) => session)).size, 4)
     })
 
     describe('inspect', () => {
@@ -30,7 +30,7 @@ export function box(fixture: EngineFixture): void {
         await queued(one, 'key', 1)
         await pause(30)
         const [report] = await locks(other)
-        expect(report).toEqual({
+        assert.deepEqual(report, {
           key: 'key',
           holders: [
             {
@@ -40,8 +40,8 @@ export function box(fixture: EngineFixture): void {
               label: 'billing',
               claim: { key: 'key', mode: 'exclusive' },
               token: held.token,
-              age: expect.any(Number) as number,
-              expiresIn: expect.any(Number) as number,
+              age: report!.holders[0]!.age,
+              expiresIn: report!.holders[0]!.expiresIn,
             },
           ],
           waiters: [
@@ -52,17 +52,19 @@ export function box(fixture: EngineFixture): void {
               label: 'shipping',
               claim: { key: 'key', mode: 'permits', permits: 2, max: 5 },
               token: undefined,
-              age: expect.any(Number) as number,
-              expiresIn: expect.any(Number) as number,
+              age: report!.waiters[0]!.age,
+              expiresIn: report!.waiters[0]!.expiresIn,
             },
           ],
         })
+        for (const { age, expiresIn } of [...report!.holders, ...report!.waiters])
+          assert.deepEqual([typeof age, typeof expiresIn], ['number', 'number'])
         const { age, expiresIn } = report!.holders[0]!
         // A timer may end a little early.
-        expect(age).toBeGreaterThanOrEqual(29)
-        expect(age).toBeLessThan(15_000)
-        expect(expiresIn).toBeGreaterThan(0)
-        expect(expiresIn).toBeLessThanOrEqual(20_000)
+        assert.atLeast(age, 29)
+        assert.below(age, 15_000)
+        assert.above(expiresIn, 0)
+        assert.atMost(expiresIn, 20_000)
         await held.release()
         await (await asked).release()
       })
@@ -72,7 +74,8 @@ export function box(fixture: EngineFixture): void {
         await one.mutex('a').acquire()
         await one.mutex('b').acquire({ label: 'of its own' })
         const labels = new Map((await locks(one)).map(({ key, holders }) => [key, holders[0]!.label]))
-        expect(labels).toEqual(
+        assert.deepEqual(
+          labels,
           new Map([
             ['a', 'worker 7'],
             ['b', 'of its own'],
@@ -84,12 +87,12 @@ export function box(fixture: EngineFixture): void {
         const one = await boxes.open()
         for (const key of ['a', 'a/b', 'a/c', 'ab', 'b', 'a%', 'a_c', 'A/d']) await one.mutex(key).acquire()
         const found = async (prefix?: string) => (await locks(one, prefix)).map(({ key }) => key).sort()
-        expect(await found('a/')).toEqual(['a/b', 'a/c'])
-        expect(await found('a')).toEqual(['a', 'a%', 'a/b', 'a/c', 'a_c', 'ab'])
-        expect(await found('a%')).toEqual(['a%'])
-        expect(await found('a_')).toEqual(['a_c'])
-        expect(await found('z')).toEqual([])
-        expect(await found()).toHaveLength(8)
+        assert.deepEqual(await found('a/'), ['a/b', 'a/c'])
+        assert.deepEqual(await found('a'), ['a', 'a%', 'a/b', 'a/c', 'a_c', 'ab'])
+        assert.deepEqual(await found('a%'), ['a%'])
+        assert.deepEqual(await found('a_'), ['a_c'])
+        assert.deepEqual(await found('z'), [])
+        assert.hasLength(await found(), 8)
       })
 
       test('keys may hold any characters', async boxes => {
@@ -106,13 +109,17 @@ export function box(fixture: EngineFixture): void {
           '\u{10FFFF}',
         ]
         for (const key of keys) await one.mutex(key).acquire()
-        expect((await locks(one)).map(({ key }) => key).sort()).toEqual([...keys].sort())
-        for (const key of keys) expect((await locks(one, key)).map(one => one.key)).toEqual([key])
+        assert.deepEqual((await locks(one)).map(({ key }) => key).sort(), [...keys].sort())
+        for (const key of keys)
+          assert.deepEqual(
+            (await locks(one, key)).map(one => one.key),
+            [key],
+          )
         if (!keepsValues(fixture)) return
         const store = one.store('any')
         for (const key of keys.filter(({ length }) => length < 1000)) {
           await store.transaction([key], transaction => transaction.put(key, key))
-          expect((await store.get(key))!.value).toBe(key)
+          assert.equal((await store.get(key))!.value, key)
         }
       })
 
@@ -121,7 +128,7 @@ export function box(fixture: EngineFixture): void {
         const lapsing = await one.mutex('key').acquire({ lease: 40, renew: false })
         await until('it is lost', () => lapsing.expiresIn() === 0)
         await pause(5)
-        expect(await locks(other)).toEqual([])
+        assert.deepEqual(await locks(other), [])
       })
 
       test('what a silent box had is shown no longer than its lease', async boxes => {
@@ -129,17 +136,17 @@ export function box(fixture: EngineFixture): void {
         const [silent, engine] = await boxes.meddled()
         await silent.mutex('key').acquire({ lease: 1000 })
         await engine.freeze()
-        expect((await locks(other))[0]!.holders).toHaveLength(1)
+        assert.hasLength((await locks(other))[0]!.holders, 1)
         await pause(1100)
-        expect(await locks(other)).toEqual([])
+        assert.deepEqual(await locks(other), [])
       })
 
       test('what was released is shown as nobody’s, at once', async boxes => {
         const [one, other] = await boxes.pair()
         for (const box of [one, other]) await box.mutex('key').run(() => undefined)
         await one.readWriteLock('shared').read.run(() => undefined)
-        expect(await locks(other)).toEqual([])
-        expect(await locks(one)).toEqual([])
+        assert.deepEqual(await locks(other), [])
+        assert.deepEqual(await locks(one), [])
       })
 
       test('reading it changes nothing', async boxes => {
@@ -147,9 +154,9 @@ export function box(fixture: EngineFixture): void {
         const held = await one.mutex('key').acquire()
         const asked = other.mutex('key').acquire()
         await queued(one, 'key', 1)
-        for (let round = 0; round < 5; round++) expect(await locks(one)).toHaveLength(1)
+        for (let round = 0; round < 5; round++) assert.hasLength(await locks(one), 1)
         held.assertHeld()
-        expect(await soFar(asked)).toBe('pending')
+        assert.equal(await soFar(asked), 'pending')
         await held.release()
         await asked
       })
@@ -169,14 +176,14 @@ export function box(fixture: EngineFixture): void {
           one.mutex('held').acquire(),
           one.mutex('waited').run(() => 'inside'),
         ]
-        const outcomes = Promise.all(waits.map(wait => expect(wait).rejects.toThrow(ClosedError)))
+        const outcomes = Promise.all(waits.map(wait => assert.rejects(wait, ClosedError)))
         await queued(other, 'waited', 1)
         await one.close()
         await outcomes
-        expect(await aborted).toBeInstanceOf(LostError)
-        expect(await other.mutex('held').tryAcquire()).toBeDefined()
+        assert.isA(await aborted, LostError)
+        assert.notEqual(await other.mutex('held').tryAcquire(), undefined)
         const [report] = await locks(other, 'waited')
-        expect(report!.waiters).toEqual([])
+        assert.deepEqual(report!.waiters, [])
         blocking.assertHeld()
       })
 
@@ -194,7 +201,7 @@ export function box(fixture: EngineFixture): void {
           await using one = await boxes.open()
           await one.mutex('key').acquire()
         }
-        expect(await other.mutex('key').tryAcquire()).toBeDefined()
+        assert.notEqual(await other.mutex('key').tryAcquire(), undefined)
       })
 
       test('draining waits until the grants in use are released', async boxes => {
@@ -207,18 +214,18 @@ export function box(fixture: EngineFixture): void {
         held.assertHeld()
         await held.release()
         await pause(20)
-        expect(closed).toBe(false)
+        assert.equal(closed, false)
         read.assertHeld()
-        expect(await other.readWriteLock('b').write.tryAcquire()).toBeUndefined()
+        assert.equal(await other.readWriteLock('b').write.tryAcquire(), undefined)
         await read.release()
         await closing
-        await expect(one.mutex('a').acquire()).rejects.toThrow(ClosedError)
+        await assert.rejects(one.mutex('a').acquire(), ClosedError)
       })
 
       test('draining refuses who asks anew and rejects who waits, but not what a task needs to end', async boxes => {
         const [one, other] = await boxes.pair()
         const blocking = await other.mutex('waited').acquire()
-        const waiting = expect(one.mutex('waited').acquire()).rejects.toThrow(ClosedError)
+        const waiting = assert.rejects(one.mutex('waited').acquire(), ClosedError)
         await queued(other, 'waited', 1)
         let go = (): void => undefined
         const gate = new Promise<void>(resolve => (go = resolve))
@@ -231,10 +238,10 @@ export function box(fixture: EngineFixture): void {
         await until('the task is in', () => isIn)
         const closing = one.close({ drain: '1m' })
         await waiting
-        await expect(one.mutex('free').acquire()).rejects.toThrow(ClosedError)
-        await expect(one.mutex('free').tryAcquire()).rejects.toThrow(ClosedError)
+        await assert.rejects(one.mutex('free').acquire(), ClosedError)
+        await assert.rejects(one.mutex('free').tryAcquire(), ClosedError)
         go()
-        expect(await task).toBe('through')
+        assert.equal(await task, 'through')
         await closing
         blocking.assertHeld()
       })
@@ -243,7 +250,7 @@ export function box(fixture: EngineFixture): void {
         const [one, other, third] = await boxes.several(3)
         const held = await one!.mutex('held').acquire()
         const blocking = await other!.mutex('waited').acquire()
-        const waiting = expect(one!.mutex('waited').acquire()).rejects.toThrow(ClosedError)
+        const waiting = assert.rejects(one!.mutex('waited').acquire(), ClosedError)
         await queued(other!, 'waited', 1)
         const behind = third!.mutex('waited').acquire()
         await queued(other!, 'waited', 2)
@@ -251,7 +258,7 @@ export function box(fixture: EngineFixture): void {
         await waiting
         await queued(other!, 'waited', 1)
         await blocking.release()
-        expect(await timed(() => behind)).toBeLessThan(2000)
+        assert.below(await timed(() => behind), 2000)
         await held.release()
         await closing
       })
@@ -259,22 +266,22 @@ export function box(fixture: EngineFixture): void {
       test('draining waits no longer than it may', async boxes => {
         const [one, other] = await boxes.pair()
         const held = await one.mutex('key').acquire()
-        expect(await timed(() => one.close({ drain: 60 }))).toBeGreaterThanOrEqual(59)
-        expect(() => held.assertHeld()).toThrow(LostError)
-        expect(await other.mutex('key').tryAcquire()).toBeDefined()
+        assert.atLeast(await timed(() => one.close({ drain: 60 })), 59)
+        assert.throws(() => held.assertHeld(), LostError)
+        assert.notEqual(await other.mutex('key').tryAcquire(), undefined)
       })
 
       test('draining does not wait for a grant that was lost', async boxes => {
         const one = await boxes.open()
         await one.mutex('key').acquire({ lease: 50, renew: false })
-        expect(await timed(() => one.close({ drain: true }))).toBeLessThan(5000)
+        assert.below(await timed(() => one.close({ drain: true })), 5000)
       })
 
       test('draining a box without grants closes it', async boxes => {
         const one = await boxes.open()
         await one.mutex('key').run(() => undefined)
         await one.close({ drain: true })
-        await expect(one.mutex('key').acquire()).rejects.toThrow(ClosedError)
+        await assert.rejects(one.mutex('key').acquire(), ClosedError)
       })
 
       test('closing without draining puts an end to draining', async boxes => {
@@ -285,18 +292,18 @@ export function box(fixture: EngineFixture): void {
         held.assertHeld()
         await one.close()
         await draining
-        expect(() => held.assertHeld()).toThrow(LostError)
-        expect(await other.mutex('key').tryAcquire()).toBeDefined()
+        assert.throws(() => held.assertHeld(), LostError)
+        assert.notEqual(await other.mutex('key').tryAcquire(), undefined)
       })
 
       test('a close that was refused for its options can be tried again', async boxes => {
         const [one, other] = await boxes.pair()
         await one.mutex('key').acquire()
-        await expect(one.close({ drain: 'soon' as never })).rejects.toMatchObject({
+        await assert.rejects(one.close({ drain: 'soon' as never }), {
           code: 'INVALID_ARGUMENT',
         })
         await one.close()
-        expect(await other.mutex('key').tryAcquire()).toBeDefined()
+        assert.notEqual(await other.mutex('key').tryAcquire(), undefined)
       })
 
       test('one box closing does not touch another', async boxes => {

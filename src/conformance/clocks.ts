@@ -1,5 +1,5 @@
 import { describe } from './checks.js'
-import { expect } from './expect.js'
+import { assert } from './assert.js'
 import { LostError } from '../errors.js'
 import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
@@ -23,15 +23,15 @@ export function clocks(fixture: EngineFixture): void {
         const renewed = await one.mutex('renewed').acquire({ lease: 900 })
         const lapsing = await one.mutex('lapsing').acquire({ lease: 400, renew: false })
         shiftWallClock(jump)
-        expect(lapsing.expiresIn()).toBeGreaterThan(0)
-        expect(lapsing.expiresIn()).toBeLessThanOrEqual(400)
+        assert.above(lapsing.expiresIn(), 0)
+        assert.atMost(lapsing.expiresIn(), 400)
         lapsing.assertHeld()
-        expect(await other.mutex('lapsing').tryAcquire()).toBeUndefined()
+        assert.equal(await other.mutex('lapsing').tryAcquire(), undefined)
         await pause(1200)
-        expect(() => lapsing.assertHeld()).toThrow(LostError)
+        assert.throws(() => lapsing.assertHeld(), LostError)
         renewed.assertHeld()
-        expect(await other.mutex('renewed').tryAcquire()).toBeUndefined()
-        expect((await other.mutex('lapsing').acquire({ wait: 5000 })).token).toBeGreaterThan(lapsing.token)
+        assert.equal(await other.mutex('renewed').tryAcquire(), undefined)
+        assert.above((await other.mutex('lapsing').acquire({ wait: 5000 })).token, lapsing.token)
         await renewed.release()
       })
 
@@ -40,11 +40,11 @@ export function clocks(fixture: EngineFixture): void {
         boxes.atEnd(() => shiftWallClock(0))
         await one.mutex('key').acquire()
         const asked = other.mutex('key').acquire({ wait: 150 })
-        const outcome = expect(asked).rejects.toThrow()
+        const outcome = assert.rejects(asked)
         shiftWallClock(jump)
         const took = await timed(() => outcome)
-        expect(took).toBeLessThan(5000)
-        expect(took).toBeGreaterThan(50)
+        assert.below(took, 5000)
+        assert.above(took, 50)
       })
     }
   })

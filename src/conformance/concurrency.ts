@@ -9,7 +9,7 @@ import {
 } from '../errors.js'
 import { testOn } from './boxes.js'
 import { describe } from './checks.js'
-import { expect } from './expect.js'
+import { assert } from './assert.js'
 import type { EngineFixture } from './fixture.js'
 import { locks, pause, queued, soFar, until } from './time.js'
 
@@ -44,8 +44,8 @@ export function concurrency(fixture: EngineFixture): void {
           ),
         ),
       )
-      expect(most).toBeLessThanOrEqual(3)
-      for (const turns of served) expect(turns).toEqual([0, 1, 2, 3, 4, 5, 6, 7])
+      assert.atMost(most, 3)
+      for (const turns of served) assert.deepEqual(turns, [0, 1, 2, 3, 4, 5, 6, 7])
       await nothingLeft(pair[0])
     })
 
@@ -55,15 +55,15 @@ export function concurrency(fixture: EngineFixture): void {
         ReturnType<typeof limiterOf>,
         ReturnType<typeof limiterOf>,
       ]
-      expect(await ours.tryAcquire(5)).toBeDefined()
+      assert.notEqual(await ours.tryAcquire(5), undefined)
       const second = await theirs.acquire(2)
       const third = await ours.acquire()
-      expect(await ours.tryAcquire()).toBeUndefined()
-      expect(await theirs.tryAcquire()).toBeUndefined()
-      await expect(theirs.acquire(1, { wait: 0 })).rejects.toThrow(BusyError)
-      await expect(theirs.acquire(1, { wait: 20 })).rejects.toThrow(TimedOutError)
+      assert.equal(await ours.tryAcquire(), undefined)
+      assert.equal(await theirs.tryAcquire(), undefined)
+      await assert.rejects(theirs.acquire(1, { wait: 0 }), BusyError)
+      await assert.rejects(theirs.acquire(1, { wait: 20 }), TimedOutError)
       // A key counts apart.
-      expect(await theirs.key('amy').tryAcquire()).toBeDefined()
+      assert.notEqual(await theirs.key('amy').tryAcquire(), undefined)
       const has = (limiter: typeof ours): Promise<void> =>
         until('there is one again', async () => (await limiter.tryAcquire()) !== undefined)
       second.release()
@@ -71,7 +71,7 @@ export function concurrency(fixture: EngineFixture): void {
       await has(ours)
       third[Symbol.dispose]()
       await has(theirs)
-      expect(await ours.tryAcquire()).toBeUndefined()
+      assert.equal(await ours.tryAcquire(), undefined)
     })
 
     test('processes are served in the order in which they asked, a greater priority first within one', async boxes => {
@@ -85,15 +85,15 @@ export function concurrency(fixture: EngineFixture): void {
       all.push(call(one, 'one'))
       await queued(one, KEY, 2)
       all.push(call(one, 'one more'), call(one, 'one with priority', 1))
-      expect(await soFar(Promise.race(all))).toBe('pending')
-      expect(await limiterOf(one, { concurrency: 1 }).explain()).toMatchObject({
+      assert.equal(await soFar(Promise.race(all)), 'pending')
+      assert.has(await limiterOf(one, { concurrency: 1 }).explain(), {
         waitsFor: 'concurrency',
         place: 3,
         running: 1,
       })
       first.release()
       await Promise.all(all)
-      expect(order).toEqual(['other', 'one with priority', 'one', 'one more'])
+      assert.deepEqual(order, ['other', 'one with priority', 'one', 'one more'])
     })
 
     test('who does not get a permit leaves no share in use', async boxes => {
@@ -101,20 +101,20 @@ export function concurrency(fixture: EngineFixture): void {
       const options = { limit: 1, per: '1m', concurrency: 2 } as const
       const limiter = limiterOf(one, options)
       const permit = await limiter.acquire()
-      expect(await limiter.tryAcquire()).toBeUndefined()
-      await expect(limiter.acquire(1, { wait: '20s' })).rejects.toThrow(/its turn would be in \d+ ms/)
+      assert.equal(await limiter.tryAcquire(), undefined)
+      await assert.rejects(limiter.acquire(1, { wait: '20s' }), /its turn would be in \d+ ms/)
       const controller = new AbortController()
       const aborted = limiterOf(other, options).acquire(1, { signal: controller.signal })
       await until('it has a share', async () => (await locks(one, KEY))[0]?.holders.length === 2)
       // Its own share is not there for others, although it waits for the limit.
-      expect(await limiter.explain()).toMatchObject({ waitsFor: 'limit', running: 1, place: 0 })
+      assert.has(await limiter.explain(), { waitsFor: 'limit', running: 1, place: 0 })
       const waiting = limiter.acquire(1, { signal: controller.signal })
       await queued(one, KEY, 1)
       controller.abort(new Error('enough'))
       await Promise.all(
         [aborted, waiting].map(async each => {
-          await expect(each).rejects.toThrow(AbortedError)
-          await expect(each).rejects.toMatchObject({ key: 'api', cause: { message: 'enough' } })
+          await assert.rejects(each, AbortedError)
+          await assert.rejects(each, { key: 'api', cause: { message: 'enough' } })
         }),
       )
       permit.release()
@@ -130,7 +130,7 @@ export function concurrency(fixture: EngineFixture): void {
         const asked = limiterOf(other, options).acquire(1, { signal: controller.signal })
         const ended = asked.then(
           permit => permit.release(),
-          (error: unknown) => expect(error).toBeInstanceOf(AbortedError),
+          (error: unknown) => assert.isA(error, AbortedError),
         )
         await queued(one, KEY, 1)
         held.release()
@@ -150,13 +150,13 @@ export function concurrency(fixture: EngineFixture): void {
       await queued(third, KEY, 1)
       await one.close()
       const permits = await Promise.all(waiting)
-      expect(await limiterOf(third, options).tryAcquire()).toBeUndefined()
+      assert.equal(await limiterOf(third, options).tryAcquire(), undefined)
       await third.revoke(other.session)
       await limiterOf(third, options).acquire()
       await limiterOf(third, options).acquire()
       // Nobody's share is given back by a permit whose own was lost.
       for (const permit of permits) permit.release()
-      expect(await limiterOf(other, options).tryAcquire()).toBeUndefined()
+      assert.equal(await limiterOf(other, options).tryAcquire(), undefined)
     })
 
     test('a close refuses those who wait for a share, one with drain lets them have their turn', async boxes => {
@@ -167,14 +167,14 @@ export function concurrency(fixture: EngineFixture): void {
       const refused = limiter.acquire()
       refused.catch(() => undefined)
       await limiter.close()
-      await expect(refused).rejects.toThrow(ClosedError)
+      await assert.rejects(refused, ClosedError)
       limiter = limiterOf(box, options)
       // What was given goes on counting.
-      expect(await limiter.tryAcquire()).toBeUndefined()
+      assert.equal(await limiter.tryAcquire(), undefined)
       const waiting = [1, 2].map(() => limiter.run(() => pause(1)))
       const closed = limiter.close({ drain: true })
-      await expect(limiter.acquire()).rejects.toThrow(ClosedError)
-      expect(await soFar(closed)).toBe('pending')
+      await assert.rejects(limiter.acquire(), ClosedError)
+      assert.equal(await soFar(closed), 'pending')
       permit.release()
       await Promise.all(waiting)
       await closed
@@ -186,17 +186,17 @@ export function concurrency(fixture: EngineFixture): void {
       const has = async (box: Box, number: number): Promise<Permit | undefined> =>
         limiterOf(box, { concurrency: number }).tryAcquire()
       const half = await has(old, 2)
-      expect(() => limiterOf(old, { concurrency: 3 })).toThrow(InvalidArgumentError)
-      expect(() => limiterOf(old)).toThrow(InvalidArgumentError)
-      expect([await has(next, 6), await has(next, 6), await has(next, 6)]).not.toContain(undefined)
-      expect([await has(next, 6), await has(old, 2)]).toEqual([undefined, undefined])
+      assert.throws(() => limiterOf(old, { concurrency: 3 }), InvalidArgumentError)
+      assert.throws(() => limiterOf(old), InvalidArgumentError)
+      assert.excludes([await has(next, 6), await has(next, 6), await has(next, 6)], undefined)
+      assert.deepEqual([await has(next, 6), await has(old, 2)], [undefined, undefined])
       half!.release()
       let more = 0
       await until('three more are given', async () => {
         if (await has(next, 6)) more++
         return more === 3
       })
-      expect(await has(next, 6)).toBeUndefined()
+      assert.equal(await has(next, 6), undefined)
     })
 
     test('a limit that is set leaves the concurrency as it is', async boxes => {
@@ -206,10 +206,10 @@ export function concurrency(fixture: EngineFixture): void {
       const tooMuch = limiter.acquire(20)
       const waiting = limiter.acquire(5)
       limiter.setLimit(10)
-      await expect(tooMuch).rejects.toThrow(InvalidArgumentError)
-      expect(await limiter.tryAcquire()).toBeUndefined()
+      await assert.rejects(tooMuch, InvalidArgumentError)
+      assert.equal(await limiter.tryAcquire(), undefined)
       permit.release()
-      expect((await waiting).n).toBe(5)
+      assert.equal((await waiting).n, 5)
     })
 
     test('while the engine can not be asked nobody is kept back who may go on without', async boxes => {
@@ -231,23 +231,23 @@ export function concurrency(fixture: EngineFixture): void {
       engine.meddleReserve = () => Promise.reject(failure)
       engine.meddle = (operation, carryOut) =>
         operation.type === 'inspect' ? carryOut() : Promise.reject(failure)
-      await expect(of('error').tryAcquire()).rejects.toBe(failure)
-      await expect(of('error').acquire()).rejects.toBe(failure)
-      expect(of('error').outage).toBe(failure)
-      for (let turn = 0; turn < 2; turn++) expect(await of('open').tryAcquire()).toBeDefined()
-      expect(await of('open').tryAcquire()).toBeUndefined()
+      await assert.rejects(of('error').tryAcquire(), error => error === failure)
+      await assert.rejects(of('error').acquire(), error => error === failure)
+      assert.equal(of('error').outage, failure)
+      for (let turn = 0; turn < 2; turn++) assert.notEqual(await of('open').tryAcquire(), undefined)
+      assert.equal(await of('open').tryAcquire(), undefined)
       const share = await of('share').tryAcquire()
-      expect(share).toBeDefined()
-      expect(await of('share').tryAcquire()).toBeUndefined()
+      assert.notEqual(share, undefined)
+      assert.equal(await of('share').tryAcquire(), undefined)
       share!.release()
-      expect(await of('share').tryAcquire()).toBeDefined()
-      await expect(of('closed').tryAcquire()).rejects.toBe(failure)
-      await expect(of('closed').acquire(1, { wait: 50 })).rejects.toThrow(UnavailableError)
+      assert.notEqual(await of('share').tryAcquire(), undefined)
+      await assert.rejects(of('closed').tryAcquire(), error => error === failure)
+      await assert.rejects(of('closed').acquire(1, { wait: 50 }), UnavailableError)
       const closed = of('closed').acquire()
       // That one can't be given back tells those who wait for it.
       permits[0]!.release()
       await waiting
-      expect(await soFar(closed)).toBe('pending')
+      assert.equal(await soFar(closed), 'pending')
       engine.meddle = meddle
       engine.meddleReserve = (_, carryOut) => carryOut()
       await closed
@@ -260,11 +260,13 @@ export function concurrency(fixture: EngineFixture): void {
     test('a number that makes no sense is refused', async boxes => {
       const box = await boxes.open()
       for (const number of [0, 1.5, -1, NaN, Infinity, 10_001, '3', null]) {
-        expect(() => limiterOf(box, { concurrency: number as number })).toThrow(
+        assert.throws(
+          () => limiterOf(box, { concurrency: number as number }),
           /concurrency takes a whole number from 1 to/,
         )
       }
-      expect(() => limiterOf(box, { concurrency: 2, onUnavailable: 'share', shares: 3 })).toThrow(
+      assert.throws(
+        () => limiterOf(box, { concurrency: 2, onUnavailable: 'share', shares: 3 }),
         /shares takes 2 at the most for a concurrency of that/,
       )
     })

@@ -1,5 +1,5 @@
 import { describe } from './checks.js'
-import { expect } from './expect.js'
+import { assert } from './assert.js'
 import { ClosedError, LostError, TimedOutError } from '../errors.js'
 import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
@@ -15,7 +15,7 @@ export function deadHolders(fixture: EngineFixture): void {
       const [one, other, third] = await boxes.several(3)
       await one!.mutex('a', 'b').acquire()
       await other!.mutex('c').acquire()
-      const waiting = expect(one!.mutex('c').acquire()).rejects.toThrow(ClosedError)
+      const waiting = assert.rejects(one!.mutex('c').acquire(), ClosedError)
       await queued(other!, 'c', 1)
       const behind = third!.mutex('b').acquire()
       await queued(third!, 'b', 1)
@@ -23,8 +23,11 @@ export function deadHolders(fixture: EngineFixture): void {
       await waiting
       await behind
       const left = await locks(other!)
-      expect(left.map(({ key }) => key).sort()).toEqual(['b', 'c'])
-      expect(left.flatMap(({ waiters }) => waiters)).toEqual([])
+      assert.deepEqual(left.map(({ key }) => key).sort(), ['b', 'c'])
+      assert.deepEqual(
+        left.flatMap(({ waiters }) => waiters),
+        [],
+      )
     })
 
     test('what a holder that went silent had is free after its lease', async boxes => {
@@ -44,8 +47,8 @@ export function deadHolders(fixture: EngineFixture): void {
         ]
         for (const one of asked) await one
       })
-      expect(took).toBeLessThan(6000)
-      for (const grant of grants) expect(() => grant.assertHeld()).toThrow(LostError)
+      assert.below(took, 6000)
+      for (const grant of grants) assert.throws(() => grant.assertHeld(), LostError)
     })
 
     test('a lease that lapses is noticed although an older holder lives on', async boxes => {
@@ -56,7 +59,7 @@ export function deadHolders(fixture: EngineFixture): void {
       await silent.semaphore('key', { permits }).acquire({ lease: 400 })
       await engine.freeze()
       const took = await timed(() => other.semaphore('key', { permits }).acquire())
-      expect(took).toBeLessThan(6000)
+      assert.below(took, 6000)
       living.assertHeld()
     })
 
@@ -79,7 +82,7 @@ export function deadHolders(fixture: EngineFixture): void {
           await held.release()
           await asked
         })
-        expect(took).toBeLessThan(6000)
+        assert.below(took, 6000)
       },
     )
 
@@ -96,8 +99,8 @@ export function deadHolders(fixture: EngineFixture): void {
       await pause(20)
       await held.release()
       const took = await timed(() => Promise.all([first, second]))
-      expect(took).toBeLessThan(8000)
-      expect(served.sort()).toEqual(['behind', 'deaf'])
+      assert.below(took, 8000)
+      assert.deepEqual(served.sort(), ['behind', 'deaf'])
     })
 
     test('a waiter that was away longer than its lease comes back and is served', async boxes => {
@@ -137,10 +140,10 @@ export function deadHolders(fixture: EngineFixture): void {
       await engine.freeze()
       const waiting = other.mutex('b').acquire()
       await queued(one, 'b', 1)
-      expect(await one.revoke(dead.session)).toBe(3)
-      expect(await timed(() => waiting)).toBeLessThan(2000)
-      expect((await locks(one)).map(({ key }) => key).sort()).toEqual(['b', 'd'])
-      expect(await one.revoke(dead.session)).toBe(0)
+      assert.equal(await one.revoke(dead.session), 3)
+      assert.below(await timed(() => waiting), 2000)
+      assert.deepEqual((await locks(one)).map(({ key }) => key).sort(), ['b', 'd'])
+      assert.equal(await one.revoke(dead.session), 0)
       held.assertHeld()
     })
 
@@ -150,9 +153,9 @@ export function deadHolders(fixture: EngineFixture): void {
       const held = await other.mutex('b').acquire()
       const waiting = one.mutex('b').acquire()
       await queued(other, 'b', 1)
-      expect(await other.revoke(one.session)).toBe(2)
+      assert.equal(await other.revoke(one.session), 2)
       await until('it knows', () => grant.signal.aborted)
-      await expect(grant.release()).rejects.toThrow(LostError)
+      await assert.rejects(grant.release(), LostError)
       held.assertHeld()
       await held.release()
       await (await waiting).release()
@@ -161,8 +164,8 @@ export function deadHolders(fixture: EngineFixture): void {
     test('revoking nobody does nothing', async boxes => {
       const [one, other] = await boxes.pair()
       const grant = await one.mutex('key').acquire()
-      expect(await other.revoke('nobody')).toBe(0)
-      expect(await other.revoke(other.session)).toBe(0)
+      assert.equal(await other.revoke('nobody'), 0)
+      assert.equal(await other.revoke(other.session), 0)
       grant.assertHeld()
     })
 
@@ -181,7 +184,7 @@ export function deadHolders(fixture: EngineFixture): void {
         child.kill('SIGKILL')
         await freed
         if (fixture.guarantees.deadHolder === 'at once') {
-          expect(performance.now() - killed).toBeLessThan(2000)
+          assert.below(performance.now() - killed, 2000)
         }
         await held.release()
         await behind
@@ -197,7 +200,7 @@ export function deadHolders(fixture: EngineFixture): void {
       // Not in the middle of a transaction, which engines may have to wait for.
       await pause(300)
       child.kill('SIGSTOP')
-      await expect(one.mutex('held').acquire({ wait: 1000 })).rejects.toThrow(TimedOutError)
+      await assert.rejects(one.mutex('held').acquire({ wait: 1000 }), TimedOutError)
       child.kill('SIGKILL')
     })
   })

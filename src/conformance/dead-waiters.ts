@@ -1,5 +1,5 @@
 import { describe } from './checks.js'
-import { expect } from './expect.js'
+import { assert } from './assert.js'
 import type { Box, Grant, LockOptions } from '../index.js'
 import { testOn, type Boxes } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
@@ -63,11 +63,11 @@ export function deadWaiters(fixture: EngineFixture): void {
       const reading = reader.readWriteLock('key').read.acquire()
       await queued(holder, 'key', 2)
       await pause(2500)
-      expect(await soFar(reading)).toBe('pending')
+      assert.equal(await soFar(reading), 'pending')
       goOn()
       await held.release()
       const written = await writing
-      expect(await soFar(reading)).toBe('pending')
+      assert.equal(await soFar(reading), 'pending')
       await written.release()
       await reading
     })
@@ -99,7 +99,7 @@ export function deadWaiters(fixture: EngineFixture): void {
         await queued(holder, 'key', 2)
         await held.release()
         await Promise.all(waiting)
-        expect(served).toEqual(['first', 'second'])
+        assert.deepEqual(served, ['first', 'second'])
       })
 
     if (fixture.guarantees.scope !== 'thread')
@@ -119,7 +119,7 @@ export function deadWaiters(fixture: EngineFixture): void {
           await holder.close()
           await waiting
         })
-        if (!livesBySession) expect(took).toBeLessThan(5000)
+        if (!livesBySession) assert.below(took, 5000)
       })
   })
 }

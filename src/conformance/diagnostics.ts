@@ -1,5 +1,5 @@
 import { describe } from './checks.js'
-import { expect } from './expect.js'
+import { assert } from './assert.js'
 import type { GrantedEvent, LockEvent, LockRefusedEvent, LostEvent, ReleasedEvent } from '../diagnostics.js'
 import { AbortedError, LostError, TimedOutError, UnavailableError } from '../errors.js'
 import { testOn } from './boxes.js'
@@ -20,24 +20,24 @@ export function diagnostics(fixture: EngineFixture): void {
       const asked = other.mutex('a', 'b').acquire()
       await queued(one, 'a', 1)
       await pause(40)
-      expect(requested).toHaveLength(1)
-      expect(granted).toHaveLength(0)
+      assert.hasLength(requested, 1)
+      assert.hasLength(granted, 0)
       await held.release()
       const grant = await asked
       await pause(40)
       await grant.release()
       const about = { session: other.session, keys: ['a', 'b'], engine: requested[0]!.engine }
-      expect(requested).toEqual([about])
-      expect(granted).toEqual([
-        { ...about, token: grant.token, waited: expect.any(Number) as number, request: about },
+      assert.deepEqual(requested, [about])
+      assert.deepEqual(granted, [
+        { ...about, token: grant.token, waited: granted[0]!.waited, request: about },
       ])
-      expect(granted[0]!.request).toBe(requested[0])
-      expect(released).toEqual([{ ...about, token: grant.token, held: expect.any(Number) as number }])
-      expect(granted[0]!.waited).toBeGreaterThanOrEqual(39)
-      expect(granted[0]!.waited).toBeLessThan(10_000)
-      expect(released[0]!.held).toBeGreaterThanOrEqual(39)
-      expect(released[0]!.held).toBeLessThan(10_000)
-      expect(about.engine.length).toBeGreaterThan(3)
+      assert.equal(granted[0]!.request, requested[0])
+      assert.deepEqual(released, [{ ...about, token: grant.token, held: released[0]!.held }])
+      assert.atLeast(granted[0]!.waited, 39)
+      assert.below(granted[0]!.waited, 10_000)
+      assert.atLeast(released[0]!.held, 39)
+      assert.below(released[0]!.held, 10_000)
+      assert.above(about.engine.length, 3)
     })
 
     test('every grant is told and every release, once, also of turns and by whichever verb', async boxes => {
@@ -55,8 +55,14 @@ export function diagnostics(fixture: EngineFixture): void {
       if (keepsValues(fixture)) {
         await box.store('s').transaction(['k'], transaction => void tokens.push(transaction.token))
       }
-      expect(granted.map(({ token }) => token)).toEqual(tokens)
-      expect(released.map(({ token }) => token)).toEqual(tokens)
+      assert.deepEqual(
+        granted.map(({ token }) => token),
+        tokens,
+      )
+      assert.deepEqual(
+        released.map(({ token }) => token),
+        tokens,
+      )
     })
 
     test('a wait that is over tells how long it was, and its error', async boxes => {
@@ -64,19 +70,20 @@ export function diagnostics(fixture: EngineFixture): void {
       const timedOut = boxes.heard<LockRefusedEvent>('lock:refused', other)
       const granted = boxes.heard<LockEvent>('lock:granted', other)
       await one.mutex('key').acquire()
-      await expect(other.mutex('key').acquire({ wait: 60 })).rejects.toThrow(TimedOutError)
-      expect(timedOut).toEqual([
+      await assert.rejects(other.mutex('key').acquire({ wait: 60 }), TimedOutError)
+      assert.deepEqual(timedOut, [
         {
           session: other.session,
           keys: ['key'],
           engine: timedOut[0]!.engine,
-          waited: expect.any(Number) as number,
-          error: expect.any(TimedOutError) as Error,
+          waited: timedOut[0]!.waited,
+          error: timedOut[0]!.error,
           request: { session: other.session, keys: ['key'], engine: timedOut[0]!.engine },
         },
       ])
-      expect(timedOut[0]!.waited).toBeGreaterThanOrEqual(59)
-      expect(granted).toEqual([])
+      assert.isA(timedOut[0]!.error, TimedOutError)
+      assert.atLeast(timedOut[0]!.waited, 59)
+      assert.deepEqual(granted, [])
     })
 
     test('lost tells of every way to lose a grant, once, with its token', async boxes => {
@@ -85,18 +92,30 @@ export function diagnostics(fixture: EngineFixture): void {
       const lapsing = await one.mutex('lapsing').acquire({ lease: 40, renew: false })
       await pause(80)
       await lapsing.release().catch(() => undefined)
-      expect(lost.map(({ keys }) => keys)).toEqual([['lapsing']])
+      assert.deepEqual(
+        lost.map(({ keys }) => keys),
+        [['lapsing']],
+      )
       const taken = await one.mutex('taken').acquire({ lease: TOLD_BY_RENEWAL })
       const told = new Promise(resolve => taken.signal.addEventListener('abort', resolve))
       await other.forceRelease('taken', (await locks(other, 'taken'))[0]!.holders[0]!.token!)
       await told
       await taken.release().catch(() => undefined)
-      expect(lost.map(({ keys }) => keys)).toEqual([['lapsing'], ['taken']])
+      assert.deepEqual(
+        lost.map(({ keys }) => keys),
+        [['lapsing'], ['taken']],
+      )
       const open = await one.mutex('open').acquire()
       await one.close()
-      expect(lost.map(({ keys }) => keys)).toEqual([['lapsing'], ['taken'], ['open']])
-      expect(lost.map(({ token }) => token)).toEqual([lapsing, taken, open].map(({ token }) => token))
-      for (const { error } of lost) expect(error).toBeInstanceOf(LostError)
+      assert.deepEqual(
+        lost.map(({ keys }) => keys),
+        [['lapsing'], ['taken'], ['open']],
+      )
+      assert.deepEqual(
+        lost.map(({ token }) => token),
+        [lapsing, taken, open].map(({ token }) => token),
+      )
+      for (const { error } of lost) assert.isA(error, LostError)
     })
 
     test('a release is told when it is answered, and once', async boxes => {
@@ -112,22 +131,25 @@ export function diagnostics(fixture: EngineFixture): void {
       }
       const releasing = released.release()
       await until('the release was carried out', () => answer !== undefined)
-      expect(told()).toEqual([0, 0, 0])
+      assert.deepEqual(told(), [0, 0, 0])
       answer!()
       await releasing
-      expect(told()).toEqual([1, 0, 0])
+      assert.deepEqual(told(), [1, 0, 0])
       engine.meddle = (_, carryOut) => carryOut()
       const failing = await box.mutex('key').acquire()
       engine.meddle = (operation, carryOut) =>
         operation.type === 'release' ? Promise.reject(new UnavailableError('the line is cut')) : carryOut()
-      await expect(failing.release()).rejects.toThrow(UnavailableError)
-      expect(told()).toEqual([1, 1, 0])
+      await assert.rejects(failing.release(), UnavailableError)
+      assert.deepEqual(told(), [1, 1, 0])
       engine.meddle = (_, carryOut) => carryOut()
       const lapsing = await box.mutex('lapsing').acquire({ lease: 40, renew: false })
       await until('it is lost', () => ends[2]!.length === 1)
-      await expect(lapsing.release()).rejects.toThrow(LostError)
-      expect(told()).toEqual([1, 1, 1])
-      expect(ends.flat()).toMatchObject([released, failing, lapsing].map(({ token }) => ({ token })))
+      await assert.rejects(lapsing.release(), LostError)
+      assert.deepEqual(told(), [1, 1, 1])
+      assert.has(
+        ends.flat(),
+        [released, failing, lapsing].map(({ token }) => ({ token })),
+      )
     })
 
     test('a hold that was kept for a caller who has given up meanwhile has no end of its own', async boxes => {
@@ -143,11 +165,17 @@ export function diagnostics(fixture: EngineFixture): void {
         return outcome
       }
       await grant.release()
-      await expect(waiting).rejects.toThrow(AbortedError)
+      await assert.rejects(waiting, AbortedError)
       await until('nothing is held', async () => (await locks(box)).length === 0)
-      expect(engine.count('extendOrYield')).toBe(1)
-      expect(granted.map(({ token }) => token)).toEqual([grant.token])
-      expect(released.map(({ token }) => token)).toEqual([grant.token])
+      assert.equal(engine.count('extendOrYield'), 1)
+      assert.deepEqual(
+        granted.map(({ token }) => token),
+        [grant.token],
+      )
+      assert.deepEqual(
+        released.map(({ token }) => token),
+        [grant.token],
+      )
     })
 
     test('a release that finds the grant gone tells of the loss', async boxes => {
@@ -159,9 +187,9 @@ export function diagnostics(fixture: EngineFixture): void {
       engine.hears = () => false
       const grant = await box.mutex('key').acquire()
       await other.forceRelease('key', grant.token)
-      await expect(grant.release()).rejects.toThrow(LostError)
-      expect(lost).toMatchObject([{ keys: ['key'], token: grant.token }])
-      expect(released).toEqual([])
+      await assert.rejects(grant.release(), LostError)
+      assert.has(lost, [{ keys: ['key'], token: grant.token }])
+      assert.deepEqual(released, [])
     })
   })
 }

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import { describe } from './checks.js'
-import { expect } from './expect.js'
+import { assert } from './assert.js'
 import type { LockEvent } from '../diagnostics.js'
 import { BusyError, LostError } from '../errors.js'
 import { testOn } from './boxes.js'
@@ -16,7 +16,7 @@ export function election(fixture: EngineFixture): void {
     test('one leads, and everybody knows who', async boxes => {
       const one = await boxes.open({ label: 'the box' })
       const other = await boxes.open()
-      expect(await one.election('e').leader()).toBeUndefined()
+      assert.equal(await one.election('e').leader(), undefined)
       const term = await one.election('e').campaign({ label: 'scheduler' })
       const leader = {
         session: one.session,
@@ -25,17 +25,17 @@ export function election(fixture: EngineFixture): void {
         label: 'scheduler',
         token: term.token,
       }
-      for (const box of [one, other]) expect(await box.election('e').leader()).toEqual(leader)
-      expect(await other.election('another').leader()).toBeUndefined()
-      await expect(other.election('e').campaign({ wait: 0 })).rejects.toThrow(BusyError)
+      for (const box of [one, other]) assert.deepEqual(await box.election('e').leader(), leader)
+      assert.equal(await other.election('another').leader(), undefined)
+      await assert.rejects(other.election('e').campaign({ wait: 0 }), BusyError)
       await term.release()
-      for (const box of [one, other]) expect(await box.election('e').leader()).toBeUndefined()
+      for (const box of [one, other]) assert.equal(await box.election('e').leader(), undefined)
     })
 
     test('a leader without a label of its own goes by that of its box', async boxes => {
       const one = await boxes.open({ label: 'worker 7' })
       await one.election('e').campaign()
-      expect((await one.election('e').leader())!.label).toBe('worker 7')
+      assert.equal((await one.election('e').leader())!.label, 'worker 7')
     })
 
     test('who resigns makes room for the next in line, with a greater token', async boxes => {
@@ -56,23 +56,23 @@ export function election(fixture: EngineFixture): void {
         leaders.push((await all[0]!.election('e').leader())!.session)
         await term.release()
       }
-      expect(leaders).toEqual([all[1]!.session, all[2]!.session])
-      expect(rising(tokens)).toBe(true)
+      assert.deepEqual(leaders, [all[1]!.session, all[2]!.session])
+      assert.equal(rising(tokens), true)
     })
 
     test('lead calls its task as long as it leads, gives what it gave, and resigns', async boxes => {
       const [one, other] = await boxes.pair()
       const given = await one.election('e').lead(async grant => {
         grant.assertHeld()
-        expect((await other.election('e').leader())!.token).toBe(grant.token)
+        assert.equal((await other.election('e').leader())!.token, grant.token)
         return 'given'
       })
-      expect(given).toBe('given')
-      expect(await other.election('e').leader()).toBeUndefined()
+      assert.equal(given, 'given')
+      assert.equal(await other.election('e').leader(), undefined)
       const failing = one.election('e').lead(() => Promise.reject(new Error('of the task')))
-      await expect(failing).rejects.toThrow('of the task')
-      expect(await other.election('e').leader()).toBeUndefined()
-      expect(await other.election('e').lead(() => 'next')).toBe('next')
+      await assert.rejects(failing, /of the task/)
+      assert.equal(await other.election('e').leader(), undefined)
+      assert.equal(await other.election('e').lead(() => 'next'), 'next')
     })
 
     test('a term is told as a lock, and what is written down of it on no channel', async boxes => {
@@ -81,8 +81,11 @@ export function election(fixture: EngineFixture): void {
       const written = boxes.heard('store:write', box)
       await box.election('e').lead(() => undefined)
       await box.store('s').put('key', 'a write of the caller')
-      expect(granted.map(({ keys }) => keys)).toEqual([['election:e']])
-      expect(written).toMatchObject([{ store: 's' }])
+      assert.deepEqual(
+        granted.map(({ keys }) => keys),
+        [['election:e']],
+      )
+      assert.has(written, [{ store: 's' }])
     })
 
     test('a task that fails while its box closes tells its own error', async boxes => {
@@ -91,7 +94,7 @@ export function election(fixture: EngineFixture): void {
         await one.close()
         throw new Error('of the task')
       })
-      await expect(leading).rejects.toThrow('of the task')
+      await assert.rejects(leading, /of the task/)
     })
 
     test('all candidates lead once, one at a time', async boxes => {
@@ -101,7 +104,7 @@ export function election(fixture: EngineFixture): void {
       await Promise.all(
         [...all, ...all].map(box =>
           box.election('e').lead(async grant => {
-            expect(++leading).toBe(1)
+            assert.equal(++leading, 1)
             terms.push(grant.token)
             await pause(2)
             grant.assertHeld()
@@ -109,8 +112,8 @@ export function election(fixture: EngineFixture): void {
           }),
         ),
       )
-      expect(terms).toHaveLength(8)
-      expect(rising(terms)).toBe(true)
+      assert.hasLength(terms, 8)
+      assert.equal(rising(terms), true)
     })
 
     test('a lead that was lost is nobody’s, and its holder is told', async boxes => {
@@ -118,12 +121,12 @@ export function election(fixture: EngineFixture): void {
       const lapsing = await one.election('e').campaign({ lease: 300, renew: false })
       await until('its holder is told', () => lapsing.signal.aborted)
       await pause(5)
-      expect(await other.election('e').leader()).toBeUndefined()
-      expect(() => lapsing.assertHeld()).toThrow(LostError)
+      assert.equal(await other.election('e').leader(), undefined)
+      assert.throws(() => lapsing.assertHeld(), LostError)
       const next = await other.election('e').campaign()
-      expect(next.token).toBeGreaterThan(lapsing.token)
-      await expect(lapsing.release()).rejects.toThrow(LostError)
-      expect((await one.election('e').leader())!.session).toBe(other.session)
+      assert.above(next.token, lapsing.token)
+      await assert.rejects(lapsing.release(), LostError)
+      assert.equal((await one.election('e').leader())!.session, other.session)
       next.assertHeld()
     })
 
@@ -132,12 +135,12 @@ export function election(fixture: EngineFixture): void {
       const closing = await boxes.open()
       await closing.election('e').campaign()
       await closing.close()
-      expect(await other.election('e').leader()).toBeUndefined()
+      assert.equal(await other.election('e').leader(), undefined)
       const [silent, engine] = await boxes.meddled()
       await silent.election('e').campaign({ lease: 300 })
       await engine.freeze()
       const next = await other.election('e').campaign()
-      expect((await other.election('e').leader())!.token).toBe(next.token)
+      assert.equal((await other.election('e').leader())!.token, next.token)
     })
 
     test('observers see each leader come and go', async boxes => {
@@ -154,7 +157,7 @@ export function election(fixture: EngineFixture): void {
         await term.release()
         await until('nobody is seen', () => seen.at(-1) === undefined)
       }
-      expect(seen).toEqual([undefined, 'first', undefined, 'second', undefined])
+      assert.deepEqual(seen, [undefined, 'first', undefined, 'second', undefined])
       controller.abort()
       await observing
     })
@@ -163,20 +166,21 @@ export function election(fixture: EngineFixture): void {
       const [one, other] = await boxes.pair()
       {
         await using term = await one.election('e').campaign()
-        expect(term.keys).toHaveLength(1)
-        expect(term.expiresIn()).toBeGreaterThan(0)
+        assert.hasLength(term.keys, 1)
+        assert.above(term.expiresIn(), 0)
         await term.release()
       }
-      expect(await other.election('e').leader()).toBeUndefined()
+      assert.equal(await other.election('e').leader(), undefined)
       const term = await other.election('e').campaign()
-      expect(
+      assert.equal(
         await soFar(
           one
             .election('e')
             .campaign()
             .catch(() => undefined),
         ),
-      ).toBe('pending')
+        'pending',
+      )
       term.assertHeld()
     })
   })

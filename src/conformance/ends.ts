@@ -12,7 +12,7 @@ import type {
 import { IndeterminateError, SignalboxError, UnavailableError } from '../errors.js'
 import { testOn, type Boxes } from './boxes.js'
 import { describe } from './checks.js'
-import { expect } from './expect.js'
+import { assert } from './assert.js'
 import { hasLimits, keepsValues, type EngineFixture } from './fixture.js'
 import type { MeddledEngine } from './meddled-engine.js'
 import { Random } from './random.js'
@@ -112,12 +112,18 @@ export function ends(fixture: EngineFixture): void {
       const refused = boxes.heard<LockRefusedEvent>('lock:refused', box)
       await box.mutex('a').run(() => undefined)
       await disturb(boxes, box, engine, askForLock)
-      expect(requested).toHaveLength(CALLS + 2)
+      assert.hasLength(requested, CALLS + 2)
       const ended = [...granted, ...refused].map(({ request }) => request)
-      expect(ended).toHaveLength(requested.length)
-      expect(requested.filter(request => !ended.includes(request))).toEqual([])
-      expect(granted.length).toBeGreaterThan(0)
-      expect(refused.map(({ error }) => codeOf(error))).toContain('CLOSED')
+      assert.hasLength(ended, requested.length)
+      assert.deepEqual(
+        requested.filter(request => !ended.includes(request)),
+        [],
+      )
+      assert.above(granted.length, 0)
+      assert.includes(
+        refused.map(({ error }) => codeOf(error)),
+        'CLOSED',
+      )
     })
 
     for (const [what, call] of [
@@ -131,10 +137,13 @@ export function ends(fixture: EngineFixture): void {
         await box.mutex('a').run(() => undefined)
         await disturb(boxes, box, engine, call)
         const tokens = ends.flat().map(({ token }) => token)
-        expect(new Set(tokens).size).toBe(tokens.length)
-        expect(tokens).toHaveLength(granted.length)
-        expect(granted.filter(({ token }) => !tokens.includes(token))).toEqual([])
-        for (const { held } of ends.flat()) expect(held).toBeGreaterThanOrEqual(0)
+        assert.equal(new Set(tokens).size, tokens.length)
+        assert.hasLength(tokens, granted.length)
+        assert.deepEqual(
+          granted.filter(({ token }) => !tokens.includes(token)),
+          [],
+        )
+        for (const { held } of ends.flat()) assert.atLeast(held, 0)
       })
     }
 
@@ -144,9 +153,12 @@ export function ends(fixture: EngineFixture): void {
       const refused = boxes.heard<RefusedEvent>('limit:refused', box)
       await box.limiter('first', { limit: 1, per: 100 }).acquire()
       await disturb(boxes, box, engine, askForPermit)
-      expect([...permitted, ...refused]).toHaveLength(CALLS + 2)
-      expect(permitted.length).toBeGreaterThan(0)
-      expect(refused.map(({ error }) => codeOf(error))).toContain('CLOSED')
+      assert.hasLength([...permitted, ...refused], CALLS + 2)
+      assert.above(permitted.length, 0)
+      assert.includes(
+        refused.map(({ error }) => codeOf(error)),
+        'CLOSED',
+      )
     })
 
     test.runIf(keepsValues(fixture))('of a transaction', async boxes => {
@@ -154,10 +166,13 @@ export function ends(fixture: EngineFixture): void {
       const ended = boxes.heard<TransactionEvent>('store:transaction', box)
       await box.store('s').transaction(['a'], () => undefined)
       await disturb(boxes, box, engine, transact)
-      expect(ended).toHaveLength(CALLS + 2)
+      assert.hasLength(ended, CALLS + 2)
       const failed = ended.filter(({ outcome }) => outcome === 'failed')
-      expect(failed.length).toBeLessThan(ended.length)
-      expect(failed.map(({ error }) => codeOf(error))).toContain('CLOSED')
+      assert.below(failed.length, ended.length)
+      assert.includes(
+        failed.map(({ error }) => codeOf(error)),
+        'CLOSED',
+      )
     })
   })
 }

@@ -1,5 +1,5 @@
 import { describe } from './checks.js'
-import { expect } from './expect.js'
+import { assert } from './assert.js'
 import type { Box } from '../index.js'
 import {
   AbortedError,
@@ -40,16 +40,16 @@ export function errors(fixture: EngineFixture): void {
         },
         (reason: unknown) => reason,
       )
-      expect(error).toBeInstanceOf(type)
-      expect(error).toBeInstanceOf(SignalboxError)
+      assert.isA(error, type)
+      assert.isA(error, SignalboxError)
       const told = error as SignalboxError
-      expect(told.name).toBe((type as unknown as { name: string }).name)
-      expect(told.code).toBe(code)
-      expect(told.message.length).toBeGreaterThan(10)
-      expect(told.engine).toBe(await engineOf(box))
+      assert.equal(told.name, (type as unknown as { name: string }).name)
+      assert.equal(told.code, code)
+      assert.above(told.message.length, 10)
+      assert.equal(told.engine, await engineOf(box))
       if (key !== undefined) {
-        expect(told.key).toBe(key)
-        expect(told.message).toContain(key)
+        assert.equal(told.key, key)
+        assert.includes(told.message, key)
       }
       return told
     }
@@ -102,14 +102,14 @@ export function errors(fixture: EngineFixture): void {
         'key',
         other,
       )
-      expect(told.cause).toBe(reason)
+      assert.equal(told.cause, reason)
       if (!keepsValues(fixture)) return
       for (const options of [{}, { group: { most: 4, within: 5 } }]) {
         const controller = new AbortController()
         const waiting = other.store('s', options).transaction(['k'], () => 1, { signal: controller.signal })
         setTimeout(() => controller.abort(reason), 20)
         const late = await expectError(waiting, AbortedError, 'ABORTED', undefined, other)
-        expect(late.cause).toBe(reason)
+        assert.equal(late.cause, reason)
       }
     })
 
@@ -142,12 +142,12 @@ export function errors(fixture: EngineFixture): void {
             () => undefined,
             (reason: unknown) => reason,
           )
-          expect(error).toBeInstanceOf(type)
-          expect(error).toMatchObject({ code, key: 'key', engine: name, cause })
+          assert.isA(error, type)
+          assert.has(error, { code, key: 'key', engine: name, cause })
         }
         engine.meddle = (_, carryOut) => carryOut()
       }
-      expect(await box.mutex('key').tryAcquire()).toBeDefined()
+      assert.notEqual(await box.mutex('key').tryAcquire(), undefined)
     })
 
     test('what was granted although the answer was lost is given back', async boxes => {
@@ -159,7 +159,7 @@ export function errors(fixture: EngineFixture): void {
         return outcome
       }
       for (const verb of ['acquire', 'tryAcquire'] as const) {
-        await expect(box.mutex('key')[verb]()).rejects.toThrow(IndeterminateError)
+        await assert.rejects(box.mutex('key')[verb](), IndeterminateError)
         await until('nothing is left', async () => (await locks(other)).length === 0)
       }
     })
@@ -173,8 +173,8 @@ export function errors(fixture: EngineFixture): void {
           .mutex('key')
           [verb]()
           .catch((reason: unknown) => reason)
-        expect(error).toBeInstanceOf(IndeterminateError)
-        expect(error).toMatchObject({ cause: expect.any(TypeError) })
+        assert.isA(error, IndeterminateError)
+        assert.isA((error as Error).cause, TypeError)
       }
       engine.meddle = (_, carryOut) => carryOut()
     })
@@ -217,7 +217,7 @@ export function errors(fixture: EngineFixture): void {
         transaction.put('k', 'after')
       })
       const told = await expectError(failing, ConflictError, 'CONFLICT', 'k', one)
-      expect(told).toMatchObject({ expected: { value: 'before' }, found: { value: 'between' } })
+      assert.has(told, { expected: { value: 'before' }, found: { value: 'between' } })
     })
 
     test('closed', async boxes => {
@@ -251,8 +251,8 @@ export function errors(fixture: EngineFixture): void {
       ]
       for (const outcome of await Promise.allSettled(failing)) {
         const error: unknown = outcome.status === 'rejected' ? outcome.reason : undefined
-        expect(error).toBeInstanceOf(ClosedError)
-        expect(error).toMatchObject({ code: 'CLOSED', name: 'ClosedError', engine: name })
+        assert.isA(error, ClosedError)
+        assert.has(error, { code: 'CLOSED', name: 'ClosedError', engine: name })
       }
     })
 
@@ -275,7 +275,7 @@ export function errors(fixture: EngineFixture): void {
           () => wrong.acquire({ wait: 0 }),
         ]) {
           const told = await expectError(fail(), InvalidArgumentError, 'INVALID_ARGUMENT', 'key', box)
-          expect(told.message).toContain('3')
+          assert.includes(told.message, '3')
         }
       }
       await grant.release()

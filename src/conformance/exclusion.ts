@@ -1,5 +1,5 @@
 import { describe } from './checks.js'
-import { expect } from './expect.js'
+import { assert } from './assert.js'
 import type { Box, Lock } from '../index.js'
 import { BusyError, LostError } from '../errors.js'
 import { testOn } from './boxes.js'
@@ -21,10 +21,10 @@ export function exclusion(fixture: EngineFixture): void {
         }
       }
       await Promise.all((await boxes.several(3)).flatMap(box => [task(box), task(box), task(box)]))
-      expect(section.most).toBe(1)
-      expect(section.tokens).toHaveLength(54)
-      expect(rising(section.tokens)).toBe(true)
-      expect(await locks(await boxes.open())).toEqual([])
+      assert.equal(section.most, 1)
+      assert.hasLength(section.tokens, 54)
+      assert.equal(rising(section.tokens), true)
+      assert.deepEqual(await locks(await boxes.open()), [])
     })
 
     test('a semaphore has several permits out, and never more than it has', async boxes => {
@@ -37,9 +37,9 @@ export function exclusion(fixture: EngineFixture): void {
         }
       }
       await Promise.all((await boxes.several(3)).flatMap(box => [task(box), task(box), task(box)]))
-      expect(section.most).toBeGreaterThan(1)
-      expect(section.most).toBeLessThanOrEqual(4)
-      expect(section.tokens).toHaveLength(54)
+      assert.above(section.most, 1)
+      assert.atMost(section.most, 4)
+      assert.hasLength(section.tokens, 54)
     })
 
     test('all permits of a semaphore can be out at once, from one box or several', async boxes => {
@@ -52,14 +52,14 @@ export function exclusion(fixture: EngineFixture): void {
         await second.acquire(),
         await second.acquire({ permits: 1 }),
       ]
-      expect(await first.tryAcquire()).toBeUndefined()
-      expect(await second.tryAcquire()).toBeUndefined()
+      assert.equal(await first.tryAcquire(), undefined)
+      assert.equal(await second.tryAcquire(), undefined)
       await grants[1]!.release()
       const both = await second.tryAcquire({ permits: 2 })
-      expect(both).toBeDefined()
-      expect(await first.tryAcquire()).toBeUndefined()
+      assert.notEqual(both, undefined)
+      assert.equal(await first.tryAcquire(), undefined)
       for (const grant of [...grants, both!]) await grant.release()
-      expect(await second.tryAcquire({ permits: 5 })).toBeDefined()
+      assert.notEqual(await second.tryAcquire({ permits: 5 }), undefined)
     })
 
     test('readers are in together, a writer alone', async boxes => {
@@ -77,9 +77,9 @@ export function exclusion(fixture: EngineFixture): void {
         (await boxes.several(3)).flatMap(box => [task(box, true), task(box, false), task(box, false)]),
       )
       // A writer weighs as much as many readers: at no time was anybody in beside it.
-      expect(readers.most).toBe(100)
-      expect(writers.most).toBe(1)
-      expect(rising(writers.tokens)).toBe(true)
+      assert.equal(readers.most, 100)
+      assert.equal(writers.most, 1)
+      assert.equal(rising(writers.tokens), true)
     })
 
     test('many readers hold together', async boxes => {
@@ -87,22 +87,22 @@ export function exclusion(fixture: EngineFixture): void {
       const held = []
       for (const box of [...all, ...all]) held.push(await box.readWriteLock('key').read.acquire())
       for (const grant of held) grant.assertHeld()
-      expect(await all[0]!.readWriteLock('key').write.tryAcquire()).toBeUndefined()
+      assert.equal(await all[0]!.readWriteLock('key').write.tryAcquire(), undefined)
       for (const grant of held) await grant.release()
-      expect(await all[0]!.readWriteLock('key').write.tryAcquire()).toBeDefined()
+      assert.notEqual(await all[0]!.readWriteLock('key').write.tryAcquire(), undefined)
     })
 
     test('sets of keys exclude each other where they overlap, and nowhere else', async boxes => {
       const [one, other] = await boxes.pair()
       const held = await one.mutex('a', 'b').acquire()
-      expect(held.keys).toEqual(['a', 'b'])
-      expect(await other.mutex('b', 'c').tryAcquire()).toBeUndefined()
-      expect(await other.mutex('a').tryAcquire()).toBeUndefined()
+      assert.deepEqual(held.keys, ['a', 'b'])
+      assert.equal(await other.mutex('b', 'c').tryAcquire(), undefined)
+      assert.equal(await other.mutex('a').tryAcquire(), undefined)
       const apart = await other.mutex('c', 'd').tryAcquire()
-      expect(apart).toBeDefined()
+      assert.notEqual(apart, undefined)
       await held.release()
-      expect(await one.mutex('b', 'c').tryAcquire()).toBeUndefined()
-      expect(await one.mutex('a', 'b').tryAcquire()).toBeDefined()
+      assert.equal(await one.mutex('b', 'c').tryAcquire(), undefined)
+      assert.notEqual(await one.mutex('a', 'b').tryAcquire(), undefined)
     })
 
     test('kinds of lock under the same key exclude each other', async boxes => {
@@ -118,8 +118,8 @@ export function exclusion(fixture: EngineFixture): void {
         for (const asking of kinds) {
           if (holding === asking) continue
           const held = await holding(one).acquire()
-          expect(await asking(other).tryAcquire()).toBeUndefined()
-          expect(await asking(one).tryAcquire()).toBeUndefined()
+          assert.equal(await asking(other).tryAcquire(), undefined)
+          assert.equal(await asking(one).tryAcquire(), undefined)
           await held.release()
         }
       }
@@ -133,22 +133,25 @@ export function exclusion(fixture: EngineFixture): void {
         { key: 'c', mode: 'permits', permits: 2, max: 3 },
       ] as const
       const held = await one.lock(...claims).acquire()
-      expect(held.keys).toEqual(['a', 'b', 'c'])
-      expect(await other.mutex('a').tryAcquire()).toBeUndefined()
-      expect(await other.semaphore('c', { permits: 3 }).tryAcquire({ permits: 2 })).toBeUndefined()
-      expect(await other.semaphore('c', { permits: 3 }).tryAcquire()).toBeDefined()
-      expect(await other.readWriteLock('b').write.tryAcquire()).toBeUndefined()
-      expect(await other.readWriteLock('b').read.tryAcquire()).toBeDefined()
+      assert.deepEqual(held.keys, ['a', 'b', 'c'])
+      assert.equal(await other.mutex('a').tryAcquire(), undefined)
+      assert.equal(await other.semaphore('c', { permits: 3 }).tryAcquire({ permits: 2 }), undefined)
+      assert.notEqual(await other.semaphore('c', { permits: 3 }).tryAcquire(), undefined)
+      assert.equal(await other.readWriteLock('b').write.tryAcquire(), undefined)
+      assert.notEqual(await other.readWriteLock('b').read.tryAcquire(), undefined)
     })
 
     test('a busy lock is not given, by whichever verb', async boxes => {
       const [one, other] = await boxes.pair()
       const held = await one.mutex('key').acquire()
       for (const box of [one, other]) {
-        expect(await box.mutex('key').tryAcquire()).toBeUndefined()
-        await expect(box.mutex('key').acquire({ wait: 0 })).rejects.toThrow(BusyError)
-        await expect(box.mutex('key').run(() => 'inside', { wait: 0 })).rejects.toThrow(BusyError)
-        expect(await soFar(box.mutex('key').acquire({ wait: 200 }))).toBe('pending')
+        assert.equal(await box.mutex('key').tryAcquire(), undefined)
+        await assert.rejects(box.mutex('key').acquire({ wait: 0 }), BusyError)
+        await assert.rejects(
+          box.mutex('key').run(() => 'inside', { wait: 0 }),
+          BusyError,
+        )
+        assert.equal(await soFar(box.mutex('key').acquire({ wait: 200 })), 'pending')
       }
       held.assertHeld()
       await held.release()
@@ -160,17 +163,17 @@ export function exclusion(fixture: EngineFixture): void {
       await written.downgrade()
       const here = await one.readWriteLock('key').read.tryAcquire()
       const there = await other.readWriteLock('key').read.tryAcquire()
-      expect([here, there]).not.toContain(undefined)
+      assert.excludes([here, there], undefined)
       const writers = [one, other].map(box => box.readWriteLock('key').write.acquire())
       await queued(other, 'key', 2)
       await written.release()
       await pause(20)
       here!.assertHeld()
       there!.assertHeld()
-      for (const writer of writers) expect(await soFar(writer)).toBe('pending')
+      for (const writer of writers) assert.equal(await soFar(writer), 'pending')
       await here!.release()
       await pause(20)
-      for (const writer of writers) expect(await soFar(writer)).toBe('pending')
+      for (const writer of writers) assert.equal(await soFar(writer), 'pending')
       await there!.release()
       await Promise.all(writers.map(async writer => (await writer).release()))
     })
@@ -185,7 +188,7 @@ export function exclusion(fixture: EngineFixture): void {
       await written.release()
       const first = await Promise.race([next.then(() => 'writer'), read.then(() => 'reader')])
       await pause(20)
-      expect([await soFar(next), await soFar(read)].sort()).toEqual(['fulfilled', 'pending'])
+      assert.deepEqual([await soFar(next), await soFar(read)].sort(), ['fulfilled', 'pending'])
       await (await (first === 'writer' ? next : read)).release()
       await (await (first === 'writer' ? read : next)).release()
     })
@@ -196,7 +199,7 @@ export function exclusion(fixture: EngineFixture): void {
       await written.downgrade()
       await written.release()
       const next = await one.readWriteLock('key').write.acquire()
-      expect(await other.readWriteLock('key').read.tryAcquire()).toBeUndefined()
+      assert.equal(await other.readWriteLock('key').read.tryAcquire(), undefined)
       next.assertHeld()
       await next.release()
     })
@@ -217,8 +220,8 @@ export function exclusion(fixture: EngineFixture): void {
       }
       const grant = await one.readWriteLock('key').write.acquire({ lease })
       await grant.downgrade()
-      expect(await Promise.all(renewed)).toEqual([true])
-      expect(await other.readWriteLock('key').write.tryAcquire()).toBeUndefined()
+      assert.deepEqual(await Promise.all(renewed), [true])
+      assert.equal(await other.readWriteLock('key').write.tryAcquire(), undefined)
       grant.assertHeld()
       await grant.release()
     })
@@ -230,7 +233,7 @@ export function exclusion(fixture: EngineFixture): void {
       await grant.release()
       await downgrading
       const next = await other.readWriteLock('key').write.tryAcquire()
-      expect(next!.token).toBeGreaterThan(grant.token)
+      assert.above(next!.token, grant.token)
       await next!.release()
       await until('nothing is held', async () => (await locks(other)).length === 0)
     })
@@ -239,9 +242,9 @@ export function exclusion(fixture: EngineFixture): void {
       const [one, other] = await boxes.pair()
       const first = await one.mutex('key').acquire({ lease: 150, renew: false })
       const second = await other.mutex('key').acquire()
-      expect(() => first.assertHeld()).toThrow(LostError)
+      assert.throws(() => first.assertHeld(), LostError)
       second.assertHeld()
-      await expect(first.release()).rejects.toThrow(LostError)
+      await assert.rejects(first.release(), LostError)
       second.assertHeld()
       await second.release()
     })
@@ -250,9 +253,9 @@ export function exclusion(fixture: EngineFixture): void {
       const box = await boxes.open()
       const first = await box.mutex('key').acquire({ lease: 150, renew: false })
       const second = await box.mutex('key').acquire()
-      expect(() => first.assertHeld()).toThrow(LostError)
+      assert.throws(() => first.assertHeld(), LostError)
       second.assertHeld()
-      await expect(first.release()).rejects.toThrow(LostError)
+      await assert.rejects(first.release(), LostError)
       second.assertHeld()
       await second.release()
     })
@@ -265,9 +268,9 @@ export function exclusion(fixture: EngineFixture): void {
         await one.readWriteLock('shared').read.acquire(),
       ]
       await one.close()
-      for (const grant of grants) expect(() => grant.assertHeld()).toThrow(LostError)
-      expect(await other.mutex('key', 'permits', 'shared').tryAcquire()).toBeDefined()
-      for (const grant of grants) await expect(grant.release()).rejects.toThrow(LostError)
+      for (const grant of grants) assert.throws(() => grant.assertHeld(), LostError)
+      assert.notEqual(await other.mutex('key', 'permits', 'shared').tryAcquire(), undefined)
+      for (const grant of grants) await assert.rejects(grant.release(), LostError)
     })
 
     test('what was asked for while the box closed is not held afterwards', async boxes => {
@@ -280,7 +283,7 @@ export function exclusion(fixture: EngineFixture): void {
           .catch(() => undefined)
         await box.close()
         const outcome = await asked
-        if (outcome) expect(() => outcome.assertHeld()).toThrow(LostError)
+        if (outcome) assert.throws(() => outcome.assertHeld(), LostError)
         await until('the key is free', async () => {
           const grant = await other.mutex('key').tryAcquire()
           await grant?.release()

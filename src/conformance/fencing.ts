@@ -1,5 +1,5 @@
 import { describe } from './checks.js'
-import { expect } from './expect.js'
+import { assert } from './assert.js'
 import type { Box } from '../index.js'
 import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
@@ -18,8 +18,8 @@ export function fencing(fixture: EngineFixture): void {
       await Promise.all(
         Array.from({ length: 60 }, () => box.mutex('key').run(grant => void tokens.push(grant.token))),
       )
-      expect(tokens).toHaveLength(60)
-      expect(rising(tokens)).toBe(true)
+      assert.hasLength(tokens, 60)
+      assert.equal(rising(tokens), true)
     })
 
     test('tokens rise over release and acquire again, more often than a grant has turns', async boxes => {
@@ -28,7 +28,7 @@ export function fencing(fixture: EngineFixture): void {
       for (let round = 0; round < 1100; round++) {
         await box.mutex('key').run(grant => void tokens.push(grant.token))
       }
-      expect(rising(tokens)).toBe(true)
+      assert.equal(rising(tokens), true)
     })
 
     test('tokens rise from box to box', async boxes => {
@@ -39,7 +39,7 @@ export function fencing(fixture: EngineFixture): void {
         tokens.push(grant.token)
         await grant.release()
       }
-      expect(rising(tokens)).toBe(true)
+      assert.equal(rising(tokens), true)
     })
 
     test('tokens of each key rise, whatever sets of keys it is taken in', async boxes => {
@@ -55,7 +55,7 @@ export function fencing(fixture: EngineFixture): void {
         }
       }
       await Promise.all([...all, ...all].map(task))
-      for (const tokens of byKey.values()) expect(rising(tokens)).toBe(true)
+      for (const tokens of byKey.values()) assert.equal(rising(tokens), true)
     })
 
     test('tokens of write grants rise over readers and downgrades', async boxes => {
@@ -69,7 +69,7 @@ export function fencing(fixture: EngineFixture): void {
         })
         await read.run(() => undefined)
       }
-      expect(rising(tokens)).toBe(true)
+      assert.equal(rising(tokens), true)
     })
 
     test('tokens rise after every way in which a grant can end', async boxes => {
@@ -83,14 +83,14 @@ export function fencing(fixture: EngineFixture): void {
       const lapsing = await one.mutex('key').acquire({ lease: 30, renew: false })
       tokens.push(lapsing.token)
       const token = await take(other)
-      expect(await one.forceRelease('key', token)).toBe(true)
+      assert.equal(await one.forceRelease('key', token), true)
       await take(one)
-      expect(await other.revoke(one.session)).toBe(1)
+      assert.equal(await other.revoke(one.session), 1)
       await take(other)
       await other.close()
       await take(await boxes.open())
-      expect(tokens).toHaveLength(5)
-      expect(rising(tokens)).toBe(true)
+      assert.hasLength(tokens, 5)
+      assert.equal(rising(tokens), true)
     })
 
     test('tokens rise after all boxes were closed and others opened', async boxes => {
@@ -104,15 +104,15 @@ export function fencing(fixture: EngineFixture): void {
         }
         await boxes.closeAll()
       }
-      expect(rising(tokens)).toBe(true)
+      assert.equal(rising(tokens), true)
     })
 
     test('a token is a bigint that fits a signed 64-bit column', async boxes => {
       const box = await boxes.open()
       const grant = await box.mutex('key').acquire()
-      expect(typeof grant.token).toBe('bigint')
-      expect(BigInt.asIntN(64, grant.token)).toBe(grant.token)
-      expect(grant.token).toBeGreaterThan(0n)
+      assert.equal(typeof grant.token, 'bigint')
+      assert.equal(BigInt.asIntN(64, grant.token), grant.token)
+      assert.above(grant.token, 0n)
     })
 
     test('inspect shows the token of a holder without its turn', async boxes => {
@@ -121,8 +121,8 @@ export function fencing(fixture: EngineFixture): void {
       const waiting = other.mutex('key').acquire()
       await queued(one, 'key', 1)
       const [report] = await locks(one, 'key')
-      expect(report!.holders[0]!.token! >> 10n).toBe(held.token >> 10n)
-      expect(report!.waiters[0]!.token).toBeUndefined()
+      assert.equal(report!.holders[0]!.token! >> 10n, held.token >> 10n)
+      assert.equal(report!.waiters[0]!.token, undefined)
       await held.release()
       await (await waiting).release()
     })

@@ -2,7 +2,7 @@ import { ConflictError } from '../errors.js'
 import type { Store } from '../index.js'
 import { testOn } from './boxes.js'
 import { describe } from './checks.js'
-import { expect } from './expect.js'
+import { assert } from './assert.js'
 import type { EngineFixture } from './fixture.js'
 import { locks, until } from './time.js'
 
@@ -32,9 +32,9 @@ export function foundKeys(fixture: EngineFixture): void {
             const outcome = await follow(store, async () => {
               if (++runs === 1) await point(other.store('s'), after)
             })
-            expect(outcome).toMatchObject({ applied: true, result: place(after), attempts: 2 })
-            expect(await store.get(place(before))).toBeUndefined()
-            expect(await store.delete(place(after))).toBe(true)
+            assert.has(outcome, { applied: true, result: place(after), attempts: 2 })
+            assert.equal(await store.get(place(before)), undefined)
+            assert.equal(await store.delete(place(after)), true)
           }
           await until('nothing is left', async () => (await locks(other)).length === 0)
         })
@@ -48,16 +48,16 @@ export function foundKeys(fixture: EngineFixture): void {
               if (++runs === 1) await point(other.store('s'), `B${index}`)
             }
             const outcome = await follow(one.store('s', options), meddle, { others: ['pointer', ...others] })
-            expect(outcome).toMatchObject({ applied: true, result: place(`B${index}`), attempts: 2 })
-            expect(await other.store('s').get(place('A'))).toBeUndefined()
+            assert.has(outcome, { applied: true, result: place(`B${index}`), attempts: 2 })
+            assert.equal(await other.store('s').get(place('A')), undefined)
           }
           let moves = 0
           const moving = follow(one.store('s', options), () => point(other.store('s'), `${++moves}`), {
             attempts: 3,
             others: ['pointer'],
           })
-          await expect(moving).rejects.toThrow(ConflictError)
-          expect(moves).toBe(3)
+          await assert.rejects(moving, ConflictError)
+          assert.equal(moves, 3)
           await until('nothing is left', async () => (await locks(other)).length === 0)
         })
 
@@ -67,11 +67,11 @@ export function foundKeys(fixture: EngineFixture): void {
           const moving = follow(one.store('s', options), () => point(other.store('s'), `${++moves}`), {
             attempts: 3,
           })
-          await expect(moving).rejects.toThrow(ConflictError)
-          await expect(moving).rejects.toThrow('3 times')
+          await assert.rejects(moving, ConflictError)
+          await assert.rejects(moving, /3 times/)
           for (let move = 0; move <= moves; move++)
-            expect(await other.store('s').get(place(move === 0 ? undefined : `${move}`))).toBeUndefined()
-          expect(moves).toBe(3)
+            assert.equal(await other.store('s').get(place(move === 0 ? undefined : `${move}`)), undefined)
+          assert.equal(moves, 3)
           await until('nothing is left', async () => (await locks(other)).length === 0)
         })
 
@@ -79,13 +79,13 @@ export function foundKeys(fixture: EngineFixture): void {
           const box = await boxes.open()
           const store = box.store('s', options)
           await point(store, 'A')
-          expect(await follow(store, () => undefined)).toMatchObject({ applied: true, attempts: 1 })
+          assert.has(await follow(store, () => undefined), { applied: true, attempts: 1 })
           const touching = store.transaction(
             async read => [place(await read<string>('pointer'))],
             transaction => transaction.put('pointer', 'B'),
           )
-          await expect(touching).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', key: 'pointer' })
-          expect((await store.get('pointer'))!.value).toBe('A')
+          await assert.rejects(touching, { code: 'INVALID_ARGUMENT', key: 'pointer' })
+          assert.equal((await store.get('pointer'))!.value, 'A')
         })
       })
     }
@@ -96,8 +96,8 @@ export function foundKeys(fixture: EngineFixture): void {
       await point(store, 'A')
       const moved = store.transaction(['pointer', place('B')], transaction => transaction.put('pointer', 'B'))
       const [, followed] = await Promise.all([moved, follow(store, () => undefined)])
-      expect(followed).toMatchObject({ applied: true, result: place('B') })
-      expect(await store.get(place('A'))).toBeUndefined()
+      assert.has(followed, { applied: true, result: place('B') })
+      assert.equal(await store.get(place('A')), undefined)
     })
 
     test('in a group, a pointer that changes before the commit takes no other transaction with it', async boxes => {
@@ -111,10 +111,10 @@ export function foundKeys(fixture: EngineFixture): void {
           if (++runs === 1) await point(other.store('s'), 'B')
         }),
       ])
-      expect(beside).toMatchObject({ applied: true })
-      expect(followed).toMatchObject({ applied: true, result: place('B') })
-      expect((await store.get('beside'))!.value).toBe('written')
-      expect(await store.get(place('A'))).toBeUndefined()
+      assert.has(beside, { applied: true })
+      assert.has(followed, { applied: true, result: place('B') })
+      assert.equal((await store.get('beside'))!.value, 'written')
+      assert.equal(await store.get(place('A')), undefined)
     })
   })
 }

@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events'
 import { describe } from './checks.js'
-import { expect } from './expect.js'
+import { assert } from './assert.js'
 import { AbortedError, TimedOutError, UnavailableError } from '../errors.js'
 import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
@@ -16,16 +16,14 @@ export function givingUp(fixture: EngineFixture): void {
       const [one, other] = await boxes.pair()
       const held = await one.mutex('key').acquire()
       for (const box of [one, other]) {
-        const took = await timed(() =>
-          expect(box.mutex('key').acquire({ wait: 80 })).rejects.toThrow(TimedOutError),
-        )
-        expect(took).toBeGreaterThanOrEqual(79)
-        expect(took).toBeLessThan(3000)
+        const took = await timed(() => assert.rejects(box.mutex('key').acquire({ wait: 80 }), TimedOutError))
+        assert.atLeast(took, 79)
+        assert.below(took, 3000)
         await queued(box, 'key', 0)
       }
       held.assertHeld()
       await held.release()
-      expect(await locks(one)).toEqual([])
+      assert.deepEqual(await locks(one), [])
     })
 
     test('an abort ends the wait at once, with its reason', async boxes => {
@@ -37,11 +35,11 @@ export function givingUp(fixture: EngineFixture): void {
         const asked = box.mutex('key').acquire({ signal })
         asked.catch(() => undefined)
         await pause(10)
-        expect(getEventListeners(signal, 'abort')).toHaveLength(1)
+        assert.hasLength(getEventListeners(signal, 'abort'), 1)
         controller.abort(new Error('changed my mind'))
-        await expect(asked).rejects.toThrow(AbortedError)
-        await expect(asked).rejects.toMatchObject({ cause: { message: 'changed my mind' } })
-        expect(getEventListeners(signal, 'abort')).toHaveLength(0)
+        await assert.rejects(asked, AbortedError)
+        await assert.rejects(asked, { cause: { message: 'changed my mind' } })
+        assert.hasLength(getEventListeners(signal, 'abort'), 0)
         await queued(box, 'key', 0)
       }
       await held.release()
@@ -51,13 +49,19 @@ export function givingUp(fixture: EngineFixture): void {
       const [box, engine] = await boxes.meddled()
       const signal = AbortSignal.abort(new Error('too late'))
       const before = engine.operations.length
-      await expect(box.mutex('key').acquire({ signal })).rejects.toThrow(AbortedError)
-      await expect(box.mutex('key').acquire({ signal, wait: 0 })).rejects.toThrow(AbortedError)
-      await expect(box.mutex('key').run(() => 'inside', { signal })).rejects.toThrow(AbortedError)
-      await expect(box.semaphore('key', { permits: 1 }).acquire({ signal })).rejects.toThrow(AbortedError)
-      await expect(box.election('key').campaign({ signal })).rejects.toThrow(AbortedError)
-      await expect(box.store('store').transaction(['key'], () => 1, { signal })).rejects.toThrow(AbortedError)
-      expect(engine.operations.length).toBe(before)
+      await assert.rejects(box.mutex('key').acquire({ signal }), AbortedError)
+      await assert.rejects(box.mutex('key').acquire({ signal, wait: 0 }), AbortedError)
+      await assert.rejects(
+        box.mutex('key').run(() => 'inside', { signal }),
+        AbortedError,
+      )
+      await assert.rejects(box.semaphore('key', { permits: 1 }).acquire({ signal }), AbortedError)
+      await assert.rejects(box.election('key').campaign({ signal }), AbortedError)
+      await assert.rejects(
+        box.store('store').transaction(['key'], () => 1, { signal }),
+        AbortedError,
+      )
+      assert.equal(engine.operations.length, before)
     })
 
     test('an abort after the grant does not touch it', async boxes => {
@@ -65,10 +69,10 @@ export function givingUp(fixture: EngineFixture): void {
       const controller = new AbortController()
       const { signal } = controller
       const grant = await box.mutex('key').acquire({ signal })
-      expect(getEventListeners(signal, 'abort')).toHaveLength(0)
+      assert.hasLength(getEventListeners(signal, 'abort'), 0)
       controller.abort()
       grant.assertHeld()
-      expect(grant.signal.aborted).toBe(false)
+      assert.equal(grant.signal.aborted, false)
       await grant.release()
     })
 
@@ -80,7 +84,7 @@ export function givingUp(fixture: EngineFixture): void {
       await queued(other, 'key', 1)
       await held.release()
       const grant = await asked
-      expect(getEventListeners(signal, 'abort')).toHaveLength(0)
+      assert.hasLength(getEventListeners(signal, 'abort'), 0)
       await pause(1000)
       grant.assertHeld()
       await grant.release()
@@ -96,9 +100,9 @@ export function givingUp(fixture: EngineFixture): void {
       const staying = third!.mutex('key').acquire()
       await queued(third!, 'key', 2)
       controller.abort()
-      await expect(leaving).rejects.toThrow(AbortedError)
+      await assert.rejects(leaving, AbortedError)
       await held.release()
-      expect(await timed(() => staying)).toBeLessThan(2000)
+      assert.below(await timed(() => staying), 2000)
     })
 
     test('one of several callers in a box can give up without the others', async boxes => {
@@ -112,9 +116,9 @@ export function givingUp(fixture: EngineFixture): void {
       const third = other.mutex('key').acquire()
       await queued(other, 'key', 1)
       controller.abort()
-      await expect(first).rejects.toThrow(AbortedError)
-      await expect(second).rejects.toThrow(TimedOutError)
-      expect(await soFar(third)).toBe('pending')
+      await assert.rejects(first, AbortedError)
+      await assert.rejects(second, TimedOutError)
+      assert.equal(await soFar(third), 'pending')
       await queued(other, 'key', 1)
       await held.release()
       await (await third).release()
@@ -138,7 +142,7 @@ export function givingUp(fixture: EngineFixture): void {
         controller.abort()
         await releasing
         const error = await outcome
-        if (error !== undefined) expect(error).toBeInstanceOf(AbortedError)
+        if (error !== undefined) assert.isA(error, AbortedError)
         const next = await one.mutex('key').acquire({ wait: 5000 })
         await next.release()
       }
@@ -152,7 +156,7 @@ export function givingUp(fixture: EngineFixture): void {
         (index % 2 === 0 ? one : other).mutex('a', `b${index}`).acquire({ wait: 30 + (index % 7) }),
       )
       const outcomes = await Promise.allSettled(asked)
-      for (const outcome of outcomes) expect(outcome.status).toBe('rejected')
+      for (const outcome of outcomes) assert.equal(outcome.status, 'rejected')
       await until('only the holder is left', async () => (await locks(one)).length === 1)
       await held.release()
     })
@@ -167,7 +171,7 @@ export function givingUp(fixture: EngineFixture): void {
       await queued(other, 'key', 1)
       engine.meddle = () => Promise.reject(new UnavailableError('the line is cut'))
       controller.abort()
-      await expect(asked).rejects.toThrow(AbortedError)
+      await assert.rejects(asked, AbortedError)
       await held.release()
       const grant = await other.mutex('key').acquire({ wait: 5000 })
       await grant.release()
@@ -177,8 +181,8 @@ export function givingUp(fixture: EngineFixture): void {
       const [one, other] = await boxes.pair()
       const held = await one.readWriteLock('key').read.acquire()
       const writing = other.readWriteLock('key').write.acquire({ wait: 50 })
-      await expect(writing).rejects.toThrow(TimedOutError)
-      expect(await timed(() => one.readWriteLock('key').read.acquire())).toBeLessThan(2000)
+      await assert.rejects(writing, TimedOutError)
+      assert.below(await timed(() => one.readWriteLock('key').read.acquire()), 2000)
       held.assertHeld()
     })
   })

@@ -1,7 +1,7 @@
 import type { Box, Store } from '../index.js'
 import { testOn } from './boxes.js'
 import { describe } from './checks.js'
-import { expect } from './expect.js'
+import { assert } from './assert.js'
 import type { EngineFixture } from './fixture.js'
 import { pause } from './time.js'
 
@@ -69,8 +69,8 @@ export function keptIds(fixture: EngineFixture): void {
       const [one, other] = await boxes.pair()
       const store = one.store('s')
       for (const [key, meet] of fates) {
-        expect(await apply(one, key, 'first', LONG)).toBe(true)
-        expect(await apply(one, key, 'second', 2 * LONG)).toBe(true)
+        assert.equal(await apply(one, key, 'first', LONG), true)
+        assert.equal(await apply(one, key, 'second', 2 * LONG), true)
         await meet(store, key)
       }
       await pause(SHORT + 300)
@@ -80,7 +80,7 @@ export function keptIds(fixture: EngineFixture): void {
       for (const [key] of fates)
         for (const id of ['first', 'second'])
           if (await apply(other, key, id, SHORT)) again.push(`${id} after ${key}`)
-      expect(again).toEqual([])
+      assert.deepEqual(again, [])
     })
   })
 }

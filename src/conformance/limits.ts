@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events'
 import { describe } from './checks.js'
-import { expect } from './expect.js'
+import { assert } from './assert.js'
 import type { Box, BoxLimiter, Permit } from '../index.js'
 import { systemClock } from '../clock.js'
 import {
@@ -54,9 +54,9 @@ export function limits(fixture: EngineFixture): void {
           ),
         ),
       )
-      expect(arrivals.times).toHaveLength(18)
-      expect(arrivals.worst(300)).toBeLessThanOrEqual(4)
-      for (const turns of served) expect(turns).toEqual([0, 1, 2, 3, 4, 5])
+      assert.hasLength(arrivals.times, 18)
+      assert.atMost(arrivals.worst(300), 4)
+      for (const turns of served) assert.deepEqual(turns, [0, 1, 2, 3, 4, 5])
     })
 
     test('what one box has used is not there for another, and comes back', async boxes => {
@@ -64,13 +64,13 @@ export function limits(fixture: EngineFixture): void {
       const options = { limit: 3, per: 500 }
       const start = systemClock.now()
       await one.limiter('api', options).acquire(3)
-      expect(await other.limiter('api', options).tryAcquire()).toBeUndefined()
+      assert.equal(await other.limiter('api', options).tryAcquire(), undefined)
       const { waitsFor, readyIn, limits: reports } = await other.limiter('api', options).explain(2)
-      expect(waitsFor).toBe('limit')
-      expect(readyIn).toBeGreaterThan(0)
-      expect(reports).toMatchObject([{ limit: 3, per: 500, window: 'sliding', remaining: 0 }])
+      assert.equal(waitsFor, 'limit')
+      assert.above(readyIn, 0)
+      assert.has(reports, [{ limit: 3, per: 500, window: 'sliding', remaining: 0 }])
       await other.limiter('api', options).acquire()
-      expect(systemClock.now() - start).toBeGreaterThanOrEqual(500)
+      assert.atLeast(systemClock.now() - start, 500)
     })
 
     test('a decision and what it tells of the limits come from one answer', async boxes => {
@@ -80,16 +80,16 @@ export function limits(fixture: EngineFixture): void {
         Array.from({ length: 2 * limit }, (_, turn) => limiters[turn % 2]!.decide()),
       )
       const admitted = decisions.filter(({ permit }) => permit)
-      expect(admitted).toHaveLength(limit)
+      assert.hasLength(admitted, limit)
       const left = admitted.map(({ explanation }) => explanation!.limits[0]!.remaining)
       left.sort((one, other) => other - one)
-      for (const [before, remaining] of left.entries()) expect(remaining).toBeLessThan(limit - before)
+      for (const [before, remaining] of left.entries()) assert.below(remaining, limit - before)
       for (const { permit, explanation } of decisions) {
         if (permit) continue
         const { waitsFor, readyIn, binding, limits: reports } = explanation!
-        expect([waitsFor, reports[0]!.remaining]).toEqual(['limit', 0])
-        expect(binding).toBe(reports[0])
-        expect(readyIn).toBeGreaterThan(0)
+        assert.deepEqual([waitsFor, reports[0]!.remaining], ['limit', 0])
+        assert.equal(binding, reports[0])
+        assert.above(readyIn, 0)
       }
     })
 
@@ -101,21 +101,21 @@ export function limits(fixture: EngineFixture): void {
           { limit: 3, per: '1m' },
         ],
       } as const
-      expect(await one.limiter('api', options).tryAcquire(2)).toBeDefined()
-      expect(await other.limiter('api', options).tryAcquire()).toBeUndefined()
+      assert.notEqual(await one.limiter('api', options).tryAcquire(2), undefined)
+      assert.equal(await other.limiter('api', options).tryAcquire(), undefined)
       await other.limiter('api', options).acquire()
-      await expect(one.limiter('api', options).acquire(1, { wait: '2s' })).rejects.toThrow(TimedOutError)
+      await assert.rejects(one.limiter('api', options).acquire(1, { wait: '2s' }), TimedOutError)
       const { binding, waitsFor } = await one.limiter('api', options).explain()
-      expect([binding?.per, waitsFor]).toEqual([60_000, 'limit'])
-      expect(await one.limiter('api', options).key('amy').tryAcquire()).toBeDefined()
-      expect(await one.limiter('api', options).key('ben').tryAcquire()).toBeDefined()
+      assert.deepEqual([binding?.per, waitsFor], [60_000, 'limit'])
+      assert.notEqual(await one.limiter('api', options).key('amy').tryAcquire(), undefined)
+      assert.notEqual(await one.limiter('api', options).key('ben').tryAcquire(), undefined)
     })
 
     test('a permit that was not used can be had by another box', async boxes => {
       const [one, other] = await boxes.pair()
       const options = { limit: 2, per: '1m' } as const
       const permit = await one.limiter('api', options).acquire(2)
-      expect(await other.limiter('api', options).tryAcquire()).toBeUndefined()
+      assert.equal(await other.limiter('api', options).tryAcquire(), undefined)
       permit.refund()
       permit.refund()
       let again: Permit | undefined
@@ -123,7 +123,7 @@ export function limits(fixture: EngineFixture): void {
         again = await other.limiter('api', options).tryAcquire(2)
         return again !== undefined
       })
-      expect(await one.limiter('api', options).tryAcquire()).toBeUndefined()
+      assert.equal(await one.limiter('api', options).tryAcquire(), undefined)
     })
 
     test.alone('a process that was stopped does not use what it had reserved', async boxes => {
@@ -137,8 +137,8 @@ export function limits(fixture: EngineFixture): void {
       await pause(50)
       block(700)
       await Promise.all([...waiting, ...others])
-      expect(arrivals.times).toHaveLength(5)
-      expect(arrivals.worst(500)).toBeLessThanOrEqual(2)
+      assert.hasLength(arrivals.times, 5)
+      assert.atMost(arrivals.worst(500), 2)
     })
 
     test('who gives up leaves its place to the next, and what nobody wants goes back', async boxes => {
@@ -159,30 +159,30 @@ export function limits(fixture: EngineFixture): void {
       await until('both have their instants', () => reserved.length - returned.length >= 3)
       const last = Math.max(...reserved)
       controller.abort()
-      await expect(aborted).rejects.toThrow(AbortedError)
-      await expect(aborted).rejects.toMatchObject({ key: 'api', engine: engine.name })
+      await assert.rejects(aborted, AbortedError)
+      await assert.rejects(aborted, { key: 'api', engine: engine.name })
       await until('one goes back', () => returned.includes(last))
-      expect(await soFar(next)).toBe('pending')
+      assert.equal(await soFar(next), 'pending')
       await limiter.close()
-      await expect(next).rejects.toThrow(ClosedError)
+      await assert.rejects(next, ClosedError)
       const closed = { code: 'CLOSED', key: 'api', engine: engine.name }
-      await expect(next).rejects.toMatchObject(closed)
-      await expect(limiter.acquire()).rejects.toMatchObject(closed)
-      await expect(limiter.key('anna').decide()).rejects.toMatchObject(closed)
+      await assert.rejects(next, closed)
+      await assert.rejects(limiter.acquire(), closed)
+      await assert.rejects(limiter.key('anna').decide(), closed)
     })
 
     test('a wait that can not be met is refused at once, a long line with a busy error', async boxes => {
       const box = await boxes.open()
       const limiter = box.limiter('api', { limit: 1, per: '1m', queue: 1 })
       await limiter.acquire()
-      await expect(limiter.acquire(1, { wait: '20s' })).rejects.toThrow(/its turn would be in \d+ ms/)
-      await expect(limiter.acquire(1, { wait: 0 })).rejects.toThrow(BusyError)
+      await assert.rejects(limiter.acquire(1, { wait: '20s' }), /its turn would be in \d+ ms/)
+      await assert.rejects(limiter.acquire(1, { wait: 0 }), BusyError)
       const waiting = limiter.acquire()
-      expect(await soFar(waiting)).toBe('pending')
-      await expect(limiter.acquire()).rejects.toThrow(BusyError)
+      assert.equal(await soFar(waiting), 'pending')
+      await assert.rejects(limiter.acquire(), BusyError)
       await limiter.close()
-      await expect(waiting).rejects.toThrow(ClosedError)
-      await expect(limiter.tryAcquire()).rejects.toThrow(ClosedError)
+      await assert.rejects(waiting, ClosedError)
+      await assert.rejects(limiter.tryAcquire(), ClosedError)
     })
 
     test('the engine tells how many processes wait for permits, so that each reserves its part of a window', async boxes => {
@@ -198,14 +198,14 @@ export function limits(fixture: EngineFixture): void {
       const options = { limit: 1, per: '1m' } as const
       const limiter = box.limiter('api', options)
       await limiter.acquire()
-      expect(told).toEqual([0])
+      assert.deepEqual(told, [0])
       const waiting = others.map(other => other.limiter('api', options).acquire())
       const ended = Promise.allSettled(waiting)
       await until('all three are counted', async () => {
-        await expect(limiter.acquire(1, { wait: 0 })).rejects.toThrow(BusyError)
+        await assert.rejects(limiter.acquire(1, { wait: 0 }), BusyError)
         return told.at(-1) === 3
       })
-      expect(told[1]).toBeGreaterThan(0)
+      assert.above(told[1], 0)
       for (const other of others) await other.limiter('api', options).close()
       await ended
     })
@@ -218,10 +218,10 @@ export function limits(fixture: EngineFixture): void {
       await pause(20)
       const end = Date.now() + 1500
       await one.limiter('api', options).pauseUntil(end)
-      expect(await one.limiter('api', options).tryAcquire()).toBeUndefined()
-      expect((await one.limiter('api', options).explain()).waitsFor).toBe('pause')
+      assert.equal(await one.limiter('api', options).tryAcquire(), undefined)
+      assert.equal((await one.limiter('api', options).explain()).waitsFor, 'pause')
       await waiting
-      expect(Date.now()).toBeGreaterThanOrEqual(end - 2)
+      assert.atLeast(Date.now(), end - 2)
     })
 
     test('while some go by another definition, both hold, and nobody is locked out', async boxes => {
@@ -242,18 +242,18 @@ export function limits(fixture: EngineFixture): void {
       })
       await Promise.all(all)
       // What was given under the old definition counts for the new one.
-      expect(arrivals.times[0]! - start).toBeGreaterThan(300)
-      expect(arrivals.worst(400)).toBeLessThanOrEqual(2)
+      assert.above(arrivals.times[0]! - start, 300)
+      assert.atMost(arrivals.worst(400), 2)
     })
 
     test('another definition of a name in use in the same box is refused, until it is closed', async boxes => {
       const box = await boxes.open()
       const limiter = box.limiter('api', { limit: 2, per: '1s' })
       await limiter.acquire()
-      expect(() => box.limiter('api', { limit: 3, per: '1s' })).toThrow(InvalidArgumentError)
-      expect(await box.limiter('api', { limit: 2, per: 1000 }).tryAcquire()).toBeDefined()
+      assert.throws(() => box.limiter('api', { limit: 3, per: '1s' }), InvalidArgumentError)
+      assert.notEqual(await box.limiter('api', { limit: 2, per: 1000 }).tryAcquire(), undefined)
       await limiter.close()
-      expect(await box.limiter('api', { limit: 3, per: '1s' }).tryAcquire()).toBeUndefined()
+      assert.equal(await box.limiter('api', { limit: 3, per: '1s' }).tryAcquire(), undefined)
     })
 
     test('a limit is set while callers wait: lowered at once, raised when all go by it', async boxes => {
@@ -266,23 +266,23 @@ export function limits(fixture: EngineFixture): void {
       const before = arrivals.times.length
       const tooMuch = limiters[0]!.acquire(3)
       limiters[0]!.setLimit(2)
-      await expect(tooMuch).rejects.toThrow(InvalidArgumentError)
+      await assert.rejects(tooMuch, InvalidArgumentError)
       await Promise.all(waiting)
       const after = new Arrivals()
       after.times.push(...arrivals.times.slice(before + 4))
-      expect(after.worst(400)).toBeLessThanOrEqual(2)
-      expect((await other.limiter('api', options).explain()).limits[0]!.limit).toBe(4)
-      expect((await one.limiter('api', options).explain()).limits[0]!.limit).toBe(2)
+      assert.atMost(after.worst(400), 2)
+      assert.equal((await other.limiter('api', options).explain()).limits[0]!.limit, 4)
+      assert.equal((await one.limiter('api', options).explain()).limits[0]!.limit, 2)
       limiters[0]!.setLimit(8)
       limiters[1]!.setLimit(8, 400)
-      expect(() => limiters[1]!.setLimit(8, 500)).toThrow(InvalidArgumentError)
+      assert.throws(() => limiters[1]!.setLimit(8, 500), InvalidArgumentError)
       await until('both go by the new one', async () => {
         const permit = await one.limiter('api', options).tryAcquire(8)
         permit?.refund()
         return permit !== undefined
       })
       await limiters[0]!.close()
-      expect(() => limiters[0]!.setLimit(1)).toThrow(ClosedError)
+      assert.throws(() => limiters[0]!.setLimit(1), ClosedError)
     })
 
     test('once a limit that was raised is forgotten nobody waits for what was reserved by it', async boxes => {
@@ -306,11 +306,11 @@ export function limits(fixture: EngineFixture): void {
       await until('it has its instant', async () => (await limiters[0].explain()).readyIn > 4000)
       const waiting = Array.from({ length: 5 }, () => limiters[1].acquire())
       await until('the first of these has its instant', () => waits.length === 1)
-      expect(waits[0]).toBeGreaterThan(4000)
+      assert.above(waits[0], 4000)
       for (const one of limiters) one.setLimit(8)
       await Promise.all([before, ...waiting])
-      expect(waits.length).toBeGreaterThan(5)
-      expect(waits.slice(-5).map(Math.floor)).toEqual([0, 0, 0, 0, 0])
+      assert.above(waits.length, 5)
+      assert.deepEqual(waits.slice(-5).map(Math.floor), [0, 0, 0, 0, 0])
     })
 
     test('permits that are fetched together keep the bound, and what is left over goes back', async boxes => {
@@ -321,8 +321,8 @@ export function limits(fixture: EngineFixture): void {
         for (let turn = 0; turn < 40; turn++) await box.limiter('api', options).run(arrivals.note)
       }
       await Promise.all([one, other].flatMap(box => [work(box), work(box)]))
-      expect(arrivals.times).toHaveLength(160)
-      expect(arrivals.worst(400)).toBeLessThanOrEqual(50)
+      assert.hasLength(arrivals.times, 160)
+      assert.atMost(arrivals.worst(400), 50)
       await until(
         'all are there',
         async () => (await other.limiter('api', options).tryAcquire(50)) !== undefined,
@@ -336,11 +336,11 @@ export function limits(fixture: EngineFixture): void {
       const run = (box: Box) => box.limiter('even', smooth).run(arrivals.note)
       await Promise.all([run(one), run(one), run(other), run(one), run(other)])
       // Four intervals of 51 ms, of which the first and the last permit may take some.
-      expect(arrivals.times[4]! - arrivals.times[0]!).toBeGreaterThan(204 - JITTER)
+      assert.above(arrivals.times[4]! - arrivals.times[0]!, 204 - JITTER)
       const calendar = { limit: 2, per: '1d', window: 'calendar', timeZone: 'Europe/Berlin' } as const
       // At midnight there, this would be another day.
-      expect(await one.limiter('daily', calendar).tryAcquire(2)).toBeDefined()
-      expect(await other.limiter('daily', calendar).tryAcquire()).toBeUndefined()
+      assert.notEqual(await one.limiter('daily', calendar).tryAcquire(2), undefined)
+      assert.equal(await other.limiter('daily', calendar).tryAcquire(), undefined)
     })
 
     test('an engine that can not be asked is told apart from a limit', async boxes => {
@@ -354,19 +354,19 @@ export function limits(fixture: EngineFixture): void {
           ...(onUnavailable === 'share' ? { shares: 2 } : {}),
         })
       engine.meddleReserve = () => Promise.reject(failure)
-      await expect(of('error').tryAcquire()).rejects.toBe(failure)
-      await expect(of('error').acquire()).rejects.toBe(failure)
-      expect(of('error').outage).toBe(failure)
-      for (let turn = 0; turn < 2; turn++) expect(await of('open').tryAcquire()).toBeDefined()
-      expect(await of('open').tryAcquire()).toBeUndefined()
-      expect(await of('share').tryAcquire()).toBeDefined()
-      expect(await of('share').tryAcquire()).toBeUndefined()
-      await expect(of('closed').tryAcquire()).rejects.toBe(failure)
-      await expect(of('closed').acquire(1, { wait: 50 })).rejects.toThrow(UnavailableError)
+      await assert.rejects(of('error').tryAcquire(), error => error === failure)
+      await assert.rejects(of('error').acquire(), error => error === failure)
+      assert.equal(of('error').outage, failure)
+      for (let turn = 0; turn < 2; turn++) assert.notEqual(await of('open').tryAcquire(), undefined)
+      assert.equal(await of('open').tryAcquire(), undefined)
+      assert.notEqual(await of('share').tryAcquire(), undefined)
+      assert.equal(await of('share').tryAcquire(), undefined)
+      await assert.rejects(of('closed').tryAcquire(), error => error === failure)
+      await assert.rejects(of('closed').acquire(1, { wait: 50 }), UnavailableError)
       const waiting = of('closed').acquire()
       engine.meddleReserve = (_, carryOut) => carryOut()
       await waiting
-      expect(of('closed').outage).toBeUndefined()
+      assert.equal(of('closed').outage, undefined)
       // Each engine was asked again, and by now counts itself.
       await until('it is asked again', async () => {
         await of('open').tryAcquire()
@@ -383,11 +383,11 @@ export function limits(fixture: EngineFixture): void {
       await Promise.all(limiters.map(limiter => limiter.acquire()))
       const waiting = limiters.map(limiter => limiter.acquire(1, { signal }))
       await pause(50)
-      expect(getEventListeners(signal, 'abort')).toHaveLength(1)
-      const refused = waiting.map(wait => expect(wait).rejects.toThrow(ClosedError))
+      assert.hasLength(getEventListeners(signal, 'abort'), 1)
+      const refused = waiting.map(wait => assert.rejects(wait, ClosedError))
       await Promise.all(limiters.map(limiter => limiter.close()))
       await Promise.all(refused)
-      expect(getEventListeners(signal, 'abort')).toHaveLength(0)
+      assert.hasLength(getEventListeners(signal, 'abort'), 0)
     })
 
     test('bad input is refused before anything is sent', async boxes => {
@@ -410,24 +410,24 @@ export function limits(fixture: EngineFixture): void {
         { limits: [] },
       ]
       for (const options of wrong)
-        expect(() => box.limiter('api', options as never), JSON.stringify(options)).toThrow(
-          InvalidArgumentError,
-        )
-      expect(() => box.limiter('', { limit: 2, per: 1000 })).toThrow(InvalidArgumentError)
+        assert.throws(() => box.limiter('api', options as never), InvalidArgumentError)
+      assert.throws(() => box.limiter('', { limit: 2, per: 1000 }), InvalidArgumentError)
       const known = 'jitter, concurrency, queue, batch, onUnavailable, shares'
       const both = { limit: 1, per: '1s', limits: [{ limit: 1, per: '1s' }] }
-      expect(() => box.limiter('api', both as never)).toThrow(
+      assert.throws(
+        () => box.limiter('api', both as never),
         `there is no option "limit"; known are limits, ${known}`,
       )
       const timed = { limit: 1, per: '1s', clock: systemClock }
-      expect(() => box.limiter('api', timed as never)).toThrow(
+      assert.throws(
+        () => box.limiter('api', timed as never),
         `there is no option "clock"; known are limit, per, window, timeZone, ${known}`,
       )
       const limiter = box.limiter('api', { limit: 2, per: 1000 })
-      await expect(limiter.acquire(3)).rejects.toThrow(InvalidArgumentError)
-      await expect(limiter.tryAcquire(0)).rejects.toThrow(InvalidArgumentError)
-      await expect(limiter.pauseUntil(NaN)).rejects.toThrow(InvalidArgumentError)
-      expect(asked).toBe(0)
+      await assert.rejects(limiter.acquire(3), InvalidArgumentError)
+      await assert.rejects(limiter.tryAcquire(0), InvalidArgumentError)
+      await assert.rejects(limiter.pauseUntil(NaN), InvalidArgumentError)
+      assert.equal(asked, 0)
     })
   })
 }
@@ -437,6 +437,6 @@ export function noLimits(fixture: EngineFixture): void {
   const test = testOn(fixture)
   test('limits are refused with the way out', async boxes => {
     const box = await boxes.open()
-    expect(() => box.limiter('api', { limit: 2, per: 1000 })).toThrow(/no clock of its own.*limiter\(\)/)
+    assert.throws(() => box.limiter('api', { limit: 2, per: 1000 }), /no clock of its own.*limiter\(\)/)
   })
 }

@@ -1,5 +1,5 @@
 import { describe } from './checks.js'
-import { expect } from './expect.js'
+import { assert } from './assert.js'
 import type { Box, Grant, Lock } from '../index.js'
 import { AbortedError } from '../errors.js'
 import { testOn } from './boxes.js'
@@ -29,7 +29,7 @@ export function order(fixture: EngineFixture): void {
       }
       await held.release()
       await Promise.all(waiting.map(({ done }) => done))
-      expect(served).toEqual(['1', '2', '3', '4', '5', '6'])
+      assert.deepEqual(served, ['1', '2', '3', '4', '5', '6'])
     })
 
     test('callers of one box are served in call order, also when some give up', async boxes => {
@@ -46,9 +46,12 @@ export function order(fixture: EngineFixture): void {
       await held.release()
       const outcomes = await settled
       const expected = Array.from({ length: 60 }, (_, index) => index).filter(index => index % 3 !== 1)
-      expect(served).toEqual(expected)
-      expect(outcomes.filter(({ status }) => status === 'rejected')).toHaveLength(20)
-      await expect(waiting[1]).rejects.toThrow(AbortedError)
+      assert.deepEqual(served, expected)
+      assert.hasLength(
+        outcomes.filter(({ status }) => status === 'rejected'),
+        20,
+      )
+      await assert.rejects(waiting[1]!, AbortedError)
     })
 
     test('callers of one box with different waits, leases and labels keep their order', async boxes => {
@@ -66,7 +69,10 @@ export function order(fixture: EngineFixture): void {
       await pause(10)
       await held.release()
       await Promise.all(waiting)
-      expect(served).toEqual(Array.from({ length: 24 }, (_, index) => index))
+      assert.deepEqual(
+        served,
+        Array.from({ length: 24 }, (_, index) => index),
+      )
     })
 
     test('nobody overtakes those who wait, not even for a moment', async boxes => {
@@ -75,11 +81,11 @@ export function order(fixture: EngineFixture): void {
       const waiting = all[1]!.mutex('key').acquire()
       await queued(all[1]!, 'key', 1)
       const taking = held.release()
-      expect(await all[0]!.mutex('key').tryAcquire()).toBeUndefined()
-      expect(await all[2]!.mutex('key').tryAcquire()).toBeUndefined()
+      assert.equal(await all[0]!.mutex('key').tryAcquire(), undefined)
+      assert.equal(await all[2]!.mutex('key').tryAcquire(), undefined)
       await taking
       const grant = await waiting
-      expect(await all[2]!.mutex('key').tryAcquire()).toBeUndefined()
+      assert.equal(await all[2]!.mutex('key').tryAcquire(), undefined)
       await grant.release()
     })
 
@@ -103,7 +109,7 @@ export function order(fixture: EngineFixture): void {
         const before = turns
         const grant = await asked
         // At most the rest of the turns of the grant that was out, and one more.
-        expect(turns - before).toBeLessThanOrEqual(40)
+        assert.atMost(turns - before, 40)
         await grant.release()
       }
       stop.abort()
@@ -121,12 +127,12 @@ export function order(fixture: EngineFixture): void {
         await arrive(all[3]!, lock(3).read, 'reader', served, 3),
         await arrive(all[4]!, lock(4).write, 'last writer', served, 4),
       ]
-      expect(await lock(0).read.tryAcquire()).toBeUndefined()
+      assert.equal(await lock(0).read.tryAcquire(), undefined)
       held.assertHeld()
-      expect(served).toEqual([])
+      assert.deepEqual(served, [])
       await held.release()
       await Promise.all(waiting.map(({ done }) => done))
-      expect(served).toEqual(['writer', 'reader', 'reader', 'last writer'])
+      assert.deepEqual(served, ['writer', 'reader', 'reader', 'last writer'])
     })
 
     test('writers come in although readers never stop coming', async boxes => {
@@ -154,12 +160,12 @@ export function order(fixture: EngineFixture): void {
       await queued(all[1]!, 'key', 1)
       const few = permits(2).run(() => void served.push('few'))
       await queued(all[2]!, 'key', 2)
-      expect(await permits(3).tryAcquire()).toBeUndefined()
+      assert.equal(await permits(3).tryAcquire(), undefined)
       await pause(10)
-      expect(served).toEqual([])
+      assert.deepEqual(served, [])
       await held.release()
       await Promise.all([many, few])
-      expect(served).toEqual(['many', 'few'])
+      assert.deepEqual(served, ['many', 'few'])
     })
 
     test('a set of keys that waits for one of them is not overtaken on the others', async boxes => {
@@ -169,12 +175,12 @@ export function order(fixture: EngineFixture): void {
       const both = all[1]!.mutex('a', 'key').run(() => void served.push('both'))
       await queued(all[1]!, 'key', 1)
       const later = await arrive(all[2]!, all[2]!.mutex('key'), 'later', served, 2)
-      expect(await all[3]!.mutex('key').tryAcquire()).toBeUndefined()
+      assert.equal(await all[3]!.mutex('key').tryAcquire(), undefined)
       await pause(10)
-      expect(served).toEqual([])
+      assert.deepEqual(served, [])
       await held.release()
       await Promise.all([both, later.done])
-      expect(served).toEqual(['both', 'later'])
+      assert.deepEqual(served, ['both', 'later'])
     })
 
     test('inspect lists the waiters in the order in which they will be served', async boxes => {
@@ -189,7 +195,10 @@ export function order(fixture: EngineFixture): void {
         await queued(box, 'key', place)
       }
       const [report] = await locks(first, 'key')
-      expect(report!.waiters.map(({ session }) => session)).toEqual(sessions)
+      assert.deepEqual(
+        report!.waiters.map(({ session }) => session),
+        sessions,
+      )
       await held.release()
       for (const asked of waiting) await (await asked).release()
     })

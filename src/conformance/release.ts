@@ -1,5 +1,5 @@
 import { describe } from './checks.js'
-import { expect } from './expect.js'
+import { assert } from './assert.js'
 import { IndeterminateError, LostError } from '../errors.js'
 import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
@@ -14,10 +14,10 @@ export function release(fixture: EngineFixture): void {
       const [one, other, third] = await boxes.several(3)
       const lost = await one!.mutex('key').acquire({ lease: 60, renew: false })
       const next = await other!.mutex('key').acquire()
-      await expect(lost.release()).rejects.toThrow(LostError)
+      await assert.rejects(lost.release(), LostError)
       next.assertHeld()
-      expect(await third!.mutex('key').tryAcquire()).toBeUndefined()
-      expect(await one!.mutex('key').tryAcquire()).toBeUndefined()
+      assert.equal(await third!.mutex('key').tryAcquire(), undefined)
+      assert.equal(await one!.mutex('key').tryAcquire(), undefined)
       await next.release()
     })
 
@@ -30,7 +30,7 @@ export function release(fixture: EngineFixture): void {
       await first.release()
       await first[Symbol.asyncDispose]()
       next.assertHeld()
-      expect(await one.mutex('key').tryAcquire()).toBeUndefined()
+      assert.equal(await one.mutex('key').tryAcquire(), undefined)
     })
 
     test('a second release does not end the turn of another caller of the same box', async boxes => {
@@ -41,9 +41,9 @@ export function release(fixture: EngineFixture): void {
       const next = await waiting
       await first.release()
       next.assertHeld()
-      expect(await other.mutex('key').tryAcquire()).toBeUndefined()
-      expect(() => first.assertHeld()).toThrow(LostError)
-      expect(first.expiresIn()).toBe(0)
+      assert.equal(await other.mutex('key').tryAcquire(), undefined)
+      assert.throws(() => first.assertHeld(), LostError)
+      assert.equal(first.expiresIn(), 0)
       await next.release()
     })
 
@@ -52,18 +52,16 @@ export function release(fixture: EngineFixture): void {
       const grant = await box.mutex('key').acquire()
       const { signal } = grant
       await grant.release()
-      expect(() => grant.assertHeld()).toThrow(LostError)
-      expect(grant.expiresIn()).toBe(0)
-      expect(signal.aborted).toBe(false)
-      await expect(box.readWriteLock('key').write.acquire().then(grantAndDowngrade)).rejects.toThrow(
-        LostError,
-      )
+      assert.throws(() => grant.assertHeld(), LostError)
+      assert.equal(grant.expiresIn(), 0)
+      assert.equal(signal.aborted, false)
+      await assert.rejects(box.readWriteLock('key').write.acquire().then(grantAndDowngrade), LostError)
     })
 
     test('a lost grant is not brought back by its own renewal', async boxes => {
       const other = await boxes.open()
       const [box, engine] = await boxes.meddled()
-      const grant = await box.mutex('key').acquire({ lease: 600 })
+      const grant = await box.mutex('key').acquire({ lease: 1500 })
       let sent: (() => Promise<unknown>) | undefined
       engine.meddle = (operation, carryOut) => {
         if (operation.type !== 'renew') return carryOut()
@@ -72,11 +70,11 @@ export function release(fixture: EngineFixture): void {
       }
       await until('a renewal is under way', () => sent !== undefined)
       const next = await other.mutex('key').acquire()
-      expect(await sent!()).toBe(false)
-      expect(() => grant.assertHeld()).toThrow(LostError)
+      assert.equal(await sent!(), false)
+      assert.throws(() => grant.assertHeld(), LostError)
       next.assertHeld()
       await pause(50)
-      expect((await locks(other))[0]!.holders).toHaveLength(1)
+      assert.hasLength((await locks(other))[0]!.holders, 1)
     })
 
     test('a release whose answer was lost is tried again without touching the successor', async boxes => {
@@ -92,12 +90,12 @@ export function release(fixture: EngineFixture): void {
         }
         return outcome
       }
-      await expect(grant.release()).rejects.toThrow(IndeterminateError)
+      await assert.rejects(grant.release(), IndeterminateError)
       const next = await asked
       await until('it was tried again', () => engine.count('release') === 2)
       await pause(20)
       next.assertHeld()
-      expect(await box.mutex('key').tryAcquire()).toBeUndefined()
+      assert.equal(await box.mutex('key').tryAcquire(), undefined)
       await next.release()
     })
 
@@ -111,7 +109,7 @@ export function release(fixture: EngineFixture): void {
         }
         return carryOut()
       }
-      await expect(grant.release()).rejects.toThrow(IndeterminateError)
+      await assert.rejects(grant.release(), IndeterminateError)
       await (await other.mutex('key').acquire({ wait: 5000 })).release()
     })
 
@@ -121,11 +119,11 @@ export function release(fixture: EngineFixture): void {
       const told = new Promise(resolve => grant.signal.addEventListener('abort', resolve))
       const waiting = other.mutex('key').acquire()
       await queued(other, 'key', 1)
-      expect(await other.forceRelease('key', grant.token)).toBe(true)
+      assert.equal(await other.forceRelease('key', grant.token), true)
       const next = await waiting
       await told
-      expect(() => grant.assertHeld()).toThrow(LostError)
-      await expect(grant.release()).rejects.toThrow(LostError)
+      assert.throws(() => grant.assertHeld(), LostError)
+      await assert.rejects(grant.release(), LostError)
       next.assertHeld()
       await next.release()
     })
@@ -134,8 +132,8 @@ export function release(fixture: EngineFixture): void {
       const [one, other] = await boxes.pair()
       const grant = await one.mutex('a', 'b').acquire({ lease: TOLD_BY_RENEWAL })
       const { token } = (await locks(other, 'b'))[0]!.holders[0]!
-      expect(await other.forceRelease('b', token!)).toBe(true)
-      expect(await locks(other)).toEqual([])
+      assert.equal(await other.forceRelease('b', token!), true)
+      assert.deepEqual(await locks(other), [])
       await until('the holder knows', () => grant.signal.aborted)
     })
 
@@ -143,11 +141,11 @@ export function release(fixture: EngineFixture): void {
       const [one, other] = await boxes.pair()
       const stuck = await one.mutex('key').acquire({ lease: TOLD_BY_RENEWAL })
       const waiting = one.mutex('key').acquire()
-      expect(await other.forceRelease('key', stuck.token)).toBe(true)
+      assert.equal(await other.forceRelease('key', stuck.token), true)
       const next = await waiting
-      expect(() => stuck.assertHeld()).toThrow(LostError)
+      assert.throws(() => stuck.assertHeld(), LostError)
       next.assertHeld()
-      expect(next.token).toBeGreaterThan(stuck.token)
+      assert.above(next.token, stuck.token)
       await next.release()
     })
 
@@ -155,15 +153,15 @@ export function release(fixture: EngineFixture): void {
       const [one, other] = await boxes.pair()
       const gone = await one.mutex('key').acquire()
       await gone.release()
-      expect(await other.forceRelease('key', gone.token)).toBe(false)
+      assert.equal(await other.forceRelease('key', gone.token), false)
       const grant = await one.mutex('key').acquire({ label: 'another' })
       const second = await one.mutex('second').acquire()
-      expect(await other.forceRelease('key', gone.token)).toBe(false)
-      expect(await other.forceRelease('key', second.token)).toBe(false)
-      expect(await other.forceRelease('key', 0n)).toBe(false)
-      expect(await other.forceRelease('absent', grant.token)).toBe(false)
+      assert.equal(await other.forceRelease('key', gone.token), false)
+      assert.equal(await other.forceRelease('key', second.token), false)
+      assert.equal(await other.forceRelease('key', 0n), false)
+      assert.equal(await other.forceRelease('absent', grant.token), false)
       grant.assertHeld()
-      expect(await other.mutex('key').tryAcquire()).toBeUndefined()
+      assert.equal(await other.mutex('key').tryAcquire(), undefined)
     })
 
     test('a token of an earlier task takes nothing from its successor in the same box', async boxes => {
@@ -172,12 +170,12 @@ export function release(fixture: EngineFixture): void {
       const waiting = box.mutex('key').acquire({ lease: TOLD_BY_RENEWAL })
       await first.release()
       const second = await waiting
-      expect(await box.forceRelease('key', first.token)).toBe(false)
-      expect(await box.forceRelease('key', second.token + 7n)).toBe(false)
+      assert.equal(await box.forceRelease('key', first.token), false)
+      assert.equal(await box.forceRelease('key', second.token + 7n), false)
       second.assertHeld()
       const { token } = (await locks(box))[0]!.holders[0]!
-      expect(token).toBe(second.token)
-      expect(await box.forceRelease('key', token!)).toBe(true)
+      assert.equal(token, second.token)
+      assert.equal(await box.forceRelease('key', token!), true)
       await until('the holder knows', () => second.signal.aborted)
     })
 
@@ -189,11 +187,11 @@ export function release(fixture: EngineFixture): void {
         if (operation.type === 'forceRelease') await first.release()
         return carryOut()
       }
-      expect(await box.forceRelease('key', first.token)).toBe(false)
+      assert.equal(await box.forceRelease('key', first.token), false)
       engine.meddle = (_, carryOut) => carryOut()
       const second = await waiting
       second.assertHeld()
-      expect((await locks(box))[0]!.holders).toHaveLength(1)
+      assert.hasLength((await locks(box))[0]!.holders, 1)
       await second.release()
     })
 
@@ -203,32 +201,38 @@ export function release(fixture: EngineFixture): void {
         await one.readWriteLock('key').read.acquire({ lease: TOLD_BY_RENEWAL }),
         await one.readWriteLock('key').read.acquire({ lease: TOLD_BY_RENEWAL }),
       ]
-      expect(await other.forceRelease('key', grants[0]!.token)).toBe(true)
+      assert.equal(await other.forceRelease('key', grants[0]!.token), true)
       await until('its holder knows', () => grants[0]!.signal.aborted)
       grants[1]!.assertHeld()
-      expect((await locks(other, 'key'))[0]!.holders).toHaveLength(1)
+      assert.hasLength((await locks(other, 'key'))[0]!.holders, 1)
     })
 
     test('run releases whatever becomes of the task, and gives what the task gave', async boxes => {
       const [one, other] = await boxes.pair()
-      expect(await one.mutex('key').run(() => 'given')).toBe('given')
+      assert.equal(await one.mutex('key').run(() => 'given'), 'given')
       const failing = one.mutex('key').run(() => {
         throw new Error('of the task')
       })
-      await expect(failing).rejects.toThrow('of the task')
-      await expect(one.mutex('key').run(() => Promise.reject(new Error('later')))).rejects.toThrow('later')
-      expect(await other.mutex('key').tryAcquire()).toBeDefined()
+      await assert.rejects(failing, /of the task/)
+      await assert.rejects(
+        one.mutex('key').run(() => Promise.reject(new Error('later'))),
+        /later/,
+      )
+      assert.notEqual(await other.mutex('key').tryAcquire(), undefined)
     })
 
     test('run tells that its grant was lost, unless the task tells more', async boxes => {
       const box = await boxes.open()
       const options = { lease: 40, renew: false }
-      await expect(box.mutex('a').run(() => pause(80), options)).rejects.toThrow(LostError)
+      await assert.rejects(
+        box.mutex('a').run(() => pause(80), options),
+        LostError,
+      )
       const failing = box.mutex('b').run(async () => {
         await pause(80)
         throw new Error('of the task')
       }, options)
-      await expect(failing).rejects.toThrow('of the task')
+      await assert.rejects(failing, /of the task/)
     })
 
     test('a grant can be left to `await using`', async boxes => {
@@ -236,9 +240,9 @@ export function release(fixture: EngineFixture): void {
       {
         await using grant = await one.mutex('key').acquire()
         grant.assertHeld()
-        expect(await other.mutex('key').tryAcquire()).toBeUndefined()
+        assert.equal(await other.mutex('key').tryAcquire(), undefined)
       }
-      expect(await other.mutex('key').tryAcquire()).toBeDefined()
+      assert.notEqual(await other.mutex('key').tryAcquire(), undefined)
     })
 
     test('downgrading twice is harmless, downgrading what was lost is told', async boxes => {
@@ -247,11 +251,11 @@ export function release(fixture: EngineFixture): void {
       const grant = await write.acquire()
       await grant.downgrade()
       await grant.downgrade()
-      expect(await other.readWriteLock('key').read.tryAcquire()).toBeDefined()
-      await expect(grant.release()).resolves.toBeUndefined()
+      assert.notEqual(await other.readWriteLock('key').read.tryAcquire(), undefined)
+      await grant.release()
       const lapsing = await one.readWriteLock('lapsing').write.acquire({ lease: 30, renew: false })
       await pause(60)
-      await expect(lapsing.downgrade()).rejects.toThrow(LostError)
+      await assert.rejects(lapsing.downgrade(), LostError)
     })
   })
 }

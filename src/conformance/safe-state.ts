@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { describe } from './checks.js'
-import { expect } from './expect.js'
+import { assert } from './assert.js'
 import type { Box } from '../index.js'
 import {
   AbortedError,
@@ -42,19 +42,22 @@ export function safeState(fixture: EngineFixture): void {
         for (const value of values) {
           const version = await one.store('s').put('key', value)
           const entry = await other.store('s').get('key')
-          expect(entry).toEqual({ value, version })
+          assert.deepEqual(entry, { value, version })
           versions.add(version)
         }
-        expect(versions.size).toBe(values.length)
-        expect([...versions]).toEqual([...versions].sort((a, b) => a - b))
+        assert.equal(versions.size, values.length)
+        assert.deepEqual(
+          [...versions],
+          [...versions].sort((a, b) => a - b),
+        )
       })
 
       test('an absent key has no entry, and stores of different names share nothing', async boxes => {
         const box = await boxes.open()
-        expect(await box.store('s').get('key')).toBeUndefined()
+        assert.equal(await box.store('s').get('key'), undefined)
         await box.store('s').put('key', 1)
-        expect(await box.store('t').get('key')).toBeUndefined()
-        expect(await box.store('s').get('other')).toBeUndefined()
+        assert.equal(await box.store('t').get('key'), undefined)
+        assert.equal(await box.store('s').get('other'), undefined)
       })
 
       test('what is read is a copy', async boxes => {
@@ -64,7 +67,7 @@ export function safeState(fixture: EngineFixture): void {
         written.list.push(2)
         const read = (await box.store('s').get<{ list: number[] }>('key'))!.value
         read.list.push(3)
-        expect((await box.store('s').get('key'))!.value).toEqual({ list: [1] })
+        assert.deepEqual((await box.store('s').get('key'))!.value, { list: [1] })
       })
 
       test('deleting, and writing again: no version is ever used twice', async boxes => {
@@ -73,13 +76,16 @@ export function safeState(fixture: EngineFixture): void {
         const versions: number[] = []
         for (let round = 0; round < 4; round++) {
           versions.push(await store.put('key', round))
-          expect(await other.store('s').delete('key')).toBe(true)
-          expect(await store.get('key')).toBeUndefined()
+          assert.equal(await other.store('s').delete('key'), true)
+          assert.equal(await store.get('key'), undefined)
         }
         await boxes.closeAll()
         versions.push(await (await boxes.open()).store('s').put('key', 'after all were closed'))
-        expect(new Set(versions).size).toBe(5)
-        expect(versions).toEqual([...versions].sort((a, b) => a - b))
+        assert.equal(new Set(versions).size, 5)
+        assert.deepEqual(
+          versions,
+          [...versions].sort((a, b) => a - b),
+        )
       })
 
       test('a version that was read before a deletion is never met again', async boxes => {
@@ -88,26 +94,26 @@ export function safeState(fixture: EngineFixture): void {
         const version = await store.put('key', 'first')
         await store.delete('key')
         await store.put('key', 'first')
-        expect(await store.compareAndSet('key', version, 'late')).toBeUndefined()
-        expect(await store.delete('key', version)).toBe(false)
-        expect((await store.get('key'))!.value).toBe('first')
+        assert.equal(await store.compareAndSet('key', version, 'late'), undefined)
+        assert.equal(await store.delete('key', version), false)
+        assert.equal((await store.get('key'))!.value, 'first')
       })
 
       test('compare-and-set writes only over the version it names, 0 for an absent key', async boxes => {
         const box = await boxes.open()
         const store = box.store('s')
-        expect(await store.compareAndSet('key', 7, 'wrong')).toBeUndefined()
+        assert.equal(await store.compareAndSet('key', 7, 'wrong'), undefined)
         const first = await store.compareAndSet('key', 0, 'first')
-        expect(first).toBeGreaterThan(0)
-        expect(await store.compareAndSet('key', 0, 'again')).toBeUndefined()
+        assert.above(first, 0)
+        assert.equal(await store.compareAndSet('key', 0, 'again'), undefined)
         const second = await store.compareAndSet('key', first!, 'second')
-        expect(second).toBeGreaterThan(first!)
-        expect(await store.compareAndSet('key', first!, 'third')).toBeUndefined()
-        expect(await store.get('key')).toEqual({ value: 'second', version: second })
-        expect(await store.delete('key', first)).toBe(false)
-        expect(await store.delete('key', second)).toBe(true)
-        expect(await store.delete('key')).toBe(true)
-        expect(await store.compareAndSet('key', 0, 'new')).toBeGreaterThan(second!)
+        assert.above(second, first)
+        assert.equal(await store.compareAndSet('key', first!, 'third'), undefined)
+        assert.deepEqual(await store.get('key'), { value: 'second', version: second })
+        assert.equal(await store.delete('key', first), false)
+        assert.equal(await store.delete('key', second), true)
+        assert.equal(await store.delete('key'), true)
+        assert.above(await store.compareAndSet('key', 0, 'new'), second)
       })
 
       test('compare-and-set loses no update', async boxes => {
@@ -124,7 +130,7 @@ export function safeState(fixture: EngineFixture): void {
         }
         const all = await boxes.several(3)
         await Promise.all([...all, ...all].map(add))
-        expect((await all[0]!.store('s').get('sum'))!.value).toBe(36)
+        assert.equal((await all[0]!.store('s').get('sum'))!.value, 36)
       })
 
       test('each of many writes of one key at once is carried out, also beside those of another box', async boxes => {
@@ -132,16 +138,16 @@ export function safeState(fixture: EngineFixture): void {
         const [one] = all.map(box => box.store('s'))
         const numbers = Array.from({ length: 200 }, (_, index) => index)
         const alone = await Promise.all(numbers.map(number => one!.put('key', number)))
-        expect(new Set(alone).size).toBe(200)
+        assert.equal(new Set(alone).size, 200)
         const { value, version } = (await one!.get<number>('key'))!
-        expect(version).toBe(Math.max(...alone))
-        expect(alone[value]).toBe(version)
+        assert.equal(version, Math.max(...alone))
+        assert.equal(alone[value], version)
         const writing = all.flatMap(box =>
           numbers.slice(0, 30).map(number => box.store('s').put('key', number)),
         )
         const together = await Promise.all(writing)
-        expect(new Set([...alone, ...together]).size).toBe(260)
-        expect((await one!.get('key'))!.version).toBe(Math.max(...together))
+        assert.equal(new Set([...alone, ...together]).size, 260)
+        assert.equal((await one!.get('key'))!.version, Math.max(...together))
       })
 
       test('what was committed is there after all boxes were closed', async boxes => {
@@ -153,9 +159,9 @@ export function safeState(fixture: EngineFixture): void {
         })
         await boxes.closeAll()
         const store = (await boxes.open()).store('s')
-        expect((await store.get('put'))!.value).toBe(1)
-        expect((await store.get('a'))!.value).toBe('A')
-        expect((await store.get('b'))!.value).toBe('B')
+        assert.equal((await store.get('put'))!.value, 1)
+        assert.equal((await store.get('a'))!.value, 'A')
+        assert.equal((await store.get('b'))!.value, 'B')
       })
     })
 
@@ -169,23 +175,23 @@ export function safeState(fixture: EngineFixture): void {
           const store = one.store('s', options)
           await store.put('a', 1)
           const outcome = await store.transaction(['a', 'b', 'c'], async transaction => {
-            expect(transaction.get('a')).toBe(1)
-            expect(transaction.get('b')).toBeUndefined()
+            assert.equal(transaction.get('a'), 1)
+            assert.equal(transaction.get('b'), undefined)
             transaction.put('b', { of: transaction.get('a') })
-            expect(transaction.get('b')).toEqual({ of: 1 })
+            assert.deepEqual(transaction.get('b'), { of: 1 })
             transaction.delete('a')
-            expect(transaction.get('a')).toBeUndefined()
+            assert.equal(transaction.get('a'), undefined)
             transaction.delete('c')
             transaction.assertHeld()
-            expect(transaction.signal.aborted).toBe(false)
-            expect(transaction.token).toBeGreaterThan(0n)
+            assert.equal(transaction.signal.aborted, false)
+            assert.above(transaction.token, 0n)
             await pause(1)
             return 'given'
           })
-          expect(outcome).toMatchObject({ applied: true, result: 'given', attempts: 1 })
-          expect(await other.store('s').get('a')).toBeUndefined()
-          expect((await other.store('s').get('b'))!.value).toEqual({ of: 1 })
-          expect(await locks(other)).toEqual([])
+          assert.has(outcome, { applied: true, result: 'given', attempts: 1 })
+          assert.equal(await other.store('s').get('a'), undefined)
+          assert.deepEqual((await other.store('s').get('b'))!.value, { of: 1 })
+          assert.deepEqual(await locks(other), [])
         })
 
         test('transactions of all boxes lose no update and see no half of another', async boxes => {
@@ -196,7 +202,7 @@ export function safeState(fixture: EngineFixture): void {
               const keys = index % 2 === 0 ? ['left', 'right'] : ['right', 'left']
               await store.transaction(keys, async transaction => {
                 const left = transaction.get<number>('left') ?? 0
-                expect(left + (transaction.get<number>('right') ?? 0)).toBe(0)
+                assert.equal(left + (transaction.get<number>('right') ?? 0), 0)
                 await pause(0)
                 transaction.put('left', left + 1)
                 transaction.put('right', -left - 1)
@@ -204,9 +210,9 @@ export function safeState(fixture: EngineFixture): void {
             }
           }
           await Promise.all([...all, ...all, ...all].map(task))
-          expect((await all[0]!.store('s').get('left'))!.value).toBe(45)
-          expect((await all[0]!.store('s').get('right'))!.value).toBe(-45)
-          expect(await locks(all[0]!)).toEqual([])
+          assert.equal((await all[0]!.store('s').get('left'))!.value, 45)
+          assert.equal((await all[0]!.store('s').get('right'))!.value, -45)
+          assert.deepEqual(await locks(all[0]!), [])
         })
 
         test('tokens of transactions rise', async boxes => {
@@ -216,18 +222,17 @@ export function safeState(fixture: EngineFixture): void {
             const store = all[round % 2]!.store('s', options)
             await store.transaction(['key'], transaction => void tokens.push(transaction.token))
           }
-          for (const [index, token] of tokens.entries())
-            if (index > 0) expect(token).toBeGreaterThan(tokens[index - 1]!)
+          for (const [index, token] of tokens.entries()) if (index > 0) assert.above(token, tokens[index - 1])
         })
 
         test('the lock of a key is the mutex of its store and name', async boxes => {
           const [one, other] = await boxes.pair()
           const held = await other.mutex('s/key').acquire()
           const waiting = one.store('s', options).transaction(['key'], () => 'done')
-          expect(await soFar(waiting)).toBe('pending')
+          assert.equal(await soFar(waiting), 'pending')
           await queued(other, 's/key', 1)
           await held.release()
-          expect(await waiting).toMatchObject({ applied: true, result: 'done' })
+          assert.has(await waiting, { applied: true, result: 'done' })
         })
 
         test('a function that fails writes nothing and tells why', async boxes => {
@@ -245,9 +250,9 @@ export function safeState(fixture: EngineFixture): void {
               throw new Error('of the function')
             }),
           ]
-          await Promise.all(failing.map(one => expect(one).rejects.toThrow('of the function')))
-          expect((await store.get('a'))!.value).toBe('before')
-          expect(await store.get('b')).toBeUndefined()
+          await Promise.all(failing.map(one => assert.rejects(one, /of the function/)))
+          assert.equal((await store.get('a'))!.value, 'before')
+          assert.equal(await store.get('b'), undefined)
           await until('nothing is left', async () => (await locks(box)).length === 0)
         })
 
@@ -259,11 +264,11 @@ export function safeState(fixture: EngineFixture): void {
               transaction.put('a', 1)
               transaction[touch]('b', 1)
             })
-            await expect(touching).rejects.toThrow(InvalidArgumentError)
-            await expect(touching).rejects.toMatchObject({ key: 'b' })
-            await expect(touching).rejects.toThrow(/b.*named a/)
+            await assert.rejects(touching, InvalidArgumentError)
+            await assert.rejects(touching, { key: 'b' })
+            await assert.rejects(touching, /b.*named a/)
           }
-          expect(await store.get('a')).toBeUndefined()
+          assert.equal(await store.get('a'), undefined)
         })
 
         test('a function names further keys from values that it reads', async boxes => {
@@ -278,8 +283,8 @@ export function safeState(fixture: EngineFixture): void {
               transaction.put('at B', 'arrived')
             },
           )
-          expect(outcome).toMatchObject({ applied: true, attempts: 1 })
-          expect((await store.get('at A'))!.value).toBe('left')
+          assert.has(outcome, { applied: true, attempts: 1 })
+          assert.equal((await store.get('at A'))!.value, 'left')
         })
 
         test('keys that were found by reading are found again under the lock', async boxes => {
@@ -298,10 +303,10 @@ export function safeState(fixture: EngineFixture): void {
             },
             transaction => transaction.put('at B', transaction.get('train')),
           )
-          expect(outcome).toMatchObject({ applied: true, attempts: 2 })
-          expect(named[0]).toEqual(['train', 'at A'])
-          expect((await store.get('at B'))!.value).toBe('B')
-          expect(await store.get('at A')).toBeUndefined()
+          assert.has(outcome, { applied: true, attempts: 2 })
+          assert.deepEqual(named[0], ['train', 'at A'])
+          assert.equal((await store.get('at B'))!.value, 'B')
+          assert.equal(await store.get('at A'), undefined)
           await until('nothing is left', async () => (await locks(other)).length === 0)
         })
 
@@ -317,8 +322,8 @@ export function safeState(fixture: EngineFixture): void {
             () => 'never',
             { attempts: 3 },
           )
-          await expect(moving).rejects.toThrow(ConflictError)
-          await expect(moving).rejects.toThrow('3 times')
+          await assert.rejects(moving, ConflictError)
+          await assert.rejects(moving, /3 times/)
           await until('nothing is left', async () => (await locks(box)).length === 0)
         })
 
@@ -334,14 +339,17 @@ export function safeState(fixture: EngineFixture): void {
               },
               { id },
             )
-          expect(await commit(one, 'x')).toMatchObject({ applied: true })
-          expect(await commit(one, 'x')).toEqual({ applied: false })
-          expect(await commit(other, 'x')).toEqual({ applied: false })
-          expect(await commit(other, 'y')).toMatchObject({ applied: true })
+          assert.has(await commit(one, 'x'), { applied: true })
+          assert.deepEqual(await commit(one, 'x'), { applied: false })
+          assert.deepEqual(await commit(other, 'x'), { applied: false })
+          assert.has(await commit(other, 'y'), { applied: true })
           const outcomes = await Promise.all([one, other, one, other].map(box => commit(box, 'z')))
-          expect(outcomes.filter(({ applied }) => applied)).toHaveLength(1)
-          expect((await one.store('s').get('count'))!.value).toBe(3)
-          expect(runs).toBe(3)
+          assert.hasLength(
+            outcomes.filter(({ applied }) => applied),
+            1,
+          )
+          assert.equal((await one.store('s').get('count'))!.value, 3)
+          assert.equal(runs, 3)
         })
 
         test('an id is remembered when its key was deleted', async boxes => {
@@ -356,21 +364,21 @@ export function safeState(fixture: EngineFixture): void {
               { id: 'delete the train' },
             )
           await one.store('s').put('train', 'here')
-          expect(await move(one)).toMatchObject({ applied: true })
-          expect(await one.store('s').get('train')).toBeUndefined()
-          expect(await move(other)).toEqual({ applied: false })
+          assert.has(await move(one), { applied: true })
+          assert.equal(await one.store('s').get('train'), undefined)
+          assert.deepEqual(await move(other), { applied: false })
           await one.store('s').put('train', 'made again')
-          expect(await move(one)).toEqual({ applied: false })
-          expect((await one.store('s').get('sum'))!.value).toBe(1)
+          assert.deepEqual(await move(one), { applied: false })
+          assert.equal((await one.store('s').get('sum'))!.value, 1)
         })
 
         test('an id belongs to the first key that was named, not to all', async boxes => {
           const box = await boxes.open()
           const store = box.store('s', options)
           const run = (...keys: string[]) => store.transaction(keys, () => 'done', { id: 'same' })
-          expect(await run('b', 'a')).toMatchObject({ applied: true })
-          expect(await run('a', 'b')).toMatchObject({ applied: true })
-          expect(await run('b')).toEqual({ applied: false })
+          assert.has(await run('b', 'a'), { applied: true })
+          assert.has(await run('a', 'b'), { applied: true })
+          assert.deepEqual(await run('b'), { applied: false })
         })
 
         test('each part of a transaction happens once, whoever tries it again with others', async boxes => {
@@ -387,10 +395,10 @@ export function safeState(fixture: EngineFixture): void {
             )
             return outcome.applied ? outcome.result : undefined
           }
-          expect(await count(one, 'a', 'b')).toEqual(['a', 'b'])
-          expect(await count(other, 'b', 'c')).toEqual(['c'])
-          expect(await count(one, 'c', 'a')).toBeUndefined()
-          expect((await one.store('s').get('sum'))!.value).toBe(3)
+          assert.deepEqual(await count(one, 'a', 'b'), ['a', 'b'])
+          assert.deepEqual(await count(other, 'b', 'c'), ['c'])
+          assert.equal(await count(one, 'c', 'a'), undefined)
+          assert.equal((await one.store('s').get('sum'))!.value, 3)
         })
 
         test('the id of a part is recorded with the key that it names', async boxes => {
@@ -403,11 +411,11 @@ export function safeState(fixture: EngineFixture): void {
                 transaction => trains.map(train => transaction.committed(`move ${train}`)),
                 { id: trains.map(train => ({ id: `move ${train}`, key: train })) },
               )
-          expect(await move(one, 'a', 'b')).toMatchObject({ result: [false, false] })
-          expect(await move(other, 'c', 'b')).toMatchObject({ result: [false, true] })
-          expect(await move(other, 'c')).toEqual({ applied: false })
+          assert.has(await move(one, 'a', 'b'), { result: [false, false] })
+          assert.has(await move(other, 'c', 'b'), { result: [false, true] })
+          assert.deepEqual(await move(other, 'c'), { applied: false })
           const elsewhere = await other.store('s', options).transaction(['place'], () => 1, { id: 'move a' })
-          expect(elsewhere).toMatchObject({ applied: true })
+          assert.has(elsewhere, { applied: true })
         })
 
         test('a part that is left out can be tried again', async boxes => {
@@ -421,31 +429,32 @@ export function safeState(fixture: EngineFixture): void {
               },
               { id: ['x', 'y'] },
             )
-          expect(await attempt(one, ['y'])).toMatchObject({ result: [false, false] })
-          expect(await attempt(other, ['y'])).toMatchObject({ result: [true, false] })
-          expect(await attempt(other, [])).toMatchObject({ result: [true, false] })
-          expect(await attempt(one, [])).toEqual({ applied: false })
-          await expect(
+          assert.has(await attempt(one, ['y']), { result: [false, false] })
+          assert.has(await attempt(other, ['y']), { result: [true, false] })
+          assert.has(await attempt(other, []), { result: [true, false] })
+          assert.deepEqual(await attempt(one, []), { applied: false })
+          await assert.rejects(
             one
               .store('s', options)
               .transaction(['a'], transaction => transaction.leaveOut('z'), { id: 'x y' }),
-          ).rejects.toThrow(/no part.*z/)
+            /no part.*z/,
+          )
         })
 
         test('an id can not be recorded with a key that was not named', async boxes => {
           const box = await boxes.open()
           const store = box.store('s', options)
           const wrong = store.transaction(['a'], () => 1, { id: [{ id: 'x', key: 'b' }] })
-          await expect(wrong).rejects.toThrow(InvalidArgumentError)
-          await expect(wrong).rejects.toThrow(/x.*with b.*named a/)
+          await assert.rejects(wrong, InvalidArgumentError)
+          await assert.rejects(wrong, /x.*with b.*named a/)
         })
 
         test('a transaction that failed does not use up its id', async boxes => {
           const box = await boxes.open()
           const store = box.store('s', options)
           const failing = store.transaction(['a'], () => Promise.reject(new Error('failed')), { id: 'x' })
-          await expect(failing).rejects.toThrow('failed')
-          expect(await store.transaction(['a'], () => 1, { id: 'x' })).toMatchObject({ applied: true })
+          await assert.rejects(failing, /failed/)
+          assert.has(await store.transaction(['a'], () => 1, { id: 'x' }), { applied: true })
         })
 
         test('a write round the lock is found, with what was expected and what is there', async boxes => {
@@ -458,16 +467,16 @@ export function safeState(fixture: EngineFixture): void {
             transaction.put('a', { sum: 2 })
             transaction.put('b', 'written')
           })
-          await expect(writing).rejects.toThrow(ConflictError)
-          await expect(writing).rejects.toMatchObject({
+          await assert.rejects(writing, ConflictError)
+          await assert.rejects(writing, {
             code: 'CONFLICT',
             key: 'a',
             expected: { value: { sum: 1 }, version },
             found: { value: { sum: 5 }, version: between },
           })
-          await expect(writing).rejects.toThrow(/a.*"sum":1.*"sum":5/s)
-          expect((await store.get('a'))!.value).toEqual({ sum: 5 })
-          expect(await store.get('b')).toBeUndefined()
+          await assert.rejects(writing, /a.*"sum":1.*"sum":5/s)
+          assert.deepEqual((await store.get('a'))!.value, { sum: 5 })
+          assert.equal(await store.get('b'), undefined)
           await until('nothing is left', async () => (await locks(one)).length === 0)
         })
 
@@ -487,13 +496,13 @@ export function safeState(fixture: EngineFixture): void {
               await meddle()
               transaction.put('written', 1)
             })
-            await expect(writing).rejects.toMatchObject({
+            await assert.rejects(writing, {
               code: 'CONFLICT',
               expected: { value: expected },
               found: { value: found },
             })
           }
-          expect(await store.get('written')).toBeUndefined()
+          assert.equal(await store.get('written'), undefined)
         })
 
         test('a commit whose locks were lost writes nothing, whatever a later holder did', async boxes => {
@@ -505,8 +514,8 @@ export function safeState(fixture: EngineFixture): void {
             await other.forceRelease('s/key', report.holders[0]!.token!)
             await other.store('s').transaction(['key'], later => later.put('key', 'of the later holder'))
           })
-          await expect(taken).rejects.toThrow(LostError)
-          expect((await store.get('key'))!.value).toBe('of the later holder')
+          await assert.rejects(taken, LostError)
+          assert.equal((await store.get('key'))!.value, 'of the later holder')
         })
 
         testOfEngine(
@@ -524,10 +533,10 @@ export function safeState(fixture: EngineFixture): void {
                 if (later) await other.store('s').transaction(['key'], () => undefined)
                 transaction.put('key', 'late')
               })
-              await expect(taken).rejects.toThrow(LostError)
+              await assert.rejects(taken, LostError)
             }
-            expect(engine.count('commit')).toBe(2)
-            expect(await store.get('key')).toBeUndefined()
+            assert.equal(engine.count('commit'), 2)
+            assert.equal(await store.get('key'), undefined)
           },
         )
 
@@ -538,8 +547,8 @@ export function safeState(fixture: EngineFixture): void {
             transaction.put('key', 'late')
             await other.revoke(one.session)
           })
-          await expect(taken).rejects.toThrow(LostError)
-          expect(await store.get('key')).toBeUndefined()
+          await assert.rejects(taken, LostError)
+          assert.equal(await store.get('key'), undefined)
         })
 
         test('a wait bounds a transaction, an abort ends its wait; neither leaves anything', async boxes => {
@@ -550,16 +559,16 @@ export function safeState(fixture: EngineFixture): void {
           const { signal } = controller
           let runs = 0
           const task = (): number => runs++
-          const aborted = expect(store.transaction(['key'], task, { signal })).rejects.toThrow(AbortedError)
+          const aborted = assert.rejects(store.transaction(['key'], task, { signal }), AbortedError)
           await queued(other, 's/key', 1)
-          await expect(store.transaction(['key'], task, { wait: 60 })).rejects.toThrow(TimedOutError)
+          await assert.rejects(store.transaction(['key'], task, { wait: 60 }), TimedOutError)
           await queued(other, 's/key', 1)
           controller.abort()
           await aborted
-          expect(getEventListeners(signal, 'abort')).toHaveLength(0)
+          assert.hasLength(getEventListeners(signal, 'abort'), 0)
           await queued(other, 's/key', 0)
           await held.release()
-          expect(runs).toBe(0)
+          assert.equal(runs, 0)
         })
 
         test('no listener stays at a signal that serves many transactions', async boxes => {
@@ -569,20 +578,23 @@ export function safeState(fixture: EngineFixture): void {
           await Promise.all(
             Array.from({ length: 9 }, () => store.transaction(['key'], () => 1, { signal, wait: 10_000 })),
           )
-          expect(getEventListeners(signal, 'abort')).toHaveLength(0)
+          assert.hasLength(getEventListeners(signal, 'abort'), 0)
         })
 
         test('a transaction within another is told where it would wait for itself', async boxes => {
           const box = await boxes.open()
           const store = box.store('s', options)
           const outcome = await store.transaction(['a'], async transaction => {
-            await expect(store.transaction(['a', 'b'], () => 1)).rejects.toThrow(DeadlockError)
-            await expect(box.mutex('s/a').acquire()).rejects.toThrow(DeadlockError)
+            await assert.rejects(
+              store.transaction(['a', 'b'], () => 1),
+              DeadlockError,
+            )
+            await assert.rejects(box.mutex('s/a').acquire(), DeadlockError)
             await store.transaction(['b'], inner => inner.put('b', 'inner'))
             transaction.put('a', 'outer')
           })
-          expect(outcome.applied).toBe(true)
-          expect((await store.get('b'))!.value).toBe('inner')
+          assert.equal(outcome.applied, true)
+          assert.equal((await store.get('b'))!.value, 'inner')
         })
 
         test('a transaction works while its box drains, new ones are refused', async boxes => {
@@ -596,10 +608,13 @@ export function safeState(fixture: EngineFixture): void {
           })
           await until('it has begun', () => begun)
           const closing = one.close({ drain: true })
-          await expect(store.transaction(['other'], () => 1)).rejects.toMatchObject({ code: 'CLOSED' })
-          expect(await working).toMatchObject({ applied: true })
+          await assert.rejects(
+            store.transaction(['other'], () => 1),
+            { code: 'CLOSED' },
+          )
+          assert.has(await working, { applied: true })
           await closing
-          expect((await other.store('s').get('key'))!.value).toBe('drained')
+          assert.equal((await other.store('s').get('key'))!.value, 'drained')
         })
 
         testOfEngine(
@@ -625,10 +640,10 @@ export function safeState(fixture: EngineFixture): void {
                 { id },
               )
             }
-            await expect(add(1)).rejects.toThrow(IndeterminateError)
-            expect(await add(1, 'x')).toMatchObject({ applied: true })
-            expect((await other.store('s').get('sum'))!.value).toBe(2)
-            expect(await add(0, 'x')).toEqual({ applied: false })
+            await assert.rejects(add(1), IndeterminateError)
+            assert.has(await add(1, 'x'), { applied: true })
+            assert.equal((await other.store('s').get('sum'))!.value, 2)
+            assert.deepEqual(await add(0, 'x'), { applied: false })
             await until('nothing is left', async () => (await locks(other)).length === 0)
           },
         )
@@ -652,8 +667,11 @@ export function safeState(fixture: EngineFixture): void {
             }),
           ),
         )
-        expect(seen).toEqual(Array.from({ length: 30 }, (_, index) => index))
-        expect((await store.get('sum'))!.value).toBe(30)
+        assert.deepEqual(
+          seen,
+          Array.from({ length: 30 }, (_, index) => index),
+        )
+        assert.equal((await store.get('sum'))!.value, 30)
       })
 
       test('many share a commit, never more than the group has', async boxes => {
@@ -665,9 +683,9 @@ export function safeState(fixture: EngineFixture): void {
           ),
         )
         const commits = engine.operations.filter(operation => operation.type === 'commit')
-        expect(commits.length).toBeGreaterThanOrEqual(10)
-        expect(commits.length).toBeLessThan(30)
-        for (const commit of commits) expect(commit.writes.length).toBeLessThanOrEqual(4)
+        assert.atLeast(commits.length, 10)
+        assert.below(commits.length, 30)
+        for (const commit of commits) assert.atMost(commit.writes.length, 4)
       })
 
       test('one that fails leaves no trace in those that share its commit', async boxes => {
@@ -682,14 +700,12 @@ export function safeState(fixture: EngineFixture): void {
             }),
           ),
         )
-        expect(outcomes.map(({ status }) => status)).toEqual([
-          'fulfilled',
-          'rejected',
-          'fulfilled',
-          'fulfilled',
-        ])
-        expect((await store.get('list'))!.value).toEqual([0, 2, 3])
-        expect(await store.get('own 1')).toBeUndefined()
+        assert.deepEqual(
+          outcomes.map(({ status }) => status),
+          ['fulfilled', 'rejected', 'fulfilled', 'fulfilled'],
+        )
+        assert.deepEqual((await store.get('list'))!.value, [0, 2, 3])
+        assert.equal(await store.get('own 1'), undefined)
       })
 
       test('a conflict of one is its own; the others of its group commit', async boxes => {
@@ -704,14 +720,12 @@ export function safeState(fixture: EngineFixture): void {
             }),
           ),
         )
-        expect(outcomes.map(({ status }) => status)).toEqual([
-          'fulfilled',
-          'fulfilled',
-          'rejected',
-          'fulfilled',
-        ])
-        expect(outcomes[2]).toMatchObject({ reason: { code: 'CONFLICT', key: 'key 2' } })
-        for (const index of [0, 1, 3]) expect((await store.get(`key ${index}`))!.value).toBe('committed')
+        assert.deepEqual(
+          outcomes.map(({ status }) => status),
+          ['fulfilled', 'fulfilled', 'rejected', 'fulfilled'],
+        )
+        assert.has(outcomes[2], { reason: { code: 'CONFLICT', key: 'key 2' } })
+        for (const index of [0, 1, 3]) assert.equal((await store.get(`key ${index}`))!.value, 'committed')
       })
 
       test('the same id twice in a group happens once', async boxes => {
@@ -728,8 +742,11 @@ export function safeState(fixture: EngineFixture): void {
             ),
           ),
         )
-        expect(outcomes.filter(({ applied }) => applied)).toHaveLength(1)
-        expect((await store.get('sum'))!.value).toBe(1)
+        assert.hasLength(
+          outcomes.filter(({ applied }) => applied),
+          1,
+        )
+        assert.equal((await store.get('sum'))!.value, 1)
       })
 
       test('an id whose first try fails in the group is tried by the next', async boxes => {
@@ -748,10 +765,10 @@ export function safeState(fixture: EngineFixture): void {
             ),
           ),
         )
-        expect(outcomes[0]!.status).toBe('rejected')
+        assert.equal(outcomes[0]!.status, 'rejected')
         const applied = outcomes.slice(1).map(one => one.status === 'fulfilled' && one.value.applied)
-        expect(applied.sort()).toEqual([false, true])
-        expect((await store.get('sum'))!.value).toBe(1)
+        assert.deepEqual(applied.sort(), [false, true])
+        assert.equal((await store.get('sum'))!.value, 1)
       })
 
       test('a wait counts from the call, also behind groups that take their time', async boxes => {
@@ -768,13 +785,13 @@ export function safeState(fixture: EngineFixture): void {
         const aborted = store.transaction(['key'], () => 'done', { signal: controller.signal })
         const patient = store.transaction(['key'], () => 'done')
         setTimeout(() => controller.abort(), 50)
-        await expect(aborted).rejects.toThrow(AbortedError)
-        expect(ended).toBeLessThan(slow.length)
-        await expect(aborted).rejects.toMatchObject({ key: 's/key' })
-        await expect(hasty).rejects.toThrow(TimedOutError)
-        await expect(hasty).rejects.toMatchObject({ key: 's/key' })
-        expect(ended).toBeLessThan(slow.length)
-        expect(await patient).toMatchObject({ result: 'done' })
+        await assert.rejects(aborted, AbortedError)
+        assert.below(ended, slow.length)
+        await assert.rejects(aborted, { key: 's/key' })
+        await assert.rejects(hasty, TimedOutError)
+        await assert.rejects(hasty, { key: 's/key' })
+        assert.below(ended, slow.length)
+        assert.has(await patient, { result: 'done' })
         await Promise.all(slow)
       })
 
@@ -790,7 +807,10 @@ export function safeState(fixture: EngineFixture): void {
             }),
           ),
         )
-        expect(order).toEqual(Array.from({ length: 16 }, (_, index) => index))
+        assert.deepEqual(
+          order,
+          Array.from({ length: 16 }, (_, index) => index),
+        )
       })
 
       test('groups of several boxes go on together, each key in order', async boxes => {
@@ -819,13 +839,13 @@ export function safeState(fixture: EngineFixture): void {
         // A waiter that stands still for the window after its turn has come loses its place.
         const isInOrder = delays.max / 1e6 < CLAIM_WINDOW / 4
         const store = all[0]!.store('s')
-        for (let key = 0; key < 5; key++) expect((await store.get(`key ${key}`))!.value).toBe(18)
+        for (let key = 0; key < 5; key++) assert.equal((await store.get(`key ${key}`))!.value, 18)
         const rounds = Array.from({ length: 30 }, (_, round) => round)
         for (let index = 0; index < 3; index++) {
           const own = (await store.get<number[]>(`own ${index}`))!.value
-          expect(isInOrder ? own : own.sort((one, other) => one - other)).toEqual(rounds)
+          assert.deepEqual(isInOrder ? own : own.sort((one, other) => one - other), rounds)
         }
-        expect(await locks(all[0]!)).toEqual([])
+        assert.deepEqual(await locks(all[0]!), [])
       })
     })
 
@@ -833,15 +853,15 @@ export function safeState(fixture: EngineFixture): void {
       test('a watch gives the entry now and after each change', async boxes => {
         const [one, other] = await boxes.pair()
         const watch = one.store('s').watch<number>('key')
-        expect((await watch.next()).value).toBeUndefined()
+        assert.equal((await watch.next()).value, undefined)
         for (let round = 0; round < 4; round++) {
           const next = watch.next()
           const version = await other.store('s').put('key', round)
-          expect((await next).value).toEqual({ value: round, version })
+          assert.deepEqual((await next).value, { value: round, version })
         }
         const gone = watch.next()
         await other.store('s').delete('key')
-        expect((await gone).value).toBeUndefined()
+        assert.equal((await gone).value, undefined)
         await watch.return()
       })
 
@@ -860,10 +880,10 @@ export function safeState(fixture: EngineFixture): void {
         const entry = await store.get('key')
         await store.compareAndSet('key', entry!.version, 'last')
         await until('the last is seen', () => seen.at(-1) === 'last')
-        expect(new Set(seen).size).toBe(seen.length)
+        assert.equal(new Set(seen).size, seen.length)
         controller.abort()
         await watching
-        expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0)
+        assert.hasLength(getEventListeners(controller.signal, 'abort'), 0)
       })
 
       test('a watch does not speak of other keys, nor twice of nothing', async boxes => {
@@ -875,9 +895,9 @@ export function safeState(fixture: EngineFixture): void {
         await other.store('t').put('key', 1)
         await other.store('s').delete('key')
         await pause(50)
-        expect(await soFar(next)).toBe('pending')
+        assert.equal(await soFar(next), 'pending')
         await other.store('s').put('key', 2)
-        expect((await next).value!.value).toBe(2)
+        assert.equal((await next).value!.value, 2)
         await watch.return()
       })
 
@@ -888,12 +908,12 @@ export function safeState(fixture: EngineFixture): void {
         await watch.next()
         const next = watch.next()
         controller.abort()
-        expect((await next).done).toBe(true)
+        assert.equal((await next).done, true)
         const aborted = box.store('s').watch('key', AbortSignal.abort())
-        expect((await aborted.next()).done).toBe(true)
+        assert.equal((await aborted.next()).done, true)
         const other = box.store('s').watch('key')
         await other.next()
-        const ending = expect(other.next()).rejects.toMatchObject({ code: 'CLOSED' })
+        const ending = assert.rejects(other.next(), { code: 'CLOSED' })
         await box.close()
         await ending
       })
@@ -905,7 +925,7 @@ export function safeState(fixture: EngineFixture): void {
         await watches[0]!.return()
         const nexts = watches.slice(1).map(watch => watch.next())
         await one.store('s').put('key', 'changed')
-        for (const next of nexts) expect((await next).value!.value).toBe('changed')
+        for (const next of nexts) assert.equal((await next).value!.value, 'changed')
         for (const watch of watches) await watch.return()
       })
     })

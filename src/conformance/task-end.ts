@@ -4,7 +4,7 @@ import type { SignalboxError } from '../errors.js'
 import { IndeterminateError, LostError, UnavailableError } from '../errors.js'
 import { testOn } from './boxes.js'
 import { describe } from './checks.js'
-import { expect } from './expect.js'
+import { assert } from './assert.js'
 import { hasLimits, keepsValues, type EngineFixture } from './fixture.js'
 import type { Meddle, MeddledEngine } from './meddled-engine.js'
 import { locks, until } from './time.js'
@@ -70,15 +70,15 @@ export function taskEnd(fixture: EngineFixture): void {
             options,
           )
           if (!fault.loses) {
-            expect(await running).toBe('charged')
+            assert.equal(await running, 'charged')
             return
           }
           const about = { code: 'LOST', taskBegan: true, taskEnded: true, result: 'charged' }
-          expect(await rejection(running)).toMatchObject(about)
+          assert.has(await rejection(running), about)
         })
         const failures = verbs.map(async verb => {
           const own = new Error('of the task')
-          expect(
+          assert.equal(
             await rejection(
               verb(
                 box,
@@ -86,11 +86,15 @@ export function taskEnd(fixture: EngineFixture): void {
                 options,
               ),
             ),
-          ).toBe(own)
+            own,
+          )
         })
         await Promise.all([...checks, ...failures])
         const failed = fault.loses ? [] : [...checks, ...failures].map(() => CUT)
-        expect(unreleased.map(({ error }) => (error as Error).message)).toEqual(failed)
+        assert.deepEqual(
+          unreleased.map(({ error }) => (error as Error).message),
+          failed,
+        )
         engine.meddle = (_, carryOut) => carryOut()
         await until('nothing is held', async () => (await locks(box)).length === 0)
       })
@@ -112,7 +116,7 @@ export function taskEnd(fixture: EngineFixture): void {
               block(() => Promise.resolve('charged')),
               rejection(block(() => Promise.reject(own))),
             ]
-            expect(await Promise.all(ends)).toEqual(['charged', own])
+            assert.deepEqual(await Promise.all(ends), ['charged', own])
           }),
         )
         engine.meddle = (_, carryOut) => carryOut()
@@ -127,8 +131,8 @@ export function taskEnd(fixture: EngineFixture): void {
         const failure = new Failure(CUT)
         engine.meddle = (operation, carryOut) =>
           operation.type === 'release' ? Promise.reject(failure) : carryOut()
-        expect(await rejection(grant.release())).toBe(failure)
-        expect(unreleased.splice(0)).toMatchObject([
+        assert.equal(await rejection(grant.release()), failure)
+        assert.has(unreleased.splice(0), [
           { token: grant.token, keys: ['key'], error: failure, session: box.session },
         ])
         engine.meddle = (_, carryOut) => carryOut()
@@ -153,7 +157,7 @@ export function taskEnd(fixture: EngineFixture): void {
         },
         { lease: LOST_LATER },
       )
-      expect(await running).toBe('charged')
+      assert.equal(await running, 'charged')
     })
 
     test('a task whose grant an operator took away unnoticed has a LostError with its result', async boxes => {
@@ -167,7 +171,7 @@ export function taskEnd(fixture: EngineFixture): void {
         },
         { lease: KEPT },
       )
-      expect(await rejection(running)).toMatchObject({ code: 'LOST', taskEnded: true, result: 'charged' })
+      assert.has(await rejection(running), { code: 'LOST', taskEnded: true, result: 'charged' })
     })
 
     test('a task that a loss has stopped did not end', async boxes => {
@@ -180,8 +184,8 @@ export function taskEnd(fixture: EngineFixture): void {
         { lease: 60, renew: false },
       )
       const error = await rejection(running)
-      expect(error).toBeInstanceOf(LostError)
-      expect(error).toMatchObject({ taskEnded: false, result: undefined })
+      assert.isA(error, LostError)
+      assert.has(error, { taskEnded: false, result: undefined })
     })
 
     test('an error before the task says that it did not begin', async boxes => {
@@ -193,9 +197,9 @@ export function taskEnd(fixture: EngineFixture): void {
           operation.type === 'cancel' ? Promise.resolve(undefined) : Promise.reject(cut)
         engine.meddleReserve = () => Promise.reject(cut)
         const error = await rejection(call(box, () => ++calls))
-        expect(error).toBeInstanceOf(UnavailableError)
-        expect(error).toMatchObject({ taskBegan: false, message: CUT })
-        expect(calls).toBe(0)
+        assert.isA(error, UnavailableError)
+        assert.has(error, { taskBegan: false, message: CUT })
+        assert.equal(calls, 0)
         engine.meddle = (_, carryOut) => carryOut()
         // The error of a call within a task is about another task, and is the task's own.
         const nested = box.mutex('outer').run(() => {
@@ -203,8 +207,8 @@ export function taskEnd(fixture: EngineFixture): void {
             ['enqueue', 'read'].includes(operation.type) ? Promise.reject(cut) : carryOut()
           return call(box, () => ++calls)
         })
-        expect(await rejection(nested)).toMatchObject({ code: 'UNAVAILABLE', taskBegan: true })
-        expect(calls).toBe(0)
+        assert.has(await rejection(nested), { code: 'UNAVAILABLE', taskBegan: true })
+        assert.equal(calls, 0)
         engine.meddle = (_, carryOut) => carryOut()
       }
     })
@@ -214,8 +218,8 @@ export function taskEnd(fixture: EngineFixture): void {
       const box = await boxes.open()
       for (const call of callsOf(fixture)) {
         const error = await rejection(call(box, () => Promise.reject(own)))
-        expect(error).toBe(own)
-        expect((error as SignalboxError).taskBegan).toBe(undefined)
+        assert.equal(error, own)
+        assert.equal((error as SignalboxError).taskBegan, undefined)
       }
     })
 
@@ -223,13 +227,13 @@ export function taskEnd(fixture: EngineFixture): void {
       const box = await boxes.open()
       for (const call of callsOf(fixture)) {
         const own = Object.freeze(new UnavailableError('of the task'))
-        expect(await rejection(call(box, () => Promise.reject(own)))).toBe(own)
+        assert.equal(await rejection(call(box, () => Promise.reject(own))), own)
         const ofAnother = Object.freeze(
           (await rejection(box.mutex('another').run(() => 1, { lease: -1 }))) as Error,
         )
         const error = await rejection(call(box, () => Promise.reject(ofAnother)))
-        expect(error).toMatchObject({ code: 'INVALID_ARGUMENT', taskBegan: true })
-        expect((error as Error).cause).toBe(ofAnother)
+        assert.has(error, { code: 'INVALID_ARGUMENT', taskBegan: true })
+        assert.equal((error as Error).cause, ofAnother)
       }
       if (!keepsValues(fixture)) return
       const named = Object.freeze(new UnavailableError('of the naming'))
@@ -237,7 +241,7 @@ export function taskEnd(fixture: EngineFixture): void {
         () => Promise.reject(named),
         () => 1,
       )
-      expect(await rejection(unnamed)).toMatchObject({ message: 'of the naming', taskBegan: false })
+      assert.has(await rejection(unnamed), { message: 'of the naming', taskBegan: false })
     })
 
     test('the loss of an inner grant is not the end of the outer task', async boxes => {
@@ -251,7 +255,7 @@ export function taskEnd(fixture: EngineFixture): void {
           { lease: 60, renew: false },
         ),
       )
-      expect(await rejection(running)).toMatchObject({
+      assert.has(await rejection(running), {
         code: 'LOST',
         taskBegan: true,
         taskEnded: false,
@@ -268,9 +272,9 @@ export function taskEnd(fixture: EngineFixture): void {
         transaction.put('k', 1)
         return 'charged'
       })
-      expect(outcome).toMatchObject({ applied: true, result: 'charged' })
+      assert.has(outcome, { applied: true, result: 'charged' })
       engine.meddle = (_, carryOut) => carryOut()
-      expect((await box.store('s').get('k'))!.value).toBe(1)
+      assert.equal((await box.store('s').get('k'))!.value, 1)
     })
 
     test.runIf(keepsValues(fixture))('a transaction that was lost has not ended', async boxes => {
@@ -285,9 +289,9 @@ export function taskEnd(fixture: EngineFixture): void {
         },
         { lease: LOST_SOON },
       )
-      expect(await rejection(running)).toMatchObject({ code: 'LOST', taskBegan: true, taskEnded: false })
+      assert.has(await rejection(running), { code: 'LOST', taskBegan: true, taskEnded: false })
       engine.meddle = (_, carryOut) => carryOut()
-      expect(await box.store('s').get('k')).toBeUndefined()
+      assert.equal(await box.store('s').get('k'), undefined)
     })
 
     for (const group of [undefined, { most: 2, within: 10 }]) {
@@ -305,14 +309,14 @@ export function taskEnd(fixture: EngineFixture): void {
             })
           for (const Failure of [UnavailableError, IndeterminateError]) {
             const failure = new Failure(CUT)
-            expect(await rejection(failing(failure))).toMatchObject({ code: failure.code, taskBegan: true })
+            assert.has(await rejection(failing(failure)), { code: failure.code, taskBegan: true })
             engine.meddle = (_, carryOut) => carryOut()
           }
           const round = store.transaction(['k'], async transaction => {
             await box.store('s').put('k', 2)
             transaction.put('k', 1)
           })
-          expect(await rejection(round)).toMatchObject({ code: 'CONFLICT', taskBegan: true })
+          assert.has(await rejection(round), { code: 'CONFLICT', taskBegan: true })
         },
       )
     }
@@ -334,8 +338,8 @@ export function taskEnd(fixture: EngineFixture): void {
             transaction.put('k', 1)
           },
         )
-        expect(await rejection(running)).toMatchObject({ code: 'UNAVAILABLE', taskBegan: true })
-        expect(named).toBe(2)
+        assert.has(await rejection(running), { code: 'UNAVAILABLE', taskBegan: true })
+        assert.equal(named, 2)
       },
     )
 
@@ -356,7 +360,7 @@ export function taskEnd(fixture: EngineFixture): void {
           () => 1,
         )
         const about = { code: 'LOST', taskBegan: false, taskEnded: false, result: undefined }
-        expect(await rejection(running)).toMatchObject(about)
+        assert.has(await rejection(running), about)
       },
     )
 
@@ -369,7 +373,7 @@ export function taskEnd(fixture: EngineFixture): void {
           engine.meddle = failingMeddle(FAULTS[0]!)
           return 'charged'
         })
-        expect(given).toBe('charged')
+        assert.equal(given, 'charged')
         engine.meddle = (_, carryOut) => carryOut()
       },
     )

@@ -1,5 +1,5 @@
 import { describe, test } from './checks.js'
-import { expect } from './expect.js'
+import { assert } from './assert.js'
 import type { EngineFixture } from './fixture.js'
 
 /** Each promise that the engine weakens: a test shows that it does. */
@@ -10,14 +10,17 @@ export function weaknesses(fixture: EngineFixture): void {
       const add = promise === 'P2' || promise === 'P11' ? test.alone : test
       add(`${promise}: ${how}`, async () => {
         const show = fixture.weaknesses[promise]
-        expect(show, `a test that shows how ${promise} is weakened`).toBeDefined()
+        assert.notEqual(show, undefined, `a test that shows how ${promise} is weakened`)
         await show!()
       })
     }
 
     test('nothing is shown that is not declared', () => {
       const declared = new Set<string>(fixture.guarantees.weaknesses.map(({ promise }) => promise))
-      expect(Object.keys(fixture.weaknesses).filter(promise => !declared.has(promise))).toEqual([])
+      assert.deepEqual(
+        Object.keys(fixture.weaknesses).filter(promise => !declared.has(promise)),
+        [],
+      )
     })
   })
 }

@@ -1,5 +1,5 @@
 import { describe } from './checks.js'
-import { expect } from './expect.js'
+import { assert } from './assert.js'
 import type { Box } from '../index.js'
 import { DeadlockError, InvalidArgumentError, LostError, TimedOutError } from '../errors.js'
 import { testOn } from './boxes.js'
@@ -16,13 +16,16 @@ export function wholeness(fixture: EngineFixture): void {
     test('a set that can not be had whole leaves its free keys free', async boxes => {
       const [one, other] = await boxes.pair()
       const held = await one.mutex('b').acquire()
-      expect(await other.mutex('a', 'b', 'c').tryAcquire()).toBeUndefined()
+      assert.equal(await other.mutex('a', 'b', 'c').tryAcquire(), undefined)
       for (const key of ['a', 'c']) {
         const grant = await one.mutex(key).tryAcquire()
-        expect(grant).toBeDefined()
+        assert.notEqual(grant, undefined)
         await grant!.release()
       }
-      expect((await locks(one)).map(({ key }) => key)).toEqual(['b'])
+      assert.deepEqual(
+        (await locks(one)).map(({ key }) => key),
+        ['b'],
+      )
       await held.release()
     })
 
@@ -32,31 +35,34 @@ export function wholeness(fixture: EngineFixture): void {
       const asked = other.mutex('a', 'key', 'z').acquire()
       await queued(one, 'key', 1)
       for (const report of await locks(one)) {
-        expect(report.holders).toHaveLength(report.key === 'key' ? 1 : 0)
-        expect(report.waiters).toHaveLength(1)
+        assert.hasLength(report.holders, report.key === 'key' ? 1 : 0)
+        assert.hasLength(report.waiters, 1)
       }
       await held.release()
       const grant = await asked
       const reports = await locks(one)
-      expect(reports.map(({ key }) => key).sort()).toEqual(['a', 'key', 'z'])
-      expect(reports.map(({ holders }) => holders.length)).toEqual([1, 1, 1])
+      assert.deepEqual(reports.map(({ key }) => key).sort(), ['a', 'key', 'z'])
+      assert.deepEqual(
+        reports.map(({ holders }) => holders.length),
+        [1, 1, 1],
+      )
       await grant.release()
-      expect(await locks(one)).toEqual([])
+      assert.deepEqual(await locks(one), [])
     })
 
     test('the order and repetition in which keys are named mean nothing', async boxes => {
       const [one, other] = await boxes.pair()
       const held = await one.mutex('b', 'a', 'b', 'c', 'a').acquire()
-      expect(held.keys).toEqual(['a', 'b', 'c'])
-      expect(await other.mutex('c', 'b', 'a').tryAcquire()).toBeUndefined()
+      assert.deepEqual(held.keys, ['a', 'b', 'c'])
+      assert.equal(await other.mutex('c', 'b', 'a').tryAcquire(), undefined)
       await held.release()
-      expect(await other.mutex('c', 'b', 'a').tryAcquire()).toBeDefined()
+      assert.notEqual(await other.mutex('c', 'b', 'a').tryAcquire(), undefined)
     })
 
     test('a set that gives up leaves nothing on any of its keys', async boxes => {
       const [one, other] = await boxes.pair()
       const held = await one.mutex('b').acquire()
-      await expect(other.mutex('a', 'b', 'c').acquire({ wait: 60 })).rejects.toThrow(TimedOutError)
+      await assert.rejects(other.mutex('a', 'b', 'c').acquire({ wait: 60 }), TimedOutError)
       await until('only what is held is left', async () => (await locks(one)).length === 1)
       await queued(one, 'b', 0)
       await held.release()
@@ -76,8 +82,8 @@ export function wholeness(fixture: EngineFixture): void {
       }
       const all = await boxes.several(4)
       await Promise.all([...all, ...all, ...all].map(task))
-      for (const section of sections.values()) expect(section.most).toBe(1)
-      expect(await locks(all[0]!)).toEqual([])
+      for (const section of sections.values()) assert.equal(section.most, 1)
+      assert.deepEqual(await locks(all[0]!), [])
     })
 
     test('claims of several kinds together all come through', async boxes => {
@@ -96,21 +102,24 @@ export function wholeness(fixture: EngineFixture): void {
       }
       const all = await boxes.several(3)
       await Promise.all([...all, ...all, ...all].map(task))
-      expect(await locks(all[0]!)).toEqual([])
+      assert.deepEqual(await locks(all[0]!), [])
     })
 
     describe('deadlocks of a task with itself', () => {
       test('a task that asks for what it holds is told at once', async boxes => {
         const box = await boxes.open()
         await box.mutex('a', 'b').run(async () => {
-          await expect(box.mutex('a').acquire()).rejects.toThrow(DeadlockError)
-          await expect(box.mutex('b', 'c').run(() => undefined)).rejects.toThrow(DeadlockError)
-          await expect(box.readWriteLock('a').read.acquire()).rejects.toThrow(DeadlockError)
-          await expect(box.mutex('a').acquire({ wait: 5000 })).rejects.toThrow(DeadlockError)
+          await assert.rejects(box.mutex('a').acquire(), DeadlockError)
+          await assert.rejects(
+            box.mutex('b', 'c').run(() => undefined),
+            DeadlockError,
+          )
+          await assert.rejects(box.readWriteLock('a').read.acquire(), DeadlockError)
+          await assert.rejects(box.mutex('a').acquire({ wait: 5000 }), DeadlockError)
           // Trying waits for nobody, so there is nothing to report.
-          expect(await box.mutex('a').tryAcquire()).toBeUndefined()
+          assert.equal(await box.mutex('a').tryAcquire(), undefined)
         })
-        expect(await locks(box)).toEqual([])
+        assert.deepEqual(await locks(box), [])
       })
 
       test('what a task called earlier holds counts, however deep', async boxes => {
@@ -119,8 +128,8 @@ export function wholeness(fixture: EngineFixture): void {
           box.mutex('b').run(() =>
             box.mutex('c').run(async () => {
               await pause(1)
-              await expect(box.mutex('a').acquire()).rejects.toThrow(DeadlockError)
-              await expect(box.mutex('b').acquire()).rejects.toThrow(DeadlockError)
+              await assert.rejects(box.mutex('a').acquire(), DeadlockError)
+              await assert.rejects(box.mutex('b').acquire(), DeadlockError)
             }),
           ),
         )
@@ -134,13 +143,13 @@ export function wholeness(fixture: EngineFixture): void {
         await box.mutex('a').run(() => {
           after = pause(20).then(() => box.mutex('a').run(() => 'free'))
         })
-        await expect(after).resolves.toBe('free')
+        assert.equal(await after, 'free')
       })
 
       test('reading twice is no deadlock', async boxes => {
         const box = await boxes.open()
         const { read } = box.readWriteLock('key')
-        expect(await read.run(() => read.run(() => 'inside'))).toBe('inside')
+        assert.equal(await read.run(() => read.run(() => 'inside')), 'inside')
       })
 
       test('two tasks that wait for each other: one is told, the other goes on', async boxes => {
@@ -151,10 +160,10 @@ export function wholeness(fixture: EngineFixture): void {
             return box.mutex(second).run(() => 'through')
           })
         const outcomes = await Promise.allSettled([task('a', 'b'), task('b', 'a')])
-        expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
+        assert.deepEqual(outcomes.map(({ status }) => status).sort(), ['fulfilled', 'rejected'])
         const failed = outcomes.find(outcome => outcome.status === 'rejected')
-        expect(failed!.reason).toBeInstanceOf(DeadlockError)
-        expect(await locks(box)).toEqual([])
+        assert.isA(failed!.reason, DeadlockError)
+        assert.deepEqual(await locks(box), [])
       })
 
       test('a circle of four tasks is found by the last one to close it', async boxes => {
@@ -169,8 +178,8 @@ export function wholeness(fixture: EngineFixture): void {
           ),
         )
         const failed = outcomes.filter(outcome => outcome.status === 'rejected')
-        expect(failed).toHaveLength(1)
-        expect(failed[0]!.reason).toBeInstanceOf(DeadlockError)
+        assert.hasLength(failed, 1)
+        assert.isA(failed[0]!.reason, DeadlockError)
       })
 
       test('a circle through somebody who only stands in line before is found', async boxes => {
@@ -179,11 +188,11 @@ export function wholeness(fixture: EngineFixture): void {
         const reading = read.run(async () => {
           await queued(box, 'key', 1)
           // The writer waits for this task, and this read would wait behind the writer.
-          await expect(read.acquire()).rejects.toThrow(DeadlockError)
+          await assert.rejects(read.acquire(), DeadlockError)
         })
         const writing = write.run(() => 'written')
         await reading
-        expect(await writing).toBe('written')
+        assert.equal(await writing, 'written')
       })
 
       test('waiting for another task that waits for nobody is no deadlock', async boxes => {
@@ -198,10 +207,10 @@ export function wholeness(fixture: EngineFixture): void {
         await box.mutex('a', 'b').run(async outer => {
           await box.mutex('a').run(
             async inner => {
-              expect(inner.token).toBe(outer.token)
+              assert.equal(inner.token, outer.token)
               inner.assertHeld()
-              expect(inner.expiresIn()).toBeGreaterThan(0)
-              expect(inner.signal).toBe(outer.signal)
+              assert.above(inner.expiresIn(), 0)
+              assert.equal(inner.signal, outer.signal)
               await inner.release()
               inner.assertHeld()
             },
@@ -209,16 +218,16 @@ export function wholeness(fixture: EngineFixture): void {
           )
           await (await box.mutex('b', 'a').acquire({ reentrant: true })).release()
           const again = await box.readWriteLock('b').write.acquire({ reentrant: true })
-          await expect(again.downgrade()).rejects.toThrow(InvalidArgumentError)
+          await assert.rejects(again.downgrade(), InvalidArgumentError)
           await again.release()
           const read = await box.readWriteLock('a').read.tryAcquire({ reentrant: true })
           await read!.release()
           outer.assertHeld()
-          expect(await other.mutex('a').tryAcquire()).toBeUndefined()
+          assert.equal(await other.mutex('a').tryAcquire(), undefined)
           // What it does not hold yet it has to wait for as everybody.
-          await box.mutex('c').run(grant => expect(grant.token).not.toBe(outer.token), { reentrant: true })
+          await box.mutex('c').run(grant => assert.notEqual(grant.token, outer.token), { reentrant: true })
         })
-        expect(await other.mutex('a').tryAcquire()).toBeDefined()
+        assert.notEqual(await other.mutex('a').tryAcquire(), undefined)
       })
 
       test('a reentrant write is not had of a grant that was downgraded', async boxes => {
@@ -227,7 +236,7 @@ export function wholeness(fixture: EngineFixture): void {
         await write.run(async outer => {
           await outer.downgrade()
           const there = await other.readWriteLock('key').read.acquire()
-          await expect(write.acquire({ reentrant: true, wait: 50 })).rejects.toThrow(DeadlockError)
+          await assert.rejects(write.acquire({ reentrant: true, wait: 50 }), DeadlockError)
           await read.run(inner => inner.assertHeld(), { reentrant: true })
           await there.release()
         })
@@ -239,19 +248,19 @@ export function wholeness(fixture: EngineFixture): void {
           async () => {
             const inner = await box.mutex('key').acquire({ reentrant: true })
             await pause(100)
-            expect(() => inner.assertHeld()).toThrow(LostError)
+            assert.throws(() => inner.assertHeld(), LostError)
           },
           { lease: 50, renew: false },
         )
-        await expect(run).rejects.toThrow(LostError)
+        await assert.rejects(run, LostError)
       })
 
       test('a box that does not follow its tasks lets them wait', async boxes => {
         const box = await boxes.open({ detectDeadlocks: false })
         await box.mutex('key').run(async () => {
           const asked = box.mutex('key').acquire({ wait: 100 })
-          expect(await soFar(asked)).toBe('pending')
-          await expect(asked).rejects.toThrow(TimedOutError)
+          assert.equal(await soFar(asked), 'pending')
+          await assert.rejects(asked, TimedOutError)
         })
       })
 

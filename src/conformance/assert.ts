@@ -1,0 +1,73 @@
+import node from 'node:assert/strict'
+import { inspect } from 'node:util'
+
+type Class = abstract new (...values: never[]) => unknown
+/** A missing one compares with nothing. */
+type Size = number | bigint | undefined
+/** What an error is told by: its class, a part or a pattern of its text, properties that it has, or what looks at it. */
+type Told = Class | string | RegExp | object | ((error: unknown) => boolean)
+
+/**
+ * The assertions of `node:assert` that checks make, and some that it lacks. None narrows a type: what a check looks at
+ * changes while it waits.
+ */
+export const assert = {
+  equal: (actual: unknown, expected: unknown, message?: string): void =>
+    node.equal(actual, expected, message),
+  notEqual: (actual: unknown, expected: unknown, message?: string): void =>
+    node.notEqual(actual, expected, message),
+  deepEqual: (actual: unknown, expected: unknown): void => node.deepEqual(actual, expected),
+  match: (text: string, part: string | RegExp): void => node.match(text, pattern(part)),
+  throws: (call: () => unknown, told?: Told): void => node.throws(call, validation(told)),
+  doesNotThrow: (call: () => unknown): void => node.doesNotThrow(call),
+  rejects: (promise: Promise<unknown>, told?: Told): Promise<void> => node.rejects(promise, validation(told)),
+
+  /** What is told of numbers or texts that are compared has both. */
+  below: (actual: Size, limit: Size): void => holds(actual! < limit!, actual, '<', limit),
+  atMost: (actual: Size, limit: Size): void => holds(actual! <= limit!, actual, '<=', limit),
+  above: (actual: Size, limit: Size): void => holds(actual! > limit!, actual, '>', limit),
+  atLeast: (actual: Size, limit: Size): void => holds(actual! >= limit!, actual, '>=', limit),
+  isA: (actual: unknown, type: Class): void => holds(actual instanceof type, actual, 'instanceof', type),
+  includes: (all: string | readonly unknown[], item: string): void =>
+    holds(all.includes(item), all, 'includes', item),
+  excludes: (all: readonly unknown[], item: unknown): void =>
+    holds(!all.includes(item), all, 'excludes', item),
+  hasLength: (actual: ArrayLike<unknown> | undefined, length: number): void =>
+    holds(actual?.length === length, actual, 'has the length', length),
+
+  /** Has all properties that the other has, all the way down. */
+  has: (actual: unknown, expected: object): void => node.deepEqual(part(actual, expected), expected),
+}
+
+/** As `node:assert` takes it, which takes a text for the message of a failure, and compares objects as wholes. */
+function validation(told: Told | undefined): RegExp {
+  if (typeof told === 'string') return pattern(told)
+  if (!isPlain(told)) return told as RegExp
+  const validate = (error: unknown): boolean => {
+    assert.has(error, told)
+    return true
+  }
+  return validate as unknown as RegExp
+}
+
+function pattern(part: string | RegExp): RegExp {
+  return typeof part === 'string' ? new RegExp(part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')) : part
+}
+
+function holds(is: boolean, actual: unknown, relation: string, expected: unknown): void {
+  node.ok(is, `not so: ${inspect(actual)} ${relation} ${inspect(expected)}`)
+}
+
+/** What there is of the properties that `shape` has. */
+function part(actual: unknown, shape: unknown): unknown {
+  if (Array.isArray(shape) && Array.isArray(actual))
+    return actual.map((item: unknown, index) => part(item, shape[index]))
+  if (!isPlain(shape) || typeof actual !== 'object' || actual === null) return actual
+  return Object.fromEntries(
+    Object.keys(shape).map(key => [key, part((actual as Record<string, unknown>)[key], shape[key])]),
+  )
+}
+
+function isPlain(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype
+}
