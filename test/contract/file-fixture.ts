@@ -31,7 +31,7 @@ function fixture(durable: boolean): EngineFixture {
   }
 }
 
-/** A process that is stopped in the middle of a transaction holds up everybody, whatever key they want. */
+/** A process that is stopped in the middle of a transaction holds up all others, at any key. */
 async function heldUpByStopped(): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'signalbox-'))
   const box = await openBox(`file:${folder}`)

@@ -9,7 +9,7 @@ import type { RemoteBox } from '../support/file/remote-box.js'
 /** Leases are far longer than these tests take, so whatever is freed was freed because a death was noticed. */
 const LONG = { lease: 60_000 }
 
-/** Kills the box and gives the milliseconds until the grant that somebody waits for was there. */
+/** Kills the box and gives the milliseconds until a waiter had its grant. */
 async function handOver(
   dead: RemoteBox,
   waiting: Promise<{ at: number }>,
@@ -40,7 +40,7 @@ test('what a killed process held is free at once', async () => {
   expect(Math.max(...times)).toBeLessThan(500)
 })
 
-test('a killed waiter holds nobody up', async () => {
+test('a killed waiter holds no other up', async () => {
   const here = place()
   const watcher = await here.box()
   const [first, second, third] = (await here.processes(3)) as [RemoteBox, RemoteBox, RemoteBox]
@@ -80,7 +80,7 @@ test('the one after a waiter that gave up notices the death of the holder', asyn
   expect(await handOver(second, waiting)).toBeLessThan(500)
 })
 
-test('of several keys, the death of whoever holds any of them later is noticed', async () => {
+test('of several keys, the death of a later holder of any of them is noticed', async () => {
   const here = place()
   const watcher = await here.box()
   const [a, b, later, both] = (await here.processes(4)) as [RemoteBox, RemoteBox, RemoteBox, RemoteBox]
@@ -141,7 +141,7 @@ test('a holder whose socket file is gone is not taken for dead', async () => {
   await waiter.mutex('it', ['a'], LONG)
 })
 
-test('a revoked session has lost its grants, and who waited runs', async () => {
+test('a revoked session has lost its grants, and a waiter runs', async () => {
   const here = place()
   const watcher = await here.box()
   const [holder, waiter] = (await here.processes(2)) as [RemoteBox, RemoteBox]

@@ -91,7 +91,7 @@ test('the log stays short, however much several processes write', async () => {
   const here = place()
   const box = await here.box()
   const writers = await Promise.all(Array.from({ length: 3 }, () => here.process()))
-  // A hundred megabytes, and nobody writes far ahead of the disk.
+  // A hundred megabytes, and no writer gets far ahead of the disk.
   const written = Promise.all(writers.map(writer => writer.call('write', 's', 170)))
   let longest = 0
   while ((await soFar(written)) === 'pending') {

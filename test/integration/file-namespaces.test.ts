@@ -156,10 +156,13 @@ describe('a restart of the machine', () => {
     await (await here.process()).mutex('it', ['key'], LONG)
   })
 
-  test.each(['there', 'gone'])('lets in all who come at once, with socket files that are %s', async files => {
-    await goDown()
-    if (files === 'gone') removeSockets()
-    const boxes = await Promise.all(Array.from({ length: 8 }, () => here.box()))
-    await boxes[0]!.mutex('key').acquire()
-  })
+  test.each(['there', 'gone'])(
+    'lets in all that come at once, with socket files that are %s',
+    async files => {
+      await goDown()
+      if (files === 'gone') removeSockets()
+      const boxes = await Promise.all(Array.from({ length: 8 }, () => here.box()))
+      await boxes[0]!.mutex('key').acquire()
+    },
+  )
 })

@@ -25,7 +25,9 @@ async function sql(text: string): Promise<void> {
   connection.close()
 }
 
-/** The folder has the files that it had before. SQLite removes its log and index once libsql's connection is collected. */
+/**
+ * The folder has the files that it had before. SQLite removes its log and index once libsql's connection is collected.
+ */
 function expectUntouched(before: readonly string[]): void {
   const after = readdirSync(folder)
   expect(before).toEqual(expect.arrayContaining(after))
@@ -45,7 +47,7 @@ describe('a place that does not fit is refused with its reason', () => {
     await expect(open(`file:${folder}`)).rejects.toThrow('signalbox.db is no SQLite database')
   })
 
-  test('a database of somebody else', async () => {
+  test('a database of another program', async () => {
     await sql('create table theirs (id integer)')
     const opening = open(`file:${folder}`)
     await expect(opening).rejects.toThrow(InvalidArgumentError)
@@ -94,11 +96,11 @@ describe.runIf(process.platform === 'linux')(
 
     test('files that only others may write, which those can open as before', async () => {
       const url = `file:${folder}`
-      // Root may write everywhere, so it becomes somebody else.
+      // Root may write everywhere, so it becomes another user.
       const user = process.getuid!() === 0 ? 65_534 : undefined
       const database = join(folder, 'signalbox.db')
       chmodSync(folder, 0o777)
-      /** One file may be read only, all others of the folder be written by everybody. */
+      /** One file may be read only, all others of the folder be written by every user. */
       const expectRefused = async (file: string): Promise<void> => {
         const before = readdirSync(folder)
         for (const name of before) chmodSync(join(folder, name), 0o666)
@@ -122,7 +124,7 @@ describe.runIf(process.platform === 'linux')(
 
     test('a folder of another user, with a database in it and without', async () => {
       const url = `file:${folder}`
-      // Root may write everywhere, so it becomes somebody else.
+      // Root may write everywhere, so it becomes another user.
       const user = process.getuid!() === 0 ? 65_534 : undefined
       for (const mode of [0o755, 0o555, 0o700]) {
         chmodSync(folder, user === undefined ? 0o555 : mode)

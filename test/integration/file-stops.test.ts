@@ -7,7 +7,7 @@ import type { RemoteBox } from '../support/file/remote-box.js'
 const LEASE = 1500
 /** How long a lease counts at least for others, because its last renewal was at most a third of it ago. */
 const LEAST = (LEASE * 2) / 3
-/** How much later than a lease or a window ends whoever waits for that may run. */
+/** How long after the end of a lease or a window its waiter may run. */
 const SLACK = 1500
 const LONG = { lease: 60_000 }
 

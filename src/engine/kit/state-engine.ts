@@ -132,10 +132,16 @@ export abstract class StateEngine implements Engine {
     const deciding = this.transact(state => this.#decide(state, operation), operation)
     if (!(deciding instanceof Promise)) return this.#tell(operation, deciding)
     const telling = deciding.then(decided => this.#tell(operation, decided))
-    if (operation.type !== 'enqueue') return telling
-    const { request } = operation
+    return operation.type === 'enqueue' ? this.#enqueued(operation.request, telling) : telling
+  }
+
+  async #enqueued<Outcome>(request: LockRequest, answer: Promise<Outcome>): Promise<Outcome> {
     this.#withdrawals.sent(request)
-    return telling.finally(() => this.#withdrawals.answered(request))
+    try {
+      return await answer
+    } finally {
+      this.#withdrawals.answered(request)
+    }
   }
 
   #decide<O extends Operation>(state: EngineState, operation: O): Decided<OutcomeOf<O>> {

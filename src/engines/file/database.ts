@@ -31,8 +31,8 @@ export class Database {
   readonly #turnstile: Turnstile
   readonly #transactions: Transactions
   /**
-   * Called after a transaction was rolled back, before anything else is done: what is remembered of it is wrong. Set by
-   * whoever remembers something.
+   * Called after a transaction was rolled back, before anything else is done: what is kept in memory of it is wrong.
+   * Set by the owner of that memory.
    */
   rolledBack = (): void => undefined
   #sinceLook = 0
@@ -95,9 +95,9 @@ export class Database {
   }
 
   /**
-   * Runs `work` in a write transaction if no other connection of any process has the database open, and tells whether it
-   * did: for each connection SQLite keeps a lock on the file, which the system frees when the process ends, however that
-   * ends. For a database that was just opened; after an error it can only be closed.
+   * Runs `work` in a write transaction if no other connection of any process has the database open, and tells whether
+   * it did: for each connection SQLite keeps a lock on the file, which the system frees when the process ends, however
+   * that ends. For a database that was just opened; after an error it can only be closed.
    */
   runIfUnshared(work: () => void): boolean {
     this.connection.exec('pragma locking_mode=exclusive')
@@ -124,7 +124,7 @@ export class Database {
     return this.#log.sync()
   }
 
-  /** Finishes the transactions under way and closes all. Nobody may wait for `sync` any more. */
+  /** Finishes the transactions under way and closes all. A `sync` that waits for its turn is rejected. */
   async close(): Promise<void> {
     this.#closed = true
     await this.#copying
@@ -145,7 +145,7 @@ export class Database {
    * Copies the log into the database, so that it starts from its beginning again. SQLite would do so by itself after a
    * commit, without the write lock; but then, up to SQLite 3.51.2, a writer that restarts the log just when the
    * copying starts makes it skip pages, which corrupts the database (https://www.sqlite.org/wal.html#walresetbug).
-   * Nobody restarts the log while we hold the write lock. What takes longest is done before: putting the log on disk.
+   * No writer restarts the log while we hold the write lock. The slowest part, putting the log on disk, is done before.
    * The transaction is alone because one that writes would leave a log that is not wholly copied, and so not restarted.
    */
   async #copyBack(): Promise<void> {
@@ -156,7 +156,7 @@ export class Database {
         if (this.#log.reaches(LOG_LENGTH)) copier.exec('pragma wal_checkpoint(passive)')
       })
     } catch {
-      // The log goes on growing meanwhile and holds all there is; whoever looks next tries again.
+      // The log grows meanwhile and holds all commits; the next process that looks at it tries again.
     }
   }
 }

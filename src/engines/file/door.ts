@@ -5,9 +5,9 @@ import { DOOR } from './folder.js'
 import { retryWhileBusy } from './while-busy.js'
 
 /**
- * The door of a folder. One process or thread at a time opens the database: several that open it at once would take each
- * other for boxes of another boot or container that still live. Each box then keeps a lock on the door while it is open,
- * which shows that it lives when its socket file is gone.
+ * The door of a folder. One process or thread at a time opens the database: several that open it at once would take
+ * each other for boxes of another boot or container that still live. Each box then keeps a lock on the door while it is
+ * open, which shows that it lives when its socket file is gone.
  *
  * It is an empty database of its own, whose locks the system frees when their owner dies. The lock that SQLite keeps on
  * the database of the boxes is not enough: a process loses it when it closes any other descriptor of that file, as a

@@ -18,7 +18,7 @@ export interface Statement {
 
 /** One connection to one database file, for one thread. */
 export interface Connection {
-  /** Runs statements that take no values and whose rows nobody wants. */
+  /** Runs statements that take no values, and drops their rows. */
   exec(sql: string): void
   /** Prepares a statement. Its columns must have different names. */
   prepare(sql: string): Statement
@@ -187,7 +187,7 @@ class NativeConnection implements Connection {
 
   begin(): boolean {
     const native = this.#opened()
-    // Being refused is common here, and half its cost is the stack trace that nobody reads.
+    // A refusal is common here, and half its cost is a stack trace that is not used.
     const limit = Error.stackTraceLimit
     Error.stackTraceLimit = 0
     try {

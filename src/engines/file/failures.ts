@@ -20,22 +20,18 @@ const REASONS: Readonly<Record<string, string>> = {
   ENOSPC: 'the disk is full',
 }
 
-/** What is being done: the name of an operation, or one of these. */
-type Task = 'open' | 'put on disk' | (string & {})
-
-/** Runs a task that uses the disk. Rejects with an error of the API that says what failed and why. */
-export async function explained<T>(engine: string, what: Task, task: () => Promise<T>): Promise<T> {
-  try {
-    return await task()
-  } catch (cause) {
-    if (cause instanceof SignalboxError) throw cause
-    const { code, message } = cause as { code?: string; message: string }
-    const reason = (code === undefined ? undefined : REASONS[code]) ?? message
-    const text = `${what} failed on ${engine}: ${reason}`
-    // A transaction that fails is rolled back. Only a failure between the log and the disk leaves it unclear.
-    const isUnclear = what === 'put on disk' || (cause instanceof SqliteError && cause.code === 'IOERR')
-    throw isUnclear
-      ? new IndeterminateError(text, { engine, cause })
-      : new UnavailableError(text, { engine, cause })
-  }
+/**
+ * The error of the API that says what failed and why.
+ * @param what the name of an operation, `open` or `put on disk`.
+ */
+export function explained(engine: string, what: string, cause: unknown): SignalboxError {
+  if (cause instanceof SignalboxError) return cause
+  const { code, message } = cause as { code?: string; message: string }
+  const reason = (code === undefined ? undefined : REASONS[code]) ?? message
+  const text = `${what} failed on ${engine}: ${reason}`
+  // A transaction that fails is rolled back. Only a failure between the log and the disk leaves it unclear.
+  const isUnclear = what === 'put on disk' || (cause instanceof SqliteError && cause.code === 'IOERR')
+  return isUnclear
+    ? new IndeterminateError(text, { engine, cause })
+    : new UnavailableError(text, { engine, cause })
 }

@@ -55,17 +55,21 @@ export class FileEngine extends StateEngine {
     this.guarantees = fileGuarantees(options.durable)
   }
 
-  override join(info: SessionInfo, listener: Listener): Promise<void> {
-    return explained(this.name, 'open', () => this.#join(info, listener))
+  override async join(info: SessionInfo, listener: Listener): Promise<void> {
+    try {
+      await this.#join(info, listener)
+    } catch (error) {
+      throw explained(this.name, 'open', error)
+    }
   }
 
   override leave(): Promise<void> {
     return (this.#leaving ??= this.#leave())
   }
 
-  protected override transact<T>(work: (state: EngineState) => T, purpose: Purpose): Promise<T> {
+  protected override async transact<T>(work: (state: EngineState) => T, purpose: Purpose): Promise<T> {
     const opened = this.#opened!
-    return explained(this.name, purpose.type === 'join' ? 'open' : purpose.type, async () => {
+    try {
       if (purpose.type === 'read' && purpose.ids.length === 0) {
         const read = readAlone(opened, work)
         if (read) return read
@@ -76,7 +80,9 @@ export class FileEngine extends StateEngine {
       })
       if (purpose.type === 'leave') this.#hasLeft = true
       return result
-    })
+    } catch (error) {
+      throw explained(this.name, purpose.type === 'join' ? 'open' : purpose.type, error)
+    }
   }
 
   protected override notify(to: SessionInfo, { type, about }: Hint): Awaitable<void> {
@@ -89,7 +95,9 @@ export class FileEngine extends StateEngine {
     deaths.note(operation, outcome)
     if (operation.type !== 'commit' || !this.#options.durable) return
     if ((outcome as CommitOutcome).state !== 'committed') return
-    return explained(this.name, 'put on disk', () => database.sync())
+    return database.sync().catch((error: unknown) => {
+      throw explained(this.name, 'put on disk', error)
+    })
   }
 
   async #join(info: SessionInfo, listener: Listener): Promise<void> {

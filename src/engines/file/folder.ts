@@ -30,8 +30,8 @@ export async function prepareFolder(folder: string): Promise<void> {
 }
 
 /**
- * SQLite would go on with reading alone where it may not write, and make a log and its index that belong to this user:
- * those who may write the database could then not open it any more.
+ * SQLite only reads where it may not write, and makes a log and its index that belong to this user. Users who may write
+ * the database could then not open it any more.
  */
 async function refuseForeignFile(path: string): Promise<void> {
   try {

@@ -15,6 +15,20 @@ export function toFrame(message: string): Buffer | undefined {
   return frame
 }
 
+/**
+ * How much a sender may have under way to one receiver, in units that both sides count alike. The system's buffer for a
+ * socket holds about 270 small messages or 200 KB. Below that, a write never waits for a receiver that doesn't read, so
+ * it neither takes up memory nor keeps a finished process alive.
+ */
+export const WINDOW = 128
+/** The receiver sends one byte back for so many units read. */
+export const STEP = 16
+
+/** The units of a frame: the system's own record for each piece counts as much as a kilobyte. */
+export function unitsOf(size: number): number {
+  return 1 + (size >> 10)
+}
+
 /** Puts messages together from a stream of bytes that arrives in pieces. Keeps less than one message. */
 export class FrameReader {
   #rest: Buffer | undefined

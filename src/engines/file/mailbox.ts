@@ -3,12 +3,11 @@ import { chmodSync, chownSync, renameSync, statSync, unlinkSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
 import type { Clock } from '../../clock.js'
 import { UnavailableError } from '../../errors.js'
-import { STEP, unitsOf } from './credit.js'
-import { FrameReader, toFrame } from './frame.js'
+import { FrameReader, STEP, toFrame, unitsOf } from './frame.js'
 import { Peer } from './peer.js'
 import { SocketFolder } from './socket-folder.js'
 
-/** What sockets in the folder are called. Anything else is no address and nobody is there. */
+/** The file names of sockets in the folder. Any other text is no address. */
 const ADDRESS = /^[0-9a-f]{24}\.box$/
 
 /**
@@ -62,8 +61,8 @@ export class Mailbox {
   }
 
   /**
-   * Sends a short text: at most once, and to one address in order. It is lost when nobody is there, when the receiver
-   * doesn't read and 64 KB wait for it already, or when it is longer than that.
+   * Sends a short text: at most once, and to one address in order. It is lost when no mailbox is there, when the
+   * receiver doesn't read and 64 KB wait for it already, or when it is longer than that.
    * @returns see {@link Peer.send}
    */
   send(address: string, message: string): Promise<void> | undefined {
@@ -82,7 +81,7 @@ export class Mailbox {
     return peer === undefined ? () => {} : peer.watch(dead)
   }
 
-  /** Removes the socket file of a mailbox that is known to be dead. Who watches it can prove nothing from then on. */
+  /** Removes the socket file of a mailbox that is known to be dead. From then on its death can't be proven. */
   remove(address: string): void {
     if (ADDRESS.test(address)) this.#unlink(address)
   }
@@ -98,7 +97,7 @@ export class Mailbox {
   }
 
   async #close(inOrder: boolean): Promise<void> {
-    // The file goes first: whoever finds it and nobody listening takes this mailbox for dead.
+    // The file goes first: a box that finds it and is refused takes this mailbox for dead.
     if (inOrder) this.#unlink(this.address)
     const stopped = new Promise(resolve => this.#server.close(resolve))
     for (const socket of this.#senders) socket.destroy()
@@ -120,11 +119,11 @@ export class Mailbox {
     const file = this.#folder.filePath(temporary)
     this.#share(file)
     // Node removes the file it bound when a thread or process ends without closing. Under another name it stays, and
-    // proves that nobody listens any more.
+    // proves that no process listens any more.
     renameSync(file, this.#folder.filePath(this.address))
   }
 
-  /** Whoever may write to the folder, and so has the database, may also connect. */
+  /** Every user who may write to the folder, and so uses the database, may also connect. */
   #share(file: string): void {
     const { mode, uid, gid } = statSync(this.#folder.path)
     chmodSync(file, mode & 0o666)

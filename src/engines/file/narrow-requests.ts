@@ -6,8 +6,8 @@ import { queueOf, queueText, type TicketedEntry } from './queue-text.js'
 const MOST_KEPT = 4096
 
 /**
- * The requests for one key: a row for each key with all of them, read when the key is asked for. They are kept in memory
- * from one transaction to the next for as long as no other process has written.
+ * The requests for one key: a row for each key with all of them, read when the key is asked for. They are kept in
+ * memory from one transaction to the next for as long as no other process has written.
  */
 export class NarrowRequests {
   readonly #sql: ReturnType<typeof statements>

@@ -21,7 +21,7 @@ export function openFile(url: string): FileEngine {
 }
 
 /**
- * The path of the database that a `file:` URL means, for those who only want to look and must not make one.
+ * The path of the database that a `file:` URL means, for a command that only looks and must not make one.
  * @throws InvalidArgumentError when the path or a parameter is unfit.
  */
 export function databaseOf(url: string): string {

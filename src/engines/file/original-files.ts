@@ -2,7 +2,7 @@ import { statSync } from 'node:fs'
 import type { Clock } from '../../clock.js'
 import { UnavailableError } from '../../errors.js'
 
-/** The files are looked at again after so many milliseconds: sooner than anybody could make new ones and use them. */
+/** The files are looked at again after so many milliseconds: sooner than a process could make new ones and use them. */
 const LOOK_AFTER = 10
 
 interface Original {
@@ -12,8 +12,8 @@ interface Original {
 }
 
 /**
- * Files that are in use and have to stay where they are. A file that is deleted or moved stays usable for those who have
- * it open, while whoever opens the path anew makes another one: two truths that know nothing of each other.
+ * Files that are in use and have to stay where they are. A process that has a file open can go on using it after it was
+ * deleted or moved. A process that opens the path after that makes a new file, and the two know nothing of each other.
  */
 export class OriginalFiles {
   readonly #files: readonly Original[]

@@ -1,8 +1,7 @@
 import { lstatSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import type { Clock, Timer } from '../../clock.js'
-import { STEP, unitsOf, WINDOW } from './credit.js'
-import { LONGEST_FRAME } from './frame.js'
+import { LONGEST_FRAME, STEP, unitsOf, WINDOW } from './frame.js'
 
 /** The pauses between attempts to reach one that is watched double up to this, milliseconds. */
 const LONGEST_PAUSE = 1000
@@ -42,8 +41,8 @@ export class Peer {
   }
 
   /**
-   * Sends a frame, or loses it. The promise settles when it was handed to the system, which then delivers it also if this
-   * process ends; undefined when it was already, or will wait for the peer to read.
+   * Sends a frame, or loses it. The promise settles when it was handed to the system, which then delivers it also if
+   * this process ends; undefined when it was already, or will wait for the peer to read.
    */
   send(frame: Buffer): Promise<void> | undefined {
     if (this.#queue.length === 0 && this.#mayWrite(frame)) this.#write(frame)
@@ -66,7 +65,9 @@ export class Peer {
     }
   }
 
-  /** Resolves when what was sent has been handed to the system, if the peer takes it, and then gives up the connection. */
+  /**
+   * Resolves when what was sent has been handed to the system, if the peer takes it, and then gives up the connection.
+   */
   async close(): Promise<void> {
     this.#watchers.clear()
     await this.#handOver()
@@ -122,10 +123,10 @@ export class Peer {
     })
   }
 
-  /** The connection ended: its end of the line is gone, or had to give up this one connection. */
+  /** The connection ended: the other mailbox is gone, or gave up this one connection. */
   #broke(): void {
     if (this.#clock.now() - this.#connectedAt > LONGEST_PAUSE) this.#failures = 0
-    // What was never written goes by a new connection, but only by one: nobody may be there to take it.
+    // What was never written goes by a new connection, but only by one: its owner may be dead.
     if (this.#failures > 0) this.#lose()
     if (this.#watchers.size === 0 && this.#queue.length === 0) return
     if (this.#failures++ === 0) this.#connect()
@@ -146,7 +147,9 @@ export class Peer {
     }
   }
 
-  /** Nobody listens. An owner that closes removes its file first, so a file that is still there has a dead owner. */
+  /**
+   * No process listens. An owner that closes removes its file first, so a file that is still there has a dead owner.
+   */
   #isLeftBehind(): boolean {
     try {
       return lstatSync(this.#filePath).isSocket()

@@ -18,11 +18,11 @@ interface Strangers {
 
 /**
  * Opens the database of a folder and makes it ready for use: creates its tables, or checks that they are ours and that
- * its boxes are on this boot of this machine, in these namespaces. What dead boxes of another boot or namespace have left
- * is thrown away; no token falls. The door is to be left when the box is closed.
+ * its boxes are on this boot of this machine, in these namespaces. What dead boxes of another boot or namespace have
+ * left is thrown away; no token falls. The door is to be left when the box is closed.
  * @param patience how long a transaction waits for the write lock, milliseconds.
- * @throws InvalidArgumentError for another layout or a foreign database, UnavailableError while there are boxes of another
- * boot or namespace or may be, SqliteError when SQLite fails.
+ * @throws InvalidArgumentError for another layout or a foreign database, UnavailableError while there are boxes of
+ * another boot or namespace or may be, SqliteError when SQLite fails.
  */
 export async function openDatabase(
   sqlite: Sqlite,
@@ -87,7 +87,9 @@ async function settleIn(
   }
 }
 
-/** Gives the boxes that have to be proven dead before this process may use the database; undefined when there are none. */
+/**
+ * Gives the boxes that have to be proven dead before this process may use the database; undefined when there are none.
+ */
 function prepare(connection: Connection, machine: Machine, start: number): Strangers | undefined {
   const layout = connection.prepare('pragma user_version').get()![0] as number
   if (layout === 0) {

@@ -4,7 +4,10 @@ import { SocketFolder } from './socket-folder.js'
 /** Whether the owner of a socket lives. Unknown when the file is gone: its owner or another process has removed it. */
 type Presence = 'alive' | 'dead' | 'unknown'
 
-/** Whether any of the owners of these sockets of the folder lives; dead when all are known to be. One that is stopped lives. */
+/**
+ * Whether any of the owners of these sockets of the folder lives; dead when all are known to be. One that is stopped
+ * lives.
+ */
 export async function presenceOf(folder: string, addresses: readonly string[]): Promise<Presence> {
   const sockets = SocketFolder.open(folder)
   try {

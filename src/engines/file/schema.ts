@@ -4,18 +4,19 @@ export const LAYOUT = 1
 /**
  * The tables of layout 1.
  *
- * - `queues`: a key with the requests that claim it alone, as JSON. The empty key holds the counter. One small row for all
- *   that most lock operations touch, because each page that changes is written to the log.
- * - `requests`, `claims`: the requests for several keys, and which those are. There are few at a time, and all are kept
- *   in mind by every process: a hundred keys then cost one row and not a hundred. Claims never change, but for
+ * - `queues`: a key with the requests that claim it alone, as JSON. The empty key holds the counter. Most lock
+ *   operations touch one small row, because each page that changes is written to the log, and read one row, however
+ *   many other keys are held.
+ * - `requests`, `claims`: the requests for several keys, and their claims. There are few at a time, and every process
+ *   keeps all of them in memory: a hundred keys then cost one row and not a hundred. Claims never change, but for
  *   `downgraded`, which makes them all shared.
  * - `sessions`: the boxes that are open, and the socket by which each is reached.
  * - `entries`: the values. With a row id, which keeps long values out of the index.
  * - `ids`: which changes were committed, until when they are kept (wall clock, milliseconds: it outlives a reboot).
  * - `watches`: which sessions are to be told of changes of a store key.
- * - `limits`: what is known of each rate limit, and until when it counts; made when the first limiter is used.
- * - `machine`: the boot and the namespaces of the processes that use the database, and the mark that the counter must not
- *   pass before it is durable.
+ * - `limits`: the state of each rate limit, and when it can be deleted; made when the first limiter is used.
+ * - `machine`: the boot and the namespaces of the processes that use the database, and the mark that the counter must
+ *   not pass before it is durable.
  */
 export const SCHEMA = `
   create table queues (key text primary key, queue text not null) without rowid;

@@ -52,7 +52,7 @@ export class SocketFolder {
   }
 
   static #byLink(path: string, longest: number): SocketFolder {
-    // A name that nobody can guess, because others may write to this folder, too.
+    // A name that can't be guessed, because other users may write to this folder, too.
     const link = join(tmpdir(), `signalbox-${randomBytes(8).toString('hex')}`)
     if (Buffer.byteLength(link) > longest)
       throw new Error(`The folder for temporary files is too long: ${link}`)

@@ -23,7 +23,10 @@ const BATCH = 2
 /** So many transactions begin at the end of a tick; the next one lets the event loop turn, so sockets can't starve. */
 const TICKS = 8
 
-/** The write transactions of one connection. All that one tick brings becomes one transaction, in the order of the calls. */
+/**
+ * The write transactions of one connection. All that one tick brings becomes one transaction, in the order of the
+ * calls.
+ */
 export class Transactions {
   readonly #connection: Connection
   readonly #lock: WriteLock
@@ -38,7 +41,7 @@ export class Transactions {
 
   /**
    * @param rolledBack is called after each transaction that was begun and came to nothing, before anything else is
-   * done: what is remembered of it is wrong.
+   * done: what is kept in memory of it is wrong.
    */
   constructor(connection: Connection, lock: WriteLock, clock: Clock, rolledBack: () => void) {
     this.#connection = connection
@@ -138,7 +141,7 @@ export class Transactions {
     try {
       this.#connection.exec('rollback')
     } catch {
-      // SQLite has rolled back itself, as it does when the disk is full.
+      // SQLite has rolled back by itself, as it does when the disk is full.
     }
     this.#rolledBack()
   }

@@ -9,8 +9,8 @@ const PLACE_SIZE = 16
 const FRESH = 10
 
 /**
- * Who waits for the write lock of a database, eldest first. SQLite's lock has no queue: whoever tries at the right
- * moment has it, so under load one writer can starve. Waiters leave a mark in a small file beside the database, and
+ * The waiters for the write lock of a database, by age. SQLite's lock has no queue: the process that tries at the right
+ * moment gets it, so under load one writer can starve. Waiters leave a mark in a small file beside the database, and
  * writers look there before they try. Marks are hints: a wrong one costs time and nothing else, so they need no lock.
  */
 export class Turnstile {

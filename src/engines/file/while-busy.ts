@@ -6,7 +6,10 @@ const OPENING = 10_000
 /** Milliseconds between two attempts. */
 const PAUSE = 5
 
-/** Tries again for as long as SQLite says that the database is locked. @throws SqliteError `BUSY` when that takes too long. */
+/**
+ * Tries again for as long as SQLite says that the database is locked. @throws SqliteError `BUSY` when that takes too
+ * long.
+ */
 export async function retryWhileBusy(clock: Clock, attempt: () => void): Promise<void> {
   const until = clock.now() + OPENING
   for (;;) {

@@ -23,8 +23,8 @@ type Row = [
 ]
 
 /**
- * The requests for several keys: all of them in mind, indexed by key, and read anew after others have written. What can
- * change of one is small and read each time; its claims are read once.
+ * The requests for several keys. All of them are kept in memory, indexed by key, and read again after another process
+ * has written. What can change of a request is small and read each time. Its claims are read once.
  */
 export class WideRequests {
   readonly #sql: ReturnType<typeof statements>
@@ -38,7 +38,7 @@ export class WideRequests {
     this.#sql = statements(connection)
   }
 
-  /** Others may have written: what is in mind has to be compared. */
+  /** Another process may have written: what is in memory has to be compared with the rows. */
   outdated(): void {
     this.#current = false
   }
@@ -111,7 +111,7 @@ export class WideRequests {
     this.#changed.add(wide)
   }
 
-  /** Reads what can have changed of one request: to claim what was reserved, the others don't matter. */
+  /** Reads what can have changed of one request: to grant a reserved one, the others need not be read. */
   #readOne(id: string): void {
     const known = this.#requests.get(id)
     const row = this.#sql.one.get(id) as unknown as Row | undefined

@@ -20,7 +20,7 @@ export interface Size {
   readonly memory: number
 }
 
-/** Measures a place, once everything was collected that nobody needs. */
+/** Measures a place after garbage was collected. */
 export async function sizeOf(place: Place): Promise<Size> {
   for (let round = 0; round < 3; round++) {
     await new Promise(resolve => setTimeout(resolve, 5))

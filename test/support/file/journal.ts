@@ -1,6 +1,6 @@
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 
-/** Somebody came in; times are of the system's monotonic clock. */
+/** A process or thread came in; times are of the system's monotonic clock. */
 export interface Entrance {
   readonly what: 'in'
   readonly who: string
@@ -10,7 +10,7 @@ export interface Entrance {
   readonly waited: number
 }
 
-/** Somebody goes out, or is about to be killed. */
+/** A process or thread goes out, or is about to be killed. */
 export interface Exit {
   readonly what: 'out' | 'killed'
   readonly who: string
@@ -22,7 +22,7 @@ export type JournalEntry = Entrance | Exit
 /** What the journal says when all is over. */
 export interface Verdict {
   readonly rounds: number
-  /** Those who were inside when they were killed. */
+  /** How many were inside when they were killed. */
   readonly killedInside: number
   /** The longest wait for the keys, milliseconds. */
   readonly longestWait: number
@@ -36,7 +36,7 @@ export class Journal {
     writeFileSync(path, '')
   }
 
-  /** To be written just before the kill: whoever comes in after this line comes after the dead one. */
+  /** To be written just before the kill: one that comes in after this line comes after the dead one. */
   killing(who: string, at: number): void {
     appendFileSync(this.path, `${JSON.stringify({ what: 'killed', who, at } satisfies JournalEntry)}\n`)
   }
@@ -46,13 +46,13 @@ export class Journal {
     return lines.map(line => JSON.parse(line) as JournalEntry)
   }
 
-  /** How many rounds somebody, or everybody together, has been through. */
+  /** How many rounds one, or all together, have been through. */
   rounds(who?: string): number {
     return this.entries().filter(entry => entry.what === 'out' && (who === undefined || entry.who === who))
       .length
   }
 
-  /** Who is at the keys just now. */
+  /** The processes and threads that are at the keys just now. */
   inside(): string[] {
     const inside = new Set<string>()
     for (const { what, who } of this.entries()) {

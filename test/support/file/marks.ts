@@ -6,7 +6,7 @@ export interface Mark {
   since: number
   /** The longest it has waited for the database. */
   longestWait: number
-  /** The longest wait without the time for which it, or whoever had the database, had no processor. */
+  /** The longest wait without the time for which it, or the process that had the database, had no processor. */
   longestLockWait: number
   /** For how long together it had the database and no processor. */
   starvedInside: number

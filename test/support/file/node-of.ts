@@ -11,7 +11,7 @@ export async function nodeOf(major: number): Promise<string> {
   const folder = join(cache, `node-${major}`)
   const program = join(folder, 'node_modules/node/bin/node')
   if (existsSync(program)) return program
-  // Made beside and moved when it is whole, so that nobody meets a half of it.
+  // Made beside and moved when it is whole, so that no process meets a half of it.
   const fresh = join(cache, `node-${major}-${process.pid}`)
   mkdirSync(fresh, { recursive: true })
   writeFileSync(join(fresh, 'package.json'), '{ "private": true }')
@@ -27,7 +27,7 @@ export async function nodeOf(major: number): Promise<string> {
   try {
     renameSync(fresh, folder)
   } catch (error) {
-    // Somebody else was quicker.
+    // Another process was quicker.
     rmSync(fresh, { recursive: true })
     if (!existsSync(program)) throw error
   }

@@ -23,7 +23,7 @@ class RemoteError extends Error {
 export interface Start {
   /** A command with its arguments that runs another one: `nsenter ...`. */
   readonly enter?: readonly string[]
-  /** The user, by number, as whom it opens the box; only root may choose. */
+  /** The number of the user that opens the box; only root may choose. */
   readonly user?: number | undefined
   /** Its working directory. */
   readonly cwd?: string

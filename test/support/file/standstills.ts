@@ -8,8 +8,8 @@ const EVERY = 10
 const PAGE = Buffer.alloc(4096)
 
 /**
- * Writes a page to the disk again and again, and remembers how long it was kept at most: a disk that is busy for others,
- * or a virtual machine that is not run, keeps whoever has the database just so.
+ * Writes a page to the disk again and again, and remembers how long it was kept at most: a disk that is busy for
+ * others, or a virtual machine that is not run, stops the process that has the database in the same way.
  */
 export class Standstills {
   /** Milliseconds, without those for which this process had no processor. */

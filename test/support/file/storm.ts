@@ -8,7 +8,7 @@ import { builtProgram } from '../built-program.js'
 import type { StormReport } from './storm.process.js'
 
 export interface StormOptions {
-  /** Of somebody else, who wants another key meanwhile. */
+  /** Of a box that wants another key meanwhile. */
   readonly box: Box
   readonly folder: string
   readonly processes: number
@@ -21,7 +21,7 @@ export interface StormOptions {
 
 /** What became of processes full of tasks that all wanted one key for a moment. Times in milliseconds. */
 export interface StormResult extends StormReport {
-  /** The longest wait of somebody else for another key, and how often that one had it. */
+  /** The longest wait of another box for another key, and how often it had that key. */
   readonly longestWait: number
   readonly visits: number
   /** How long the processes needed to end once they were told. */

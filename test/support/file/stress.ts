@@ -25,7 +25,7 @@ export interface StressResult {
   readonly integrity: string
   /** The longest wait for the database, milliseconds; those that a kill has ended among them. */
   readonly longestWait: number
-  /** The longest wait without the time for which the waiter, or whoever had the database, had no processor. */
+  /** The longest wait without the time for which the waiter, or the process that had the database, had no processor. */
   readonly longestLockWait: number
   /** The longest that the machine kept a process which writes to the same disk and takes no lock. */
   readonly longestStandstill: number

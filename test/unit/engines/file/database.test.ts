@@ -132,7 +132,7 @@ test('the log is copied back before it grows for ever', async () => {
     await database.run(() => {
       for (let x = 0; x < 50; x++) put.run(x, 'y'.repeat(900))
     })
-    // However slow the disk is, nobody writes far ahead of it.
+    // However slow the disk is, the writer does not get far ahead of it.
     if (round % 10 === 0) await database.sync()
     longest = Math.max(longest, statSync(`${path}-wal`).size)
   }

@@ -131,7 +131,7 @@ const step: fc.Arbitrary<Step> = fc.record({
   forgets: fc.integer({ min: 0, max: 7 }).map(one => one === 0),
 })
 
-/** What came of an operation, and who is to be told what. */
+/** The outcome of an operation, and what other sessions are told. */
 interface Decided {
   readonly outcome: unknown
   readonly effects: readonly unknown[]
@@ -375,7 +375,7 @@ class Script {
     })
   }
 
-  /** Remembers what became of it: most later operations name requests that are in a queue. */
+  /** Keeps the outcome in mind: most later operations name requests that are in a queue. */
   learn({ session }: Step, operation: Operation, outcomes: readonly unknown[], sides: readonly Side[]): void {
     const { type } = operation
     this.#repeatable = undefined

@@ -15,7 +15,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { systemClock, type Clock } from '../../../../src/clock.js'
-import { WINDOW } from '../../../../src/engines/file/credit.js'
+import { WINDOW } from '../../../../src/engines/file/frame.js'
 import { Mailbox } from '../../../../src/engines/file/mailbox.js'
 import { UnavailableError } from '../../../../src/errors.js'
 
@@ -106,7 +106,7 @@ describe('open', () => {
   })
 
   it.each([0o700, 0o750, 0o770, 0o777])(
-    'lets those connect who may write to a folder of mode %o',
+    'lets users connect that may write to a folder of mode %o',
     async mode => {
       chmodSync(folder, mode)
       const mailbox = await open()
@@ -186,7 +186,7 @@ describe('send', () => {
       sender.watch(address, () => expect.unreachable())()
       sender.remove(address)
     }
-    void sender.send(someAddress, 'nobody there')
+    void sender.send(someAddress, 'no receiver')
     await sleep(20)
     expect(outside.connections).toHaveLength(0)
     expect(existsSync(join(folder, 'outside'))).toBe(true)
@@ -370,7 +370,7 @@ describe('what others write', () => {
 })
 
 describe.runIf(process.platform === 'linux')('watch', () => {
-  it('tells each watcher once when nobody listens any more', async () => {
+  it('tells each watcher once when no mailbox listens any more', async () => {
     const impostor = await Impostor.listen(someAddress, () => {})
     const watcher = await open()
     const dead = vi.fn()
@@ -449,7 +449,7 @@ describe.runIf(process.platform === 'linux')('watch', () => {
     expect(impostor.connections.length).toBeLessThanOrEqual(before + 1)
   })
 
-  it('may be stopped twice, also when somebody else has begun to watch', async () => {
+  it('may be stopped twice, also when another watch has begun', async () => {
     const impostor = await Impostor.listen(someAddress, () => {})
     const watcher = await open()
     const dead = vi.fn()
@@ -464,13 +464,13 @@ describe.runIf(process.platform === 'linux')('watch', () => {
     await eventually(() => expect(dead).toHaveBeenCalledTimes(1))
   })
 
-  it('lets the one who is told watch, send, remove and close', async () => {
+  it('lets a watcher that is told watch, send, remove and close', async () => {
     await (await Impostor.listen(someAddress, () => {})).die()
     const watcher = await open()
     const told: string[] = []
     watcher.watch(someAddress, () => {
       told.push('first')
-      void watcher.send(someAddress, 'anybody there?')
+      void watcher.send(someAddress, 'is a box there?')
       watcher.watch(someAddress, () => {
         told.push('second')
         watcher.remove(someAddress)
