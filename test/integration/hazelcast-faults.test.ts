@@ -12,7 +12,7 @@ import { eventually } from '../support/hazelcast/eventually.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 
-/** What each fault has to be told or over by: milliseconds. Far more than it takes, far less than for ever. */
+/** Each fault has to be reported or over within this: milliseconds. Far more than it takes, far less than for ever. */
 const BOUND = 20_000
 
 /** A client as another program has it. */
@@ -34,13 +34,13 @@ describe.concurrent('a cluster that is not there', () => {
   })
   afterAll(() => server.kill())
 
-  test('a wrong port is told', { timeout: 2 * BOUND }, async ({ expect }) => {
+  test('a wrong port is reported', { timeout: 2 * BOUND }, async ({ expect }) => {
     const url = `hazelcast://127.0.0.1:${await freePort()}/${TEST_CLUSTER}`
     const took = timed(() => expect(open(url)).rejects.toMatchObject({ code: 'UNAVAILABLE' }))
     expect(await took).toBeLessThan(BOUND)
   })
 
-  test('a wrong name of the cluster is told', { timeout: 2 * BOUND }, async ({ expect }) => {
+  test('a wrong name of the cluster is reported', { timeout: 2 * BOUND }, async ({ expect }) => {
     const took = timed(async () => {
       const opening = open(`hazelcast://${server.address}/another`)
       await expect(opening).rejects.toThrow(/address or the name of the cluster/)
@@ -69,14 +69,14 @@ describe.concurrent('a cluster that is not there', () => {
 })
 
 test(
-  'all members restarted: a grant of before is told to be lost, and tokens rise',
+  'all members restarted: an earlier grant is reported lost, and tokens rise',
   { timeout: 120_000 },
   async () => {
     await using server = await startHazelcast()
     await using box = await open(`hazelcast://${server.address}/${TEST_CLUSTER}`)
     const before = await box.mutex('key').acquire({ lease: '10m' })
     await server.restart()
-    // Long before its lease is over, and before anybody else wants it.
+    // Long before its lease is over, and while no other box wants it.
     const end = performance.now() + 2 * BOUND
     while (!before.signal.aborted && performance.now() < end) await pause(20)
     expect(() => before.assertHeld()).toThrow()
@@ -118,7 +118,7 @@ describe('one member', () => {
     await map.unlock('a')
   })
 
-  test('who gives up waiting for another program leaves nothing on the member', async () => {
+  test('a caller that gives up waiting for another program leaves nothing on the member', async () => {
     const map = await (await foreign(server)).getMap('signalbox')
     const box = await open(url)
     expect(await map.tryLock('left', 0)).toBe(true)
@@ -148,7 +148,7 @@ describe('one member', () => {
     const map = await (await foreign(server)).getMap('signalbox')
     await using box = await open(url)
     const mutex = box.mutex('passed')
-    // For longer than a member keeps a lock that nobody asks for again.
+    // For longer than a member keeps a lock that is not renewed.
     const end = performance.now() + 3500
     const task = async (): Promise<void> => {
       while (performance.now() < end)
@@ -158,7 +158,7 @@ describe('one member', () => {
     await until('it is given back', async () => !(await map.isLocked('passed')))
   })
 
-  test('a key that only one box wants is passed on there without asking, until another box or program wants it', async () => {
+  test('a key that only one box wants is passed on there without a call, until another box or program wants it', async () => {
     const client = await foreign(server)
     const [map, table] = await Promise.all([client.getMap('wanted'), client.getMap('wanted.table')])
     const place = `${url}?map=wanted`
@@ -196,7 +196,7 @@ describe('one member', () => {
     await tasks
   })
 
-  test('a grant whose lock another program was given is told to be lost', async () => {
+  test('a grant whose lock another program was given is reported lost', async () => {
     const map = await (await foreign(server)).getMap('signalbox')
     await using box = await open(url)
     const grant = await box.mutex('taken').acquire({ lease: 900 })
@@ -207,7 +207,7 @@ describe('one member', () => {
     await map.unlock('taken')
   })
 
-  test('a grant whose lock was lost is told so although its key is free, and does not take it again', async () => {
+  test('a grant whose lock was lost is reported lost although its key is free, and does not take it again', async () => {
     const map = await (await foreign(server)).getMap('signalbox')
     await using box = await open(url)
     const grant = await box.mutex('freed').acquire({ lease: 900 })
@@ -218,7 +218,7 @@ describe('one member', () => {
     await box.mutex('freed').run(() => undefined)
   })
 
-  test('a process that was stopped past its lease knows when it goes on, and takes nothing from the next', async () => {
+  test('a process that was stopped past its lease knows its grant is lost, and takes nothing from the next holder', async () => {
     const map = await (await foreign(server)).getMap('signalbox')
     await using box = await open(url)
     const holder = startChild('build/test/integration/stopped-holder', url, '1s')
@@ -253,7 +253,7 @@ describe('one member', () => {
   })
 
   test(
-    'a member that stops answering is told in bounded time, and used again after it',
+    'a member that stops answering is reported in bounded time, and used again after it',
     { timeout: 120_000 },
     async () => {
       await using box = await open(url)
@@ -282,7 +282,7 @@ describe('one member', () => {
     },
   )
 
-  test('a table that another program has written to is told and left alone, and used again once it is gone', async () => {
+  test('a table that another program has written to is reported and left alone, and used again once it is gone', async () => {
     const place = `${url}?map=foreign`
     const table = await (await foreign(server)).getMap<string, string>('foreign.table')
     await using box = await open(place)
@@ -304,7 +304,7 @@ describe('one member', () => {
     await box.mutex('key').run(() => undefined)
   })
 
-  test('what another program put in the place of a value is told, and keeps no key locked', async () => {
+  test('what another program put in the place of a value is reported, and keeps no key locked', async () => {
     const place = `${url}?map=spoiled`
     const values = await (await foreign(server)).getMap<string, unknown>('spoiled.values')
     await using one = await open(place)
@@ -335,7 +335,7 @@ describe('one member', () => {
         key: `s/${key}`,
         message: expect.stringContaining(`s/${key} can't be read`) as string,
       }
-      // What is asked together with it is not harmed.
+      // An operation of the same tick succeeds.
       const [bad, good] = await Promise.allSettled([store.get(key), store.get('good')])
       expect(bad).toMatchObject({ status: 'rejected', reason: told })
       expect(good).toMatchObject({ status: 'fulfilled', value: { value: 1 } })
@@ -346,7 +346,7 @@ describe('one member', () => {
     }
   })
 
-  test('a change goes over what another program has put there since the value was read', async () => {
+  test('a change replaces what another program has put there since the value was read', async () => {
     const values = await (await foreign(server)).getMap<string, unknown>('over.values')
     await using box = await open(`${url}?map=over`)
     const store = box.store('s')
