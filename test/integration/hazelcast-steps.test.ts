@@ -6,11 +6,14 @@ import { HazelcastEngine } from '../../src/engines/hazelcast/hazelcast-engine.js
 import { parseHazelcastUrl } from '../../src/engines/hazelcast/hazelcast-url.js'
 import { open } from '../../src/open.js'
 import { pause, until } from '../../src/conformance/time.js'
+import { foreignClient } from '../support/hazelcast/foreign-map.js'
 import { intercepted, type MapCall } from '../support/hazelcast/intercepted.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
 
-/** More remote calls than the transaction and its carrying over take. */
+/** More remote calls than the transaction and its carrying over take, as long as no lease is renewed. */
 const STEPS = 32
+/** Long enough that a transaction on a busy machine is over before its lease is renewed: milliseconds. */
+const LEASE = 3000
 /** Another box finishes what was left undone within this: milliseconds. Far more than it takes. */
 const BOUND = 20_000
 
@@ -49,17 +52,6 @@ beforeAll(async () => {
 })
 afterAll(() => server.kill())
 
-/** A client as another program has it. */
-async function foreign(): Promise<hazelcast.Client> {
-  const client = await hazelcast.Client.newHazelcastClient({
-    clusterName: TEST_CLUSTER,
-    network: { clusterMembers: [server.address] },
-    properties: { 'hazelcast.logging.level': 'OFF' },
-  })
-  onTestFinished(() => client.shutdown())
-  return client
-}
-
 /** The value of each key before the move and after it; undefined for none. */
 const BEFORE = { from: 10, to: 0, created: undefined, deleted: 1, read: 5 }
 const AFTER = { from: 9, to: 1, created: 5, deleted: undefined, read: 5 }
@@ -76,7 +68,7 @@ function move(box: Box) {
       transaction.put('created', transaction.get<number>('read')!)
       transaction.delete('deleted')
     },
-    { id: 'the move', lease: 1000 },
+    { id: 'the move', lease: LEASE },
   )
 }
 
@@ -136,7 +128,7 @@ test(
   'a client that is cut off at any remote call of a transaction leaves all of it or nothing',
   { timeout: 120_000 },
   async () => {
-    const client = await foreign()
+    const client = await foreignClient(server)
     const steps = Array.from({ length: STEPS }, (_, step) => step)
     for (const isAnswered of [true, false]) {
       const went = await Promise.all(steps.map(step => cutAt(client, step, isAnswered)))
@@ -216,7 +208,9 @@ describe('a box that carries a value over late, after another box has carried it
     )
     const url = `hazelcast://${server.address}/${TEST_CLUSTER}?map=${map}`
     await using other = await open(url)
-    const values = await (await foreign()).getMap<string, { value?: unknown } | null>(`${map}.values`)
+    const values = await (
+      await foreignClient(server)
+    ).getMap<string, { value?: unknown } | null>(`${map}.values`)
     const valueOf = async () => (await values.get('s/key'))?.value
     await box.store('s').put('key', 'late')
     await until('another box has carried it over', async () => (await valueOf()) === 'late')

@@ -64,17 +64,23 @@ export class HazelcastEngine extends StateEngine {
     const values = new Values(link, hazelcast, clock)
     this.#table = new Table(by, tableMap, clock, (record, isNext) => this.#changedByOther(record, isNext))
     this.#sessions = new Sessions(tableMap, clock)
-    this.#transactions = new Transactions(place, this.#table, values, this.#sessions, clock, {
-      carriedOver: record => this.#carryOver.done(record),
-      changed: (before, after, entries) => {
-        this.#own.follow(after)
-        this.#carryOver.begin(before, after, entries)
-        this.#changed(after)
-      },
-      unclear: () => this.#readAgain(),
-    })
     const forget = (): void => void this.#transactions.forget().catch(() => undefined)
     this.#carryOver = new CarryOver(this.#table, values, clock, forget)
+    this.#transactions = new Transactions(
+      place,
+      this.#table,
+      values,
+      this.#sessions,
+      this.#carryOver,
+      clock,
+      {
+        changed: record => {
+          this.#own.follow(record)
+          this.#changed(record)
+        },
+        unclear: () => this.#readAgain(),
+      },
+    )
     this.#alone = new LoneGrants(clock, id => this.#listener?.wanted(id))
     this.#memberLocks = new MemberLocks(new MapLocks(async () => (await link()).locks, hazelcast), clock)
     this.#grantLocks = new GrantLocks(

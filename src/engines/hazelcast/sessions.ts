@@ -21,7 +21,6 @@ export class Sessions {
   #own: SessionInfo | undefined
   /** Until when the first entry of this session is there, unless a clock jumps: clock time. */
   #until = -Infinity
-  readonly #known = new Map<string, SessionInfo>()
 
   constructor(map: () => Promise<IMap<string, string>>, clock: Clock) {
     this.#map = map
@@ -31,7 +30,6 @@ export class Sessions {
   /** Takes note of the session of this box. Its entries are written with its first lease. */
   join(own: SessionInfo): void {
     this.#own = own
-    this.#known.set(own.session, own)
   }
 
   /** Makes the entries of this session outlive a lease that is given now. @throws what the client throws */
@@ -58,7 +56,7 @@ export class Sessions {
   async deadIn(record: TableRecord): Promise<RequestRecord[]> {
     const sessions = sessionsIn(record)
     const living = await this.#read(sessions)
-    const silent = [...sessions].filter(session => !living.has(session))
+    const silent = sessions.filter(session => !living.has(session))
     if (silent.length === 0) return []
     const map = await this.#map()
     const lives = new Map(await answered(map.getAll(silent.map(lifeOf)), this.#clock))
@@ -67,13 +65,15 @@ export class Sessions {
     return record.requests.filter(({ session }) => Number(lives.get(lifeOf(session)) ?? Infinity) < now)
   }
 
-  /** The processes of the sessions in the record. @throws what the client throws */
+  /** The processes of the sessions in the record, as far as they are known. @throws what the client throws */
   async of(record: TableRecord): Promise<ReadonlyMap<string, SessionInfo>> {
-    const sessions = sessionsIn(record)
-    for (const session of this.#known.keys())
-      if (!sessions.has(session) && session !== this.#own?.session) this.#known.delete(session)
-    await this.#read(new Set([...sessions].filter(session => !this.#known.has(session))))
-    return this.#known
+    const sessions = new Map<string, SessionInfo>()
+    for (const [session, text] of await this.#read(sessionsIn(record))) {
+      const info = infoOf(text)
+      if (info) sessions.set(session, info)
+    }
+    if (this.#own) sessions.set(this.#own.session, this.#own)
+    return sessions
   }
 
   /** Drops the entries of this session. Never throws: what is left expires. */
@@ -87,16 +87,12 @@ export class Sessions {
     }
   }
 
-  /** Reads first entries, and tells which of the sessions have one. */
-  async #read(sessions: ReadonlySet<string>): Promise<Set<string>> {
-    if (sessions.size === 0) return new Set()
+  /** Reads the first entries of sessions, by session. */
+  async #read(sessions: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    if (sessions.length === 0) return new Map()
     const map = await this.#map()
-    const found = await answered(map.getAll([...sessions].map(entryOf)), this.#clock)
-    for (const [, text] of found) {
-      const info = infoOf(text)
-      if (info) this.#known.set(info.session, info)
-    }
-    return new Set(found.map(([entry]) => entry.slice(ENTRY.length)))
+    const found = await answered(map.getAll(sessions.map(entryOf)), this.#clock)
+    return new Map(found.map(([entry, text]) => [entry.slice(ENTRY.length), text]))
   }
 }
 
@@ -111,8 +107,8 @@ function lifeOf(session: string): string {
   return `life/${session}`
 }
 
-function sessionsIn({ requests }: TableRecord): ReadonlySet<string> {
-  return new Set(requests.map(({ session }) => session))
+function sessionsIn({ requests }: TableRecord): string[] {
+  return [...new Set(requests.map(({ session }) => session))]
 }
 
 /** Undefined when another program has written the entry. Then only that the session lives is known. */

@@ -3,6 +3,7 @@ import type { Operation, ReadSet, SessionInfo } from '../../engine/contract.js'
 import type { EngineState, Purpose } from '../../engine/kit/state-engine.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
 import { UnavailableError } from '../../errors.js'
+import type { CarryOver } from './carry-over.js'
 import { failureOf, SpoiledError, UnclearError } from './failures.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
 import { OpenTable } from './open-table.js'
@@ -15,7 +16,7 @@ import { newestStamp, type Values } from './values.js'
 const PATIENCE = 10_000
 
 /** The entries of store keys; undefined for keys without one. */
-export type Entries = ReadonlyMap<string, string | undefined>
+type Entries = ReadonlyMap<string, string | undefined>
 
 /** The keys whose entries can't be read, with the reason. */
 type SpoiledKeys = ReadonlyMap<string, unknown>
@@ -52,12 +53,10 @@ interface Opened {
   readonly spoiled: SpoiledKeys
 }
 
-/** What the parts around the transactions have to do with them. */
-export interface TransactionHooks {
-  /** The changes in the record that are carried over, by key and stamp. */
-  carriedOver(record: TableRecord): ReadonlyMap<string, number>
-  /** This box has changed the record. @param entries those that were read for it. */
-  changed(before: TableRecord, after: TableRecord, entries: Entries): void
+/** What the transactions report. */
+export interface TransactionListener {
+  /** This box has changed the record. */
+  changed(record: TableRecord): void
   /** This box may have changed the record: whether it did was not found out. */
   unclear(): void
 }
@@ -68,8 +67,9 @@ export class Transactions {
   readonly #table: Table
   readonly #values: Values
   readonly #sessions: Sessions
+  readonly #carryOver: CarryOver
   readonly #clock: Clock
-  readonly #hooks: TransactionHooks
+  readonly #listener: TransactionListener
   readonly #batch = new TickBatcher<Job>(() => this.#run())
 
   constructor(
@@ -77,15 +77,17 @@ export class Transactions {
     table: Table,
     values: Values,
     sessions: Sessions,
+    carryOver: CarryOver,
     clock: Clock,
-    hooks: TransactionHooks,
+    listener: TransactionListener,
   ) {
     this.#place = place
     this.#table = table
     this.#values = values
     this.#sessions = sessions
+    this.#carryOver = carryOver
     this.#clock = clock
-    this.#hooks = hooks
+    this.#listener = listener
   }
 
   /** Calls `work` with the state, perhaps several times, and keeps what the last call changed. */
@@ -111,7 +113,7 @@ export class Transactions {
     } catch (error) {
       const failure = failureOf(error, this.#place, UnavailableError)
       for (const job of jobs) job.reject(failure)
-      if (error instanceof UnclearError) this.#hooks.unclear()
+      if (error instanceof UnclearError) this.#listener.unclear()
     }
   }
 
@@ -164,7 +166,7 @@ export class Transactions {
     }
     for (const [key, text] of read) entries.set(key, text)
     const { sightings } = this.#table
-    const carriedOver = this.#hooks.carriedOver(record)
+    const carriedOver = this.#carryOver.done(record)
     const surroundings = { sightings, floor: attempt.floor, entries, sessions, carriedOver }
     return { state: new OpenTable(record, surroundings, this.#clock), entries, spoiled }
   }
@@ -175,7 +177,8 @@ export class Transactions {
     state.forget()
     const made = await this.#table.change(found, mark => state.close(mark), until)
     if (made) {
-      this.#hooks.changed(found.record, made.record, entries)
+      this.#listener.changed(made.record)
+      this.#carryOver.begin(found.record, made.record, entries)
       return true
     }
     // No job joins others that are soon given up.
