@@ -9,7 +9,7 @@ import { systemClock } from '../../src/clock.js'
 import { HazelcastEngine } from '../../src/engines/hazelcast/hazelcast-engine.js'
 import { parseHazelcastUrl } from '../../src/engines/hazelcast/hazelcast-url.js'
 import type { Package } from '../../src/engines/hazelcast/link.js'
-import { dropClosed } from '../../src/engines/hazelcast/quiet-client.js'
+import { dropClosed } from '../../src/engines/hazelcast/client-internals.js'
 import { open } from '../../src/open.js'
 import { pause, soFar, until } from '../../src/conformance/time.js'
 import { intercepted } from '../support/hazelcast/intercepted.js'
@@ -120,7 +120,7 @@ test.each(
   })
 })
 
-test('the client that is in use is looked after when one that was given up while it started ends later', async () => {
+test('the client in use is checked although an earlier one, given up while it started, ends later', async () => {
   const clients: client56.Client[] = []
   const clientPackage = intercepted(
     ({ send }) => send(),
@@ -160,7 +160,7 @@ function takeForOpen(registry: Registry, connection: Connection): void {
   registry.setConnection(member, connection)
 }
 
-test('TLS and whatever else the client takes passes through', { timeout: 60_000 }, async () => {
+test('TLS and the other options of the client pass through', { timeout: 60_000 }, async () => {
   const { folder, certificate, key } = makeCertificate()
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   // A member takes TLS itself only in the Enterprise edition, so it is taken off on the way here.

@@ -1,9 +1,9 @@
-import { Client } from 'hazelcast-client'
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { Child } from '../../src/conformance/child.js'
 import { queued, timed } from '../../src/conformance/time.js'
 import { open } from '../../src/open.js'
 import { startChild } from '../contract/child.js'
+import { foreignMap } from '../support/hazelcast/foreign-map.js'
 import { FakeClock } from '../support/servers/fake-clock.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
 
@@ -29,17 +29,6 @@ async function holder(url: string): Promise<Child> {
   onTestFinished(() => child.kill('SIGKILL'))
   await child.printed('holding')
   return child
-}
-
-/** The map that programs in other languages lock keys of. */
-async function foreignMap(server: HazelcastServer) {
-  const client = await Client.newHazelcastClient({
-    clusterName: TEST_CLUSTER,
-    network: { clusterMembers: [server.address], smartRouting: false },
-    properties: { 'hazelcast.logging.level': 'OFF' },
-  })
-  onTestFinished(() => client.shutdown())
-  return client.getMap('signalbox')
 }
 
 describe.each([

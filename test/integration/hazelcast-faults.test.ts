@@ -1,5 +1,5 @@
 import * as hazelcast from 'hazelcast-client'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Box } from '../../src/box.js'
 import { systemClock } from '../../src/clock.js'
 import { HazelcastEngine } from '../../src/engines/hazelcast/hazelcast-engine.js'
@@ -9,22 +9,12 @@ import { startChild } from '../contract/child.js'
 import { pause, queued, timed, until } from '../../src/conformance/time.js'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { eventually } from '../support/hazelcast/eventually.js'
+import { foreignClient } from '../support/hazelcast/foreign-map.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 
-/** What each fault has to be told or over by: milliseconds. Far more than it takes, far less than for ever. */
+/** Each fault has to be reported or over within this: milliseconds. Far more than it takes, far less than for ever. */
 const BOUND = 20_000
-
-/** A client as another program has it. */
-async function foreign(server: HazelcastServer) {
-  const client = await hazelcast.Client.newHazelcastClient({
-    clusterName: TEST_CLUSTER,
-    network: { clusterMembers: [server.address], smartRouting: false },
-    properties: { 'hazelcast.logging.level': 'OFF' },
-  })
-  onTestFinished(() => client.shutdown())
-  return client
-}
 
 describe.concurrent('a cluster that is not there', () => {
   let server: HazelcastServer
@@ -34,13 +24,13 @@ describe.concurrent('a cluster that is not there', () => {
   })
   afterAll(() => server.kill())
 
-  test('a wrong port is told', { timeout: 2 * BOUND }, async ({ expect }) => {
+  test('a wrong port is reported', { timeout: 2 * BOUND }, async ({ expect }) => {
     const url = `hazelcast://127.0.0.1:${await freePort()}/${TEST_CLUSTER}`
     const took = timed(() => expect(open(url)).rejects.toMatchObject({ code: 'UNAVAILABLE' }))
     expect(await took).toBeLessThan(BOUND)
   })
 
-  test('a wrong name of the cluster is told', { timeout: 2 * BOUND }, async ({ expect }) => {
+  test('a wrong name of the cluster is reported', { timeout: 2 * BOUND }, async ({ expect }) => {
     const took = timed(async () => {
       const opening = open(`hazelcast://${server.address}/another`)
       await expect(opening).rejects.toThrow(/address or the name of the cluster/)
@@ -69,14 +59,14 @@ describe.concurrent('a cluster that is not there', () => {
 })
 
 test(
-  'all members restarted: a grant of before is told to be lost, and tokens rise',
+  'all members restarted: an earlier grant is reported lost, and tokens rise',
   { timeout: 120_000 },
   async () => {
     await using server = await startHazelcast()
     await using box = await open(`hazelcast://${server.address}/${TEST_CLUSTER}`)
     const before = await box.mutex('key').acquire({ lease: '10m' })
     await server.restart()
-    // Long before its lease is over, and before anybody else wants it.
+    // Long before its lease is over, and while no other box wants it.
     const end = performance.now() + 2 * BOUND
     while (!before.signal.aborted && performance.now() < end) await pause(20)
     expect(() => before.assertHeld()).toThrow()
@@ -102,7 +92,7 @@ describe('one member', () => {
   })
 
   test('a lock of another program keeps a box waiting, and its unlock wakes it', async () => {
-    const map = await (await foreign(server)).getMap('signalbox')
+    const map = await (await foreignClient(server)).getMap('signalbox')
     await using box = await open(url)
     expect(await map.tryLock('a', 0)).toBe(true)
     expect(await box.mutex('a').tryAcquire()).toBeUndefined()
@@ -118,8 +108,8 @@ describe('one member', () => {
     await map.unlock('a')
   })
 
-  test('who gives up waiting for another program leaves nothing on the member', async () => {
-    const map = await (await foreign(server)).getMap('signalbox')
+  test('a caller that gives up waiting for another program leaves nothing on the member', async () => {
+    const map = await (await foreignClient(server)).getMap('signalbox')
     const box = await open(url)
     expect(await map.tryLock('left', 0)).toBe(true)
     await expect(box.mutex('left').acquire({ wait: 200 })).rejects.toMatchObject({ code: 'TIMED_OUT' })
@@ -133,7 +123,7 @@ describe('one member', () => {
   })
 
   test('a lock that is renewed is held against other programs all the time', async () => {
-    const map = await (await foreign(server)).getMap('signalbox')
+    const map = await (await foreignClient(server)).getMap('signalbox')
     await using box = await open(url)
     const grant = await box.mutex('renewed').acquire({ lease: 900 })
     for (const end = performance.now() + 4000; performance.now() < end;) {
@@ -145,10 +135,10 @@ describe('one member', () => {
   })
 
   test('a lock that is passed on in a process is held against other programs all the time', async () => {
-    const map = await (await foreign(server)).getMap('signalbox')
+    const map = await (await foreignClient(server)).getMap('signalbox')
     await using box = await open(url)
     const mutex = box.mutex('passed')
-    // For longer than a member keeps a lock that nobody asks for again.
+    // For longer than a member keeps a lock that is not renewed.
     const end = performance.now() + 3500
     const task = async (): Promise<void> => {
       while (performance.now() < end)
@@ -158,8 +148,8 @@ describe('one member', () => {
     await until('it is given back', async () => !(await map.isLocked('passed')))
   })
 
-  test('a key that only one box wants is passed on there without asking, until another box or program wants it', async () => {
-    const client = await foreign(server)
+  test('a key that only one box wants is passed on there without a call, until another box or program wants it', async () => {
+    const client = await foreignClient(server)
     const [map, table] = await Promise.all([client.getMap('wanted'), client.getMap('wanted.table')])
     const place = `${url}?map=wanted`
     await using one = await open(place)
@@ -196,8 +186,8 @@ describe('one member', () => {
     await tasks
   })
 
-  test('a grant whose lock another program was given is told to be lost', async () => {
-    const map = await (await foreign(server)).getMap('signalbox')
+  test('a grant whose lock another program was given is reported lost', async () => {
+    const map = await (await foreignClient(server)).getMap('signalbox')
     await using box = await open(url)
     const grant = await box.mutex('taken').acquire({ lease: 900 })
     await map.forceUnlock('taken')
@@ -207,8 +197,8 @@ describe('one member', () => {
     await map.unlock('taken')
   })
 
-  test('a grant whose lock was lost is told so although its key is free, and does not take it again', async () => {
-    const map = await (await foreign(server)).getMap('signalbox')
+  test('a grant whose lock was lost is reported lost although its key is free, and does not take it again', async () => {
+    const map = await (await foreignClient(server)).getMap('signalbox')
     await using box = await open(url)
     const grant = await box.mutex('freed').acquire({ lease: 900 })
     await map.forceUnlock('freed')
@@ -218,8 +208,8 @@ describe('one member', () => {
     await box.mutex('freed').run(() => undefined)
   })
 
-  test('a process that was stopped past its lease knows when it goes on, and takes nothing from the next', async () => {
-    const map = await (await foreign(server)).getMap('signalbox')
+  test('a process that was stopped past its lease knows its grant is lost, and takes nothing from the next holder', async () => {
+    const map = await (await foreignClient(server)).getMap('signalbox')
     await using box = await open(url)
     using holder = startChild('build/test/integration/stopped-holder', url, '1s')
     await holder.printed('holding')
@@ -253,7 +243,7 @@ describe('one member', () => {
   })
 
   test(
-    'a member that stops answering is told in bounded time, and used again after it',
+    'a member that stops answering is reported in bounded time, and used again after it',
     { timeout: 120_000 },
     async () => {
       await using box = await open(url)
@@ -282,9 +272,9 @@ describe('one member', () => {
     },
   )
 
-  test('a table that another program has written to is told and left alone, and used again once it is gone', async () => {
+  test('a table that another program has written to is reported and left alone, and used again once it is gone', async () => {
     const place = `${url}?map=foreign`
-    const table = await (await foreign(server)).getMap<string, string>('foreign.table')
+    const table = await (await foreignClient(server)).getMap<string, string>('foreign.table')
     await using box = await open(place)
     await box.mutex('key').run(() => undefined)
     for (const text of ['none of ours', '[1,2]\n', '{}\n']) {
@@ -304,9 +294,9 @@ describe('one member', () => {
     await box.mutex('key').run(() => undefined)
   })
 
-  test('what another program put in the place of a value is told, and keeps no key locked', async () => {
+  test('what another program put in the place of a value is reported, and keeps no key locked', async () => {
     const place = `${url}?map=spoiled`
-    const values = await (await foreign(server)).getMap<string, unknown>('spoiled.values')
+    const values = await (await foreignClient(server)).getMap<string, unknown>('spoiled.values')
     await using one = await open(place)
     await using other = await open(place)
     await one.store('s').put('good', 1)
@@ -323,7 +313,7 @@ describe('one member', () => {
       cut: json('{"stamp":1,"version":1,"ids":[],"value":{"a":'),
     }
     for (const [key, value] of Object.entries(spoiled)) await values.set(`s/${key}`, value)
-    const table = await (await foreign(server)).getMap<string, string>('spoiled.table')
+    const table = await (await foreignClient(server)).getMap<string, string>('spoiled.table')
     for (const key of await table.keySet()) if (key.startsWith('session/')) await table.set(key, 'hello')
     await using late = await open(place)
     await using _held = await one.mutex('held').acquire()
@@ -335,7 +325,7 @@ describe('one member', () => {
         key: `s/${key}`,
         message: expect.stringContaining(`s/${key} can't be read`) as string,
       }
-      // What is asked together with it is not harmed.
+      // An operation of the same tick succeeds.
       const [bad, good] = await Promise.allSettled([store.get(key), store.get('good')])
       expect(bad).toMatchObject({ status: 'rejected', reason: told })
       expect(good).toMatchObject({ status: 'fulfilled', value: { value: 1 } })
@@ -346,8 +336,8 @@ describe('one member', () => {
     }
   })
 
-  test('a change goes over what another program has put there since the value was read', async () => {
-    const values = await (await foreign(server)).getMap<string, unknown>('over.values')
+  test('a change replaces what another program has put there since the value was read', async () => {
+    const values = await (await foreignClient(server)).getMap<string, unknown>('over.values')
     await using box = await open(`${url}?map=over`)
     const store = box.store('s')
     await store.put('other', 0)
@@ -360,7 +350,9 @@ describe('one member', () => {
   })
 
   test('values are JSON that other programs read', async () => {
-    const map = await (await foreign(server)).getMap<string, hazelcast.HazelcastJsonValue>('signalbox.values')
+    const map = await (
+      await foreignClient(server)
+    ).getMap<string, hazelcast.HazelcastJsonValue>('signalbox.values')
     await using box = await open(url)
     const version = await box.store('trains').put('ICE 1', { at: 'Bern' })
     await until('it is carried over', async () => (await map.get('trains/ICE 1')) !== null)

@@ -16,7 +16,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.kill())
 
-test('a key that was lost while another one was waited for is waited for again, without a pause of its lease', async () => {
+test('a waiter that loses a key while it waits for another one waits for both again, and not for the end of its lease', async () => {
   const map = await foreignMap(server)
   await using box = await open(url)
   expect(await map.tryLock('lost b', 0)).toBe(true)
@@ -32,7 +32,7 @@ test('a key that was lost while another one was waited for is waited for again, 
   const before = await table.get('table')
   await map.unlock('lost b')
   await pause(500)
-  // Who only waits changes nothing.
+  // A waiter alone changes nothing.
   expect(await table.get('table')).toBe(before)
   await map.unlock('lost a')
   const grant = await waiting
@@ -40,7 +40,7 @@ test('a key that was lost while another one was waited for is waited for again, 
   await grant.release()
 })
 
-test('a program comes in between callers of a box that want the key without end, and they after it', async () => {
+test('another program gets a key between callers of a box that always want it, and they get it back after it', async () => {
   const map = await foreignMap(server)
   await using box = await open(url)
   const over = new AbortController()

@@ -6,12 +6,15 @@ import { HazelcastEngine } from '../../src/engines/hazelcast/hazelcast-engine.js
 import { parseHazelcastUrl } from '../../src/engines/hazelcast/hazelcast-url.js'
 import { open } from '../../src/open.js'
 import { pause, until } from '../../src/conformance/time.js'
+import { foreignClient } from '../support/hazelcast/foreign-map.js'
 import { intercepted, type MapCall } from '../support/hazelcast/intercepted.js'
 import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/servers/hazelcast.js'
 
-/** More remote calls than the transaction and its carrying over take. */
+/** More remote calls than the transaction and its carrying over take, as long as no lease is renewed. */
 const STEPS = 32
-/** What is left undone is seen to by then: milliseconds. Far more than it takes. */
+/** Long enough that a transaction on a busy machine is over before its lease is renewed: milliseconds. */
+const LEASE = 3000
+/** Another box finishes what was left undone within this: milliseconds. Far more than it takes. */
 const BOUND = 20_000
 
 /** Where a client is cut off: that call is the last that goes out, and its answer comes or does not. */
@@ -49,18 +52,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.kill())
 
-/** A client as another program has it. */
-async function foreign(): Promise<hazelcast.Client> {
-  const client = await hazelcast.Client.newHazelcastClient({
-    clusterName: TEST_CLUSTER,
-    network: { clusterMembers: [server.address] },
-    properties: { 'hazelcast.logging.level': 'OFF' },
-  })
-  onTestFinished(() => client.shutdown())
-  return client
-}
-
-/** What each key has before the move and after it; what is not there is undefined. */
+/** The value of each key before the move and after it; undefined for none. */
 const BEFORE = { from: 10, to: 0, created: undefined, deleted: 1, read: 5 }
 const AFTER = { from: 9, to: 1, created: 5, deleted: undefined, read: 5 }
 type State = Record<keyof typeof BEFORE, number | undefined>
@@ -76,7 +68,7 @@ function move(box: Box) {
       transaction.put('created', transaction.get<number>('read')!)
       transaction.delete('deleted')
     },
-    { id: 'the move', lease: 1000 },
+    { id: 'the move', lease: LEASE },
   )
 }
 
@@ -121,7 +113,7 @@ async function cutAt(client: hazelcast.Client, after: number, isAnswered: boolea
   // All of it or nothing; and all of it where that was said.
   const left = await readCold(url)
   expect([AFTER, ...(isConfirmed ? [] : [BEFORE])]).toContainEqual(left)
-  // Although nobody changes anything after it.
+  // Although no later operation changes anything.
   await vi.waitFor(async () => expect(await readRaw(values)).toEqual(left), { timeout: BOUND, interval: 50 })
   await move(other)
   expect(await readCold(url)).toEqual(AFTER)
@@ -136,7 +128,7 @@ test(
   'a client that is cut off at any remote call of a transaction leaves all of it or nothing',
   { timeout: 120_000 },
   async () => {
-    const client = await foreign()
+    const client = await foreignClient(server)
     const steps = Array.from({ length: STEPS }, (_, step) => step)
     for (const isAnswered of [true, false]) {
       const went = await Promise.all(steps.map(step => cutAt(client, step, isAnswered)))
@@ -180,7 +172,7 @@ class Gate {
   }
 }
 
-test('a grant that is downgraded while it is renewed is held on', async () => {
+test('a grant that is downgraded while it is renewed stays held', async () => {
   const gate = new Gate()
   const box = await boxWith('downgraded', async ({ method, send }) => {
     const answer = await send()
@@ -199,8 +191,8 @@ test('a grant that is downgraded while it is renewed is held on', async () => {
   await grant.release()
 })
 
-describe('a box that comes late with a value that another one has carried over and deleted', () => {
-  /** What is left of a deleted value is removed when it is read after that: milliseconds. */
+describe('a box that carries a value over late, after another box has carried it over and deleted it', () => {
+  /** A read that comes so long after a deletion removes the rest of the entry: milliseconds. */
   const REMEMBERED = 3_600_000
 
   /** Puts a value that only others carry over, has it deleted, and lets the box that put it go on then. */
@@ -216,7 +208,9 @@ describe('a box that comes late with a value that another one has carried over a
     )
     const url = `hazelcast://${server.address}/${TEST_CLUSTER}?map=${map}`
     await using other = await open(url)
-    const values = await (await foreign()).getMap<string, { value?: unknown } | null>(`${map}.values`)
+    const values = await (
+      await foreignClient(server)
+    ).getMap<string, { value?: unknown } | null>(`${map}.values`)
     const valueOf = async () => (await values.get('s/key'))?.value
     await box.store('s').put('key', 'late')
     await until('another box has carried it over', async () => (await valueOf()) === 'late')
@@ -230,7 +224,7 @@ describe('a box that comes late with a value that another one has carried over a
     return await reader.store('s').get('key')
   }
 
-  test('and whose call was on its way, finds that it is deleted', async () => {
+  test('finds it deleted, if its call was on its way', async () => {
     const gate = new Gate()
     gate.shut()
     const carry = async ({ send }: MapCall) => {
@@ -240,7 +234,7 @@ describe('a box that comes late with a value that another one has carried over a
     expect(await late('parked', carry, () => gate.open())).toBeUndefined()
   })
 
-  test('and was cut off, finds so also when nothing is left of it', async () => {
+  test('leaves it deleted although nothing is left of the entry, if it was cut off', async () => {
     let isCut = true
     const carry = async ({ send }: MapCall) => {
       if (isCut) throw new hazelcast.TargetDisconnectedError('refused by the test')
@@ -264,7 +258,7 @@ describe('a box that comes late with a value that another one has carried over a
   })
 })
 
-test('a look for what was missed is made again until it succeeds', async () => {
+test('a read for missed changes is tried again until it succeeds', async () => {
   /** More often than anything is told of a connection that was lost and made again. */
   const refusals = 5
   let looks = -Infinity

@@ -10,7 +10,10 @@ import { startHazelcast, TEST_CLUSTER, type HazelcastServer } from '../support/s
 
 /** How long a client is cut off: milliseconds. */
 const CUT = 15_000
-/** What is asked meanwhile is over by then, and all is in use again so soon after it: milliseconds. Far more than it takes. */
+/**
+ * Operations meanwhile are over within this, and so soon after it all works again: milliseconds. Far more than it
+ * takes.
+ */
 const BOUND = 25_000
 /** Leases that end while the client is cut off, and that outlive it: milliseconds. */
 const SHORT = 4000
@@ -54,7 +57,7 @@ const WAYS: Record<string, Way> = {
 let server: HazelcastServer
 
 beforeAll(async () => {
-  // Nobody listens at what it tells clients, so who is cut off can't go round the proxy.
+  // No server listens at the address that it names to clients, so a client that is cut off can't go round the proxy.
   server = await startHazelcast({ publicPort: await freePort() })
 })
 afterAll(() => server.kill())
@@ -84,7 +87,10 @@ async function ending(task: Promise<unknown>): Promise<End> {
   }
 }
 
-/** Adds one to the value of a key, once for each key however often it is tried. @param begun is called before it goes on */
+/**
+ * Adds one to the value of a key, once for each key however often it is tried.
+ * @param begun is called before it goes on
+ */
 function add(box: Box, key: string, lease: number, begun?: () => Promise<void>): Promise<unknown> {
   return box.store('s').transaction(
     [key],
@@ -97,7 +103,10 @@ function add(box: Box, key: string, lease: number, begun?: () => Promise<void>):
   )
 }
 
-/** Another client, which does what it does until it is told to stop. @returns how often, and how long the slowest took */
+/**
+ * Another client, which does what it does until it is told to stop.
+ * @returns how often, and how long the slowest took
+ */
 async function goOn(box: Box, over: AbortSignal): Promise<{ steps: number; slowest: number }> {
   let steps = 0
   let slowest = 0
@@ -129,7 +138,8 @@ describe.concurrent('a client that alone is cut off for 15 s', () => {
     const box = await boxAt(proxy.port, map, context)
     const other = await boxAt(server.port, map, context)
 
-    // It holds one lock, waits for another, and commits: one change that no answer comes to, and one that does not get out.
+    // It holds one lock, waits for another, and commits: one change that no answer comes to, and one that does not
+    // get out.
     const held = await box.mutex('held').acquire({ lease })
     const inTheWay = await other.mutex('wanted').acquire()
     const waiting = box.mutex('wanted').acquire({ lease, wait: 2 * BOUND })
@@ -167,7 +177,7 @@ describe.concurrent('a client that alone is cut off for 15 s', () => {
     await pause(CUT / 3)
     await inTheWay.release()
     const isLong = lease === LONG
-    // Who does not hear that it is its turn keeps nobody waiting.
+    // A waiter that does not hear that it is its turn keeps no other waiting.
     await other.mutex('wanted').run(() => undefined, { wait: CUT / 3 })
     if (isLong) expect(await other.mutex('held').tryAcquire()).toBeUndefined()
     else {

@@ -26,7 +26,7 @@ const KEYS = ['a', 'b', 'c', 'd', 'e', 'f']
 const BOXES = 3
 /** Tasks of each box that lock, and tasks that count. */
 const TASKS = 6
-/** What is left of a client's calls that were cut off by the end of a member ends with it: milliseconds. */
+/** It ends the remains of calls that were cut off when a member ended: milliseconds. */
 const LEASE = 3000
 /** The run of the train tracker that its task names: worker processes, days of traffic, workers that are killed. */
 const NAMED_RUN = ['--processes', '4', '--days', '10', '--kill', '20']
@@ -63,7 +63,7 @@ async function untilSafe(): Promise<void> {
   for (const member of members) while (!(await member.isSafe())) await pause(50)
 }
 
-/** What is refused while a member is being missed; anything else is a fault. */
+/** The error of an operation while a member is being missed; any other is a fault. */
 function checkRefusal(error: unknown): void {
   if (
     error instanceof SignalboxError &&
@@ -238,7 +238,7 @@ async function keysOfOne(client: Client, count: number): Promise<{ keys: string[
   }
 }
 
-test('the member that has the keys is killed while nobody does anything: holder, waiter and lease live on, tokens rise', async () => {
+test('the member that has the keys is killed while no operation is under way: holder, waiter and lease live on, tokens rise', async () => {
   const url = `hazelcast://${members.map(({ address }) => address).join()}/${TEST_CLUSTER}?map=idle`
   const client = await clientOf(members)
   const map = await client.getMap('idle')
@@ -270,7 +270,7 @@ test('the member that has the keys is killed while nobody does anything: holder,
   await (await waiting).release()
   await outliving
   await grant.release()
-  // Whoever comes next counts on from what the others have a copy of, whatever the clock says.
+  // The next grant counts on from the number that the others have a copy of, whatever the clock says.
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 3_600_000 })
   try {
     await using late = await open(url)

@@ -18,9 +18,9 @@ const FOREIGN_KEYS = ['e', 'f']
 const LEASE = 1500
 /** A client that finds no member for so long is dead for good: milliseconds. */
 const PATIENCE = 500
-/** Nobody waits longer for a lock: milliseconds. */
+/** No caller waits longer for a lock: milliseconds. */
 const BOUND = 30_000
-/** How late one of them begins, and how late who was cut off is let in again: milliseconds. */
+/** How late one of them begins, and how late a client that was cut off is let in again: milliseconds. */
 const LONGEST_DELAY = 2000
 const ACCOUNTS = 'accounts'
 
@@ -28,9 +28,9 @@ let server: HazelcastServer
 
 beforeAll(async () => {
   server = await startHazelcast({
-    // Nobody listens there, so clients that are cut off can't go round what they were told.
+    // No server listens there, so clients that are cut off can't go round the proxy.
     publicPort: await freePort(),
-    // Else the member may free the locks of whoever is cut off before their leases are over.
+    // Else the member may free the locks of a client that is cut off before their leases are over.
     properties: { 'hazelcast.client.cleanup.period.millis': '60000' },
   })
 })
@@ -85,7 +85,7 @@ class Contender {
   }
 }
 
-/** Who is inside, and what was wrong about it. */
+/** The tasks inside, and what was wrong about them. */
 class Sections {
   readonly faults: string[] = []
   readonly #last = new Map<string, Grant>()

@@ -50,6 +50,11 @@ export class MemoryState implements EngineState {
     this.#version = start
   }
 
+  /** All requests in the order of their arrival. */
+  requests(): Iterable<Request> {
+    return this.#requests.values()
+  }
+
   queue(key: string): readonly Entry[] | undefined {
     return this.#queues.get(key)
   }

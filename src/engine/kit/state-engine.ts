@@ -72,10 +72,21 @@ export abstract class StateEngine implements Engine {
   #underway = 0
   #onIdle: (() => void) | undefined
 
-  /** @param ownClock the clock of this process, where the shared one is another. */
-  constructor(clock: Clock, ownClock = clock) {
+  /** Undefined for an engine without limits. */
+  readonly reserve?: (request: Reserve) => Awaitable<Reservation>
+
+  /**
+   * @param ownClock the clock of this process, where the shared one is another.
+   * @param hasLimits false for an engine whose processes share no clock.
+   */
+  constructor(clock: Clock, ownClock = clock, hasLimits = true) {
     this.clock = clock
     this.#ownClock = ownClock
+    if (!hasLimits) return
+    this.reserve = request => {
+      if (!this.#listener) return Promise.reject(this.#closed())
+      return this.#counted(this.transact(state => this.#reserve(state, request), { type: 'reserve' }))
+    }
   }
 
   /**
@@ -104,11 +115,6 @@ export abstract class StateEngine implements Engine {
 
   submit<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>> {
     return this.#listener ? this.#counted(this.#submit(operation)) : Promise.reject(this.#closed())
-  }
-
-  reserve(request: Reserve): Awaitable<Reservation> {
-    if (!this.#listener) return Promise.reject(this.#closed())
-    return this.#counted(this.transact(state => this.#reserve(state, request), { type: 'reserve' }))
   }
 
   withdraw(request: LockRequest): boolean {

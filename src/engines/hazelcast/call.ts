@@ -3,13 +3,14 @@ import type { Clock } from '../../clock.js'
 /** How long a call of a member may take: milliseconds. */
 const CALL_TIMEOUT = 3000
 
-/** A member did not answer in time: it may still carry out what it was asked. */
+/** A member did not answer in time. It may still carry out the call. */
 export class NoAnswerError extends Error {}
 
 /**
- * The answer of a remote call, or a NoAnswerError after `limit` milliseconds. The client's own limits are two minutes and
- * more.
- * @param keepsAlive whether it keeps the process alive meanwhile
+ * The answer to a remote call, or a NoAnswerError after `limit` milliseconds. The client's own limits are two minutes
+ * and more.
+ * @param onLate is called with an answer that comes after that.
+ * @param keepsAlive whether the process stays alive meanwhile.
  */
 export function answered<T>(
   call: Promise<T>,

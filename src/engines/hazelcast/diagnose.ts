@@ -7,7 +7,10 @@ import type { Diagnosis } from '../../engine/diagnosis.js'
 import { hazelcastFacts, type HazelcastFacts } from './diagnosed-facts.js'
 import { hazelcastFindings } from './diagnosed-findings.js'
 
-/** Looks at the cluster of a `hazelcast:` URL and at the maps that it names. @throws UnavailableError when no member answers. */
+/**
+ * Diagnoses the cluster of a `hazelcast:` URL and the maps that it names.
+ * @throws UnavailableError when no member answers.
+ */
 export async function diagnoseHazelcast(url: string): Promise<Diagnosis> {
   const place = parseHazelcastUrl(url)
   const listener = { changed: () => undefined, missed: () => undefined }
@@ -24,7 +27,7 @@ function factsOf(name: string, facts: HazelcastFacts): string[] {
   const { members, refusals } = facts
   const versions = members.map(
     ({ address, version, isLite }) =>
-      `${address} ${version ?? 'of a version that it does not tell'}${isLite ? ' (lite)' : ''}`,
+      `${address} ${version ?? '(unknown version)'}${isLite ? ' (lite)' : ''}`,
   )
   return [
     `${name}: Hazelcast ${versions.join(', ')}${clockFact(facts)}`,

@@ -5,11 +5,11 @@ import { answered } from './call.js'
 import type { Linked } from './link.js'
 import type { ClockFacts } from '../../engine/kit/clock-findings.js'
 
-/** What a client sees of a cluster. */
+/** What a client can see of a cluster. */
 export interface HazelcastFacts extends ClockFacts {
   readonly members: readonly MemberFacts[]
   readonly maps: readonly MapFacts[]
-  /** What a member refused to tell, in its own words. */
+  /** The messages of members that refused to show something. */
   readonly refusals: readonly string[]
 }
 
@@ -17,29 +17,29 @@ interface MemberFacts {
   readonly address: string
   /** Undefined when the client does not show it. */
   readonly version: string | undefined
-  /** It keeps no data. */
+  /** A lite member keeps no data. */
   readonly isLite: boolean
 }
 
-/** What is seen of the configuration of a map. */
+/** What a client can see of the configuration of a map. */
 export interface MapFacts {
   readonly name: string
-  /** How many other members had a change before it was answered; undefined when the client does not show it. */
+  /** How many members have a copy of a change when it is answered; undefined when the client does not show it. */
   readonly backups: number | undefined
-  /** After how long an entry ends that was written without an end: milliseconds, Infinity for never. */
+  /** The life of an entry that is written without one: milliseconds, Infinity for ever. */
   readonly life: number
-  /** By which policy entries are thrown away when there are many; undefined when none is seen. */
+  /** The policy by which entries are evicted when there are many; undefined when none is seen. */
   readonly eviction: string | undefined
 }
 
-/** How long an entry is to live whose end tells the time: milliseconds. */
+/** The life of the entry whose end shows the time of a member: milliseconds. */
 const LIFE = 60_000
 /** Members keep times in whole seconds. */
 const SECOND = 1000
-/** Stands for what a member does not keep. */
+/** The value of what a member does not keep. */
 const NONE = -1
 
-/** Asks a cluster for all that matters, by entries that are gone afterwards. */
+/** Collects the facts of a cluster, by entries that it deletes again. */
 export async function hazelcastFacts({ client, locks, table, values }: Linked): Promise<HazelcastFacts> {
   const refusals: string[] = []
   const maps: MapFacts[] = []
@@ -52,7 +52,7 @@ export async function hazelcastFacts({ client, locks, table, values }: Linked): 
   }
   for (const map of [table, values] as IMap<string, unknown>[])
     await see(map.getName(), () => lookAtMap(client, map))
-  // An entry of ours there would be seen by the programs that it belongs to; a lock has as many copies.
+  // Other programs would see an entry in their map. A lock has as many copies as an entry.
   await see(locks.getName(), () => lookAtLocks(client, locks))
   const time = await timeOf(table).catch(() => undefined)
   return {
@@ -64,7 +64,7 @@ export async function hazelcastFacts({ client, locks, table, values }: Linked): 
   }
 }
 
-/** What a client knows of a member beside what the package documents. */
+/** What a client knows of a member and the package does not document. */
 interface Versioned {
   readonly version?: { readonly major: number; readonly minor: number; readonly patch: number }
 }
@@ -84,7 +84,7 @@ async function lookAtMap(client: Client, map: IMap<string, unknown>): Promise<Ma
     const backups = await backupsOf(client, () => map.set(key, 'probe'))
     const view = await answered(map.getEntryView(key), systemClock)
     const { creationTime, hits, lastAccessTime, ttl, maxIdle } = view
-    // With statistics of entries a member keeps these anyway, and without only for what it may evict.
+    // A member keeps these where it counts statistics of entries, and else only for entries that it may evict.
     const isCounted = creationTime.toNumber() !== NONE
     const eviction = hits.toNumber() !== NONE ? 'LFU' : lastAccessTime.toNumber() !== NONE ? 'LRU' : undefined
     return {
@@ -107,7 +107,7 @@ async function lookAtLocks(client: Client, map: IMap<string, unknown>): Promise<
   return { name: map.getName(), backups, life: Infinity, eviction: undefined }
 }
 
-/** What of a client tells how many copies a member has waited for; no part of what the package documents. */
+/** Where a client reads how many copies a member has waited for, which the package does not document. */
 interface Inside {
   readonly invocationService?: {
     readonly backupAckToClientEnabled?: boolean
@@ -130,7 +130,7 @@ async function backupsOf(client: Client, change: () => Promise<unknown>): Promis
   let most: number | undefined
   service.processResponse = function (message) {
     const number = message.getNumberOfBackupAcks?.()
-    // Other answers, like those to its heartbeats, have none.
+    // Other answers, such as those to heartbeats, have no such number.
     if (number !== undefined) most = Math.max(most ?? 0, number)
     process.call(this, message)
   }

@@ -5,12 +5,12 @@ import type { HazelcastFacts, MapFacts } from './diagnosed-facts.js'
 
 const LEAST_VERSION = 5
 
-/** What the facts about a cluster say of the promises. */
+/** What the facts of a cluster mean for the promises. */
 export function hazelcastFindings(facts: HazelcastFacts): Finding[] {
   const data = facts.members.filter(({ isLite }) => !isLite)
   return [
     ...versions(facts),
-    // Copies that nobody could have are not missed, too.
+    // With one member there can be no copies.
     ...(data.length < 2 ? alone(data.length) : backups(facts)),
     ...ending(facts),
     ...eviction(facts),
@@ -18,7 +18,7 @@ export function hazelcastFindings(facts: HazelcastFacts): Finding[] {
       facts,
       ['P2', 'P11'],
       gap =>
-        `a member's clock is ${gap}: tokens begin at the clock of a machine when a cluster has lost its data, and ids of changes are kept by it`,
+        `a member's clock is ${gap}: tokens begin at the wall clock when a cluster has lost its data, and ids of changes are kept by it`,
     ),
   ]
 }
@@ -30,7 +30,7 @@ function versions({ members }: HazelcastFacts): Finding[] {
     findings.push({
       id: 'version',
       promises: ['P1', 'P13'],
-      how: `${old.map(({ address, version }) => `${address} is Hazelcast ${version!}`).join(', ')}, with which Signalbox was never tried`,
+      how: `${old.map(({ address, version }) => `${address} is Hazelcast ${version!}`).join(', ')}, which Signalbox is not tested with`,
       mend: `use Hazelcast ${LEAST_VERSION}.0 or later`,
     })
   const different = new Set(members.flatMap(({ version }) => version?.replace(/\.\d+$/, '') ?? []))
@@ -38,7 +38,7 @@ function versions({ members }: HazelcastFacts): Finding[] {
     findings.push({
       id: 'mixed-versions',
       promises: ['P13'],
-      how: `members are of the versions ${[...different].join(' and ')}, between which Community members need not understand each other's data`,
+      how: `members are of the versions ${[...different].join(' and ')}, and Community members of different versions may not understand each other's data`,
       mend: 'give all members the same version',
     })
   return findings
@@ -49,7 +49,7 @@ function alone(members: number): Finding[] {
     {
       id: 'single-member',
       promises: ['P1', 'P2', 'P13'],
-      how: `${members === 1 ? 'one member' : 'no member'} keeps data, so nothing has a copy: with its end all locks and values are lost, and tokens rise only with the wall clock`,
+      how: `${members === 1 ? 'one member' : 'no member'} keeps data, so nothing has a copy: when it ends, all locks and values are lost, and tokens rise only with the wall clock`,
       mend: 'use three members or more, on machines of their own',
     },
   ]
@@ -62,8 +62,8 @@ function backups({ maps }: HazelcastFacts): Finding[] {
     {
       id: 'no-backup',
       promises: ['P1', 'P2', 'P13'],
-      how: `what is changed in ${named(without)} has no copy by the time it is answered, so the end of one member loses it`,
-      mend: 'backup-count 1, or 2, for these maps, which asynchronous backups do not replace',
+      how: `a change in ${named(without)} has no copy when it is answered, so it is lost when one member ends`,
+      mend: 'set backup-count 1 or 2 for these maps; asynchronous backups do not replace it',
     },
   ]
 }
@@ -76,8 +76,8 @@ function ending({ maps }: HazelcastFacts): Finding[] {
     {
       id: 'expiring',
       promises: ['P1', 'P2', 'P13'],
-      how: `entries of ${named(ends)} end by themselves after ${shortDuration(least)}: values, and the table of all locks that are held`,
-      mend: 'time-to-live-seconds 0 and max-idle-seconds 0 for these maps',
+      how: `entries of ${named(ends)} expire after ${shortDuration(least)}, values and the table of all locks among them`,
+      mend: 'set time-to-live-seconds 0 and max-idle-seconds 0 for these maps',
     },
   ]
 }
@@ -89,8 +89,8 @@ function eviction({ maps }: HazelcastFacts): Finding[] {
     {
       id: 'eviction',
       promises: ['P1', 'P2', 'P13'],
-      how: `a member with many entries throws some of ${named(evicting)} away (eviction-policy ${evicting[0]!.eviction!}): values, and the table of all locks that are held`,
-      mend: 'eviction-policy NONE for these maps',
+      how: `a member with many entries evicts some of ${named(evicting)} (eviction-policy ${evicting[0]!.eviction!}), values and the table of all locks among them`,
+      mend: 'set eviction-policy NONE for these maps',
     },
   ]
 }

@@ -1,8 +1,8 @@
-/** Where a box is opened with a configuration of the client, for all that a URL can't say: TLS, authentication, discovery. */
+/** Opens a box with a configuration of the client, for what a URL can't say: TLS, authentication, discovery. */
 export interface GivenHazelcast {
   /**
-   * A `ClientConfig` of `hazelcast-client`, whose types may not be installed. The box makes clients of it, because one that was
-   * cut off for long is dead for good.
+   * A `ClientConfig` of `hazelcast-client`, whose types may not be installed. The box makes a new client of it when
+   * one has died, because a client that was cut off for long never comes back.
    */
   readonly hazelcast: object
   /** The map whose keys are locked; default `signalbox`. */

@@ -3,12 +3,12 @@ import { InvalidArgumentError, shown } from '../../errors.js'
 import { urlParameters } from '../../engine/kit/url-parameters.js'
 import type { GivenHazelcast } from './given-hazelcast.js'
 
-/** A cluster, and the names of what is kept there. */
+/** A cluster, and the map whose keys are locked there. */
 export interface HazelcastPlace {
   /** For messages: the URL without user, password and query. */
   readonly name: string
   readonly config: ClientConfig
-  /** The map whose keys are locked; what else is kept lies in maps whose names begin with it. */
+  /** The names of the other maps begin with the name of this one. */
   readonly map: string
 }
 
@@ -45,7 +45,7 @@ export function parseHazelcastUrl(url: string): HazelcastPlace {
   }
 }
 
-/** @throws InvalidArgumentError when it is unfit */
+/** Reads a configuration of the client. @throws InvalidArgumentError when it is invalid */
 export function givenPlace({ hazelcast, map, ...rest }: GivenHazelcast): HazelcastPlace {
   const [unknown] = Object.keys(rest)
   if (unknown !== undefined) throw unknownOption(unknown)
@@ -91,6 +91,6 @@ function decoded(what: string, text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
-    throw new InvalidArgumentError(`the ${what} in a Hazelcast URL is not percent-encoded as it should be`)
+    throw new InvalidArgumentError(`the ${what} in a Hazelcast URL is not percent-encoded`)
   }
 }

@@ -1,25 +1,25 @@
 import { textOfMark, type TableRecord } from './table-record.js'
 import { stampOf } from './value-entry.js'
 
-/** So many entries are kept. */
+/** At most so many entries are kept. */
 const MOST = 1024
 /** Longer ones are not kept: characters. */
 const LONGEST = 4096
 
 /**
- * Entries of store keys as they are once all is carried over that the newest known record has pending, so that they need not
- * be read again. Every commit is told by the record that it made; so as long as no record is missed they stay right.
+ * Entries of store keys, as they will be when all that the newest record has pending is carried over. They need not
+ * be read again. The record tells each commit, so they stay right as long as no record is missed.
  */
 export class KnownEntries {
   readonly #entries = new Map<string, string | undefined>()
-  /** The mark of the record that they belong to; undefined for one that nobody has changed yet. */
+  /** The mark of the record that they belong to; undefined for a record that was never changed. */
   #at: string | undefined
   #version = 0
-  /** Changes whenever any are forgotten: what was read before that must not be added. */
+  /** Changes whenever entries are forgotten. Entries that were read before that must not be added. */
   epoch = 0
 
   /**
-   * Goes on to a newer record, or to whatever a cluster has that lost the last one.
+   * Goes on to a newer record, or to the record of a cluster that lost the last one.
    * @returns whether no record was missed between the two
    */
   follow(record: TableRecord): boolean {
@@ -47,10 +47,10 @@ export class KnownEntries {
 
   /**
    * Adds entries that were read.
-   * @param epoch what `epoch` was when the newest known record was one that they belong to.
+   * @param epoch the `epoch` at a time when they belonged to the newest known record.
    */
   add(read: ReadonlyMap<string, string | undefined>, epoch: number): void {
-    // One that is there was followed further than what was read.
+    // An entry that is known already may be newer.
     for (const [key, text] of read) if (epoch === this.epoch && !this.#entries.has(key)) this.#keep(key, text)
   }
 

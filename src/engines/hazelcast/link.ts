@@ -1,11 +1,12 @@
 import type * as hazelcast from 'hazelcast-client'
 import type { Client, ClientConfig, HazelcastJsonValue, IMap } from 'hazelcast-client'
 import type { Clock, Timer } from '../../clock.js'
+import { Reconnector } from '../../engine/kit/reconnector.js'
+import type { Awaitable } from '../../engine/contract.js'
 import { ClosedError, InvalidArgumentError, UnavailableError } from '../../errors.js'
 import { answered, NoAnswerError } from './call.js'
+import { dropClosed, eventConnections, quieten } from './client-internals.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
-import { heardOver } from './heard-over.js'
-import { dropClosed, quieten } from './quiet-client.js'
 import { madeBy, TABLE_KEY } from './table-record.js'
 
 /** What is used of the client's package. */
@@ -30,34 +31,34 @@ const PATIENCE = 10_000
 /** A client that finds no member for so long gives up for good: milliseconds. */
 const CLIENT_PATIENCE = 5000
 /**
- * What a client says about a start that fails, it says by then. One that is silent waits for the list of members from one
- * that has died, for two minutes: another client gets it from another member. Milliseconds.
+ * By then a client has reported why its start fails. One that is silent waits two minutes for the list of members,
+ * from a member that has died; another client gets it from another member. Milliseconds.
  */
 const START_TIMEOUT = CLIENT_PATIENCE + 500
 const RETRY_PAUSE = 200
-const LOOK_EVERY = 1000
+const CHECK_EVERY = 1000
 
 /** A client that works, and its maps. */
 export interface Linked {
   readonly client: Client
-  /** The keys of this one are locked, by Java programs, too. */
+  /** Java programs and boxes lock the keys of this one. */
   readonly locks: IMap<string, unknown>
-  /** Who the sessions belong to, and the table's record. Nothing of this one is ever locked: a parked write would run late. */
+  /** The sessions, and the table's record. Its keys are never locked: a write that waits for a lock would run late. */
   readonly table: IMap<string, string>
   readonly values: IMap<string, HazelcastJsonValue>
 }
 
-/** Who is told of the link. */
+/** What a link reports. */
 export interface LinkListener {
-  /** The table's record, after another box has changed it. */
+  /** Another box has changed the table's record to this text. */
   changed(record: string): void
-  /** The cluster, or a member, was out of reach, or another client took the place of one: changes may have been missed. */
+  /** Changes may have been missed, because a member was out of reach or the client was replaced. */
   missed(): void
 }
 
 /**
- * The client, and another one in its place when it has died: that of Hazelcast does not come back when the members were out
- * of reach for too long.
+ * The client of the package, and a new one when it has died: a client that reaches no member for too long never comes
+ * back.
  */
 export class Link {
   readonly #place: HazelcastPlace
@@ -65,16 +66,13 @@ export class Link {
   readonly #package: Package
   readonly #clock: Clock
   readonly #listener: LinkListener
-  #linked: Linked | undefined
-  #coming: Promise<Linked> | undefined
-  /** Over which connections the client hears of changes, as it was seen last. */
-  #heardOver: readonly object[] = []
+  readonly #clients: Reconnector<Linked>
+  /** The connections over which the client heard of changes at the last check. */
+  #eventConnections: readonly object[] = []
   #wasLinked = false
-  #looking: Timer | undefined
-  #replacing: Timer | undefined
-  #isClosed = false
+  #checking: Timer | undefined
 
-  /** @param by what tells the changes of this box from those of others. */
+  /** @param by the name under which this box changes the record. */
   constructor(
     place: HazelcastPlace,
     by: string,
@@ -87,30 +85,26 @@ export class Link {
     this.#package = clientPackage
     this.#clock = clock
     this.#listener = listener
+    this.#clients = new Reconnector(() => this.#connect(), clock)
   }
 
-  /** The client that works now; undefined while none does. */
+  /** The client that works; undefined while none does. */
   get now(): Linked | undefined {
-    const linked = this.#linked
-    if (linked && !linked.client.getLifecycleService().isRunning()) {
-      this.#linked = undefined
-      return undefined
-    }
-    return linked
+    const linked = this.#clients.now
+    if (!linked || linked.client.getLifecycleService().isRunning()) return linked
+    this.#clients.lost(linked)
+    return undefined
   }
 
   /** The client, as soon as one is connected. @throws UnavailableError when none is in time; ClosedError */
-  async get(): Promise<Linked> {
-    return this.now ?? (this.#coming ??= this.#connect().finally(() => (this.#coming = undefined)))
+  get(): Awaitable<Linked> {
+    return this.now ?? this.#clients.get()
   }
 
   /** Ends the client. Never throws. */
   async close(): Promise<void> {
-    this.#isClosed = true
-    this.#looking?.cancel()
-    this.#replacing?.cancel()
-    const linked = this.#linked ?? (await this.#coming?.catch(() => undefined))
-    this.#linked = undefined
+    this.#checking?.cancel()
+    const linked = await this.#clients.close()
     if (linked) await this.#end(linked.client)
   }
 
@@ -118,12 +112,12 @@ export class Link {
     const { name } = this.#place
     const until = this.#clock.now() + PATIENCE
     for (;;) {
-      if (this.#isClosed) throw new ClosedError('the box was closed', { engine: name })
+      if (this.#clients.isClosed) throw new ClosedError('the box was closed', { engine: name })
       let client: Client | undefined
       try {
         client = await this.#start(Math.min(START_TIMEOUT, until - this.#clock.now()))
         const linked = await this.#prepare(client)
-        this.#begin(linked)
+        this.#connected(linked)
         return linked
       } catch (error) {
         if (client) void this.#end(client)
@@ -132,19 +126,80 @@ export class Link {
             engine: name,
             cause: error,
           })
-        if (this.#isOfOneMember(error) && this.#clock.now() + RETRY_PAUSE < until) {
-          await new Promise<void>(resolve => this.#clock.after(RETRY_PAUSE, resolve, true))
-          continue
-        }
-        throw new UnavailableError(
-          `no member of the cluster answers at ${name}: the address or the name of the cluster may be wrong, which the client can't tell apart`,
-          { engine: name, cause: error },
-        )
+        if (!this.#isOfOneMember(error) || this.#clock.now() + RETRY_PAUSE >= until)
+          throw new UnavailableError(
+            `no member of the cluster answers at ${name}: the address or the name of the cluster may be wrong, which the client can't tell apart`,
+            { engine: name, cause: error },
+          )
+        await new Promise<void>(resolve => this.#clock.after(RETRY_PAUSE, resolve, true))
       }
     }
   }
 
-  /** Whether a member that ends took the start of a client with it, while others may answer. */
+  #start(limit: number): Promise<Client> {
+    const starting = this.#package.Client.newHazelcastClient(this.#config())
+    return answered(starting, this.#clock, limit, late => void this.#end(late))
+  }
+
+  #config(): ClientConfig {
+    const given = this.#place.config
+    const retry = {
+      initialBackoffMillis: 50,
+      maxBackoffMillis: 500,
+      clusterConnectTimeoutMillis: CLIENT_PATIENCE,
+    }
+    const connectionRetry = { ...retry, ...given.connectionStrategy?.connectionRetry }
+    const { LifecycleState, JsonStringDeserializationPolicy } = this.#package
+    return {
+      ...given,
+      // Entries are compared as texts, so they are read as texts.
+      serialization: {
+        ...given.serialization,
+        jsonStringDeserializationPolicy: JsonStringDeserializationPolicy.NO_DESERIALIZATION,
+      },
+      // The client logs to standard output. What matters arrives as an error.
+      properties: { 'hazelcast.logging.level': 'OFF', ...given.properties },
+      connectionStrategy: { ...given.connectionStrategy, connectionRetry },
+      lifecycleListeners: [
+        ...(given.lifecycleListeners ?? []),
+        state => {
+          if (state === LifecycleState.CONNECTED && this.#clients.now) this.#listener.missed()
+        },
+      ],
+    }
+  }
+
+  async #prepare(client: Client): Promise<Linked> {
+    const { map } = this.#place
+    const maps = Promise.all([
+      client.getMap<string, unknown>(map),
+      client.getMap<string, string>(`${map}.table`),
+      client.getMap<string, HazelcastJsonValue>(`${map}.values`),
+    ])
+    const [locks, table, values] = await answered(maps, this.#clock)
+    const changed = ({ value }: { value: string | null }): void => {
+      if (value !== null) this.#listener.changed(value)
+    }
+    const { Predicates } = this.#package
+    // Without the predicate the member would send the changes of this box back to it, with the old record and the new.
+    const listening = table.addEntryListenerWithPredicate(
+      { added: changed, updated: changed },
+      Predicates.not(Predicates.between('this', ...madeBy(this.#by))),
+      TABLE_KEY,
+      true,
+    )
+    await answered(listening, this.#clock)
+    return { client, locks, table, values }
+  }
+
+  #connected({ client }: Linked): void {
+    this.#eventConnections = eventConnections(client)
+    this.#check(client)
+    if (this.#wasLinked) this.#listener.missed()
+    this.#wasLinked = true
+  }
+
+  /** Whether a client failed to start because one member ended; the others may answer the next client. */
   #isOfOneMember(error: unknown): boolean {
     const {
       TargetDisconnectedError,
@@ -161,98 +216,27 @@ export class Link {
     return error instanceof NoAnswerError || endings.some(ending => error instanceof ending)
   }
 
-  #start(limit: number): Promise<Client> {
-    const starting = this.#package.Client.newHazelcastClient(this.#config())
-    return answered(starting, this.#clock, limit, late => void this.#end(late))
-  }
-
-  async #prepare(client: Client): Promise<Linked> {
-    const { map } = this.#place
-    const maps = Promise.all([
-      client.getMap<string, unknown>(map),
-      client.getMap<string, string>(`${map}.table`),
-      client.getMap<string, HazelcastJsonValue>(`${map}.values`),
-    ])
-    const [locks, table, values] = await answered(maps, this.#clock)
-    const changed = ({ value }: { value: string | null }): void => {
-      if (value !== null) this.#listener.changed(value)
-    }
-    const { Predicates } = this.#package
-    // What this box has changed would be sent back to it, too, the old record and the new one.
-    const listening = table.addEntryListenerWithPredicate(
-      { added: changed, updated: changed },
-      Predicates.not(Predicates.between('this', ...madeBy(this.#by))),
-      TABLE_KEY,
-      true,
-    )
-    await answered(listening, this.#clock)
-    return { client, locks, table, values }
-  }
-
-  #config(): ClientConfig {
-    const given = this.#place.config
-    const retry = {
-      initialBackoffMillis: 50,
-      maxBackoffMillis: 500,
-      clusterConnectTimeoutMillis: CLIENT_PATIENCE,
-    }
-    const connectionRetry = { ...retry, ...given.connectionStrategy?.connectionRetry }
-    const { LifecycleState, JsonStringDeserializationPolicy } = this.#package
-    return {
-      ...given,
-      // Compared is the text, so it has to be seen as it is.
-      serialization: {
-        ...given.serialization,
-        jsonStringDeserializationPolicy: JsonStringDeserializationPolicy.NO_DESERIALIZATION,
+  /** Checks the client now and then, because it reports nothing about its single connections. */
+  #check(client: Client): void {
+    this.#checking?.cancel()
+    if (this.#clients.isClosed) return
+    dropClosed(client)
+    quieten(client)
+    const before = this.#eventConnections
+    this.#eventConnections = eventConnections(client)
+    // A member reports changes over its own connection. Between an old connection and a new one it reported none.
+    const isSame =
+      before.length === this.#eventConnections.length &&
+      before.every((each, index) => each === this.#eventConnections[index])
+    if (!isSame) this.#listener.missed()
+    this.#checking = this.#clock.after(
+      CHECK_EVERY,
+      () => {
+        const linked = this.now
+        if (linked) this.#check(linked.client)
       },
-      // It would write to standard output whatever it meets; what matters comes as an error.
-      properties: { 'hazelcast.logging.level': 'OFF', ...given.properties },
-      connectionStrategy: { ...given.connectionStrategy, connectionRetry },
-      lifecycleListeners: [
-        ...(given.lifecycleListeners ?? []),
-        state => {
-          if (state === LifecycleState.CONNECTED && this.#linked) this.#listener.missed()
-          // Clients end, too, that were given up while they started.
-          if (state === LifecycleState.SHUTDOWN && this.#wasLinked && !this.now) this.#replace()
-        },
-      ],
-    }
-  }
-
-  #begin(linked: Linked): void {
-    this.#linked = linked
-    this.#heardOver = heardOver(linked.client)
-    this.#look()
-    if (this.#wasLinked) this.#listener.missed()
-    this.#wasLinked = true
-  }
-
-  /** Again and again, as long as the box is open: somebody may wait for what only an event tells. */
-  #replace(): void {
-    if (this.#isClosed) return
-    this.#replacing?.cancel()
-    this.#replacing = this.#clock.after(
-      RETRY_PAUSE,
-      () => void this.get().catch(() => this.#replace()),
       false,
     )
-  }
-
-  /** Looks after the client now and then, because it tells nothing of its single connections. */
-  #look(): void {
-    this.#looking?.cancel()
-    const linked = this.now
-    if (!linked || this.#isClosed) return
-    dropClosed(linked.client)
-    quieten(linked.client)
-    const before = this.#heardOver
-    this.#heardOver = heardOver(linked.client)
-    // A member tells of its changes over its own connection: what came between an old and a new one was told to nobody.
-    const isSame =
-      before.length === this.#heardOver.length &&
-      before.every((each, index) => each === this.#heardOver[index])
-    if (!isSame) this.#listener.missed()
-    this.#looking = this.#clock.after(LOOK_EVERY, () => this.#look(), false)
   }
 
   async #end(client: Client): Promise<void> {

@@ -1,7 +1,7 @@
 import type { IMap } from 'hazelcast-client'
 import type { Package } from './link.js'
 
-/** The locks of the keys of an IMap. A member knows the owner of one by its client alone. */
+/** The locks on the keys of an IMap. For a member the owner of a lock is a client. */
 export class MapLocks {
   readonly #map: () => Promise<IMap<string, unknown>>
   readonly #package: Package
@@ -17,8 +17,8 @@ export class MapLocks {
   }
 
   /**
-   * False: another program has it.
-   * @param wait how long the member waits for that one: milliseconds.
+   * Locks a key. False: another program has it.
+   * @param wait how long the member waits for that program: milliseconds.
    * @throws what the client throws
    */
   async tryLock(key: string, wait: number, lease: number): Promise<boolean> {
@@ -27,11 +27,12 @@ export class MapLocks {
   }
 
   /**
-   * Sees to it that a lock of this client lives for a lease from now on. False: it was lost.
+   * Renews a lock of this client for a lease from now on. False: it was lost.
    *
-   * Locking again sets the lease, and unlocking takes the second lock back; whoever had lost it gets it by that, and has
-   * it no more afterwards. All four are carried out in this order, because they go to the same partition. A member does not say
-   * who has a lock: one that is asked before may have another program's that is unlocked just then, so one asks after it, too.
+   * Locking again sets the lease, and unlocking takes the second lock back. A client that had lost the lock gets it
+   * by the first and loses it by the second. The member carries out all four in this order, because they go to one
+   * partition. It does not tell the owner of a lock: that of the first answer may be another program that unlocks
+   * just then, hence the last call.
    * @throws what the client throws
    */
   async renew(key: string, lease: number): Promise<boolean> {
@@ -48,7 +49,7 @@ export class MapLocks {
     return true
   }
 
-  /** False: it was lost. @throws what the client throws; then it ends with its lease */
+  /** Unlocks a key. False: the lock was lost. @throws what the client throws; then the lock ends with its lease */
   async unlock(key: string): Promise<boolean> {
     const map = await this.#map()
     try {
@@ -61,15 +62,15 @@ export class MapLocks {
   }
 }
 
-/** How long a lock need not be renewed after it was asked for: milliseconds. */
+/** For so long after it was asked for, a lock need not be renewed: milliseconds. */
 export function certainLife(lease: number): number {
   return memberLease(lease) - SECOND
 }
 
 /**
- * The lease to ask a member for: longer by one second and up to two. It looks for those that are over once a second and then ends
- * whatever is due in that second, so that a lock may end almost a second too early; and one that is to last for less than a
- * millisecond is never held.
+ * The lease to ask a member for, which is longer by one to two seconds. A member looks for expired leases once a
+ * second, and then ends those that expire within that second. So a lock may end almost a second too early, and a lock
+ * with a lease of 0 is never held.
  */
 function memberLease(lease: number): number {
   return Math.floor(lease / SECOND) * SECOND + 2 * SECOND

@@ -2,48 +2,56 @@ import type { Clock, Timer } from '../../clock.js'
 import { answered } from './call.js'
 import { certainLife, type MapLocks } from './map-locks.js'
 
-/** How long a grant keeps its locks before other programs are let in: milliseconds. */
+/** After so long a grant that is handed on lets other programs have its locks first: milliseconds. */
 export const LET_IN_AFTER = 5
-/** How long an attempt waits for what is just being given back: milliseconds. */
+/** How long a first attempt waits, for a lock that is just being given back: milliseconds. */
 const ATTEMPT = 25
-/** A call that waits for another program is parked on the member for so long at first, then for twice as long: milliseconds. */
-const PARKED = 1000
-/** How long such a call is parked at the most: milliseconds. */
-const LONGEST_PARKED = 30_000
-/** What a parked call locks ends so soon unless it is renewed, in case nobody is there any more when it is granted: milliseconds. */
-const PARKED_LEASE = 0
-const PAUSE = 200
+/**
+ * A first call that waits on the member for another program lasts so long, each further one twice as long:
+ * milliseconds.
+ */
+const FIRST_WAIT = 1000
+const LONGEST_WAIT = 30_000
+/**
+ * The lease of such a call, which is renewed at once: a lock whose box has died or given up ends soon. Milliseconds.
+ */
+const WAIT_LEASE = 0
+/** How long an answer may come after its wait: milliseconds. */
+const ANSWER_WITHIN = 3000
+const RETRY_PAUSE = 200
 
 /** The locks that one grant has on the members. */
 interface Holding {
   /** In the order in which they are taken. */
   readonly keys: readonly string[]
-  /** Those that are locked. */
+  /** The keys that are locked. */
   readonly locked: Set<string>
-  /** Until when those live for certain, if nobody takes them away: clock time. */
+  /** Until when all of those certainly stay locked, unless an operator takes them away: clock time. */
   until: number
   /** When the last of them was locked: clock time. */
   since: number
   lease: number
-  /** Set while all are being tried at once. */
+  /** Under way while all keys are tried at once. */
   attempt: Promise<boolean> | undefined
+  /** Whether the keys are locked one after the other, behind other programs. */
   isWaiting: boolean
-  /** While all are given back and asked for again, to let another program in. */
+  /** Whether all keys are unlocked and locked again, to let another program in. */
   isLettingIn: boolean
   isGone: boolean
+  /** Runs at the end of the lease. */
   lapse: Timer | undefined
 }
 
 /**
- * The locks of IMap keys that keep programs in other languages out, while the table decides between boxes. A key is
- * locked here only for a grant of the table.
+ * The locks on IMap keys, which keep programs in other languages out. The table decides between boxes, and a key is
+ * locked only for a grant of the table.
  */
 export class MemberLocks {
   readonly #mapLocks: MapLocks
   readonly #clock: Clock
   readonly #holdings = new Map<string, Holding>()
-  /** Calls that are parked on a member, and what is being given back. */
-  readonly #parked = new Set<Promise<unknown>>()
+  /** Calls of members that lock or unlock. */
+  readonly #calls = new Set<Promise<unknown>>()
 
   constructor(mapLocks: MapLocks, clock: Clock) {
     this.#mapLocks = mapLocks
@@ -51,7 +59,7 @@ export class MemberLocks {
   }
 
   /**
-   * Locks the keys for a grant, all or none. False: another program has one of them.
+   * Locks the keys of a grant, all or none. False: another program has one of them.
    * @throws what the client throws, with nothing locked for longer than the lease
    */
   async tryEnter(id: string, keys: readonly string[], lease: number): Promise<boolean> {
@@ -59,7 +67,8 @@ export class MemberLocks {
     holding.lease = lease
     this.#arm(id, holding)
     if (holding.isWaiting) {
-      // Those that it has would else end while it waits for the others. One that is out of reach is found out later.
+      // The locks that it has would end while it waits for the others. A renewal that fails is made again with the
+      // next.
       await this.#renewOrDrop(holding).catch(() => undefined)
       return false
     }
@@ -80,7 +89,7 @@ export class MemberLocks {
     return false
   }
 
-  /** Waits until all keys are locked, one after the other in their order; `entered` is told once that is so. */
+  /** Locks all keys, one after the other in their order, behind other programs. Then `entered` is called. */
   wait(id: string, entered: () => void): void {
     const holding = this.#holdings.get(id)
     if (!holding || holding.isWaiting) return
@@ -91,10 +100,10 @@ export class MemberLocks {
     })
   }
 
-  /** Sets the leases anew. False: a lock was lost. */
+  /** Renews the leases of a grant. False: a lock was lost. */
   async renew(id: string, lease: number): Promise<boolean> {
     const holding = this.#holdings.get(id)
-    // Whoever lets others in sets the leases anew, and finds out what became of the locks.
+    // While another program is let in, `#letIn` renews the leases and finds out what became of the locks.
     if (!holding || holding.isLettingIn) return true
     holding.lease = lease
     if (holding.locked.size < holding.keys.length || !(await this.#renew(holding))) return false
@@ -113,7 +122,7 @@ export class MemberLocks {
     return true
   }
 
-  /** One that was lost while its request waits is waited for anew, with all others, so that they are taken in their order. */
+  /** After a lock was lost all are unlocked, so that they are locked again in their order. */
   async #renewOrDrop(holding: Holding): Promise<boolean> {
     if (await this.#renew(holding)) return !holding.isGone
     await this.#unlock(holding)
@@ -121,9 +130,9 @@ export class MemberLocks {
   }
 
   /**
-   * Keeps the locks for the next user here, who finds them for a lease from now on. Most of the time the members are not
-   * asked. Now and then all are given back and asked for again, because a program that waits there is not heard of: it comes
-   * in between, and what it has is `taken`. Locks that were taken away are found out by then.
+   * Keeps the locks of a grant for its next user, for a lease from now on. Mostly this needs no call. After {@link
+   * LET_IN_AFTER} all keys are unlocked and locked again, because a member does not report that another program
+   * waits. If one does, it has a lock then, and the answer is `taken`. Locks that an operator took away are `lost`.
    * @throws what the client throws
    */
   async handOn(id: string, lease: number): Promise<'held' | 'lost' | 'taken'> {
@@ -157,11 +166,11 @@ export class MemberLocks {
     }
   }
 
-  /** Unlocks what the grant has and takes back what it waits for. Never throws: what is left ends with its lease. */
+  /** Unlocks all keys of a grant, and stops waiting for more. Never throws: what is left ends with its lease. */
   leave(id: string): Promise<void> {
     const leaving = this.#leave(id)
-    this.#parked.add(leaving)
-    void leaving.then(() => this.#parked.delete(leaving))
+    this.#calls.add(leaving)
+    void leaving.then(() => this.#calls.delete(leaving))
     return leaving
   }
 
@@ -174,10 +183,10 @@ export class MemberLocks {
     await this.#unlock(holding)
   }
 
-  /** Unlocks all. Settles when nothing is parked on a member: what was granted to a client that has ended would stay locked. */
+  /** Unlocks everything. Settles when no call waits on a member: a lock for a client that has ended would stay. */
   async leaveAll(): Promise<void> {
     await Promise.all([...this.#holdings.keys()].map(id => this.leave(id)))
-    await Promise.allSettled([...this.#parked])
+    await Promise.allSettled([...this.#calls])
   }
 
   #begin(id: string, keys: readonly string[], lease: number): Holding {
@@ -198,7 +207,7 @@ export class MemberLocks {
     return holding
   }
 
-  /** The member's lease is longer, so who is alive gives back earlier. */
+  /** Unlocks at the end of the lease. The member's lease is longer, for boxes that have died. */
   #arm(id: string, holding: Holding): void {
     holding.lapse?.cancel()
     if (holding.isGone) return
@@ -206,22 +215,22 @@ export class MemberLocks {
   }
 
   /**
-   * A call can't be taken back, so the first is a short one; but the place in the member's queue ends with it, and where
-   * other programs are inside for long only a longer one is served.
+   * A call can't be taken back, so the first one is short. But the place in the member's queue ends with the call, so
+   * where other programs hold the lock for long only a longer one succeeds.
    */
   async #waitFor(holding: Holding): Promise<void> {
-    let wait = PARKED
+    let wait = FIRST_WAIT
     while (!holding.isGone) {
       const next = holding.keys.findIndex(key => !holding.locked.has(key))
       if (next < 0) return
-      // What was lost meanwhile would be taken after those that come after it.
+      // A lock in between was lost. Locking it now would break the order.
       if (holding.locked.size > next) await this.#unlock(holding)
       try {
-        await this.#lock(holding, holding.keys[next]!, wait, PARKED_LEASE)
+        await this.#lock(holding, holding.keys[next]!, wait, WAIT_LEASE)
         if (holding.locked.has(holding.keys[next]!)) await this.#renewOrDrop(holding)
-        else wait = Math.min(2 * wait, LONGEST_PARKED)
+        else wait = Math.min(2 * wait, LONGEST_WAIT)
       } catch {
-        await new Promise<void>(resolve => void this.#clock.after(PAUSE, resolve, false))
+        await new Promise<void>(resolve => void this.#clock.after(RETRY_PAUSE, resolve, false))
       }
     }
   }
@@ -230,12 +239,12 @@ export class MemberLocks {
     await this.#mapLocks.reached()
     const sentAt = this.#clock.now()
     const call = this.#mapLocks.tryLock(key, wait, lease)
-    this.#parked.add(call)
-    const parked = (): void => void this.#parked.delete(call)
-    call.then(parked, parked)
-    // Granted when nobody wants it any more, because a call can't be taken back.
+    this.#calls.add(call)
+    const over = (): void => void this.#calls.delete(call)
+    call.then(over, over)
+    // The call was given up and locked the key all the same.
     const late = (isLocked: boolean): void => void (isLocked && this.#give(key))
-    if (!(await answered(call, this.#clock, wait + CALL, late, wait < PARKED))) return
+    if (!(await answered(call, this.#clock, wait + ANSWER_WITHIN, late, wait < FIRST_WAIT))) return
     if (holding.isGone) return this.#give(key)
     holding.locked.add(key)
     holding.since = this.#clock.now()
@@ -250,13 +259,13 @@ export class MemberLocks {
     try {
       await this.#mapLocks.reached()
     } catch {
-      // Each ends with its lease.
+      // The leases end them.
       return
     }
     await Promise.all(keys.map(key => this.#give(key)))
   }
 
-  /** An unlock that fails was of a lock that had been lost, or can't be helped: it ends with its lease. */
+  /** Unlocks a key. An unlock fails for a lock that was lost, or for a member out of reach: then the lease ends it. */
   async #give(key: string): Promise<void> {
     try {
       await answered(this.#mapLocks.unlock(key), this.#clock)
@@ -265,9 +274,6 @@ export class MemberLocks {
     }
   }
 }
-
-/** How long an answer may come after its wait: milliseconds. */
-const CALL = 3000
 
 function failureOf(calls: readonly PromiseSettledResult<unknown>[]): PromiseRejectedResult | undefined {
   return calls.find(call => call.status === 'rejected')

@@ -8,18 +8,19 @@ import type { Package } from './link.js'
 
 /**
  * The engine of a Hazelcast URL, or of a configuration of the client.
- * @throws InvalidArgumentError when the URL or an option is unfit; UnavailableError when the client package is missing
+ * @throws InvalidArgumentError when the URL or an option is invalid; UnavailableError when the client package is
+ * missing
  */
 export async function openHazelcast(source: string | GivenHazelcast): Promise<Engine> {
   const place = typeof source === 'string' ? parseHazelcastUrl(source) : givenPlace(source)
   return new HazelcastEngine(place, await installedPackage(), systemClock)
 }
 
-/** The client package that is installed. @throws UnavailableError when none is */
+/** The installed client package. @throws UnavailableError when there is none */
 export async function installedPackage(): Promise<Package> {
   try {
     const hazelcast = (await import('hazelcast-client')) as Package & { readonly default?: Package }
-    // Of a CommonJS package not every name may be found without running it.
+    // Node may not find all names of a CommonJS package without running it.
     return hazelcast.default ?? hazelcast
   } catch (error) {
     const missing = (error as NodeJS.ErrnoException).code === 'ERR_MODULE_NOT_FOUND'

@@ -7,14 +7,14 @@ interface Sighting {
 }
 
 /**
- * When this process first saw each request as it is. Members have no clock that can be read along with a change, and those
- * of clients differ; but whoever sees that a request was heard of sees it after that, so a life that is counted from the
- * sight on never ends before its holder has given up.
+ * When this process first saw each beat of each request. Members have no clock that can be read with a change, and
+ * the clocks of clients differ. But a box sees a beat after the holder sent it, so a life that counts from the sight
+ * never ends before the holder has given up.
  */
 export class Sightings {
   #seen = new Map<string, Sighting>()
 
-  /** Notes what is new in the record, which was seen at `now`, and forgets what is not in it any more. */
+  /** Notes the new beats of a record that was seen at `now`, and forgets the requests that it has no more. */
   see(record: TableRecord, now: number): void {
     const seen = new Map<string, Sighting>()
     for (const { id, beat } of record.requests) {
@@ -24,12 +24,12 @@ export class Sightings {
     this.#seen = seen
   }
 
-  /** Of a request that is in the record because its session died long ago. */
+  /** Notes that the session of a request died long ago. */
   isOver({ id, beat }: RequestRecord): void {
     this.#seen.set(id, { beat, at: -Infinity })
   }
 
-  /** When a request of the record that was seen last expires: clock time. */
+  /** When a request of the newest record expires: clock time. */
   expiry({ id, life }: RequestRecord): number {
     return this.#seen.get(id)!.at + life
   }

@@ -1,34 +1,35 @@
 import type { Claim } from '../../engine/claim.js'
+import { UnreadableError } from './failures.js'
 
 /** The key of the table's record, in the map of the table. */
 export const TABLE_KEY = 'table'
 
-/** Tells a change of the record from all others: who made it, and how many they had made by then. */
+/** Tells a change of the record from all others: the box that made it, and how many that box had tried by then. */
 export interface Mark {
   readonly by: string
   readonly count: number
 }
 
-/** A request as the table's record has it. */
+/** A request in the table's record. */
 export interface RequestRecord {
   readonly id: string
   readonly session: string
   readonly claims: readonly Claim[]
   readonly phase: 'waiting' | 'reserved' | 'held'
-  /** How long it lives after it was heard of: milliseconds. */
+  /** How long it lives after its box was heard of: milliseconds. */
   readonly life: number
-  /** The change in which it was heard of last: as long as that stays the same, its life runs down. */
+  /** The change by which its box was heard of last. As long as that stays the same, its life runs down. */
   readonly beat: string
   /** The lease that it asked for: milliseconds. */
   readonly lease: number
   readonly number: number
   readonly label?: string | undefined
-  /** When it entered the queues, by the wall clock of who asked; for those who look. */
+  /** When it entered the queues, by the wall clock of its box; `inspect` shows it. */
   readonly since: number
 }
 
 /**
- * All locks of one place, and the changes of values that were committed and are not yet carried over: one entry of a map,
+ * All locks of one place, and the changes of values that are committed and not yet carried over: one entry of a map,
  * so that one compare-and-set decides about all of them.
  */
 export interface TableRecord {
@@ -38,16 +39,16 @@ export interface TableRecord {
   readonly number: number
   /** The version of the newest change of a value. */
   readonly version: number
-  /** The change that made the record which this one took the place of; undefined when there was none. */
+  /** The change that made the record before this one; undefined when there was none. */
   readonly follows: Mark | undefined
   /**
-   * The latest change of each box, oldest first, so that the last one made this record: how one whose answer was lost finds
-   * itself.
+   * The latest change of each box, oldest first, so that the last one made this record. By these a box finds out
+   * whether a change was made whose answer was lost.
    */
   readonly latest: readonly Mark[]
   /** In order of arrival. */
   readonly requests: readonly RequestRecord[]
-  /** By store key: what its entry will be, as text. */
+  /** By store key: the text that its entry will have. */
   readonly pending: Readonly<Record<string, string>>
 }
 
@@ -55,13 +56,13 @@ export interface TableRecord {
 const MARKS = 32
 const PHASES = ['waiting', 'reserved', 'held'] as const
 
-/** The record of a place where nobody was before. */
+/** The record of a new place. */
 export function emptyTable(): TableRecord {
   const turn = microseconds()
   return { turn, number: turn, version: turn, follows: undefined, latest: [], requests: [], pending: {} }
 }
 
-/** What each change writes, and every box reads: so it is short. */
+/** Each change writes this and every box reads it, so it is short. */
 type Head = [
   by: string,
   turn: number,
@@ -86,10 +87,10 @@ type RequestText = [
   since: number,
   label?: string,
 ]
-/** Of an exclusive claim the key alone; of a shared one in an array; of permits with these. */
+/** An exclusive claim, a shared one, and permits. */
 type ClaimText = string | [key: string] | [key: string, permits: number, max: number]
 
-/** A line of JSON, which begins with who made the record, and the pending entries after it as they are. */
+/** A line of JSON, which begins with the box that made the record. The pending entries follow as they are. */
 export function encodeTable(record: TableRecord): string {
   const { turn, number, version, follows, latest, requests, pending } = record
   const sessions = new Map<string, number>()
@@ -109,10 +110,7 @@ export function encodeTable(record: TableRecord): string {
   return `${JSON.stringify(head)}\n${entries.map(([, text]) => text).join('')}`
 }
 
-/** Another program has written to the table's record, or another layout of it stands there. */
-export class UnreadableError extends Error {}
-
-/** What {@link encodeTable} made. @throws UnreadableError when it was not that */
+/** Reads what {@link encodeTable} wrote. @throws UnreadableError for any other text */
 export function decodeTable(text: string): TableRecord {
   try {
     return decoded(text)
@@ -139,9 +137,9 @@ function decoded(text: string): TableRecord {
   }
 }
 
-/** Between these two are, as texts, the records that this box made, and no others. */
+/** In the order of texts, the records that this box made are between these two, and no others. */
 export function madeBy(by: string): readonly [from: string, to: string] {
-  // The character after a comma. A pattern would be matched against the whole of each record, by every member that has it.
+  // The dash is the character after the comma. Members would match a pattern against the whole of each record.
   return [`["${by}",`, `["${by}"-`]
 }
 
@@ -199,7 +197,6 @@ function decodeClaim(text: ClaimText): Claim {
   return permits === undefined ? { key, mode: 'shared' } : { key, mode: 'permits', permits, max: max! }
 }
 
-/** A mark as text. */
 export function textOfMark({ by, count }: Mark): string {
   return `${by}.${count}`
 }
@@ -210,19 +207,19 @@ export function marked(latest: readonly Mark[], mark: Mark): Mark[] {
 }
 
 /**
- * Whether the change with this mark was made to the record `before`, by what is there now; undefined when that can't be
- * told any more. The change is the latest that its box has tried.
+ * Whether the change with this mark was made to the record `before`, judged by the present one; undefined when that
+ * can't be told any more. The change is the latest that its box has tried.
  */
 export function wasMade(now: TableRecord, mark: Mark, before: TableRecord): boolean | undefined {
   const own = now.latest.find(({ by }) => by === mark.by)
   if (own) return own.count >= mark.count
   const since = now.turn - before.turn
-  // All boxes that ever were are there still, or all since.
+  // It has the marks of all boxes that ever were, or of all since.
   const isWhole = now.latest.length > 0 && (now.latest.length < MARKS || (since >= 0 && since <= MARKS))
   return isWhole ? false : undefined
 }
 
-/** The wall clock, where counters begin: so they rise although all data was lost. */
+/** The wall clock. Counters begin there, so that they rise although all data was lost. */
 export function microseconds(): number {
   return Date.now() * 1000
 }

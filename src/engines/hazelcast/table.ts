@@ -1,6 +1,7 @@
 import type { IMap } from 'hazelcast-client'
 import type { Clock } from '../../clock.js'
 import { answered } from './call.js'
+import { UnclearError } from './failures.js'
 import { KnownEntries } from './known-entries.js'
 import { Sightings } from './sightings.js'
 import {
@@ -13,7 +14,7 @@ import {
   type TableRecord,
 } from './table-record.js'
 
-/** The record as it was found. */
+/** The record as it was read. */
 export interface Found {
   /** Undefined when there is none yet. */
   readonly text: string | undefined
@@ -22,10 +23,7 @@ export interface Found {
 
 const RETRY_PAUSE = 100
 
-/** It is not known whether a change was made. */
-export class UnclearError extends Error {}
-
-/** The table's record as it is known here: read, changed by compare-and-set, and heard of. */
+/** The table's record: read, changed by compare-and-set, and followed by what members report of it. */
 export class Table {
   readonly sightings = new Sightings()
   readonly entries = new KnownEntries()
@@ -34,14 +32,14 @@ export class Table {
   readonly #clock: Clock
   readonly #changed: (record: TableRecord, isNext: boolean) => void
   #known: Found | undefined
-  /** How many changes of ours were tried. */
+  /** How many changes this box has tried. */
   #count = 0
-  /** News that came while a change of ours was on its way; undefined when none is. */
+  /** Records that arrived while a change of this box was on its way; undefined when none is. */
   #late: string[] | undefined
 
   /**
-   * @param by tells our changes from those of others.
-   * @param changed is told of a newer record that another box made, and whether it follows the last one that was known.
+   * @param by the name under which this box changes the record.
+   * @param changed is called with a newer record that another box made, and whether it follows the last known one.
    */
   constructor(
     by: string,
@@ -60,15 +58,15 @@ export class Table {
     return this.#known
   }
 
-  /** A member told of this record; such news may be late. */
+  /** A member has reported this record. It may be late. */
   heard(text: string): void {
-    // It may be newer than our change, whose answer it has overtaken: what we ended ourselves would look lost.
+    // It may have overtaken the answer to a later change of this box. What that change ended would look lost.
     if (this.#late) return void this.#late.push(text)
     let record: TableRecord
     try {
       record = decodeTable(text)
     } catch {
-      // Whoever reads it is told.
+      // The next operation that reads it fails.
       return
     }
     const known = this.#known
@@ -78,7 +76,7 @@ export class Table {
   /** Reads the record. @throws what the client throws */
   async read(): Promise<Found> {
     let found = await this.#get()
-    // Either news came while this was on its way, or the cluster has lost what it had.
+    // Either a newer one was reported meanwhile, or the cluster has lost its entries.
     if (this.#known?.text !== undefined && found.record.turn < this.#known.record.turn)
       found = await this.#get()
     if (this.#known === undefined || found.text !== this.#known.text) this.#adopt(found)
@@ -86,10 +84,10 @@ export class Table {
   }
 
   /**
-   * Changes the record, if it is still as it was found, and gives the new one. Undefined: it is not.
+   * Changes the record, if it is still as it was found, and returns the new one. Undefined: it was not changed.
    * @param change makes the new record, with a mark in it.
    * @param until when to give up: clock time.
-   * @throws UnclearError when it is not known whether that happened
+   * @throws UnclearError when it is not known whether it was changed
    */
   async change(found: Found, change: (mark: Mark) => TableRecord, until: number): Promise<Found | undefined> {
     const mark = { by: this.#by, count: ++this.#count }
@@ -100,21 +98,21 @@ export class Table {
     try {
       const isMade = await this.#made(found, text, mark, until)
       if (!isMade) {
-        // It tells who was faster, and record after record what they did.
+        // These are the records of the boxes that were faster.
         const late = this.#late
         this.#late = undefined
         for (const each of late) this.heard(each)
         return undefined
       }
       this.#known = { text, record }
-      // The others see it later, and what is ours has to end for us first.
+      // Other boxes see it later, so a grant of this box ends here first.
       this.sightings.see(record, sentAt)
       this.entries.follow(record)
       return this.#known
     } finally {
       const late = this.#late
       this.#late = undefined
-      // After whoever waits for this has dealt with it.
+      // After the caller of this has gone on.
       if (late && late.length > 0) setImmediate(() => late.forEach(each => this.heard(each)))
     }
   }
@@ -127,7 +125,10 @@ export class Table {
     }
   }
 
-  /** Finds out what became of a change whose answer was lost, or tells nothing. Sending it again is harmless: it is the same change. */
+  /**
+   * Finds out whether a change was made whose answer was lost. Sends it again where it was not, which is harmless: it
+   * is the same change.
+   */
   async #settle(found: Found, text: string, mark: Mark, until: number, cause: unknown): Promise<boolean> {
     while (this.#clock.now() < until) {
       try {

@@ -1,32 +1,32 @@
-/** What the entry of a store key has in it. */
+/** The entry of a store key. */
 export interface ValueEntry {
-  /** The version of the last change of the entry: only an entry with a greater one takes its place. */
+  /** The version of the last change of the entry. Only an entry with a greater stamp replaces it. */
   readonly stamp: number
   /** The version of the value; 0 once it was deleted. */
   readonly version: number
   /** Ids of changes, and until when they are kept: milliseconds since 1970. */
   readonly ids: readonly (readonly [id: string, until: number])[]
-  /** JSON text; undefined once it was deleted: the entry stays for a while, so that no late change brings it back. */
+  /** JSON text; undefined once it was deleted. The entry then stays for a while, so that no late change revives it. */
   readonly value: string | undefined
 }
 
-/** No text within JSON has this in it, so the first one there is belongs to the entry itself. */
+/** No JSON string contains this text, so its first occurrence is that of the entry itself. */
 const VALUE = ',"value":'
-/** What an entry begins with. */
+/** Each entry begins with this. */
 const STAMP = '{"stamp":'
 
-/** An object of JSON, for readers in other languages. */
+/** A JSON object, for readers in other languages. */
 export function encodeEntry({ stamp, version, ids, value }: ValueEntry): string {
   const about = `${STAMP}${stamp},"version":${version},"ids":${JSON.stringify(ids)}}`
   return value === undefined ? about : `${about.slice(0, -1)}${VALUE}${value}}`
 }
 
-/** The stamp of what {@link encodeEntry} made, which is all that is wanted most of the time. */
+/** The stamp of an entry that {@link encodeEntry} wrote, without reading the rest. */
 export function stampOf(text: string): number {
   return Number(text.slice(STAMP.length, text.indexOf(',')))
 }
 
-/** What {@link encodeEntry} made. @throws Error when it was not that */
+/** Reads an entry that {@link encodeEntry} wrote. @throws Error for any other text */
 export function decodeEntry(text: string): ValueEntry {
   const at = text.indexOf(VALUE)
   const about = JSON.parse(at < 0 ? text : `${text.slice(0, at)}}`) as Omit<ValueEntry, 'value'>

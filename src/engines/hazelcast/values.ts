@@ -1,65 +1,35 @@
 import type { HazelcastJsonValue, IMap } from 'hazelcast-client'
 import type { Clock } from '../../clock.js'
+import type { Awaitable } from '../../engine/contract.js'
 import { answered } from './call.js'
 import type { Linked, Package } from './link.js'
 import { decodeEntry, stampOf, type ValueEntry } from './value-entry.js'
 
-/** How long a deleted entry stays: longer than any change is on its way. Milliseconds. */
+/** A deleted entry stays for longer than any change is on its way: milliseconds. */
 const DELETED_FOR = 3_600_000
-const RETRY_PAUSE = 500
 
-/** A change that is being carried over. */
-interface UnderWay {
-  text: string
-  /** A newer one that came meanwhile. */
-  next: string | undefined
-}
-
-/** Entries as they were read. */
-interface Found {
-  /** Undefined for those that are not there. */
+/** Entries that were read. */
+export interface ReadEntries {
+  /** Undefined for keys without an entry. */
   readonly entries: ReadonlyMap<string, string | undefined>
-  /** The keys where another program has put something else, with what is wrong with it. */
+  /** The keys whose entries another program has written, with what is wrong with them. */
   readonly spoiled: ReadonlyMap<string, unknown>
 }
 
-/** Another program has put something else in the place of the entry of a key. */
-export class SpoiledError extends Error {
-  readonly key: string
-
-  constructor(key: string, cause: unknown) {
-    super('what stands in the place of a value can not be read', { cause })
-    this.key = key
-  }
-}
-
-/** The entries of store keys: what was committed to the table's record is carried over to them. */
+/** The entries of store keys, to which committed changes are carried over. */
 export class Values {
-  readonly #link: () => Promise<Linked>
+  readonly #link: () => Awaitable<Linked>
   readonly #package: Package
   readonly #clock: Clock
-  readonly #isPending: (key: string, text: string) => Promise<boolean>
-  readonly #isOver: () => boolean
-  readonly #underWay = new Map<string, UnderWay>()
-  readonly #carrying = new Set<Promise<void>>()
 
-  /** @param isPending asks whether the table's record still has this change, which no box has carried over then. */
-  constructor(
-    link: () => Promise<Linked>,
-    hazelcast: Package,
-    clock: Clock,
-    isPending: (key: string, text: string) => Promise<boolean>,
-    isOver: () => boolean,
-  ) {
+  constructor(link: () => Awaitable<Linked>, hazelcast: Package, clock: Clock) {
     this.#link = link
     this.#package = hazelcast
     this.#clock = clock
-    this.#isPending = isPending
-    this.#isOver = isOver
   }
 
-  /** The entries as they are. @throws what the client throws */
-  async read(keys: readonly string[]): Promise<Found> {
+  /** Reads entries. @throws what the client throws */
+  async read(keys: readonly string[]): Promise<ReadEntries> {
     const entries = new Map<string, string | undefined>(keys.map(key => [key, undefined]))
     const spoiled = new Map<string, unknown>()
     if (keys.length === 0) return { entries, spoiled }
@@ -90,14 +60,14 @@ export class Values {
     } catch (error) {
       if (!this.#isUnreadable(error)) throw error
       if (keys.length > 1)
-        // An object of another program is among them, and the client does not say which it is.
+        // One of them is an object of another program, and the client does not say which.
         return (await Promise.all(keys.map(key => this.#getAll(values, [key], isSpoiled)))).flat()
       isSpoiled(keys[0]!, error)
       return []
     }
   }
 
-  /** Whether the client got an object that it does not know how to read: of a class, or from a factory, of a Java program. */
+  /** Whether the client got an object of a class that only a Java program has. */
   #isUnreadable(error: unknown): boolean {
     const { HazelcastSerializationError } = this.#package
     return (
@@ -108,67 +78,19 @@ export class Values {
   }
 
   /**
-   * Carries changes over to the entries, each only over an older one, and tells of each that is there. What fails is tried
-   * again as long as the box is open: until then whoever reads finds it in the table's record.
-   * @param before what the entry of a key is likely to be until then.
+   * Puts an entry in the place of an older one; a newer one stays.
+   * @param before the entry that is probably there.
+   * @throws what the client throws
    */
-  carryOver(
-    changes: readonly (readonly [key: string, text: string])[],
-    before: (key: string) => string | undefined,
-    done: (key: string, stamp: number) => void,
-  ): void {
-    for (const [key, text] of changes) {
-      const underWay = this.#underWay.get(key)
-      if (!underWay) {
-        const carrying = this.#carry(key, text, before(key), done)
-        this.#carrying.add(carrying)
-        void carrying.then(() => this.#carrying.delete(carrying))
-      } else if (stampOf(text) > stampOf(underWay.next ?? underWay.text)) underWay.next = text
-    }
-  }
-
-  /** Settles when all is carried over: programs that read the entries alone would else miss it until a box sees to it. */
-  async allCarriedOver(): Promise<void> {
-    await Promise.all(this.#carrying)
-  }
-
-  async #carry(
-    key: string,
-    text: string,
-    before: string | undefined,
-    done: (key: string, stamp: number) => void,
-  ): Promise<void> {
-    const underWay: UnderWay = { text, next: undefined }
-    this.#underWay.set(key, underWay)
-    for (let found = before; await this.#carryOne(key, underWay.text, found);) {
-      done(key, stampOf(underWay.text))
-      if (underWay.next === undefined) break
-      found = underWay.text
-      underWay.text = underWay.next
-      underWay.next = undefined
-    }
-    this.#underWay.delete(key)
-  }
-
-  async #carryOne(key: string, text: string, before: string | undefined): Promise<boolean> {
-    const stamp = stampOf(text)
+  async put(key: string, before: string | undefined, after: string): Promise<void> {
+    const { values } = await this.#link()
+    const stamp = stampOf(after)
     let found = before === undefined ? null : new this.#package.HazelcastJsonValue(before)
-    let hasFailed = false
-    while (!this.#isOver()) {
-      try {
-        // Another box may have carried it over since, and what came after it may be deleted and forgotten.
-        if (hasFailed && !(await this.#isPending(key, text))) return true
-        const { values } = await this.#link()
-        // What another program has put there has no stamp, and the change goes over it.
-        if (found !== null && stampOf(found.toString()) >= stamp) return true
-        if (await this.#replace(values, key, found, text)) return true
-        found = await answered(values.get(key), this.#clock)
-      } catch {
-        hasFailed = true
-        await new Promise<void>(resolve => void this.#clock.after(RETRY_PAUSE, resolve, false))
-      }
+    // An entry that another program has written has no stamp, and is replaced.
+    while (found === null || !(stampOf(found.toString()) >= stamp)) {
+      if (await this.#replace(values, key, found, after)) return
+      found = await answered(values.get(key), this.#clock)
     }
-    return false
   }
 
   async #replace(
@@ -182,7 +104,7 @@ export class Values {
     return answered(values.replaceIfSame(key, before, value), this.#clock)
   }
 
-  /** What was deleted long ago and has nothing to remember goes for good. */
+  /** Removes an entry that was deleted long ago and records no id any more. */
   #dropOld(
     values: IMap<string, HazelcastJsonValue>,
     key: string,

@@ -2,13 +2,20 @@ import * as hazelcast from 'hazelcast-client'
 import { onTestFinished } from 'vitest'
 import { TEST_CLUSTER, type HazelcastServer } from '../servers/hazelcast.js'
 
-/** A map as another program has it, which leaves when the test is over. */
-export async function foreignMap({ address }: HazelcastServer, name = 'signalbox') {
+/** A client of the member as another program has it, which shuts down when the test is over. */
+export async function foreignClient({ address }: HazelcastServer): Promise<hazelcast.Client> {
   const client = await hazelcast.Client.newHazelcastClient({
     clusterName: TEST_CLUSTER,
-    network: { clusterMembers: [address] },
+    // With smart routing it would use the address that a member names to clients, which may be that of a proxy.
+    network: { clusterMembers: [address], smartRouting: false },
     properties: { 'hazelcast.logging.level': 'OFF' },
   })
   onTestFinished(() => client.shutdown())
+  return client
+}
+
+/** A map of such a client. */
+export async function foreignMap(server: HazelcastServer, name = 'signalbox') {
+  const client = await foreignClient(server)
   return client.getMap(name)
 }

@@ -18,8 +18,8 @@ function found(facts: Partial<HazelcastFacts>): string[] {
   return hazelcastFindings({ ...WELL, ...facts }).map(({ id }) => id)
 }
 
-describe('what the doctor makes of a Hazelcast cluster', () => {
-  test('nothing, when all is well or can not be seen', () => {
+describe('what the doctor reports of a Hazelcast cluster', () => {
+  test('nothing, when all is well or hidden from a client', () => {
     expect(found({})).toEqual([])
     const unseen = { ...WELL.maps[0]!, backups: undefined }
     expect(
@@ -27,12 +27,12 @@ describe('what the doctor makes of a Hazelcast cluster', () => {
     ).toEqual([])
   })
 
-  test('members of different versions, and such as keep no data', () => {
+  test('members of different versions, and members that keep no data', () => {
     expect(found({ members: [member('5.7.0'), member('5.6.0')] })).toEqual(['mixed-versions'])
     expect(found({ members: [member('5.7.0'), member('5.7.0', true)] })).toEqual(['single-member'])
   })
 
-  test('a clock that is wrong by more than it may be misread', () => {
+  test('a clock that is wrong by more than the error of its reading', () => {
     expect(found({ ahead: 1600 })).toEqual(['clock'])
     expect(found({ ahead: -1600 })).toEqual(['clock'])
   })

@@ -45,7 +45,7 @@ async function renewal(between: (calls: number, lock: MemberLock) => void) {
   return { isHeld: await locks.renew('key', 1000), member, locks }
 }
 
-test('a lock that is held is renewed and held as often as before', async () => {
+test('a renewal leaves a lock held as many times as before', async () => {
   const { isHeld, member, locks } = await renewal(() => undefined)
   expect(isHeld).toBe(true)
   expect(member).toMatchObject({ owner: 'ours', count: 1 })
@@ -53,7 +53,7 @@ test('a lock that is held is renewed and held as often as before', async () => {
   expect(member.owner).toBeUndefined()
 })
 
-test('a lock that was lost is not renewed, and not taken by that', async () => {
+test('a lost lock is not renewed, and not taken again', async () => {
   const { isHeld, member, locks } = await renewal((calls, member) => {
     if (calls === 0) member.unlockFor('ours')
   })
@@ -63,7 +63,7 @@ test('a lock that was lost is not renewed, and not taken by that', async () => {
 })
 
 test.each([1, 2, 3])(
-  'a lock that a program has had and unlocks before call %i of the renewal is lost',
+  'a lock that another program had and unlocks before call %i of the renewal is lost',
   async call => {
     const { isHeld, member } = await renewal((calls, member) => {
       if (calls === 0) {

@@ -8,9 +8,9 @@ const LEASE = 1000
 
 /** A map whose keys no other program locks, and whose unlocks can be held up. */
 class FreeMap {
-  /** What an unlock waits for. */
+  /** An unlock waits for this. */
   unlocking: Promise<void> = Promise.resolve()
-  /** How often each key is locked. */
+  /** How many times each key is locked. */
   readonly #counts = new Map<string, number>()
 
   get locked(): Set<string> {
@@ -38,7 +38,7 @@ function locksOn(map: FreeMap, clock: VirtualClock): MemberLocks {
   return new MemberLocks(new MapLocks(() => Promise.resolve(map as never), hazelcast), clock)
 }
 
-test('a renewal on its way while others are let in takes no lock for lost', async () => {
+test('a renewal while another program is let in reports no lock as lost', async () => {
   const clock = new VirtualClock()
   const map = new FreeMap()
   const locks = locksOn(map, clock)
@@ -57,7 +57,7 @@ test('a renewal on its way while others are let in takes no lock for lost', asyn
   expect(map.locked).toEqual(new Set())
 })
 
-test('what is not renewed is given back when its lease is over, and not before', async () => {
+test('a lock that is not renewed is unlocked at the end of its lease, and not before', async () => {
   const clock = new VirtualClock()
   const map = new FreeMap()
   const locks = locksOn(map, clock)

@@ -31,7 +31,7 @@ function later(before: TableRecord, changes: number, latest: readonly Mark[]): T
   return { ...before, turn: before.turn + changes, latest }
 }
 
-test('a change is known to be made, or not to be, as long as the boxes since are all there', () => {
+test('whether a change was made is known as long as the marks of all boxes since are there', () => {
   const boxes = Array.from({ length: 50 }, (_, index) => ({ by: `box ${index}`, count: 7 }))
   const many = boxes.reduce<Mark[]>(marked, [])
   expect(many).toHaveLength(32)
@@ -41,9 +41,9 @@ test('a change is known to be made, or not to be, as long as the boxes since are
   const ours = { by: 'ours', count: 1 }
   expect(wasMade(later(before, 32, many), ours, before)).toBe(false)
   expect(wasMade(later(before, 33, many), ours, before)).toBeUndefined()
-  // A place where nobody was before: all boxes that ever were are there.
+  // In a new place all boxes that ever were have a mark.
   expect(wasMade(later(before, 40, boxes.slice(0, 2)), ours, before)).toBe(false)
-  // What was there is lost, and so is what could tell.
+  // The cluster has lost the record, and the marks with it.
   expect(wasMade(emptyTable(), ours, before)).toBeUndefined()
 })
 
@@ -72,7 +72,7 @@ const request: RequestRecord = {
   since: 8,
 }
 
-test('a record is read as it was written, and begins with who made it', () => {
+test('a record is read as it was written, and begins with the box that made it', () => {
   const record: TableRecord = {
     ...emptyTable(),
     follows: { by: 'c0ffee', count: 3 },
@@ -98,7 +98,7 @@ test('a record is read as it was written, and begins with who made it', () => {
   expect(decodeTable(encodeTable(first))).toEqual(first)
 })
 
-test('a life is counted from the first sight of what was heard, not from later ones', () => {
+test('a life counts from the first sight of a beat, not from later ones', () => {
   const sightings = new Sightings()
   const see = (beat: string, now: number): number => {
     sightings.see({ ...emptyTable(), requests: [{ ...request, beat }] }, now)
@@ -138,7 +138,7 @@ test('entries are known as long as no record is missed', () => {
   known.follow(second)
   expect(known.get('written')).toBe(entry(5))
   expect([known.has('read'), known.get('read')]).toEqual([true, undefined])
-  // What is read late is older than what was followed.
+  // An entry that is read late is older than one that was followed.
   known.add(new Map([['written', entry(4)]]), known.epoch)
   const third = changed(second, 3, { read: 7, written: 5 })
   const { epoch } = known

@@ -8,7 +8,7 @@ import {
   type TableRecord,
 } from '../../../../src/engines/hazelcast/table-record.js'
 
-/** A map with the table's record, which carries out each change that is due, and whose answer to it is lost. */
+/** A map with the table's record. It carries out each change that is right, and its answer is lost. */
 class SilentMap {
   text: string | null = null
 
@@ -42,7 +42,7 @@ function next(record: TableRecord, mark: Mark): TableRecord {
   }
 }
 
-test('a change that the answer tells nothing of is found by its mark, also when others came after it', async () => {
+test('a change whose answer was lost is found by its mark, also when other changes came after it', async () => {
   const map = new SilentMap()
   const one = tableOn(map, 'one')
   const other = tableOn(map, 'other')
@@ -64,7 +64,7 @@ test('a change that the answer tells nothing of is found by its mark, also when 
   expect((await one.read()).record.turn).toBe(first!.record.turn + 2)
 })
 
-test('whoever was slower is told so, and knows the newer record', async () => {
+test('a box that was slower gets no record, and knows the newer one', async () => {
   const map = new SilentMap()
   const one = tableOn(map, 'one')
   const until = systemClock.now() + 10_000
@@ -75,7 +75,7 @@ test('whoever was slower is told so, and knows the newer record', async () => {
   expect(one.known?.text).toBe(map.text)
 })
 
-test('a record that does not follow the last known one tells that others were missed', async () => {
+test('a record that does not follow the last known one shows that others were missed', async () => {
   const map = new SilentMap()
   const told: boolean[] = []
   const one = tableOn(map, 'one', (_, isNext) => told.push(isNext))

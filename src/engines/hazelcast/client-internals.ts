@@ -10,7 +10,13 @@ interface Connection {
   close?: (reason: string, cause: Error | null) => void
 }
 
-/** What keeps a client's process alive, where it keeps it; no part of what the package documents, so all may be absent. */
+/** One of the package's repeated tasks: it makes an interval when the first delay is over. */
+interface Task {
+  readonly timeoutId?: Handle
+  readonly intervalId?: Handle
+}
+
+/** Parts of a client that the package does not document, so all may be absent. */
 interface Inside {
   readonly connectionRegistry?: {
     getConnections?: () => readonly Connection[]
@@ -22,21 +28,22 @@ interface Inside {
   }
   readonly invocationService?: { readonly cleanResourcesTask?: Task }
   readonly statistics?: { readonly statisticsSendTask?: Task }
+  readonly listenerService?: {
+    readonly registrations?: ReadonlyMap<
+      unknown,
+      { readonly connectionRegistrations?: ReadonlyMap<object, unknown> }
+    >
+  }
 }
 
-/** One of the package's repeated tasks: it makes an interval when the first delay is over. */
-interface Task {
-  readonly timeoutId?: Handle
-  readonly intervalId?: Handle
-}
-
-/** Sockets that were told: one that is closed, or not open yet, would note every further time for later. */
+/** Sockets that were unreferenced. A socket that is closed, or not open yet, would note each further call for later. */
 const quiet = new WeakSet<Handle>()
 
 /**
- * Takes out the connections that the package takes for open although they are closed. While one is in its books nothing else
- * asks that member, and no new connection to it is made. One that a member ends while it is being let in stays there for
- * ever. One of which a write failed stays for a minute: the package destroys its socket then, before that tells of an error.
+ * Drops the connections that the package takes for open although they are closed. While it does, it asks that member
+ * nothing more, and makes no new connection to it. A connection that a member ends while the client is being let in
+ * stays so for ever. One of which a write failed stays so for a minute, because the package destroys its socket
+ * before that reports an error.
  */
 export function dropClosed(client: Client): void {
   const { connectionRegistry, connectionManager } = client as unknown as Inside
@@ -47,9 +54,8 @@ export function dropClosed(client: Client): void {
 }
 
 /**
- * Lets a finished process end although the client is connected, which the package has no way to say. Called now and then,
- * because the client makes timers and sockets as it goes. A call that is under way has a timer of ours that keeps the
- * process alive.
+ * Lets a finished process end although the client is connected, which the package has no option for. Called now and
+ * then, because the client makes new timers and sockets. During a call a timer of ours keeps the process alive.
  */
 export function quieten(client: Client): void {
   const { connectionRegistry, connectionManager, invocationService, statistics } = client as unknown as Inside
@@ -67,4 +73,12 @@ export function quieten(client: Client): void {
     task?.timeoutId?.unref?.()
     task?.intervalId?.unref?.()
   }
+}
+
+/** The connections over which a client hears of events: for each listener those on which a member has accepted it. */
+export function eventConnections(client: Client): readonly object[] {
+  const { listenerService } = client as unknown as Inside
+  return [...(listenerService?.registrations?.values() ?? [])].flatMap(({ connectionRegistrations }) => [
+    ...(connectionRegistrations?.keys() ?? []),
+  ])
 }

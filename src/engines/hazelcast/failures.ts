@@ -1,0 +1,41 @@
+import { IndeterminateError, SignalboxError, UnavailableError } from '../../errors.js'
+import type { HazelcastPlace } from './hazelcast-url.js'
+
+/** The entry of the table was written by another program, or has another layout. */
+export class UnreadableError extends Error {}
+
+/** Another program has written to the entry of a store key. */
+export class SpoiledError extends Error {
+  readonly key: string
+
+  constructor(key: string, cause: unknown) {
+    super('the entry of a value can not be read', { cause })
+    this.key = key
+  }
+}
+
+/** It is not known whether a change of the table's record was made. */
+export class UnclearError extends Error {}
+
+/** The error for the caller of an operation. @param kind the one for errors of the client package. */
+export function failureOf(
+  error: unknown,
+  { name, map }: HazelcastPlace,
+  kind: typeof UnavailableError | typeof IndeterminateError,
+): Error {
+  if (error instanceof SignalboxError) return error
+  const context = { engine: name, cause: error }
+  if (error instanceof UnreadableError)
+    return new UnavailableError(
+      `the entry "table" of the map ${map}.table of ${name} was written by another program, or has another layout`,
+      context,
+    )
+  if (error instanceof SpoiledError)
+    return new UnavailableError(
+      `the value of ${error.key} can't be read: another program has written to ${map}.values`,
+      { ...context, key: error.key, cause: error.cause },
+    )
+  if (error instanceof UnclearError || kind === IndeterminateError)
+    return new IndeterminateError(`${name} did not answer; the operation may have been carried out`, context)
+  return new UnavailableError(`${name} did not answer; the operation was not carried out`, context)
+}
