@@ -40,8 +40,11 @@ class Rank {
 
 /** Decides about the waiters of a queue. */
 export interface WaitersOwner<W extends Waiter> {
-  /** The time of the next look or a deadline has come. Afterwards no timer is set. */
-  timeOver(): void
+  /**
+   * The time of the next look or a deadline has come. Afterwards no timer is set.
+   * @param now clock time, no earlier than what the timer was set for, although the clock may round it down.
+   */
+  timeOver(now: number): void
   /** A waiter's signal has aborted. */
   aborted(waiter: W, signal: AbortSignal): void
 }
@@ -213,8 +216,9 @@ export class Waiters<W extends Waiter> {
   }
 
   #timeOver(): void {
+    const now = Math.max(this.#clock.now(), this.#timerAt)
     this.#cancelTimer()
     this.#lookAt = Infinity
-    this.#owner.timeOver()
+    this.#owner.timeOver(now)
   }
 }

@@ -548,8 +548,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     this.#session.finished()
   }
 
-  timeOver(): void {
-    const now = this.clock.now()
+  timeOver(now: number): void {
     while (this.#waiters.earliestDeadline <= now) this.#timedOut(this.#waiters.mostUrgent!)
     this.#waiters.setTimer(now)
   }

@@ -108,8 +108,7 @@ export class ConcurrencySemaphore implements PermitGiver, WaitersOwner<PermitWai
     // The release that follows gives it back.
   }
 
-  timeOver(): void {
-    const now = this.#source.clock.now()
+  timeOver(now: number): void {
     while (this.#waiters.earliestDeadline <= now) {
       this.#refuse(this.#waiters.mostUrgent!, late(this.#source.context))
     }
