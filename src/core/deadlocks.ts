@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { DeadlockError } from '../errors.js'
 import { TransientMap } from '../transient-map.js'
 import { conflicting, type ClaimSet } from './claims.js'
-import type { Claim } from '../engine/claim.js'
+import { sharedClaims, type Claim } from '../engine/claim.js'
 import type { LocalGrant } from './grant.js'
 import type { LocalQueue } from './local-queue.js'
 
@@ -20,7 +20,7 @@ class Frame {
   /** What it holds now: a write grant may have been downgraded. */
   get claims(): readonly Claim[] {
     const { claims } = this.set
-    return this.grant.lease.downgraded ? claims.map(({ key }) => ({ key, mode: 'shared' })) : claims
+    return this.grant.lease.downgraded ? sharedClaims(claims) : claims
   }
 
   /** Whether it still holds its claims: a task may release its grant early, or lose it. */

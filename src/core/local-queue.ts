@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.js'
 import type { LockEvent } from '../diagnostics.js'
+import { sharedClaims } from '../engine/claim.js'
 import type { Awaitable, Engine, LockRequest, ReadOutcome, ReadSet } from '../engine/contract.js'
 import { UnavailableError, type LostError } from '../errors.js'
 import { Waiters, type WaitersOwner } from '../waiters.js'
@@ -255,7 +256,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     }
     const answer = this.#session.send({ type: 'downgrade', request, number })
     // The engine carries out later operations after this one, so they are about shared claims.
-    lease.request = { ...request, claims: request.claims.map(({ key }) => ({ key, mode: 'shared' })) }
+    lease.request = { ...request, claims: sharedClaims(request.claims) }
     let done
     try {
       done = await answer

@@ -21,6 +21,11 @@ export interface PermitsClaim {
 /** One key in one mode. */
 export type Claim = ExclusiveClaim | SharedClaim | PermitsClaim
 
+/** The claims of a grant after a downgrade: each of them shared. */
+export function sharedClaims(claims: readonly Claim[]): readonly SharedClaim[] {
+  return claims.map(({ key }) => ({ key, mode: 'shared' }))
+}
+
 /** Whether two claims on the same key would exclude each other if they were the only ones. */
 export function conflict(a: Claim, b: Claim): boolean {
   if (a.mode === 'permits' && b.mode === 'permits') return a.permits + b.permits > a.max

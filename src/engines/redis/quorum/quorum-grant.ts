@@ -1,3 +1,4 @@
+import { sharedClaims } from '../../../engine/claim.js'
 import type { Answers, Electorate } from './electorate.js'
 import type { Vote } from './vote.js'
 import type { Votes } from './votes.js'
@@ -41,7 +42,7 @@ export class QuorumGrant {
     const downgraded = this.#votes.held.map(vote => vote.downgrade())
     // The others are asked again with shared claims.
     for (const vote of this.#votes.all) if (!vote.isHeld) void vote.withdraw()
-    candidacy.request = { ...candidacy.request, claims: claims.map(({ key }) => ({ key, mode: 'shared' })) }
+    candidacy.request = { ...candidacy.request, claims: sharedClaims(claims) }
     return this.#isHeldBy(downgraded)
   }
 
