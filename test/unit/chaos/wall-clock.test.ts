@@ -7,7 +7,9 @@ import { shiftWallClock } from '../../../src/conformance/wall-clock.js'
 import { open } from '../../../src/open.js'
 
 const HOUR = 3_600_000
-const TrueDate = Date
+
+/** The time of day by a clock that is never shifted: another file of this process may have replaced `Date`. */
+const trueNow = (): number => performance.timeOrigin + performance.now()
 
 afterEach(() => shiftWallClock(0))
 
@@ -27,12 +29,12 @@ test.each([HOUR, -HOUR])('the time of day is %d ms away, however it is asked for
   const { now } = Date
   shiftWallClock(by)
   const fake = [Date.now(), new Date().getTime(), now(), new (class extends Date {})().getTime()]
-  for (const time of fake) expect(Math.abs(time - by - TrueDate.now())).toBeLessThan(HOUR / 10)
+  for (const time of fake) expect(Math.abs(time - by - trueNow())).toBeLessThan(HOUR / 10)
   expect(new Date(Date()).getTime()).toBeCloseTo(fake[0]!, -5)
   await pause(5)
   expect(Date.now()).toBeGreaterThan(fake[0]!)
   shiftWallClock(0)
-  expect(Math.abs(now() - TrueDate.now())).toBeLessThan(HOUR / 10)
+  expect(Math.abs(now() - trueNow())).toBeLessThan(HOUR / 10)
 })
 
 test('a date that is given is what it is, and no other clock changes', () => {
@@ -40,7 +42,7 @@ test('a date that is given is what it is, and no other clock changes', () => {
   shiftWallClock(HOUR)
   expect(new Date(5).getTime()).toBe(5)
   expect([Date.UTC(1970, 0, 2), Date.parse('1970-01-02T00:00Z')]).toEqual([86_400_000, 86_400_000])
-  expect(new Date()).toBeInstanceOf(TrueDate)
+  expect(new Date()).toBeInstanceOf(Date)
   expect(systemClock.now() - before).toBeLessThan(HOUR / 10)
 })
 
