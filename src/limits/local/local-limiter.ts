@@ -1,4 +1,4 @@
-import { systemClock, type Clock } from '../../clock.js'
+import { systemClock, wallOf, type Clock } from '../../clock.js'
 import type { Duration } from '../../duration.js'
 import { InvalidArgumentError, shown } from '../../errors.js'
 import { drainOf, endAll, type LimiterCloseOptions } from '../closing.js'
@@ -9,7 +9,6 @@ import { checkLimit, indexOfLimit, rulesOf, type LimiterOptions } from '../limit
 import type { Limiter } from '../limiter.js'
 import type { Rules } from '../counter.js'
 import { PermitCounter } from './permit-counter.js'
-import { wallOf } from '../../clock.js'
 import { Times } from './times.js'
 
 /** A limiter of this thread, and one for each key. */

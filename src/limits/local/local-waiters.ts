@@ -1,15 +1,15 @@
 import { ClosedError, TimedOutError, type ErrorContext } from '../../errors.js'
-import type { Decision, Explanation, Limiter } from '../limiter.js'
+import type { Decision, Explanation } from '../limiter.js'
 import { termsOf, whole, type AcquireOptions } from '../limit-options.js'
-import { Permit, underPermit, type PermitGiver } from '../permit.js'
+import { Permit, type PermitGiver } from '../permit.js'
 import { aborted, busy } from '../refusals.js'
 import { PermitQueue, type Source, type Turns } from './permit-queue.js'
 import type { Counter, Rules, Taken } from '../counter.js'
 import type { Times } from './times.js'
 import type { PermitWaiter } from './permit-waiter.js'
 
-/** The methods of a limiter over one counter, and the waiters for its permits. */
-export class LocalWaiters implements Limiter, PermitGiver, Source {
+/** The decisions of a limiter over one counter, and the waiters for its permits. */
+export class LocalWaiters implements PermitGiver, Source {
   readonly times: Times
   readonly counter: Counter
   readonly context: ErrorContext
@@ -61,10 +61,6 @@ export class LocalWaiters implements Limiter, PermitGiver, Source {
     } catch (error) {
       return Promise.reject(error)
     }
-  }
-
-  run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T> {
-    return underPermit(() => this.acquire(n, options), task)
   }
 
   explain(n = 1): Explanation {

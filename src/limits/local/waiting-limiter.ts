@@ -1,7 +1,7 @@
 import type { LocalWaiters } from './local-waiters.js'
 import type { AcquireOptions } from '../limit-options.js'
 import type { Decision, Explanation, Limiter } from '../limiter.js'
-import type { Permit } from '../permit.js'
+import { underPermit, type Permit } from '../permit.js'
 
 /** A limiter whose methods are all decided by its waiters. */
 export abstract class WaitingLimiter implements Limiter {
@@ -21,7 +21,7 @@ export abstract class WaitingLimiter implements Limiter {
   }
 
   run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T> {
-    return this.waiters.run(task, n, options)
+    return underPermit(() => this.acquire(n, options), task)
   }
 
   explain(n?: number): Explanation {

@@ -1,8 +1,7 @@
 import { idOf, implies, ruleOf, type WindowDefinition } from './definition.js'
 import type { GrantLog } from './grant-log.js'
 import type { Spacing } from './smooth-window.js'
-import type { LimitReport } from './window.js'
-import type { Window } from './window.js'
+import type { LimitReport, Window } from './window.js'
 
 /** Asks for permits of one limiter ahead of their use, for all waiters of a process, and gives back unused ones. */
 export interface Reserve {

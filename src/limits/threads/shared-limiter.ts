@@ -3,6 +3,7 @@ import { milliseconds, type Duration } from '../../duration.js'
 import { InvalidArgumentError, shown, UnavailableError } from '../../errors.js'
 import { drainOf, endAll, type LimiterCloseOptions } from '../closing.js'
 import { LocalWaiters } from '../local/local-waiters.js'
+import { WaitingLimiter } from '../local/waiting-limiter.js'
 import {
   checkNames,
   JITTER_BOUNDS,
@@ -10,7 +11,6 @@ import {
   type AcquireOptions,
   type LimitOptions,
 } from '../limit-options.js'
-import type { Decision, Explanation, Limiter } from '../limiter.js'
 import type { Permit } from '../permit.js'
 import { SharedRing } from './shared-ring.js'
 import { notesBytes, SharedPermitCounter } from './shared-permit-counter.js'
@@ -38,12 +38,15 @@ export interface SharedLimiterHandle {
 /** The greatest limit: each permit takes eight bytes of shared memory. */
 const MOST_SHARED = 1_000_000
 
-/** A limiter whose count is shared by worker threads. Each has one of its own, made from the same handle. */
-export class SharedLimiter implements Limiter, AsyncDisposable {
+/**
+ * A limiter whose count is shared by worker threads. Each has one of its own, made from the same handle. A pause holds
+ * for all threads, to a sixteenth of a second, and is never too short.
+ */
+export class SharedLimiter extends WaitingLimiter implements AsyncDisposable {
   /** For other threads. */
   readonly handle: SharedLimiterHandle
   readonly #clock: Clock
-  readonly #waiters: LocalWaiters
+  protected readonly waiters: LocalWaiters
   readonly #turns: ThreadTurns
   #listening = false
 
@@ -53,6 +56,7 @@ export class SharedLimiter implements Limiter, AsyncDisposable {
    * @param readWall milliseconds since 1970.
    */
   constructor(handle: SharedLimiterHandle, clock: Clock, readWall: () => number) {
+    super()
     const { limits, jitter, queue, ring, notes, turns } = handle
     this.handle = handle
     this.#clock = clock
@@ -60,34 +64,12 @@ export class SharedLimiter implements Limiter, AsyncDisposable {
     const times = new Times(rules.windows, clock, readWall)
     this.#turns = new ThreadTurns(turns, () => clock.now())
     const counter = new SharedPermitCounter(rules, jitter, times, new SharedRing(ring), notes, this.#turns)
-    this.#waiters = new LocalWaiters(rules, times, counter, {}, this.#turns)
+    this.waiters = new LocalWaiters(rules, times, counter, {}, this.#turns)
   }
 
-  tryAcquire(n?: number): Permit | undefined {
-    return this.#waiters.tryAcquire(n)
-  }
-
-  decide(): Decision {
-    return this.#waiters.decide()
-  }
-
-  acquire(n?: number, options?: AcquireOptions): Promise<Permit> {
+  override acquire(n?: number, options?: AcquireOptions): Promise<Permit> {
     void this.#listen()
-    return this.#waiters.acquire(n, options)
-  }
-
-  async run<T>(task: (permit: Permit) => T | Promise<T>, n?: number, options?: AcquireOptions): Promise<T> {
-    void this.#listen()
-    return this.#waiters.run(task, n, options)
-  }
-
-  explain(n?: number): Explanation {
-    return this.#waiters.explain(n)
-  }
-
-  /** As of any limiter; all threads feel it. Kept to a sixteenth of a second, not too early. */
-  pauseUntil(time: Date | number): void {
-    this.#waiters.pauseUntil(time)
+    return super.acquire(n, options)
   }
 
   /**
@@ -97,8 +79,8 @@ export class SharedLimiter implements Limiter, AsyncDisposable {
    */
   async close(options: LimiterCloseOptions = {}): Promise<void> {
     const drain = drainOf(options)
-    this.#waiters.shut()
-    await endAll([this.#waiters], drain, this.#clock)
+    this.waiters.shut()
+    await endAll([this.waiters], drain, this.#clock)
     // A listener that is left open keeps the shared memory.
     if (this.#listening) this.#turns.tell()
   }
@@ -116,8 +98,8 @@ export class SharedLimiter implements Limiter, AsyncDisposable {
     this.#listening = true
     await this.#turns.listen()
     this.#listening = false
-    if (!this.#waiters.waiting) return
-    this.#waiters.wake()
+    if (!this.waiters.waiting) return
+    this.waiters.wake()
     void this.#listen()
   }
 }
