@@ -200,7 +200,7 @@ async function play(
     }
     await settled()
   }
-  // Whoever holds a permit gives it back, so that all have their turn.
+  // Each holder gives its permit back, so that all callers have their turn.
   for (let round = 0; round < 200 && served.length < asked.length; round++) {
     await pass(clock, 1000)
     for (const { permit } of permits.splice(0)) {

@@ -158,7 +158,7 @@ class RestlessClock implements Clock {
 
 describe('whenever time passes', () => {
   for (const onUnavailable of ['error', 'closed', 'share'] as const) {
-    test(`nobody who waits is forgotten: onUnavailable ${onUnavailable}`, async () => {
+    test(`no waiter is forgotten: onUnavailable ${onUnavailable}`, async () => {
       for (let seed = 1; seed <= 150; seed++) {
         const random = new Random(seed)
         const virtual = new VirtualClock(5000)
@@ -293,7 +293,7 @@ describe('callers of one process', () => {
     expect(clock.nextAt()).toBeUndefined()
   })
 
-  test('who only tries stands before nobody', async () => {
+  test('a caller that only tries stands before no waiter', async () => {
     const { clock, limiter } = scene({ limit: 3, per: 1000 })
     const tries = [limiter.tryAcquire(), limiter.tryAcquire(2)]
     const explaining = limiter.explain()
@@ -324,7 +324,7 @@ describe('callers of one process', () => {
     ] satisfies [
       string,
       (of: { controller: AbortController; limiter: BoxLimiter; box: BoxLimiters }) => Promise<void>,
-    ][])(`${window}: what was reserved for those who wait and %s is there for others`, async (_, giveUp) => {
+    ][])(`${window}: what was reserved for waiters that %s is there for others`, async (_, giveUp) => {
       const { clock, box, limiter, other } = scene({ limit: 2, per: 1000, window })
       const controller = new AbortController()
       for (let caller = 0; caller < 50; caller++)
@@ -340,7 +340,7 @@ describe('callers of one process', () => {
   }
 
   for (const window of ['sliding', 'smooth', 'calendar'] as const) {
-    test(`${window}: what is given back moves up those who wait elsewhere, in their order`, async () => {
+    test(`${window}: what is given back moves up the waiters of other boxes, in their order`, async () => {
       const { clock, limiter, other } = scene({ limit: 10, per: 1000, window })
       const controller = new AbortController()
       const times: number[] = []
@@ -387,7 +387,7 @@ describe('callers of one process', () => {
     expect([taken, given]).toEqual([1020, 2040])
   })
 
-  test('a limit that changes again and again while they wait keeps nobody waiting', async () => {
+  test('a limit that changes again and again does not keep waiters waiting', async () => {
     const { clock, limiter, notes, call } = scene({ limit: 2, per: 1000 })
     for (let caller = 0; caller < 12; caller++) call(String(caller))
     for (let limit = 3; limit < 15; limit++) {
@@ -399,7 +399,7 @@ describe('callers of one process', () => {
   })
 
   for (const window of ['sliding', 'smooth'] as const) {
-    test(`${window}: a limit that was raised everywhere holds for those who wait as soon as the old one is forgotten`, async () => {
+    test(`${window}: waiters get a limit that all boxes have raised as soon as the old one is forgotten`, async () => {
       const { clock, limiter, other } = scene({ limit: 2, per: 1000, window })
       const times: number[] = []
       const served: string[] = []
@@ -441,7 +441,7 @@ describe('callers of one process', () => {
     expect(served).toHaveLength(4)
   })
 
-  test('a close with drain lets those who wait have their turn', async () => {
+  test('a close with drain lets the waiters have their turn', async () => {
     const { clock, limiter, notes, call } = scene({ limit: 1, per: 100 })
     for (const name of 'abc') call(name)
     let closed = false
@@ -515,7 +515,7 @@ test('of a batch a caller takes what is reserved for it, although one before it 
   expect(given).toEqual(['first at 5 s', 'one at 6 s', 'many at 7 s'])
 })
 
-test('those who wait for a share of this process alone go back to the engine when it is there again', async () => {
+test('waiters for a share of this process alone go back to the engine when it is there again', async () => {
   const clock = new VirtualClock(5000)
   const server = new Server(clock)
   let isAway = true

@@ -31,7 +31,7 @@ describe('figures', () => {
     expect(worstWindow([0, 999, 1000, 1998.9])).toBe(3)
   })
 
-  test('order is kept unless somebody goes clearly first who has asked clearly later', () => {
+  test('order is kept unless a caller that asked clearly later goes clearly first', () => {
     expect(orderKept([call(0, 100), call(200, 300), call(100, 310)])).toBe(true)
     expect(orderKept([call(0, 100), call(200, 300), call(100, 400)])).toBe(false)
     expect(orderKept([])).toBe(true)
@@ -83,9 +83,9 @@ describe('strategies under the virtual clock', () => {
     }
     expect(ours.map(one => one.worstWindow)).toEqual([20, 39, 20])
     expect(ours[1]!.worstCalendarSecond).toBe(20)
-    // Everybody sleeps, and nobody sees that the second has passed.
+    // All callers sleep, and none of them sees that the second has passed.
     expect(all['first caller refill']!.calls).toBe(20)
-    // Whoever has slept is not counted.
+    // A caller that has slept is not counted.
     expect(all['counter, usual']!.worstCalendarSecond).toBeGreaterThan(20)
     expect(all['counter, packed']!.worstCalendarSecond).toBe(20)
     expect(all['scheduled refill']!.worstWindow).toBeGreaterThan(20)

@@ -93,7 +93,7 @@ describe('concurrency of a box', () => {
     expect(await shares(box)).toBe(0)
   })
 
-  test('queue counts those who wait for a share and those who wait for the limit', async () => {
+  test('queue counts the waiters for a share and the waiters for the limit', async () => {
     const { clock, join } = scene()
     const [box] = await join()
     const limiter = box.limiter('api', { limit: 1, per: 1000, concurrency: 2, queue: 2 })
@@ -109,7 +109,7 @@ describe('concurrency of a box', () => {
     await expect(waiting[1]).rejects.toThrow('the limiter was closed')
   })
 
-  test('a try takes nothing that somebody waits for', async () => {
+  test('a try takes nothing that a waiter wants', async () => {
     const { clock, join } = scene()
     const [box, engine] = await join()
     const limiter = box.limiter('api', { ...AMPLE, concurrency: 1 })
@@ -138,7 +138,7 @@ describe('concurrency of a box', () => {
   })
 
   test.each(['error', 'closed', 'open', 'share'] as const)(
-    'while somebody waits for a share, an outage is found out: onUnavailable %s',
+    'an outage is noticed while a caller waits for a share: onUnavailable %s',
     async onUnavailable => {
       const { clock, join } = scene()
       const [box, engine] = await join()

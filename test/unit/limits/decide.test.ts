@@ -97,7 +97,7 @@ describe('a decision and what it tells are of one moment', () => {
     { limit: LIMIT, per: PER, batch: 3 },
     withPeriods(600),
   ])(
-    'in boxes at different and changing distances, and nobody waits for more than answers: %j',
+    'in boxes at different and changing distances, and no caller waits for more than answers: %j',
     async options => {
       let [admitted, refused] = [0, 0]
       for (let seed = 1; seed <= 30; seed++) {
@@ -174,7 +174,7 @@ test('a decision that is made without the engine tells no limit', async () => {
   await expect(box.limiter('error', options).decide()).rejects.toThrow(UnavailableError)
 })
 
-test('those who listen hear of each decision', async () => {
+test('listeners hear of each decision', async () => {
   await using box = await open('memory:')
   const heard: string[] = []
   const hear = (message: unknown, name: string | symbol): void => {

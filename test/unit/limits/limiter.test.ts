@@ -60,7 +60,7 @@ describe('tryAcquire', () => {
     expect(limit.explain().limits[0]).toMatchObject({ remaining: 2, resetIn: 500 })
   })
 
-  test('never overtakes those who wait, but takes what is free beside them', async () => {
+  test('never overtakes the waiters, but takes what is free beside them', async () => {
     const { clock, limit, notes, ask } = scene({ limit: 3, per: '1s' })
     void ask('a')
     // One of three is as good as taken.
@@ -87,7 +87,7 @@ describe('acquire', () => {
     expect(notes).toEqual(['a 0', 'b 0', 'c 1000', 'd 1000', 'e 2000', 'f 2000'])
   })
 
-  test('who waits for several permits is not overtaken by those who want fewer', async () => {
+  test('a waiter for several permits is not overtaken by callers that want fewer', async () => {
     const { clock, notes, ask } = scene({ limit: 3, per: '1s' })
     void ask('a', 2)
     void ask('b', 2)
@@ -253,7 +253,7 @@ describe('a wait', () => {
     ])
   })
 
-  test('of 0 waits for nobody', async () => {
+  test('of 0 does not wait', async () => {
     const { limit } = scene({ limit: 1, per: '1s' })
     expect((await limit.acquire(1, { wait: 0 })).n).toBe(1)
     await expect(limit.acquire(1, { wait: 0 })).rejects.toThrow(BusyError)
@@ -371,7 +371,7 @@ describe('concurrency', () => {
     expect(limit.explain()).toMatchObject({ waitsFor: 'concurrency', running: 2, place: 0 })
   })
 
-  test('who waits for a place is not overtaken', async () => {
+  test('a waiter for a place is not overtaken', async () => {
     const { limit, notes, ask } = scene({ limit: 10, per: '1s', concurrency: 2 })
     void ask('a')
     expect(limit.tryAcquire()).toBeDefined()
@@ -448,7 +448,7 @@ describe('a refund', () => {
 })
 
 describe('setLimit', () => {
-  test('a greater limit lets those in who wait; a smaller one counts what was given before', async () => {
+  test('a greater limit lets waiters in; a smaller one counts what was given before', async () => {
     const { clock, limit, notes, ask } = scene({ limit: 2, per: '1s' })
     for (const name of 'abcdefg') void ask(name)
     await pass(clock, 500)
@@ -460,7 +460,7 @@ describe('setLimit', () => {
     expect(notes.slice(4)).toEqual(['e 1500', 'f 2500', 'g 3500'])
   })
 
-  test('who waits for more than the limit is now is told', async () => {
+  test('a waiter for more than the limit is now is told', async () => {
     const { clock, limit, notes, ask } = scene({ limit: 3, per: '1s' })
     void ask('a', 3)
     await settled()
@@ -507,7 +507,7 @@ describe('pauseUntil', () => {
 })
 
 describe('close', () => {
-  test('rejects all who wait and all who come', async () => {
+  test('rejects all waiters and all later callers', async () => {
     const { clock, limit, notes, ask } = scene({ limit: 1, per: '1s' })
     void ask('a')
     await settled()
@@ -523,7 +523,7 @@ describe('close', () => {
     expect(clock.nextAt()).toBeUndefined()
   })
 
-  test('with drain lets those who wait have their turn', async () => {
+  test('with drain lets the waiters have their turn', async () => {
     const { clock, limit, notes, ask } = scene({ limit: 1, per: '1s' })
     for (const name of 'abc') void ask(name)
     let closed = false
@@ -716,7 +716,7 @@ describe('a clock that was set back', () => {
   })
 
   test.each(['sliding', 'calendar', 'smooth'] as const)(
-    'by much, makes nobody wait for longer than a window: %s',
+    'by much, makes no caller wait for longer than a window: %s',
     async window => {
       const { clock, limit, ask, notes } = scene({ limit: 2, per: '1s', window }, 1e9)
       const old = limit.tryAcquire(2)!
@@ -724,7 +724,7 @@ describe('a clock that was set back', () => {
       void ask('a')
       await pass(clock, 1001)
       expect(notes).toHaveLength(1)
-      // Nobody knows any more what this was.
+      // What this was is forgotten.
       old.refund()
       expect(limit.tryAcquire(2)).toBeUndefined()
     },

@@ -5,7 +5,7 @@ export function settled(): Promise<void> {
   return new Promise(resolve => setImmediate(resolve))
 }
 
-/** Lets time pass; whoever falls due meanwhile goes on at its time. */
+/** Lets time pass; a task that falls due meanwhile goes on at its time. */
 export async function pass(clock: VirtualClock, duration: number): Promise<void> {
   const end = clock.now() + duration
   await settled()

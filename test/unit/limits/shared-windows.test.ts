@@ -214,7 +214,7 @@ describe('threads that share windows of all kinds', () => {
     expect(lost).toBeLessThan(refunds / 100)
   })
 
-  test('give all that the limits allow to those who wait, in their order', async () => {
+  test('give all that the limits allow to the waiters, in their order', async () => {
     for (let seed = 1; seed <= 25; seed++) {
       const random = new Random(seed)
       const limits = someLimits(random)
@@ -362,7 +362,7 @@ describe('a calendar that threads share', () => {
       const late = slow.tryAcquire() !== undefined
       task = undefined
       expect([late, ...given].filter(Boolean).length, `stop ${stop}`).toBeLessThanOrEqual(4)
-      // In the last period somebody was given the one permit, whoever asks next.
+      // In the last period one caller was given the one permit, no matter which caller asks next.
       expect(thread().tryAcquire(), `stop ${stop}`).toBeUndefined()
       clock.advance(1000)
       expect(thread().tryAcquire(), `stop ${stop}`).toBeDefined()
@@ -554,7 +554,7 @@ class Interrupted implements Clock {
     return this.#clock.after(delay, task)
   }
 
-  /** Nobody else uses it meanwhile. */
+  /** No other thread uses it meanwhile. */
   while<T>(task: (limiter: SharedLimiter) => T): T {
     this.busy = true
     try {
@@ -603,7 +603,7 @@ class Crowd {
   }
 }
 
-/** How many there are, how often and for how long nobody does anything: milliseconds; and what one does. */
+/** How many there are, how often and for how long all of them pause: milliseconds; and what one does. */
 interface CrowdLife {
   readonly size: number
   readonly pauses: number

@@ -35,7 +35,7 @@ describe('a ring in shared memory', () => {
     expect(ring.timeOf(1)! - now).toBeLessThan(0.001)
   })
 
-  test('what somebody else has written in the meantime is nobody’s grant', () => {
+  test('what another thread has written in the meantime is not taken for a grant', () => {
     const ring = new SharedRing(SharedRing.memory(4, systemClock.now() - 1000))
     ring.claim(0, 1)
     expect(ring.write(0, systemClock.now())).toBe(true)
@@ -100,7 +100,7 @@ describe('threads in a queue', () => {
     expect(b.before(second.first!.arrival)).toBe(2)
   })
 
-  test('pass over who is not seen when it is called, and nobody else', () => {
+  test('pass over a caller that does not answer its call, and no other caller', () => {
     let now = 100_000
     const memory = new SharedArrayBuffer(TURNS_BYTES)
     const [gone, slow, own] = [1, 2, 3].map(() => new ThreadTurns(memory, () => now)) as [
@@ -178,7 +178,7 @@ describe('a limiter that is shared', () => {
     }
   })
 
-  test('lets nobody overtake who waits in another thread', async () => {
+  test('lets no caller overtake a waiter of another thread', async () => {
     const one = sharedLimiter({ limit: 2, per: 100 })
     const other = joinLimiter(one.handle)
     one.tryAcquire(2)
@@ -223,7 +223,7 @@ describe('a limiter that is shared', () => {
     expect(one.tryAcquire()).toBeUndefined()
   })
 
-  test('a close can let those who wait have their turn, and knows no other option', async () => {
+  test('a close with drain lets the waiters have their turn, and there is no other option', async () => {
     const shared = sharedLimiter({ limit: 1, per: 60 })
     const all = Array.from({ length: 3 }, () => shared.acquire())
     await expect(shared.close({ force: true } as never)).rejects.toThrow('there is no option "force"')
@@ -268,19 +268,19 @@ describe('a thread that was ended while many of its callers waited', () => {
     const { handle } = sharedLimiter({ limit: 5, per: '1s' })
     const gone = new ThreadTurns(handle.turns, () => clock.now())
     gone.stand(queue(gone, ...Array.from({ length: 500 }, () => 1)), false)
-    // What nobody comes for lies there for a while.
+    // A permit that no waiter takes stays there for a while.
     clock.advance(1000)
     return { clock, limiter: new SharedLimiter(handle, clock, Date.now) }
   }
 
-  test('keeps back nobody who is to be served within a while', async () => {
+  test('keeps back no waiter that is to be served within a while', async () => {
     const { clock, limiter } = scene()
     const asked = limiter.acquire(1, { wait: '1s' })
     await pass(clock, 900)
     expect(await asked).toBeDefined()
   })
 
-  test('nor whoever tries now and then', () => {
+  test('nor a caller that tries now and then', () => {
     const { clock, limiter } = scene()
     expect(limiter.tryAcquire()).toBeUndefined()
     clock.advance(60_000)

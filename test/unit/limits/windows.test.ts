@@ -335,7 +335,7 @@ describe('an even spacing', () => {
     expect(window.readyAt(state, 120, 1, 0)).toBeCloseTo(220)
   })
 
-  test('a clock that was set back makes nobody wait longer than a window', () => {
+  test('a clock that was set back makes no caller wait longer than a window', () => {
     const window = new SmoothWindow(10, 1000, 0)
     const state = window.empty()
     window.take(state, 10, 1e9, 0)
