@@ -1,5 +1,5 @@
 import { describe } from './checks.js'
-import { assert } from './assert.js'
+import { assert, rejection } from './assert.js'
 import { type Box, open } from '../index.js'
 import { InvalidArgumentError } from '../errors.js'
 import { testOn } from './boxes.js'
@@ -31,10 +31,10 @@ type Method =
   | 'tryAcquire'
   | 'watch'
 
-/** A box as plain JavaScript sees it: nothing keeps callers from saying anything to anything. */
+/** A box as plain JavaScript sees it, without types that restrict the arguments. */
 type AnyBox = ((...said: unknown[]) => AnyBox) & { readonly [method in Method]: AnyBox }
 
-/** What was done wrong, the doing, and what the message has to contain. */
+/** The name of the mistake, a call that makes it, and the parts that the message must contain. */
 type Case = readonly [name: string, wrong: (box: AnyBox) => unknown, ...told: (string | RegExp)[]]
 
 const nothing = (): undefined => undefined
@@ -240,7 +240,7 @@ const administration: Case[] = [
   ['a drain in words', box => box.close({ drain: 'yes' }), 'drain', '"yes"'],
 ]
 
-/** Arguments are refused before anything is sent, by a message that names the option, what it got and what it takes. */
+/** Bad arguments are refused before anything is sent. The message names the option, its value and what it takes. */
 export function badArguments(fixture: EngineFixture): void {
   describe('P10 arguments that are refused', () => {
     const test = testOn(fixture)
@@ -256,17 +256,12 @@ export function badArguments(fixture: EngineFixture): void {
       test(name, async boxes => {
         const [box, engine] = await boxes.meddled()
         const before = engine.operations.length
-        const error: unknown = await Promise.resolve()
-          .then(() => wrong(box as unknown as AnyBox))
-          .then(
-            () => new Error('nothing was refused'),
-            (reason: unknown) => reason,
-          )
+        const error = await rejection(Promise.resolve().then(() => wrong(box as unknown as AnyBox)))
         assert.isA(error, InvalidArgumentError)
         assert.has(error, { code: 'INVALID_ARGUMENT' })
         for (const part of told) assert.match((error as Error).message, part)
         assert.equal(engine.operations.length, before)
-        // The box is as good as before.
+        // The box still works.
         assert.notEqual(await box.mutex('a').tryAcquire(), undefined)
       })
     }
@@ -289,7 +284,7 @@ export function badArguments(fixture: EngineFixture): void {
       })
     }
 
-    test('what stands for the default is taken for the default', async boxes => {
+    test('an undefined option takes its default', async boxes => {
       const box = await boxes.open({ label: undefined, detectDeadlocks: undefined })
       const options = {
         wait: undefined,
@@ -308,7 +303,7 @@ export function badArguments(fixture: EngineFixture): void {
       await box.close({ drain: undefined })
     })
 
-    test('whoever changes an argument afterwards changes nothing', async boxes => {
+    test('changing an argument after the call has no effect', async boxes => {
       const box = await boxes.open()
       const claim: { key: string; mode: 'exclusive' | 'shared' } = { key: 'a', mode: 'exclusive' }
       const lock = box.lock(claim)
@@ -320,7 +315,7 @@ export function badArguments(fixture: EngineFixture): void {
       await grant.release()
     })
 
-    test('a key of a store may be as long as a key of a lock', async boxes => {
+    test('put and transaction accept the same lengths of keys', async boxes => {
       const box = await boxes.open()
       const store = box.store('s')
       for (const length of [1000, 1022, 1023, 1024]) {
@@ -329,7 +324,7 @@ export function badArguments(fixture: EngineFixture): void {
           store.put(key, 1),
           store.transaction([key], transaction => transaction.put(key, 2)),
         ])
-        // Whatever is the limit, it is the same for both.
+        // The limit depends on the engine, but is the same for both.
         assert.equal(new Set(outcomes.map(({ status }) => status)).size, 1)
         for (const outcome of outcomes)
           if (outcome.status === 'rejected') assert.isA(outcome.reason, InvalidArgumentError)

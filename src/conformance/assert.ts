@@ -4,12 +4,12 @@ import { inspect } from 'node:util'
 type Class = abstract new (...values: never[]) => unknown
 /** A missing one compares with nothing. */
 type Size = number | bigint | undefined
-/** What an error is told by: its class, a part or a pattern of its text, properties that it has, or what looks at it. */
+/** What is expected of an error: its class, a part or a pattern of its text, some properties, or a test. */
 type Told = Class | string | RegExp | object | ((error: unknown) => boolean)
 
 /**
- * The assertions of `node:assert` that checks make, and some that it lacks. None narrows a type: what a check looks at
- * changes while it waits.
+ * The assertions of `node:assert` that checks need, and some that it lacks. None narrows a type, because values change
+ * while a check waits.
  */
 export const assert = {
   equal: (actual: unknown, expected: unknown, message?: string): void =>
@@ -22,7 +22,7 @@ export const assert = {
   doesNotThrow: (call: () => unknown): void => node.doesNotThrow(call),
   rejects: (promise: Promise<unknown>, told?: Told): Promise<void> => node.rejects(promise, validation(told)),
 
-  /** What is told of numbers or texts that are compared has both. */
+  /** These name both operands when they fail. */
   below: (actual: Size, limit: Size): void => holds(actual! < limit!, actual, '<', limit),
   atMost: (actual: Size, limit: Size): void => holds(actual! <= limit!, actual, '<=', limit),
   above: (actual: Size, limit: Size): void => holds(actual! > limit!, actual, '>', limit),
@@ -35,11 +35,18 @@ export const assert = {
   hasLength: (actual: ArrayLike<unknown> | undefined, length: number): void =>
     holds(actual?.length === length, actual, 'has the length', length),
 
-  /** Has all properties that the other has, all the way down. */
+  /** Has all properties that the other has, at any depth. */
   has: (actual: unknown, expected: object): void => node.deepEqual(part(actual, expected), expected),
 }
 
-/** As `node:assert` takes it, which takes a text for the message of a failure, and compares objects as wholes. */
+/** What a promise was rejected with. */
+export async function rejection(promise: Promise<unknown>): Promise<unknown> {
+  const [outcome] = await Promise.allSettled([promise])
+  if (outcome.status === 'rejected') return outcome.reason
+  throw new Error(`no error, but ${String(outcome.value)}`)
+}
+
+/** The expectation in a form that `node:assert` takes: it reads a text as a message, and compares objects as wholes. */
 function validation(told: Told | undefined): RegExp {
   if (typeof told === 'string') return pattern(told)
   if (!isPlain(told)) return told as RegExp
@@ -58,7 +65,7 @@ function holds(is: boolean, actual: unknown, relation: string, expected: unknown
   node.ok(is, `not so: ${inspect(actual)} ${relation} ${inspect(expected)}`)
 }
 
-/** What there is of the properties that `shape` has. */
+/** The properties of a value that `shape` has, too. */
 function part(actual: unknown, shape: unknown): unknown {
   if (Array.isArray(shape) && Array.isArray(actual))
     return actual.map((item: unknown, index) => part(item, shape[index]))

@@ -10,7 +10,7 @@ import { startChild, type Child } from './child.js'
 import type { EngineFixture, Place } from './fixture.js'
 import { MeddledEngine } from './meddled-engine.js'
 
-/** Where the programs are that checks run in processes of their own: as the package has them, also where this runs as TypeScript. */
+/** The folder of the programs that checks run in other processes: the built package's, also in tests of the sources. */
 const programs = join(
   dirname(createRequire(import.meta.url).resolve('signalbox/package.json')),
   'dist/src/conformance',
@@ -31,7 +31,7 @@ export class Boxes {
     return this.#place!
   }
 
-  /** A box as of a process of its own. */
+  /** A box that is to the others like one in another process. */
   async open(options?: BoxOptions): Promise<Box> {
     const box = await this.join(await this.place.engine(), options)
     const { records } = this.place
@@ -51,7 +51,7 @@ export class Boxes {
     return [await this.open(), await this.open()]
   }
 
-  /** A box whose conversation with the engine can be seen and disturbed. */
+  /** A box with an engine whose operations can be seen and disturbed. */
   async meddled(options?: BoxOptions): Promise<[Box, MeddledEngine]> {
     const engine = new MeddledEngine(await this.place.engine())
     return [await this.join(engine, options), engine]
@@ -76,7 +76,7 @@ export class Boxes {
     return child
   }
 
-  /** What a diagnostics channel tells of a box from now on, until the check ends. @param channel like `lock:granted` */
+  /** The events of a box on a diagnostics channel, from now until the check ends. @param channel like `lock:granted` */
   heard<E extends BoxEvent>(channel: string, box: Box): E[] {
     const events: E[] = []
     const listen = (message: unknown): void => {
@@ -87,7 +87,7 @@ export class Boxes {
     return events
   }
 
-  /** Is called when the check ends, before the boxes are closed. */
+  /** Calls this when the check ends, before the boxes are closed. */
   atEnd(cleanup: () => void): void {
     this.#cleanups.push(cleanup)
   }

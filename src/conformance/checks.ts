@@ -7,39 +7,39 @@ const LONGEST = 2 ** 31 - 1
 
 /** Something that an engine has to do. */
 export interface Check {
-  /** What it belongs to, from the promise on, and what is so; joined by ` > `. */
+  /** Its groups, from the promise on, and what it checks; joined by ` > `. */
   readonly name: string
   /** Whether it may run beside others that say so. All others run alone, because they disturb the whole process. */
   readonly concurrent: boolean
   /**
-   * Rejects with an AssertionError, or with whatever went wrong, unless the engine does it.
-   * @param patience how long that may take, in milliseconds; Infinity where the runner limits it. Default: 20 seconds
+   * Rejects with an AssertionError, or with the error that stopped the check, if the engine does not pass.
+   * @param patience how long the check may take, in milliseconds; Infinity if the runner limits it. Default: 20 s
    */
   run(patience?: number): Promise<void>
 }
 
-/** The names of the groups that are being told, from the outermost on; groups are told in one go. */
+/** The names of the groups that are being defined, from the outermost on. */
 let groups: readonly string[] | undefined
-let told: Check[] = []
+let defined: Check[] = []
 
-/** The checks that are told while `tell` is called. */
-export function checksOf(tell: () => void): Check[] {
-  told = []
+/** The checks that `define` defines. */
+export function checksOf(define: () => void): Check[] {
+  defined = []
   groups = []
   try {
-    tell()
-    return told
+    define()
+    return defined
   } finally {
     groups = undefined
   }
 }
 
-/** A group of checks inside the one that is being told. */
-export function describe(name: string, tell: () => void): void {
+/** A group of checks inside the current group. */
+export function describe(name: string, define: () => void): void {
   const outer = here()
   groups = [...outer, name]
   try {
-    tell()
+    define()
   } finally {
     groups = outer
   }
@@ -54,7 +54,7 @@ interface Stage {
   end(): unknown
 }
 
-/** Adds a check to the group that is being told. */
+/** Adds a check to the current group. */
 type Test<S> = (name: string, body: (stage: S) => unknown) => void
 
 /** As it is, it adds a check that may run beside others. */
@@ -85,7 +85,7 @@ function add<S extends Stage>(
   make: () => S,
   body: (stage: S) => unknown,
 ): void {
-  told.push({
+  defined.push({
     name: [...here(), name].join(' > '),
     concurrent,
     run: (patience = PATIENCE) =>
@@ -102,8 +102,8 @@ function add<S extends Stage>(
 }
 
 /**
- * Rejects when something takes longer than that. What is told to be done `inTime` is given up then, so that what comes
- * after it can begin; nobody waits for that any more.
+ * Rejects when the work takes longer than `patience`. It then stops waiting for the step that runs `inTime`, so that
+ * the clean-up after it can begin.
  */
 async function within(
   patience: number,
@@ -111,7 +111,7 @@ async function within(
 ): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
-    // It also keeps the process alive: what a check waits for need not, and not every test runner does.
+    // The timer also keeps the process alive: what a check waits for may not, and not every test runner does.
     timer = setTimeout(
       () => reject(new AssertionError({ message: `still waiting after ${patience / 1000} s` })),
       Math.min(patience, LONGEST),
@@ -125,6 +125,6 @@ async function within(
 }
 
 function here(): readonly string[] {
-  if (!groups) throw new Error('checks are told within checksOf')
+  if (!groups) throw new Error('checks are defined within checksOf')
   return groups
 }

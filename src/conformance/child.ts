@@ -1,16 +1,16 @@
 import { spawn } from 'node:child_process'
 import { until } from './time.js'
 
-/** A process of its own; it is killed when it is disposed of. */
+/** A child process. Disposing kills it. */
 export interface Child extends Disposable {
   /** Waits until it has printed a line. */
   printed(line: string): Promise<void>
-  /** Waits for its end: its exit status, and all that it printed. */
+  /** Waits for its end, and gives its exit status and all its output. */
   end(): Promise<{ status: number | null; stdout: string; stderr: string }>
   kill(signal: NodeJS.Signals): void
 }
 
-/** Runs a program of JavaScript in a process of its own. The caller has to kill it or to dispose of it. */
+/** Runs a JavaScript program in a child process. The caller has to kill or dispose of it. */
 export function startChild(path: string, argv: readonly string[]): Child {
   const child = spawn(process.execPath, [path, ...argv], { stdio: ['ignore', 'pipe', 'pipe'] })
   const output = { stdout: '', stderr: '' }

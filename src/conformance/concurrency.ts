@@ -13,9 +13,9 @@ import { assert } from './assert.js'
 import type { EngineFixture } from './fixture.js'
 import { locks, pause, queued, soFar, until } from './time.js'
 
-/** A limit that nobody reaches. */
+/** A limit that no check reaches. */
 const AMPLE = { limit: 1000, per: '1s' } as const
-/** What a limiter named `api` claims its shares of. */
+/** The key whose permits are the shares of the limiter `api`. */
 const KEY = 'limiter:3:api'
 
 /** The concurrency of rate limits across boxes, where the engine has them. */
@@ -27,7 +27,7 @@ export function concurrency(fixture: EngineFixture): void {
     const nothingLeft = (box: Box): Promise<void> =>
       until('no share is in use', async () => (await locks(box, 'limiter:')).length === 0)
 
-    test('never more are in use over several boxes, and each box serves in order', async boxes => {
+    test('boxes together stay within the concurrency, and each box serves its callers in order', async boxes => {
       const pair = await boxes.pair()
       let inUse = 0
       let most = 0
@@ -49,7 +49,7 @@ export function concurrency(fixture: EngineFixture): void {
       await nothingLeft(pair[0])
     })
 
-    test('as many as there may be are given, each however many calls it is for, and what is released can be had elsewhere', async boxes => {
+    test('a permit of any weight takes one share, and another box can use a released share', async boxes => {
       const [one, other] = await boxes.pair()
       const [ours, theirs] = [one, other].map(box => limiterOf(box, { concurrency: 3 })) as [
         ReturnType<typeof limiterOf>,
@@ -62,7 +62,7 @@ export function concurrency(fixture: EngineFixture): void {
       assert.equal(await theirs.tryAcquire(), undefined)
       await assert.rejects(theirs.acquire(1, { wait: 0 }), BusyError)
       await assert.rejects(theirs.acquire(1, { wait: 20 }), TimedOutError)
-      // A key counts apart.
+      // Each key is counted separately.
       assert.notEqual(await theirs.key('amy').tryAcquire(), undefined)
       const has = (limiter: typeof ours): Promise<void> =>
         until('there is one again', async () => (await limiter.tryAcquire()) !== undefined)
@@ -74,7 +74,7 @@ export function concurrency(fixture: EngineFixture): void {
       assert.equal(await ours.tryAcquire(), undefined)
     })
 
-    test('processes are served in the order in which they asked, a greater priority first within one', async boxes => {
+    test('processes are served in order of arrival, and within a process greater priorities first', async boxes => {
       const [one, other] = await boxes.pair()
       const order: string[] = []
       const call = (box: Box, name: string, priority = 0): Promise<void> =>
@@ -96,7 +96,7 @@ export function concurrency(fixture: EngineFixture): void {
       assert.deepEqual(order, ['other', 'one with priority', 'one', 'one more'])
     })
 
-    test('who does not get a permit leaves no share in use', async boxes => {
+    test('a caller that gets no permit leaves no share in use', async boxes => {
       const [one, other] = await boxes.pair()
       const options = { limit: 1, per: '1m', concurrency: 2 } as const
       const limiter = limiterOf(one, options)
@@ -106,7 +106,7 @@ export function concurrency(fixture: EngineFixture): void {
       const controller = new AbortController()
       const aborted = limiterOf(other, options).acquire(1, { signal: controller.signal })
       await until('it has a share', async () => (await locks(one, KEY))[0]?.holders.length === 2)
-      // Its own share is not there for others, although it waits for the limit.
+      // It holds a share while it waits for the limit.
       assert.has(await limiter.explain(), { waitsFor: 'limit', running: 1, place: 0 })
       const waiting = limiter.acquire(1, { signal: controller.signal })
       await queued(one, KEY, 1)
@@ -121,7 +121,7 @@ export function concurrency(fixture: EngineFixture): void {
       await nothingLeft(one)
     })
 
-    test('a share that comes in the moment in which who waited for it gives up is given back', async boxes => {
+    test('a share that arrives as its waiter gives up is returned', async boxes => {
       const [one, other] = await boxes.pair()
       const options = { concurrency: 1 }
       for (let round = 0; round < 12; round++) {
@@ -141,7 +141,7 @@ export function concurrency(fixture: EngineFixture): void {
       }
     })
 
-    test('what a closed box has in use can be had by others, and that of one whose session is ended', async boxes => {
+    test('other boxes can use the shares of a closed box and of a revoked session', async boxes => {
       const [one, other, third] = (await boxes.several(3)) as [Box, Box, Box]
       const options = { concurrency: 2 }
       await limiterOf(one, options).acquire()
@@ -154,12 +154,12 @@ export function concurrency(fixture: EngineFixture): void {
       await third.revoke(other.session)
       await limiterOf(third, options).acquire()
       await limiterOf(third, options).acquire()
-      // Nobody's share is given back by a permit whose own was lost.
+      // A permit whose share was lost returns no other share.
       for (const permit of permits) permit.release()
       assert.equal(await limiterOf(other, options).tryAcquire(), undefined)
     })
 
-    test('a close refuses those who wait for a share, one with drain lets them have their turn', async boxes => {
+    test('close refuses callers that wait for a share, close with drain serves them', async boxes => {
       const box = await boxes.open()
       const options = { concurrency: 1 }
       let limiter = limiterOf(box, options)
@@ -169,7 +169,7 @@ export function concurrency(fixture: EngineFixture): void {
       await limiter.close()
       await assert.rejects(refused, ClosedError)
       limiter = limiterOf(box, options)
-      // What was given goes on counting.
+      // The permit still counts.
       assert.equal(await limiter.tryAcquire(), undefined)
       const waiting = [1, 2].map(() => limiter.run(() => pause(1)))
       const closed = limiter.close({ drain: true })
@@ -181,7 +181,7 @@ export function concurrency(fixture: EngineFixture): void {
       await nothingLeft(box)
     })
 
-    test('another number is refused in the same box, and in another takes the part that it says', async boxes => {
+    test('another concurrency is refused in the same box, and in another box takes its proportion', async boxes => {
       const [old, next] = await boxes.pair()
       const has = async (box: Box, number: number): Promise<Permit | undefined> =>
         limiterOf(box, { concurrency: number }).tryAcquire()
@@ -199,7 +199,7 @@ export function concurrency(fixture: EngineFixture): void {
       assert.equal(await has(next, 6), undefined)
     })
 
-    test('a limit that is set leaves the concurrency as it is', async boxes => {
+    test('setting a limit does not change the concurrency', async boxes => {
       const box = await boxes.open()
       const limiter = limiterOf(box, { concurrency: 1 })
       const permit = await limiter.acquire()
@@ -212,7 +212,7 @@ export function concurrency(fixture: EngineFixture): void {
       assert.equal((await waiting).n, 5)
     })
 
-    test('while the engine can not be asked nobody is kept back who may go on without', async boxes => {
+    test('while the engine is out of reach, `onUnavailable` decides about the concurrency', async boxes => {
       const [box, engine] = await boxes.meddled()
       const failure = new UnavailableError('it is away')
       const of = (onUnavailable: 'error' | 'open' | 'closed' | 'share', key = 'a') =>
@@ -227,7 +227,6 @@ export function concurrency(fixture: EngineFixture): void {
       const permits = [await of('open', 'b').acquire(), await of('open', 'b').acquire()]
       const waiting = of('open', 'b').acquire()
       await until('it waits', async () => (await of('open', 'b').explain()).place === 1)
-      const { meddle } = engine
       engine.meddleReserve = () => Promise.reject(failure)
       engine.meddle = (operation, carryOut) =>
         operation.type === 'inspect' ? carryOut() : Promise.reject(failure)
@@ -244,12 +243,11 @@ export function concurrency(fixture: EngineFixture): void {
       await assert.rejects(of('closed').tryAcquire(), error => error === failure)
       await assert.rejects(of('closed').acquire(1, { wait: 50 }), UnavailableError)
       const closed = of('closed').acquire()
-      // That one can't be given back tells those who wait for it.
+      // The failed return of a share tells the waiters that the engine is out of reach.
       permits[0]!.release()
       await waiting
       assert.equal(await soFar(closed), 'pending')
-      engine.meddle = meddle
-      engine.meddleReserve = (_, carryOut) => carryOut()
+      engine.restore()
       await closed
       await until('it is asked again', async () => {
         ;(await of('open').tryAcquire())?.release()
@@ -257,7 +255,7 @@ export function concurrency(fixture: EngineFixture): void {
       })
     })
 
-    test('a number that makes no sense is refused', async boxes => {
+    test('an invalid concurrency is refused', async boxes => {
       const box = await boxes.open()
       for (const number of [0, 1.5, -1, NaN, Infinity, 10_001, '3', null]) {
         assert.throws(

@@ -5,7 +5,7 @@ import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { locks, pause, queued, timed, until } from './time.js'
 
-/** P9: a crashed process frees what it held; a dead or deaf waiter never stalls those behind it. */
+/** P9: a crashed process frees what it held, and a silent waiter never stalls the waiters behind it. */
 export function deadHolders(fixture: EngineFixture): void {
   describe('P9 dead holders and waiters', () => {
     const test = testOn(fixture)
@@ -30,7 +30,7 @@ export function deadHolders(fixture: EngineFixture): void {
       )
     })
 
-    test('what a holder that went silent had is free after its lease', async boxes => {
+    test("a silent holder's keys are free after its lease", async boxes => {
       const other = await boxes.open()
       const [silent, engine] = await boxes.meddled()
       const grants = [
@@ -51,7 +51,7 @@ export function deadHolders(fixture: EngineFixture): void {
       for (const grant of grants) assert.throws(() => grant.assertHeld(), LostError)
     })
 
-    test('a lease that lapses is noticed although an older holder lives on', async boxes => {
+    test('a waiter notices a lapsed lease while an older holder still holds', async boxes => {
       const [one, other] = await boxes.pair()
       const [silent, engine] = await boxes.meddled()
       const { permits } = { permits: 3 }
@@ -63,9 +63,9 @@ export function deadHolders(fixture: EngineFixture): void {
       living.assertHeld()
     })
 
-    // In one thread nobody is silent: who is woken claims within the call.
+    // In one thread a waiter can't be silent: it claims within the call that wakes it.
     test.runIf(processes)(
-      'a waiter that went silent holds up those behind it for no longer than a window',
+      'a silent waiter delays the waiters behind it by one claim window at most',
       async boxes => {
         const [one, other] = await boxes.pair()
         const held = await one.mutex('key').acquire()
@@ -86,7 +86,7 @@ export function deadHolders(fixture: EngineFixture): void {
       },
     )
 
-    test('a waiter that hears nothing is served by its own look, and those behind it are served', async boxes => {
+    test('a waiter that receives no hints is served by its own poll, and so are the waiters behind it', async boxes => {
       const [one, other] = await boxes.pair()
       const held = await one.mutex('key').acquire({ lease: 600 })
       const [deaf, engine] = await boxes.meddled()
@@ -103,7 +103,7 @@ export function deadHolders(fixture: EngineFixture): void {
       assert.deepEqual(served.sort(), ['behind', 'deaf'])
     })
 
-    test('a waiter that was away longer than its lease comes back and is served', async boxes => {
+    test('a waiter that was cut off for a while does not block the key afterwards', async boxes => {
       const one = await boxes.open()
       const held = await one.mutex('key').acquire()
       const [away, engine] = await boxes.meddled()
@@ -118,13 +118,13 @@ export function deadHolders(fixture: EngineFixture): void {
       engine.meddle = carryOn
       await held.release()
       const grant = await asked
-      // It was either served or told; in both cases nothing of it blocks the key.
+      // It was granted or rejected; in both cases it does not block the key.
       await grant?.release()
       const next = await one.mutex('key').acquire({ wait: 5000 })
       next.assertHeld()
     })
 
-    test('a supervisor can revoke a session without waiting for its lease', async boxes => {
+    test('an operator can revoke a session without waiting for its lease', async boxes => {
       const [one, other] = await boxes.pair()
       const [dead, engine] = await boxes.meddled()
       await dead.mutex('a', 'b').acquire()
@@ -135,7 +135,7 @@ export function deadHolders(fixture: EngineFixture): void {
         .acquire()
         .catch(() => undefined)
       await queued(one, 'd', 1)
-      // What an engine does by itself after a grant would come after the revocation.
+      // Else work that the engine does after a grant could come after the revocation.
       await boxes.place.settled?.()
       await engine.freeze()
       const waiting = other.mutex('b').acquire()
@@ -147,7 +147,7 @@ export function deadHolders(fixture: EngineFixture): void {
       held.assertHeld()
     })
 
-    test('a session that lives although it was revoked finds its grants lost and its waiters waiting', async boxes => {
+    test('a live session that is revoked loses its grants and keeps its waiters', async boxes => {
       const [one, other] = await boxes.pair()
       const grant = await one.mutex('a').acquire()
       const held = await other.mutex('b').acquire()
@@ -161,16 +161,16 @@ export function deadHolders(fixture: EngineFixture): void {
       await (await waiting).release()
     })
 
-    test('revoking nobody does nothing', async boxes => {
+    test('revoking an unknown session or one without grants does nothing', async boxes => {
       const [one, other] = await boxes.pair()
       const grant = await one.mutex('key').acquire()
-      assert.equal(await other.revoke('nobody'), 0)
+      assert.equal(await other.revoke('unknown session'), 0)
       assert.equal(await other.revoke(other.session), 0)
       grant.assertHeld()
     })
 
     test.runIf(processes)(
-      'a killed process frees what it held and leaves the queues, as its engine promises',
+      'a killed process frees its locks and leaves the queues within the time that the engine promises',
       async boxes => {
         const [one, other] = await boxes.pair()
         const held = await one.mutex('waited').acquire()
@@ -191,13 +191,13 @@ export function deadHolders(fixture: EngineFixture): void {
       },
     )
 
-    test.runIf(processes)('a stopped process is not dead before its lease is over', async boxes => {
+    test.runIf(processes)('a stopped process keeps its lock until its lease is over', async boxes => {
       const one = await boxes.open()
       await one.mutex('waited').acquire()
       const child = boxes.program('holder', '30s')
       await child.printed('holding')
       await queued(one, 'waited', 1)
-      // Not in the middle of a transaction, which engines may have to wait for.
+      // Not within a transaction, which some engines would wait for.
       await pause(300)
       child.kill('SIGSTOP')
       await assert.rejects(one.mutex('held').acquire({ wait: 1000 }), TimedOutError)

@@ -6,7 +6,7 @@ import type { EngineFixture } from './fixture.js'
 import type { MeddledEngine } from './meddled-engine.js'
 import { pause, queued, soFar, timed } from './time.js'
 
-/** A request that is compatible with what is held, behind a waiter that is not. */
+/** A request that is compatible with the holder, behind a waiter that is not. */
 interface Overtaking {
   readonly name: string
   readonly hold: (box: Box) => Promise<Grant>
@@ -35,14 +35,14 @@ const overtakings: readonly Overtaking[] = [
   },
 ]
 
-/** P9: a waiter that is dead, or tells nothing, never stalls those behind it. */
+/** P9: a dead or silent waiter never stalls the waiters behind it. */
 export function deadWaiters(fixture: EngineFixture): void {
   const test = testOn(fixture)
   describe('P9 dead waiters', () => {
     const livesBySession = fixture.guarantees.deadHolder === 'session timeout'
 
     for (const { name, hold, block, pass } of overtakings) {
-      test(`${name} is given within seconds, although a waiter that went silent is before it`, async boxes => {
+      test(`${name} is granted within seconds behind a silent waiter`, async boxes => {
         const holder = await boxes.open()
         const held = await hold(holder)
         const engine = await waiter(boxes, holder, 1, block)
@@ -53,7 +53,7 @@ export function deadWaiters(fixture: EngineFixture): void {
       })
     }
 
-    test('a waiter that was stopped for a moment has kept its place', async boxes => {
+    test('a waiter keeps its place during a short outage', async boxes => {
       const [holder, reader] = await boxes.pair()
       const held = await holder.readWriteLock('key').read.acquire()
       const [box, engine] = await boxes.meddled()
@@ -72,9 +72,9 @@ export function deadWaiters(fixture: EngineFixture): void {
       await reading
     })
 
-    // Where waiters live by a session of the engine's own, nothing is cut off by failing operations.
+    // Where a waiter lives as long as the engine's own session, failing operations do not cut it off.
     if (!livesBySession)
-      test('waiters that were cut off for longer than their entries live are served in their old order', async boxes => {
+      test('waiters keep their order during an outage longer than their leases', async boxes => {
         const holder = await boxes.open()
         const held = await holder.mutex('key').acquire()
         const served: string[] = []
@@ -90,9 +90,9 @@ export function deadWaiters(fixture: EngineFixture): void {
           )
         }
         const goOn = engines.map(cut)
-        // Until both are silent.
+        // Until the engine counts both as silent.
         await queued(holder, 'key', 0)
-        // The one behind is heard of before the other one can be.
+        // The second waiter is back before the first.
         goOn[1]!()
         await queued(holder, 'key', 1)
         goOn[0]!()
@@ -103,7 +103,7 @@ export function deadWaiters(fixture: EngineFixture): void {
       })
 
     if (fixture.guarantees.scope !== 'thread')
-      test('a released lock passes a killed waiter within seconds, although the box that released it is closed', async boxes => {
+      test('a released lock passes a killed waiter within seconds, also if the releasing box closes', async boxes => {
         const holder = await boxes.open()
         const held = await holder.mutex('waited').acquire()
         const child = boxes.program('holder', '30s')
@@ -124,7 +124,7 @@ export function deadWaiters(fixture: EngineFixture): void {
   })
 }
 
-/** Has a box wait, as the waiter at this place, and gives its conversation with the engine. */
+/** Has a box wait at this place in the queue, and gives its engine. */
 async function waiter(
   boxes: Boxes,
   holder: Box,
@@ -132,13 +132,13 @@ async function waiter(
   ask: (box: Box) => Promise<unknown>,
 ): Promise<MeddledEngine> {
   const [box, engine] = await boxes.meddled()
-  // Some are left waiting until their box is closed.
+  // Some wait until their box is closed.
   ask(box).catch(() => undefined)
   await queued(holder, 'key', place)
   return engine
 }
 
-/** Fails all that a box asks for, and keeps hints from it, until the returned function is called. */
+/** Fails all operations of a box, and keeps hints from it, until the returned function is called. */
 function cut(engine: MeddledEngine): () => void {
   const { meddle, hears } = engine
   engine.meddle = () => Promise.reject(new Error('the line is cut'))

@@ -4,14 +4,14 @@ import type { GrantedEvent, LockEvent, LockRefusedEvent, LostEvent, ReleasedEven
 import { AbortedError, LostError, TimedOutError, UnavailableError } from '../errors.js'
 import { testOn } from './boxes.js'
 import { keepsValues, type EngineFixture } from './fixture.js'
-import { locks, pause, queued, TOLD_BY_RENEWAL, until } from './time.js'
+import { TOLD_BY_RENEWAL, locks, nothingHeld, pause, queued, until } from './time.js'
 
 /** The channels of `node:diagnostics_channel`. */
 export function diagnostics(fixture: EngineFixture): void {
   describe('diagnostics channels', () => {
     const test = testOn(fixture)
 
-    test('requested, granted and released tell of a lock that was waited for', async boxes => {
+    test('a lock that waits is published as requested, granted and released', async boxes => {
       const [one, other] = await boxes.pair()
       const requested = boxes.heard<LockEvent>('lock:requested', other)
       const granted = boxes.heard<GrantedEvent>('lock:granted', other)
@@ -40,7 +40,7 @@ export function diagnostics(fixture: EngineFixture): void {
       assert.above(about.engine.length, 3)
     })
 
-    test('every grant is told and every release, once, also of turns and by whichever verb', async boxes => {
+    test('every grant and every release is published once, also of local turns and by every verb', async boxes => {
       const box = await boxes.open()
       const granted = boxes.heard<GrantedEvent>('lock:granted', box)
       const released = boxes.heard<ReleasedEvent>('lock:released', box)
@@ -65,7 +65,7 @@ export function diagnostics(fixture: EngineFixture): void {
       )
     })
 
-    test('a wait that is over tells how long it was, and its error', async boxes => {
+    test('a refused wait is published with its length and its error', async boxes => {
       const [one, other] = await boxes.pair()
       const timedOut = boxes.heard<LockRefusedEvent>('lock:refused', other)
       const granted = boxes.heard<LockEvent>('lock:granted', other)
@@ -86,7 +86,7 @@ export function diagnostics(fixture: EngineFixture): void {
       assert.deepEqual(granted, [])
     })
 
-    test('lost tells of every way to lose a grant, once, with its token', async boxes => {
+    test('every way to lose a grant is published once, with its token', async boxes => {
       const [one, other] = await boxes.pair()
       const lost = boxes.heard<LostEvent>('lock:lost', one)
       const lapsing = await one.mutex('lapsing').acquire({ lease: 40, renew: false })
@@ -118,7 +118,7 @@ export function diagnostics(fixture: EngineFixture): void {
       for (const { error } of lost) assert.isA(error, LostError)
     })
 
-    test('a release is told when it is answered, and once', async boxes => {
+    test('a release is published once, after it is answered', async boxes => {
       const [box, engine] = await boxes.meddled()
       const ends = ['released', 'release-failed', 'lost'].map(end => boxes.heard(`lock:${end}`, box))
       const told = (): number[] => ends.map(({ length }) => length)
@@ -135,13 +135,12 @@ export function diagnostics(fixture: EngineFixture): void {
       answer!()
       await releasing
       assert.deepEqual(told(), [1, 0, 0])
-      engine.meddle = (_, carryOut) => carryOut()
+      engine.restore()
       const failing = await box.mutex('key').acquire()
-      engine.meddle = (operation, carryOut) =>
-        operation.type === 'release' ? Promise.reject(new UnavailableError('the line is cut')) : carryOut()
+      engine.fail('release', new UnavailableError('the line is cut'))
       await assert.rejects(failing.release(), UnavailableError)
       assert.deepEqual(told(), [1, 1, 0])
-      engine.meddle = (_, carryOut) => carryOut()
+      engine.restore()
       const lapsing = await box.mutex('lapsing').acquire({ lease: 40, renew: false })
       await until('it is lost', () => ends[2]!.length === 1)
       await assert.rejects(lapsing.release(), LostError)
@@ -152,7 +151,7 @@ export function diagnostics(fixture: EngineFixture): void {
       )
     })
 
-    test('a hold that was kept for a caller who has given up meanwhile has no end of its own', async boxes => {
+    test('a lease that was extended for a caller that gave up is not published', async boxes => {
       const [box, engine] = await boxes.meddled()
       const granted = boxes.heard<GrantedEvent>('lock:granted', box)
       const released = boxes.heard<ReleasedEvent>('lock:released', box)
@@ -166,7 +165,7 @@ export function diagnostics(fixture: EngineFixture): void {
       }
       await grant.release()
       await assert.rejects(waiting, AbortedError)
-      await until('nothing is held', async () => (await locks(box)).length === 0)
+      await nothingHeld(box)
       assert.equal(engine.count('extendOrYield'), 1)
       assert.deepEqual(
         granted.map(({ token }) => token),
@@ -178,12 +177,12 @@ export function diagnostics(fixture: EngineFixture): void {
       )
     })
 
-    test('a release that finds the grant gone tells of the loss', async boxes => {
+    test('a release that finds the grant gone is published as a loss', async boxes => {
       const other = await boxes.open()
       const [box, engine] = await boxes.meddled()
       const lost = boxes.heard<LostEvent>('lock:lost', box)
       const released = boxes.heard('lock:released', box)
-      // Nobody tells the box that its grant was taken away.
+      // No hint tells the box that its grant was taken away.
       engine.hears = () => false
       const grant = await box.mutex('key').acquire()
       await other.forceRelease('key', grant.token)

@@ -13,7 +13,7 @@ export function election(fixture: EngineFixture): void {
   describe('an election', () => {
     const test = testOn(fixture)
 
-    test('one leads, and everybody knows who', async boxes => {
+    test('one candidate leads, and every box can read which', async boxes => {
       const one = await boxes.open({ label: 'the box' })
       const other = await boxes.open()
       assert.equal(await one.election('e').leader(), undefined)
@@ -32,13 +32,13 @@ export function election(fixture: EngineFixture): void {
       for (const box of [one, other]) assert.equal(await box.election('e').leader(), undefined)
     })
 
-    test('a leader without a label of its own goes by that of its box', async boxes => {
+    test('a leader without a label has the label of its box', async boxes => {
       const one = await boxes.open({ label: 'worker 7' })
       await one.election('e').campaign()
       assert.equal((await one.election('e').leader())!.label, 'worker 7')
     })
 
-    test('who resigns makes room for the next in line, with a greater token', async boxes => {
+    test('when the leader resigns, the next candidate leads with a greater token', async boxes => {
       const all = await boxes.several(3)
       const tokens: bigint[] = []
       const leaders: string[] = []
@@ -60,7 +60,7 @@ export function election(fixture: EngineFixture): void {
       assert.equal(rising(tokens), true)
     })
 
-    test('lead calls its task as long as it leads, gives what it gave, and resigns', async boxes => {
+    test('lead runs its task as the leader, returns the result, and resigns', async boxes => {
       const [one, other] = await boxes.pair()
       const given = await one.election('e').lead(async grant => {
         grant.assertHeld()
@@ -75,7 +75,7 @@ export function election(fixture: EngineFixture): void {
       assert.equal(await other.election('e').lead(() => 'next'), 'next')
     })
 
-    test('a term is told as a lock, and what is written down of it on no channel', async boxes => {
+    test('a term is published on the lock channels, and not on the store channels', async boxes => {
       const box = await boxes.open()
       const granted = boxes.heard<LockEvent>('lock:granted', box)
       const written = boxes.heard('store:write', box)
@@ -88,7 +88,7 @@ export function election(fixture: EngineFixture): void {
       assert.has(written, [{ store: 's' }])
     })
 
-    test('a task that fails while its box closes tells its own error', async boxes => {
+    test('a task that fails while its box closes rejects with its own error', async boxes => {
       const one = await boxes.open()
       const leading = one.election('e').lead(async () => {
         await one.close()
@@ -97,7 +97,7 @@ export function election(fixture: EngineFixture): void {
       await assert.rejects(leading, /of the task/)
     })
 
-    test('all candidates lead once, one at a time', async boxes => {
+    test('each candidate leads once, one at a time', async boxes => {
       const all = await boxes.several(4)
       let leading = 0
       const terms: bigint[] = []
@@ -116,7 +116,7 @@ export function election(fixture: EngineFixture): void {
       assert.equal(rising(terms), true)
     })
 
-    test('a lead that was lost is nobody’s, and its holder is told', async boxes => {
+    test('after a leader loses its term, no leader is shown and the old leader is notified', async boxes => {
       const [one, other] = await boxes.pair()
       const lapsing = await one.election('e').campaign({ lease: 300, renew: false })
       await until('its holder is told', () => lapsing.signal.aborted)
@@ -130,7 +130,7 @@ export function election(fixture: EngineFixture): void {
       next.assertHeld()
     })
 
-    test('a leader whose box closed or went silent is nobody’s leader', async boxes => {
+    test('a leader is no longer shown after its box closed or went silent', async boxes => {
       const other = await boxes.open()
       const closing = await boxes.open()
       await closing.election('e').campaign()
@@ -143,26 +143,26 @@ export function election(fixture: EngineFixture): void {
       assert.equal((await other.election('e').leader())!.token, next.token)
     })
 
-    test('observers see each leader come and go', async boxes => {
+    test('an observer sees each leader come and go', async boxes => {
       const [one, other] = await boxes.pair()
       const controller = new AbortController()
       const seen: (string | undefined)[] = []
       const observing = (async () => {
         for await (const leader of other.election('e').observe(controller.signal)) seen.push(leader?.label)
       })()
-      await until('nobody leads', () => seen.length === 1)
+      await until('no leader is seen', () => seen.length === 1)
       for (const label of ['first', 'second']) {
         const term = await one.election('e').campaign({ label })
         await until(`${label} is seen`, () => seen.at(-1) === label)
         await term.release()
-        await until('nobody is seen', () => seen.at(-1) === undefined)
+        await until('no leader is seen again', () => seen.at(-1) === undefined)
       }
       assert.deepEqual(seen, [undefined, 'first', undefined, 'second', undefined])
       controller.abort()
       await observing
     })
 
-    test('a term can be left to `await using`, and ended twice', async boxes => {
+    test('`await using` ends a term, and a second release does nothing', async boxes => {
       const [one, other] = await boxes.pair()
       {
         await using term = await one.election('e').campaign()

@@ -19,12 +19,12 @@ import { Random } from './random.js'
 import { pause } from './time.js'
 
 const CALLS = 40
-/** How long calls come and are waited for until the box is closed: milliseconds. */
+/** The time within which calls begin, and their longest wait: milliseconds. */
 const TIME = 200
 
 type GrantEnd = ReleasedEvent | ReleaseFailedEvent | LostEvent
 
-/** The channels that tell how a grant ended. */
+/** The channels for the end of a grant. */
 const ENDS = ['lock:released', 'lock:release-failed', 'lock:lost'] as const
 
 /** A call of a box, as the random numbers say. */
@@ -46,7 +46,7 @@ const askForPermit: Call = (box, random) => {
     : limiter.run(() => pause(random.below(10)), n, waitOf(random))
 }
 
-/** Holds a lock that is perhaps lost meanwhile, by a lease that ends or an operator. */
+/** Holds a lock, and sometimes loses it: its lease ends, or an operator takes it away. */
 const holdLock: Call = async (box, random) => {
   const key = random.below(2) === 0 ? 'a' : 'b'
   const renew = random.below(3) > 0
@@ -80,9 +80,9 @@ function waitOf(random: Random): { wait?: number; signal?: AbortSignal } {
   }
 }
 
-/** Every request and every grant has one end, whatever becomes of it. */
+/** Each request and each grant is published with exactly one end. */
 export function ends(fixture: EngineFixture): void {
-  describe('diagnostics channels tell one end', () => {
+  describe('diagnostics channels publish one end', () => {
     const test = testOn(fixture)
 
     /** Makes random calls while the engine fails now and then and another box holds the keys, and closes the box. */
@@ -105,7 +105,7 @@ export function ends(fixture: EngineFixture): void {
       await call(box, random).catch(() => undefined)
     }
 
-    test('of a request for a lock, which names it', async boxes => {
+    test('each lock request ends once, and the event names the request', async boxes => {
       const [box, engine] = await boxes.meddled()
       const requested = boxes.heard<LockEvent>('lock:requested', box)
       const granted = boxes.heard<GrantedEvent>('lock:granted', box)
@@ -130,7 +130,7 @@ export function ends(fixture: EngineFixture): void {
       ['a grant', holdLock],
       ...(keepsValues(fixture) ? ([['the locks of a transaction', transact]] as const) : []),
     ] as const) {
-      test(`of ${what}, which names its token`, async boxes => {
+      test(`${what} ends once, and the event names its token`, async boxes => {
         const [box, engine] = await boxes.meddled()
         const granted = boxes.heard<GrantedEvent>('lock:granted', box)
         const ends = ENDS.map(end => boxes.heard<GrantEnd>(end, box))
@@ -147,7 +147,7 @@ export function ends(fixture: EngineFixture): void {
       })
     }
 
-    test.runIf(hasLimits(fixture))('of a permit', async boxes => {
+    test.runIf(hasLimits(fixture))('each request for a permit ends once', async boxes => {
       const [box, engine] = await boxes.meddled()
       const permitted = boxes.heard('limit:permitted', box)
       const refused = boxes.heard<RefusedEvent>('limit:refused', box)
@@ -161,7 +161,7 @@ export function ends(fixture: EngineFixture): void {
       )
     })
 
-    test.runIf(keepsValues(fixture))('of a transaction', async boxes => {
+    test.runIf(keepsValues(fixture))('each transaction ends once', async boxes => {
       const [box, engine] = await boxes.meddled()
       const ended = boxes.heard<TransactionEvent>('store:transaction', box)
       await box.store('s').transaction(['a'], () => undefined)
@@ -177,7 +177,7 @@ export function ends(fixture: EngineFixture): void {
   })
 }
 
-/** Carries something out, or fails as an engine does that is out of reach. */
+/** Carries an operation out, or fails like an engine that is out of reach. */
 function nowAndThen<T>(random: Random, carryOut: () => Promise<T>): Promise<T> {
   switch (random.below(10)) {
     case 0:

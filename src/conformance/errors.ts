@@ -1,5 +1,5 @@
 import { describe } from './checks.js'
-import { assert } from './assert.js'
+import { assert, rejection } from './assert.js'
 import type { Box } from '../index.js'
 import {
   AbortedError,
@@ -17,16 +17,16 @@ import {
 } from '../errors.js'
 import { testOn } from './boxes.js'
 import { keepsValues, type EngineFixture } from './fixture.js'
-import { locks, pause, queued, TOLD_BY_RENEWAL, until } from './time.js'
+import { TOLD_BY_RENEWAL, locks, nothingHeld, pause, queued } from './time.js'
 
 type ErrorClass = abstract new (...args: never[]) => SignalboxError
 
-/** P10: one class of errors each, with code, key, engine and cause. */
+/** P10: each kind of failure has its own error class, with code, key, engine and cause. */
 export function errors(fixture: EngineFixture): void {
-  describe('P10 errors that tell', () => {
+  describe('P10 errors', () => {
     const test = testOn(fixture)
 
-    /** Checks all that an error has to tell. */
+    /** Checks the class and all properties of an error. */
     async function expectError(
       failing: Promise<unknown>,
       type: ErrorClass,
@@ -34,12 +34,7 @@ export function errors(fixture: EngineFixture): void {
       key: string | undefined,
       box: Box,
     ): Promise<SignalboxError> {
-      const error: unknown = await failing.then(
-        value => {
-          throw new Error(`no error, but ${String(value)}`)
-        },
-        (reason: unknown) => reason,
-      )
+      const error = await rejection(failing)
       assert.isA(error, type)
       assert.isA(error, SignalboxError)
       const told = error as SignalboxError
@@ -54,13 +49,10 @@ export function errors(fixture: EngineFixture): void {
       return told
     }
 
-    /** The engine's name, as errors tell it. */
+    /** The engine's name as errors carry it. */
     async function engineOf(box: Box): Promise<string> {
       const held = await box.mutex('name of the engine').acquire()
-      const error: unknown = await box
-        .mutex('name of the engine')
-        .acquire({ wait: 0 })
-        .catch((reason: unknown) => reason)
+      const error = await rejection(box.mutex('name of the engine').acquire({ wait: 0 }))
       await held.release()
       return (error as BusyError).engine!
     }
@@ -89,7 +81,7 @@ export function errors(fixture: EngineFixture): void {
       }
     })
 
-    test('aborted, with the reason as its cause', async boxes => {
+    test("aborted, with the signal's reason as its cause", async boxes => {
       const [one, other] = await boxes.pair()
       await one.mutex('key').acquire()
       await one.mutex('s/k').acquire()
@@ -113,7 +105,7 @@ export function errors(fixture: EngineFixture): void {
       }
     })
 
-    test('unavailable and indeterminate, as the engine told', async boxes => {
+    test('unavailable and indeterminate, as the engine reported', async boxes => {
       const [box, engine] = await boxes.meddled()
       const name = engine.name
       for (const [type, code] of [
@@ -134,23 +126,20 @@ export function errors(fixture: EngineFixture): void {
           () => box.store('s').transaction(['k'], () => 1),
           () => locks(box),
           () => box.forceRelease('key', 1n),
-          () => box.revoke('somebody'),
+          () => box.revoke('unknown session'),
           () => box.election('e').leader(),
         ]
         for (const fail of failing) {
-          const error: unknown = await fail().then(
-            () => undefined,
-            (reason: unknown) => reason,
-          )
+          const error = await rejection(fail())
           assert.isA(error, type)
           assert.has(error, { code, key: 'key', engine: name, cause })
         }
-        engine.meddle = (_, carryOut) => carryOut()
+        engine.restore()
       }
       assert.notEqual(await box.mutex('key').tryAcquire(), undefined)
     })
 
-    test('what was granted although the answer was lost is given back', async boxes => {
+    test('a grant whose answer was lost is released', async boxes => {
       const other = await boxes.open()
       const [box, engine] = await boxes.meddled()
       engine.meddle = async (operation, carryOut) => {
@@ -160,23 +149,20 @@ export function errors(fixture: EngineFixture): void {
       }
       for (const verb of ['acquire', 'tryAcquire'] as const) {
         await assert.rejects(box.mutex('key')[verb](), IndeterminateError)
-        await until('nothing is left', async () => (await locks(other)).length === 0)
+        await nothingHeld(other)
       }
     })
 
-    test('an error that no engine should throw is told as one of ours, too', async boxes => {
+    test('an unexpected error of an engine becomes an IndeterminateError', async boxes => {
       const [box, engine] = await boxes.meddled()
       engine.meddle = operation =>
         operation.type === 'cancel' ? Promise.resolve(undefined) : Promise.reject(new TypeError('a slip'))
       for (const verb of ['acquire', 'tryAcquire'] as const) {
-        const error: unknown = await box
-          .mutex('key')
-          [verb]()
-          .catch((reason: unknown) => reason)
+        const error = await rejection(box.mutex('key')[verb]())
         assert.isA(error, IndeterminateError)
         assert.isA((error as Error).cause, TypeError)
       }
-      engine.meddle = (_, carryOut) => carryOut()
+      engine.restore()
     })
 
     test('lost', async boxes => {
@@ -247,7 +233,7 @@ export function errors(fixture: EngineFixture): void {
         one.store('s').watch('k').next(),
         locks(one),
         one.forceRelease('key', 1n),
-        one.revoke('somebody'),
+        one.revoke('unknown session'),
       ]
       for (const outcome of await Promise.allSettled(failing)) {
         const error: unknown = outcome.status === 'rejected' ? outcome.reason : undefined
@@ -263,7 +249,7 @@ export function errors(fixture: EngineFixture): void {
       })
     })
 
-    test('a semaphore that is live with another number of permits is an error that says so', async boxes => {
+    test('a semaphore with another number of permits than the one in use is refused', async boxes => {
       const [one, other] = await boxes.pair()
       const grant = await one.semaphore('key', { permits: 3 }).acquire()
       for (const box of [one, other]) {
@@ -279,7 +265,7 @@ export function errors(fixture: EngineFixture): void {
         }
       }
       await grant.release()
-      // Nobody uses it any more, so the number may change.
+      // It is not in use any more, so the number may change.
       const changed = await other.semaphore('key', { permits: 5 }).acquire({ permits: 5 })
       await changed.release()
     })

@@ -6,14 +6,14 @@ import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { Random } from './random.js'
 import { rising, Section } from './section.js'
-import { locks, pause, queued, soFar, until } from './time.js'
+import { locks, nothingHeld, pause, queued, soFar, until } from './time.js'
 
 /** P1: while `assertHeld()` passes, no other caller of the same engine holds a conflicting grant. */
 export function exclusion(fixture: EngineFixture): void {
   describe('P1 exclusion', () => {
     const test = testOn(fixture)
 
-    test('a mutex has one holder at a time, and each later one has a greater token', async boxes => {
+    test('a mutex has one holder at a time, and each later holder has a greater token', async boxes => {
       const section = new Section()
       const task = async (box: Box): Promise<void> => {
         for (let round = 0; round < 6; round++) {
@@ -27,7 +27,7 @@ export function exclusion(fixture: EngineFixture): void {
       assert.deepEqual(await locks(await boxes.open()), [])
     })
 
-    test('a semaphore has several permits out, and never more than it has', async boxes => {
+    test('a semaphore has several holders, and never gives more permits than it has', async boxes => {
       const random = new Random(11)
       const section = new Section()
       const task = async (box: Box): Promise<void> => {
@@ -42,7 +42,7 @@ export function exclusion(fixture: EngineFixture): void {
       assert.hasLength(section.tokens, 54)
     })
 
-    test('all permits of a semaphore can be out at once, from one box or several', async boxes => {
+    test('all permits of a semaphore can be held at once, by one box or several', async boxes => {
       const [one, other] = await boxes.pair()
       const first = one.semaphore('key', { permits: 5 })
       const second = other.semaphore('key', { permits: 5 })
@@ -62,7 +62,7 @@ export function exclusion(fixture: EngineFixture): void {
       assert.notEqual(await second.tryAcquire({ permits: 5 }), undefined)
     })
 
-    test('readers are in together, a writer alone', async boxes => {
+    test('readers hold together, a writer alone', async boxes => {
       const readers = new Section()
       const writers = new Section()
       const task = async (box: Box, write: boolean): Promise<void> => {
@@ -76,13 +76,13 @@ export function exclusion(fixture: EngineFixture): void {
       await Promise.all(
         (await boxes.several(3)).flatMap(box => [task(box, true), task(box, false), task(box, false)]),
       )
-      // A writer weighs as much as many readers: at no time was anybody in beside it.
+      // A writer weighs as much as 100 readers, so a reader beside it would show.
       assert.equal(readers.most, 100)
       assert.equal(writers.most, 1)
       assert.equal(rising(writers.tokens), true)
     })
 
-    test('many readers hold together', async boxes => {
+    test('a writer gets in after all readers have released', async boxes => {
       const all = await boxes.several(3)
       const held = []
       for (const box of [...all, ...all]) held.push(await box.readWriteLock('key').read.acquire())
@@ -92,7 +92,7 @@ export function exclusion(fixture: EngineFixture): void {
       assert.notEqual(await all[0]!.readWriteLock('key').write.tryAcquire(), undefined)
     })
 
-    test('sets of keys exclude each other where they overlap, and nowhere else', async boxes => {
+    test('sets of keys exclude each other only where they overlap', async boxes => {
       const [one, other] = await boxes.pair()
       const held = await one.mutex('a', 'b').acquire()
       assert.deepEqual(held.keys, ['a', 'b'])
@@ -125,7 +125,7 @@ export function exclusion(fixture: EngineFixture): void {
       }
     })
 
-    test('any claims can be combined', async boxes => {
+    test('one lock can combine claims of all modes', async boxes => {
       const [one, other] = await boxes.pair()
       const claims = [
         { key: 'b', mode: 'shared' },
@@ -141,7 +141,7 @@ export function exclusion(fixture: EngineFixture): void {
       assert.notEqual(await other.readWriteLock('b').read.tryAcquire(), undefined)
     })
 
-    test('a busy lock is not given, by whichever verb', async boxes => {
+    test('a busy lock is not granted by any verb', async boxes => {
       const [one, other] = await boxes.pair()
       const held = await one.mutex('key').acquire()
       for (const box of [one, other]) {
@@ -157,7 +157,7 @@ export function exclusion(fixture: EngineFixture): void {
       await held.release()
     })
 
-    test('a write grant that was downgraded lets readers in and no writer, from any box', async boxes => {
+    test('a downgraded write grant admits readers and no writer, from any box', async boxes => {
       const [one, other] = await boxes.pair()
       const written = await one.readWriteLock('key').write.acquire()
       await written.downgrade()
@@ -178,7 +178,7 @@ export function exclusion(fixture: EngineFixture): void {
       await Promise.all(writers.map(async writer => (await writer).release()))
     })
 
-    test('a writer who waits behind a downgraded grant of its own box does not come in beside a reader', async boxes => {
+    test('a writer behind a downgraded grant of its own box does not get in beside a reader', async boxes => {
       const [one, other] = await boxes.pair()
       const written = await one.readWriteLock('key').write.acquire()
       const next = one.readWriteLock('key').write.acquire()
@@ -193,7 +193,7 @@ export function exclusion(fixture: EngineFixture): void {
       await (await (first === 'writer' ? read : next)).release()
     })
 
-    test('a downgraded grant is not taken for a write grant by whoever writes next', async boxes => {
+    test('the next writer of the same box gets a write grant of its own after a downgrade', async boxes => {
       const [one, other] = await boxes.pair()
       const written = await one.readWriteLock('key').write.acquire()
       await written.downgrade()
@@ -204,7 +204,7 @@ export function exclusion(fixture: EngineFixture): void {
       await next.release()
     })
 
-    test('a renewal that is asked for before a downgrade is answered finds the grant', async boxes => {
+    test('a renewal that is sent before a downgrade is answered finds the grant', async boxes => {
       const [one, engine] = await boxes.meddled()
       const other = await boxes.open()
       const lease = 20_000
@@ -226,7 +226,7 @@ export function exclusion(fixture: EngineFixture): void {
       await grant.release()
     })
 
-    test('a release that is asked for before a downgrade is answered gives the grant back', async boxes => {
+    test('a release that is called before a downgrade is answered releases the grant', async boxes => {
       const [one, other] = await boxes.pair()
       const grant = await one.readWriteLock('key').write.acquire()
       const downgrading = Promise.all([grant.downgrade(), grant.downgrade()])
@@ -235,32 +235,23 @@ export function exclusion(fixture: EngineFixture): void {
       const next = await other.readWriteLock('key').write.tryAcquire()
       assert.above(next!.token, grant.token)
       await next!.release()
-      await until('nothing is held', async () => (await locks(other)).length === 0)
+      await nothingHeld(other)
     })
 
-    test('a holder is out before the next one is in, when its lease ends', async boxes => {
-      const [one, other] = await boxes.pair()
-      const first = await one.mutex('key').acquire({ lease: 150, renew: false })
-      const second = await other.mutex('key').acquire()
-      assert.throws(() => first.assertHeld(), LostError)
-      second.assertHeld()
-      await assert.rejects(first.release(), LostError)
-      second.assertHeld()
-      await second.release()
-    })
+    for (const from of ['another box', 'its own box'] as const) {
+      test(`a holder has lost its grant before a caller of ${from} gets one`, async boxes => {
+        const [one, other] = await boxes.pair()
+        const first = await one.mutex('key').acquire({ lease: 150, renew: false })
+        const second = await (from === 'its own box' ? one : other).mutex('key').acquire()
+        assert.throws(() => first.assertHeld(), LostError)
+        second.assertHeld()
+        await assert.rejects(first.release(), LostError)
+        second.assertHeld()
+        await second.release()
+      })
+    }
 
-    test('a lapsed holder is out before the next caller of its own box is in', async boxes => {
-      const box = await boxes.open()
-      const first = await box.mutex('key').acquire({ lease: 150, renew: false })
-      const second = await box.mutex('key').acquire()
-      assert.throws(() => first.assertHeld(), LostError)
-      second.assertHeld()
-      await assert.rejects(first.release(), LostError)
-      second.assertHeld()
-      await second.release()
-    })
-
-    test('grants of a closed box are not held any more', async boxes => {
+    test('grants of a closed box are lost', async boxes => {
       const [one, other] = await boxes.pair()
       const grants = [
         await one.mutex('key').acquire(),
@@ -273,7 +264,7 @@ export function exclusion(fixture: EngineFixture): void {
       for (const grant of grants) await assert.rejects(grant.release(), LostError)
     })
 
-    test('what was asked for while the box closed is not held afterwards', async boxes => {
+    test('a grant that was requested while the box closed is not held afterwards', async boxes => {
       const other = await boxes.open()
       for (const verb of ['acquire', 'tryAcquire'] as const) {
         const box = await boxes.open()

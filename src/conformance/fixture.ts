@@ -12,15 +12,15 @@ export interface EngineFixture {
   /** Whether its places keep values in records beside the engine. */
   readonly hasRecords?: boolean
   /**
-   * The module of an {@link Opener}, as `import()` takes it, for processes that checks start. Default: signalbox itself, for
-   * URLs that it knows.
+   * The module of an {@link Opener}, as `import()` takes it, for processes that checks start. Default: signalbox,
+   * for URLs that it knows.
    */
   readonly opener?: string
-  /** A place that nobody has used before; each check has its own. */
+  /** A new, unused place; each check has its own. */
   start(): Awaitable<Place>
   /** One further box of a place, over a network of its own. For engines that are reached over one. */
   cuttable?(place: Place): Awaitable<CuttableEngine>
-  /** For each promise that the engine weakens something that shows the weakness occur, and rejects if it can't. */
+  /** For each promise that the engine weakens, a function that shows the weakness, and rejects if it does not occur. */
   readonly weaknesses: Readonly<Partial<Record<string, () => Promise<void>>>>
 }
 
@@ -32,31 +32,31 @@ export interface CuttableEngine {
   mend(): void
 }
 
-/** Whether the engine keeps values; one that does not has no stores, no transactions and no elections. */
+/** Whether the engine keeps values. Without them it has no stores, transactions or elections. */
 export function keepsValues({ guarantees }: EngineFixture): boolean {
   return guarantees.durability !== 'none'
 }
 
-/** Whether it has limits: what keeps values has one place that decides, and mostly one clock. */
+/** Whether the engine has limits: by default if it keeps values, because it then mostly has a clock. */
 export function hasLimits(fixture: EngineFixture): boolean {
   return fixture.hasClock ?? keepsValues(fixture)
 }
 
-/** What a module exports that opens boxes. */
+/** The exports of a module that opens boxes. */
 export interface Opener {
   readonly open: (url: string) => Promise<Box>
 }
 
 /** Where the boxes of one check meet. */
 export interface Place {
-  /** For processes of their own, which open it as a user would. */
+  /** Other processes open the place by this URL, as a user would. */
   readonly url: string
-  /** An engine for one further box, not joined yet: to the others it is as one in another process. */
+  /** An engine for one further box, not joined yet. It is to the others like one in another process. */
   engine(): Awaitable<Engine>
   /** Where all stores of the place keep their values, if not in the engine. */
   readonly records?: Records
   /**
-   * Settles when all of the place that decides knows what is held. Default: it does when the grant is given.
+   * Settles when all servers of the place know what is held. Default: they do when the grant is given.
    */
   settled?(): Promise<void>
   /** Removes the place, after all its boxes were closed. */

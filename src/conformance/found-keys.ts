@@ -4,11 +4,11 @@ import { testOn } from './boxes.js'
 import { describe } from './checks.js'
 import { assert } from './assert.js'
 import type { EngineFixture } from './fixture.js'
-import { locks, until } from './time.js'
+import { nothingHeld } from './time.js'
 
 const group = { most: 8, within: 20 }
 
-/** P13: what a transaction read to name its keys is part of what it read, also where it did not name that key. */
+/** P13: a value from which a transaction named its keys must not change before the commit, also if it is not named. */
 export function foundKeys(fixture: EngineFixture): void {
   describe('P13 nothing is lost', () => {
     const test = testOn(fixture)
@@ -17,8 +17,8 @@ export function foundKeys(fixture: EngineFixture): void {
       ['each on its own', {}],
       ['in groups', { group }],
     ] as const) {
-      describe(`keys that are found by reading, ${manner}`, () => {
-        test('a pointer that changes before the commit is followed anew', async boxes => {
+      describe(`keys that are named from values, ${manner}`, () => {
+        test('the keys are named again when the pointer changes before the commit', async boxes => {
           const [one, other] = await boxes.pair()
           const store = one.store('s', options)
           const changes: readonly (readonly [string | undefined, string | undefined])[] = [
@@ -36,10 +36,10 @@ export function foundKeys(fixture: EngineFixture): void {
             assert.equal(await store.get(place(before)), undefined)
             assert.equal(await store.delete(place(after)), true)
           }
-          await until('nothing is left', async () => (await locks(other)).length === 0)
+          await nothingHeld(other)
         })
 
-        test('a pointer that is named, too, is followed anew when it changes before the commit', async boxes => {
+        test('the keys are named again when a pointer that is itself named changes before the commit', async boxes => {
           const [one, other] = await boxes.pair()
           for (const [index, others] of [[], ['beside']].entries()) {
             await point(other.store('s'), 'A')
@@ -58,10 +58,10 @@ export function foundKeys(fixture: EngineFixture): void {
           })
           await assert.rejects(moving, ConflictError)
           assert.equal(moves, 3)
-          await until('nothing is left', async () => (await locks(other)).length === 0)
+          await nothingHeld(other)
         })
 
-        test('a pointer that changes in every attempt ends in a conflict, and nothing is written', async boxes => {
+        test('a pointer that changes in every attempt leads to a conflict, and nothing is written', async boxes => {
           const [one, other] = await boxes.pair()
           let moves = 0
           const moving = follow(one.store('s', options), () => point(other.store('s'), `${++moves}`), {
@@ -72,10 +72,10 @@ export function foundKeys(fixture: EngineFixture): void {
           for (let move = 0; move <= moves; move++)
             assert.equal(await other.store('s').get(place(move === 0 ? undefined : `${move}`)), undefined)
           assert.equal(moves, 3)
-          await until('nothing is left', async () => (await locks(other)).length === 0)
+          await nothingHeld(other)
         })
 
-        test('a pointer that stays as it is needs one attempt, and can not be touched', async boxes => {
+        test('a pointer that does not change takes one attempt, and the transaction can not write it', async boxes => {
           const box = await boxes.open()
           const store = box.store('s', options)
           await point(store, 'A')
@@ -90,7 +90,7 @@ export function foundKeys(fixture: EngineFixture): void {
       })
     }
 
-    test('in a group, a pointer is followed to where a transaction before has moved it', async boxes => {
+    test('in a group, keys are named from what an earlier transaction wrote', async boxes => {
       const box = await boxes.open()
       const store = box.store('s', { group })
       await point(store, 'A')
@@ -100,7 +100,7 @@ export function foundKeys(fixture: EngineFixture): void {
       assert.equal(await store.get(place('A')), undefined)
     })
 
-    test('in a group, a pointer that changes before the commit takes no other transaction with it', async boxes => {
+    test('in a group, a pointer that changes before the commit fails no other transaction', async boxes => {
       const [one, other] = await boxes.pair()
       const store = one.store('s', { group })
       await point(store, 'A')
@@ -129,9 +129,9 @@ async function point(store: Store, pointer: string | undefined): Promise<void> {
 }
 
 /**
- * Writes to where the pointer leads, and gives that.
- * @param meddle is called before the transaction writes.
- * @param options how often it may name its keys, and what it names beside the place.
+ * Writes to the key that the pointer names, and returns that key.
+ * @param meddle called before the transaction writes
+ * @param options the number of attempts, and further keys to name
  */
 function follow(
   store: Store,

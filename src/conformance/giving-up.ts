@@ -5,14 +5,14 @@ import { AbortedError, TimedOutError, UnavailableError } from '../errors.js'
 import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { Random } from './random.js'
-import { locks, pause, queued, soFar, timed, until } from './time.js'
+import { locks, nothingHeld, pause, queued, soFar, timed, until } from './time.js'
 
 /** P8: a timeout or an abort settles at once and leaves nothing behind. */
 export function givingUp(fixture: EngineFixture): void {
   describe('P8 clean give-up', () => {
     const test = testOn(fixture)
 
-    test('a wait ends when its time is over, not before, and leaves no request', async boxes => {
+    test('a wait ends at its time limit, not before, and leaves no request', async boxes => {
       const [one, other] = await boxes.pair()
       const held = await one.mutex('key').acquire()
       for (const box of [one, other]) {
@@ -26,7 +26,7 @@ export function givingUp(fixture: EngineFixture): void {
       assert.deepEqual(await locks(one), [])
     })
 
-    test('an abort ends the wait at once, with its reason', async boxes => {
+    test('an abort ends the wait at once, and the error carries its reason', async boxes => {
       const [one, other] = await boxes.pair()
       const held = await one.mutex('key').acquire()
       for (const box of [one, other]) {
@@ -45,7 +45,7 @@ export function givingUp(fixture: EngineFixture): void {
       await held.release()
     })
 
-    test('a signal that has aborted keeps anything from being asked, by whichever verb', async boxes => {
+    test('an aborted signal refuses every call before anything is sent', async boxes => {
       const [box, engine] = await boxes.meddled()
       const signal = AbortSignal.abort(new Error('too late'))
       const before = engine.operations.length
@@ -64,7 +64,7 @@ export function givingUp(fixture: EngineFixture): void {
       assert.equal(engine.operations.length, before)
     })
 
-    test('an abort after the grant does not touch it', async boxes => {
+    test('an abort after the grant does not affect it', async boxes => {
       const box = await boxes.open()
       const controller = new AbortController()
       const { signal } = controller
@@ -76,7 +76,7 @@ export function givingUp(fixture: EngineFixture): void {
       await grant.release()
     })
 
-    test('a wait that was granted leaves no listener, and its time passes without effect', async boxes => {
+    test('after a grant the signal has no listener, and the end of the wait has no effect', async boxes => {
       const [one, other] = await boxes.pair()
       const held = await one.mutex('key').acquire()
       const { signal } = new AbortController()
@@ -90,7 +90,7 @@ export function givingUp(fixture: EngineFixture): void {
       await grant.release()
     })
 
-    test('who stands behind one that gave up is served in its place', async boxes => {
+    test('the waiter behind one that gave up is served in its place', async boxes => {
       const [one, other, third] = await boxes.several(3)
       const held = await one!.mutex('key').acquire()
       const controller = new AbortController()
@@ -105,13 +105,13 @@ export function givingUp(fixture: EngineFixture): void {
       assert.below(await timed(() => staying), 2000)
     })
 
-    test('one of several callers in a box can give up without the others', async boxes => {
+    test('one of several waiters of a box can give up alone', async boxes => {
       const [one, other] = await boxes.pair()
       const held = await one.mutex('key').acquire()
       const controller = new AbortController()
       const first = other.mutex('key').acquire({ signal: controller.signal })
       const second = other.mutex('key').acquire({ wait: 60 })
-      // On a busy machine it is over before anybody looks.
+      // On a busy machine it may reject before it is awaited.
       second.catch(() => undefined)
       const third = other.mutex('key').acquire()
       await queued(other, 'key', 1)
@@ -122,10 +122,10 @@ export function givingUp(fixture: EngineFixture): void {
       await queued(other, 'key', 1)
       await held.release()
       await (await third).release()
-      await until('nothing is left', async () => (await locks(one)).length === 0)
+      await nothingHeld(one)
     })
 
-    test('giving up at the very moment of the grant leaves nothing, whichever comes first', async boxes => {
+    test('an abort at the moment of the grant leaves nothing, whichever comes first', async boxes => {
       const [one, other] = await boxes.pair()
       const random = new Random(29)
       for (let round = 0; round < 40; round++) {
@@ -146,10 +146,10 @@ export function givingUp(fixture: EngineFixture): void {
         const next = await one.mutex('key').acquire({ wait: 5000 })
         await next.release()
       }
-      await until('nothing is left', async () => (await locks(one)).length === 0)
+      await nothingHeld(one)
     })
 
-    test('many who give up at once leave nothing', async boxes => {
+    test('many waiters that give up at once leave nothing', async boxes => {
       const [one, other] = await boxes.pair()
       const held = await one.mutex('a').acquire()
       const asked = Array.from({ length: 40 }, (_, index) =>
@@ -161,7 +161,7 @@ export function givingUp(fixture: EngineFixture): void {
       await held.release()
     })
 
-    test('what can not be taken back just then vanishes within a lease', async boxes => {
+    test('a request that can not be cancelled vanishes within a lease', async boxes => {
       const other = await boxes.open()
       const [box, engine] = await boxes.meddled()
       const held = await other.mutex('key').acquire()
@@ -177,7 +177,7 @@ export function givingUp(fixture: EngineFixture): void {
       await grant.release()
     })
 
-    test('a grant that was taken back can not be found by those who look for waiters', async boxes => {
+    test('a writer that gave up does not delay later readers', async boxes => {
       const [one, other] = await boxes.pair()
       const held = await one.readWriteLock('key').read.acquire()
       const writing = other.readWriteLock('key').write.acquire({ wait: 50 })

@@ -34,9 +34,10 @@ export { Random } from './random.js'
 export { shiftWallClock } from './wall-clock.js'
 
 /**
- * What every engine does, promise by promise: run each check as a test of whichever runner. One takes 20 seconds at the
- * most, a few processes, and a place of its own; all together take about a minute where the engine answers at once.
- * @throws InvalidArgumentError when the fixture has not what every fixture has
+ * The checks that every engine passes, promise by promise. Run each one as a test of any test runner. A check takes at
+ * most 20 seconds, has a place of its own and may start a few processes. All of them take about a minute where the
+ * engine answers at once.
+ * @throws InvalidArgumentError when a part of the fixture is missing
  */
 export function conformance(fixture: EngineFixture): Check[] {
   checkFixture(fixture)

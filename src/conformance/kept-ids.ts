@@ -9,7 +9,7 @@ import { pause } from './time.js'
 const SHORT = 1000
 const LONG = 86_400_000
 
-/** What is done to a key that keeps an id for long; each ends with a key that is absent. */
+/** What happens to a key that keeps an id for a long time. In the end the key is absent. */
 const fates: readonly (readonly [name: string, meet: (store: Store, key: string) => Promise<unknown>])[] = [
   ['a deletion with a shorter retention', (store, key) => deleted(store, key, SHORT)],
   [
@@ -65,7 +65,7 @@ const fates: readonly (readonly [name: string, meet: (store: Store, key: string)
 export function keptIds(fixture: EngineFixture): void {
   const test = testOn(fixture)
   describe('P13 nothing is lost', () => {
-    test('an id is kept until its own end, whatever becomes of its key', async boxes => {
+    test('an id is kept for its own retention, whatever happens to its key', async boxes => {
       const [one, other] = await boxes.pair()
       const store = one.store('s')
       for (const [key, meet] of fates) {
@@ -74,7 +74,7 @@ export function keptIds(fixture: EngineFixture): void {
         await meet(store, key)
       }
       await pause(SHORT + 300)
-      // What is over is dropped at the latest when something else is written.
+      // Expired ids are dropped at the latest by the next write.
       await deleted(store, 'written later', SHORT)
       const again: string[] = []
       for (const [key] of fates)

@@ -1,4 +1,4 @@
-/** Does one thing that others wait for, and ends at once, without closing its box. */
+/** Does one thing that other processes wait for, and ends at once without closing its box. */
 import type { Opener } from './fixture.js'
 import { queued } from './time.js'
 
@@ -18,6 +18,6 @@ switch (deed) {
     break
   }
   default:
-    throw new Error(`${String(deed)} is no deed`)
+    throw new Error(`${String(deed)} is not a known action`)
 }
 process.exit(0)

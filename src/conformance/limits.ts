@@ -15,13 +15,13 @@ import { testOn } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import { block, pause, soFar, until } from './time.js'
 
-/** When permits were given: clock times, which every box of the test reads alike. */
+/** The times at which permits were given, by the clock that all boxes of the check share. */
 class Arrivals {
   readonly times: number[] = []
 
   readonly note = (): void => void this.times.push(systemClock.now())
 
-  /** The most in any interval of this length. */
+  /** The greatest number in any interval of this length. */
   worst(length: number): number {
     let worst = 0
     let first = 0
@@ -33,14 +33,14 @@ class Arrivals {
   }
 }
 
-/** Covers that the thread can lose its processor between a permit and the note of it: milliseconds. */
+/** Allows for the thread to lose its processor between a permit and the note of it: milliseconds. */
 const JITTER = 100
 
 /** Rate limits across boxes, where the engine has them. */
 export function limits(fixture: EngineFixture): void {
   const test = testOn(fixture)
   describe('limits', () => {
-    test('the bound holds in any window over several boxes, and all have their turn in order', async boxes => {
+    test('boxes together stay within the limit in any window, and each serves its callers in order', async boxes => {
       const all = await boxes.several(3)
       const arrivals = new Arrivals()
       const served = all.map((): number[] => [])
@@ -59,7 +59,7 @@ export function limits(fixture: EngineFixture): void {
       for (const turns of served) assert.deepEqual(turns, [0, 1, 2, 3, 4, 5])
     })
 
-    test('what one box has used is not there for another, and comes back', async boxes => {
+    test('a permit that one box used is not available to another until the window has passed', async boxes => {
       const [one, other] = await boxes.pair()
       const options = { limit: 3, per: 500 }
       const start = systemClock.now()
@@ -73,7 +73,7 @@ export function limits(fixture: EngineFixture): void {
       assert.atLeast(systemClock.now() - start, 500)
     })
 
-    test('a decision and what it tells of the limits come from one answer', async boxes => {
+    test('a decision and its explanation come from one answer of the engine', async boxes => {
       const limit = 5
       const limiters = (await boxes.pair()).map(box => box.limiter('api', { limit, per: '1m' }).key('amy'))
       const decisions = await Promise.all(
@@ -93,7 +93,7 @@ export function limits(fixture: EngineFixture): void {
       }
     })
 
-    test('several limits hold together, keys count apart', async boxes => {
+    test('several limits hold together, and each key is counted separately', async boxes => {
       const [one, other] = await boxes.pair()
       const options = {
         limits: [
@@ -111,7 +111,7 @@ export function limits(fixture: EngineFixture): void {
       assert.notEqual(await one.limiter('api', options).key('ben').tryAcquire(), undefined)
     })
 
-    test('a permit that was not used can be had by another box', async boxes => {
+    test('another box can use a refunded permit', async boxes => {
       const [one, other] = await boxes.pair()
       const options = { limit: 2, per: '1m' } as const
       const permit = await one.limiter('api', options).acquire(2)
@@ -126,7 +126,7 @@ export function limits(fixture: EngineFixture): void {
       assert.equal(await one.limiter('api', options).tryAcquire(), undefined)
     })
 
-    test.alone('a process that was stopped does not use what it had reserved', async boxes => {
+    test.alone('a process that was stopped does not use an expired reservation', async boxes => {
       const [one, other] = await boxes.pair()
       const options = { limit: 2, per: 500, jitter: JITTER }
       const arrivals = new Arrivals()
@@ -141,7 +141,7 @@ export function limits(fixture: EngineFixture): void {
       assert.atMost(arrivals.worst(500), 2)
     })
 
-    test('who gives up leaves its place to the next, and what nobody wants goes back', async boxes => {
+    test('a caller that gives up leaves its place to the next, and an unused reservation is returned', async boxes => {
       const [box, engine] = await boxes.meddled()
       const reserved: number[] = []
       const returned: number[] = []
@@ -171,7 +171,7 @@ export function limits(fixture: EngineFixture): void {
       await assert.rejects(limiter.key('anna').decide(), closed)
     })
 
-    test('a wait that can not be met is refused at once, a long line with a busy error', async boxes => {
+    test('a wait that can not be met is refused at once, and a full queue refuses with a BusyError', async boxes => {
       const box = await boxes.open()
       const limiter = box.limiter('api', { limit: 1, per: '1m', queue: 1 })
       await limiter.acquire()
@@ -185,13 +185,13 @@ export function limits(fixture: EngineFixture): void {
       await assert.rejects(limiter.tryAcquire(), ClosedError)
     })
 
-    test('the engine tells how many processes wait for permits, so that each reserves its part of a window', async boxes => {
+    test('the engine reports how many processes wait for permits', async boxes => {
       const others = await boxes.several(2)
       const [box, engine] = await boxes.meddled()
       const told: number[] = []
       engine.meddleReserve = async (request, carryOut) => {
         const answer = await carryOut()
-        // The first question of a process only measures the way.
+        // The first request of a process only measures the time to the engine.
         if (request.units.length > 0) told.push(answer.reserved.contenders)
         return answer
       }
@@ -210,7 +210,7 @@ export function limits(fixture: EngineFixture): void {
       await ended
     })
 
-    test('a pause is felt by all, also by those who wait for what they have reserved', async boxes => {
+    test('a pause holds back every box, also a caller with a reservation', async boxes => {
       const [one, other] = await boxes.pair()
       const options = { limit: 1, per: 800 }
       await one.limiter('api', options).acquire()
@@ -224,7 +224,7 @@ export function limits(fixture: EngineFixture): void {
       assert.atLeast(Date.now(), end - 2)
     })
 
-    test('while some go by another definition, both hold, and nobody is locked out', async boxes => {
+    test('while boxes use different definitions, both limits hold, and every caller gets its permit', async boxes => {
       const [old, next] = await boxes.pair()
       const before = { limit: 6, per: 400, jitter: JITTER }
       const after = { limit: 2, per: 400, jitter: JITTER }
@@ -236,17 +236,17 @@ export function limits(fixture: EngineFixture): void {
       const start = systemClock.now()
       const all = [...run(next, after), ...run(old, before)]
       await until('all are through', async () => {
-        // Who has no caller left goes by its definition still.
+        // A box without waiting callers keeps its definition in force by asking.
         await next.limiter('api', after).explain()
         return arrivals.times.length === 8
       })
       await Promise.all(all)
-      // What was given under the old definition counts for the new one.
+      // Permits under the old definition count for the new one.
       assert.above(arrivals.times[0]! - start, 300)
       assert.atMost(arrivals.worst(400), 2)
     })
 
-    test('another definition of a name in use in the same box is refused, until it is closed', async boxes => {
+    test('a box refuses another definition of a limiter until that limiter is closed', async boxes => {
       const box = await boxes.open()
       const limiter = box.limiter('api', { limit: 2, per: '1s' })
       await limiter.acquire()
@@ -256,7 +256,7 @@ export function limits(fixture: EngineFixture): void {
       assert.equal(await box.limiter('api', { limit: 3, per: '1s' }).tryAcquire(), undefined)
     })
 
-    test('a limit is set while callers wait: lowered at once, raised when all go by it', async boxes => {
+    test('a lowered limit applies at once, a raised one when every box has set it', async boxes => {
       const [one, other] = await boxes.pair()
       const options = { limit: 4, per: 400, jitter: JITTER }
       const limiters = [one.limiter('api', options), other.limiter('api', options)]
@@ -285,10 +285,10 @@ export function limits(fixture: EngineFixture): void {
       assert.throws(() => limiters[0]!.setLimit(1), ClosedError)
     })
 
-    test('once a limit that was raised is forgotten nobody waits for what was reserved by it', async boxes => {
+    test('after every box has raised a limit, no caller waits for an old reservation', async boxes => {
       const other = await boxes.open()
       const [box, engine] = await boxes.meddled()
-      // It has measured the way to the engine before the time counts.
+      // The box measures the time to the engine first.
       await box.limiter('another', { limit: 1, per: '2s' }).acquire()
       const waits: number[] = []
       engine.meddleReserve = async (request, carryOut) => {
@@ -301,7 +301,7 @@ export function limits(fixture: EngineFixture): void {
       const options = { limit: 1, per: '2s' } as const
       const limiters = [other, box].map(one => one.limiter('api', options)) as [BoxLimiter, BoxLimiter]
       await limiters[0].acquire()
-      // A process reserves no more than one window, so another has to stand before it.
+      // A process reserves one window at most, so a waiter of another box has to be before it.
       const before = limiters[0].acquire()
       await until('it has its instant', async () => (await limiters[0].explain()).readyIn > 4000)
       const waiting = Array.from({ length: 5 }, () => limiters[1].acquire())
@@ -313,7 +313,7 @@ export function limits(fixture: EngineFixture): void {
       assert.deepEqual(waits.slice(-5).map(Math.floor), [0, 0, 0, 0, 0])
     })
 
-    test('permits that are fetched together keep the bound, and what is left over goes back', async boxes => {
+    test('permits that are fetched in batches stay within the limit, and unused ones are returned', async boxes => {
       const [one, other] = await boxes.pair()
       const options = { limit: 50, per: 400, jitter: JITTER, batch: 20 }
       const arrivals = new Arrivals()
@@ -335,15 +335,15 @@ export function limits(fixture: EngineFixture): void {
       const arrivals = new Arrivals()
       const run = (box: Box) => box.limiter('even', smooth).run(arrivals.note)
       await Promise.all([run(one), run(one), run(other), run(one), run(other)])
-      // Four intervals of 51 ms, of which the first and the last permit may take some.
+      // Four intervals of 51 ms, less the jitter.
       assert.above(arrivals.times[4]! - arrivals.times[0]!, 204 - JITTER)
       const calendar = { limit: 2, per: '1d', window: 'calendar', timeZone: 'Europe/Berlin' } as const
-      // At midnight there, this would be another day.
+      // At midnight in Berlin this check would use two days.
       assert.notEqual(await one.limiter('daily', calendar).tryAcquire(2), undefined)
       assert.equal(await other.limiter('daily', calendar).tryAcquire(), undefined)
     })
 
-    test('an engine that can not be asked is told apart from a limit', async boxes => {
+    test('an engine out of reach is distinguished from a reached limit', async boxes => {
       const [box, engine] = await boxes.meddled()
       const failure = new UnavailableError('it is away')
       const options = { limit: 2, per: '1m' } as const
@@ -364,17 +364,17 @@ export function limits(fixture: EngineFixture): void {
       await assert.rejects(of('closed').tryAcquire(), error => error === failure)
       await assert.rejects(of('closed').acquire(1, { wait: 50 }), UnavailableError)
       const waiting = of('closed').acquire()
-      engine.meddleReserve = (_, carryOut) => carryOut()
+      engine.restore()
       await waiting
       assert.equal(of('closed').outage, undefined)
-      // Each engine was asked again, and by now counts itself.
+      // A limiter asks again, and then uses the engine's count.
       await until('it is asked again', async () => {
         await of('open').tryAcquire()
         return of('open').outage === undefined
       })
     })
 
-    test('a signal has one listener, however many limiters are waited for with it, and none afterwards', async boxes => {
+    test('a signal has one listener for any number of waiting limiters, and none afterwards', async boxes => {
       const box = await boxes.open()
       const { signal } = new AbortController()
       const limiters = Array.from({ length: 12 }, (_, index) =>
@@ -432,10 +432,10 @@ export function limits(fixture: EngineFixture): void {
   })
 }
 
-/** An engine without a clock of its own says so, and what to do. */
+/** An engine without a clock of its own says so, and names the alternative. */
 export function noLimits(fixture: EngineFixture): void {
   const test = testOn(fixture)
-  test('limits are refused with the way out', async boxes => {
+  test('an engine without a clock refuses limits and names the local limiter', async boxes => {
     const box = await boxes.open()
     assert.throws(() => box.limiter('api', { limit: 2, per: 1000 }), /no clock of its own.*limiter\(\)/)
   })

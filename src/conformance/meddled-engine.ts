@@ -14,19 +14,19 @@ import type { Guarantees } from '../guarantees.js'
 /** An outcome of whichever operation it was. */
 export type AnyOutcome = Outcomes[keyof Outcomes]
 
-/** Decides what becomes of an operation; `carryOut` has the engine do it, as often as it is called. */
+/** Answers an operation in place of the engine. Each call of `carryOut` has the engine carry it out. */
 export type Meddle = (operation: Operation, carryOut: () => Promise<AnyOutcome>) => Promise<AnyOutcome>
 
 /** A hint on its way to the box. */
 export interface Hint {
   readonly type: Exclude<keyof Listener, 'ended'>
-  /** What it is about; nothing where it is about everything. */
+  /** The request or key that it is about; empty where it is about all. */
   readonly id: string
 }
 
-/** An engine whose conversation with one box is written down and can be disturbed. Its answers always come later. */
+/** An engine that records the operations of one box and can disturb them. Its answers are always asynchronous. */
 export class MeddledEngine implements Engine {
-  /** All that the box has asked for, in order. */
+  /** All operations of the box, in order. */
   readonly operations: Operation[] = []
   /** Disturbs operations; by default nothing does. */
   meddle: Meddle = (_, carryOut) => carryOut()
@@ -34,7 +34,7 @@ export class MeddledEngine implements Engine {
   hears: (hint: Hint) => boolean = () => true
   readonly guarantees: Guarantees
   readonly name: string
-  /** As for any engine that is not in the same thread. */
+  /** Like an engine outside this thread. */
   readonly tellsWanted = false
   /** Disturbs reservations; by default nothing does. */
   meddleReserve: (request: Reserve, carryOut: () => Promise<Reservation>) => Promise<Reservation> = (
@@ -91,9 +91,20 @@ export class MeddledEngine implements Engine {
     return this.operations.filter(operation => operation.type === type).length
   }
 
+  /** Carries out operations and reservations undisturbed again. */
+  restore(): void {
+    this.meddle = (_, carryOut) => carryOut()
+    this.meddleReserve = (_, carryOut) => carryOut()
+  }
+
+  /** Rejects operations of a type with the error, and carries out all others. */
+  fail(type: Operation['type'], error: Error): void {
+    this.meddle = (operation, carryOut) => (operation.type === type ? Promise.reject(error) : carryOut())
+  }
+
   /**
-   * From when it settles nothing reaches the engine or comes back from it, as if the process had been stopped. What was
-   * asked before has been answered by then: an engine that carries it out by itself could be given a grant by it later.
+   * Cuts the box off from the engine, as if its process had been stopped. It waits for operations under way first,
+   * because the engine could still carry them out and grant a request later.
    */
   async freeze(): Promise<void> {
     while (this.#underWay.size > 0) await Promise.allSettled(this.#underWay)

@@ -11,14 +11,14 @@ export function order(fixture: EngineFixture): void {
   describe('P4 first come, first served', () => {
     const test = testOn(fixture)
 
-    /** Acquires, notes the name, releases; settles when the request stands in the engine's queue. */
+    /** Runs a task that notes the name; settles when the request is in the engine's queue. */
     async function arrive(box: Box, lock: Lock, name: string, served: string[], place: number) {
       const done = lock.run(() => void served.push(name))
       await queued(box, 'key', place)
       return { done }
     }
 
-    test('boxes are served in the order in which they came', async boxes => {
+    test('boxes are served in order of arrival', async boxes => {
       const first = await boxes.open()
       const held = await first.mutex('key').acquire()
       const served: string[] = []
@@ -32,7 +32,7 @@ export function order(fixture: EngineFixture): void {
       assert.deepEqual(served, ['1', '2', '3', '4', '5', '6'])
     })
 
-    test('callers of one box are served in call order, also when some give up', async boxes => {
+    test('callers of one box are served in call order when some of them give up', async boxes => {
       const box = await boxes.open()
       const held = await box.mutex('key').acquire()
       const served: number[] = []
@@ -75,7 +75,7 @@ export function order(fixture: EngineFixture): void {
       )
     })
 
-    test('nobody overtakes those who wait, not even for a moment', async boxes => {
+    test('a try during a hand-over does not overtake a waiter', async boxes => {
       const all = await boxes.several(3)
       const held = await all[0]!.mutex('key').acquire()
       const waiting = all[1]!.mutex('key').acquire()
@@ -89,12 +89,12 @@ export function order(fixture: EngineFixture): void {
       await grant.release()
     })
 
-    test('a box that always has callers hands over to another after a bounded number of turns', async boxes => {
+    test('a box with endless callers hands over after a bounded number of turns', async boxes => {
       const [busy, other] = await boxes.pair()
       let turns = 0
       const stop = new AbortController()
       const endless = async (): Promise<void> => {
-        // Every now and then the thread has to do other things, or nobody else could ask at all.
+        // It lets the event loop turn now and then, or the other box could not ask at all.
         while (!stop.signal.aborted)
           await busy.mutex('key').run(() => (++turns % 8 === 0 ? pause(0) : undefined))
       }
@@ -108,7 +108,7 @@ export function order(fixture: EngineFixture): void {
         })
         const before = turns
         const grant = await asked
-        // At most the rest of the turns of the grant that was out, and one more.
+        // At most the remaining turns of the current grant and those of one more.
         assert.atMost(turns - before, 40)
         await grant.release()
       }
@@ -116,7 +116,7 @@ export function order(fixture: EngineFixture): void {
       await loops
     })
 
-    test('a writer who waits keeps later readers out, and readers who came before it in', async boxes => {
+    test('a waiting writer keeps later readers out, and earlier readers stay in', async boxes => {
       const all = await boxes.several(5)
       const served: string[] = []
       const lock = (place: number) => all[place]!.readWriteLock('key')
@@ -135,7 +135,7 @@ export function order(fixture: EngineFixture): void {
       assert.deepEqual(served, ['writer', 'reader', 'reader', 'last writer'])
     })
 
-    test('writers come in although readers never stop coming', async boxes => {
+    test('writers are served although new readers keep coming', async boxes => {
       const [one, other] = await boxes.pair()
       const stop = new AbortController()
       const endless = async (box: Box): Promise<void> => {
@@ -151,7 +151,7 @@ export function order(fixture: EngineFixture): void {
       await loops
     })
 
-    test('who asks for many permits is not passed by those who ask for few', async boxes => {
+    test('a waiter for few permits does not overtake a waiter for many', async boxes => {
       const all = await boxes.several(4)
       const permits = (place: number) => all[place]!.semaphore('key', { permits: 4 })
       const held = await permits(0).acquire({ permits: 2 })
@@ -168,7 +168,7 @@ export function order(fixture: EngineFixture): void {
       assert.deepEqual(served, ['many', 'few'])
     })
 
-    test('a set of keys that waits for one of them is not overtaken on the others', async boxes => {
+    test('a set of keys that waits for one key is not overtaken on its others', async boxes => {
       const all = await boxes.several(4)
       const held = await all[0]!.mutex('a').acquire()
       const served: string[] = []

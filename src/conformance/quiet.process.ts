@@ -1,4 +1,4 @@
-/** A process that has done something with a box and is finished. It says `done` and must end by itself. */
+/** Uses a box and prints `done`. The process must then end by itself. */
 import type { Box } from '../index.js'
 import type { Opener } from './fixture.js'
 
@@ -6,7 +6,7 @@ const [opener, url, scene] = process.argv.slice(2)
 const { open } = (await import(opener!)) as Opener
 const box = await open(url!)
 
-/** What goes on for as long as its box is open. Some engines keep no values, or have no limits. */
+/** Calls that last as long as their box is open. They fail on engines without values or limits. */
 const waits: readonly ((other: Box) => Promise<unknown>)[] = [
   async other => other.mutex('a').acquire(),
   other => {
@@ -55,7 +55,7 @@ switch (scene) {
     const watch = box.store('s').watch('k')
     await watch.next()
     void watch.next().then(({ value }) => console.log(value!.value))
-    // Comes only if something else keeps the process alive until then, as a change by another process would.
+    // This timer does not keep the process alive, so the change comes only if the watch does.
     setTimeout(() => void box.store('s').put('k', 'changed'), 200).unref()
     break
   }
@@ -101,7 +101,7 @@ switch (scene) {
   }
   case 'waiting-with-signal': {
     await box.mutex('a').acquire()
-    // Of itself this signal keeps no process alive.
+    // The timer of this signal does not keep the process alive.
     const waiting = box.mutex('a').acquire({ signal: AbortSignal.timeout(200) })
     waiting.catch((error: unknown) => console.log((error as { code?: string }).code))
     break

@@ -1,4 +1,4 @@
-/** Random numbers that a seed repeats: the generator mulberry32. */
+/** Random numbers that are the same for the same seed: the generator mulberry32. */
 export class Random {
   #state: number
 

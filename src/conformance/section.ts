@@ -1,7 +1,7 @@
 import type { Grant } from '../index.js'
 import { pause } from './time.js'
 
-/** Something that a lock protects: it counts who is in there at the same time, and in which order they came. */
+/** What a lock protects: it counts the holders that are inside at the same time, and notes their order. */
 export class Section {
   /** The greatest weight that was ever inside together. */
   most = 0

@@ -4,15 +4,19 @@ import type { SignalboxError } from '../errors.js'
 import { IndeterminateError, LostError, UnavailableError } from '../errors.js'
 import { testOn } from './boxes.js'
 import { describe } from './checks.js'
-import { assert } from './assert.js'
+import { assert, rejection } from './assert.js'
 import { hasLimits, keepsValues, type EngineFixture } from './fixture.js'
 import type { Meddle, MeddledEngine } from './meddled-engine.js'
-import { locks, until } from './time.js'
+import { nothingHeld, until } from './time.js'
+import { transactionEnd } from './transaction-end.js'
 
-/** A verb that calls a task under a grant, and gives what the task gave. */
+/** The message of failing operations. */
+const CUT = 'the line is cut'
+
+/** A verb that runs a task under a grant, and returns its result. */
 type Verb = (box: Box, task: (grant: Grant) => Promise<string>, options: LockOptions) => Promise<string>
 
-/** How the engine fails while the task goes on. */
+/** How the engine fails while the task runs. */
 interface Fault {
   readonly name: string
   /** Whether the grant is lost before the task ends. */
@@ -22,7 +26,7 @@ interface Fault {
 
 /** The lease of a grant that is to be lost: milliseconds. */
 const LOST_SOON = 300
-/** The lease of a grant that is lost only while it is given back: milliseconds, longer than the stall of a loaded machine. */
+/** The lease of a grant that ends during the release: milliseconds, longer than a loaded machine stalls. */
 const LOST_LATER = 1000
 /** The lease of a grant that is not to be lost: milliseconds. */
 const KEPT = 60_000
@@ -47,18 +51,15 @@ let keys = 0
 /** A key that was not used before. */
 const fresh = (): string => `key ${++keys}`
 
-/** What failing operations tell. */
-const CUT = 'the line is cut'
-
 /** P10: a caller can tell whether its task ran. */
 export function taskEnd(fixture: EngineFixture): void {
   const verbs = keepsValues(fixture) ? [...VERBS, lead] : VERBS
 
-  describe('P10 an error tells whether the task ran', () => {
+  describe('P10 an error says whether the task ran', () => {
     const test = testOn(fixture)
 
     for (const fault of FAULTS) {
-      test(`a task that ended is told with its result, and one that failed by its error, when ${fault.name}`, async boxes => {
+      test(`the caller gets the task's result, or its error, when ${fault.name}`, async boxes => {
         const [box, engine] = await boxes.meddled()
         const unreleased = boxes.heard<ReleaseFailedEvent>('lock:release-failed', box)
         const begin = failingOnce(engine, fault, 2 * verbs.length)
@@ -95,11 +96,11 @@ export function taskEnd(fixture: EngineFixture): void {
           unreleased.map(({ error }) => (error as Error).message),
           failed,
         )
-        engine.meddle = (_, carryOut) => carryOut()
-        await until('nothing is held', async () => (await locks(box)).length === 0)
+        engine.restore()
+        await nothingHeld(box)
       })
 
-      test(`\`await using\` leaves the block its result and its error when ${fault.name}`, async boxes => {
+      test(`\`await using\` keeps the block's result, or its error, when ${fault.name}`, async boxes => {
         const [box, engine] = await boxes.meddled()
         const options = { lease: leaseOf(fault) }
         const acquirers = [(): Promise<Grant> => box.mutex(fresh()).acquire(options)]
@@ -119,27 +120,26 @@ export function taskEnd(fixture: EngineFixture): void {
             assert.deepEqual(await Promise.all(ends), ['charged', own])
           }),
         )
-        engine.meddle = (_, carryOut) => carryOut()
+        engine.restore()
       })
     }
 
-    test('a release that was asked for tells of its failure', async boxes => {
+    test('an explicit release rejects with its failure', async boxes => {
       const [box, engine] = await boxes.meddled()
       const unreleased = boxes.heard<ReleaseFailedEvent>('lock:release-failed', box)
       for (const Failure of [UnavailableError, IndeterminateError]) {
         const grant = await box.mutex('key').acquire()
         const failure = new Failure(CUT)
-        engine.meddle = (operation, carryOut) =>
-          operation.type === 'release' ? Promise.reject(failure) : carryOut()
+        engine.fail('release', failure)
         assert.equal(await rejection(grant.release()), failure)
         assert.has(unreleased.splice(0), [
           { token: grant.token, keys: ['key'], error: failure, session: box.session },
         ])
-        engine.meddle = (_, carryOut) => carryOut()
+        engine.restore()
       }
     })
 
-    test('a task whose lease ran out only while it was given back was done under its lock', async boxes => {
+    test('a task succeeds when its lease ends only during the release', async boxes => {
       const [box, engine] = await boxes.meddled()
       const other = await boxes.open()
       engine.meddle = async (operation, carryOut) => {
@@ -160,7 +160,7 @@ export function taskEnd(fixture: EngineFixture): void {
       assert.equal(await running, 'charged')
     })
 
-    test('a task whose grant an operator took away unnoticed has a LostError with its result', async boxes => {
+    test('a task whose grant an operator took away gets a LostError with its result', async boxes => {
       const other = await boxes.open()
       const [box, engine] = await boxes.meddled()
       engine.hears = () => false
@@ -174,7 +174,7 @@ export function taskEnd(fixture: EngineFixture): void {
       assert.has(await rejection(running), { code: 'LOST', taskEnded: true, result: 'charged' })
     })
 
-    test('a task that a loss has stopped did not end', async boxes => {
+    test('the LostError of a task that failed says that the task did not end', async boxes => {
       const box = await boxes.open()
       const running = box.mutex('key').run(
         async grant => {
@@ -188,7 +188,7 @@ export function taskEnd(fixture: EngineFixture): void {
       assert.has(error, { taskEnded: false, result: undefined })
     })
 
-    test('an error before the task says that it did not begin', async boxes => {
+    test('an error before the task says that the task did not begin', async boxes => {
       const [box, engine] = await boxes.meddled()
       const cut = new UnavailableError(CUT)
       let calls = 0
@@ -200,20 +200,21 @@ export function taskEnd(fixture: EngineFixture): void {
         assert.isA(error, UnavailableError)
         assert.has(error, { taskBegan: false, message: CUT })
         assert.equal(calls, 0)
-        engine.meddle = (_, carryOut) => carryOut()
+        engine.restore()
         // The error of a call within a task is about another task, and is the task's own.
         const nested = box.mutex('outer').run(() => {
+          engine.meddleReserve = () => Promise.reject(cut)
           engine.meddle = (operation, carryOut) =>
             ['enqueue', 'read'].includes(operation.type) ? Promise.reject(cut) : carryOut()
           return call(box, () => ++calls)
         })
         assert.has(await rejection(nested), { code: 'UNAVAILABLE', taskBegan: true })
         assert.equal(calls, 0)
-        engine.meddle = (_, carryOut) => carryOut()
+        engine.restore()
       }
     })
 
-    test('the error of a task that did begin never says that it did not', async boxes => {
+    test("the task's own error does not say that the task did not begin", async boxes => {
       const own = new UnavailableError('of the task')
       const box = await boxes.open()
       for (const call of callsOf(fixture)) {
@@ -223,7 +224,7 @@ export function taskEnd(fixture: EngineFixture): void {
       }
     })
 
-    test('a frozen error comes through, and tells of its own task', async boxes => {
+    test('a frozen error is passed on, or wrapped when it is about another task', async boxes => {
       const box = await boxes.open()
       for (const call of callsOf(fixture)) {
         const own = Object.freeze(new UnavailableError('of the task'))
@@ -244,7 +245,7 @@ export function taskEnd(fixture: EngineFixture): void {
       assert.has(await rejection(unnamed), { message: 'of the naming', taskBegan: false })
     })
 
-    test('the loss of an inner grant is not the end of the outer task', async boxes => {
+    test('the loss of an inner grant does not say that the outer task ended', async boxes => {
       const box = await boxes.open()
       const running = box.mutex('outer').run(() =>
         box.mutex('inner').run(
@@ -264,117 +265,19 @@ export function taskEnd(fixture: EngineFixture): void {
       })
     })
 
-    test.runIf(keepsValues(fixture))('a transaction that was committed gives its result', async boxes => {
-      const [box, engine] = await boxes.meddled()
-      engine.meddle = (operation, carryOut) =>
-        operation.type === 'release' ? Promise.reject(new UnavailableError(CUT)) : carryOut()
-      const outcome = await box.store('s').transaction(['k'], transaction => {
-        transaction.put('k', 1)
-        return 'charged'
-      })
-      assert.has(outcome, { applied: true, result: 'charged' })
-      engine.meddle = (_, carryOut) => carryOut()
-      assert.equal((await box.store('s').get('k'))!.value, 1)
-    })
-
-    test.runIf(keepsValues(fixture))('a transaction that was lost has not ended', async boxes => {
-      const [box, engine] = await boxes.meddled()
-      const losing = FAULTS[1]!
-      const running = box.store('s').transaction(
-        ['k'],
-        async transaction => {
-          transaction.put('k', 1)
-          engine.meddle = failingMeddle(losing)
-          await until('the locks are lost', () => transaction.signal.aborted)
-        },
-        { lease: LOST_SOON },
-      )
-      assert.has(await rejection(running), { code: 'LOST', taskBegan: true, taskEnded: false })
-      engine.meddle = (_, carryOut) => carryOut()
-      assert.equal(await box.store('s').get('k'), undefined)
-    })
-
-    for (const group of [undefined, { most: 2, within: 10 }]) {
-      const kind = group ? 'a transaction of a group' : 'a transaction'
-      test.runIf(keepsValues(fixture))(
-        `${kind} that could not commit says that its task began`,
-        async boxes => {
-          const [box, engine] = await boxes.meddled()
-          const store = box.store('s', { group })
-          const failing = (failure: Error): Promise<unknown> =>
-            store.transaction(['k'], transaction => {
-              transaction.put('k', 1)
-              engine.meddle = (operation, carryOut) =>
-                operation.type === 'commit' ? Promise.reject(failure) : carryOut()
-            })
-          for (const Failure of [UnavailableError, IndeterminateError]) {
-            const failure = new Failure(CUT)
-            assert.has(await rejection(failing(failure)), { code: failure.code, taskBegan: true })
-            engine.meddle = (_, carryOut) => carryOut()
-          }
-          const round = store.transaction(['k'], async transaction => {
-            await box.store('s').put('k', 2)
-            transaction.put('k', 1)
-          })
-          assert.has(await rejection(round), { code: 'CONFLICT', taskBegan: true })
-        },
-      )
-    }
-
-    test.runIf(keepsValues(fixture))(
-      'a transaction whose keys moved after its task began says so when it ends, however it ends',
-      async boxes => {
-        const box = await boxes.open()
-        const store = box.store('s')
-        let named = 0
-        const running = store.transaction(
-          async read => {
-            await read('where')
-            if (++named === 2) throw new UnavailableError(CUT)
-            return ['k']
-          },
-          async transaction => {
-            await store.put('where', 'elsewhere')
-            transaction.put('k', 1)
-          },
-        )
-        assert.has(await rejection(running), { code: 'UNAVAILABLE', taskBegan: true })
-        assert.equal(named, 2)
-      },
-    )
-
-    test.runIf(keepsValues(fixture))(
-      'a loss while the keys are named is not that of the task',
-      async boxes => {
-        const box = await boxes.open()
-        const lose = (): Promise<string> =>
-          box.mutex('inner').run(
-            async grant => {
-              await until('the grant is lost', () => grant.signal.aborted)
-              return 'k'
-            },
-            { lease: 60, renew: false },
-          )
-        const running = box.store('s').transaction(
-          async () => [await lose()],
-          () => 1,
-        )
-        const about = { code: 'LOST', taskBegan: false, taskEnded: false, result: undefined }
-        assert.has(await rejection(running), about)
-      },
-    )
+    if (keepsValues(fixture)) transactionEnd(fixture)
 
     test.runIf(hasLimits(fixture))(
-      'a limiter gives what its task gave when the share can not be given back',
+      "a limiter returns the task's result when its share can not be returned",
       async boxes => {
         const [box, engine] = await boxes.meddled()
         const limiter = box.limiter('api', { limit: 10, per: '1m', concurrency: 1 })
         const given = await limiter.run(() => {
-          engine.meddle = failingMeddle(FAULTS[0]!)
+          engine.fail('release', new UnavailableError(CUT))
           return 'charged'
         })
         assert.equal(given, 'charged')
-        engine.meddle = (_, carryOut) => carryOut()
+        engine.restore()
       },
     )
   })
@@ -405,7 +308,7 @@ function leaseOf({ loses }: Fault): number {
   return loses ? LOST_SOON : KEPT
 }
 
-/** A task that goes on until its grant is lost, where the fault loses it. */
+/** A task that goes on until its grant is lost, if the fault loses it. */
 function outlasting<T>(
   begin: () => Promise<void>,
   { loses }: Fault,
@@ -418,7 +321,7 @@ function outlasting<T>(
   }
 }
 
-/** Lets the engine fail once so many tasks have begun: a grant that is lost before its task begins has another error. */
+/** Lets the engine fail once all tasks have begun: a grant that is lost before its task begins has another error. */
 function failingOnce(engine: MeddledEngine, fault: Fault, tasks: number): () => Promise<void> {
   let begun = 0
   return async () => {
@@ -432,11 +335,4 @@ function failingMeddle({ fails }: Fault): Meddle {
     (fails as readonly string[]).includes(operation.type)
       ? Promise.reject(new UnavailableError(CUT))
       : carryOut()
-}
-
-/** What a promise was rejected with. */
-async function rejection(promise: Promise<unknown>): Promise<unknown> {
-  const [outcome] = await Promise.allSettled([promise])
-  if (outcome.status === 'rejected') return outcome.reason
-  throw new Error(`no error, but ${String(outcome.value)}`)
 }

@@ -1,6 +1,6 @@
 import type { Box, LockReport } from '../index.js'
 
-/** Who holds and hears no messages, because it has never had to wait, finds out at a third of this: milliseconds. */
+/** The lease of a holder that may learn of a loss only by its next renewal, after a third of this: milliseconds. */
 export const TOLD_BY_RENEWAL = 3000
 
 /** Waits for so many milliseconds, at least. */
@@ -13,11 +13,11 @@ export function block(duration: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, duration)
 }
 
-/** Waits until something is so; much longer than it should ever take. */
+/** Waits until a condition holds, at most 12 seconds. @param what the condition, for the error */
 export async function until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
   const end = performance.now() + 12_000
   while (!(await condition())) {
-    if (performance.now() > end) throw new Error(`still not so: ${what}`)
+    if (performance.now() > end) throw new Error(`still waiting until ${what}`)
     await pause(2)
   }
 }
@@ -29,7 +29,7 @@ export async function timed(task: () => Promise<unknown>): Promise<number> {
   return performance.now() - start
 }
 
-/** What became of a promise by now, without waiting for it. */
+/** The state of a promise now. */
 export async function soFar<T>(promise: Promise<T>): Promise<'pending' | 'fulfilled' | 'rejected'> {
   const fulfilled = promise.then(
     () => 'fulfilled' as const,
@@ -38,11 +38,16 @@ export async function soFar<T>(promise: Promise<T>): Promise<'pending' | 'fulfil
   return Promise.race([fulfilled, pause(1).then(() => 'pending' as const)])
 }
 
-/** Who holds and waits, key by key. */
+/** The holders and waiters of each key. */
 export async function locks(box: Box, prefix?: string): Promise<LockReport[]> {
   const reports: LockReport[] = []
   for await (const report of box.inspect(prefix)) reports.push(report)
   return reports
+}
+
+/** Waits until no lock is held or waited for. @param prefix of the keys that count */
+export async function nothingHeld(box: Box, prefix?: string): Promise<void> {
+  await until('nothing is held', async () => (await locks(box, prefix)).length === 0)
 }
 
 /** Waits until so many requests wait in the engine for a key. */

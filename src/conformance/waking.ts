@@ -6,30 +6,31 @@ import type { EngineFixture } from './fixture.js'
 import type { MeddledEngine } from './meddled-engine.js'
 import { pause, queued, soFar, timed } from './time.js'
 
-/** P5: a release wakes exactly the waiters that can now run; otherwise they only tell, every other second, that they live. */
+/** P5: a release wakes exactly the waiters that can run now. The others only renew their entries. */
 export function waking(fixture: EngineFixture): void {
   describe('P5 woken, not polling', () => {
     const test = testOn(fixture)
 
-    /** Has a box wait once, because the first wait may make connections and look again when those are there. */
-    async function practise(boxes: Boxes, box: Box): Promise<void> {
+    /** A box that has waited once: a first wait may open connections, and poll when they are there. */
+    async function practised(boxes: Boxes): Promise<[Box, MeddledEngine]> {
+      const [box, engine] = await boxes.meddled()
       const other = await boxes.open()
       const held = await other.mutex('practice').acquire()
       const asked = box.mutex('practice').acquire()
       await queued(other, 'practice', 1)
       await held.release()
       await (await asked).release()
+      engine.operations.length = 0
+      return [box, engine]
     }
 
-    /** Boxes that wait for a key, in this order, each with the conversation it has with the engine. */
+    /** Boxes that wait for a key, in this order, each with its operations. */
     async function waiters(boxes: Boxes, count: number, ask: (box: Box) => Promise<unknown>) {
       const all: { box: Box; engine: MeddledEngine; asked: Promise<unknown> }[] = []
       for (let place = 1; place <= count; place++) {
-        const [box, engine] = await boxes.meddled()
-        await practise(boxes, box)
-        engine.operations.length = 0
+        const [box, engine] = await practised(boxes)
         const asked = ask(box)
-        // Some are left waiting until their box is closed.
+        // Some wait until their box is closed.
         asked.catch(() => undefined)
         await queued(box, 'key', place)
         all.push({ box, engine, asked })
@@ -37,7 +38,7 @@ export function waking(fixture: EngineFixture): void {
       return all
     }
 
-    test.alone('who waits asks once and then keeps quiet', async boxes => {
+    test.alone('a waiter sends one request and then nothing until it is woken', async boxes => {
       const holder = await boxes.open()
       const held = await holder.mutex('key').acquire()
       const [waiter] = await waiters(boxes, 1, box => box.mutex('key').acquire())
@@ -52,7 +53,7 @@ export function waking(fixture: EngineFixture): void {
       assert.equal(waiter!.engine.count('poll'), before + 1)
     })
 
-    test('who waits for a short lease that is renewed looks about once for each', async boxes => {
+    test('a waiter behind a short, renewed lease polls about once a lease', async boxes => {
       const holder = await boxes.open()
       const held = await holder.mutex('key').acquire({ lease: 2400 })
       const [waiter] = await waiters(boxes, 1, box => box.mutex('key').acquire())
@@ -63,7 +64,7 @@ export function waking(fixture: EngineFixture): void {
       await waiter!.asked
     })
 
-    test.alone('a release wakes the first waiter and nobody else', async boxes => {
+    test.alone('a release wakes only the first waiter', async boxes => {
       const holder = await boxes.open()
       const held = await holder.mutex('key').acquire()
       const all = await waiters(boxes, 4, box => box.mutex('key').acquire())
@@ -77,13 +78,11 @@ export function waking(fixture: EngineFixture): void {
       for (const { asked } of all.slice(1)) assert.equal(await soFar(asked), 'pending')
     })
 
-    test.alone('a release wakes all who can run now, and not the one behind them', async boxes => {
+    test.alone('a release wakes all readers at the head, and not the writer behind them', async boxes => {
       const holder = await boxes.open()
       const held = await holder.readWriteLock('key').write.acquire()
       const readers = await waiters(boxes, 3, box => box.readWriteLock('key').read.acquire())
-      const [writer, engine] = await boxes.meddled()
-      await practise(boxes, writer)
-      engine.operations.length = 0
+      const [writer, engine] = await practised(boxes)
       const writing = writer.readWriteLock('key').write.acquire()
       writing.catch(() => undefined)
       await queued(writer, 'key', 4)
@@ -95,7 +94,7 @@ export function waking(fixture: EngineFixture): void {
       assert.equal(await soFar(writing), 'pending')
     })
 
-    test.alone('permits that come free wake as many as they suffice for', async boxes => {
+    test.alone('released permits wake as many waiters as they suffice for', async boxes => {
       const holder = await boxes.open()
       const held = await holder.semaphore('key', { permits: 3 }).acquire({ permits: 3 })
       const all = await waiters(boxes, 4, box => box.semaphore('key', { permits: 3 }).acquire())
@@ -108,7 +107,7 @@ export function waking(fixture: EngineFixture): void {
       )
     })
 
-    test.alone('a key that comes free wakes nobody who waits for another one, too', async boxes => {
+    test.alone('a released key does not wake a waiter that also waits for another key', async boxes => {
       const holder = await boxes.open()
       const held = await holder.mutex('key').acquire()
       const other = await holder.mutex('other').acquire()
@@ -122,7 +121,7 @@ export function waking(fixture: EngineFixture): void {
       assert.equal(waiter!.engine.count('poll'), 1)
     })
 
-    test('a woken waiter runs long before it would have looked by itself', async boxes => {
+    test('a woken waiter runs long before its next poll', async boxes => {
       const holder = await boxes.open()
       for (let round = 0; round < 5; round++) {
         const held = await holder.mutex('key').acquire()
@@ -135,12 +134,10 @@ export function waking(fixture: EngineFixture): void {
       }
     })
 
-    test.alone('giving up wakes those whom the one who left had kept waiting', async boxes => {
+    test.alone('a waiter that gives up wakes the waiters behind it that can run now', async boxes => {
       const holder = await boxes.open()
       const held = await holder.readWriteLock('key').read.acquire()
-      const [box, engine] = await boxes.meddled()
-      await practise(boxes, box)
-      engine.operations.length = 0
+      const [box, engine] = await practised(boxes)
       const controller = new AbortController()
       const leaving = holder.readWriteLock('key').write.acquire({ signal: controller.signal })
       const left = assert.rejects(leaving)
@@ -154,7 +151,7 @@ export function waking(fixture: EngineFixture): void {
       held.assertHeld()
     })
 
-    test('a wake-up that comes while the answer is on its way is not forgotten', async boxes => {
+    test('a wake-up that arrives before the answer to the request is not lost', async boxes => {
       const holder = await boxes.open()
       const held = await holder.mutex('key').acquire()
       const [box, engine] = await boxes.meddled()
@@ -169,7 +166,7 @@ export function waking(fixture: EngineFixture): void {
       assert.below(await timed(() => asked), 2000)
     })
 
-    test('a waiter that hears nothing gets the key all the same, when the lease before it is over', async boxes => {
+    test("a waiter that receives no hints gets the key when the holder's lease is over", async boxes => {
       const holder = await boxes.open()
       await holder.mutex('key').acquire({ lease: 300, renew: false })
       const [box, engine] = await boxes.meddled()

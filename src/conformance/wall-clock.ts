@@ -11,9 +11,10 @@ const ShiftedDate = new Proxy(TrueDate, {
 })
 
 /**
- * Sets the wall clock of this process so many milliseconds ahead of the true time, or behind it when that is negative: what
- * all of its JavaScript gets from `Date.now()`, `new Date()` and `Date()`. It goes on from there. Who has taken `Date` or
- * `Date.now` before the first call keeps the true ones. No other clock and no timer changes.
+ * Sets the wall clock of this process ahead of the true time, or behind it for a negative number. It changes
+ * `Date.now()`, `new Date()` and `Date()`; the clock goes on from there. Code that took a reference to `Date` or
+ * `Date.now` before the first call keeps the true one. No other clock and no timer changes.
+ * @param ahead milliseconds
  */
 export function shiftWallClock(ahead: number): void {
   shift = ahead

@@ -2,11 +2,11 @@ import { describe, test } from './checks.js'
 import { assert } from './assert.js'
 import type { EngineFixture } from './fixture.js'
 
-/** Each promise that the engine weakens: a test shows that it does. */
+/** The fixture shows each weakness that the engine declares. */
 export function weaknesses(fixture: EngineFixture): void {
   describe('declared weaknesses', () => {
     for (const { promise, how } of fixture.guarantees.weaknesses) {
-      // These two are shown with a clock that is set, which other checks would see.
+      // The fixtures show these two by setting a clock, which would disturb other checks.
       const add = promise === 'P2' || promise === 'P11' ? test.alone : test
       add(`${promise}: ${how}`, async () => {
         const show = fixture.weaknesses[promise]
@@ -15,7 +15,7 @@ export function weaknesses(fixture: EngineFixture): void {
       })
     }
 
-    test('nothing is shown that is not declared', () => {
+    test('the fixture shows no weakness that is not declared', () => {
       const declared = new Set<string>(fixture.guarantees.weaknesses.map(({ promise }) => promise))
       assert.deepEqual(
         Object.keys(fixture.weaknesses).filter(promise => !declared.has(promise)),

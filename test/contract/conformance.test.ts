@@ -28,7 +28,7 @@ const honest: Meddle = (_, carryOut) => carryOut()
 const mistakes: readonly (readonly [what: string, check: string, meddle: Meddle])[] = [
   [
     'grants what somebody else holds',
-    'P1 exclusion > a mutex has one holder at a time, and each later one has a greater token',
+    'P1 exclusion > a mutex has one holder at a time, and each later holder has a greater token',
     async (operation, carryOut) => {
       const outcome = await carryOut()
       if (operation.type !== 'enqueue' || (outcome as RequestStatus).state !== 'queued') return outcome
@@ -37,7 +37,7 @@ const mistakes: readonly (readonly [what: string, check: string, meddle: Meddle]
   ],
   [
     'lets two sets of keys overlap',
-    'P1 exclusion > sets of keys exclude each other where they overlap, and nowhere else',
+    'P1 exclusion > sets of keys exclude each other only where they overlap',
     async (operation, carryOut) => {
       const outcome = await carryOut()
       if (operation.type !== 'enqueue' || (outcome as RequestStatus).state !== 'busy') return outcome
@@ -46,7 +46,7 @@ const mistakes: readonly (readonly [what: string, check: string, meddle: Meddle]
   ],
   [
     'gives all grants the same number',
-    'P2 fencing > tokens rise from box to box',
+    'P2 fencing > tokens rise after all boxes were closed and new ones opened',
     async (operation, carryOut) => {
       const outcome = await carryOut()
       const held = operation.type === 'enqueue' && (outcome as RequestStatus).state === 'held'
@@ -55,7 +55,7 @@ const mistakes: readonly (readonly [what: string, check: string, meddle: Meddle]
   ],
   [
     'keeps nothing',
-    'P13 nothing is lost > values > a value is read as it was written, by any box, and every write has a new version',
+    'P13 nothing is lost > values > any box reads a value as it was written, and every write has a new version',
     async (operation, carryOut) =>
       operation.type === 'commit'
         ? { state: 'committed', versions: operation.writes.map((_, index) => index + 1) }
@@ -63,7 +63,7 @@ const mistakes: readonly (readonly [what: string, check: string, meddle: Meddle]
   ],
   [
     'says that it released what was gone',
-    'diagnostics channels > a release that finds the grant gone tells of the loss',
+    'diagnostics channels > a release that finds the grant gone is published as a loss',
     async (operation, carryOut) => {
       const outcome = await carryOut()
       return operation.type === 'release' ? true : outcome

@@ -39,17 +39,17 @@ const distantRedis: EngineFixture = {
 const BESIDE: Readonly<Record<string, string>> = {
   'tokens rise after every way in which a grant can end':
     'its lease of 30 ms is over before the answer is there',
-  'a signal that is asked for after the loss is aborted':
+  'a signal that is first read after the loss is aborted':
     'its lease of 30 ms is over before the answer is there',
-  'downgrading twice is harmless, downgrading what was lost is told':
+  'a second downgrade does nothing, and a lost grant can not be downgraded':
     'its lease of 30 ms is over before the answer is there',
-  'tokens rise over release and acquire again, more often than a grant has turns':
+  'tokens rise over more acquisitions than a grant has turns':
     'it makes 2200 round trips',
-  'a release wakes the first waiter and nobody else':
+  'a release wakes only the first waiter':
     'its preparation outlasts the time after which waiters tell that they live',
-  'a release wakes all who can run now, and not the one behind them':
+  'a release wakes all readers at the head, and not the writer behind them':
     'its preparation outlasts the time after which waiters tell that they live',
-  'permits that come free wake as many as they suffice for':
+  'released permits wake as many waiters as they suffice for':
     'its preparation outlasts the time after which waiters tell that they live',
 }
 

@@ -1,0 +1,180 @@
+import { describe } from './checks.js'
+import { assert } from './assert.js'
+import { DeadlockError, InvalidArgumentError, LostError, TimedOutError } from '../errors.js'
+import { testOn } from './boxes.js'
+import type { EngineFixture } from './fixture.js'
+import { locks, pause, queued, soFar } from './time.js'
+
+/** Deadlocks of nested acquires within a box are reported. */
+export function deadlocks(fixture: EngineFixture): void {
+  const test = testOn(fixture)
+
+  describe('deadlocks of a task with itself', () => {
+    test('a task that asks for a key it holds gets a DeadlockError at once', async boxes => {
+      const box = await boxes.open()
+      await box.mutex('a', 'b').run(async () => {
+        await assert.rejects(box.mutex('a').acquire(), DeadlockError)
+        await assert.rejects(
+          box.mutex('b', 'c').run(() => undefined),
+          DeadlockError,
+        )
+        await assert.rejects(box.readWriteLock('a').read.acquire(), DeadlockError)
+        await assert.rejects(box.mutex('a').acquire({ wait: 5000 }), DeadlockError)
+        // A try does not wait, so it can't deadlock.
+        assert.equal(await box.mutex('a').tryAcquire(), undefined)
+      })
+      assert.deepEqual(await locks(box), [])
+    })
+
+    test('the locks of all outer tasks count, at any depth of nesting', async boxes => {
+      const box = await boxes.open()
+      await box.mutex('a').run(() =>
+        box.mutex('b').run(() =>
+          box.mutex('c').run(async () => {
+            await pause(1)
+            await assert.rejects(box.mutex('a').acquire(), DeadlockError)
+            await assert.rejects(box.mutex('b').acquire(), DeadlockError)
+          }),
+        ),
+      )
+    })
+
+    test('a lock that a task has released does not count', async boxes => {
+      const box = await boxes.open()
+      await box.mutex('a').run(() => pause(1))
+      await box.mutex('a').run(() => pause(1))
+      let after: Promise<unknown> | undefined
+      await box.mutex('a').run(() => {
+        after = pause(20).then(() => box.mutex('a').run(() => 'free'))
+      })
+      assert.equal(await after, 'free')
+    })
+
+    test('a reader that reads again gets no DeadlockError', async boxes => {
+      const box = await boxes.open()
+      const { read } = box.readWriteLock('key')
+      assert.equal(await read.run(() => read.run(() => 'inside')), 'inside')
+    })
+
+    test('of two tasks that wait for each other, one gets a DeadlockError and the other goes on', async boxes => {
+      const box = await boxes.open()
+      const task = (first: string, second: string) =>
+        box.mutex(first).run(async () => {
+          await pause(20)
+          return box.mutex(second).run(() => 'through')
+        })
+      const outcomes = await Promise.allSettled([task('a', 'b'), task('b', 'a')])
+      assert.deepEqual(outcomes.map(({ status }) => status).sort(), ['fulfilled', 'rejected'])
+      const failed = outcomes.find(outcome => outcome.status === 'rejected')
+      assert.isA(failed!.reason, DeadlockError)
+      assert.deepEqual(await locks(box), [])
+    })
+
+    test('in a cycle of four tasks, one gets a DeadlockError', async boxes => {
+      const box = await boxes.open()
+      const keys = ['a', 'b', 'c', 'd']
+      const outcomes = await Promise.allSettled(
+        keys.map((key, index) =>
+          box.mutex(key).run(async () => {
+            await pause(10)
+            return box.mutex(keys[(index + 1) % 4]!).run(() => 'through')
+          }),
+        ),
+      )
+      const failed = outcomes.filter(outcome => outcome.status === 'rejected')
+      assert.hasLength(failed, 1)
+      assert.isA(failed[0]!.reason, DeadlockError)
+    })
+
+    test('a cycle through a waiter in the queue is found', async boxes => {
+      const box = await boxes.open()
+      const { read, write } = box.readWriteLock('key')
+      const reading = read.run(async () => {
+        await queued(box, 'key', 1)
+        // The writer waits for this task, and this read would wait behind the writer.
+        await assert.rejects(read.acquire(), DeadlockError)
+      })
+      const writing = write.run(() => 'written')
+      await reading
+      assert.equal(await writing, 'written')
+    })
+
+    test('waiting for a task that does not wait is no deadlock', async boxes => {
+      const box = await boxes.open()
+      const other = box.mutex('b').run(() => pause(40))
+      await box.mutex('a').run(() => box.mutex('b').run(() => undefined))
+      await other
+    })
+
+    test('a reentrant task gets its lock again under the same token, until the outermost release', async boxes => {
+      const [box, other] = await boxes.pair()
+      await box.mutex('a', 'b').run(async outer => {
+        await box.mutex('a').run(
+          async inner => {
+            assert.equal(inner.token, outer.token)
+            inner.assertHeld()
+            assert.above(inner.expiresIn(), 0)
+            assert.equal(inner.signal, outer.signal)
+            await inner.release()
+            inner.assertHeld()
+          },
+          { reentrant: true },
+        )
+        await (await box.mutex('b', 'a').acquire({ reentrant: true })).release()
+        const again = await box.readWriteLock('b').write.acquire({ reentrant: true })
+        await assert.rejects(again.downgrade(), InvalidArgumentError)
+        await again.release()
+        const read = await box.readWriteLock('a').read.tryAcquire({ reentrant: true })
+        await read!.release()
+        outer.assertHeld()
+        assert.equal(await other.mutex('a').tryAcquire(), undefined)
+        // For a key that it does not hold, it gets a grant of its own.
+        await box.mutex('c').run(grant => assert.notEqual(grant.token, outer.token), { reentrant: true })
+      })
+      assert.notEqual(await other.mutex('a').tryAcquire(), undefined)
+    })
+
+    test('a downgraded grant does not allow a reentrant write', async boxes => {
+      const [box, other] = await boxes.pair()
+      const { read, write } = box.readWriteLock('key')
+      await write.run(async outer => {
+        await outer.downgrade()
+        const there = await other.readWriteLock('key').read.acquire()
+        await assert.rejects(write.acquire({ reentrant: true, wait: 50 }), DeadlockError)
+        await read.run(inner => inner.assertHeld(), { reentrant: true })
+        await there.release()
+      })
+    })
+
+    test('a reentrant grant is lost with the outer one', async boxes => {
+      const box = await boxes.open()
+      const run = box.mutex('key').run(
+        async () => {
+          const inner = await box.mutex('key').acquire({ reentrant: true })
+          await pause(100)
+          assert.throws(() => inner.assertHeld(), LostError)
+        },
+        { lease: 50, renew: false },
+      )
+      await assert.rejects(run, LostError)
+    })
+
+    test('without deadlock detection, a task that waits for itself times out', async boxes => {
+      const box = await boxes.open({ detectDeadlocks: false })
+      await box.mutex('key').run(async () => {
+        const asked = box.mutex('key').acquire({ wait: 100 })
+        assert.equal(await soFar(asked), 'pending')
+        await assert.rejects(asked, TimedOutError)
+      })
+    })
+
+    test('a grant from `acquire` is not part of a cycle', async boxes => {
+      const box = await boxes.open()
+      const held = await box.mutex('key').acquire()
+      const asked = box.mutex('key').acquire()
+      await pause(10)
+      await held.release()
+      await (await asked).release()
+    })
+  })
+}

@@ -1,0 +1,152 @@
+import { hostname } from 'node:os'
+import { describe } from './checks.js'
+import { assert } from './assert.js'
+import { testOn } from './boxes.js'
+import { keepsValues, type EngineFixture } from './fixture.js'
+import { locks, pause, queued, soFar, until } from './time.js'
+
+/** What `inspect` shows. It belongs to the checks of a box. */
+export function inspecting(fixture: EngineFixture): void {
+  const test = testOn(fixture)
+
+  describe('inspect', () => {
+    test('it shows all details of holders and waiters', async boxes => {
+      const one = await boxes.open({ label: 'the first box' })
+      const other = await boxes.open()
+      const held = await one.mutex('key').acquire({ label: 'billing', lease: '20s' })
+      const asked = other.semaphore('key', { permits: 5 }).acquire({ label: 'shipping', permits: 2 })
+      await queued(one, 'key', 1)
+      await pause(30)
+      const [report] = await locks(other)
+      assert.deepEqual(report, {
+        key: 'key',
+        holders: [
+          {
+            session: one.session,
+            host: hostname(),
+            pid: process.pid,
+            label: 'billing',
+            claim: { key: 'key', mode: 'exclusive' },
+            token: held.token,
+            age: report!.holders[0]!.age,
+            expiresIn: report!.holders[0]!.expiresIn,
+          },
+        ],
+        waiters: [
+          {
+            session: other.session,
+            host: hostname(),
+            pid: process.pid,
+            label: 'shipping',
+            claim: { key: 'key', mode: 'permits', permits: 2, max: 5 },
+            token: undefined,
+            age: report!.waiters[0]!.age,
+            expiresIn: report!.waiters[0]!.expiresIn,
+          },
+        ],
+      })
+      for (const { age, expiresIn } of [...report!.holders, ...report!.waiters])
+        assert.deepEqual([typeof age, typeof expiresIn], ['number', 'number'])
+      const { age, expiresIn } = report!.holders[0]!
+      // A timer may fire a little early.
+      assert.atLeast(age, 29)
+      assert.below(age, 15_000)
+      assert.above(expiresIn, 0)
+      assert.atMost(expiresIn, 20_000)
+      await held.release()
+      await (await asked).release()
+    })
+
+    test("a grant without a label is shown with its box's", async boxes => {
+      const one = await boxes.open({ label: 'worker 7' })
+      await one.mutex('a').acquire()
+      await one.mutex('b').acquire({ label: 'of its own' })
+      const labels = new Map((await locks(one)).map(({ key, holders }) => [key, holders[0]!.label]))
+      assert.deepEqual(
+        labels,
+        new Map([
+          ['a', 'worker 7'],
+          ['b', 'of its own'],
+        ]),
+      )
+    })
+
+    test('a prefix selects keys', async boxes => {
+      const one = await boxes.open()
+      for (const key of ['a', 'a/b', 'a/c', 'ab', 'b', 'a%', 'a_c', 'A/d']) await one.mutex(key).acquire()
+      const found = async (prefix?: string) => (await locks(one, prefix)).map(({ key }) => key).sort()
+      assert.deepEqual(await found('a/'), ['a/b', 'a/c'])
+      assert.deepEqual(await found('a'), ['a', 'a%', 'a/b', 'a/c', 'a_c', 'ab'])
+      assert.deepEqual(await found('a%'), ['a%'])
+      assert.deepEqual(await found('a_'), ['a_c'])
+      assert.deepEqual(await found('z'), [])
+      assert.hasLength(await found(), 8)
+    })
+
+    test('keys may hold any characters', async boxes => {
+      const one = await boxes.open()
+      const keys = [
+        '\u{1F682} 駅',
+        "a'b",
+        'a"b',
+        'a\nb',
+        ' ',
+        '\t',
+        'a;drop table',
+        'x'.repeat(1024),
+        '\u{10FFFF}',
+      ]
+      for (const key of keys) await one.mutex(key).acquire()
+      assert.deepEqual((await locks(one)).map(({ key }) => key).sort(), [...keys].sort())
+      for (const key of keys)
+        assert.deepEqual(
+          (await locks(one, key)).map(one => one.key),
+          [key],
+        )
+      if (!keepsValues(fixture)) return
+      const store = one.store('any')
+      for (const key of keys.filter(({ length }) => length < 1000)) {
+        await store.transaction([key], transaction => transaction.put(key, key))
+        assert.equal((await store.get(key))!.value, key)
+      }
+    })
+
+    test('an expired grant is not shown', async boxes => {
+      const [one, other] = await boxes.pair()
+      const lapsing = await one.mutex('key').acquire({ lease: 40, renew: false })
+      await until('it is lost', () => lapsing.expiresIn() === 0)
+      await pause(5)
+      assert.deepEqual(await locks(other), [])
+    })
+
+    test('a silent holder is shown no longer than its lease', async boxes => {
+      const other = await boxes.open()
+      const [silent, engine] = await boxes.meddled()
+      await silent.mutex('key').acquire({ lease: 1000 })
+      await engine.freeze()
+      assert.hasLength((await locks(other))[0]!.holders, 1)
+      await pause(1100)
+      assert.deepEqual(await locks(other), [])
+    })
+
+    test('a released lock is not shown any more', async boxes => {
+      const [one, other] = await boxes.pair()
+      for (const box of [one, other]) await box.mutex('key').run(() => undefined)
+      await one.readWriteLock('shared').read.run(() => undefined)
+      assert.deepEqual(await locks(other), [])
+      assert.deepEqual(await locks(one), [])
+    })
+
+    test('inspecting changes nothing', async boxes => {
+      const [one, other] = await boxes.pair()
+      const held = await one.mutex('key').acquire()
+      const asked = other.mutex('key').acquire()
+      await queued(one, 'key', 1)
+      for (let round = 0; round < 5; round++) assert.hasLength(await locks(one), 1)
+      held.assertHeld()
+      assert.equal(await soFar(asked), 'pending')
+      await held.release()
+      await asked
+    })
+  })
+}
