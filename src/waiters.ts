@@ -71,6 +71,10 @@ export class Waiters<W extends Waiter> {
   #timer: Timer | undefined
   #timerAt = Infinity
   #timerKeepsAlive = false
+  /** How many callers wait. */
+  callers = 0
+  /** How many permits they wait for. */
+  permits = 0
 
   constructor(clock: Clock, owner: WaitersOwner<W>) {
     this.#clock = clock
@@ -79,20 +83,6 @@ export class Waiters<W extends Waiter> {
 
   get first(): W | undefined {
     return this.#ranks[0]!.first as W | undefined
-  }
-
-  /** How many callers wait. */
-  get callers(): number {
-    let callers = 0
-    for (const rank of this.#ranks) callers += rank.callers
-    return callers
-  }
-
-  /** How many permits they wait for. */
-  get permits(): number {
-    let permits = 0
-    for (const rank of this.#ranks) permits += rank.permits
-    return permits
   }
 
   /** The waiter after another one. */
@@ -130,8 +120,7 @@ export class Waiters<W extends Waiter> {
     if (rank.last) rank.last.next = waiter
     else rank.first = waiter
     rank.last = waiter
-    rank.callers++
-    rank.permits += waiter.n
+    this.#count(rank, waiter, 1)
   }
 
   /**
@@ -155,15 +144,14 @@ export class Waiters<W extends Waiter> {
     if (next) next.previous = previous
     else rank.last = previous
     waiter.previous = waiter.next = waiter.rank = undefined
-    rank.callers--
-    rank.permits -= waiter.n
+    this.#count(rank, waiter, -1)
     if (!rank.first && this.#ranks.length > 1) this.#ranks.splice(this.#ranks.indexOf(rank), 1)
     if (patience) {
       patience.letGo?.()
       if (patience.deadline !== Infinity) this.#deadlines!.left()
       this.#limited--
     }
-    if (!this.first) this.#lookAt = Infinity
+    if (this.callers === 0) this.#lookAt = Infinity
     if (this.#limited === 0 && this.#lookAt === Infinity) this.#cancelTimer()
   }
 
@@ -193,7 +181,7 @@ export class Waiters<W extends Waiter> {
     const first = this.#ranks[0]!
     if (first.priority === priority) return first
     const rank = new Rank(priority)
-    if (!this.first) return (this.#ranks[0] = rank)
+    if (this.callers === 0) return (this.#ranks[0] = rank)
     const index = this.#ranks.findIndex(other => other.priority <= priority)
     const found = this.#ranks[index]
     if (found?.priority === priority) return found
@@ -201,9 +189,16 @@ export class Waiters<W extends Waiter> {
     return rank
   }
 
+  #count(rank: Rank, { n }: Waiter, sign: 1 | -1): void {
+    rank.callers += sign
+    rank.permits += sign * n
+    this.callers += sign
+    this.permits += sign * n
+  }
+
   #setTimer(now?: number): void {
     const at = Math.min(this.#lookAt, this.earliestDeadline)
-    const keepsAlive = this.first !== undefined
+    const keepsAlive = this.callers > 0
     if (this.#timer && at === this.#timerAt && keepsAlive === this.#timerKeepsAlive) return
     this.#cancelTimer()
     // Some signals, such as those of `AbortSignal.timeout`, do not keep the process alive. So a timer without end does.
