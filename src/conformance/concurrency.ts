@@ -11,7 +11,7 @@ import { testOn } from './boxes.js'
 import { describe } from './checks.js'
 import { assert } from './assert.js'
 import type { EngineFixture } from './fixture.js'
-import { locks, pause, queued, soFar, until } from './time.js'
+import { locks, nothingHeld, pause, queued, soFar, until } from './time.js'
 
 /** A limit that no check reaches. */
 const AMPLE = { limit: 1000, per: '1s' } as const
@@ -24,8 +24,7 @@ export function concurrency(fixture: EngineFixture): void {
   describe('concurrency of a limit', () => {
     const limiterOf = (box: Box, options: Partial<BoxLimiterOptions> = {}) =>
       box.limiter('api', { ...AMPLE, ...options } as BoxLimiterOptions)
-    const nothingLeft = (box: Box): Promise<void> =>
-      until('no share is in use', async () => (await locks(box, 'limiter:')).length === 0)
+    const noShareInUse = (box: Box): Promise<void> => nothingHeld(box, 'limiter:')
 
     test('boxes together stay within the concurrency, and each box serves its callers in order', async boxes => {
       const pair = await boxes.pair()
@@ -46,7 +45,7 @@ export function concurrency(fixture: EngineFixture): void {
       )
       assert.atMost(most, 3)
       for (const turns of served) assert.deepEqual(turns, [0, 1, 2, 3, 4, 5, 6, 7])
-      await nothingLeft(pair[0])
+      await noShareInUse(pair[0])
     })
 
     test('a permit of any weight takes one share, and another box can use a released share', async boxes => {
@@ -118,7 +117,7 @@ export function concurrency(fixture: EngineFixture): void {
         }),
       )
       permit.release()
-      await nothingLeft(one)
+      await noShareInUse(one)
     })
 
     test('a share that arrives as its waiter gives up is returned', async boxes => {
@@ -137,7 +136,7 @@ export function concurrency(fixture: EngineFixture): void {
         if (round % 4 > 0) await pause(round % 4)
         controller.abort()
         await ended
-        await nothingLeft(one)
+        await noShareInUse(one)
       }
     })
 
@@ -178,7 +177,7 @@ export function concurrency(fixture: EngineFixture): void {
       permit.release()
       await Promise.all(waiting)
       await closed
-      await nothingLeft(box)
+      await noShareInUse(box)
     })
 
     test('another concurrency is refused in the same box, and in another box takes its proportion', async boxes => {

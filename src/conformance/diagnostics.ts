@@ -137,7 +137,7 @@ export function diagnostics(fixture: EngineFixture): void {
       assert.deepEqual(told(), [1, 0, 0])
       engine.restore()
       const failing = await box.mutex('key').acquire()
-      engine.fail('release', new UnavailableError('the line is cut'))
+      engine.fail(['release'], new UnavailableError('the line is cut'))
       await assert.rejects(failing.release(), UnavailableError)
       assert.deepEqual(told(), [1, 1, 0])
       engine.restore()

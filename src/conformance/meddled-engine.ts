@@ -97,9 +97,9 @@ export class MeddledEngine implements Engine {
     this.meddleReserve = (_, carryOut) => carryOut()
   }
 
-  /** Rejects operations of a type with the error, and carries out all others. */
-  fail(type: Operation['type'], error: Error): void {
-    this.meddle = (operation, carryOut) => (operation.type === type ? Promise.reject(error) : carryOut())
+  /** Rejects operations of these types with the error, and carries out all others. */
+  fail(types: readonly Operation['type'][], error: Error): void {
+    this.meddle = ({ type }, carryOut) => (types.includes(type) ? Promise.reject(error) : carryOut())
   }
 
   /**

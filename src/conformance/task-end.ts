@@ -6,7 +6,7 @@ import { testOn } from './boxes.js'
 import { describe } from './checks.js'
 import { assert, rejection } from './assert.js'
 import { hasLimits, keepsValues, type EngineFixture } from './fixture.js'
-import type { Meddle, MeddledEngine } from './meddled-engine.js'
+import type { MeddledEngine } from './meddled-engine.js'
 import { nothingHeld, until } from './time.js'
 import { transactionEnd } from './transaction-end.js'
 
@@ -130,7 +130,7 @@ export function taskEnd(fixture: EngineFixture): void {
       for (const Failure of [UnavailableError, IndeterminateError]) {
         const grant = await box.mutex('key').acquire()
         const failure = new Failure(CUT)
-        engine.fail('release', failure)
+        engine.fail(['release'], failure)
         assert.equal(await rejection(grant.release()), failure)
         assert.has(unreleased.splice(0), [
           { token: grant.token, keys: ['key'], error: failure, session: box.session },
@@ -204,8 +204,7 @@ export function taskEnd(fixture: EngineFixture): void {
         // The error of a call within a task is about another task, and is the task's own.
         const nested = box.mutex('outer').run(() => {
           engine.meddleReserve = () => Promise.reject(cut)
-          engine.meddle = (operation, carryOut) =>
-            ['enqueue', 'read'].includes(operation.type) ? Promise.reject(cut) : carryOut()
+          engine.fail(['enqueue', 'read'], cut)
           return call(box, () => ++calls)
         })
         assert.has(await rejection(nested), { code: 'UNAVAILABLE', taskBegan: true })
@@ -273,7 +272,7 @@ export function taskEnd(fixture: EngineFixture): void {
         const [box, engine] = await boxes.meddled()
         const limiter = box.limiter('api', { limit: 10, per: '1m', concurrency: 1 })
         const given = await limiter.run(() => {
-          engine.fail('release', new UnavailableError(CUT))
+          engine.fail(['release'], new UnavailableError(CUT))
           return 'charged'
         })
         assert.equal(given, 'charged')
@@ -325,14 +324,7 @@ function outlasting<T>(
 function failingOnce(engine: MeddledEngine, fault: Fault, tasks: number): () => Promise<void> {
   let begun = 0
   return async () => {
-    if (++begun === tasks) engine.meddle = failingMeddle(fault)
+    if (++begun === tasks) engine.fail(fault.fails, new UnavailableError(CUT))
     await until('all tasks have begun', () => begun === tasks)
   }
-}
-
-function failingMeddle({ fails }: Fault): Meddle {
-  return (operation, carryOut) =>
-    (fails as readonly string[]).includes(operation.type)
-      ? Promise.reject(new UnavailableError(CUT))
-      : carryOut()
 }

@@ -12,7 +12,7 @@ export function transactionEnd(fixture: EngineFixture): void {
 
   test('a committed transaction returns its result although its release fails', async boxes => {
     const [box, engine] = await boxes.meddled()
-    engine.fail('release', new UnavailableError(CUT))
+    engine.fail(['release'], new UnavailableError(CUT))
     const outcome = await box.store('s').transaction(['k'], transaction => {
       transaction.put('k', 1)
       return 'charged'
@@ -28,7 +28,7 @@ export function transactionEnd(fixture: EngineFixture): void {
       ['k'],
       async transaction => {
         transaction.put('k', 1)
-        engine.fail('renew', new UnavailableError(CUT))
+        engine.fail(['renew'], new UnavailableError(CUT))
         await until('the locks are lost', () => transaction.signal.aborted)
       },
       { lease: 300 },
@@ -46,7 +46,7 @@ export function transactionEnd(fixture: EngineFixture): void {
       const failing = (failure: Error): Promise<unknown> =>
         store.transaction(['k'], transaction => {
           transaction.put('k', 1)
-          engine.fail('commit', failure)
+          engine.fail(['commit'], failure)
         })
       for (const Failure of [UnavailableError, IndeterminateError]) {
         const failure = new Failure(CUT)

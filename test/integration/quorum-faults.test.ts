@@ -11,7 +11,7 @@ import {
 } from '../../src/errors.js'
 import { open } from '../../src/open.js'
 import { rising, Section } from '../../src/conformance/section.js'
-import { locks, pause, queued, timed, until } from '../../src/conformance/time.js'
+import { locks, nothingHeld, pause, queued, timed, until } from '../../src/conformance/time.js'
 import { DistantVoter } from '../support/servers/distant-voter.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { quorumEngine, quorumUrl } from '../support/servers/quorum.js'
@@ -279,7 +279,7 @@ describe('a quorum of five servers', () => {
     })
     expect(took).toBeLessThan(2 * NOT_WAITED_FOR)
     servers[1]!.resume()
-    await until('nothing is left', async () => (await locks(one)).length === 0)
+    await nothingHeld(one)
   })
 
   test('three frozen for less than a lease cost nothing; for longer, the lock is lost at its own deadline', async () => {

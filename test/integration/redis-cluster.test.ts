@@ -7,7 +7,7 @@ import type { Box } from '../../src/box.js'
 import type { Grant } from '../../src/core/grant.js'
 import { Random } from '../../src/conformance/random.js'
 import { rising, Section } from '../../src/conformance/section.js'
-import { locks, pause, queued, soFar, timed, until } from '../../src/conformance/time.js'
+import { locks, nothingHeld, pause, queued, soFar, timed, until } from '../../src/conformance/time.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { startRedisCluster, type RedisCluster } from '../support/servers/redis-cluster.js'
 
@@ -169,7 +169,7 @@ describe('locks over several hash slots', () => {
         network.replies = 'pass'
         network.target = cluster.masters[index]!.port
       }
-      await until('nothing is held', async () => (await locks(box)).length === 0)
+      await nothingHeld(box)
     } finally {
       redis.disconnect()
       await Promise.all(networks.map(network => network[Symbol.asyncDispose]()))

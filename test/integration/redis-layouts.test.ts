@@ -320,7 +320,7 @@ describe('behind a foreign holder', () => {
     await (await grant).release()
     // Its own look, and the window of the one that does not claim; not the lease of the dead one.
     expect(performance.now() - from).toBeLessThan(20_000)
-    engine.meddle = (_, carryOut) => carryOut()
+    engine.restore()
   })
 })
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, test, type TestContext } from 'vitest'
 import { freePort } from '../../apps/chaos/servers/free-port.js'
 import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import type { Box } from '../../src/box.js'
-import { locks, pause, queued, soFar, until } from '../../src/conformance/time.js'
+import { nothingHeld, pause, queued, soFar, until } from '../../src/conformance/time.js'
 import { SignalboxError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
 import { eventually } from '../support/hazelcast/eventually.js'
@@ -226,6 +226,6 @@ describe.concurrent('a client that alone is cut off for 15 s', () => {
     expect(slowest).toBeLessThan(SLOWEST)
     expect((await box.store('s').get('others'))!.value).toBe(steps)
     expect(steps).toBeGreaterThan(CUT / 1000)
-    await until('nothing is left', async () => (await locks(other)).length === 0)
+    await nothingHeld(other)
   })
 })

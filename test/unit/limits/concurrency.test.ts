@@ -165,7 +165,7 @@ describe('concurrency of a box', () => {
       expect(given).toBe(goesOn ? 1 : 0)
       if (onUnavailable === 'open') expect(await limiter.tryAcquire()).toBeDefined()
       if (!goesOn) await expect(limiter.tryAcquire()).rejects.toThrow(UnavailableError)
-      engine.meddleReserve = (_, carryOut) => carryOut()
+      engine.restore()
       if (!goesOn) {
         await pass(clock, 1100)
         expect(limiter.outage).toBeUndefined()

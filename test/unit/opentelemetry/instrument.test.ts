@@ -91,7 +91,7 @@ async function ofAnOutage(): Promise<void> {
   engine.meddle = () => Promise.reject(new UnavailableError('the line is cut'))
   await expect(grant.release()).rejects.toThrow(UnavailableError)
   await expect(box.mutex('a').acquire()).rejects.toThrow(UnavailableError)
-  engine.meddle = (_, carryOut) => carryOut()
+  engine.restore()
 }
 
 /** Permits, one that was not to be had, waits that can't be met or are over, and a pause. */
