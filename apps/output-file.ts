@@ -2,14 +2,14 @@ import { accessSync, closeSync, constants, openSync, rmSync, statSync } from 'no
 import { InvalidArgumentError } from 'signalbox'
 
 /**
- * Finds out before a run whether a file can be written after it. What is in the file stays; where there is none, there is
- * none afterwards.
+ * Finds out before a run whether a file can be written after it. What is in the file stays; where there is none, there
+ * is none afterwards.
  * @throws InvalidArgumentError when it can't be opened for writing, such as a folder.
  */
 export function checkWritable(path: string): void {
   try {
     const there = statSync(path, { throwIfNoEntry: false })
-    // Whoever reads a pipe would take the end of a first opening for the end of all.
+    // The reader of a pipe would take the end of a first opening for the end of the output.
     if (there && !there.isFile() && !there.isDirectory()) return accessSync(path, constants.W_OK)
     closeSync(openSync(path, 'a'))
     if (!there) rmSync(path)

@@ -6,8 +6,8 @@ import type { Report, Row } from './report.js'
 const LEAST_WAIT = 0.001
 
 /**
- * A report as a picture in SVG: for each work how much its subjects did, how long callers waited, and how fair it was as
- * far as that was measured.
+ * A report as a picture in SVG: for each work how much its subjects did, how long callers waited, and how fair it was
+ * as far as that was measured.
  */
 export function chart({ rows, machine, date }: Report): Promise<string> {
   const works = [...new Set(rows.map(({ work }) => work))]

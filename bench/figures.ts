@@ -1,4 +1,6 @@
-/** A number for people: three digits that matter, thousands set apart. @param value null in JSON where it is infinite. */
+/**
+ * A number for people: three digits that matter, thousands set apart. @param value null in JSON where it is infinite.
+ */
 export function figure(value: number | null): string {
   if (value === null) return '∞'
   if (value === 0) return '0'

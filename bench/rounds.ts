@@ -27,8 +27,8 @@ const WARM_UP = 2
 const WARM_UP_ROUNDS = 3
 
 /**
- * Measures all subjects of a work in rounds, every other one in the opposite order, so that a machine that becomes slower
- * or warmer is the same for all. A subject that fails is broken from then on, and the others go on.
+ * Measures all subjects of a work in rounds, every other one in the opposite order, so that a machine that becomes
+ * slower or warmer is the same for all. A subject that fails is broken from then on, and the others go on.
  * @param folder an empty one.
  */
 export async function measured(

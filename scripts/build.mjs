@@ -39,8 +39,8 @@ function compile(...argv) {
 }
 
 /**
- * Deletes what was made from a source that is gone, because the compiler leaves it, and what was made for a package. The
- * folder isn't emptied, because running processes may be about to load modules from it.
+ * Deletes what was made from a source that is gone, because the compiler leaves it, and what was made for a package.
+ * The folder isn't emptied, because running processes may be about to load modules from it.
  * @param {string} folder
  */
 function removeOrphans(folder) {

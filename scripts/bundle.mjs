@@ -1,6 +1,6 @@
 /**
- * Writes what `npm pack` packs into `dist`, in place of the modules that run in a clone: `npm pack` runs it, and the next
- * command in the clone compiles the modules again.
+ * Writes what `npm pack` packs into `dist`, in place of the modules that run in a clone: `npm pack` runs it, and the
+ * next command in the clone compiles the modules again.
  *
  * A bundle is a third smaller than its modules: their imports go, and so do the comments and declarations that no entry
  * leads to. Names and lines stay as they are, so a stack trace can be read and a debugger can step.

@@ -1,6 +1,6 @@
 /**
- * The programs in other languages whose locks meet ours in the tests and in the bench, the runtimes other than Node that
- * tests run in, and the package from npm that has to be compiled: what they need, and how they are built.
+ * The programs in other languages whose locks meet ours in the tests and in the bench, the runtimes other than Node
+ * that tests run in, and the package from npm that has to be compiled: what they need, and how they are built.
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -24,8 +24,8 @@ export const builtFolder = join(root, '.interop')
 const sourceFolder = join(root, 'test/interop')
 
 /**
- * `programs`: what has to be there, with its Debian package. `sources`: what it is made from, in the folder of its name.
- * `make` builds it from its folder into `target`, which is there and empty.
+ * `programs`: what has to be there, with its Debian package. `sources`: what it is made from, in the folder of its
+ * name. `make` builds it from its folder into `target`, which is there and empty.
  * @typedef {{ name: string, programs: [string, string][], sources: RegExp, make: (target: string) => void }} Language
  */
 
@@ -157,7 +157,10 @@ function digest({ name, sources }) {
   return hash.digest('hex')
 }
 
-/** Go of before 1.21 does not even understand a version such as go.mod has, and says so in a way that nobody understands. */
+/**
+ * Go of before 1.21 does not even understand a version such as go.mod has, and says so in a way that nobody
+ * understands.
+ */
 function checkGoVersion() {
   const needed = /^go (\d+\.\d+)/m.exec(readFileSync(join(sourceFolder, 'go/go.mod'), 'utf8'))?.[1] ?? ''
   const found = /go(\d+\.\d+)/.exec(spawnSync('go', ['version'], { encoding: 'utf8' }).stdout)?.[1] ?? ''

@@ -4,10 +4,10 @@ const MOVE_AFTER = 256
 /**
  * A map whose entries come and go all the time.
  *
- * V8 makes a new table whenever a Map's is full of entries that were deleted, and the old table keeps a reference to the
- * new one. Old tables of a Map that lives for long are garbage which only a full collection finds, and until then each
- * keeps alive the next, with all that is in it: so every entry that ever was survives the cheap collections. Here the
- * entries that are left move to a new Map now and then, to which no old table leads.
+ * V8 makes a new table whenever a Map's is full of entries that were deleted, and the old table keeps a reference to
+ * the new one. Old tables of a Map that lives for long are garbage which only a full collection finds, and until then
+ * each keeps alive the next, with all that is in it: so every entry that ever was survives the cheap collections. Here
+ * the entries that are left move to a new Map now and then, to which no old table leads.
  */
 export class TransientMap<K, V> {
   #entries = new Map<K, V>()

@@ -124,7 +124,8 @@ export class Waiters<W extends Waiter> {
   }
 
   /**
-   * Ends the wait at a time or when a signal aborts. A call of `setTimer` has to follow, unless the waiter leaves before.
+   * Ends the wait at a time or when a signal aborts. A call of `setTimer` has to follow, unless the waiter leaves
+   * before.
    * @param deadline clock time; Infinity for none.
    */
   limit(waiter: W, deadline: number, signal: AbortSignal | undefined): void {
@@ -163,7 +164,8 @@ export class Waiters<W extends Waiter> {
 
   /** Sets the timer unless it comes soon enough for all deadlines. @param now clock time. */
   setTimer(now?: number): void {
-    // A timer for a waiter that has left is left as it is: setting it anew for each would cost more than one look in vain.
+    // A timer for a waiter that has left is left as it is: setting it anew for each would cost more than one look in
+    // vain.
     if (!this.#timer || this.earliestDeadline < this.#timerAt) this.#setTimer(now)
   }
 

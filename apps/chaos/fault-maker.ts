@@ -190,7 +190,10 @@ export class FaultMaker {
     return place < 0 ? undefined : place
   }
 
-  /** When a living client first made a request that such a wait is about, also one that was refused; not before the wait. */
+  /**
+   * When a living client first made a request that such a wait is about, also one that was refused; not before the
+   * wait.
+   */
   #wantedFrom({ isIt, since }: Wait): number {
     const { clients, recorder } = this.#world
     const first = recorder.requests
@@ -213,7 +216,9 @@ export class FaultMaker {
       seen.push(request)
       onGrant()
     })
-    /** How long the first one had to wait; undefined when none comes within `limit` from now, or before an interrupt. */
+    /**
+     * How long the first one had to wait; undefined when none comes within `limit` from now, or before an interrupt.
+     */
     const first = async ({ isIt, since }: Wait, limit: number): Promise<number | undefined> => {
       const { interrupted } = this.#world
       const late = new AbortController()

@@ -74,8 +74,8 @@ export interface Update {
 }
 
 /**
- * A delivery of a transfer of money from one account to another, in a transaction with an id. When all clients have ended,
- * the harness delivers again what may have been done.
+ * A delivery of a transfer of money from one account to another, in a transaction with an id. When all clients have
+ * ended, the harness delivers again what may have been done.
  */
 export interface Transfer {
   readonly who: string
@@ -126,12 +126,14 @@ export interface Fault {
   /** The key that the client held. */
   readonly key?: string
   /**
-   * How long it took until everything went on; absent: longer than the harness looked. A grant shows it: after a kill or
-   * stop, one to others, of the key that the client held or, if it held none, of any; after other faults of a client, one
-   * to itself; after a fault of all, the last of the first grants to each client.
+   * How long it took until everything went on; absent: longer than the harness looked. A grant shows it: after a kill
+   * or stop, one to others, of the key that the client held or, if it held none, of any; after other faults of a
+   * client, one to itself; after a fault of all, the last of the first grants to each client.
    */
   readonly recovery?: number
-  /** How long others had to wait for the key of a client that was silenced; absent as `recovery` is, or without a key. */
+  /**
+   * How long others had to wait for the key of a client that was silenced; absent as `recovery` is, or without a key.
+   */
   readonly others?: number
   /** The run was interrupted before everything went on: what the fault cost isn't known. */
   readonly interrupted?: true

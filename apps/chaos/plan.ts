@@ -53,14 +53,19 @@ export interface PlannedFault {
   readonly setsRight: boolean
 }
 
-/** The kinds that are possible here. A Hazelcast member keeps nothing that outlives it, so it is stopped and never killed. */
+/**
+ * The kinds that are possible here. A Hazelcast member keeps nothing that outlives it, so it is stopped and never
+ * killed.
+ */
 export function possibleKinds(engine: string, network: boolean, server: boolean): readonly FaultKind[] {
   return [...CLIENT_FAULTS, ...(network ? NETWORK_FAULTS : []), ...(server ? SERVER_FAULTS : [])].filter(
     kind => !(kind === 'kill server' && engine.startsWith('hazelcast:')),
   )
 }
 
-/** Draws the next fault; the same plans come in the same order from the same seed. Which client holds then is chance. */
+/**
+ * Draws the next fault; the same plans come in the same order from the same seed. Which client holds then is chance.
+ */
 export function drawFault(random: Random, kinds: readonly FaultKind[], clients: number): PlannedFault {
   const urn = kinds.flatMap(kind => Array.from({ length: WEIGHTS[kind] }, () => kind))
   return {

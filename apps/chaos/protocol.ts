@@ -69,8 +69,8 @@ export const COUNTERS = ['one', 'two', 'three'] as const
 export const crowdOf = (run: string): string => `{${run}}:crowd`
 
 /**
- * The store of the accounts and the one of single values, below what a run's names begin with. The braces keep all accounts
- * in one slot of a Redis Cluster, which a transaction has to have.
+ * The store of the accounts and the one of single values, below what a run's names begin with. The braces keep all
+ * accounts in one slot of a Redis Cluster, which a transaction has to have.
  */
 export const accountsOf = (run: string): string => `{${run}-accounts}`
 export const valuesOf = (run: string): string => `${run}-values`

@@ -31,7 +31,8 @@ export interface Outcome {
  * Runs clients and faults until there were enough of them.
  * @param interrupted ends it early when it aborts.
  * @param onFault is told each fault when everything has gone on, or has not for too long.
- * @throws what opening the engine throws, InvalidArgumentError when a port is taken, and Error when clients can't begin.
+ * @throws what opening the engine throws, InvalidArgumentError when a port is taken, and Error when clients can't
+ * begin.
  */
 export async function chaos(
   settings: Settings,
@@ -169,7 +170,10 @@ class Run {
     }
   }
 
-  /** Settles what became of the transfers, reads what is in the accounts, and removes all that the run kept in the engine. */
+  /**
+   * Settles what became of the transfers, reads what is in the accounts, and removes all that the run kept in the
+   * engine.
+   */
   async #accounts(): Promise<Record<string, Account> | undefined> {
     if (this.#settings.peer !== undefined || this.#guarantees.durability === 'none') return undefined
     await using box = await open(this.#settings.engine)

@@ -7,7 +7,9 @@ import { sleepUntil } from './strategies/waiting.js'
 /** How many calls a worker sends before the run: a thread's first ones are slow, until its code is compiled. */
 const WARM_UP = 5
 
-/** One worker with a connection of its own, so that a call goes out in the turn of the event loop that gave it leave. */
+/**
+ * One worker with a connection of its own, so that a call goes out in the turn of the event loop that gave it leave.
+ */
 export class Caller {
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 })
   readonly #order: Order

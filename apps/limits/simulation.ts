@@ -50,7 +50,7 @@ export async function simulate(strategy: Strategy, setting: Setting, trouble: Tr
   return { calls, startedAt: START, wallOffset: 0, guard: undefined }
 }
 
-/** Lets time pass; whoever falls due meanwhile goes on at its time, or late where the thread stands still. */
+/** Lets time pass. A caller that falls due meanwhile goes on at its time, or late where the thread stands still. */
 async function goOn(clock: VirtualClock, end: number, { stall }: Trouble): Promise<void> {
   let stallAt = stall ? clock.now() + stall.every : Infinity
   await settled()

@@ -99,7 +99,7 @@ async function outliveLease(parts: DangerParts, manner: Manner): Promise<void> {
   const mutex = await unrenewed.waitForSingleObject(key)
   print('Lock by 1')
   print('process start 1')
-  print(`hold up 1 : longer than its lease of ${parts.leaseSeconds} s, which nobody renews`)
+  print(`hold up 1 : longer than its lease of ${parts.leaseSeconds} s, which is not renewed`)
   await Promise.all([
     first(mutex),
     other(2, secondIsIn, async () => {

@@ -3,7 +3,7 @@ export class FencedRegister {
   value = 'nothing'
   #greatest = 0n
 
-  /** Writes unless somebody with a greater token has written before. @returns whether it was written. */
+  /** Writes unless a greater token has written before. @returns whether it was written. */
   write(value: string, token: bigint): boolean {
     if (token < this.#greatest) return false
     this.#greatest = token

@@ -13,7 +13,7 @@ export interface MutexServiceOptions {
   readonly url: string
   /** How long a mutex outlives the silence of who has it: 0.02 seconds to a day. It is renewed before, see `renew`. */
   readonly leaseSeconds: number
-  /** How long to wait for a mutex that somebody else has: milliseconds; Infinity for as long as it takes. */
+  /** How long to wait for a mutex of another holder: milliseconds; Infinity for as long as it takes. */
   readonly waitMillis: number
   /** Whether leases are renewed until the release. Default: true. */
   readonly renew?: boolean
@@ -42,7 +42,8 @@ export class MutexService implements AsyncDisposable {
 
   /**
    * The mutex of this name as soon as it is this caller's turn, first come, first served.
-   * @throws MutexTimeoutError when the wait is over; InvalidArgumentError, UnavailableError, IndeterminateError, ClosedError
+   * @throws MutexTimeoutError when the wait is over; InvalidArgumentError, UnavailableError, IndeterminateError,
+   * ClosedError
    */
   async waitForSingleObject(key: string): Promise<Mutex> {
     const { leaseSeconds, waitMillis, renew = true, log } = this.#options
@@ -75,7 +76,7 @@ export class MutexService implements AsyncDisposable {
     if (this.#closed) throw new ClosedError('the mutex service was closed')
     if (!this.#box) {
       const opening = (this.#box = open(this.#options.url))
-      // Who waits next tries again.
+      // The next waiter tries again.
       opening.catch(() => (this.#box = undefined))
     }
     return this.#box

@@ -1,6 +1,6 @@
 import { TimedOutError, type ErrorContext } from 'signalbox'
 
-/** The wait for a mutex is over, and somebody else has it still. */
+/** The wait for a mutex is over, and another holder still has it. */
 export class MutexTimeoutError extends TimedOutError {
   /**
    * @param mutex the name of the mutex.

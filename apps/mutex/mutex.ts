@@ -39,7 +39,7 @@ export class Mutex implements AsyncDisposable {
 
   /**
    * Gives the mutex back if it is this caller's still. A second call does nothing.
-   * @throws LostError when it was lost before, and then whoever has it now keeps it; UnavailableError, IndeterminateError
+   * @throws LostError when it was lost before, and then its next holder keeps it; UnavailableError, IndeterminateError
    */
   async release(): Promise<void> {
     if (this.#released) return
@@ -60,7 +60,7 @@ export class Mutex implements AsyncDisposable {
     await this.release().catch(() => undefined)
   }
 
-  /** The lock id of whoever has it now, as far as it can be told. */
+  /** The lock id of the present holder, if it is known. */
   async #holder(): Promise<string> {
     const { box } = this.#parts
     try {

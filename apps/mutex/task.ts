@@ -8,7 +8,7 @@ export interface TaskParts {
   readonly duration: number
 }
 
-/** The work itself, which bears nobody beside it. */
+/** The work itself, which only one task may do at a time. */
 export async function work(task: number, { print, duration }: TaskParts): Promise<void> {
   print(`process start ${task}`)
   await sleep(duration)

@@ -1,7 +1,8 @@
 import type { Box } from 'signalbox'
 
 /**
- * What many lock libraries once did, and hand-written locks still do: deletes the lock that is there now, whoever has it.
+ * What many lock libraries once did, and hand-written locks still do: deletes the present lock, also that of another
+ * holder.
  * @returns the lock id that was deleted
  */
 export async function deleteUnconditionally(box: Box, mutex: string): Promise<string> {

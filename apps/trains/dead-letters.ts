@@ -28,7 +28,9 @@ export class DeadLetterFile {
     rmSync(this.path, { force: true })
   }
 
-  /** Writes a message down; it is in the file when this returns. @throws the system's error when it can't be written. */
+  /**
+   * Writes a message down; it is in the file when this returns. @throws the system's error when it can't be written.
+   */
   keep({ message, reason }: DeadLetter): void {
     mkdirSync(dirname(this.path), { recursive: true })
     appendFileSync(this.path, `${JSON.stringify({ time: new Date().toISOString(), reason, message })}\n`)

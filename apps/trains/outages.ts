@@ -22,9 +22,10 @@ export class Outages {
   }
 
   /**
-   * Does a task anew as long as the engine is out of reach, but not for longer than the patience allows. It may have been
-   * carried out although it failed, so doing it twice must be harmless.
-   * @throws what the task throws: at once when it is anything else, and in the end also what the engine's absence throws
+   * Does a task anew as long as the engine is out of reach, but not for longer than the patience allows. It may have
+   * been carried out although it failed, so doing it twice must be harmless.
+   * @throws what the task throws: at once when it is anything else, and in the end also what the engine's absence
+   * throws
    */
   async sitOut<Result>(task: () => Promise<Result>): Promise<Result> {
     let own: number | undefined

@@ -19,7 +19,9 @@ export interface WorkerSettings {
   readonly logLevel: LogLevel
 }
 
-/** From the supervisor to a worker. Messages travel by the hundred: sending each alone would cost more than its work. */
+/**
+ * From the supervisor to a worker. Messages travel by the hundred: sending each alone would cost more than its work.
+ */
 export type ToWorker =
   | { readonly kind: 'start'; readonly settings: WorkerSettings }
   | { readonly kind: 'work'; readonly sequences: readonly number[]; readonly messages: readonly Message[] }

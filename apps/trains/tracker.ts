@@ -8,7 +8,9 @@ import { UnlockedStore, type PlainStore } from './unlocked-store.js'
 /** The name of the store that the tracker keeps trains and locations in. */
 const STORE = 'trains'
 
-/** Held over a run: two on one engine would overwrite each other's values, each taking those of the other for absent. */
+/**
+ * Held over a run: two on one engine would overwrite each other's values, each taking those of the other for absent.
+ */
 const RUN_LOCK = 'trains-run'
 /** How long a run that was killed keeps others away, where nothing proves it dead: milliseconds. */
 const RUN_LEASE = 10_000

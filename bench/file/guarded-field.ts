@@ -1,9 +1,9 @@
 import type { Section } from './lock-cycles.js'
 
 /**
- * What only the holder of a lock may touch where all tasks are of one process: it finds out when two do. It is a field in
- * memory, because passing through a file takes several times as long as a lock that is handed on in the process, and the
- * bench would measure the file.
+ * What only the holder of a lock may touch where all tasks are of one process: it finds out when two do. It is a field
+ * in memory, because passing through a file takes several times as long as a lock that is handed on in the process, and
+ * the bench would measure the file.
  */
 export class GuardedField implements Section {
   #isTaken = false

@@ -32,8 +32,8 @@ const DECISIONS = 'signalbox'
 const PERMITS = 'signalbox, permits'
 
 /**
- * Decisions of several threads about one limit. Where a second has a million permits most of them are no; where a hundredth of
- * a second has, nearly all are yes, and only those are counted.
+ * Decisions of several threads about one limit. Where a second has a million permits most of them are no; where a
+ * hundredth of a second has, nearly all are yes, and only those are counted.
  */
 export const sharedPermits: Work = {
   part: 'limits',

@@ -16,13 +16,14 @@ interface ForeignProgram extends Pick<ForeignLibrary, 'name' | 'support' | 'warm
 }
 
 /**
- * A library of another language, in a program whose threads are the tasks. The program is told as JSON in an argument the
- * server's `address`, the `keys` (a thread each, or all threads the same), the number of `tasks`, and, where exclusion is
- * checked, the file that is `guarded`, with the number of this process as `holder`. It says `ready` when it is.
+ * A library of another language, in a program whose threads are the tasks. The program is told as JSON in an argument
+ * the server's `address`, the `keys` (a thread each, or all threads the same), the number of `tasks`, and, where
+ * exclusion is checked, the file that is `guarded`, with the number of this process as `holder`. It says `ready` when
+ * it is.
  *
- * `perform FROM UNTIL` on its standard input, in milliseconds of the monotonic clock, is answered by a line each with what
- * was `broken`, the `waits`, when they began (`requested`), and at last how often the threads `performed`. What goes wrong
- * is `failed`, with the reason, and the program ends at once, as it does at the end of its input.
+ * `perform FROM UNTIL` on its standard input, in milliseconds of the monotonic clock, is answered by a line each with
+ * what was `broken`, the `waits`, when they began (`requested`), and at last how often the threads `performed`. What
+ * goes wrong is `failed`, with the reason, and the program ends at once, as it does at the end of its input.
  */
 export function foreign({ name, support, warmUp, program, more = [] }: ForeignProgram): ForeignLibrary {
   return {

@@ -1,4 +1,6 @@
-/** The part that is used here. The package itself is there only where the bench was run, and types are checked anywhere. */
+/**
+ * The part that is used here. The package itself is there only where the bench was run, and types are checked anywhere.
+ */
 declare module 'live-mutex' {
   interface Options {
     readonly udsPath: string

@@ -6,8 +6,8 @@ import { tellAddress, toldAddress } from '../lockers/address-file.js'
 import type { LockLibrary } from '../lockers/locker.js'
 
 /**
- * redlock holds a lock for so long, milliseconds, as in the example of its documentation. Between two attempts it keeps the
- * servers that it got, so when several callers share them out, all wait until a lease is over.
+ * redlock holds a lock for so long, milliseconds, as in the example of its documentation. Between two attempts it keeps
+ * the servers that it got, so when several callers share them out, all wait until a lease is over.
  */
 const LEASE = 5_000
 

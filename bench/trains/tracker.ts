@@ -12,8 +12,8 @@ const OUTSIDER = fileURLToPath(new URL('./outsider.process.js', import.meta.url)
 /** Messages of one day of the bundled timetable. */
 const MESSAGES_A_DAY = 3321
 /**
- * How long a run is at the least: seconds. Its processes begin anew with each, where those of others live on from round to
- * round, so a short one would mostly measure how they are compiled.
+ * How long a run is at the least: seconds. Its processes begin anew with each, where those of others live on from round
+ * to round, so a short one would mostly measure how they are compiled.
  */
 export const RUN_SECONDS = 8
 

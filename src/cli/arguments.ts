@@ -36,7 +36,10 @@ export function variableOf(text: string): string {
   return text
 }
 
-/** A text that says something: an unset variable of a script does not. @throws commander's error, which names the option. */
+/**
+ * A text that says something: an unset variable of a script does not. @throws commander's error, which names the
+ * option.
+ */
 export function textOf(text: string): string {
   if (text.trim() === '') throw new Refusal('It takes a text that is not empty.')
   return text

@@ -26,7 +26,7 @@ const WORKS: readonly Work[] = [
   { callers: MANY, keys: 1 },
 ]
 
-/** How often a lock was taken and released, and how long those who took it waited: milliseconds. */
+/** The number of acquires and releases of a lock, and how long the acquires took: milliseconds. */
 interface Figures extends Work {
   readonly cycles: number
   readonly perSecond: number

@@ -1,7 +1,7 @@
 import type { LockReport, Party } from '../index.js'
 import { conflict } from '../engine/index.js'
 
-/** One who waits for another, because of a key. */
+/** A waiter and a session that it waits for, because of a key. */
 export interface Wait {
   readonly key: string
   readonly waiter: Party
@@ -10,7 +10,7 @@ export interface Wait {
   readonly holds: boolean
 }
 
-/** Who waits for whom: each waiter for all holders that keep it out, and for who stands next before it. */
+/** All pairs of a waiter and a session it waits for: the holders that block it, and the waiter next before it. */
 export function waitsOf(reports: readonly LockReport[]): Wait[] {
   return reports.flatMap(({ key, holders, waiters }) =>
     waiters.flatMap((waiter, place): Wait[] => {

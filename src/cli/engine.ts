@@ -11,7 +11,7 @@ export function engineOption(): Option {
 
 /** How a box is opened for a command. */
 interface Use {
-  /** Whether what isn't there yet is made; else it is an error, because whoever wants to look has mistyped it then. */
+  /** Whether a missing folder is created. For a command that only looks it is an error, because it is mistyped then. */
   readonly makes?: boolean
   /** What others see beside what this command holds. */
   readonly label?: string

@@ -17,7 +17,7 @@ interface GraphOptions {
 export function addGraph(program: Command, stdout: Terminal['stdout']): void {
   program
     .command('graph')
-    .description('show who waits for whom, and circles of those who wait for each other')
+    .description('show which waiter waits for which session, and cycles of waiters')
     .argument('[prefix]', 'only keys that begin with this')
     .addOption(engineOption())
     .option('--json', 'one JSON object instead of a table')
@@ -31,7 +31,7 @@ const HEAD = ['WAITER', 'HOST', 'PID', 'SINCE', 'KEY', 'STATE', 'BLOCKER', 'HOST
 /** Numbers and durations. */
 const TO_THE_RIGHT = [2, 3, 8, 9]
 
-/** A line for each who waits for another, and one for each circle. */
+/** A line for each waiter and session that it waits for, and one for each cycle. */
 export function graphTable(waits: readonly Wait[]): string {
   const lines = waits.map(({ key, waiter, blocker, holds }) => [
     ...who(waiter),
@@ -49,7 +49,7 @@ function who({ label, session, host, pid, age }: Party): string[] {
   return [oneLine(label ?? session), host, String(pid), shortDuration(age)]
 }
 
-/** Who waits for whom, by session, as one line of JSON. */
+/** The same by session, as one line of JSON. */
 function graphJson(waits: readonly Wait[]): string {
   const plain = waits.map(({ key, waiter, blocker, holds }) => ({
     key,

@@ -98,7 +98,7 @@ async function filter(
         lines++
       }
     } catch (error) {
-      // Whoever read the lines has had enough.
+      // The reader has closed the pipe.
       if (!unread.aborted) throw error
     } finally {
       stdin.destroy()

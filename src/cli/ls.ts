@@ -15,7 +15,7 @@ interface LsOptions {
 export function addLs(program: Command, stdout: Terminal['stdout']): void {
   program
     .command('ls')
-    .description('list who holds which keys and who waits for them, as it is in one moment')
+    .description('list the holders and waiters of all keys at one moment')
     .argument('[prefix]', 'only keys that begin with this')
     .addOption(engineOption())
     .option('--json', 'a line of JSON for each key instead of a table')

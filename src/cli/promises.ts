@@ -8,7 +8,7 @@ export const PROMISES: Readonly<Record<PromiseId, string>> = {
   P4: 'first come, first served',
   P5: 'woken, not polling',
   P6: 'all or nothing',
-  P7: 'a release touches nobody else',
+  P7: 'a release touches no other grant',
   P8: 'giving up leaves nothing behind',
   P9: 'the dead hold nothing',
   P10: 'errors that tell',

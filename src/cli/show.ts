@@ -14,7 +14,7 @@ interface ShowOptions {
 export function addShow(program: Command, stdout: Terminal['stdout']): void {
   program
     .command('show')
-    .description('show who holds one key and who waits for it')
+    .description('show the holders and waiters of one key')
     .argument('<key>', 'the key')
     .addOption(engineOption())
     .option('--json', 'a line of JSON instead of a table')

@@ -65,7 +65,9 @@ const HEAD = ['KEY', 'WAITING', 'HOLDER', 'HOST', 'PID', 'SINCE', 'LEASE', 'NEXT
 /** Numbers and durations. */
 const TO_THE_RIGHT = [1, 4, 5, 6, 9, 10]
 
-/** How many hold and wait, then a line for each key with its first holder and who is next; the most waited for first. */
+/**
+ * How many hold and wait, then a line for each key with its first holder and who is next; the most waited for first.
+ */
 export function overview(reports: readonly LockReport[]): string[] {
   const sorted = [...reports].sort((a, b) => b.waiters.length - a.waiters.length || (a.key < b.key ? -1 : 1))
   const holders = reports.reduce((sum, report) => sum + report.holders.length, 0)

@@ -4,7 +4,10 @@ import { systemClock } from '../clock.js'
 import { InvalidArgumentError } from '../errors.js'
 import { shortDuration } from '../duration.js'
 
-/** The store and the limit that a trial uses; nothing of it stays. Trials that run at once do not disturb each other there. */
+/**
+ * The store and the limit that a trial uses; nothing of it stays. Trials that run at once do not disturb each other
+ * there.
+ */
 const NAME = 'signalbox-doctor'
 /** How engines tell that another program has written in the place of what is theirs. */
 const SPOILED = /another program|is no JSON/

@@ -15,9 +15,7 @@ interface WaitOptions {
 export function addWait(program: Command, stdout: Terminal['stdout']): void {
   program
     .command('wait')
-    .description(
-      'wait until a key is free, in its queue: behind all who wait for it now, and before those who come later',
-    )
+    .description('wait until a key is free, in its queue: behind all present waiters, and before later ones')
     .argument('<key>', 'the key; that of an election is election:NAME')
     .addOption(
       new Option('--wait <time>', 'how long to wait (default: as long as it takes)').argParser(duration),
@@ -28,7 +26,7 @@ export function addWait(program: Command, stdout: Terminal['stdout']): void {
       const started = systemClock.now()
       await withBox(engine, async box => {
         using interrupt = new Interrupt()
-        // Shared, so that those who wait likewise are not in each other's way.
+        // Shared, so that several of these commands don't block each other.
         await interrupt.during(signal => box.readWriteLock(key).read.run(() => undefined, { wait, signal }))
       })
       if (json) stdout.write(`${JSON.stringify({ key, waited: Math.round(systemClock.now() - started) })}\n`)

@@ -13,7 +13,8 @@ export interface WorkOptions {
 }
 
 /**
- * Runs a command while the grant holds; once that is lost, it is told to end, and ended by force after the grace. Gives its exit status.
+ * Runs a command while the grant holds; once that is lost, it is told to end, and ended by force after the grace. Gives
+ * its exit status.
  * @throws CommandError when it can't be started; LostError when the grant is lost already.
  */
 export async function work(

@@ -182,7 +182,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     const request = this.#waiters.first?.request
     if (request && request.lease !== pending.lease) return pending.askWith(request.lease)
     this.#stopRequest(pending)
-    // fault: a grant that nobody waits for any more is kept
+    // fault: a grant without waiters is kept
     if (!request) return pending.takeOut()
     const lease = this.#leaseFrom(number, pending.request, pending.sentAt, request)
     // Undefined: the grant came too late and was given back, so the queue asks again.

@@ -34,7 +34,7 @@ export function decideCommit(state: StoreState, commit: Commit, guardHolds: bool
   if (!guardHolds) return { state: 'lost' }
   const found = state.values(commit.expect.map(({ key }) => key))
   for (const [index, { key, version }] of commit.expect.entries()) {
-    // fault: a commit does not look whether anybody has written round its locks
+    // fault: a commit does not check for writes that bypassed its locks
     if (found[index]!.version !== version) return { state: 'conflict', key, found: found[index]! }
   }
   const versions = commit.writes.map(({ key, value }) => {

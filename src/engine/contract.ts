@@ -33,9 +33,9 @@ export interface Patience {
 }
 
 /**
- * Enters the queues of all claimed keys in one step. Granted at once when no conflicting request is before it. The entry
- * lasts for `entryLife` without being heard of. With a wait of 0 the request is answered `busy` instead of queued, and
- * nothing is left behind. Repeating an enqueue of the same request changes nothing.
+ * Enters the queues of all claimed keys in one step. Granted at once when no conflicting request is before it. The
+ * entry lasts for `entryLife` without being heard of. With a wait of 0 the request is answered `busy` instead of
+ * queued, and nothing is left behind. Repeating an enqueue of the same request changes nothing.
  */
 export interface Enqueue extends Patience {
   readonly type: 'enqueue'

@@ -211,7 +211,7 @@ export class LockTable {
     // fault: a release needs no number
     if (request?.phase !== 'held' || request.number !== number) return false
     this.#state.remove(request)
-    // fault: a release wakes nobody
+    // fault: a release wakes no waiter
     this.#serveKeysOf(request, now)
     return now < request.expires
   }

@@ -13,8 +13,8 @@ export interface InstrumentOptions {
   /** Where spans go; default: the global provider, as it is now. */
   tracerProvider?: TracerProvider | undefined
   /**
-   * A name for the keys of a lock, which becomes the attribute `signalbox.lock` of its metrics; undefined for none. There
-   * should be few different ones, because each is a time series of its own. Default: none. Must not throw.
+   * A name for the keys of a lock, which becomes the attribute `signalbox.lock` of its metrics; undefined for none.
+   * There should be few different ones, because each is a time series of its own. Default: none. Must not throw.
    */
   lockName?: ((keys: readonly string[]) => string | undefined) | undefined
 }
@@ -25,16 +25,17 @@ const SCOPE = 'signalbox'
  * Tells OpenTelemetry of the locks, limiters and stores of all boxes of this process, over the channels of
  * `node:diagnostics_channel`, until what is returned is disposed of.
  *
- * Metrics of locks: the counters `signalbox.lock.requests`, `signalbox.lock.losses` and `signalbox.lock.release.failures`, and the histograms
- * `signalbox.lock.wait.seconds` (with `signalbox.outcome`, `granted` or as of limiters) and `signalbox.lock.hold.seconds`; all
- * with `signalbox.engine`. Spans: `signalbox.lock.wait` from a request to its grant or the end of its wait, below the span
- * within which it was asked for, and `signalbox.lock.hold` from a grant to its release or loss, below the span within which it
- * was released, with the error of a loss or of a release that failed; all with keys, engine and session.
+ * Metrics of locks: the counters `signalbox.lock.requests`, `signalbox.lock.losses` and
+ * `signalbox.lock.release.failures`, and the histograms `signalbox.lock.wait.seconds` (with `signalbox.outcome`,
+ * `granted` or as of limiters) and `signalbox.lock.hold.seconds`; all with `signalbox.engine`. Spans:
+ * `signalbox.lock.wait` from a request to its grant or the end of its wait, below the span within which it was asked
+ * for, and `signalbox.lock.hold` from a grant to its release or loss, below the span within which it was released, with
+ * the error of a loss or of a release that failed; all with keys, engine and session.
  *
- * Of limits, with `signalbox.limiter`: the counters `signalbox.limit.permits` and `signalbox.limit.pauses`, the histogram
- * and span `signalbox.limit.wait` (`.seconds`), the span `signalbox.limit.pause`. Of stores, with `signalbox.store`: the
- * histograms and spans `signalbox.store.transaction` and `signalbox.store.write` (`.seconds`). Their outcome is that of
- * the call, or the `code` of its error in lower case.
+ * Of limits, with `signalbox.limiter`: the counters `signalbox.limit.permits` and `signalbox.limit.pauses`, the
+ * histogram and span `signalbox.limit.wait` (`.seconds`), the span `signalbox.limit.pause`. Of stores, with
+ * `signalbox.store`: the histograms and spans `signalbox.store.transaction` and `signalbox.store.write` (`.seconds`).
+ * Their outcome is that of the call, or the `code` of its error in lower case.
  * @throws InvalidArgumentError when an option is unfit
  */
 export function instrument(options: InstrumentOptions = {}): Disposable {

@@ -32,7 +32,7 @@ const SHOWN: ReadonlySet<string> = new Set([
 /** What locks, limits and stores tell, as spans. */
 export class Spans {
   readonly #tracer: Tracer
-  /** Within what a lock was asked for: it may be granted within somebody else's release. */
+  /** The context in which a lock was requested: it may be granted within the release of another task. */
   readonly #askedWithin = new WeakMap<LockEvent, Context>()
 
   constructor(tracer: Tracer) {

@@ -1,4 +1,4 @@
-/** Somebody else holds one of the resources. */
+/** Another holder has one of the resources. */
 export class ResourceLockedError extends Error {
   override readonly name = 'ResourceLockedError'
 }
@@ -9,7 +9,7 @@ export class ExecutionError extends Error {
 
   constructor(
     message: string,
-    /** Always empty: there are no attempts, because whoever waits stands in a queue. */
+    /** Always empty: a waiter queues, so there are no attempts. */
     readonly attempts: readonly Promise<ExecutionStats>[],
     options?: ErrorOptions,
   ) {

@@ -6,7 +6,9 @@ import { ExecutionError, ResourceLockedError, type ExecutionResult, type Executi
 
 /** How long is waited. What redlock needs beside that, and this does not, is taken and means nothing. */
 export interface Settings {
-  /** With `retryDelay`: how long `acquire` waits in the queue is the one times the other; -1 for as long as it takes. */
+  /**
+   * With `retryDelay`: how long `acquire` waits in the queue is the one times the other; -1 for as long as it takes.
+   */
   readonly retryCount: number
   /** Milliseconds. */
   readonly retryDelay: number
@@ -35,10 +37,10 @@ const SHORTEST_LEASE = 20
 const LONGEST_LEASE = 86_400_000
 
 /**
- * The class of the package redlock, version 5, over a box: with one client on its server, with three or more on a quorum
- * of theirs. Excludes processes that use redlock on the same servers, and is excluded by them.
+ * The class of the package redlock, version 5, over a box: with one client on its server, with three or more on a
+ * quorum of theirs. Excludes processes that use redlock on the same servers, and is excluded by them.
  *
- * Whoever waits stands in a queue instead of trying again and again, so `retryCount` and `retryDelay` say how long. A box
+ * A waiter queues instead of trying again, so `retryCount` and `retryDelay` say how long it waits. A box
  * renews the lease of a lock while the process lives and gives the lock back at its `expiration`.
  */
 export class Redlock extends EventEmitter {
@@ -50,7 +52,7 @@ export class Redlock extends EventEmitter {
   /** @throws Error when there is no client */
   constructor(clients: Iterable<RedlockClient>, settings: Partial<Settings> = {}) {
     super()
-    // As with redlock, nobody has to listen.
+    // As with redlock, a listener is optional.
     this.on('error', () => undefined)
     this.clients = new Set(clients)
     if (this.clients.size === 0)
@@ -61,8 +63,8 @@ export class Redlock extends EventEmitter {
 
   /**
    * Locks all resources together for `duration` milliseconds.
-   * @throws ExecutionError when they were not to be had in the time that the settings give; InvalidArgumentError for unfit
-   * clients or resources
+   * @throws ExecutionError when they were not to be had in the time that the settings give; InvalidArgumentError for
+   * unfit clients or resources
    */
   async acquire(resources: string[], duration: number, settings?: Partial<Settings>): Promise<Lock> {
     checkDuration(duration)
@@ -87,8 +89,8 @@ export class Redlock extends EventEmitter {
   }
 
   /**
-   * Has the lock last for `duration` milliseconds from now on. The one that is given is good for nothing afterwards. The
-   * lease on the server stays as long as `acquire` made it, and is renewed until then while the process runs.
+   * Has the lock last for `duration` milliseconds from now on. The one that is given is good for nothing afterwards.
+   * The lease on the server stays as long as `acquire` made it, and is renewed until then while the process runs.
    * @throws ExecutionError when it had expired or was released before
    */
   async extend(existing: Lock, duration: number, _settings?: Partial<Settings>): Promise<Lock> {
@@ -106,10 +108,10 @@ export class Redlock extends EventEmitter {
   }
 
   /**
-   * Calls the routine with the resources locked for as long as it takes, releases them, and gives what the routine gave.
-   * A release that fails never takes the place of what the routine gave or threw.
-   * @throws what the routine throws; ExecutionError when the resources were not to be had in time, or were lost before the
-   * routine ended: its `cause` says which, by `taskBegan` and `taskEnded`, and has the `result`
+   * Calls the routine with the resources locked for as long as it takes, releases them, and gives what the routine
+   * gave. A release that fails never takes the place of what the routine gave or threw.
+   * @throws what the routine throws; ExecutionError when the resources were not to be had in time, or were lost before
+   * the routine ended: its `cause` says which, by `taskBegan` and `taskEnded`, and has the `result`
    */
   async using<T>(
     resources: string[],

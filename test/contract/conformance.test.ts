@@ -27,7 +27,7 @@ const honest: Meddle = (_, carryOut) => carryOut()
 /** Each a mistake, and a check that is about what it breaks. */
 const mistakes: readonly (readonly [what: string, check: string, meddle: Meddle])[] = [
   [
-    'grants what somebody else holds',
+    'grants a held lock',
     'P1 exclusion > a mutex has one holder at a time, and each later holder has a greater token',
     async (operation, carryOut) => {
       const outcome = await carryOut()

@@ -1,6 +1,6 @@
 /**
- * One life of a process: takes a lock, tells its token, and reads and writes a value. The second argument moves its wall
- * clock, in milliseconds.
+ * One life of a process: takes a lock, tells its token, and reads and writes a value. The second argument moves its
+ * wall clock, in milliseconds.
  */
 const [url, shift] = process.argv.slice(2)
 const now = Date.now

@@ -39,7 +39,7 @@ export const memory: EngineFixture = {
   },
 }
 
-/** The memory engine at a distance: what holds for it holds for whoever talks with a server. */
+/** The memory engine at a distance, which stands for every engine with a server. */
 export const distantMemory: EngineFixture = {
   ...memory,
   name: 'memory at a distance',

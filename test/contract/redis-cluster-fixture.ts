@@ -15,7 +15,7 @@ function cluster(): Promise<RedisCluster> {
   return (shared ??= startRedisCluster())
 }
 
-/** Whether the second key is held meanwhile by who waits for both, of which the first is held by another. */
+/** Whether a waiter for two keys holds the second one while another box holds the first. */
 async function staysHeld(prefix: string, first: string, second: string): Promise<boolean> {
   const { url } = await cluster()
   await using one = await open(`${url}?prefix=${prefix}`)

@@ -154,7 +154,7 @@ export const redis: EngineFixture = {
       const held = await one.mutex('key').acquire()
       const asked = other.mutex('key').acquire()
       await queued(one, 'key', 1)
-      // Between the release and the claim of the one who is woken, the key is there for whoever takes it.
+      // Between the release and the poll of the woken waiter, any client can take the key.
       engine.hears = () => false
       await held.release()
       expect(await server.command('SET', 'key', 'foreign', 'NX', 'PX', 300)).toBe('OK')

@@ -12,7 +12,9 @@ export interface Block {
    * its exports stand for what a reader has already, such as a database.
    */
   readonly setup: string | undefined
-  /** What the block has to print, as a hidden comment before it says: `<!-- output: ^97\n$ -->`, a regular expression. */
+  /**
+   * What the block has to print, as a hidden comment before it says: `<!-- output: ^97\n$ -->`, a regular expression.
+   */
   readonly output: string | undefined
 }
 

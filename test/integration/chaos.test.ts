@@ -117,7 +117,7 @@ describe.concurrent('signalbox chaos', () => {
   )
 
   test(
-    'keeps them over Redis while network and server are disturbed',
+    'keeps the promises over Redis while network and server are disturbed',
     { timeout: TIME_LIMIT },
     async ({ expect }) => {
       const port = await freePort()
@@ -205,7 +205,7 @@ describe.concurrent('signalbox chaos', () => {
     expect(status).toBe(2)
   })
 
-  test('tells an error of redlock that is not about a lock', async ({ expect }) => {
+  test('passes on an error of redlock that is not about a lock', async ({ expect }) => {
     const folder = packageWith(
       'redlock',
       '5.0.0',
@@ -225,21 +225,17 @@ describe.concurrent('signalbox chaos', () => {
     expect(status).toBe(1)
   })
 
-  test(
-    'finds that an engine serves the request that came last first',
-    { timeout: TIME_LIMIT },
-    async ({ expect }) => {
-      await using place = new CommandPlace()
-      const argv = ['chaos', '--engine', place.url, '--faults', '0', '--lease', '4000']
-      const folder = packageThatServesTheLastFirst()
-      const { status, stdout } = await place.program(process.execPath, join(folder, builtProgram), ...argv)
-        .ended
-      expect(stdout).toMatch(/\nP4 \S+, asking at \S+, came to \S+:crowd before \S+, in the queue at/)
-      expect(status).toBe(1)
-    },
-  )
+  test('finds that an engine serves the last request first', { timeout: TIME_LIMIT }, async ({ expect }) => {
+    await using place = new CommandPlace()
+    const argv = ['chaos', '--engine', place.url, '--faults', '0', '--lease', '4000']
+    const folder = packageThatServesTheLastFirst()
+    const { status, stdout } = await place.program(process.execPath, join(folder, builtProgram), ...argv)
+      .ended
+    expect(stdout).toMatch(/\nP4 \S+, asking at \S+, came to \S+:crowd before \S+, in the queue at/)
+    expect(status).toBe(1)
+  })
 
-  test('says so when the engine is not there', async ({ expect }) => {
+  test('reports an engine that is not there', async ({ expect }) => {
     await using place = new CommandPlace()
     const engine = `redis://127.0.0.1:${await freePort()}`
     const { status, stderr } = await place.signalbox('chaos', '--engine', engine)

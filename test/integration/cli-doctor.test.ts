@@ -71,7 +71,7 @@ describe.concurrent('doctor of Redis', () => {
     ['that writes late', { config: ['appendonly yes', 'appendfsync everysec'] }, ['late-fsync']],
     ['that evicts', { config: [...SAFE, 'maxmemory 100mb', 'maxmemory-policy volatile-lru'] }, ['eviction']],
     ['that would evict without a limit', { config: [...SAFE, 'maxmemory-policy allkeys-lru'] }, []],
-  ])('finds of %s what is wrong', async (_, options, expected) => {
+  ])('finds what is wrong with %s', async (_, options, expected) => {
     await using server = await startRedis(options)
     expect((await found(server.url)).ids).toEqual(expected)
     expect(await server.command('KEYS', '*')).toEqual(
@@ -79,7 +79,7 @@ describe.concurrent('doctor of Redis', () => {
     )
   })
 
-  test('finds replicas that nobody waits for, replicas that lack, and that a server is one', async () => {
+  test('finds unawaited replicas, missing replicas, and a server that is a replica', async () => {
     await using master = await startRedis({ config: SAFE })
     await using replica = await startRedis({ config: [...SAFE, `replicaof 127.0.0.1 ${master.port}`] })
     await master.copied()
@@ -95,7 +95,7 @@ describe.concurrent('doctor of Redis', () => {
     expect(wrong.ids).toContain('replica')
   })
 
-  test('finds fewer replicas waited for than may become master, and says how many there are', async () => {
+  test('finds that fewer replicas are awaited than may become master', async () => {
     await using master = await startRedis({ config: SAFE })
     const config = [...SAFE, `replicaof 127.0.0.1 ${master.port}`]
     await using _one = await startRedis({ config })
@@ -110,7 +110,7 @@ describe.concurrent('doctor of Redis', () => {
     expect(await mends(`${master.url}?minReplicas=2`)).toEqual([])
   })
 
-  test('finds rights that lack, and says what it was not let to look at', async () => {
+  test('finds missing rights, and names what it could not examine', async () => {
     await using server = await startRedis({ config: SAFE })
     await server.command(
       'ACL',
@@ -162,7 +162,7 @@ describe.concurrent('doctor of Redis', () => {
     expect(await place.signalbox('doctor')).toMatchObject({ status: 69, stdout: '' })
   })
 
-  test('names which servers of a cluster or a quorum a finding is about, where not all are the same', async () => {
+  test('names the servers that a finding is about, where they differ', async () => {
     const servers = await startRedisServers(3, { config: SAFE })
     await servers[1]!.command('CONFIG', 'SET', 'appendfsync', 'no')
     await servers[2]!.command('CONFIG', 'SET', 'appendfsync', 'no')
@@ -186,7 +186,7 @@ describe.concurrent('doctor of Redis', () => {
     })
   })
 
-  test('looks at the master that Sentinels name', async () => {
+  test('examines the master that Sentinels name', async () => {
     await using servers = await startRedisWithSentinel()
     for (const server of [servers.master, servers.replica]) {
       await server.command('CONFIG', 'SET', 'appendonly', 'yes')
@@ -196,7 +196,7 @@ describe.concurrent('doctor of Redis', () => {
     expect((await found(`${servers.url}?minReplicas=1`)).ids).toEqual([])
   })
 
-  test('takes no lock that another may hold, a doctor for instance', async () => {
+  test('takes no lock that another doctor may hold', async () => {
     await using server = await startRedis({ config: SAFE })
     await using box = await open(server.url)
     await using _grant = await box.mutex('signalbox-doctor').acquire()
@@ -204,7 +204,7 @@ describe.concurrent('doctor of Redis', () => {
     expect(both.map(({ ids }) => ids)).toEqual([[], []])
   })
 
-  test('tells what another program has written from a server that refuses', async () => {
+  test("distinguishes another program's data from a server that refuses", async () => {
     await using server = await startRedis({ config: SAFE })
     await using box = await open(server.url)
     await box.limiter('signalbox-doctor', { limit: 1000, per: '1s' }).acquire()
@@ -216,7 +216,7 @@ describe.concurrent('doctor of Redis', () => {
     expect(findings[0]!.mend).toMatch(/^delete what another program has put there/)
   })
 
-  test('says for a person which promise is weakened, and how to mend it', async () => {
+  test('names the weakened promise and the remedy in plain text', async () => {
     await using server = await startRedis()
     await using place = new CommandPlace(server.url)
     const { status, stdout } = await place.signalbox('doctor')
@@ -267,7 +267,7 @@ describe('doctor of files', () => {
   })
 })
 
-test('doctor of ZooKeeper finds a server that is alone, sessions that are cut short, rights that lack, and more', async () => {
+test('doctor of ZooKeeper finds a lone server, shortened sessions, missing rights, and more', async () => {
   const server = await startZooKeeper({ config: ['maxSessionTimeout=4000'] })
   await using _end = server
   const alone = `zookeeper://${server.address}`
@@ -291,7 +291,7 @@ test('doctor of ZooKeeper finds a server that is alone, sessions that are cut sh
   expect(closed.ids).toEqual(['single-server', 'no-entry'])
 })
 
-test('doctor of ZooKeeper finds nothing of an ensemble that is well, and a clock that is wrong', async () => {
+test('doctor of ZooKeeper finds nothing wrong with a healthy ensemble, and finds a wrong clock', async () => {
   await using ensemble = await startZooKeeperEnsemble()
   const url = `zookeeper://${ensemble.servers.map(({ address }) => address).join(',')}/app`
   const well = await found(url)
@@ -302,7 +302,7 @@ test('doctor of ZooKeeper finds nothing of an ensemble that is well, and a clock
 })
 
 describe('doctor of Hazelcast', () => {
-  test('finds what maps are set up to lose, and nothing of a cluster that is well', async () => {
+  test('finds map settings that lose data, and nothing wrong with a healthy cluster', async () => {
     const map = (name: string, settings: string): string => `<map name="${name}*">${settings}</map>`
     const evict = (policy: string): string =>
       `<eviction eviction-policy="${policy}" max-size-policy="PER_NODE" size="10000"/>`
@@ -339,7 +339,7 @@ describe('doctor of Hazelcast', () => {
     }
   })
 
-  test('finds a member that is alone, that is old, and that is not there', async () => {
+  test('finds a lone member, an old member, and a missing member', async () => {
     const port = await freePort()
     await using server = await startHazelcast({ publicPort: port })
     await older(server.port, '\x05\x07\x00', '\x04\x02\x00', port)

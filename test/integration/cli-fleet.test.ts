@@ -110,7 +110,7 @@ function commandThat(afterwards: string): readonly string[] {
 }
 
 describe.concurrent('a server that dies while a command runs', () => {
-  test('takes the lock with it: the command is told, and killed after the grace', async () => {
+  test('loses the lock: the command gets a signal, and is killed after the grace period', async () => {
     await using server = await startRedis()
     await using place = new CommandPlace(server.url)
     const lock = ['--lock', 'a', '--lease', '1s', '--grace', '300ms']
@@ -126,7 +126,7 @@ describe.concurrent('a server that dies while a command runs', () => {
     expect(events.slice(1)).toMatchObject([{ event: 'lost' }, { event: 'ended', status: 137 }])
   })
 
-  test('ends a term, and the next one begins when it is back', async () => {
+  test('ends a term, and the next term begins when the server is back', async () => {
     await using server = await startRedis()
     await using place = new CommandPlace(server.url)
     const leading = place.start('lead', 'job', '--lease', '1s', ...commandThat('exit 3'))

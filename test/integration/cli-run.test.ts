@@ -25,7 +25,7 @@ function lives(pid: number): boolean {
 }
 
 describe.concurrent('run', () => {
-  test('holds its locks, tells the command its token, and ends with its status', async () => {
+  test('holds its locks, passes the token to the command, and exits with its status', async () => {
     await using place = new CommandPlace()
     const script = 'echo "$SIGNALBOX_TOKEN"; cat go'
     const mkfifo = await place.bash('mkfifo go')
@@ -56,7 +56,7 @@ describe.concurrent('run', () => {
     expect(await first.ended).toMatchObject({ status: 7, stderr: '' })
   })
 
-  test('gives standard input to the command, and says when it can not be started', async () => {
+  test('passes standard input to the command, and reports a command that can not be started', async () => {
     await using place = new CommandPlace()
     const script = 'printf "a\\0b" | "$NODE" "$SIGNALBOX" run --lock a -- cat | od -An -c'
     expect((await place.bash(script)).stdout.trim()).toMatch(/^a +\\0 +b$/)
@@ -68,7 +68,7 @@ describe.concurrent('run', () => {
     expect(folder.status).toBe(126)
   })
 
-  test('hands signals on, and ends as the command does', async () => {
+  test('passes signals on, and exits as the command does', async () => {
     await using place = new CommandPlace()
     const trap = 'trap "exit 5" TERM; echo up; while :; do sleep 0.05; done'
     const trapping = place.start('run', '--lock', 'a', '--', 'sh', '-c', trap)
@@ -82,7 +82,7 @@ describe.concurrent('run', () => {
     expect(stdout).toBe('')
   })
 
-  test('hands on what a program may be told by a signal, each once', async () => {
+  test('passes each signal on once', async () => {
     await using place = new CommandPlace()
     const names = ['USR1', 'HUP', 'QUIT', 'USR2', 'INT'] as const
     const traps = names.map(name => `trap "echo ${name} >> log" ${name}`).join('; ')
@@ -97,9 +97,10 @@ describe.concurrent('run', () => {
     expect((await running.ended).status).toBe(5)
   })
 
-  test('leaves Ctrl-C at a terminal to the keyboard, which tells the command by itself', async () => {
+  test('does not repeat a Ctrl-C that the terminal sends to the command', async () => {
     await using place = new CommandPlace()
-    // The command stops signalbox until it was told, and has another signal handed on then: what would be told twice comes before.
+    // The command stops signalbox until it got the signal. Then another signal is passed on: a duplicate would come
+    // before it.
     const job = `trap 'echo told >> log; kill -CONT $PPID; kill -USR1 $PPID' INT
       trap 'echo asked >> log; exit 7' USR1
       kill -STOP $PPID
@@ -116,7 +117,7 @@ describe.concurrent('run', () => {
     expect((await place.signalbox('ls', '--json')).stdout).toBe('')
   })
 
-  test('that waits gives up at a signal and leaves nothing behind', async () => {
+  test('gives up its wait at a signal and leaves nothing behind', async () => {
     await using place = new CommandPlace()
     const box = await place.box('holder')
     await box.mutex('a').acquire()
@@ -139,7 +140,7 @@ describe.concurrent('run', () => {
       '1h',
       'trap "echo told; exit" TERM; (trap "" TERM; echo "$BASHPID" > child; exec sleep 1000) &',
     ],
-  ])('ends all that it has started when the lock is lost, %s', async (_, grace, begin) => {
+  ])('ends all processes that it started when the lock is lost, %s', async (_, grace, begin) => {
     await using place = new CommandPlace()
     const box = await place.box('operator')
     const script = `${begin}\nwhile :; do sleep 0.05; done`
@@ -170,7 +171,7 @@ describe.concurrent('run', () => {
     expect(ends.map(({ status }) => status)).toEqual([0, 75, 0, 75, 2, 2])
   })
 
-  test('keeps the lock for the least time, so that a clock that is late finds it busy', async () => {
+  test('keeps the lock for the minimum time, so that a machine with a late clock finds it busy', async () => {
     await using place = new CommandPlace()
     const job = [
       '--lock',
@@ -192,7 +193,7 @@ describe.concurrent('run', () => {
     expect((await place.signalbox('ls', '--json')).stdout).toBe('')
   })
 
-  test('does once for a slot what has gone well', async () => {
+  test('runs a successful command once a slot', async () => {
     await using place = new CommandPlace()
     const once = (slot: string, script: string): Promise<{ status: number | null }> =>
       place.signalbox('run', '--lock', 'job', '--once-per', slot, '--', 'sh', '-c', script)
@@ -225,7 +226,7 @@ describe.concurrent('run', () => {
 })
 
 describe.concurrent('lead', () => {
-  test('keeps one copy running, also when the process that runs it is killed or told to end', async () => {
+  test('keeps one copy running, also when its runner is killed or ended', async () => {
     await using place = new CommandPlace()
     const script = 'echo "$SIGNALBOX_TOKEN $$ $PPID" >> log; exec sleep 1000 > /dev/null 2>&1'
     const fleet = [1, 2, 3].map(() => place.start('lead', 'job', '--', 'sh', '-c', script))
@@ -249,7 +250,7 @@ describe.concurrent('lead', () => {
     expect(leaders[2]!.token).toBeGreaterThan(leaders[1]!.token)
   })
 
-  test('starts the command anew after its end, and stands back while another leads', async () => {
+  test('restarts the command after its end, and waits while another process leads', async () => {
     await using place = new CommandPlace()
     const box = await place.box('operator')
     const running = place.start('lead', 'job', '--', 'sh', '-c', 'echo up >> log')
@@ -263,7 +264,7 @@ describe.concurrent('lead', () => {
 })
 
 describe.concurrent('limit', () => {
-  test('runs a command no oftener than all processes together may', async () => {
+  test('keeps all processes together within the rate', async () => {
     await using place = new CommandPlace()
     const ends = await Promise.all(
       [1, 2, 3, 4].map(() =>
@@ -307,7 +308,7 @@ describe.concurrent('limit', () => {
     expect(head).toEqual({ status: 0, stdout: 'y\ny\n0\n', stderr: '' })
   })
 
-  test('tells in JSON on standard error what happens', async () => {
+  test('reports events as JSON on standard error', async () => {
     await using place = new CommandPlace()
     const rate = ['--rate', '10/s', '--json']
     const ran = await place.signalbox('limit', 'api', ...rate, '--', 'sh', '-c', 'echo ran; exit 4')

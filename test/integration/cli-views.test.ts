@@ -6,7 +6,7 @@ import { RedisPlace } from '../support/redis/place.js'
 import { CommandPlace, PATIENCE } from './command-line.js'
 
 describe.concurrent('show, graph and top', () => {
-  test('tell who holds and who waits for whom', async () => {
+  test('show the holders and waiters, and whom each waits for', async () => {
     await using place = new CommandPlace()
     const [first, second] = [await place.box('first'), await place.box('second')]
     const grant = await first.mutex('a').acquire()
@@ -57,7 +57,7 @@ describe.concurrent('show, graph and top', () => {
     await Promise.all(waiting)
   })
 
-  test('top draws on a terminal until it is interrupted, without colour where that is not wanted', async () => {
+  test('top draws on a terminal until it is interrupted, without colour if that is turned off', async () => {
     await using place = new CommandPlace()
     const box = await place.box('holder')
     await using _grant = await box.mutex('a').acquire()
@@ -82,7 +82,7 @@ describe.concurrent('show, graph and top', () => {
 })
 
 describe.concurrent('wait', () => {
-  test('waits until a key is free, or as long as it is told', async () => {
+  test('waits until a key is free, or until its time limit', async () => {
     await using place = new CommandPlace()
     const box = await place.box('holder')
     const grant = await box.mutex('a').acquire()
@@ -194,7 +194,7 @@ describe.concurrent('completion', () => {
 })
 
 describe.concurrent('bench', () => {
-  test('measures an engine, and leaves nothing held', async () => {
+  test('measures an engine, and leaves no lock held', async () => {
     await using place = new CommandPlace()
     const [table, json] = await Promise.all([
       place.signalbox('bench', '--time', '50ms'),
@@ -232,7 +232,7 @@ describe.concurrent('bench', () => {
   })
 })
 
-test('a server that stands still is given up in bounded time, with a status of its own', async () => {
+test('gives up a frozen server in bounded time, with a status of its own', async () => {
   await using here = await RedisPlace.start()
   await using place = new CommandPlace(here.server.url)
   here.server.pause()

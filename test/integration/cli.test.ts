@@ -72,7 +72,7 @@ async function waitersOf(box: Box, key: string, count: number): Promise<void> {
 }
 
 describe('ls', () => {
-  test('shows holders and waiters of other processes, of all keys or those that begin alike', async () => {
+  test('shows holders and waiters of other processes, for all keys or a prefix', async () => {
     const first = await openBox('billing')
     const second = await openBox('shipping')
     const grant = await first.mutex('invoice:42', 'invoice:43').acquire()
@@ -105,7 +105,7 @@ describe('ls', () => {
     await (await waiting).release()
   })
 
-  test('takes the engine from the environment, and ends well when its reader has had enough', async () => {
+  test('takes the engine from the environment, and exits with 0 when its reader closes the pipe', async () => {
     const box = await openBox('many')
     const keys = Array.from({ length: 500 }, (_, index) => `${'key'.repeat(100)}${index}`)
     await box.mutex(...keys).acquire()
@@ -115,7 +115,7 @@ describe('ls', () => {
     expect(end.stdout).toMatch(/^KEY .*\n0\n$/)
   })
 
-  test.runIf(existsSync('/dev/full'))('that can not write says so in one line', async () => {
+  test.runIf(existsSync('/dev/full'))('reports in one line that it can not write', async () => {
     await openBox('first')
     const end = await run('bash', ['-c', '"$0" "$1" ls > /dev/full', process.execPath, program], {
       SIGNALBOX_URL: url,
@@ -124,7 +124,7 @@ describe('ls', () => {
     expect(end.stderr).toMatch(/^signalbox: ENOSPC.*\n$/)
   })
 
-  test('of a database that is none says so in one line', async () => {
+  test('reports in one line that a file is no database', async () => {
     mkdirSync(join(folder, 'locks'))
     writeFileSync(join(folder, 'locks/signalbox.db'), 'no database\n'.repeat(1000))
     const { status, stdout, stderr } = await signalbox('ls', '--engine', url)
@@ -135,7 +135,7 @@ describe('ls', () => {
 })
 
 describe('release', () => {
-  test('takes the grant with that token away, and the next one in line has its keys', async () => {
+  test('takes away the grant with that token, and the next waiter gets its keys', async () => {
     const first = await openBox('first')
     const second = await openBox('second')
     const grant = await first.mutex('a', 'b').acquire()
@@ -161,7 +161,7 @@ describe('release', () => {
 })
 
 describe('revoke', () => {
-  test('takes away all that a session has, once', async () => {
+  test('takes away all grants of a session, once', async () => {
     const first = await openBox('first')
     const second = await openBox('second')
     await first.mutex('a').acquire()
@@ -181,7 +181,7 @@ describe('revoke', () => {
 })
 
 describe('trains', () => {
-  test('is the train tracker, with its own options and statuses', async () => {
+  test('runs the train tracker, with its options and statuses', async () => {
     const { status, stdout } = await signalbox('trains', '--engine', url, '--processes', '2', '--days', '1')
     expect(status).toBe(0)
     expect(stdout).toContain('Every location is as the serial result says.')
@@ -191,7 +191,7 @@ describe('trains', () => {
     expect(refused.stderr).toContain('--processes')
   })
 
-  test('goes on to its end although its output has no reader any more', async () => {
+  test('runs to its end after the reader of its output has closed the pipe', async () => {
     const script =
       '"$0" "$1" trains --days 1 --processes 2 --json report.json | head -n 1; echo "${PIPESTATUS[0]}"'
     const end = await run('bash', ['-c', script, process.execPath, program])

@@ -54,7 +54,7 @@ describe('fifty boxes of one process on one folder', () => {
 })
 
 describe('closing', () => {
-  test('while commits are under way tells of each what became of it', async () => {
+  test('closing during commits settles each of them', async () => {
     const here = place()
     for (let round = 0; round < 30; round++) {
       const box = await open(here.url)
@@ -85,7 +85,7 @@ describe('closing', () => {
 })
 
 describe('a folder that is not there', () => {
-  test('is made by several processes at once, and they meet in it', async () => {
+  test('is created by several processes at once, which then share it', async () => {
     for (let round = 0; round < 3; round++) {
       const here = place()
       const url = `file:${join(here.folder, 'not', 'there', 'yet')}`

@@ -4,7 +4,7 @@ import { place } from '../support/file/places.js'
 import type { RemoteBox } from '../support/file/remote-box.js'
 import { storm } from '../support/file/storm.js'
 
-test('a crowd that waits for a moment only leaves no heap of work behind and lets others through', async () => {
+test('many callers with short waits leave no backlog and let others through', async () => {
   const here = place()
   const box = await here.box()
   const result = await storm({
@@ -24,7 +24,7 @@ test('a crowd that waits for a moment only leaves no heap of work behind and let
   expect(await locks(box)).toEqual([])
 })
 
-test('what a stopped process has waited for holds others up for no longer than it would have waited', async () => {
+test('the request of a stopped process delays others no longer than its wait', async () => {
   const here = place()
   const watcher = await here.box()
   const [holder, stopped, waiter] = (await here.processes(3)) as [RemoteBox, RemoteBox, RemoteBox]
@@ -41,7 +41,7 @@ test('what a stopped process has waited for holds others up for no longer than i
   expect((await waiting).at - released).toBeLessThan(wait + 5000)
 })
 
-test('a wait that ends before the database is free has asked for nothing', async () => {
+test('a wait that ends before the database is free leaves no request', async () => {
   const here = place()
   const box = await here.box()
   const connection = await here.connection()

@@ -40,7 +40,7 @@ test('what a killed process held is free at once', async () => {
   expect(Math.max(...times)).toBeLessThan(500)
 })
 
-test('a killed waiter holds no other up', async () => {
+test('a killed waiter does not delay others', async () => {
   const here = place()
   const watcher = await here.box()
   const [first, second, third] = (await here.processes(3)) as [RemoteBox, RemoteBox, RemoteBox]
@@ -55,7 +55,7 @@ test('a killed waiter holds no other up', async () => {
   expect((await waiting).at - released).toBeLessThan(500)
 })
 
-test('the one after a waiter that gave up notices the death of the holder', async () => {
+test('the waiter behind one that gave up notices the death of the holder', async () => {
   const here = place()
   const watcher = await here.box()
   const [first, second, third, fourth] = (await here.processes(4)) as [
@@ -114,7 +114,7 @@ test('the death of any of several readers lets the writer in', async () => {
 test.each([
   ['killed', (thread: RemoteBox) => thread.kill()],
   ['terminated', (thread: RemoteBox) => thread.terminate()],
-])('a thread that is %s frees at once what it held, and its process lives on', async (_, kill) => {
+])('a thread that is %s frees its locks at once, and its process goes on', async (_, kill) => {
   const here = place()
   const watcher = await here.box()
   const [dead, alive] = [await here.thread(), await here.thread()]
@@ -129,7 +129,7 @@ test.each([
   expect((await behind).at - released).toBeLessThan(500)
 })
 
-test('a holder whose socket file is gone is not taken for dead', async () => {
+test('a holder without its socket file does not count as dead', async () => {
   const here = place()
   const holder = await here.process()
   await holder.mutex('it', ['a'], LONG)

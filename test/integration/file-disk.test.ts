@@ -52,7 +52,7 @@ async function integrity(disk: SmallDisk): Promise<unknown> {
 }
 
 describe.runIf(process.platform === 'linux')('a full disk', () => {
-  test('refuses what has no room, keeps all that was told done, and goes on when there is room', async () => {
+  test('refuses writes without room, keeps all acknowledged ones, and goes on when there is room', async () => {
     const { disk, one, other } = await start()
     const outcomes: string[] = []
     const put = async (): Promise<string> => {
@@ -81,7 +81,7 @@ describe.runIf(process.platform === 'linux')('a full disk', () => {
     for (const box of [one, other]) await box.call('close')
   })
 
-  test('in the middle of a commit leaves nothing of it', async () => {
+  test('that is full in the middle of a commit leaves nothing of it', async () => {
     const { disk, one, other } = await start()
     await one.call('put', 's', 'key', 'before')
     disk.fill()
@@ -98,7 +98,7 @@ describe.runIf(process.platform === 'linux')('a full disk', () => {
     expect(await integrity(disk)).toBe('ok')
   })
 
-  test('now and then costs two writers no update', async () => {
+  test('that is full now and then loses no update of two writers', async () => {
     const { disk, one, other } = await start('3m')
     const counting = Promise.all([one, other].map(box => box.call('count', 's', 'sum', 3000)))
     for (let round = 0; round < 6; round++) {
@@ -130,7 +130,7 @@ describe.runIf(process.platform === 'linux')('a full disk', () => {
     await other.mutex('it', ['key'])
   })
 
-  test('refuses to take and to release, and what was to be released is free when there is room', async () => {
+  test('refuses acquires and releases, and the released lock is free when there is room', async () => {
     const { disk, one, other } = await start()
     await one.mutex('it', ['key'], LONG)
     await fill(disk, other)
@@ -144,7 +144,7 @@ describe.runIf(process.platform === 'linux')('a full disk', () => {
     await other.mutex('it', ['key'], LONG)
   })
 
-  test('keeps a waiter waiting, and it has its turn when there is room', async () => {
+  test('keeps a waiter waiting, and grants its request when there is room', async () => {
     const { disk, one, other } = await start()
     await one.mutex('it', ['key'], { lease: 1500 })
     const waiting = other.mutex('it', ['key'], LONG)
@@ -156,7 +156,7 @@ describe.runIf(process.platform === 'linux')('a full disk', () => {
     await other.call('assertHeld', 'it')
   })
 
-  test('does not keep what a box held that is closed', async () => {
+  test('does not keep the locks of a closed box', async () => {
     const { disk, one, other } = await start()
     await one.mutex('it', ['key'], LONG)
     await fill(disk, other)
@@ -165,7 +165,7 @@ describe.runIf(process.platform === 'linux')('a full disk', () => {
     await other.mutex('it', ['key'], LONG)
   })
 
-  test('can not be opened on, and can be as soon as there is room', async () => {
+  test('refuses to open a box until there is room', async () => {
     const here = place()
     const disk = await smallDisk('1m')
     const { enter } = disk

@@ -5,7 +5,7 @@ import { place } from '../support/file/places.js'
 /** Leases are far longer than these tests take, so what is free was freed because its holder is dead. */
 const LONG = { lease: 60_000 }
 
-test('a process that was forked has nothing of the box, so the end of its parent frees what that held', async () => {
+test("a forked process does not keep the box, so its parent's end frees the locks", async () => {
   const here = place()
   const parent = await here.process()
   await parent.mutex('it', ['key'], LONG)

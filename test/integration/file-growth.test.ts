@@ -32,35 +32,39 @@ test('a hundred thousand keys that were locked once leave nothing behind', { tim
   expect(after.memory).toBeLessThan(before.memory + 8)
 })
 
-test('ids of transactions go when their time is over, and not before', { timeout: 120_000 }, async () => {
-  const here = place()
-  const store = (await here.box('?durable=false')).store('s')
-  const change = (index: number): Promise<{ applied: boolean }> =>
-    store.transaction([`key ${index}`], transaction => transaction.delete(`key ${index}`), {
-      id: 'only',
-      retention: '1h',
-    })
-  let now = Date.now()
-  vi.spyOn(Date, 'now').mockImplementation(() => now)
-  // Looking for old ids begins with the first.
-  vi.spyOn(Math, 'random').mockReturnValue(0)
-  await each(0, 3000, change)
-  expect(await change(7)).toEqual({ applied: false })
-  now += 3_599_000
-  await each(3000, 6000, change)
-  expect(await change(7)).toEqual({ applied: false })
-  expect((await sizeOf(here)).ids).toBe(6000)
-  now += 2000
-  await each(6000, 11_000, change)
-  const { ids } = await sizeOf(here)
-  expect(ids).toBeLessThan(8500)
-  expect(ids).toBeGreaterThanOrEqual(8000)
-  expect(await change(3007)).toEqual({ applied: false })
-  expect(await change(7)).toMatchObject({ applied: true })
-})
+test(
+  'ids of transactions are deleted after their retention, and not before',
+  { timeout: 120_000 },
+  async () => {
+    const here = place()
+    const store = (await here.box('?durable=false')).store('s')
+    const change = (index: number): Promise<{ applied: boolean }> =>
+      store.transaction([`key ${index}`], transaction => transaction.delete(`key ${index}`), {
+        id: 'only',
+        retention: '1h',
+      })
+    let now = Date.now()
+    vi.spyOn(Date, 'now').mockImplementation(() => now)
+    // Looking for old ids begins with the first.
+    vi.spyOn(Math, 'random').mockReturnValue(0)
+    await each(0, 3000, change)
+    expect(await change(7)).toEqual({ applied: false })
+    now += 3_599_000
+    await each(3000, 6000, change)
+    expect(await change(7)).toEqual({ applied: false })
+    expect((await sizeOf(here)).ids).toBe(6000)
+    now += 2000
+    await each(6000, 11_000, change)
+    const { ids } = await sizeOf(here)
+    expect(ids).toBeLessThan(8500)
+    expect(ids).toBeGreaterThanOrEqual(8000)
+    expect(await change(3007)).toEqual({ applied: false })
+    expect(await change(7)).toMatchObject({ applied: true })
+  },
+)
 
 test(
-  'ids and rows of limits go, too, where each box is open for a few of them',
+  'ids and rows of limits are deleted, too, when boxes are open for a short time each',
   { timeout: 120_000 },
   async () => {
     const here = place()
@@ -87,7 +91,7 @@ test(
   },
 )
 
-test('the log stays short, however much several processes write', async () => {
+test('the log stays short while several processes write much', async () => {
   const here = place()
   const box = await here.box()
   const writers = await Promise.all(Array.from({ length: 3 }, () => here.process()))

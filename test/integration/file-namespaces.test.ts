@@ -65,7 +65,7 @@ const KINDS: [string, Apart][] = [
 ]
 
 describe.each(KINDS)('a container %s', (_, where) => {
-  test('is refused while a process of the host has a box, and may come when it is closed', async () => {
+  test('is refused while a process of the host has a box, and admitted when that is closed', async () => {
     const host = await here.process()
     await host.mutex('it', ['key'], LONG)
     await expectRefused(processApart(where))
@@ -76,7 +76,7 @@ describe.each(KINDS)('a container %s', (_, where) => {
     await container.mutex('it', ['key'], LONG)
   })
 
-  test('keeps the host out while it has a box, and what it held is free when it is gone', async () => {
+  test('keeps the host out while it has a box, and its locks are free when it is gone', async () => {
     const container = await processApart(where)
     const { token } = await container.mutex('it', ['key'], LONG)
     await expectRefused(here.process())
@@ -108,7 +108,7 @@ test.each<[string, string, (path: string) => unknown]>([
   grant.assertHeld()
 })
 
-test('of the host and containers that come at once only one place gets in', async () => {
+test('when the host and containers open at once, only one of them gets in', async () => {
   for (let round = 0; round < 3; round++) {
     const host = { where: 'host', open: () => here.process() }
     const containers = ['one', 'two'].map(where => ({ where, open: () => processApart(CONTAINER) }))
@@ -146,7 +146,7 @@ describe('a restart of the machine', () => {
     expect((await after.mutex('it', ['key'], LONG)).token).toBeGreaterThan(token)
   })
 
-  test('is told from a box whose socket file is gone only when no program has the database open', async () => {
+  test('is distinguished from a lost socket file only when no program has the database open', async () => {
     await goDown()
     removeSockets()
     const reader = await here.connection()
@@ -157,7 +157,7 @@ describe('a restart of the machine', () => {
   })
 
   test.each(['there', 'gone'])(
-    'lets in all that come at once, with socket files that are %s',
+    'admits all processes that come at once, with socket files that are %s',
     async files => {
       await goDown()
       if (files === 'gone') removeSockets()

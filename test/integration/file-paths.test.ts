@@ -114,7 +114,7 @@ test.each([
   'file:./nul%00',
   'file:./folder?durable=perhaps',
   'file:./folder?size=3',
-])('%s is no place, and refused before anything is made', async url => {
+])('%s is refused before anything is created', async url => {
   const opening = open(url)
   await expect(opening).rejects.toThrow(InvalidArgumentError)
   await expect(opening).rejects.toThrow(/a file: URL|durable takes/)

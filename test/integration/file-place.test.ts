@@ -35,7 +35,7 @@ function expectUntouched(before: readonly string[]): void {
   expect(after).toEqual(expect.arrayContaining(lasting))
 }
 
-describe('a place that does not fit is refused with its reason', () => {
+describe('an unfit place is refused with a reason', () => {
   test('a file where the folder should be', async () => {
     writeFileSync(join(folder, 'file'), '')
     await expect(open(`file:${folder}/file`)).rejects.toThrow(UnavailableError)
@@ -60,99 +60,96 @@ describe('a place that does not fit is refused with its reason', () => {
     await expect(open(`file:${folder}`)).rejects.toThrow(/layout 99 .* layout 1/)
   })
 
-  test('a folder that the system does not let be made', async () => {
+  test('a folder that can not be created', async () => {
     await expect(open('file:/proc/signalbox')).rejects.toThrow(UnavailableError)
   })
 })
 
-describe.runIf(process.platform === 'linux')(
-  'a place that must not be written is refused with its reason',
-  () => {
-    /** The error with which a box on this URL can't be opened, in a process of its own. */
-    async function refusal(url: string, start: Start): Promise<unknown> {
-      try {
-        await place().process(url, start)
-      } catch (error) {
-        return error
-      }
-      throw new Error(`${url} was opened`)
+describe.runIf(process.platform === 'linux')('a place without write access is refused with a reason', () => {
+  /** The error with which a box on this URL can't be opened, in a process of its own. */
+  async function refusal(url: string, start: Start): Promise<unknown> {
+    try {
+      await place().process(url, start)
+    } catch (error) {
+      return error
     }
+    throw new Error(`${url} was opened`)
+  }
 
-    test('a read-only file system, with a database on it and without', async () => {
-      const disk = await smallDisk('4m')
-      const { enter } = disk
-      const [kept, empty] = [`${disk.folder}/kept`, `${disk.folder}/empty`]
-      await place()
-        .process(`file:${kept}`, { enter })
-        .then(box => box.kill())
-      disk.run('mkdir', empty)
-      disk.run('mount', '-o', 'remount,ro', disk.folder)
-      for (const folder of [kept, empty, `${empty}/below`]) {
-        const error = await refusal(`file:${folder}`, { enter })
-        expect(error).toMatchObject({ code: 'UNAVAILABLE' })
-        expect(error).toMatchObject({ message: expect.stringMatching(/read-only|can not be/) as string })
-      }
-    })
+  test('a read-only file system, with a database on it and without', async () => {
+    const disk = await smallDisk('4m')
+    const { enter } = disk
+    const [kept, empty] = [`${disk.folder}/kept`, `${disk.folder}/empty`]
+    await place()
+      .process(`file:${kept}`, { enter })
+      .then(box => box.kill())
+    disk.run('mkdir', empty)
+    disk.run('mount', '-o', 'remount,ro', disk.folder)
+    for (const folder of [kept, empty, `${empty}/below`]) {
+      const error = await refusal(`file:${folder}`, { enter })
+      expect(error).toMatchObject({ code: 'UNAVAILABLE' })
+      expect(error).toMatchObject({ message: expect.stringMatching(/read-only|can not be/) as string })
+    }
+  })
 
-    test('files that only others may write, which those can open as before', async () => {
-      const url = `file:${folder}`
-      // Root may write everywhere, so it becomes another user.
-      const user = process.getuid!() === 0 ? 65_534 : undefined
-      const database = join(folder, 'signalbox.db')
-      chmodSync(folder, 0o777)
-      /** One file may be read only, all others of the folder be written by every user. */
-      const expectRefused = async (file: string): Promise<void> => {
-        const before = readdirSync(folder)
-        for (const name of before) chmodSync(join(folder, name), 0o666)
-        chmodSync(file, 0o444)
-        expect(await refusal(url, { user })).toMatchObject({
-          code: 'UNAVAILABLE',
-          message: `${file} can not be opened for writing by this user`,
-        })
-        expectUntouched(before)
-        chmodSync(file, 0o644)
-      }
-      const box = await open(url)
-      await expectRefused(`${database}-wal`)
-      await expectRefused(`${database}-shm`)
-      await box.close()
-      await expectRefused(`${database}-turns`)
-      await expectRefused(database)
-      await using again = await open(url)
-      await again.mutex('key').run(() => undefined)
-    })
-
-    test('a folder of another user, with a database in it and without', async () => {
-      const url = `file:${folder}`
-      // Root may write everywhere, so it becomes another user.
-      const user = process.getuid!() === 0 ? 65_534 : undefined
-      for (const mode of [0o755, 0o555, 0o700]) {
-        chmodSync(folder, user === undefined ? 0o555 : mode)
-        const error = await refusal(url, { user })
-        expect(error).toMatchObject({ code: 'UNAVAILABLE' })
-        expect(error).toMatchObject({
-          message: expect.stringMatching(/may not be written|can not be/) as string,
-        })
-        expect(readdirSync(folder)).toEqual([])
-      }
-      chmodSync(folder, 0o755)
-      await (await open(url)).close()
+  test('files that only other users may write, which those can open as before', async () => {
+    const url = `file:${folder}`
+    // Root may write everywhere, so it becomes another user.
+    const user = process.getuid!() === 0 ? 65_534 : undefined
+    const database = join(folder, 'signalbox.db')
+    chmodSync(folder, 0o777)
+    /** One file may be read only, all others of the folder be written by every user. */
+    const expectRefused = async (file: string): Promise<void> => {
       const before = readdirSync(folder)
-      chmodSync(folder, 0o555)
+      for (const name of before) chmodSync(join(folder, name), 0o666)
+      chmodSync(file, 0o444)
       expect(await refusal(url, { user })).toMatchObject({
         code: 'UNAVAILABLE',
-        message: expect.stringMatching(/may not be written|can not be/) as string,
+        message: `${file} can not be opened for writing by this user`,
       })
       expectUntouched(before)
-      await expect(refusal(`${url}/below`, { user })).resolves.toMatchObject({
-        code: 'UNAVAILABLE',
-        message: expect.stringContaining('the folder may not be written') as string,
-      })
-    })
-  },
-)
+      chmodSync(file, 0o644)
+    }
+    const box = await open(url)
+    await expectRefused(`${database}-wal`)
+    await expectRefused(`${database}-shm`)
+    await box.close()
+    await expectRefused(`${database}-turns`)
+    await expectRefused(database)
+    await using again = await open(url)
+    await again.mutex('key').run(() => undefined)
+  })
 
-test('a reboot frees what was held, keeps what was committed, and lets no token fall', async () => {
+  test('a folder of another user, with a database in it and without', async () => {
+    const url = `file:${folder}`
+    // Root may write everywhere, so it becomes another user.
+    const user = process.getuid!() === 0 ? 65_534 : undefined
+    for (const mode of [0o755, 0o555, 0o700]) {
+      chmodSync(folder, user === undefined ? 0o555 : mode)
+      const error = await refusal(url, { user })
+      expect(error).toMatchObject({ code: 'UNAVAILABLE' })
+      expect(error).toMatchObject({
+        message: expect.stringMatching(/may not be written|can not be/) as string,
+      })
+      expect(readdirSync(folder)).toEqual([])
+    }
+    chmodSync(folder, 0o755)
+    await (await open(url)).close()
+    const before = readdirSync(folder)
+    chmodSync(folder, 0o555)
+    expect(await refusal(url, { user })).toMatchObject({
+      code: 'UNAVAILABLE',
+      message: expect.stringMatching(/may not be written|can not be/) as string,
+    })
+    expectUntouched(before)
+    await expect(refusal(`${url}/below`, { user })).resolves.toMatchObject({
+      code: 'UNAVAILABLE',
+      message: expect.stringContaining('the folder may not be written') as string,
+    })
+  })
+})
+
+test('a reboot frees all locks, keeps all commits, and lowers no token', async () => {
   const before = await open(`file:${folder}`)
   const { token } = await before.mutex('key').acquire()
   await before.store('s').put('key', 'kept')

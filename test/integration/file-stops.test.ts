@@ -68,7 +68,7 @@ test('the commit of a process that was stopped past its lease is rejected', asyn
   expect(token).toBeGreaterThan(0n)
 })
 
-test('a stopped waiter misses its window, the next is served, and it does not believe that it holds', async () => {
+test('a stopped waiter misses its window, the next one is served, and the stopped one gets no grant', async () => {
   const here = place()
   const watcher = await here.box()
   const [first, frozen, next] = (await here.processes(3)) as Three
@@ -92,7 +92,7 @@ test('a stopped waiter misses its window, the next is served, and it does not be
   expect((await late).token).toBeGreaterThan(token)
 })
 
-test('a holder that is busy past its lease is told so at once, and others had their turn', async () => {
+test('a holder that is busy past its lease learns of the loss at once, and others had their turn', async () => {
   const here = place()
   const watcher = await here.box()
   const [holder, waiter] = (await here.processes(2)) as [RemoteBox, RemoteBox]

@@ -42,7 +42,7 @@ describe.each<[Version, Version]>([
 ])('hazelcast-client %s beside %s', (one, other) => {
   const map = `clients-${one}-${other}`
 
-  test('tasks of a process, and of another client, are never inside at once', async () => {
+  test('tasks of a process and of another client exclude each other', async () => {
     const boxes = [await boxWith(one, map), await boxWith(other, map)]
     let inside = 0
     let last = 0n
@@ -71,7 +71,7 @@ describe.each<[Version, Version]>([
     for (const store of stores) for (const key of ['a', 'b']) expect((await store.get(key))!.value).toBe(20)
   })
 
-  test('a lock of another program excludes, and is excluded', async () => {
+  test('a lock of another program and a box exclude each other', async () => {
     const box = await boxWith(one, map)
     const client = await PACKAGES[other].Client.newHazelcastClient({
       clusterName: TEST_CLUSTER,
@@ -120,7 +120,7 @@ test.each(
   })
 })
 
-test('the client in use is checked although an earlier one, given up while it started, ends later', async () => {
+test('the client in use is checked although an earlier one, abandoned while it started, ends later', async () => {
   const clients: client56.Client[] = []
   const clientPackage = intercepted(
     ({ send }) => send(),
@@ -152,7 +152,7 @@ interface Connection {
   getRemoteUuid(): unknown
 }
 
-/** Closes a connection, and it stays in the books: as it comes when a member ends one while the client is being let in. */
+/** Closes a connection that the client still lists, as when a member ends one while the client logs in. */
 function takeForOpen(registry: Registry, connection: Connection): void {
   const member = connection.getRemoteUuid()
   registry.deleteConnection(member)

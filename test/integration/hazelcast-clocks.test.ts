@@ -68,7 +68,7 @@ describe.each([
   })
 })
 
-test('a box that is opened long after a process died need not wait for its lease', async () => {
+test('a box that is opened long after a process died does not wait for its lease', async () => {
   const { server, clock, url } = await start()
   const map = await foreignMap(server)
   const child = await holder(url)

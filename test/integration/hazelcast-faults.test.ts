@@ -42,7 +42,7 @@ describe.concurrent('a cluster that is not there', () => {
     ['is never over', () => new Promise<never>(() => undefined)],
     ['breaks off', () => Promise.reject(new hazelcast.TargetDisconnectedError('it has ended'))],
   ] as const)(
-    'a start that %s, because the member that is asked ends, is made again',
+    'a start that %s, because its member ends, is repeated',
     { timeout: 2 * BOUND },
     async ([, end], { expect }) => {
       let starts = 0
@@ -148,7 +148,7 @@ describe('one member', () => {
     await until('it is given back', async () => !(await map.isLocked('passed')))
   })
 
-  test('a key that only one box wants is passed on there without a call, until another box or program wants it', async () => {
+  test('a key that only one box wants is passed on without a call until another box or program wants it', async () => {
     const client = await foreignClient(server)
     const [map, table] = await Promise.all([client.getMap('wanted'), client.getMap('wanted.table')])
     const place = `${url}?map=wanted`
@@ -197,7 +197,7 @@ describe('one member', () => {
     await map.unlock('taken')
   })
 
-  test('a grant whose lock was lost is reported lost although its key is free, and does not take it again', async () => {
+  test('a grant whose lock was lost is reported lost although its key is free, and is not taken again', async () => {
     const map = await (await foreignClient(server)).getMap('signalbox')
     await using box = await open(url)
     const grant = await box.mutex('freed').acquire({ lease: 900 })
@@ -208,7 +208,7 @@ describe('one member', () => {
     await box.mutex('freed').run(() => undefined)
   })
 
-  test('a process that was stopped past its lease knows its grant is lost, and takes nothing from the next holder', async () => {
+  test('a process that was stopped past its lease loses its grant, and does not affect the next holder', async () => {
     const map = await (await foreignClient(server)).getMap('signalbox')
     await using box = await open(url)
     using holder = startChild('build/test/integration/stopped-holder', url, '1s')
@@ -272,7 +272,7 @@ describe('one member', () => {
     },
   )
 
-  test('a table that another program has written to is reported and left alone, and used again once it is gone', async () => {
+  test("a table with another program's data is reported and left alone, and used again without it", async () => {
     const place = `${url}?map=foreign`
     const table = await (await foreignClient(server)).getMap<string, string>('foreign.table')
     await using box = await open(place)
@@ -294,7 +294,7 @@ describe('one member', () => {
     await box.mutex('key').run(() => undefined)
   })
 
-  test('what another program put in the place of a value is reported, and keeps no key locked', async () => {
+  test("another program's data in place of a value is reported, and keeps no key locked", async () => {
     const place = `${url}?map=spoiled`
     const values = await (await foreignClient(server)).getMap<string, unknown>('spoiled.values')
     await using one = await open(place)
@@ -336,7 +336,7 @@ describe('one member', () => {
     }
   })
 
-  test('a change replaces what another program has put there since the value was read', async () => {
+  test('a change replaces data that another program has written since the value was read', async () => {
     const values = await (await foreignClient(server)).getMap<string, unknown>('over.values')
     await using box = await open(`${url}?map=over`)
     const store = box.store('s')

@@ -16,7 +16,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.kill())
 
-test('a waiter that loses a key while it waits for another one waits for both again, and not for the end of its lease', async () => {
+test('a waiter that loses a key while it waits for another one waits for both again before its lease ends', async () => {
   const map = await foreignMap(server)
   await using box = await open(url)
   expect(await map.tryLock('lost b', 0)).toBe(true)
@@ -40,7 +40,7 @@ test('a waiter that loses a key while it waits for another one waits for both ag
   await grant.release()
 })
 
-test('another program gets a key between callers of a box that always want it, and they get it back after it', async () => {
+test('another program gets a key between callers of a box that always want it, and they get it back', async () => {
   const map = await foreignMap(server)
   await using box = await open(url)
   const over = new AbortController()

@@ -12,7 +12,7 @@ async function clientOf(...addresses: string[]) {
 }
 
 describe('a Hazelcast member of the tests', () => {
-  test('is a real one that keeps what it is given', async () => {
+  test('is a real member that keeps values', async () => {
     await using server = await startHazelcast()
     const client = await clientOf(server.address)
     const map = await client.getMap<string, string>('map')

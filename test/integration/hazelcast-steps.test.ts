@@ -224,7 +224,7 @@ describe('a box that carries a value over late, after another box has carried it
     return await reader.store('s').get('key')
   }
 
-  test('finds it deleted, if its call was on its way', async () => {
+  test('leaves it deleted when its call was on its way', async () => {
     const gate = new Gate()
     gate.shut()
     const carry = async ({ send }: MapCall) => {
@@ -234,7 +234,7 @@ describe('a box that carries a value over late, after another box has carried it
     expect(await late('parked', carry, () => gate.open())).toBeUndefined()
   })
 
-  test('leaves it deleted although nothing is left of the entry, if it was cut off', async () => {
+  test('leaves it deleted when it was cut off, although nothing is left of the entry', async () => {
     let isCut = true
     const carry = async ({ send }: MapCall) => {
       if (isCut) throw new hazelcast.TargetDisconnectedError('refused by the test')

@@ -19,7 +19,7 @@ afterAll(async () => {
 })
 
 test(
-  'the tracker on Hazelcast ends as the serial result says although workers are killed',
+  'the tracker on Hazelcast ends with the serial result although workers are killed',
   { timeout: 2 * TIME_LIMIT },
   async () => {
     const argv = ['--processes', '3', '--days', '1', '--kill', '2']

@@ -35,11 +35,11 @@ async function keepTheBound(url: string): Promise<void> {
   expect(isInOrder(seen)).toBe(true)
 }
 
-test('eight processes over files keep the bound, one of them stopped again and again', async () => {
+test('eight processes over files stay within the limit, one of them stopped again and again', async () => {
   await keepTheBound(place().url)
 })
 
-test('a period over files goes on when all were closed', async () => {
+test('a period over files goes on after all boxes were closed', async () => {
   const { url } = place()
   const options = { limit: 3, per: '366d', window: 'calendar' } as const
   for (const left of [3, 2, 1, 0]) {
@@ -50,7 +50,7 @@ test('a period over files goes on when all were closed', async () => {
   }
 })
 
-test('eight processes over Redis keep the bound, one of them stopped again and again', async () => {
+test('eight processes over Redis stay within the limit, one of them stopped again and again', async () => {
   await using here = await RedisPlace.start()
   await keepTheBound(here.server.url)
 })

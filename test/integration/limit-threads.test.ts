@@ -7,7 +7,7 @@ const PER = 400
 /** Rounding aside. */
 const EXACT = PER - 0.001
 
-test('threads keep the bound, one of them standing still again and again, and wait without spinning', async () => {
+test('threads wait without spinning and stay within the limit while one of them stands still', async () => {
   const options = { limits: { limit: LIMIT, per: PER }, threads: 12, duration: 2500, stalls: 450 }
   const { times, busy } = await shareLimit(options)
   expect(mostWithin(times.flat(), EXACT)).toBeLessThanOrEqual(LIMIT)
@@ -16,7 +16,7 @@ test('threads keep the bound, one of them standing still again and again, and wa
   expect(busy).toBeLessThan(0.8)
 })
 
-test('threads keep the bound while they give back what others could have taken', async () => {
+test('threads stay within the limit while they return permits', async () => {
   const { times } = await shareLimit({
     limits: { limit: LIMIT, per: PER },
     threads: 8,
@@ -37,7 +37,7 @@ function mostInPeriod(times: readonly number[], length: number): number {
   return Math.max(...counts.values())
 }
 
-test('threads keep the bound of each period of a calendar, and come again in every one', async () => {
+test('threads stay within the limit of each calendar period, and get permits in every one', async () => {
   const { wallTimes } = await shareLimit({
     limits: { limit: LIMIT, per: PER, window: 'calendar' },
     threads: 8,
@@ -49,7 +49,7 @@ test('threads keep the bound of each period of a calendar, and come again in eve
   expect(wallTimes.flat().length).toBeGreaterThan(2 * LIMIT)
 })
 
-test('threads are evenly spaced, whichever of them is next, and give back what others take', async () => {
+test('threads get evenly spaced permits, and others use returned ones', async () => {
   const { times } = await shareLimit({
     limits: { limit: LIMIT, per: PER, window: 'smooth' },
     threads: 8,

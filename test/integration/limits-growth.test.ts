@@ -9,7 +9,7 @@ import { reserve, type LimiterState, type Reserve } from '../../src/limits/rules
 import { memoryInUse } from '../support/heap.js'
 import { pass, settled } from '../unit/limits/passing.js'
 
-/** Bytes in use once everything was collected that nobody needs. */
+/** Bytes in use after a collection. */
 async function inUse(): Promise<number> {
   const { heapUsed, arrayBuffers } = await memoryInUse()
   return heapUsed + arrayBuffers
@@ -27,7 +27,7 @@ async function bytesEach(make: () => unknown): Promise<number> {
   return bytes
 }
 
-describe('callers who wait', () => {
+describe('waiting callers', () => {
   test('take one timer, and 200 bytes each beside their promises', async () => {
     const clock = new VirtualClock()
     const after = vi.spyOn(clock, 'after')
@@ -67,7 +67,7 @@ describe('callers who wait', () => {
     expect((await limit.explain()).place).toBe(MANY)
   }, 60_000)
 
-  test('leave nothing behind, however their wait ends', async () => {
+  test('leave nothing behind after any end of their wait', async () => {
     const clock = new VirtualClock()
     const limit = limiter({ limit: 1000, per: '1s', clock })
     const before = await inUse()
@@ -95,7 +95,7 @@ describe('callers who wait', () => {
 })
 
 describe('keys', () => {
-  test('nobody uses any more are forgotten after their window, and nothing has to be called for that', async () => {
+  test('that are unused are forgotten after their window without a further call', async () => {
     const clock = new VirtualClock()
     const limit = limiter({ limit: 3, per: '1s', clock })
     const kept = limit.key('kept')
@@ -110,7 +110,7 @@ describe('keys', () => {
     expect(kept.tryAcquire()).toBeUndefined()
   }, 60_000)
 
-  test('in use are kept: with permits out, callers in line, a pause or a day that is not over', async () => {
+  test('in use are kept: with given permits, waiting callers, a pause or a current day', async () => {
     const clock = new VirtualClock(Date.UTC(2026, 9, 24, 22, 30))
     const days = limiter({
       limits: [
@@ -136,7 +136,7 @@ describe('keys', () => {
   })
 })
 
-test('an engine in memory forgets limiters that nobody uses, and nothing has to be called for that', async () => {
+test('an engine in memory forgets unused limiters without a further call', async () => {
   const clock = new VirtualClock()
   const engine = new MemoryEngine('memory:', new MemorySpace(clock), clock)
   const box = await Box.join(engine, clock)
@@ -155,7 +155,7 @@ test('an engine in memory forgets limiters that nobody uses, and nothing has to 
   await box.close()
 }, 60_000)
 
-test('a limiter that nobody waits for keeps no process alive', () => {
+test('a limiter without waiters keeps no process alive', () => {
   const limit = limiter({ limit: 1, per: '1s' })
   const handles = process.getActiveResourcesInfo().filter(name => name === 'Timeout').length
   limit.tryAcquire()

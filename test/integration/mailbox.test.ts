@@ -128,7 +128,7 @@ it('carries messages between processes and back', async () => {
 })
 
 describe('a process that has finished', () => {
-  it('ends with its mailbox open, in touch with others', async () => {
+  it('ends with its mailbox open and connected', async () => {
     const inbox: string[] = []
     const mailbox = await open(message => {
       inbox.push(message)
@@ -142,7 +142,7 @@ describe('a process that has finished', () => {
     expect(await finished.end).toBe(0)
   })
 
-  it('ends when those it is in touch with are stopped', async () => {
+  it('ends while its peers are stopped', async () => {
     const [stopped, full] = await Promise.all([start('listen'), start('listen')])
     await Promise.all([stop(stopped), stop(full)])
     await crowdOf(600, full.address)
@@ -154,7 +154,7 @@ describe('a process that has finished', () => {
 })
 
 describe('a receiver that is stopped', () => {
-  it('neither blocks the sender nor makes it keep much, and goes on afterwards', async () => {
+  it('does not block the sender or fill its memory, and goes on afterwards', async () => {
     const { mailbox, inbox } = await openInbox()
     const receiver = await start('echo')
     const death = watch(mailbox, receiver.address)
@@ -180,22 +180,25 @@ describe('a receiver that is stopped', () => {
     expect(death.told).toBe(0)
   })
 
-  it.runIf(process.platform === 'linux')('is not dead when it can take no further connection', async () => {
-    const mailbox = await open()
-    const receiver = await start('listen')
-    await stop(receiver)
-    // More than the system keeps for it to accept.
-    await crowdOf(600, receiver.address)
-    const death = watch(mailbox, receiver.address)
-    void mailbox.send(receiver.address, 'lost')
-    await sleep(300)
-    expect(death.told).toBe(0)
-    receiver.process.kill('SIGKILL')
-    await eventually(() => expect(death.told).toBe(1))
-  })
+  it.runIf(process.platform === 'linux')(
+    'does not count as dead when it can take no further connection',
+    async () => {
+      const mailbox = await open()
+      const receiver = await start('listen')
+      await stop(receiver)
+      // More than the system keeps for it to accept.
+      await crowdOf(600, receiver.address)
+      const death = watch(mailbox, receiver.address)
+      void mailbox.send(receiver.address, 'lost')
+      await sleep(300)
+      expect(death.told).toBe(0)
+      receiver.process.kill('SIGKILL')
+      await eventually(() => expect(death.told).toBe(1))
+    },
+  )
 })
 
-it('is not dead when it has no descriptors left, and takes messages when it has', async () => {
+it('does not count as dead without free descriptors, and takes messages when it has some again', async () => {
   const { mailbox, inbox } = await openInbox()
   const receiver = await start('echo', [], 'ulimit -n 50;')
   const connections = await crowdOf(100, receiver.address)
@@ -261,7 +264,7 @@ describe.runIf(process.platform === 'linux')('death', () => {
     expect(await victim.end).toBe(0)
   })
 
-  it('is not told of one that closes', async () => {
+  it('is not reported of one that closes', async () => {
     const mailbox = await open()
     const closing = await start('close')
     const death = watch(mailbox, closing.address)

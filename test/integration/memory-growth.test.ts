@@ -5,7 +5,7 @@ import { MemoryEngine, MemorySpace } from '../../src/engines/memory/memory-engin
 import { MemoryState } from '../../src/engine/kit/memory-state.js'
 import { memoryInUse } from '../support/heap.js'
 
-/** Megabytes in use once everything was collected that nobody needs. */
+/** Megabytes in use after a collection. */
 async function inUse(): Promise<number> {
   return (await memoryInUse()).heapUsed / 2 ** 20
 }
@@ -33,7 +33,7 @@ describe('nothing grows per key ever used', () => {
       }
     })
     expect(grown).toBeLessThan(8)
-    // Those that were used last are kept for the next caller, and given back when somebody looks.
+    // The last ones are kept for the next caller, and released on inspection.
     expect(space.state.keys('').length).toBeLessThanOrEqual(64)
     for await (const report of box.inspect()) throw new Error(`${report.key} is left`)
     expect(space.state.keys('')).toEqual([])
@@ -113,7 +113,7 @@ describe('nothing grows per key ever used', () => {
 })
 
 describe('ids of transactions', () => {
-  test('they are forgotten when their time is over, so that they don’t pile up', () => {
+  test('they are forgotten after their retention', () => {
     const clock = new VirtualClock()
     const state = new MemoryState(0, clock)
     for (let index = 0; index < 20_000; index++) {

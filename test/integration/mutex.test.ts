@@ -67,7 +67,7 @@ describe('the demo', () => {
     ['Redis', () => redis.url],
     ['the file engine, which it uses when none is named', () => ''],
     ['the memory of its process', () => 'memory:'],
-  ])('tells of ten tasks and of an outlived lease, on %s', async (_, url) => {
+  ])('shows ten tasks and an outlived lease, on %s', async (_, url) => {
     const lines = await played(url())
 
     const parallel = workOf(part(lines, 'parallel'))
@@ -104,7 +104,7 @@ describe('the demo', () => {
     expect(said.filter(line => line.startsWith('release refused : '))).toHaveLength(1)
   })
 
-  test('says on one line what it can not use', async () => {
+  test('reports in one line what it can not use', async () => {
     await expect(played('redis://127.0.0.1:1')).rejects.toThrow(
       /ended with status 1\n(?:.*\n)*\n?error: .*127/,
     )
@@ -197,7 +197,7 @@ describe('the service', () => {
     for await (const { waiters } of box.inspect('wanted')) expect(waiters).toEqual([])
   })
 
-  test('a mutex that was lost is not given back, and its successor keeps it', async () => {
+  test('a lost mutex is not released, and its next holder keeps it', async () => {
     const told: string[] = []
     const forgetful = mutexService({
       url: redis.url,
@@ -220,7 +220,7 @@ describe('the service', () => {
     ])
   })
 
-  test('a mutex whose release fails leaves its block its result', async () => {
+  test("a mutex whose release fails keeps the block's result", async () => {
     await using server = await startRedis()
     const one = service(server.url)
     const block = async (): Promise<string> => {

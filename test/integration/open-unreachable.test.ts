@@ -16,7 +16,7 @@ for (const [what, port] of [
   ['a server that says nothing', silentPort],
   ['a port where nothing listens', freePort],
 ] as const) {
-  test(`no engine opens at ${what}, and each says that nothing was done`, async () => {
+  test(`no engine opens at ${what}, and each reports that nothing was done`, async () => {
     const [one, two, three] = await Promise.all(
       [port(), port(), port()].map(async at => `127.0.0.1:${await at}`),
     )

@@ -68,7 +68,7 @@ for (const count of [3, 4, 5]) {
         expect(contenders.asked('poll')).toBeLessThanOrEqual(CONTENDERS * ROUNDS * count * 4)
       })
 
-      test(`ways of up to ${longest} ms: all meet at the same moment, again and again`, async () => {
+      test(`ways of up to ${longest} ms: all ask at the same moment, again and again`, async () => {
         await using contenders = await Contenders.meet(await servers, 7 * count + longest, longest)
         for (let round = 0; round < 10; round++) {
           const section = new Section()
@@ -123,7 +123,7 @@ const SLOWLY = Object.assign(new Random(0), { below: (count: number) => count - 
 describe.each([0, 1, 2])('a waiter for which server %i is far', slow => {
   const started = startRedisServers(3)
 
-  test('stands at the same servers as the waiters before it, so it is not woken instead of them', async () => {
+  test('queues at the same servers as the waiters before it, so it is not woken in their place', async () => {
     const servers = await started
     const prefix = `${randomUUID()}:`
     const join = async (far?: number): Promise<Box> => {
@@ -143,7 +143,7 @@ describe.each([0, 1, 2])('a waiter for which server %i is far', slow => {
     asked.push(second.mutex('key').run(() => void served.push('second')))
     await queued(holder, 'key', 2)
     const { requests } = new Names(prefix, false).group('')
-    // The holder and both waiters stand at two servers. At the third stands no request, or the holder that was met there.
+    // The holder and both waiters are at two servers. The third has no request, or the holder's.
     await until('they stand together', async () => {
       const known = await Promise.all(servers.map(server => server.command('HLEN', requests)))
       return /^[01],3,3$/.test(String(known.sort()))

@@ -164,7 +164,7 @@ describe('a quorum of five servers', () => {
     held.assertHeld()
   })
 
-  test('a name that no lock can have is refused', async () => {
+  test('an invalid name of a lock is refused', async () => {
     await using box = await open(url)
     const key = 'signalbox:1:{}:queues'
     await expect(box.mutex(key).acquire()).rejects.toMatchObject({ code: 'INVALID_ARGUMENT', key })
@@ -188,7 +188,7 @@ describe('a quorum of five servers', () => {
     }
   })
 
-  test('one server that takes 300 ms to answer slows no caller', async () => {
+  test('one server that takes 300 ms to answer delays no caller', async () => {
     await using slow = await Proxy.start(servers[2]!.port)
     const members = servers.map(({ host, port }, index) => (index === 2 ? slow : { host, port }))
     await using one = await open(quorumUrl(members))
@@ -204,7 +204,7 @@ describe('a quorum of five servers', () => {
     expect(median).toBeLessThan(100)
   })
 
-  test('a lease is longer on the servers than for its holder, by what their clocks may run faster', async () => {
+  test('a lease is longer on the servers than for its holder, to allow for faster clocks', async () => {
     await using one = await open(url)
     await using other = await open(url)
     const lease = 3_600_000
@@ -259,7 +259,7 @@ describe('a quorum of five servers', () => {
       longest.push(gap)
       server.resume()
     }
-    // Three of them have the votes for this key while all answer. A machine that stands still once is not held against it.
+    // Three of them have the votes for this key while all answer. One stall of the machine is allowed for.
     expect(longest.sort((one, other) => one - other)[2]).toBeLessThan(NOT_WAITED_FOR)
     await Promise.all(boxes.map(box => box.close()))
   })
@@ -282,7 +282,7 @@ describe('a quorum of five servers', () => {
     await nothingHeld(one)
   })
 
-  test('three frozen for less than a lease cost nothing; for longer, the lock is lost at its own deadline', async () => {
+  test('three frozen for less than a lease lose no lock; for longer, it is lost at its own deadline', async () => {
     await using box = await open(url)
     const held = await box.mutex('key').acquire({ lease: '2s' })
     const freeze = async (duration: number): Promise<void> => {
@@ -349,7 +349,7 @@ describe('a quorum of five servers', () => {
     )
   })
 
-  test('servers that were restarted empty within a lease let no other holder in, and vote again', async () => {
+  test('servers that restart empty within a lease admit no other holder, and vote again', async () => {
     await using one = await open(url)
     await using other = await open(url)
     const held = await one.mutex('key').acquire({ lease: '3s' })
@@ -409,7 +409,7 @@ describe('a quorum of five servers', () => {
     for (const proxy of proxies) await proxy[Symbol.asyncDispose]()
   })
 
-  test('one server whose answers are lost delays no grant, and keeps nothing', async () => {
+  test('one server whose answers are lost delays no grant, and nothing is left on it', async () => {
     const proxy = await Proxy.start(servers[0]!.port)
     const hosts = [proxy, ...servers.slice(1)].map(({ port }) => `127.0.0.1:${port}`)
     await using far = await open(`redis-quorum://${hosts.join(',')}`)

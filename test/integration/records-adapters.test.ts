@@ -14,7 +14,7 @@ import { startPostgres } from '../support/servers/postgres.js'
 import { startRedisCluster } from '../support/servers/redis-cluster.js'
 import { startRedis } from '../support/servers/redis.js'
 
-describe.concurrent('the adapters do what is asked of records', () => {
+describe.concurrent('the adapters meet all demands on records', () => {
   test('memory', async () => {
     await checkRecords(memoryRecords())
   })
@@ -55,7 +55,7 @@ describe.concurrent('the adapters do what is asked of records', () => {
     expect(rows).toEqual([{ count: '0' }])
   })
 
-  test('PostgreSQL drops what is over when more of its kind comes', async () => {
+  test('PostgreSQL drops expired records when new ones are written', async () => {
     await using server = await startPostgres()
     await using pool = closing(server.pool())
     const records = postgresRecords(pool.value, { table: 'public.kept' })
@@ -66,7 +66,7 @@ describe.concurrent('the adapters do what is asked of records', () => {
     expect(rows).toEqual([{ key: 'long' }])
   })
 
-  test('PostgreSQL: a table that many make at the same moment is made once, and all go on', async () => {
+  test('PostgreSQL: a table that many clients create at the same moment is created once, and all go on', async () => {
     await using server = await startPostgres()
     await using pool = closing(server.pool())
     await using strict = closing(server.pool({ options: '-c default_transaction_isolation=serializable' }))
@@ -144,7 +144,7 @@ describe('a check finds what is wrong', () => {
   })
 })
 
-test('what is no adapter, and what is no record, is refused', async () => {
+test('an invalid adapter and an invalid record are refused', async () => {
   await using box = await open('memory:')
   expect(() => box.store('s', { records: {} as Records })).toThrow(InvalidArgumentError)
   expect(() => redisRecords({})).toThrow(/ioredis or node-redis/)

@@ -122,7 +122,7 @@ async function overtaken(
   expect((await store.get('b'))?.value).toBe('nothing')
 }
 
-describe.each(names(kinds))('a holder that is paused while another takes over, in %s records', kind => {
+describe.each(names(kinds))('a holder that is paused while another box takes over, in %s records', kind => {
   const cases = names(engines).flatMap(engine => [0, 1, 2].map(writes => ({ engine, writes })))
   test.concurrent.each(cases)('locks on $engine, after $writes writes', async ({ engine, writes }) => {
     const url = engines[engine]()
@@ -156,7 +156,7 @@ describe.each(names(kinds))('a holder that is paused while another takes over, i
 const FORGOTTEN = 1300
 
 test.concurrent.each(names(kinds))(
-  'a write that was on its way before a value was made and deleted does not bring it back, in %s records',
+  'a late write does not restore a value that was made and deleted meanwhile, in %s records',
   async kind => {
     const url = engines.memory()
     await using one = await open(url)
@@ -185,7 +185,7 @@ test.concurrent.each(names(kinds))(
 )
 
 test.concurrent.each(names(kinds))(
-  'a write that is told as not applied is not applied later, in %s records',
+  'a write that was reported as not applied is not applied later, in %s records',
   async kind => {
     await using box = await open(engines.memory())
     const name = randomUUID()

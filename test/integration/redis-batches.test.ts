@@ -61,7 +61,7 @@ async function take(box: Box, count: number, lease: number): Promise<Grant[]> {
 }
 
 test.each([1, 10, MOST, MOST + 1, 600])(
-  'what one tick asks of %s locks travels in as few calls as can carry it',
+  'the requests of one tick for %s locks take as few calls as possible',
   async count => {
     await using box = await here.box()
     await box.mutex('first').run(() => undefined)
@@ -72,7 +72,7 @@ test.each([1, 10, MOST, MOST + 1, 600])(
   },
 )
 
-test('renewals travel together, too', async () => {
+test('renewals are sent together, too', async () => {
   await using box = await here.box()
   const grants = await take(box, 600, LEASE)
   const begun = systemClock.now()
@@ -85,11 +85,14 @@ test('renewals travel together, too', async () => {
   expect(calls).toBeLessThanOrEqual((600 / 10) * (times + 2))
 })
 
-test.each(['string', 'redisson'])('only what a call names is touched, with the layout %s', async layout => {
-  await here.server.command('DEL', 'untold', 'used')
-  await doEverything(`${here.server.url}?prefix=${layout}:&layout=${layout}`)
-  expect(await here.server.command('LRANGE', 'untold', 0, -1)).toEqual([])
-  expect(await here.server.command('HKEYS', 'used')).toEqual(
-    expect.arrayContaining(['SET', 'MGET', 'HRANDFIELD']),
-  )
-})
+test.each(['string', 'redisson'])(
+  'a call touches only the keys that it names, with the layout %s',
+  async layout => {
+    await here.server.command('DEL', 'untold', 'used')
+    await doEverything(`${here.server.url}?prefix=${layout}:&layout=${layout}`)
+    expect(await here.server.command('LRANGE', 'untold', 0, -1)).toEqual([])
+    expect(await here.server.command('HKEYS', 'used')).toEqual(
+      expect.arrayContaining(['SET', 'MGET', 'HRANDFIELD']),
+    )
+  },
+)

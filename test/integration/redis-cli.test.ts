@@ -18,7 +18,7 @@ function signalbox(...args: string[]): Promise<{ status: number | null; stdout: 
   })
 }
 
-test('commands show what is held on a server, and take it away', async () => {
+test('commands show the locks on a server, and take them away', async () => {
   await using here = await RedisPlace.start({ config: ['requirepass secret'] })
   const url = here.server.url.replace('//', '//:secret@') + '?prefix=app:'
   const [box, other] = [await here.box(url, { label: 'billing' }), await here.box(url, { label: 'shipping' })]

@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.kill())
 
-test.each(boxWays)('a waiter is woken and a change is heard over $name', async ({ open }) => {
+test.each(boxWays)('a waiter is woken and a watcher sees a change over $name', async ({ open }) => {
   await using first = await open(server.url)
   await using second = await open(server.url)
   const [one, other] = [first.box, second.box]
@@ -38,7 +38,7 @@ test.each(boxWays)('a waiter is woken and a change is heard over $name', async (
 })
 
 test.each(boxWays)(
-  'a change is heard although the server has cut the connection for messages, over $name',
+  'a watcher sees a change although the server has cut the connection for messages, over $name',
   async ({ open }) => {
     await using watcher = await open(server.url)
     await using writer = await open(server.url)

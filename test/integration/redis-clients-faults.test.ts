@@ -14,7 +14,7 @@ async function recovered(link: RedisLink): Promise<void> {
 }
 
 describe.each(linkWays)('faults with $name', ({ isOwn, open }) => {
-  test('a server that is gone: refused at once, whatever was under way unclear, and back when it is back', async () => {
+  test('a server that is gone: new calls fail, calls under way are unclear, until it is back', async () => {
     await using server = await startRedis()
     await using opened = await open(server)
     const { link } = opened
@@ -35,7 +35,7 @@ describe.each(linkWays)('faults with $name', ({ isOwn, open }) => {
     expect(link.epoch).toBeGreaterThan(epoch)
   })
 
-  test('a frozen server: everything settles, and goes on when it does', async () => {
+  test('a frozen server: every call settles, and calls succeed when it goes on', async () => {
     await using server = await startRedis()
     await using opened = await open(server)
     const { heard, link } = opened
@@ -135,7 +135,7 @@ describe.each(linkWays.filter(({ isOwn }) => isOwn))('faults of own connections 
     expect(link.epoch).toBe(2)
   })
 
-  test('a server that takes connections and says nothing is none', async () => {
+  test('a server that takes connections and never answers does not count', async () => {
     await using server = await startRedis()
     await using opened = await open(server)
     const { link } = opened

@@ -35,7 +35,7 @@ function kept<Client extends { on: (event: 'error', listener: () => void) => unk
 const unavailable = (reason: string) => ({ code: 'UNAVAILABLE', message: expect.stringContaining(reason) })
 const invalid = (reason: string) => ({ code: 'INVALID_ARGUMENT', message: expect.stringContaining(reason) })
 
-test.each(clientPackages)('a box over a client of $name, which stays its ownerâ€™s', async ({ client }) => {
+test.each(clientPackages)('a box over a client of $name, which its owner closes', async ({ client }) => {
   const given = await client(server.url)
   opened.push(given.close)
   const box = await openOver(given.client, { prefix: 'mine:' })
@@ -48,7 +48,7 @@ test.each(clientPackages)('a box over a client of $name, which stays its ownerâ€
   expect(await again.mutex('train').run(() => 'done')).toBe('done')
 })
 
-test('a client that puts a prefix before its keys has it before ours', async () => {
+test("the prefix of a client's keys applies to the library's keys", async () => {
   const client = new Redis({ port: server.port, keyPrefix: 'app:', enableAutoPipelining: true })
   kept(client, () => client.disconnect())
   const box = await openOver(client, { prefix: 'locks:' })
@@ -60,14 +60,14 @@ test('a client that puts a prefix before its keys has it before ours', async () 
   expect(await server.command('GET', 'app:k')).toBe('v')
 })
 
-test('a client that connects when it is needed is connected', async () => {
+test('a client that connects lazily is connected', async () => {
   const client = new Redis({ port: server.port, lazyConnect: true })
   kept(client, () => client.disconnect())
   const box = await openOver(client)
   expect(await box.mutex('train').run(() => 'done')).toBe('done')
 })
 
-test('a client that was never connected or is closed says so', async () => {
+test('a client that was never connected or is closed is reported', async () => {
   const never = createClient({ url: server.url })
   kept(never, () => {})
   await expect(openOver(never)).rejects.toMatchObject(unavailable('connect it first'))
@@ -83,7 +83,7 @@ test('a client that was never connected or is closed says so', async () => {
   await expect(openOver(ended)).rejects.toMatchObject(unavailable('connect it first'))
 })
 
-test('what is no client is refused', async () => {
+test('a value that is no client is refused', async () => {
   for (const redis of [
     undefined,
     null,

@@ -57,11 +57,11 @@ test('without a client package the error names what to install', async () => {
   expect(await openWith()).toBe('UNAVAILABLE: Redis needs a client package: npm install redis (or ioredis)')
 })
 
-test('either package will do', async () => {
+test('either package is enough', async () => {
   expect(await openWith('ioredis')).toBe('opened | ioredis')
   expect(await openWith('redis')).toBe('opened | @redis/client')
 })
 
-test('of both node-redis is taken', async () => {
+test('node-redis is used if both are installed', async () => {
   expect(await openWith('redis', 'ioredis')).toBe('opened | @redis/client')
 })

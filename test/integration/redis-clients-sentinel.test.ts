@@ -24,7 +24,7 @@ describe.each(clientPackages)('behind a Sentinel with $name', ({ connectWith }) 
   })
   afterAll(() => servers.kill())
 
-  test('the master is found, though other Sentinels are gone', async () => {
+  test('the master is found although other Sentinels are gone', async () => {
     const gone = await freePort()
     const several = url.replace('127.0.0.1', `127.0.0.1:${gone},127.0.0.1`)
     const link = linkOf(`${several}?db=2`, connectWith)
@@ -34,7 +34,7 @@ describe.each(clientPackages)('behind a Sentinel with $name', ({ connectWith }) 
     await link.close()
   })
 
-  test('no Sentinel, an unknown master and a wrong password are told apart', async () => {
+  test('no Sentinel, an unknown master and a wrong password are different errors', async () => {
     const refusal = async (address: string) => {
       const link = linkOf(address, connectWith)
       const failure: unknown = await link.connect().catch((error: unknown) => error)
@@ -53,7 +53,7 @@ describe.each(clientPackages)('behind a Sentinel with $name', ({ connectWith }) 
     expect(await refusal(url.replace(PASSWORD, 'wrong'))).toMatchObject(unavailable('WRONGPASS'))
   })
 
-  test('after a failover commands and messages go by the new master', async () => {
+  test('after a failover commands and messages use the new master', async () => {
     const heard = new Heard()
     const link = linkOf(url, connectWith, heard)
     await link.connect()
@@ -75,7 +75,7 @@ describe.each(clientPackages)('behind a Sentinel with $name', ({ connectWith }) 
   })
 })
 
-test('a Sentinel that wants a password is given the one of the URL', async () => {
+test('a Sentinel that requires a password gets the one of the URL', async () => {
   await using servers = await startRedisWithSentinel({ password: PASSWORD })
   await servers.sentinel.command('ACL', 'SETUSER', 'default', `>${PASSWORD}`)
   await servers.sentinel.command('ACL', 'SETUSER', 'default', 'resetpass', `>${PASSWORD}`)

@@ -37,7 +37,7 @@ describe.each(linkWays)('a link over $name', ({ isOwn, open }) => {
     await server.kill()
   })
 
-  test('text goes there and comes back as it is', async () => {
+  test('text is stored and read unchanged', async () => {
     for (const text of UNUSUAL) {
       expect(await run('SET', `key ${text}`, text)).toBe('OK')
       expect(await run('GET', `key ${text}`)).toBe(text)
@@ -49,7 +49,7 @@ describe.each(linkWays)('a link over $name', ({ isOwn, open }) => {
     expect(await server.command('GET', 'key 日本語')).toBe('日本語')
   })
 
-  test('replies are plain, whatever the protocol', async () => {
+  test('replies are the same in both protocols', async () => {
     expect(await run('PING')).toBe('PONG')
     expect(await run('GET', 'absent')).toBeNull()
     expect(await run('MGET', 'absent', 'absent')).toEqual([null, null])
@@ -80,7 +80,7 @@ describe.each(linkWays)('a link over $name', ({ isOwn, open }) => {
     expect(await run('MGET', 'a', 'b')).toEqual(['1', '2'])
   })
 
-  test('errors of the server carry their code, and the link goes on', async () => {
+  test('errors of the server carry their code, and the link stays open', async () => {
     await run('SET', 'text', 'x')
     await expect(run('LPUSH', 'text', 'x')).rejects.toMatchObject({
       name: 'RedisReplyError',
@@ -97,7 +97,7 @@ describe.each(linkWays)('a link over $name', ({ isOwn, open }) => {
     expect(await run('GET', 'text')).toBe('x')
   })
 
-  test('what the server refuses for want of memory or of rights says so', async () => {
+  test('refusals for lack of memory or rights are named', async () => {
     await server.command('CONFIG', 'SET', 'maxmemory', '1')
     await expect(run('SET', 'k', 'v')).rejects.toMatchObject({ code: 'OOM' })
     await server.command('CONFIG', 'SET', 'maxmemory', '0')
@@ -118,7 +118,7 @@ describe.each(linkWays)('a link over $name', ({ isOwn, open }) => {
     expect(await run('LRANGE', 'list', '0', '-1')).toEqual(lengths.map((_, index) => String(index)))
   })
 
-  test('there is one master', async () => {
+  test('it reports one master', async () => {
     expect(link.cluster).toBe(false)
     const [master, ...others] = await link.masters()
     expect(others).toEqual([])
@@ -126,7 +126,7 @@ describe.each(linkWays)('a link over $name', ({ isOwn, open }) => {
     expect(await master!(['DBSIZE'])).toBe(1)
   })
 
-  test('messages come from when it was said, until it is taken back', async () => {
+  test('messages arrive from the subscription to its end', async () => {
     const { heard } = opened
     await Promise.all([link.subscribe('news'), link.subscribe('news'), link.subscribe('weather')])
     expect(await server.command('PUBSUB', 'NUMSUB', 'news', 'weather')).toEqual(['news', 1, 'weather', 1])
@@ -156,7 +156,7 @@ describe.each(linkWays)('a link over $name', ({ isOwn, open }) => {
     expect(await server.command('PUBSUB', 'CHANNELS')).toEqual([])
   })
 
-  test('it takes two connections, the second one from the first channel on', async () => {
+  test('it uses two connections, the second from the first channel on', async () => {
     await using other = await startRedis()
     const count = async (): Promise<number> => {
       const list = String(await other.command('CLIENT', 'LIST'))

@@ -55,7 +55,7 @@ function orders<T>(things: readonly T[]): T[][] {
 const settle = (): Promise<void> => pause(50)
 
 describe('locks over several hash slots', () => {
-  test('three that ask in a circle all finish, where two of the keys share a slot', async () => {
+  test('three boxes that ask in a circle all finish, where two of the keys share a slot', async () => {
     await using all = await boxes(4)
     const [one, two, three, holder] = all as unknown as [Box, Box, Box, Box]
     const [a, b, c] = ['{x}a', '{y}b', '{x}c']
@@ -114,7 +114,7 @@ describe('locks over several hash slots', () => {
     for await (const report of all[0]!.inspect()) expect(report).toBeUndefined()
   })
 
-  test('what is free in some slots only is busy, and nothing of it stays held', async () => {
+  test('a set that is free in some slots only is busy, and no part stays held', async () => {
     await using all = await boxes(2)
     const [one, other] = all as unknown as [Box, Box]
     const held = await one.mutex('b').acquire()
@@ -123,7 +123,7 @@ describe('locks over several hash slots', () => {
     await held.release()
   })
 
-  test('a wait that is over gives back what it held meanwhile', async () => {
+  test('a wait that ends releases the parts that it held', async () => {
     await using all = await boxes(2)
     const [one, other] = all as unknown as [Box, Box]
     const blocked = ['a', 'b', 'c', 'd']
@@ -136,7 +136,7 @@ describe('locks over several hash slots', () => {
     }
   })
 
-  test('what can’t be given back while the network is cut is given back afterwards, long before its lease ends', async () => {
+  test('a part that can’t be released while the network is cut is released soon afterwards', async () => {
     await using all = await boxes(1)
     const [box] = all as unknown as [Box]
     const prefix = `t${prefixes}:`
@@ -176,7 +176,7 @@ describe('locks over several hash slots', () => {
     }
   })
 
-  test('a wait longer than the lease keeps what it holds meanwhile', async () => {
+  test('a wait longer than the lease keeps the parts that it holds', async () => {
     await using all = await boxes(3)
     const [one, two, three] = all as unknown as [Box, Box, Box]
     const held = await one.mutex('a', 'b').acquire()
@@ -212,7 +212,7 @@ describe('locks over several hash slots', () => {
     }
   })
 
-  test('all parts of a grant are shown, and can be taken away, with its token', async () => {
+  test('all parts of a grant are shown with its token, and can be taken away by it', async () => {
     await using all = await boxes(2)
     const [one, other] = all as unknown as [Box, Box]
     const keys = await keyOfEachMaster(`t${prefixes}:`)
@@ -243,7 +243,7 @@ describe('locks over several hash slots', () => {
     }
   })
 
-  test('what was taken away by force or with its session is lost as a whole', async () => {
+  test('a grant of which a part is taken away is lost as a whole', async () => {
     await using all = await boxes(2)
     const [one, other] = all as unknown as [Box, Box]
     // A holder that does not listen finds out at the next renewal.
@@ -258,7 +258,7 @@ describe('locks over several hash slots', () => {
     await (await other.mutex('a', 'b', 'c').acquire({ wait: '5s' })).release()
   })
 
-  test('a transaction takes keys of one slot, and says so of others', async () => {
+  test('a transaction takes keys of one slot, and refuses others with a reason', async () => {
     await using all = await boxes(1)
     const [box] = all as unknown as [Box]
     const store = box.store('s')
@@ -281,7 +281,7 @@ describe('locks over several hash slots', () => {
 })
 
 describe('a slot that moves to another master', () => {
-  test('locks and values in it go on while it moves, and nothing is lost or held twice', async () => {
+  test('locks and values in it work while it moves, and nothing is lost or held twice', async () => {
     await using all = await boxes(3)
     const [one, two, three] = all as unknown as [Box, Box, Box]
     const key = `{moving}key`

@@ -42,7 +42,7 @@ function asUser(url: string): string {
   return `${url.replace('//', '//locks:password@')}?prefix=app:`
 }
 
-test('everything goes with the rights that the page names, and none of them is too many', async () => {
+test('every call works with the rights that the page names, and each right is needed', async () => {
   await using server = await startRedis()
   await allow(server, RIGHTS)
   await server.command('CONFIG', 'RESETSTAT')
@@ -51,7 +51,7 @@ test('everything goes with the rights that the page names, and none of them is t
   expect(Object.keys(await server.calls())).toEqual(expect.arrayContaining(commandsOf(RIGHTS)))
 })
 
-test('everything goes on a Cluster with those that it names for that', async () => {
+test('every call works on a Cluster with the rights that the page names for it', async () => {
   await using cluster = await startRedisCluster()
   await Promise.all(cluster.nodes.map(node => allow(node, [...RIGHTS, ...ON_CLUSTER])))
   // One slot: transactions over several are refused there.
@@ -60,7 +60,7 @@ test('everything goes on a Cluster with those that it names for that', async () 
   for (const node of cluster.nodes) expect(await refused(node)).toEqual([])
 })
 
-test('everything goes behind a Sentinel with those that it names for that, and for its own user', async () => {
+test('every call works behind a Sentinel with the rights that the page names for it', async () => {
   await using servers = await startRedisWithSentinel()
   const { master, replica, sentinel, url } = servers
   const rights = [...RIGHTS, ...BEHIND_SENTINEL, ...WITH_REPLICAS]
@@ -75,7 +75,7 @@ test('everything goes behind a Sentinel with those that it names for that, and f
   )
 })
 
-test('locks over a quorum go with the same rights on each server', async () => {
+test('locks over a quorum work with the same rights on each server', async () => {
   const servers = await startRedisServers(3)
   try {
     for (const server of servers) await allow(server, RIGHTS)
@@ -102,7 +102,7 @@ test('locks over a quorum go with the same rights on each server', async () => {
   }
 })
 
-test('names that the rights do not cover are a typed error, and what is there stays', async () => {
+test('names that the rights do not cover give a typed error, and existing data stays', async () => {
   await using server = await startRedis()
   await allow(server, RIGHTS)
   await using owner = await open(server.url)
@@ -124,7 +124,7 @@ test('names that the rights do not cover are a typed error, and what is there st
   await held.release()
 })
 
-test('without a right to channels nothing is written by halves, and locks go on', async () => {
+test('without a right to channels no write is partial, and locks work', async () => {
   await using server = await startRedis()
   // What a new user has unless it is given channels.
   await allow(server, [...RIGHTS, 'resetchannels'])
@@ -153,7 +153,7 @@ test('without a right to channels nothing is written by halves, and locks go on'
   expect(await other.forceRelease('key', taken.token)).toBe(true)
 })
 
-test('a right that is taken away is a typed error of what needs it', async () => {
+test('a right that is taken away gives a typed error where it is needed', async () => {
   await using server = await startRedis()
   await allow(server, RIGHTS)
   await using box = await open(asUser(server.url))

@@ -32,7 +32,7 @@ function breakUp(network: Proxy): void {
 const SOON = 15_000
 
 describe.concurrent('an answer that is lost', () => {
-  test('leaves nothing held by a request whose caller has not heard of its grant', async () => {
+  test('leaves no lock held by a request whose caller did not get its grant', async () => {
     await using started = await start()
     const { here, network, box, other } = started
     network.replies = 'hold'
@@ -44,7 +44,7 @@ describe.concurrent('an answer that is lost', () => {
     expect(took).toBeLessThan(SOON)
   })
 
-  test('of a connection that says nothing any more is given up for', async () => {
+  test('of a silent connection ends as indeterminate', async () => {
     await using started = await start()
     const { here, network, box, other } = started
     network.replies = 'lose'
@@ -57,7 +57,7 @@ describe.concurrent('an answer that is lost', () => {
     expect(took).toBeLessThan(SOON)
   })
 
-  test('of a release does not make its repetition touch the successor', async () => {
+  test('of a release does not affect the next holder when it is repeated', async () => {
     await using started = await start()
     const { here, network, box, other } = started
     const held = await box.mutex('key').acquire()
@@ -73,7 +73,7 @@ describe.concurrent('an answer that is lost', () => {
     expect(await box.mutex('key').tryAcquire()).toBeUndefined()
   })
 
-  test('of a release does not hide from waiters of the same box that it is their turn', async () => {
+  test('of a release does not keep the lock from waiters of the same box', async () => {
     await using started = await start()
     const { here, network, box, other } = started
     const only = box.semaphore('key', { permits: 1 })
@@ -113,7 +113,7 @@ describe.concurrent('an answer that is lost', () => {
 })
 
 describe.concurrent('an answer that is late', () => {
-  test('gives no grant after its own deadline, and its successor is left alone', async () => {
+  test('gives no grant after its own deadline, and does not affect the next holder', async () => {
     await using started = await start()
     const { here, network, box, other } = started
     network.replies = 'hold'
@@ -170,7 +170,7 @@ describe.concurrent('an answer that is late', () => {
 })
 
 describe.concurrent('a renewal that is late', () => {
-  test('changes nothing for the successor of a grant that was lost at its deadline', async () => {
+  test('does not affect the holder after a grant that was lost at its deadline', async () => {
     await using started = await start()
     const { here, network, box, other } = started
     const grant = await box.mutex('key').acquire({ lease: 900 })
@@ -191,7 +191,7 @@ describe.concurrent('a renewal that is late', () => {
 })
 
 describe.concurrent('the connection that wake-ups come on', () => {
-  test('may be cut in the moment of the wake-up', async () => {
+  test('may be cut at the moment of the wake-up', async () => {
     await using started = await start()
     const { here, box, other } = started
     for (let round = 0; round < 12; round++) {
@@ -229,7 +229,7 @@ describe.concurrent('a client of ioredis that keeps commands for later', () => {
     }
   }
 
-  test('keeps no commit for when another box holds the lock', async () => {
+  test('does not send an old commit while another box holds the lock', async () => {
     await using started = await start()
     const { here, network, other } = started
     await using user = await given(here, network)

@@ -11,7 +11,7 @@ async function left(here: RedisPlace, key: string): Promise<number> {
 }
 
 describe.concurrent('a holder that is stopped past its lease', () => {
-  test('knows of its loss before anything else, and leaves its successor alone', async () => {
+  test('finds its loss first, and does not affect the next holder', async () => {
     await using here = await RedisPlace.start()
     const box = await here.box()
     const holder = await here.process()
@@ -54,7 +54,7 @@ describe.concurrent('a holder that is stopped past its lease', () => {
     expect(await store.get('key')).toMatchObject({ value: 'of the next holder' })
   })
 
-  test('is told so when nothing but its own thread was held up', async () => {
+  test('finds its loss when only its own thread stood still', async () => {
     await using here = await RedisPlace.start()
     const box = await here.box()
     const holder = await here.process()
@@ -112,11 +112,11 @@ describe.concurrent('waiters', () => {
       await Promise.all(asked)
       expect(served).toEqual([0, 1, 2])
     }
-    // The first waiter looks 50 ms after the key has expired. It may come late when the machine is busy, but not always.
+    // The first waiter polls 50 ms after the key has expired. On a busy machine it may be late, but not always.
     expect(Math.min(...late)).toBeLessThan(300)
   })
 
-  test('that are woken while they are stopped for longer than their lease do not believe that they hold', async () => {
+  test('that are woken while they are stopped past their lease get no grant', async () => {
     await using here = await RedisPlace.start()
     const [one, other] = [await here.box(), await here.box()]
     const held = await one.mutex('key').acquire()
@@ -145,7 +145,7 @@ describe.concurrent('waiters', () => {
 })
 
 describe.concurrent('processes that want several of six keys, in any order', () => {
-  test('all come through although some are killed, and hold all of them or none', async () => {
+  test('all are served although some are killed, and hold all keys or none', async () => {
     await using here = await RedisPlace.start()
     const result = await fight({
       url: here.server.url,

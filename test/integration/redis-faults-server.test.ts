@@ -12,7 +12,7 @@ import { startRedis } from '../support/servers/redis.js'
 const SOON = 15_000
 
 describe.concurrent('a server that is killed and comes back empty', () => {
-  test('serves waiters, with greater tokens, and a former holder finds out at its next renewal', async () => {
+  test('serves waiters, with greater tokens, and a former holder finds its loss at its next renewal', async () => {
     await using here = await RedisPlace.start()
     const one = await here.box()
     const others = await here.boxes(3)
@@ -34,7 +34,7 @@ describe.concurrent('a server that is killed and comes back empty', () => {
 })
 
 describe.concurrent('a server that stands still', () => {
-  test('for less than the lease costs no grant', async () => {
+  test('for less than the lease loses no grant', async () => {
     await using here = await RedisPlace.start()
     const [one, other] = [await here.box(), await here.box()]
     const held = await one.mutex('key').acquire({ lease: 3000 })
@@ -91,7 +91,7 @@ describe.concurrent('a server that stands still', () => {
 })
 
 describe.concurrent('a server whose memory is full', () => {
-  test('refuses what needs more, and what is held can be kept and released', async () => {
+  test('refuses writes that need more, and holders can renew and release', async () => {
     await using here = await RedisPlace.start({ config: ['maxmemory-policy noeviction'] })
     const { server } = here
     const [one, other] = [await here.box(), await here.box()]
@@ -138,7 +138,7 @@ describe.concurrent('a server whose memory is full', () => {
 })
 
 describe.concurrent('a server that may not be written to', () => {
-  test('because it is a replica refuses, and tells what is there', async () => {
+  test('because it is a replica refuses writes, and shows its locks', async () => {
     await using here = await RedisPlace.start()
     await using replica = await startRedis({ config: [`replicaof 127.0.0.1 ${here.server.port}`] })
     const one = await here.box()
@@ -163,7 +163,7 @@ describe.concurrent('a server that may not be written to', () => {
     await held.release()
   })
 
-  test('any more, because another one is the master now, is left for that one', async () => {
+  test('any more, because another server is the master now, is left for that one', async () => {
     await using here = await RedisPlace.start()
     await using replica = await startRedis({ config: [`replicaof 127.0.0.1 ${here.server.port}`] })
     const network = await here.network()
@@ -187,7 +187,7 @@ describe.concurrent('a server that may not be written to', () => {
 })
 
 describe.concurrent('scripts', () => {
-  test('that are flushed over and over are loaded again, and nothing is done twice or not at all', async () => {
+  test('that are flushed over and over are loaded again, and each operation is done once', async () => {
     await using here = await RedisPlace.start()
     const boxes = await here.boxes(4)
     const section = new Section()
@@ -212,7 +212,7 @@ describe.concurrent('scripts', () => {
     expect((await here.server.calls())['eval']).toBeGreaterThan(1)
   })
 
-  test('of others that run for ever are a typed error, and nothing is lost once they are killed', async () => {
+  test('of others that run for ever give a typed error, and nothing is lost once they are killed', async () => {
     await using here = await RedisPlace.start({ config: ['busy-reply-threshold 50'] })
     const [one, other] = [await here.box(), await here.box()]
     const held = await one.mutex('key').acquire({ lease: '20s' })
@@ -234,7 +234,7 @@ describe.concurrent('scripts', () => {
     foreign.close()
   })
 
-  test('of ours that are killed are a typed error', async () => {
+  test('of ours that are killed give a typed error', async () => {
     await using here = await RedisPlace.start({ config: ['busy-reply-threshold 10'] })
     const box = await here.box()
     const held = await box.mutex('key').acquire({ lease: '60s' })
@@ -264,7 +264,7 @@ describe.concurrent('scripts', () => {
   })
 })
 
-test('a server that loads its data says so, and what was there is there', async () => {
+test('a server that loads its data is reported, and its data is there afterwards', async () => {
   await using here = await RedisPlace.start({
     config: ['key-load-delay 500', 'loading-process-events-interval-bytes 1024'],
   })
@@ -290,7 +290,7 @@ test('a server that loads its data says so, and what was there is there', async 
   await held.release()
 })
 
-test('a wrong password is a typed error that does not tell it, at the beginning and later', async () => {
+test('a wrong password gives a typed error without the password, at the beginning and later', async () => {
   await using here = await RedisPlace.start({ config: ['requirepass right'] })
   const url = here.server.url.replace('://', '://:right@')
   for (const wrong of [here.server.url, here.server.url.replace('://', '://:secret-but-wrong@')]) {
@@ -316,7 +316,7 @@ test('a wrong password is a typed error that does not tell it, at the beginning 
   operator.close()
 })
 
-test('a key that is something else is refused in so many words, and stays as it is', async () => {
+test('a key of another type is refused with that reason, and stays as it is', async () => {
   await using here = await RedisPlace.start()
   const { server } = here
   const box = await here.box()
@@ -360,7 +360,7 @@ test('a key that is something else is refused in so many words, and stays as it 
   expect(await server.command('TYPE', 'key')).toBe('list')
 })
 
-test('what another program put in the place of a value is told, and keeps no key locked', async () => {
+test("another program's data in place of a value is reported, and keeps no key locked", async () => {
   await using here = await RedisPlace.start()
   const { server } = here
   const [one, other] = [await here.box(), await here.box()]
@@ -419,7 +419,7 @@ test('what another program put in the place of a value is told, and keeps no key
   await free('good')
 })
 
-test('of transactions that commit together only those fail that another program has spoiled something of', async () => {
+test("of transactions that commit together only those with another program's data fail", async () => {
   await using here = await RedisPlace.start()
   const { server } = here
   const box = await here.box()
@@ -448,7 +448,7 @@ test('of transactions that commit together only those fail that another program 
   }
 })
 
-test('what another program put in the place of the lock table is told, names the key, and changes nothing', async () => {
+test("another program's data in place of the lock table is reported with its key, and changes nothing", async () => {
   await using here = await RedisPlace.start()
   const { server } = here
   const [one, other] = [await here.box(), await here.box()]
@@ -493,7 +493,7 @@ test('what another program put in the place of the lock table is told, names the
   }
 })
 
-test('a lock can not be called like what is kept beside locks', async () => {
+test('a lock can not have the name of an internal key', async () => {
   await using here = await RedisPlace.start()
   const { server } = here
   const names = new Names('app:', false)
@@ -521,7 +521,7 @@ test('a lock can not be called like what is kept beside locks', async () => {
   }
 })
 
-test('a server clock that is set back lets no token fall and ends no grant', async () => {
+test('a server clock that is set back lowers no token and ends no grant', async () => {
   const clock = new FakeClock()
   await using here = await RedisPlace.start({ clock })
   const [one, other] = [await here.box(), await here.box()]

@@ -69,7 +69,7 @@ describe.each<[Layout, readonly string[], string]>([
   describe.each(types)('a key of type %s', type => {
     const expected = { name: 'UnavailableError', code: 'UNAVAILABLE' }
 
-    test('is a clear error for a caller that wants it, and stays as it is', async () => {
+    test('gives a caller that wants it a clear error, and stays as it is', async () => {
       const box = await boxOf(layout)
       const key = randomUUID()
       await make(type, key)
@@ -89,7 +89,7 @@ describe.each<[Layout, readonly string[], string]>([
       await (await box.mutex(key).acquire({ wait: 0 })).release()
     })
 
-    test('that takes the place of a held one is not deleted by its holder', async () => {
+    test('that replaces a held one is not deleted by its holder', async () => {
       const box = await boxOf(layout)
       const key = randomUUID()
       const grant = await box.mutex(key).acquire({ lease: 600 })
@@ -178,7 +178,7 @@ describe('the layout of Redisson', () => {
     },
   )
 
-  test('a message that it was unlocked there wakes a waiter here, and is heard as long as one waits', async () => {
+  test('an unlock message of Redisson wakes a waiter, which listens as long as it waits', async () => {
     const engine = await openRedis(`${server.url}?layout=redisson`)
     const session = randomUUID()
     const woken: string[] = []
@@ -216,7 +216,7 @@ describe('the layout of Redisson', () => {
     await until(async () => (await listeners()) === 0)
   })
 
-  test('gets by with the rights that its page names', async () => {
+  test('works with the rights that its page names', async () => {
     const page = readFileSync(new URL('../../docs/redis.md', import.meta.url), 'utf8')
     const common = /^ACL SETUSER locks on >password (.*?)^```/ms.exec(page)![1]!.trim().split(/\s+/)
     const [, keys, channels, commands] = /needs also `(\S+)`, `(\S+)`, `(.*)`/.exec(page)!
@@ -248,7 +248,7 @@ describe('the layout of Redisson', () => {
     expect(refused).toEqual([])
   })
 
-  test('boxes of both layouts on one key are told, and neither deletes the other’s lock', async () => {
+  test('boxes of both layouts on one key get an error, and neither deletes the other’s lock', async () => {
     const strings = await boxOf('string')
     const hashes = await boxOf('redisson')
     const one = await strings.mutex('mixed').acquire()
@@ -281,7 +281,7 @@ describe('behind a foreign holder', () => {
     return { boxes, asked }
   }
 
-  test('the first waiter looks every 20 ms, and the others rarely', async () => {
+  test('the first waiter polls every 20 ms, and the others rarely', async () => {
     const { asked } = await waiting('looked at', 6)
     const before = await server.calls()
     const from = performance.now()

@@ -84,7 +84,7 @@ async function meetTheEngine(request: (policy: Policy) => Promise<string>): Prom
   expect(await request('share')).toBe('200 welcome, "default";r=5')
 }
 
-test('requests meet what onUnavailable says while a Redis is dead, and the limit when it is back', async () => {
+test('requests are treated as onUnavailable says while Redis is dead, and by the limit when it is back', async () => {
   await using here = await RedisPlace.start()
   const request = await limitedServer(await here.box())
   await meetTheEngine(request)
@@ -97,7 +97,7 @@ test('requests meet what onUnavailable says while a Redis is dead, and the limit
   }
 })
 
-test('requests meet the same while a Redis hangs', async () => {
+test('requests are treated the same while Redis hangs', async () => {
   await using here = await RedisPlace.start()
   const request = await limitedServer(await here.box())
   await meetTheEngine(request)
@@ -110,7 +110,7 @@ test('requests meet the same while a Redis hangs', async () => {
   }
 })
 
-test('a caller that waits while a Redis is away waits on, goes on without it, or hears of it, and nothing counts as limited', async () => {
+test('a waiting caller is treated as onUnavailable says while Redis is away', async () => {
   await using here = await RedisPlace.start()
   const box = await here.box()
   const limiters = Object.fromEntries(

@@ -9,12 +9,12 @@ import { startRedis } from '../support/servers/redis.js'
 
 const HISTORIES = 100
 
-test(`the script of limits decides as the original does, over ${HISTORIES} random histories`, async () => {
+test(`the script of limits decides as the TypeScript rules do, over ${HISTORIES} random histories`, async () => {
   await using server = await startRedis()
   await compareLimits(server, 1, HISTORIES)
 })
 
-test('a limiter that is idle leaves nothing behind after its window', async () => {
+test('an idle limiter leaves nothing behind after its window', async () => {
   await using here = await RedisPlace.start()
   const box = await here.box()
   const limiter = box.limiter('api', { limit: 5, per: 300 })
@@ -28,7 +28,7 @@ test('a limiter that is idle leaves nothing behind after its window', async () =
   await until('it is gone', async () => (await here.server.command('DBSIZE')) === 0)
 })
 
-test('what another program has put in the place of a limit is told, with its name', async () => {
+test("another program's data in place of a limit is reported, with its name", async () => {
   await using here = await RedisPlace.start()
   const box = await here.box()
   const limiters = ['text', 'long', 'list'].map(name => box.limiter(name, { limit: 1000, per: 60_000 }))
@@ -64,7 +64,7 @@ test('a period goes on over a restart of a server that keeps its data', async ()
   expect(await limiter.tryAcquire()).toBeUndefined()
 })
 
-test('a limit goes on after a failover where it was, as far as the replica had it', async () => {
+test('a limit goes on after a failover from the state of the replica', async () => {
   await using servers = await startRedisWithSentinel()
   await using one = await open(servers.url)
   await using other = await open(servers.url)

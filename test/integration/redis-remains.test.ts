@@ -31,14 +31,14 @@ async function useAll(one: Box, other: Box, name: string): Promise<void> {
 }
 
 describe.concurrent('a key that was used once leaves nothing behind', () => {
-  test('however it was used', async () => {
+  test('after every kind of use', async () => {
     await using here = await RedisPlace.start()
     const [one, other] = [await here.box(), await here.box()]
     for (let round = 0; round < 20; round++) await useAll(one, other, `key ${round}`)
     await onlyTheCounter(here)
   })
 
-  test('when waits were aborted or timed out, also in the moment of the grant', async () => {
+  test('after waits were aborted or timed out, also at the moment of the grant', async () => {
     await using here = await RedisPlace.start()
     const [one, other] = [await here.box(), await here.box()]
     const endings = new Set<string | undefined>()
@@ -101,7 +101,7 @@ describe.concurrent('a key that was used once leaves nothing behind', () => {
     await onlyTheCounter(here)
   })
 
-  test('when killed holders had the rights of several, and others go on to wait for other keys', async () => {
+  test('after holders of several permits were killed, while others wait for other keys', async () => {
     await using here = await RedisPlace.start()
     const [box, other] = [await here.box(), await here.box()]
     const [dead, waiter] = [await here.process(), await here.process()]

@@ -34,7 +34,7 @@ afterAll(async () => {
   await master.kill()
 })
 
-test('what must be on a replica is there when it is granted or committed, and fails where no replica has it', async () => {
+test('with minReplicas a grant or commit is on a replica, and fails without one', async () => {
   await using box = await open(`${master.url}?minReplicas=1`)
   const store = box.store('s')
   for (let round = 0; round < 20; round++) {
@@ -69,7 +69,7 @@ test('what must be on a replica is there when it is granted or committed, and fa
   await (await box.mutex('key').acquire({ wait: '10s' })).release()
 })
 
-test('a grant that a failover loses can be given twice, with a greater token; minReplicas gives none', async () => {
+test('a failover can lose a grant, which is given again with a greater token; minReplicas prevents that', async () => {
   await using old = await startRedis()
   await using network = await Proxy.start(old.port)
   await using next = await startRedis({ config: [`replicaof 127.0.0.1 ${network.port}`] })
@@ -101,7 +101,7 @@ test('a lock that a failover lost never gives a lower token', async () => {
   expect(later.token).toBeGreaterThan(grant.token)
 })
 
-test('a renewal that no replica has does not count: the lease ends before a promoted replica gives the key away', async () => {
+test('a renewal that no replica has does not count, so the lease ends before a failover grants the key', async () => {
   await using old = await startRedis()
   await using network = await Proxy.start(old.port)
   await using next = await startRedis({ config: [`replicaof 127.0.0.1 ${network.port}`] })
@@ -135,7 +135,7 @@ test('a renewal that no replica has does not count: the lease ends before a prom
   for (const { opened } of holders) await opened[Symbol.asyncDispose]()
 })
 
-test('a commit that no replica has is not taken for one that was made before, when it is sent again', async () => {
+test('a repeated commit does not count as committed if no replica has it', async () => {
   await using old = await startRedis()
   await using copy = await startRedis({ config: [`replicaof 127.0.0.1 ${old.port}`] })
   await follows(old)
@@ -204,7 +204,7 @@ test('a renewal needs a majority of servers whose replicas have it', async () =>
   try {
     await Promise.all(masters.map(follows))
     await using box = await open(quorumUrl(masters, '?minReplicas=1'))
-    // The grant may have the votes of two servers only, and be without the third until a renewal that lacks one has failed.
+    // The grant may have the votes of two servers only, until a renewal with a vote missing has failed.
     const lease = 4000
     const held = await box.mutex('key').acquire({ lease })
     const [first, second] = replicas as [RedisServer, RedisServer]
@@ -217,7 +217,7 @@ test('a renewal needs a majority of servers whose replicas have it', async () =>
   }
 })
 
-test('while no replica answers, many that ask are told soon, and what needs no replica is not held up', async () => {
+test('while no replica answers, calls that need one fail soon, and others are not delayed', async () => {
   await using alone = await startRedis()
   await using box = await open(`${alone.url}?minReplicas=1`)
   const told: Promise<unknown>[] = []
@@ -239,7 +239,7 @@ test('while no replica answers, many that ask are told soon, and what needs no r
   expect(readWithin).toBeLessThan(4000)
 })
 
-test('a downgrade that no replica has is told, and the grant lives on when replicas are back', async () => {
+test('a downgrade that no replica has is reported, and the grant lives on when replicas are back', async () => {
   await using old = await startRedis()
   await using copy = await startRedis({ config: [`replicaof 127.0.0.1 ${old.port}`] })
   await follows(old)

@@ -32,7 +32,7 @@ describe('the script in Redis', () => {
     await compareHistories(server, 1, WORLDS)
   })
 
-  test('does the same on its short way, many operations in one call', async () => {
+  test('decides the same in its short form, with many operations in one call', async () => {
     const load = (text: string) => LoadedScript.load(server, text.replaceAll(serverClock, setClock))
     const whole = tableScript({ heldKeys: heldStrings, clock: serverClock, light: '' })
     const light = new Calls('light:', await load(tableScript()))
@@ -57,9 +57,9 @@ describe('the script in Redis', () => {
     }
   })
 
-  test('hands a key on by its short way as it does through the table', { timeout: 60_000 }, async () => {
-    // What others are told is kept in a list. Sessions that are gone are not looked for at random, which each would do at
-    // other times.
+  test('hands a key on in its short form as it does through the table', { timeout: 60_000 }, async () => {
+    // What others are told is kept in a list. Sessions that are gone are not looked for at random, which each would do
+    // at other times.
     const load = (text: string): Promise<LoadedScript> =>
       LoadedScript.load(
         server,
@@ -137,7 +137,7 @@ describe('the script in Redis', () => {
 /** Keys in the very millisecond in which they expire: 0 are left, and they are there. */
 const EXPIRING = heldStrings.replace("return call('PTTL', key)", 'return 0')
 
-test('no request is let in beside a foreign holder in the millisecond in which its key expires', async () => {
+test('no request is granted beside a foreign holder in the millisecond in which its key expires', async () => {
   const script = await LoadedScript.load(
     server,
     tableScript({ heldKeys: EXPIRING, clock: serverClock, light: '' }),

@@ -21,7 +21,7 @@ afterAll(async () => {
 })
 
 test(
-  'the tracker on Redis ends as the serial result says although workers are killed and the server is restarted',
+  'the tracker on Redis ends with the serial result although workers are killed and the server is restarted',
   { timeout: 2 * TIME_LIMIT },
   async () => {
     const argv = ['--processes', '4', '--days', '2', '--kill', '4']

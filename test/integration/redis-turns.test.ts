@@ -8,7 +8,7 @@ import { until } from '../support/servers/until.js'
 
 // One after the other, because tasks that do nothing but take a lock leave others little of their thread.
 describe('turns of a key on Redis', () => {
-  test('a key that only one process wants stays there, and a caller of another process is next', async () => {
+  test('a key that only one process wants stays there, and a caller of another process is served next', async () => {
     await using here = await RedisPlace.start()
     const [one, other] = [await here.box(), await here.box()]
     const hot = new HotKey(one)
@@ -20,7 +20,7 @@ describe('turns of a key on Redis', () => {
     expect(await locks(other)).toEqual([])
   })
 
-  test('a process that may not hear of other waiters for its key asks every 16 turns', async () => {
+  test('a process without the right to channels asks for other waiters every 16 turns', async () => {
     await using here = await RedisPlace.start()
     await here.server.command(
       'ACL',
@@ -41,7 +41,7 @@ describe('turns of a key on Redis', () => {
     expect(hot.turns).toBeLessThan(16n)
   })
 
-  test('a process that can not hear of other waiters for its key asks before long', async () => {
+  test('a process that gets no hints about other waiters asks after a short time', async () => {
     await using here = await RedisPlace.start()
     await using proxy = await Proxy.start(here.server.port)
     await using box = await open(`redis://127.0.0.1:${proxy.port}`)

@@ -8,7 +8,7 @@ const TASKS = 4
 const LEASE = 1500
 
 describe.concurrent('waiting for a lock that is held', () => {
-  test('costs the server renewals, one look a process and lease, and nothing else', async () => {
+  test('costs the server only renewals and one poll a process and lease', async () => {
     await using here = await RedisPlace.start()
     const box = await here.box()
     const held = await box.mutex('key').acquire({ lease: LEASE })

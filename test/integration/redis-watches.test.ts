@@ -50,12 +50,12 @@ describe.each(clientPackages)('a watcher on a cluster with $name', tested => {
     await changes.return()
   }
 
-  test('hears of a change after its slot has moved, over connections of its own', async () => {
+  test('sees a change after its slot has moved, over connections of its own', async () => {
     await using box = await openBy(tested, cluster.url)
     await hearsAcrossMove(box, '{own}')
   })
 
-  test('hears of a change after its slot has moved, with a given client', async () => {
+  test('sees a change after its slot has moved, with a given client', async () => {
     const user = await tested.cluster(cluster.masters.map(({ host, port }) => ({ host, port })))
     const box = await open({ redis: user.client })
     await hearsAcrossMove(box, '{given}')
@@ -65,7 +65,7 @@ describe.each(clientPackages)('a watcher on a cluster with $name', tested => {
 })
 
 test.each(clientPackages)(
-  'a watcher behind a Sentinel hears of what changed in a failover, with $name',
+  'a watcher behind a Sentinel sees what changed in a failover, with $name',
   async tested => {
     await using servers = await startRedisWithSentinel()
     await using box = await openBy(tested, servers.url)

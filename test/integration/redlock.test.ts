@@ -57,7 +57,7 @@ describe.concurrent.each([
     await expect(one.release(lock, oneTry)).rejects.toMatchObject({ name: 'ExecutionError' })
   })
 
-  test('who waits gets it when it is released', async () => {
+  test('a waiter gets the lock when it is released', async () => {
     const [one, other] = [locker(Kind, count), locker(Kind, count)]
     const key = resource()
     const held = await one.acquire([key], LONG)
@@ -80,7 +80,7 @@ describe.concurrent.each([
     await next.release()
   })
 
-  test('using holds for as long as the routine takes, and gives what it gives', async () => {
+  test('using holds the lock while the routine runs, and returns its result', async () => {
     const [one, other] = [locker(Kind, count), locker(Kind, count)]
     const key = resource()
     const result = await one.using([key], LONG, { retryCount: 2 }, async signal => {
@@ -94,7 +94,7 @@ describe.concurrent.each([
     await (await other.acquire([key], LONG, oneTry)).release()
   })
 
-  test('errors are told to who listens, bad durations are refused', async () => {
+  test('errors are published to listeners, bad durations are refused', async () => {
     const [one, other] = [locker(Kind, count), locker(Kind, count)]
     const key = resource()
     const heard: Error[] = []
@@ -127,7 +127,7 @@ test.concurrent.each([1, 3])('ours and redlock itself exclude each other over %i
   await (await waiting).release()
 })
 
-test('using tells of a lock that was taken away', async () => {
+test('using reports a lock that was taken away', async () => {
   const redlock = locker(Redlock, 1)
   const key = resource()
   const routine = redlock.using([key], 600, async signal => {
@@ -139,7 +139,7 @@ test('using tells of a lock that was taken away', async () => {
   await expect(routine).rejects.toMatchObject({ name: 'ExecutionError', cause: { code: 'LOST' } })
 })
 
-test('using tells whether its routine ran', async () => {
+test('using reports whether its routine ran', async () => {
   const [redlock, other] = [locker(Redlock, 1), locker(Redlock, 1)]
   const key = resource()
   const lost = redlock.using([key], 600, async signal => {
@@ -157,7 +157,7 @@ test('using tells whether its routine ran', async () => {
   await held.release()
 })
 
-test('using gives what its routine gave, or its error, when the server is gone before the release', async () => {
+test("using returns the routine's result, or its error, when the server is gone before the release", async () => {
   const results = [() => Promise.resolve('charged'), () => Promise.reject(new Error('of the routine'))].map(
     async end => {
       const server = await startRedis()

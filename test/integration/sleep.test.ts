@@ -41,7 +41,7 @@ describe.runIf(process.platform === 'linux')('a machine that sleeps', () => {
     await other.call('assertHeld', 'it')
   })
 
-  test('does not bring a grant back to life that is renewed and was lost meanwhile', async () => {
+  test('does not restore a grant that was lost before its renewal', async () => {
     const { clock, holder, other } = await two()
     await holder.mutex('it', ['key'], { lease: LEASE })
     const lost = holder.call('loss', 'it')
@@ -60,7 +60,7 @@ describe.runIf(process.platform === 'linux')('a machine that sleeps', () => {
     expect(await lost).toBe('LOST')
   })
 
-  test('keeps a grant whose lease is longer, for what is left of it', async () => {
+  test('keeps a grant with a longer lease for the rest of it', async () => {
     const { clock, holder } = await two()
     await holder.mutex('it', ['key'], { lease: LONG, renew: false })
     await clock.sleep(SLEEP)
@@ -70,7 +70,7 @@ describe.runIf(process.platform === 'linux')('a machine that sleeps', () => {
     expect(left).toBeGreaterThan(LONG / 2)
   })
 
-  test('lets no other box in on the file engine while a grant is held, and lets one in after it', async () => {
+  test('admits no other box on the file engine while a grant is held, and one after it', async () => {
     const clock = new FakeClock()
     const here = place()
     const [holder, other] = await Promise.all(
@@ -89,7 +89,7 @@ describe.runIf(process.platform === 'linux')('a machine that sleeps', () => {
 })
 
 describe('a wall clock that is set', () => {
-  test('neither shortens nor lengthens a grant, when no sleep goes with it', async () => {
+  test('does not shorten or lengthen a grant without a sleep', async () => {
     const clock = new FakeClock()
     const { url } = await redis()
     const here = place()

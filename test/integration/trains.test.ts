@@ -21,7 +21,7 @@ function trains(argv: readonly string[], options?: Parameters<typeof runTracker>
 }
 
 describe('the tracker on the file engine', { timeout: 2 * TIME_LIMIT }, () => {
-  test('ends as the serial result says although workers are killed', async () => {
+  test('ends with the serial result although workers are killed', async () => {
     const { status, report } = await trains(['--processes', '4', '--days', '3', '--kill', '6'])
     expect(report).toMatchObject({ ...faultless(3), processes: 4, days: 3, rejected: 0 })
     expect(report.kills).toHaveLength(6)
@@ -31,14 +31,14 @@ describe('the tracker on the file engine', { timeout: 2 * TIME_LIMIT }, () => {
     expect(status).toBe(0)
   })
 
-  test('is found to be wrong without locks and version checks', async () => {
+  test('ends with a wrong result without locks and version checks', async () => {
     const { status, report, output } = await trains(['--processes', '4', '--days', '2', '--unsafe-no-locks'])
     expect(report.matchesSerial).toBe(false)
     expect(output).toMatch(/serial/)
     expect(status).toBe(1)
   })
 
-  test('goes on after Ctrl-C where it was interrupted', async () => {
+  test('goes on where Ctrl-C interrupted it', async () => {
     const argv = ['--processes', '2', '--days', '2', '--speed', '20000']
     const first = await trains(argv, { interrupt: 4000 })
     expect(first.status).toBe(130)
@@ -81,7 +81,7 @@ describe('the tracker on the file engine', { timeout: 2 * TIME_LIMIT }, () => {
     expect(await box.store('trains').get('RUN')).toBeUndefined()
   })
 
-  test('gives up what it gets no locks for, and says so', async () => {
+  test('gives up messages without locks, and reports them', async () => {
     const letters = join(folder, 'letters.ndjson')
     const input = ['X', 'Y'].map((at, id) =>
       JSON.stringify({ id: `${id}`, type: 'create', train: at, location: at }),

@@ -125,7 +125,7 @@ describe.concurrent('the ZooKeeper engine with a bridge', () => {
     expect(await zk.getEphemerals(`${place}/locks`)).toEqual([])
   })
 
-  test('answers that were lost with the connection are found by all nodes, and nothing is left behind', async () => {
+  test('lost answers are found by all nodes, and nothing is left behind', async () => {
     const place = nextPlace()
     await using proxy = await Proxy.start(server.port)
     await using one = await bridged(place, proxy.port)
@@ -151,7 +151,7 @@ describe.concurrent('the ZooKeeper engine with a bridge', () => {
     }
   })
 
-  test('what others take from a box they take whole', async () => {
+  test('a claim that is taken from a box is taken with all its nodes', async () => {
     const place = nextPlace()
     await using proxy = await Proxy.start(server.port)
     await using one = await bridged(place, proxy.port)
@@ -172,7 +172,7 @@ describe.concurrent('the ZooKeeper engine with a bridge', () => {
   })
 
   test.each(['__lock__', '__WRIT__'])(
-    'a holder that has lost only %s is not inside any more, and can not commit',
+    'a holder that has lost only %s has lost its grant, and can not commit',
     async kind => {
       const place = nextPlace()
       await using one = await bridged(place)

@@ -82,7 +82,7 @@ describe.concurrent('the ZooKeeper client', () => {
       await expect(zk.create('/x', '', options)).rejects.toThrow(InvalidArgumentError)
   })
 
-  test('refusals are errors of their own', async () => {
+  test('each refusal has its own error class', async () => {
     await using zk = await client()
     await zk.create('/a', '', { ephemeral: true })
     await zk.create('/b')
@@ -101,7 +101,7 @@ describe.concurrent('the ZooKeeper client', () => {
       await expect(zk.exists(path as string)).rejects.toThrow(InvalidArgumentError)
   })
 
-  test('ACLs keep others out, and authentication lets them in, after a reconnect, too', async () => {
+  test('ACLs keep other clients out, and authentication admits them, after a reconnect, too', async () => {
     const auth = [{ scheme: 'digest', data: 'ann:secret' }]
     await using proxy = await Proxy.start(server.port)
     const connecting = client({ auth }, `127.0.0.1:${proxy.port}`)
@@ -156,7 +156,7 @@ describe.concurrent('the ZooKeeper client', () => {
     expect(await zk.transaction().commit()).toEqual([])
   })
 
-  test('watches tell of one change each, persistent ones of all', async () => {
+  test('a watch reports one change, a persistent one all changes', async () => {
     await using zk = await client()
     const events: string[] = []
     const watch = ({ type, path }: WatchEvent): void => void events.push(`${type} ${path}`)
@@ -191,7 +191,7 @@ describe.concurrent('the ZooKeeper client', () => {
     await until(() => zk.watched === 0)
   })
 
-  test('what is asked for after a close was asked for is not sent, and what was before is done', async () => {
+  test('operations after close are not sent, and those before it are done', async () => {
     await using other = await ZooKeeper.connect(server.address)
     await other.create('/closing')
     const zk = await ZooKeeper.connect(`${server.address}/closing`)
@@ -206,7 +206,7 @@ describe.concurrent('the ZooKeeper client', () => {
     expect((await other.getChildren('/closing')).children).toEqual(['before'])
   })
 
-  test('a listener that begins while another one stops hears all', async () => {
+  test('a listener that starts while another one stops gets all changes', async () => {
     await using zk = await client()
     const stop = await zk.onChange('/a', () => undefined)
     const heard: string[] = []
@@ -257,7 +257,7 @@ describe.concurrent('the ZooKeeper client', () => {
 })
 
 describe.concurrent('connecting', () => {
-  test('a wrong port, an address that is none, and a server that is none fail in time with the cause', async () => {
+  test('a wrong port, a wrong address and a server of another kind fail in time with the cause', async () => {
     const silent = createServer()
     const rude = createServer(socket => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'))
     const ports = [await freePort(), await freePort(), await freePort()] as const
@@ -279,7 +279,7 @@ describe.concurrent('connecting', () => {
     rude.close()
   })
 
-  test('one server of several suffices', async () => {
+  test('one server of several is enough', async () => {
     const port = await freePort()
     for (let round = 0; round < 5; round++) {
       await using zk = await ZooKeeper.connect(`127.0.0.1:${port},${server.address}`, { timeout: '5s' })
@@ -287,14 +287,14 @@ describe.concurrent('connecting', () => {
     }
   })
 
-  test('what can not be an ensemble is refused', async () => {
+  test('an invalid list of servers is refused', async () => {
     for (const text of ['', 'host:0', 'host:99999', 'a,,b', 'host/a/', 'a b', 7])
       await expect(ZooKeeper.connect(text as string)).rejects.toThrow(InvalidArgumentError)
   })
 })
 
 describe.concurrent('a connection that fails', () => {
-  test('the session, its ephemeral nodes and its watches live through a cut', async () => {
+  test('the session, its ephemeral nodes and its watches outlive a cut', async () => {
     await using proxy = await Proxy.start(server.port)
     await using zk = await client({ sessionTimeout: '10s' }, `127.0.0.1:${proxy.port}`)
     const id = zk.sessionId
@@ -350,7 +350,7 @@ describe.concurrent('a connection that fails', () => {
     expect(await zk.exists('/b')).toBeDefined()
   })
 
-  test('a reply in pieces of a kilobyte arrives; one cut in the middle is asked for again', async () => {
+  test('a reply in pieces of a kilobyte arrives; a reply that is cut off is requested again', async () => {
     await using pieces = await piecemeal(server.port)
     await using zk = await client({}, `127.0.0.1:${pieces.port}`)
     const data = Buffer.alloc(30_000, 'abc')
@@ -361,7 +361,7 @@ describe.concurrent('a connection that fails', () => {
     expect(pieces.cuts).toBe(1)
   })
 
-  test('a request in pieces of a kilobyte arrives; one cut in the middle is not carried out, and the session goes on', async () => {
+  test('a request in pieces of a kilobyte arrives; a request that is cut off is not carried out', async () => {
     await using pieces = await piecemeal(server.port)
     await using zk = await client({}, `127.0.0.1:${pieces.port}`)
     const { sessionId } = zk
@@ -401,7 +401,7 @@ describe.concurrent('a connection that fails', () => {
     stop()
   })
 
-  test('reads do not make a session certain, and it is kept so when that is asked for', async () => {
+  test('reads do not make a session certain, and pings do if the caller asks for that', async () => {
     await using zk = await client({ sessionTimeout: '4s' })
     const { certainUntil } = zk
     await until(async () => {
@@ -430,7 +430,7 @@ describe.concurrent('a connection that fails', () => {
     expect(stdout).toBe('certain\n')
   })
 
-  test('one write after another keeps a session certain, and a transaction that fails counts', async () => {
+  test('successive writes keep a session certain, and a failed transaction counts', async () => {
     await using zk = await client({ sessionTimeout: '4s' })
     const end = zk.certainUntil + zk.sessionTimeout
     await until(async () => {
@@ -439,7 +439,7 @@ describe.concurrent('a connection that fails', () => {
     })
   })
 
-  test('a black hole is noticed, and the session is not certain any more when the server gives its nodes away', async () => {
+  test('a silent network is noticed, and the session is uncertain before the server deletes its nodes', async () => {
     await using proxy = await Proxy.start(server.port)
     await using zk = await client({ sessionTimeout: '4s' }, `127.0.0.1:${proxy.port}`)
     const { path } = await zk.create('/e', '', { ephemeral: true })

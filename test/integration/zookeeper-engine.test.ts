@@ -45,7 +45,7 @@ async function tree(zk: ZooKeeper, path: string): Promise<string[]> {
 }
 
 describe.concurrent('the ZooKeeper engine', () => {
-  test('an answer that was lost with the connection is found by its node, which is the only one', async () => {
+  test('a lost answer is found by its node, and there is only one node', async () => {
     const place = nextPlace()
     await using proxy = await Proxy.start(server.port)
     await using one = await box(place, proxy.port)
@@ -69,7 +69,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     }
   })
 
-  test('a release whose answer was lost is repeated and known as done', async () => {
+  test('a release whose answer was lost is repeated and counts as done', async () => {
     const place = nextPlace()
     await using proxy = await Proxy.start(server.port)
     await using one = await box(place, proxy.port)
@@ -83,7 +83,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     expect(await locks(one)).toEqual([])
   })
 
-  test('what one tick asks for goes in one transaction, and each part settles for itself', async () => {
+  test('the requests of one tick take one transaction, and each settles on its own', async () => {
     const place = nextPlace()
     await using one = await box(place)
     await using zk = await ZooKeeper.connect(server.address)
@@ -112,7 +112,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     expect((await second).token).toBeGreaterThan((await first).token)
   })
 
-  test('when the answer to all of one tick is lost, each finds out what became of its own', async () => {
+  test('when the answer to one tick is lost, each request finds its own outcome', async () => {
     const place = nextPlace()
     await using proxy = await Proxy.start(server.port)
     await using one = await box(place, proxy.port)
@@ -165,7 +165,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     expect(await locks(other)).toEqual([])
   })
 
-  test('a commit whose answer was lost is not told as refused when another box has written its key since', async () => {
+  test('a commit without an answer is not reported as refused when another box has written its key since', async () => {
     const place = nextPlace()
     await using proxy = await Proxy.start(server.port)
     await using one = await box(place, proxy.port)
@@ -195,7 +195,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     expect(await locks(other)).toEqual([])
   })
 
-  test('connections that break all the time cost no exclusion, no order of tokens, and leave nothing', async () => {
+  test('breaking connections do not break exclusion or the order of tokens, and leave nothing', async () => {
     const place = nextPlace()
     await using proxy = await Proxy.start(server.port)
     await using one = await box(place, proxy.port, '20s')
@@ -231,7 +231,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     expect((await tree(zk, place)).filter(path => path.includes('_c_'))).toEqual([])
   })
 
-  test('a holder that hears nothing of any server knows it is out before another is in, and goes on later', async () => {
+  test('a holder cut off from all servers has lost its grant before another box gets one', async () => {
     const place = nextPlace()
     await using proxy = await Proxy.start(server.port)
     await using one = await box(place, proxy.port, '1500ms')
@@ -263,7 +263,7 @@ describe.concurrent('the ZooKeeper engine', () => {
   })
 
   for (const way of ['on its way', 'not sent', 'carried out'])
-    test(`what is ${way} when the session ends is asked for in the next one`, async () => {
+    test(`a request that is ${way} when the session ends is sent in the next one`, async () => {
       const place = nextPlace()
       await using proxy = await Proxy.start(server.port)
       await using one = await box(place, proxy.port, '3s')
@@ -305,7 +305,7 @@ describe.concurrent('the ZooKeeper engine', () => {
       expect((await tree(zk, place)).filter(path => path.includes('_c_'))).toEqual([])
     })
 
-  test('a watcher hears of what changed between the end of a session and the next one', async () => {
+  test('a watcher sees what changed between two sessions', async () => {
     const place = nextPlace()
     await using proxy = await Proxy.start(server.port)
     await using one = await box(place, proxy.port, '1s')
@@ -370,7 +370,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     expect((await other.store('s').get('key'))!.value).toBe('before')
   })
 
-  test('a commit that was not sent when the session ended is told as lost', async () => {
+  test('a commit that was not sent when the session ended is reported as lost', async () => {
     const place = nextPlace()
     await using proxy = await Proxy.start(server.port)
     await using one = await box(place, proxy.port, '4s')
@@ -395,7 +395,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     await one.store('s').put('key', 'after')
   })
 
-  test('what takes more than a request has room for is refused, with its keys', async () => {
+  test('a request that is too large is refused with its keys', async () => {
     const place = nextPlace()
     await using one = await box(place)
     const large = 'x'.repeat(1_048_576)
@@ -415,7 +415,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     await one.mutex('a').run(() => undefined)
   })
 
-  test('a lock node that an operator deletes is lost for its holder', async () => {
+  test('a holder whose lock node an operator deletes has lost its grant', async () => {
     const place = nextPlace()
     await using one = await box(place)
     const held = await one.mutex('key').acquire({ lease: 3000 })
@@ -426,7 +426,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     await expect(held.release()).rejects.toThrow(LostError)
   })
 
-  test('a parent that the server has reaped is made anew, and tokens rise all the same', async () => {
+  test('a parent that the server has deleted is created again, and tokens rise', async () => {
     const place = nextPlace()
     await using one = await box(place)
     await using zk = await ZooKeeper.connect(server.address)
@@ -438,7 +438,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     expect(tokens[1]).toBeGreaterThan(tokens[0]!)
   })
 
-  test('each of many waiters for permits gets in as soon as there are enough', async () => {
+  test('each of many waiters for permits is granted as soon as there are enough', async () => {
     const place = nextPlace()
     await using one = await box(place)
     const boxes = await Promise.all(Array.from({ length: 5 }, () => box(place)))
@@ -462,7 +462,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     for (const each of boxes) await each.close()
   })
 
-  test('nodes that another layout wrote count in a queue by their names, and are left alone among values', async () => {
+  test('nodes of another layout count in a queue by their names, and are left alone among values', async () => {
     const place = nextPlace()
     await using one = await box(place)
     await using zk = await ZooKeeper.connect(server.address)
@@ -479,7 +479,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     await (await waiting).release()
   })
 
-  test('what another program put in the place of a value is told, and keeps no key locked', async () => {
+  test("another program's data in place of a value is reported, and keeps no key locked", async () => {
     const place = nextPlace()
     await using one = await box(place)
     await using other = await box(place)
@@ -521,7 +521,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     }
   })
 
-  test('a request may have hundreds of keys, and is found and taken away by any of them', async () => {
+  test('a request with hundreds of keys can be found and taken away by any of them', async () => {
     const place = nextPlace()
     await using one = await box(place)
     await using other = await box(place)
@@ -607,7 +607,7 @@ describe.concurrent('the ZooKeeper engine', () => {
     await expect(open(url(''))).rejects.toThrow(/ACL/)
   })
 
-  test('a list of its own says what each client may do with all that a box creates', async () => {
+  test('an ACL in the options applies to all nodes that a box creates', async () => {
     const place = nextPlace()
     const url = (login: string): string => `zookeeper://${login}127.0.0.1:${server.port}${place}`
     await using one = await open(`${url('ann:secret@')}?acl=auth::cdrwa,world:anyone:r`)

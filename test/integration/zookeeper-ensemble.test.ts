@@ -16,7 +16,7 @@ describe('an ensemble of three', () => {
   }, 60_000)
   afterAll(() => ensemble.kill())
 
-  test('work goes on when the leader is killed, and what is held stays held', async () => {
+  test('work goes on when the leader is killed, and grants stay held', async () => {
     const url = `zookeeper://${ensemble.address}/place?sessionTimeout=20s`
     await using one = await open(url)
     await using other = await open(url)
@@ -36,7 +36,7 @@ describe('an ensemble of three', () => {
     await leader.start()
   })
 
-  test('an ensemble that is switched off and on again within the session costs nothing', async () => {
+  test('an ensemble that restarts within the session loses nothing', async () => {
     const url = `zookeeper://${ensemble.address}/place?sessionTimeout=30s`
     await using one = await open(url)
     await using other = await open(url)

@@ -14,7 +14,7 @@ vi.mock('node:dns/promises', () => ({
   },
 }))
 
-test('a server that has another address after a break is found by its name, and the session goes on there', async () => {
+test('a server with a new address is found by its name, and the session goes on there', async () => {
   const server = await startZooKeeper()
   try {
     await using before = await Proxy.start(server.port)

@@ -7,13 +7,10 @@ import { startZooKeeper } from '../support/servers/zookeeper.js'
 
 const LAST = 2 ** 31 - 1
 
-describe.concurrent(
-  'a queue whose numbers have come to their end keeps its order, and no other holder is inside',
-  () => {
-    test('without a bridge', () => useKey([]))
-    test('when some boxes have one', () => useKey([0, 2, 3]))
-  },
-)
+describe.concurrent('a queue past the last number keeps its order and its exclusion', () => {
+  test('without a bridge', () => useKey([]))
+  test('when some boxes have one', () => useKey([0, 2, 3]))
+})
 
 /** @param bridged which of the six boxes have a bridge. */
 async function useKey(bridged: readonly number[]): Promise<void> {

@@ -41,7 +41,7 @@ function names(members: readonly { readonly name: string }[]): string {
 }
 
 describe.concurrent('a group', () => {
-  test('tells its members, and which of them join and leave', async () => {
+  test('shows its members, and which of them join and leave', async () => {
     const path = place()
     const group = new Group(one, path)
     expect(await group.members()).toEqual([])
@@ -76,7 +76,7 @@ describe.concurrent('a group', () => {
     await expect(group.join('\ud83d')).rejects.toThrow(InvalidArgumentError)
   })
 
-  test('a view misses nothing over a lost connection, and ends with the session', async () => {
+  test('a view misses no change over a lost connection, and ends with the session', async () => {
     await using proxy = await Proxy.start(server.port)
     await using cut = await ZooKeeper.connect(`127.0.0.1:${proxy.port}`, { sessionTimeout: '4s' })
     const path = place()
@@ -104,7 +104,7 @@ describe.concurrent('a group', () => {
 })
 
 describe.concurrent('a watched value', () => {
-  test('is what the node holds, and tells of changes', async () => {
+  test('is the data of the node, and reports changes', async () => {
     const path = `/value-${++places}`
     await using value = await WatchedValue.open(one, path)
     expect(value.current).toBeUndefined()
@@ -127,7 +127,7 @@ describe.concurrent('a watched value', () => {
     expect(() => value.current).toThrow(ClosedError)
   })
 
-  test('what changed while no server was connected is seen afterwards', async () => {
+  test('a change while no server was connected is seen afterwards', async () => {
     await using proxy = await Proxy.start(server.port)
     const cut = await ZooKeeper.connect(`127.0.0.1:${proxy.port}`)
     const path = `/value-${++places}`
@@ -146,7 +146,7 @@ describe.concurrent('a watched value', () => {
 })
 
 describe.concurrent('barriers', () => {
-  test('all wait until a barrier is removed', async () => {
+  test('all parties wait until a barrier is removed', async () => {
     const path = place()
     const barrier = new Barrier(one, path)
     await barrier.wait()
@@ -182,7 +182,7 @@ describe.concurrent('barriers', () => {
     expect((await one.exists(path))?.numChildren ?? 0).toBe(0)
   })
 
-  test('a party that gives up before all have come is not waited for, and of more than are wanted the first begin', async () => {
+  test('a party that gives up is not awaited, and of too many parties the first ones begin', async () => {
     const path = place()
     const abort = new AbortController()
     const leaver = new DoubleBarrier(one, path, 2).enter({ signal: abort.signal })
@@ -258,7 +258,7 @@ describe.concurrent('a double barrier', () => {
 })
 
 describe.concurrent('a queue', () => {
-  test('gives each message to one taker, in order', async () => {
+  test('gives each message to one consumer, in order', async () => {
     const path = place()
     const queue = new NodeQueue(one, path)
     expect(await queue.tryTake()).toBeUndefined()
@@ -287,7 +287,7 @@ describe.concurrent('a queue', () => {
     expect((await one.exists(path))?.numChildren ?? 0).toBe(0)
   })
 
-  test('a message that was not done is taken again, however its taker ended', async () => {
+  test('a message that was not done is taken again after any end of its consumer', async () => {
     const path = place()
     const queue = new NodeQueue(one, path)
     const id = await queue.put('job')

@@ -17,7 +17,7 @@ const only = (...permissions: Permission[]) => [
 ]
 const NOT_ALLOWED = { code: 'UNAVAILABLE', cause: expect.any(NoAuthError) as unknown }
 
-describe('what the ACL of a node does not allow', () => {
+describe('an operation that the ACL of a node does not allow', () => {
   let server: ZooKeeperServer
   let admin: ZooKeeper
   let places = 0
@@ -39,13 +39,13 @@ describe('what the ACL of a node does not allow', () => {
     return box
   }
 
-  test('to begin in its place is told when it is opened', async () => {
+  test('to begin in its place is reported when the box is opened', async () => {
     await admin.create('/closed', '', { acl: only('read') })
     await expect(open(`zookeeper://${server.address}/closed`)).rejects.toMatchObject(NOT_ALLOWED)
     await expect(open(`zookeeper://${server.address}/closed/below`)).rejects.toMatchObject(NOT_ALLOWED)
   })
 
-  test('to enter a queue is told only to callers that want that key', async () => {
+  test('to enter a queue is reported only to callers that want that key', async () => {
     await using box = await boxBeside('/locks/key', 'read', 'write', 'delete')
     for (const verb of ['acquire', 'tryAcquire'] as const) {
       const [refused, granted] = await Promise.allSettled([
@@ -60,7 +60,7 @@ describe('what the ACL of a node does not allow', () => {
     expect(await locks(box)).toEqual([])
   })
 
-  test('to leave a queue is told, and what is left goes with the box', async () => {
+  test('to leave a queue is reported, and its nodes are deleted with the box', async () => {
     await using box = await boxBeside('/locks/key', 'read', 'write', 'create')
     const path = `/place-${places}`
     const grant = await box.mutex('key').acquire()
@@ -74,7 +74,7 @@ describe('what the ACL of a node does not allow', () => {
     expect((await admin.getChildren(`${path}/locks/key`, { linearizable: true })).children).toEqual([])
   })
 
-  test('to write a value is told, and its lock is free', async () => {
+  test('to write a value is reported, and its lock is free', async () => {
     const place = `/place-${++places}`
     await using box = await open(`zookeeper://${server.address}${place}`)
     const store = box.store('s')
@@ -92,8 +92,8 @@ describe('what the ACL of a node does not allow', () => {
   })
 })
 
-describe('what is too long', () => {
-  test('for a server that takes less than others is told, and the box goes on', async () => {
+describe('a request that is too long', () => {
+  test('for a server with a lower limit is reported, and the box goes on', async () => {
     await using server = await startZooKeeper({ properties: { 'jute.maxbuffer': '20000' } })
     await using box = await open(`zookeeper://${server.address}/place`)
     const store = box.store('s')
@@ -110,7 +110,7 @@ describe('what is too long', () => {
     await box.mutex('key').run(() => undefined)
   })
 
-  test('for a request is refused, and what just fits is there after a restart', async () => {
+  test('for any server is refused, and the largest one that fits is there after a restart', async () => {
     await using server = await startZooKeeper()
     await using box = await open(`zookeeper://${server.address}/place?sessionTimeout=30s`)
     const store = box.store('s')

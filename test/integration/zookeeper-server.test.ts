@@ -25,7 +25,7 @@ describe.concurrent('a server', () => {
     expect(await locks(box)).toEqual([])
   })
 
-  test('that loses its data under a living box costs it what it held, and no more', async () => {
+  test('that loses its data under a living box costs it its grants, and no more', async () => {
     await using server = await startZooKeeper()
     await using box = await open(`zookeeper://${server.address}?sessionTimeout=2s`)
     for (let round = 0; round < 20; round++) await box.store('s').put('key', round)
@@ -77,7 +77,7 @@ describe.concurrent('a server', () => {
     await last.release()
   })
 
-  test('that takes no more connections is told as the cause', async () => {
+  test('that takes no more connections is reported as the cause', async () => {
     await using server = await startZooKeeper({ config: ['maxClientCnxns=1'] })
     await using zk = await ZooKeeper.connect(server.address)
     await expect(ZooKeeper.connect(server.address, { timeout: 3000 })).rejects.toMatchObject({

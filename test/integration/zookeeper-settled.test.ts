@@ -92,7 +92,7 @@ describe.concurrent('changes whose connection is cut at each single request', ()
   })
 })
 
-describe.concurrent('a change that was lost, and what others did before it could be looked for', () => {
+describe.concurrent('a lost change, and changes by other clients before the client could look', () => {
   /** What became of it, and what the node holds then; undefined when it is gone. */
   async function outcome<T>(
     lost: 'requests' | 'replies',
@@ -141,12 +141,12 @@ describe.concurrent('a change that was lost, and what others did before it could
     ])
   })
 
-  test('so may one whose node was made anew', async () => {
+  test('a write whose node was created again may have been applied', async () => {
     for (const lost of ['requests', 'replies'] as const)
       expect(await outcome(lost, write, renew)).toMatchObject([rejected(ConnectionLossError), 'of another'])
   })
 
-  test('a deletion leaves alone what was made anew or written to', async () => {
+  test('a deletion does not touch a node that was created again or written to', async () => {
     for (const lost of ['requests', 'replies'] as const)
       expect(await outcome(lost, remove, renew)).toMatchObject([{ status: 'fulfilled' }, 'of another'])
     expect(await outcome('requests', remove, overwrite)).toMatchObject([
@@ -155,7 +155,7 @@ describe.concurrent('a change that was lost, and what others did before it could
     ])
   })
 
-  test('what is refused at once is refused', async () => {
+  test('an operation that is refused at once stays refused', async () => {
     await using zk = await ZooKeeper.connect(server.address)
     const path = await createSettled(zk, place())
     const stat = (await zk.exists(path))!
@@ -167,7 +167,7 @@ describe.concurrent('a change that was lost, and what others did before it could
     await expect(createSettled(zk, 'no path')).rejects.toThrow(/path takes/)
   })
 
-  test('when the session ends before the client can look, it is told as what may have been applied', async () => {
+  test('when the session ends before the client can look, the operation is indeterminate', async () => {
     await using proxy = await Proxy.start(server.port)
     await using zk = await ZooKeeper.connect(`127.0.0.1:${proxy.port}`, { sessionTimeout: 2000 })
     const path = await createSettled(zk, place())

@@ -19,7 +19,7 @@ import { program, Running } from './command-line.js'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
-test('the client speaks TLS, and believes only whom it is told to', async () => {
+test('the client uses TLS, and trusts only the given certificates', async () => {
   const { folder, certificate, key } = makeCertificate()
   const ca = readFileSync(certificate)
   const secure = await freePort()
@@ -71,7 +71,7 @@ test('the client speaks TLS, and believes only whom it is told to', async () => 
   }
 })
 
-test('the client logs in by SASL at each server that it meets', async () => {
+test('the client logs in by SASL at each server that it connects to', async () => {
   const users = String.raw`user_ann="it's \"secret\"" user_bob="geheim-ä"`
   await using server = await startZooKeeper({
     properties: {
@@ -124,7 +124,7 @@ test('the client logs in by SASL at each server that it meets', async () => {
   await expect(stranger.create('/other')).rejects.toThrow()
 })
 
-test('a server that knows no SASL is left at once', async () => {
+test('a server without SASL is left at once', async () => {
   await using server = await startZooKeeper()
   const sasl = { user: 'ann', password: 'secret' }
   const refused = ZooKeeper.connect(server.address, { sasl, timeout: '30s' })

@@ -20,7 +20,7 @@ function box(place: string, port = server.port): Promise<Box> {
 
 // One after the other, because tasks that do nothing but take a lock leave others little of their thread.
 describe('turns of a key on ZooKeeper', () => {
-  test('a key that only one process wants stays there, and a request from elsewhere is next', async () => {
+  test('a key that only one process wants stays there, and a request of another process is next', async () => {
     const place = '/told'
     await using one = await box(place)
     await using other = await box(place)
@@ -30,7 +30,7 @@ describe('turns of a key on ZooKeeper', () => {
     expect(await locks(other)).toEqual([])
   })
 
-  test('a process that can not hear that another one wants its key asks before long', async () => {
+  test('a process that gets no hints about other waiters asks after a short time', async () => {
     const place = '/untold'
     await using proxy = await Proxy.start(server.port)
     await using one = await box(place, proxy.port)

@@ -37,7 +37,7 @@ function box(place: string): Promise<Box> {
 
 // One after the other, because the server counts the watches of all.
 describe('watches that no listener needs any more', () => {
-  test('are taken back, on the server, too, whether the read was answered or not', async () => {
+  test('are removed, on the server, too, whether the read was answered or not', async () => {
     await using zk = await ZooKeeper.connect(server.address)
     await zk.create('/place')
     await using below = await ZooKeeper.connect(`${server.address}/place`)
@@ -69,7 +69,7 @@ describe('watches that no listener needs any more', () => {
     expect(() => below.unwatch('a', watch)).toThrow(/path takes/)
   })
 
-  test('leave those of others at the same path alone', async () => {
+  test('do not remove those of other listeners at the same path', async () => {
     await using zk = await ZooKeeper.connect(server.address)
     await zk.create('/shared')
     const told: string[] = []
@@ -92,7 +92,7 @@ describe('watches that no listener needs any more', () => {
     await until(async () => (await watches()) === 0)
   })
 
-  test('are taken back while no server is connected', async () => {
+  test('are removed while no server is connected', async () => {
     await using proxy = await Proxy.start(server.port)
     await using zk = await ZooKeeper.connect(`127.0.0.1:${proxy.port}`, { sessionTimeout: '30s' })
     await zk.create('/suspended')
@@ -114,7 +114,7 @@ describe('watches that no listener needs any more', () => {
 })
 
 describe('a wait that is given up behind a long holder', () => {
-  test('takes back what it watched, and memory does not grow by it', async () => {
+  test('removes its watches, and memory does not grow', async () => {
     const keys = Array.from({ length: 50 }, (_, index) => `key ${index}`)
     await using one = await box('/given-up')
     await using other = await box('/given-up')
@@ -136,7 +136,7 @@ describe('a wait that is given up behind a long holder', () => {
     await Promise.all(held.map(grant => grant.release()))
   })
 
-  test('takes back a watch that is set just then', async () => {
+  test('removes a watch that is just being set', async () => {
     await using proxy = await Proxy.start(server.port)
     await using one = await box('/just-then')
     await using other = await open(`zookeeper://127.0.0.1:${proxy.port}/just-then?sessionTimeout=60s`)
@@ -155,7 +155,7 @@ describe('a wait that is given up behind a long holder', () => {
     held.assertHeld()
   })
 
-  test('of permits keeps no watch on the other holders when it gets in', async () => {
+  test('for permits keeps no watch on the other holders after its grant', async () => {
     await using one = await box('/permits')
     await using other = await box('/permits')
     const semaphore = one.semaphore('key', { permits: 3 })

@@ -1,7 +1,7 @@
 import { inOrder } from '../../apps/chaos/check/intervals.js'
 import type { Stay } from './client.js'
 
-/** How often somebody of one kind came right after somebody of another: by `one > other`. */
+/** How often a holder of one kind followed a holder of another: by `one > other`. */
 export function handOvers(stays: readonly Stay[]): Map<string, number> {
   const counts = new Map<string, number>()
   let before: Stay | undefined

@@ -35,7 +35,7 @@ test('without locks the same rounds are found to overlap', async () => {
   expect(between.length).toBeGreaterThan(0)
 })
 
-test('a Java program and a process whose callers never let go by themselves keep each other waiting for a bounded time', async () => {
+test('a Java program and a process that always want a key wait for each other for a bounded time', async () => {
   const part = { name: 'busy', lease: 60_000, renew: true, retry: 5, hold: 1, pause: 0, excludes: true }
   await using java = await Client.start(javaMap, { ...part, url: `${server.address}/${TEST_CLUSTER}/shared` })
   await using box = await open(`hazelcast://${server.address}/${TEST_CLUSTER}?map=shared`)

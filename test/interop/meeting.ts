@@ -59,7 +59,7 @@ async function start(
 
 /** Tests of Signalbox and another kind of client that want the same lock one after the other. */
 export function meetings(place: () => Place, kind: Kind): void {
-  test('whoever holds it keeps the other out, and the other comes in afterwards', async () => {
+  test('each side excludes the other while it holds, and the other gets in afterwards', async () => {
     const [ours, theirs] = (await start(place(), randomUUID(), [signalbox], [kind])) as [Client, Client]
     expect(await ours.acquire(PATIENT)).toBe(true)
     expect(await theirs.acquire(IMPATIENT)).toBe(false)

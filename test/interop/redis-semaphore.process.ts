@@ -24,7 +24,7 @@ await answer(part, {
     }
   },
   async release() {
-    // It tells nobody what it found.
+    // It does not report what it found.
     await held!.release()
     return true
   },

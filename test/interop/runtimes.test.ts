@@ -56,7 +56,7 @@ describe.each(['Bun', 'Deno'] as const)('on %s', name => {
     expect(await tour(name, url())).toMatchObject(outcomes)
   })
 
-  test('the file engine and the limits of threads are refused, because no clock is shared', async () => {
+  test('the file engine and limits of threads are refused, because processes share no clock', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'signalbox-runtimes-'))
     try {
       const refused = 'UNAVAILABLE'

@@ -52,7 +52,7 @@ describe.each(KINDS.map(kind => [kind.kind, kind] as const))('Signalbox and %s',
   })
 })
 
-test('with a bridge, Signalbox is never inside with kazoo as it is or with Curator, which do not see each other', async () => {
+test('with a bridge, Signalbox excludes both kazoo and Curator, which do not see each other', async () => {
   const kinds = [curator, kazooAsItIs]
   const wanted = withOurs(kinds, 40)
   const clients = [signalbox, signalbox, ...kinds]

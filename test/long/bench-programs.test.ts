@@ -31,7 +31,7 @@ async function performed(
 describe.each([rLock, rFairLock, curator, kazoo].map(library => [library.name, library] as const))(
   'the program of the bench for %s',
   (_, library) => {
-    test('locks, tells how long was waited, and finds out who is inside beside it', async () => {
+    test('locks, reports the waiting time, and finds overlapping holders', async () => {
       const end = await library.support(folder)
       const tasks = { folder, process: 0, processes: 1, keys: ['key'], tasks: 3, isGuarded: true }
       const performer = await library.start(tasks)

@@ -117,7 +117,7 @@ describe('the same faults', () => {
     },
   )
 
-  test('a wall clock that is set back has redlock hold what it has lost, and Signalbox renew', async () => {
+  test('with a wall clock that is set back, redlock holds a lost lock, and Signalbox renews', async () => {
     onTestFinished(() => shiftWallClock(0))
     const client = new Redis(server.url)
     onTestFinished(() => client.disconnect())

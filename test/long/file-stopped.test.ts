@@ -4,7 +4,7 @@ import { pause, soFar, timed } from '../../src/conformance/time.js'
 import { place } from '../support/file/places.js'
 import { StoppedWriter } from '../support/file/stopped-writer.js'
 
-test('whoever waits for a process that is stopped in the middle of a transaction is refused after 10 s', async () => {
+test('a caller that waits for a process stopped within a transaction is refused after 10 s', async () => {
   const here = place()
   const box = await here.box()
   const store = box.store('s')

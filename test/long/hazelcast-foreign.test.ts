@@ -16,7 +16,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.kill())
 
-test('a box that has one key and waits for another that a program holds keeps the first for longer than its lease', async () => {
+test('a box that waits for a key of another program keeps its first key for longer than its lease', async () => {
   const map = await foreignMap(server)
   await using box = await open(url)
   expect(await map.tryLock('kept b', 0)).toBe(true)

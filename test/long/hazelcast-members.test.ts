@@ -51,7 +51,7 @@ async function killEach(): Promise<void> {
   }
 }
 
-/** Settles when all have copies of everything again: before that the end of one more would be the end of what it alone has. */
+/** Settles when all members have their copies again: before that, the end of one more could lose data. */
 async function killAndRejoin(member: HazelcastServer): Promise<void> {
   await member.kill()
   await pause(2000)
@@ -170,7 +170,7 @@ test('trains on three members that are killed in turn and join again: nothing lo
   expect(killed).toBeGreaterThanOrEqual(members.length)
 })
 
-test('trains on one member, which can not be killed because all that there is ends with it: nothing lost, counters right', async () => {
+test('trains on one member, which is not killed because it has all data: nothing lost, counters right', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-trains-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   await using member = await startHazelcast()
@@ -238,7 +238,7 @@ async function keysOfOne(client: Client, count: number): Promise<{ keys: string[
   }
 }
 
-test('the member that has the keys is killed while no operation is under way: holder, waiter and lease live on, tokens rise', async () => {
+test('holder, waiter and lease outlive the member with the keys, and tokens rise', async () => {
   const url = `hazelcast://${members.map(({ address }) => address).join()}/${TEST_CLUSTER}?map=idle`
   const client = await clientOf(members)
   const map = await client.getMap('idle')
@@ -282,7 +282,7 @@ test('the member that has the keys is killed while no operation is under way: ho
   await untilSafe()
 })
 
-test('what a member can not tell, because its connection alone was lost, is not missed', async () => {
+test('hints that a member can not send, because its connection was lost, are not missed', async () => {
   const url = `hazelcast://${members.map(({ address }) => address).join()}/${TEST_CLUSTER}?map=untold`
   let client!: Client
   const clientPackage = intercepted(
@@ -316,7 +316,7 @@ test('what a member can not tell, because its connection alone was lost, is not 
   await watching
 })
 
-test('a cluster that parts gives a lock twice, and a resource that goes by tokens refuses the older grant', async () => {
+test('a split cluster grants a lock twice, and a resource that checks tokens refuses the older grant', async () => {
   const halves = await startHazelcastCluster(2, {
     properties: { 'hazelcast.max.no.heartbeat.seconds': '5', 'hazelcast.heartbeat.interval.seconds': '1' },
   })

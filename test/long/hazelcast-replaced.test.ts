@@ -138,7 +138,7 @@ function deposit(box: Box, name: string, id: string): Promise<unknown> {
   )
 }
 
-test('clients that were replaced race others for what the dead ones held', async () => {
+test('replaced clients compete with others for the locks of dead ones', async () => {
   const random = new Random(1)
   const contenders = [await Contender.start('one'), await Contender.start('other')]
   const client = await Client.newHazelcastClient({

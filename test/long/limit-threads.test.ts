@@ -10,7 +10,7 @@ const EXACT = PER - 0.001
 
 const options = { limits: { limit: LIMIT, per: PER }, threads: THREADS }
 
-/** Whether all had their turn, and nobody more than others, because turns go in order of arrival. */
+/** Whether all threads had equally many turns, because turns go in order of arrival. */
 function isFair({ times, from }: Shared): boolean {
   const counts = times.map(own => own.filter(time => time > from).length)
   const average = counts.reduce((sum, count) => sum + count, 0) / THREADS

@@ -7,7 +7,7 @@ import { holdFor, Work } from '../support/limits/work.js'
 const LIMIT = 20
 const PER = 1000
 
-test('a process whose event loop is busy for 40 of 50 ms gets its permits over files, and no window has more', async () => {
+test('a process whose event loop is busy for 40 of 50 ms gets its permits over files within the limit', async () => {
   await using box = await open(place().url)
   const limiter = box.limiter('api', { limit: LIMIT, per: PER })
   await using work = new Work(limiter, LIMIT)

@@ -44,8 +44,8 @@ function above(strategies: readonly Figures[]): readonly Figures[] {
 }
 
 /**
- * The calm scenario, in which ours keep the limit. Their windows are longer by as much as calls usually differ on their way;
- * on a machine that is busy they differ by more, so the best of some runs of each counts.
+ * The calm scenario, in which ours keep the limit. Their windows are longer by as much as calls usually differ on their
+ * way; on a machine that is busy they differ by more, so the best of some runs of each counts.
  */
 async function comparedCalm(...options: string[]) {
   const calm = ['--scenario', 'calm', ...options]
@@ -60,7 +60,7 @@ async function comparedCalm(...options: string[]) {
   return outcome
 }
 
-test('what others do wrong, in all scenarios against the service', async () => {
+test('the mistakes of other limiters, in all scenarios against the service', async () => {
   const { scenarios, stdout } = await compared()
   expect(stdout.match(/^strategy /gm)!.length).toBe(5)
   const [calm, late, later] = ['calm', 'late', 'later'].map(name => {
@@ -71,7 +71,7 @@ test('what others do wrong, in all scenarios against the service', async () => {
   // What begins anew with each second lets nearly twice the limit through around its edge.
   for (const name of ['scheduled refill', 'counter, packed', 'ring of 60 semaphores', 'timed semaphore'])
     expect(calm.get(name)!.worstWindow, name).toBeGreaterThan(LIMIT)
-  // Everybody sleeps, and nobody is left who sees that the second is over.
+  // All callers sleep, so none sees that the second is over.
   expect(calm.get('first caller refill')!.calls).toBeLessThanOrEqual(LIMIT)
   // Who has slept to the next second is not counted.
   const usual = calm.get('counter, usual')!
@@ -101,14 +101,14 @@ test.each([
   ['threads', 'signalbox calendar'],
   ['threads', 'signalbox smooth'],
   ['processes', 'signalbox file'],
-])('so do ours of workers in %s', async (mode, name) => {
-  // Fewer workers than anybody would try, because most of the time goes into their start.
+])('our limiters of workers in %s keep it, too', async (mode, name) => {
+  // Few workers, because most of the time goes into their start.
   const { strategies } = await comparedCalm('--mode', mode, '--only', name, '--workers', '20')
   expect(strategies).toHaveLength(1)
   expect(strategies[0]!.calls).toBeGreaterThan(LIMIT)
 })
 
-test('so do ours of workers in processes that count in Redis', async () => {
+test('our limiters of processes that count in Redis keep it, too', async () => {
   const server = await startRedis()
   try {
     const { strategies, stdout } = await comparedCalm('--mode', 'processes', '--redis', server.url)

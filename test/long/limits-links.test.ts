@@ -27,7 +27,7 @@ describe('a limit of 20 in a second over a slow link to Redis', () => {
   test.concurrent.each([
     [25, 0.09],
     [100, 0.22],
-  ])('of %i ms each way loses a part of %f at the most, and no window has more', async (delay, less) => {
+  ])('of %i ms each way loses a part of %f at most, and no window has more', async (delay, less) => {
     await using here = await RedisPlace.start()
     const { limiter } = await distant(here, delay)
     await using work = new Work(limiter, LIMIT)
@@ -40,7 +40,7 @@ describe('a limit of 20 in a second over a slow link to Redis', () => {
   })
 
   test.concurrent(
-    'that becomes as slow suddenly loses a window, and is as quick again when the link is',
+    'that suddenly becomes slow loses a window, and is fast again when the link is',
     async () => {
       await using here = await RedisPlace.start()
       const { network, limiter } = await distant(here, 1)

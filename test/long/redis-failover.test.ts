@@ -15,7 +15,7 @@ interface Failover {
   readonly killMaster: () => Promise<void>
 }
 
-/** Somebody holds, somebody waits, and somebody is in a transaction when the master dies; the replica has all of it. */
+/** One box holds, one waits, and one is in a transaction when the master dies; the replica has all data. */
 async function livesOn({ url, copied, killMaster }: Failover): Promise<void> {
   await using one = await open(url)
   await using other = await open(url)

@@ -43,7 +43,7 @@ test('the server is the older one', async () => {
   expect(states).toEqual([])
 })
 
-test('switched off, upgraded and switched on again within the session, it costs nothing', async () => {
+test('an upgrade within the session loses nothing', async () => {
   await using old = await start()
   const url = `zookeeper://${old.address}/place?sessionTimeout=60s`
   await using one = await open(url)

@@ -70,7 +70,7 @@ describe('the client, when something happens to its server', () => {
     expect(lost).toBeGreaterThan(0)
   })
 
-  test('a server that is frozen for less than the session costs nothing', async () => {
+  test('a server that is frozen for less than the session loses nothing', async () => {
     const [zk, path] = await client(30_000)
     await using open = zk
     await open.create(`${path}/mine`, '', { ephemeral: true })
@@ -132,7 +132,7 @@ describe('the client, when something happens to its server', () => {
     expect(children.sort()).toEqual(names.sort())
   })
 
-  test('after its data was wiped, no client goes on with a session that it never knew', async () => {
+  test('after its data was wiped, no client goes on with an unknown session', async () => {
     const [zk, path] = await client(4000)
     let ended: unknown
     await zk.onChange(path, event => {
@@ -150,7 +150,7 @@ describe('the client, when something happens to its server', () => {
   })
 })
 
-test('a client that comes when all connections are taken is told in time, and the others go on', async () => {
+test('a client without a free connection gets an error in time, and the others go on', async () => {
   await using server = await startZooKeeper({ config: ['maxClientCnxns=2'] })
   await using first = await ZooKeeper.connect(server.address)
   const second = await ZooKeeper.connect(server.address)
@@ -203,7 +203,7 @@ test('when the leader is killed work goes on within 2 s', async () => {
   expect(pauses.sort((a, b) => a - b)[1]).toBeLessThan(2000)
 })
 
-test('a server that is frozen for two thirds of the session is left, and met again within it', async () => {
+test('a server that is frozen for two thirds of the session is left, and used again within it', async () => {
   await using server = await startZooKeeper()
   await using zk = await ZooKeeper.connect(server.address, { sessionTimeout: '9s' })
   await zk.create('/mine', '', { ephemeral: true })

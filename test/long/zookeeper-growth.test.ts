@@ -37,7 +37,7 @@ test('memory is flat over a million operations', async () => {
   expect(after.arrayBuffers - before.arrayBuffers).toBeLessThan(4 * MB)
 })
 
-test('100,000 watches take little, live through a lost connection, and leave nothing', async () => {
+test('100,000 watches take little memory, outlive a lost connection, and leave nothing', async () => {
   await using server = await startZooKeeper()
   await using proxy = await Proxy.start(server.port)
   const before = await memoryInUse()

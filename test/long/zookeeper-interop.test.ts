@@ -39,7 +39,7 @@ test('a thousand hand-overs between Signalbox with a bridge and both others as t
 })
 
 test.each(readWriteLocks)(
-  'a thousand hand-overs between the read-write locks of Signalbox with a bridge and $library, each way between each two sides',
+  'a thousand hand-overs each way between the read-write locks of Signalbox with a bridge and $library',
   async ({ reader, writer }) => {
     await using server = await startZooKeeper(KEEPING)
     const wanted = betweenSides([reader, writer], HAND_OVERS)

@@ -4,7 +4,7 @@ import { soFar } from '../../src/conformance/time.js'
 import { until } from '../support/servers/until.js'
 import { startLaggingEnsemble } from '../support/servers/zookeeper-ensemble.js'
 
-test('a server that is behind reads what was; a linearizable read waits for what is', async () => {
+test('a server that is behind returns old data; a linearizable read returns the newest', async () => {
   await using ensemble = await startLaggingEnsemble()
   const { leader, follower, link } = ensemble
   await using atLeader = await ZooKeeper.connect(leader.address)

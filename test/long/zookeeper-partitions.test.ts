@@ -29,7 +29,7 @@ describe.each(Object.entries<Partition>(partitions))('while %s', (_name, partiti
     await neverBoth(sides, conflict, partition, Math.random() * timeout)
   })
 
-  test('a transaction that was overtaken changes nothing', async () => {
+  test('a transaction that lost its locks changes nothing', async () => {
     await using sides = await opened(TIMEOUTS[0])
     await neverLost(sides, partition)
   })

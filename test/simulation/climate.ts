@@ -3,8 +3,8 @@ import type { Random } from './random.js'
 /** What a schedule's machines and network are like. Times in milliseconds; the rest are probabilities. */
 export interface Climate {
   /**
-   * `direct`: boxes of one thread on an engine inside it. `calm`: processes and a network without faults. `rough`: faults
-   * of all kinds.
+   * `direct`: boxes of one thread on an engine inside it. `calm`: processes and a network without faults. `rough`:
+   * faults of all kinds.
    */
   readonly kind: 'direct' | 'calm' | 'rough'
   readonly processes: number

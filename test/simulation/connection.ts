@@ -112,7 +112,7 @@ export class Connection implements Engine, Peer {
     }
   }
 
-  /** The engine ends the session: nobody has to wait for its lease, and it is told. */
+  /** The engine ends the session: no request waits for its lease, and its box gets a hint. */
   expel(): void {
     this.#around.server.leave(this.#session)
     const end = (): void => this.#listener!.ended(this.#unavailable('the engine has ended the session'))

@@ -14,7 +14,7 @@ export const faults: readonly Fault[] = [
     breaks: ['P4', 'P5'],
   },
   {
-    name: 'a release wakes nobody',
+    name: 'a release wakes no waiter',
     wrong: '',
     breaks: ['P5'],
   },
@@ -116,7 +116,7 @@ export const faults: readonly Fault[] = [
     breaks: ['P5'],
   },
   {
-    name: 'a grant that nobody waits for any more is kept',
+    name: 'a grant without waiters is kept',
     wrong: 'if (!request) return',
     breaks: ['P8'],
   },
@@ -147,7 +147,7 @@ export const faults: readonly Fault[] = [
     breaks: ['P13'],
   },
   {
-    name: 'a commit does not look whether anybody has written round its locks',
+    name: 'a commit does not check for writes that bypassed its locks',
     wrong: "if (found[index]!.version === -1) return { state: 'conflict', key, found: found[index]! }",
     breaks: ['P13'],
   },
@@ -162,7 +162,7 @@ export const faults: readonly Fault[] = [
     breaks: ['P5'],
   },
   {
-    name: 'nobody is told of changes',
+    name: 'no session gets a hint of changes',
     wrong: 'void [session, key]',
     breaks: ['P5'],
   },

@@ -36,7 +36,7 @@ export class GrantWatch {
   readonly #table: ObservedTable
   readonly #climate: Climate
   #holders: Holder[] = []
-  /** The highest token by key under which somebody passed `assertHeld`. */
+  /** The greatest token of each key under which `assertHeld` has passed. */
   readonly #passed = new Map<string, bigint>()
   /** When the first turn of a number was given. */
   readonly #firstTurns = new Map<number, number>()
@@ -70,7 +70,7 @@ export class GrantWatch {
     this.#checkTurn(holder)
   }
 
-  /** A grant goes through few turns and for a short time only; in one thread as long as nobody else waits. */
+  /** A grant goes through few turns and for a short time only; in one thread while no other request waits. */
   #checkTurn(holder: Holder): void {
     const number = numberOf(holder)
     const turn = Number(holder.grant.token % 1024n)
@@ -82,7 +82,7 @@ export class GrantWatch {
       this.#history.violate('P4', `${this.#text(holder)} is handed on ${time} ms after its first turn`)
   }
 
-  /** The server grants a request: nobody may be sure any more of something that excludes it. */
+  /** The server grants a request: no holder of a conflicting grant may count on it any more. */
   granted(request: Observed): void {
     for (const holder of this.#holders) {
       if (!passes(holder) || this.#overridden(holder)) continue

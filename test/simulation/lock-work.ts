@@ -154,7 +154,7 @@ export class LockWork {
     await (holder.grant as WriteGrant).downgrade().catch((error: unknown) => this.#failed(error))
   }
 
-  /** Writes to somebody else's resource: the write travels, and its token goes with it. */
+  /** Writes to an external resource: the write takes time, and carries its token. */
   #write(holder: Holder): void {
     const { resource, timeline, table } = this.#world
     const { grant, claims } = holder

@@ -15,8 +15,8 @@ export interface Try {
 }
 
 /**
- * Follows the store from outside. Every change adds a mark of its own to the lists under its keys, so a list shows which
- * changes were made: none may be lost, made twice, or made in part, and callers must have been told the truth.
+ * Follows the store from outside. Every change adds a mark of its own to the lists under its keys, so a list shows
+ * which changes were made: none may be lost, made twice, or made in part, and callers must have been told the truth.
  */
 export class ObservedStore {
   readonly #history: History

@@ -53,12 +53,13 @@ export interface GrantRecord {
 
 /** What a waiter needs beside the time of its look until it has looked again: timers and the shortest look. */
 const SLACK = 10
-/** The part of a claim window after its end when whoever reserved looks. */
+/** The part of a claim window after its end when the reserving session looks. */
 const WINDOW_LOOK = 0.1
 
 /**
  * Follows the lock table from outside, by operations, outcomes and hints, and checks each step against the promises:
- * exclusion, rising numbers, order of arrival, all or nothing, who is woken, and that nobody touches another's grant.
+ * exclusion, rising numbers, order of arrival, all or nothing, which requests are woken, and that no session touches
+ * another's grant.
  */
 export class ObservedTable {
   readonly grants = new Map<number, GrantRecord>()
@@ -181,7 +182,8 @@ export class ObservedTable {
     if (known) return
     if (outcome.state === 'mismatch') {
       const live = this.#queue(outcome.key).some(one => maxOf(one, outcome.key) === outcome.max)
-      if (!live) this.#broken('P10', `${operation.request.id} is refused for permits that nobody has named`)
+      if (!live)
+        this.#broken('P10', `${operation.request.id} is refused for permits that no request has named`)
       return
     }
     for (const { key } of operation.request.claims) this.#touched.add(key)
@@ -191,12 +193,13 @@ export class ObservedTable {
     switch (outcome.state) {
       case 'busy':
         if (operation.wait) this.#broken('P4', `${operation.request.id} wants to wait and may not`)
-        if (!before) this.#broken('P5', `${operation.request.id} is told busy, and nobody stands before it`)
+        if (!before)
+          this.#broken('P5', `${operation.request.id} is answered busy, and no request is before it`)
         return
       case 'queued':
         if (operation.wait === 0)
           this.#broken('P8', `${operation.request.id} does not want to wait and is queued`)
-        if (!before) this.#broken('P5', `${operation.request.id} has to wait, and nobody stands before it`)
+        if (!before) this.#broken('P5', `${operation.request.id} has to wait, and no request is before it`)
         this.#append(operation)
         return
       case 'held':
@@ -292,7 +295,7 @@ export class ObservedTable {
       this.#held(request, outcome)
       return
     }
-    if (!wanted) this.#broken('P5', `${operation.request.id} is given up, and nobody else waits`)
+    if (!wanted) this.#broken('P5', `${operation.request.id} is given up, and no other request waits`)
     this.#remove(request)
     this.#hinted(hints)
     const next = this.#append({
@@ -487,7 +490,7 @@ export class ObservedTable {
     return phase === 'waiting' && this.#now >= expires
   }
 
-  /** Somebody with whom a claim can't be granted, of those before the request or of all; a holder if there is one. */
+  /** A request that conflicts with a claim, of those before the request or of all; a holder if there is one. */
   #before(claim: Claim, request: Observed | undefined): Observed | undefined {
     let found: Observed | undefined
     let held = 0
@@ -509,7 +512,7 @@ export class ObservedTable {
     return found?.phase === 'held' ? { ...found, phase: 'waiting' } : found
   }
 
-  /** After an operation nobody is left waiting who could run, on the keys that it changed. */
+  /** After an operation no request that could run waits on the keys that it changed. */
   #checkServed(): void {
     for (const key of this.#touched) {
       for (const request of this.#queue(key)) {
@@ -530,7 +533,7 @@ export class ObservedTable {
     }
   }
 
-  /** Somebody who was neither stopped nor cut off has kept others waiting no longer than promised. */
+  /** A session that was neither stopped nor cut off has kept others waiting no longer than promised. */
   #checkStall(request: Observed, look: number): void {
     const troubled = this.#troubledUntil(request)
     if (troubled === undefined) return
@@ -544,7 +547,7 @@ export class ObservedTable {
       this.#broken('P5', `${request.id} was woken ${this.#now - wokenAt} ms before it was granted`)
   }
 
-  /** Somebody who was neither stopped nor cut off does not expire while it waits. */
+  /** A request of a session that was neither stopped nor cut off does not expire while it waits. */
   #checkExpired(request: Observed): void {
     const troubled = this.#troubledUntil(request)
     const delay = longestDelay(this.#climate)
@@ -557,7 +560,7 @@ export class ObservedTable {
       this.#broken('P5', `${request.id} was woken and did not claim`)
   }
 
-  /** Whoever reserved keys for somebody that does not claim lets the next ones in when the window is over. */
+  /** A session that reserved keys for a silent request serves them again after the window. */
   #checkWindow(request: Observed): void {
     const reserver = request.reservedBy === undefined ? undefined : this.#processOf(request.reservedBy)
     if (request.phase !== 'reserved' || !reserver?.open || reserver.frozen) return

@@ -54,7 +54,7 @@ async function close(process: SimulatedProcess, { drain }: CloseAction): Promise
   await process.box!.close(drain === undefined ? {} : { drain })
 }
 
-/** An operator looks, thinks, and takes away what may have gone to somebody else meanwhile. */
+/** An operator inspects, waits, and takes away a grant that may have another holder by then. */
 async function force(world: World, process: SimulatedProcess, { seed, pause }: ForceAction): Promise<void> {
   const held: { key: string; token: bigint }[] = []
   try {

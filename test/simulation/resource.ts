@@ -1,7 +1,7 @@
 import type { History } from './history.js'
 import type { GrantRecord } from './observed-table.js'
 
-/** A resource of somebody else's, which refuses writes whose token is smaller than one it has seen. */
+/** An external resource, which refuses writes with a smaller token than one it has seen. */
 export class Resource {
   readonly #history: History
   readonly #tokens = new Map<string, bigint>()

@@ -93,7 +93,7 @@ class Draw {
     const renew = random.chance(0.85)
     const wait = verb === 'tryAcquire' ? undefined : this.#wait()
     const lease = random.pick(this.#climate.leases)
-    // A grant that nobody gives back keeps all others out for its lease.
+    // A grant that is never released keeps all others out for its lease.
     const forgets = verb !== 'run' && !renew && this.#climate.kind === 'rough' && lease <= 1000
     const writes = claims.length === 1 && claims[0]!.mode === 'exclusive'
     const ending = random.pick([
@@ -122,7 +122,9 @@ class Draw {
     }
   }
 
-  /** A further lock, or the same one again; nested ones can block each other for good, so they wait for a while only. */
+  /**
+   * A further lock, or the same one again; nested ones can block each other for good, so they wait for a while only.
+   */
   #nested(outer: readonly Claim[]): NestedLock {
     const random = this.#random
     const claims = random.chance(0.3) ? outer : this.#claims()

@@ -32,7 +32,7 @@ export interface Peer {
   wanted(id: string): void
 }
 
-/** An operation with its outcome, for those who send old ones again. */
+/** An operation with its outcome, to repeat it later. */
 export interface Applied {
   readonly session: string
   readonly operation: Operation
@@ -66,7 +66,7 @@ const REMEMBERED = 50
 
 /**
  * The engine's far end: the lock table and store of the memory engine. Each operation is carried out in one step and
- * shown, with the hints it causes, to those who check.
+ * shown to the checks with the hints that it causes.
  */
 export class Server {
   readonly #space: MemorySpace
@@ -120,7 +120,7 @@ export class Server {
   leave(session: string): void {
     const known = this.#sessions.get(session)
     if (!known) return
-    // Whoever leaves is told nothing any more.
+    // A session that leaves gets no more hints.
     this.#sessions.delete(session)
     this.#carryOut(session, known, { type: 'revoke', session })
     known.engine.leave()

@@ -14,9 +14,13 @@ export interface Result {
   readonly history: History
 }
 
-/** After everything is well again, all that has begun ends within so long: leases of the dead, then one after the other. */
+/**
+ * After everything is well again, all that has begun ends within so long: leases of the dead, then one after the other.
+ */
 const DRAINED_WITHIN = 4 * LONGEST_LEASE
-/** Every watcher has looked within so long. A look that began before everything was well may fail, and is made again. */
+/**
+ * Every watcher has looked within so long. A look that began before everything was well may fail, and is made again.
+ */
 const LOOKED_WITHIN = LOOK_EVERY + 3000
 /** No remnant of a fault is left after so long. */
 const CLEAN_AFTER = LONGEST_LEASE + 5000
@@ -97,13 +101,13 @@ async function run(world: World, until: number): Promise<void> {
   if (timeline.steps > MOST_STEPS) history.violate('P5', 'far more happens than the callers have reason for')
 }
 
-/** Whoever looks finds what was merely kept given back. */
+/** On inspection, boxes release the grants that they keep unused. */
 async function inspected(world: World): Promise<void> {
   const process = world.places.find(one => one.open)
   if (!process) return
   world.do(process, 'inspects', async () => {
     for await (const { key, holders } of process.box!.inspect())
-      if (holders.length > 0) world.history.violate('P8', `${key} is held, and nobody uses it`)
+      if (holders.length > 0) world.history.violate('P8', `${key} is held without a user`)
   })
   await run(world, world.timeline.now + 100)
 }

@@ -100,7 +100,7 @@ function moved(keys: readonly string[], list: readonly string[] | undefined): st
   return [...keys.slice(0, Math.max(1, keys.length - 1)), ...(keys.length > 1 ? [found] : [])]
 }
 
-/** A compare-and-set round the lock: adds a mark if nobody came between. */
+/** A compare-and-set that bypasses the lock: adds a mark if no other write came between. */
 export async function write(world: World, process: SimulatedProcess, action: WriteAction): Promise<void> {
   const { history } = world
   const store = process.stores.get(action.store)!

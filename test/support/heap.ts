@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm'
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
 
-/** The memory in use once everything was collected that nobody needs: bytes. */
+/** The memory in use after a collection: bytes. */
 export async function memoryInUse(): Promise<NodeJS.MemoryUsage> {
   // Settled promises and finished timers let go of theirs only in later turns.
   for (let round = 0; round < 3; round++) {

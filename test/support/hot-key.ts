@@ -32,7 +32,7 @@ export class HotKey {
   }
 }
 
-/** The key stays with the tasks as long as only they want it, and whoever comes from elsewhere is next, again and again. */
+/** The key stays with the tasks while only they want it, and a request of another process is next, every time. */
 export async function givesWay(hot: HotKey, other: Box): Promise<void> {
   const { tokens } = hot
   // Of one number there are 16 turns at the most where others may wait.
@@ -42,7 +42,7 @@ export async function givesWay(hot: HotKey, other: Box): Promise<void> {
     const grant = await other.mutex('key').acquire()
     const last = tokens.at(-1)!
     await pause(5)
-    // While it is held elsewhere nobody is inside, and all is in the order of the tokens.
+    // While it is held elsewhere no task is inside, and all tokens rise.
     expect(tokens.at(-1)).toBe(last)
     expect(grant.token).toBeGreaterThan(last)
     await grant.release()

@@ -13,7 +13,7 @@ test('a signal has one listener for any number of tasks, which are done in their
   expect(getEventListeners(signal, 'abort')).toHaveLength(0)
 })
 
-test('what was taken back is not done, and the last one takes the listener along', () => {
+test('a withdrawn task is not done, and with the last one the listener is removed', () => {
   const controller = new AbortController()
   const { signal } = controller
   const done: string[] = []
@@ -30,7 +30,7 @@ test('what was taken back is not done, and the last one takes the listener along
   expect(done).toEqual(['four'])
 })
 
-test('a task may take others back while it is done', () => {
+test('a task may withdraw others while it runs', () => {
   const controller = new AbortController()
   const done: string[] = []
   const takeBack: (() => void)[] = []

@@ -6,7 +6,7 @@ import { InvalidArgumentError } from '../../src/errors.js'
 describe('the system clock', () => {
   afterEach(() => void vi.useRealTimers())
 
-  test('it never goes back, whatever the wall clock does', () => {
+  test('it never goes back when the wall clock does', () => {
     let last = systemClock.now()
     vi.useFakeTimers({ toFake: ['Date'], now: 0 })
     for (let round = 0; round < 1000; round++) {
@@ -76,7 +76,7 @@ describe('the system clock', () => {
     expect(runs).toBe(1)
   })
 
-  test('what fell due while the machine slept is done soon after', () => {
+  test('a task that fell due while the machine slept runs soon after', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
     let slept = 0
     vi.spyOn(systemClock, 'now').mockImplementation(() => performance.now() + slept)
@@ -89,7 +89,7 @@ describe('the system clock', () => {
     expect(runs).toBe(1)
   })
 
-  test('only what somebody awaits keeps a process alive', () => {
+  test('only an awaited task keeps a process alive', () => {
     const unrefed = setTimeout(() => undefined, 0)
     const spy = vi.spyOn(Object.getPrototypeOf(unrefed) as { unref(): void }, 'unref')
     systemClock.after(1, () => undefined, true).cancel()
@@ -196,14 +196,14 @@ describe('the sleep of a machine', () => {
 })
 
 describe('the virtual clock', () => {
-  test('it stands still until it is told to go on', () => {
+  test('it stands still until it is advanced', () => {
     const clock = new VirtualClock(100)
     expect(clock.now()).toBe(100)
     clock.advance(50)
     expect(clock.now()).toBe(150)
   })
 
-  test('what falls due runs in order of time, then of setting, at its time', () => {
+  test('tasks run at their time, in order of time and then of setting', () => {
     const clock = new VirtualClock()
     const ran: [string, number][] = []
     const set = (name: string, delay: number) => clock.after(delay, () => ran.push([name, clock.now()]))
@@ -226,7 +226,7 @@ describe('the virtual clock', () => {
     expect(clock.nextAt()).toBeUndefined()
   })
 
-  test('it goes on by a number of milliseconds, not back and not for ever', () => {
+  test('it advances by a number of milliseconds, not back and not for ever', () => {
     const clock = new VirtualClock(100)
     for (const duration of [NaN, -1, Infinity, '5' as never]) {
       expect(() => clock.advance(duration)).toThrow(InvalidArgumentError)
@@ -236,7 +236,7 @@ describe('the virtual clock', () => {
     expect(clock.now()).toBe(100)
   })
 
-  test('what is set meanwhile runs too, if it falls due', () => {
+  test('a task that is set meanwhile runs too, if it falls due', () => {
     const clock = new VirtualClock()
     const ran: number[] = []
     const again = (): void => {
@@ -248,7 +248,7 @@ describe('the virtual clock', () => {
     expect(ran).toEqual([0, 10, 20])
   })
 
-  test('a frozen clock jumps, and runs what was due late', () => {
+  test('a frozen clock jumps, and runs due tasks late', () => {
     const clock = new VirtualClock()
     const ran: number[] = []
     clock.after(10, () => ran.push(clock.now()))

@@ -16,7 +16,7 @@ function heard(...names: (keyof typeof channels)[]): [string, BoxEvent][] {
 
 const milliseconds = expect.any(Number) as number
 
-test('a limiter tells of permits, refusals and pauses before its caller goes on', async () => {
+test('a limiter publishes permits, refusals and pauses before its caller goes on', async () => {
   await using box = await open('memory:')
   const events = heard('permitted', 'refused', 'paused')
   const limiter = box.limiter('api', { limit: 1, per: '1m' })
@@ -39,7 +39,7 @@ test('a limiter tells of permits, refusals and pauses before its caller goes on'
   expect(events.splice(0)).toEqual([['paused', { ...whole, until: until.getTime() }]])
 })
 
-test('a store tells how each transaction and each write ended, with the keys as the caller named them', async () => {
+test("a store publishes the outcome of each transaction and each write, with the caller's keys", async () => {
   await using box = await open('memory:')
   const events = heard('transaction', 'write')
   const store = box.store('bank')
@@ -87,7 +87,7 @@ test('a store tells how each transaction and each write ended, with the keys as 
   ])
 })
 
-test('a call that fails is told with the error that its caller gets', async () => {
+test('a failed call is published with the error that its caller gets', async () => {
   const box = await open('memory:')
   const events = heard('transaction', 'write', 'refused')
   const store = box.store('bank')

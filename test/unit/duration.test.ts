@@ -58,7 +58,7 @@ describe('a duration becomes milliseconds', () => {
     expect(() => milliseconds('wait', value, any)).toThrow(/^wait takes .*5s.*, not /)
   })
 
-  test('bounds are included, and told with what was given', () => {
+  test('bounds are inclusive, and named in the error', () => {
     const bounds = { least: 20, most: 1000 }
     expect(milliseconds('lease', 20, bounds)).toBe(20)
     expect(milliseconds('lease', '1s', bounds)).toBe(1000)

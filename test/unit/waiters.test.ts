@@ -38,7 +38,7 @@ function scene() {
 }
 
 describe('a queue of local waiters', () => {
-  test('has them by priority, then in the order in which they came', () => {
+  test('orders them by priority, then by arrival', () => {
     const { waiters, add, order } = scene()
     const [a, , c] = [add('a'), add('b', 2, 3), add('c', 2), add('d', -1), add('e')]
     expect(order()).toBe('bcaed')

@@ -37,7 +37,7 @@ describe('writes of one key', () => {
     expect(await second).toBe('second')
   })
 
-  test('one that is refused for what it is keeps nobody else out', async () => {
+  test('a refused write does not block the others', async () => {
     const queue = new WriteQueue('engine')
     const [one, two] = [write(), write()]
     const first = queue.run('key', one.run)
@@ -48,7 +48,7 @@ describe('writes of one key', () => {
     expect(await second).toBe('second')
   })
 
-  test('an outage ends all that wait, and the next one tries again', async () => {
+  test('an outage ends all waiting writes, and the next write tries again', async () => {
     const queue = new WriteQueue('engine')
     const [one, two, three, late] = [write(), write(), write(), write()]
     const running = [one, two, three].map(each => queue.run('key', each.run))

@@ -53,7 +53,7 @@ const members: EngineFixture = {
 // What servers could disagree about. The rest is the same on whichever server.
 contractParts(members, exclusion, order, waking, wholeness, release, givingUp, deadHolders, safeState)
 
-test('the first box of each place is at a server that tells what was', async () => {
+test('the first box of each place is at a server that returns old data', async () => {
   const { leader, follower } = await ensemble()
   await using atLeader = await ZooKeeper.connect(leader.address)
   await using atFollower = await ZooKeeper.connect(follower.address)

@@ -24,9 +24,9 @@ interface Entry<S> {
 }
 
 /**
- * Whether there is an order of the operations that agrees with their times and in which each had the outcome that it had:
- * the search of Wing and Gong as Lowe has it, over a list of calls and ends from which what is placed is taken out, and
- * with a memory of what was tried.
+ * Whether there is an order of the operations that agrees with their times and in which each had the outcome that it
+ * had: the search of Wing and Gong as Lowe has it, over a list of calls and ends from which what is placed is taken
+ * out, and with a memory of what was tried.
  */
 export function linearizable<S extends string | number>(
   initial: S,

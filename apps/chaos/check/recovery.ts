@@ -72,7 +72,8 @@ export function seenThrough(faults: readonly Fault[]): Fault[] {
 
 /**
  * Whether locks were granted at all, and everything went on in time after each fault (P9). What the harness
- * measured has to be what a request waited: from the fault, or from when it or another one for the same was made, to its grant.
+ * measured has to be what a request waited: from the fault, or from when it or another one for the same was made, to
+ * its grant.
  */
 export function checkRecovery({ requests, faults, limits }: History): Finding[] {
   if (!requests.some(({ granted }) => granted !== undefined))

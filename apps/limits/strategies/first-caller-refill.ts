@@ -7,8 +7,8 @@ const PERMITS = FIRST
 const REFILLED_AT = FIRST + 1
 
 /**
- * A semaphore that the first caller fills up who sees that a second has passed: it wins a compare-and-set on the time of
- * the refill. Once all callers sleep, nobody sees it any more.
+ * A semaphore that the first caller fills up who sees that a second has passed: it wins a compare-and-set on the time
+ * of the refill. Once all callers sleep, no caller refills it.
  */
 export const firstCallerRefill = refill('first caller refill', false)
 

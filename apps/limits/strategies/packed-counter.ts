@@ -6,7 +6,7 @@ import { nextSecond, secondOf } from './waiting.js'
 const PACKED = 1
 const COUNT_BITS = 32n
 
-/** One counter put right: second and count change together, and whoever has slept is counted like everybody else. */
+/** One correct counter: second and count change together, and callers that have slept are counted, too. */
 export const packedCounter: Strategy = {
   name: 'counter, packed',
   modes: EVERYWHERE,

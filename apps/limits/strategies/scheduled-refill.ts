@@ -5,7 +5,10 @@ import { every } from './waiting.js'
 
 const PERMITS = FIRST
 
-/** A semaphore that a timer fills up once a second. Whoever finds none waits for the next filling and competes again. */
+/**
+ * A semaphore that a timer fills up once a second. A caller that finds none waits for the next filling and competes
+ * again.
+ */
 export const scheduledRefill: Strategy = {
   name: 'scheduled refill',
   modes: EVERYWHERE,

@@ -10,8 +10,8 @@ const RESTORED = 5
 const SAFE_ZONE = 5
 
 /**
- * A semaphore for each of sixty seconds. Every five seconds a thread restores all but those near to now, so it may be late
- * by most of a minute before anybody meets a spent cell. A caller waits for a permit until its second is over.
+ * A semaphore for each of sixty seconds. Every five seconds a thread restores all but those near to now, so it may be
+ * late by most of a minute before a caller meets a spent cell. A caller waits for a permit until its second is over.
  */
 export const semaphoreRing: Strategy = {
   name: 'ring of 60 semaphores',

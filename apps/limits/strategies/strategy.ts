@@ -9,7 +9,10 @@ export interface Strategy {
   readonly modes: readonly Mode[]
   /** Whether it lives by the clock that it is given, so that it can be simulated. */
   readonly simulated: boolean
-  /** Which seconds it makes longer by the guard, so that it keeps the limit where calls arrive; absent where it has none. */
+  /**
+   * Which seconds it makes longer by the guard, so that it keeps the limit where calls arrive; absent where it has
+   * none.
+   */
   readonly guarded?: 'any second' | 'seconds of the clock'
   /** Whether it counts in a Redis server. */
   readonly onRedis?: boolean

@@ -27,9 +27,9 @@ export interface Route {
 }
 
 /**
- * Which worker gets which message. All workers would want the same locks if each had trains that run everywhere, so each
- * gets what happens at the places of its own district. A train that goes to another district gets another worker when all
- * of its earlier messages are done, so their order stays. Where places can't be shared out, trains are.
+ * Which worker gets which message. All workers would want the same locks if each had trains that run everywhere, so
+ * each gets what happens at the places of its own district. A train that goes to another district gets another worker
+ * when all of its earlier messages are done, so their order stays. Where places can't be shared out, trains are.
  */
 export class Routes {
   readonly #workers: number

@@ -31,7 +31,7 @@ export interface Settlement {
   readonly failure?: string
 }
 
-/** The event of a message that was committed before, and delivered again because nobody had heard of it. */
+/** The event of a message that was committed before, and delivered again because its acknowledgement was lost. */
 export const ALREADY_APPLIED = 'already applied'
 
 /** The event of a message that is given up. */
@@ -42,7 +42,7 @@ const ENGINE_PAUSE = 100
 
 /**
  * The longest pause before locks are tried again, times the number of the try, where the wait for them isn't shorter:
- * milliseconds. Without a pause those who are too late every time would be all that the engine is busy with.
+ * milliseconds. Without a pause the engine would be busy only with attempts that come too late.
  */
 const LOCK_PAUSE = 100
 
@@ -102,8 +102,8 @@ export class MessageProcessor {
   }
 
   /**
-   * Applies runs of messages, each of one train that follow each other: as many together as go through at once, and what
-   * is left of each run one by one. The runs of one train must not be applied at the same time.
+   * Applies runs of messages, each of one train that follow each other: as many together as go through at once, and
+   * what is left of each run one by one. The runs of one train must not be applied at the same time.
    * @param goOn is called when it waits for no locks any more.
    * @returns the settlements of each run.
    * @throws what the store says when it is closed meanwhile: the rest is then neither applied nor given up.

@@ -21,9 +21,9 @@ export interface ChainWork<Item> {
 }
 
 /**
- * Keeps the order of each train's messages: those of one train run one after the other, or some together as a run; those
- * of different trains at the same time. Runs that have places in common, and so need the same locks, begin together.
- * Nothing remains of a train whose messages are all done.
+ * Keeps the order of each train's messages: those of one train run one after the other, or some together as a run;
+ * those of different trains at the same time. Runs that have places in common, and so need the same locks, begin
+ * together. Nothing remains of a train whose messages are all done.
  */
 export class TrainChains<Item> {
   readonly #work: ChainWork<Item>

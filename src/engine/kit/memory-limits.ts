@@ -1,7 +1,9 @@
 import type { Clock, Timer } from '../../clock.js'
 import type { LimiterState } from '../../limits/rules/reserve.js'
 
-/** The pause between two sweeps: milliseconds, and so many more for each limiter, so that sweeps cost next to nothing. */
+/**
+ * The pause between two sweeps: milliseconds, and so many more for each limiter, so that sweeps cost next to nothing.
+ */
 const LEAST_PAUSE = 1000
 const PAUSE_EACH = 0.01
 

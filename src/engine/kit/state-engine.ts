@@ -97,8 +97,8 @@ export abstract class StateEngine implements Engine {
   protected abstract transact<T>(work: (state: EngineState) => T, purpose: Purpose): Awaitable<T>
 
   /**
-   * Brings a hint to the engine of another session, which tells its box by {@link receive}. A hint may be lost. Settles when
-   * the end of this process can't lose it any more. Never rejects.
+   * Brings a hint to the engine of another session, which tells its box by {@link receive}. A hint may be lost. Settles
+   * when the end of this process can't lose it any more. Never rejects.
    */
   protected abstract notify(to: SessionInfo, hint: Hint): Awaitable<void>
 

@@ -39,7 +39,7 @@ export async function diagnoseFile(url: string): Promise<Diagnosis> {
       id: 'writable-by-all',
       promises: ['P1', 'P13'],
       how: `every user of the machine can delete or replace what is in ${folder}, and with it all locks`,
-      mend: `chmod o-w ${folder}, and a group for those who use it`,
+      mend: `chmod o-w ${folder}, and a group for its users`,
     })
   }
   if (free < LEAST_FREE) {

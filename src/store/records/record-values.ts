@@ -73,7 +73,7 @@ export class RecordValues implements Values {
 
   async watch(key: string): Promise<never> {
     throw new InvalidArgumentError(
-      `watch takes a store in the engine: records tell nobody of changes, those of ${key} among them`,
+      `watch takes a store in the engine: records send no hints of changes, also of ${key}`,
       { key },
     )
   }

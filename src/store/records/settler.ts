@@ -40,7 +40,8 @@ export class Settler {
       const at = stamp.state === 'pointer' ? stamp.primary : key
       const primary = stamp.state === 'pointer' ? await this.#shelf.find(at) : seen
       const transaction = transactionIn(primary.record, stamp.attempt)
-      // The first key is the last to be cleared: a transaction that isn't there any more left this stamp behind, or it came late.
+      // The first key is the last to be cleared: a transaction that isn't there any more left this stamp behind, or it
+      // came late.
       if (!transaction) await this.#write(key, seen, withoutStamp(seen.record, stamp.attempt))
       else if (transaction.state !== 'pending') await this.finish(at, primary, transaction)
       // fault: a holder leaves alone what is pending

@@ -8,7 +8,9 @@ export interface Explored {
   readonly kinds: 'crashes' | 'all'
   /** Starts the processes; each time in the same way. */
   start(names: Interned): World
-  /** Looks at a world in which no process is on its way; what arrives late may still do so. Gives what is wrong there. */
+  /**
+   * Looks at a world in which no process is on its way; what arrives late may still do so. Gives what is wrong there.
+   */
   judge(world: World): Promise<string | undefined>
 }
 

@@ -46,8 +46,9 @@ export function sameValues(one: ReadonlyMap<string, number>, other: ReadonlyMap<
 }
 
 /**
- * Whether the actions can have happened one after the other, each whole: all that are said to be committed, none that was
- * refused, those of which nothing is known or not; and of two holders of a key the one with the smaller token first.
+ * Whether the actions can have happened one after the other, each whole: all that are said to be committed, none that
+ * was refused, those of which nothing is known or not; and of two holders of a key the one with the smaller token
+ * first.
  */
 export function canHaveHappened(begin: State, end: State, told: readonly Told[]): boolean {
   const left = told.filter(({ outcome }) => outcome !== 'refused')
@@ -61,7 +62,7 @@ function canEnd(state: State, end: State, left: readonly Told[], done: readonly 
       return false
     const then = after(state, next)
     const rest = left.filter(other => other !== next)
-    // What was repeated changes nothing, so it stands in nobody's way.
+    // A repetition changes nothing, so it is in no caller's way.
     return then !== undefined && canEnd(then, end, rest, next.outcome === 'repeated' ? done : [...done, next])
   })
 }

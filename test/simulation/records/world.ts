@@ -28,8 +28,8 @@ export type Ending =
   { readonly state: 'done'; readonly result: unknown } | { readonly state: 'failed'; readonly error: unknown }
 
 /**
- * Processes around one store, which stand still at each remote call until it is chosen to be carried out. The store compares
- * whole texts, as the least capable that is allowed: a text that comes back is a version that comes back.
+ * Processes around one store, which stand still at each remote call until it is chosen to be carried out. The store
+ * compares whole texts, as the least capable that is allowed: a text that comes back is a version that comes back.
  */
 export class World {
   readonly texts: Map<string, string>
@@ -40,8 +40,8 @@ export class World {
   /** Writes whose sender has given them up, or is dead: they may arrive at any time, or never. */
   readonly #underWay: Call[] = []
   /**
-   * For each process all that it was answered, whatever came first: what it does next follows from that, because what it
-   * does about one key at a time does not depend on the others.
+   * For each process all that it was answered, whatever came first: what it does next follows from that, because what
+   * it does about one key at a time does not depend on the others.
    */
   readonly #histories: Map<string, number>[] = []
   readonly #counts: Map<string, number>[] = []
@@ -85,8 +85,8 @@ export class World {
   }
 
   /**
-   * All that can happen next, calls that are answered first. What a process asks for at the same time is carried out in the
-   * order in which it asked; a crash or a lost connection leaves the rest on its way.
+   * All that can happen next, calls that are answered first. What a process asks for at the same time is carried out in
+   * the order in which it asked; a crash or a lost connection leaves the rest on its way.
    */
   choices(faults: 'crashes' | 'all'): Choice[] {
     const calls = this.#calls.filter(

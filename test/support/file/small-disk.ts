@@ -7,8 +7,8 @@ import { afterEach } from 'vitest'
 import { asRoot } from './namespaces.js'
 
 /**
- * A file system of a few megabytes, which can be filled. Only processes that are started with `enter` see it: it is in a
- * mount namespace of its own, which ends with the test, however that ends.
+ * A file system of a few megabytes, which can be filled. Only processes that are started with `enter` see it: it is in
+ * a mount namespace of its own, which ends with the test, however that ends.
  */
 export class SmallDisk {
   /** Where it is, for those processes. */

@@ -1,7 +1,7 @@
 /**
  * Many tasks that all want one key and wait for it for a moment only, until standard input ends:
- * `storm.process.js FOLDER NAME TASKS WAIT`. Each wants a key of its own as well, so that each has a place of its own in
- * the queue. Prints `begun`, and at its end a StormReport.
+ * `storm.process.js FOLDER NAME TASKS WAIT`. Each wants a key of its own as well, so that each has a place of its own
+ * in the queue. Prints `begun`, and at its end a StormReport.
  */
 import { systemClock } from '../../../src/clock.js'
 import { open, TimedOutError } from '../../../src/index.js'

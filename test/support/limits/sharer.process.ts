@@ -7,8 +7,8 @@ import type { SharerTask, SharerTimes } from './threads.js'
 
 /**
  * Takes permits of a limit that many threads share, one after the other, until it hears a message. Tells that it is
- * there, and at the end when it was given each permit that it used: times of the machine's monotonic clock and of its wall
- * clock, which all threads read alike.
+ * there, and at the end when it was given each permit that it used: times of the machine's monotonic clock and of its
+ * wall clock, which all threads read alike.
  */
 const { handle, stalls, refunds, seed } = workerData as SharerTask
 /** The last reading of the clock: when a caller goes on, it is the one with which its permit was given. */

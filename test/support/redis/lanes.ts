@@ -1,6 +1,6 @@
 /**
- * Does something with each number of a range, three at a time: each has keys of its own, so one can reckon while the server
- * works for another. Begins no more once one has failed, and settles when those that were begun have ended.
+ * Does something with each number of a range, three at a time: each has keys of its own, so one can reckon while the
+ * server works for another. Begins no more once one has failed, and settles when those that were begun have ended.
  */
 export async function inLanes(
   first: number,

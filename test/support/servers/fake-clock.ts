@@ -25,8 +25,8 @@ export class FakeClock {
   }
 
   /**
-   * The machine sleeps for so many milliseconds, and is awake when the promise settles: all but the monotonic clock have
-   * gone on meanwhile.
+   * The machine sleeps for so many milliseconds, and is awake when the promise settles: all but the monotonic clock
+   * have gone on meanwhile.
    */
   async sleep(duration: number): Promise<void> {
     this.#slept += duration

@@ -8,7 +8,7 @@ import { reapedFolder } from '../../../apps/chaos/servers/reaper.js'
 import { ServerProcess } from '../../../apps/chaos/servers/server-process.js'
 
 /** It refuses to run as root. */
-const nobody = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : undefined
+const unprivileged = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : undefined
 
 /** A real PostgreSQL server on a free port of 127.0.0.1, in a folder of its own, as an unprivileged user. */
 export class PostgresServer extends ServerProcess {
@@ -29,7 +29,7 @@ export class PostgresServer extends ServerProcess {
       program: programPath('postgres'),
       argv: ['-D', data, ...settings.flatMap(setting => ['-c', setting])],
       folder,
-      user: nobody,
+      user: unprivileged,
       files: {},
       debianPackage: 'postgresql',
     })
@@ -54,7 +54,7 @@ export class PostgresServer extends ServerProcess {
   /** A pool of connections, which the caller ends. */
   pool(options: pg.PoolConfig = {}): pg.Pool {
     const pool = new pg.Pool({ ...this.address, max: 8, ...options })
-    // A connection that breaks while nobody uses it is made anew.
+    // An idle connection that breaks is made again.
     pool.on('error', () => undefined)
     return pool
   }
@@ -70,10 +70,10 @@ export class PostgresServer extends ServerProcess {
 /** Starts one; it has answered when the promise settles. */
 export async function startPostgres(): Promise<PostgresServer> {
   const folder = reapedFolder('postgres')
-  if (nobody) {
+  if (unprivileged) {
     // Its user has to get through the folder above, which is for root alone else.
     chmodSync(dirname(folder), 0o711)
-    chownSync(folder, nobody.uid, nobody.gid)
+    chownSync(folder, unprivileged.uid, unprivileged.gid)
   }
   const server = new PostgresServer(await freePort(), folder)
   await server.start()
@@ -90,7 +90,7 @@ function initialise(data: string, cwd: string): void {
   const { status, error, stderr } = spawnSync(programPath('initdb'), argv, {
     cwd,
     encoding: 'utf8',
-    ...nobody,
+    ...unprivileged,
   })
   if (error) throw new Error(`initdb can't be started: ${error.message}`, { cause: error })
   if (status !== 0) throw new Error(`initdb failed:\n${stderr}`)

@@ -114,7 +114,8 @@ interface LaggingEnsemble extends AsyncDisposable, Roles {
 }
 
 /**
- * Three servers of which one follows another that leads, over `link`: with its replies held back or late, the follower lags behind.
+ * Three servers of which one follows another that leads, over `link`: with its replies held back or late, the follower
+ * lags behind.
  */
 export async function startLaggingEnsemble(): Promise<LaggingEnsemble> {
   const ensemble = await LinkedEnsemble.start()

@@ -8,8 +8,8 @@ const EVERYTHING = 31
 const ZXID = 1n
 
 /**
- * The folder with the files that a server starts from as if it had these nodes, parents first: a state that takes billions of
- * transactions to come about by itself.
+ * The folder with the files that a server starts from as if it had these nodes, parents first: a state that takes
+ * billions of transactions to come about by itself.
  */
 export function snapshotOf(nodes: readonly SnapshotNode[]): Readonly<Record<string, Buffer>> {
   const writer = new JuteWriter()

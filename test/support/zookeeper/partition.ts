@@ -170,7 +170,9 @@ const holds = (grant: Grant): boolean => {
   }
 }
 
-/** Without a leader an ensemble lets no session in, and the one that is separated may be elected again. Milliseconds. */
+/**
+ * Without a leader an ensemble lets no session in, and the one that is separated may be elected again. Milliseconds.
+ */
 const LONGEST = 10_000
 
 /** As often as an ensemble without a leader refuses it. */

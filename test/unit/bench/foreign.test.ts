@@ -32,14 +32,14 @@ function start(answer: string, program = process.execPath): Promise<Performer> {
 
 const WINDOW = { startAt: 1000.5, endAt: 2000.5 }
 
-test('a program is told its part and what else it has to know', async () => {
+test('a program gets its part and its parameters', async () => {
   const peer = await start('')
   await peer.stop()
   const part = { address: 'host:1', keys: ['key'], tasks: 4, guarded: join(folder, 'guarded'), holder: 2 }
   expect(await readFile(join(folder, 'told'), 'utf8')).toBe(`${JSON.stringify(part)} fair`)
 })
 
-test('what several threads tell of a window is put together', async () => {
+test('the figures of several threads for a window are combined', async () => {
   const answer = [
     'waits 1.5 2',
     'requested 1000.6 1100',
@@ -70,6 +70,6 @@ test.each([
   await peer.stop()
 })
 
-test('a program that is not there fails at the start', async () => {
+test('a missing program fails at the start', async () => {
   await expect(start('', join(folder, 'absent'))).rejects.toThrow('ENOENT')
 })

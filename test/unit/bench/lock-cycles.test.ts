@@ -64,7 +64,7 @@ describe.each<[string, () => Section]>([
     }
   }
 
-  test('finds nothing wrong with a lock that keeps others out', async () => {
+  test('finds nothing wrong with a lock that excludes', async () => {
     let token = 0n
     const { broken, operations, waits } = await perform(sound(() => ++token))
     expect(broken).toBeUndefined()

@@ -97,7 +97,7 @@ test('a subject that can not start is broken, and the others go on', async () =>
   expect(samples[1]!.samples).toEqual([SOUND, SOUND])
 })
 
-test('what is broken in one round has neither figures nor ratios, and its row says why', async () => {
+test('a subject that fails in one round has no figures or ratios, and its row says why', async () => {
   const subjects = [subject('a'), subject('bad', failing(2)), subject('c')]
   const result = workReport(work(...subjects), await run(...subjects))
   expect(result.rows.map(({ subject: name, opsPerSecond }) => [name, opsPerSecond?.median])).toEqual([

@@ -157,7 +157,7 @@ test.each<[string, (history: History) => Partial<History>, string]>([
   expect(findings.map(({ promise, message }) => `${promise} ${message}`)).toContain(text)
 })
 
-test('without fencing a lost update is a figure and no finding', () => {
+test('without fencing a lost update is a figure, not a finding', () => {
   const { updates, ...rest } = history('bad-fence')
   const plain = updates.filter(({ fenced }) => fenced).map(update => ({ ...update, fenced: false }))
   const counters = { 'run:one': { fenced: 0, unfenced: plain.length - 1 } }
@@ -226,7 +226,7 @@ test.each<[string, Partial<History>, boolean]>([
   expect({ orders, isExplained: findings.length === 0 }).toEqual({ orders: isExplained ? 0 : 1, isExplained })
 })
 
-test('a recovery says what was measured: others at the key that was held, or any client', () => {
+test('a recovery names what was measured: others at the held key, or any client', () => {
   const faults = [
     { kind: 'kill', client: 1, at: 0, until: 10, key: 'run:a', recovery: 700 },
     { kind: 'kill', client: 1, at: 2000, until: 2010, recovery: 5 },
@@ -303,14 +303,14 @@ test('a recovery counts from the first request where that came after the fault',
   expect(findings).toEqual([])
 })
 
-test('a transfer of which no answer tells that it was done is a finding, until it is delivered again', () => {
+test('a transfer without an answer is a finding until it is delivered again', () => {
   const { transfers, ...rest } = history('good-faults')
   const unsettled = transfers.filter(({ who }) => who !== 'harness')
   const texts = check({ ...rest, transfers: unsettled }).findings.map(({ message }) => message)
   expect(texts).toContain('whether 3.3 8 was done was not found out')
 })
 
-test('accounts that are not told are a finding where money was moved', () => {
+test('missing accounts are a finding where money was moved', () => {
   const { accounts: _untold, ...rest } = history('good-calm')
   const { findings } = check(rest)
   expect(findings).toContainEqual({ promise: 'P13', message: 'what is in the account anna is not told' })
@@ -342,7 +342,7 @@ function slowCall(): StoreCall {
   return { who: '9.9', key: 'slow', kind: 'get', value: '', version: 0, end: 'done', ...WHOLE }
 }
 
-test('what escapes from the library is a finding', () => {
+test('an error that escapes from the library is a finding', () => {
   const { findings } = check({ ...history('good-calm'), escapes: ['TypeError'] })
   expect(findings).toEqual([{ promise: 'P10', message: 'TypeError' }])
 })

@@ -23,7 +23,7 @@ test.each([
   ['zookeeper://localhost/app?acl=open&sessionTimeout=2m', 120_000],
   ['zookeeper://localhost/app?sessionTimeout=1500', 1500],
   ['zookeeper://localhost/app?sessionTimeout=1.5s', 1500],
-])('what %s gave outlives a silence of %d ms with a lease of a second', (url, silence) => {
+])('a grant of %s outlives a silence of %d ms with a lease of a second', (url, silence) => {
   expect(silenceOf(url, 1000)).toBe(silence)
 })
 
@@ -31,7 +31,7 @@ test('a lease that is longer than the session counts', () => {
   expect(silenceOf('zookeeper://localhost?sessionTimeout=1s', 3000)).toBe(3000)
 })
 
-test('others get what a client held later when the engine still hears that client', () => {
+test("others get a client's locks later when the engine still hears that client", () => {
   const url = 'zookeeper://localhost?sessionTimeout=2s'
   const limits = recoveryLimits(url, 1000, ['hold requests', 'hold replies'], 'session timeout')
   expect(limits).toEqual({ 'hold requests': 3000, 'hold replies': 3000, 'hold replies, others': 5000 })

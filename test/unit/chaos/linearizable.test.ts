@@ -26,7 +26,7 @@ test('an operation whose end is not known may happen late, or never, but not bef
   expect(linearizable(0, [write(10, undefined, 1), read(90, 95, 1), read(96, 99, 0)])).toBe('no')
 })
 
-test('says what trying all orders says', () => {
+test('gives the result of trying all orders', () => {
   const random = new Random(7)
   const answers = { yes: 0, no: 0 }
   for (let round = 0; round < 3000; round++) {

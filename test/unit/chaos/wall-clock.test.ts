@@ -25,7 +25,7 @@ class NaiveLock {
   }
 }
 
-test.each([HOUR, -HOUR])('the time of day is %d ms away, however it is asked for, and goes on', async by => {
+test.each([HOUR, -HOUR])('the time of day is %d ms off in every way of reading it, and goes on', async by => {
   shiftWallClock(0)
   const { now } = Date
   shiftWallClock(by)
@@ -38,7 +38,7 @@ test.each([HOUR, -HOUR])('the time of day is %d ms away, however it is asked for
   expect(Math.abs(now() - trueNow())).toBeLessThan(HOUR / 10)
 })
 
-test('a date that is given is what it is, and no other clock changes', () => {
+test('a given date is unchanged, and so is every other clock', () => {
   const before = systemClock.now()
   shiftWallClock(HOUR)
   expect(new Date(5).getTime()).toBe(5)
@@ -47,7 +47,7 @@ test('a date that is given is what it is, and no other clock changes', () => {
   expect(systemClock.now() - before).toBeLessThan(HOUR / 10)
 })
 
-test('a lock that goes by the time of day is given twice or never again, and one of Signalbox is not', async () => {
+test('a lock by the time of day is given twice or never again, and a lock of Signalbox is not', async () => {
   await using box = await open('memory:wall-clock')
   await using other = await open('memory:wall-clock')
   const naive = new NaiveLock()

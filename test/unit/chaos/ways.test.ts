@@ -50,7 +50,7 @@ test.each([
   'redis+sentinel://a:1/main',
   'hazelcast://a:1,b:2/dev',
   'hazelcast://a:1/dev',
-])('there is none where the engine tells its clients of servers: %s', async url => {
+])('there is no proxy where the engine names further servers to its clients: %s', async url => {
   const led = await ways(url, 2)
   expect(led.exist).toBe(false)
   expect(led.url(1)).toBe(url)

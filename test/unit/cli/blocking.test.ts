@@ -23,7 +23,7 @@ function pairs(reports: readonly LockReport[]): string[] {
   )
 }
 
-test('each waits for the holder, and behind who stands next before it', () => {
+test('each waits for the holder, and for the waiter before it', () => {
   expect(pairs([exclusive('k', 'a', 'b', 'c')])).toEqual(['b for a', 'c for a', 'c behind b'])
   expect(pairs([exclusive('k', 'a')])).toEqual([])
 })

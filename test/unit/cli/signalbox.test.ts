@@ -96,7 +96,7 @@ test('help names every subcommand, the engine option and the exit statuses', asy
   expect(stderr).toBe('')
 })
 
-test('without a subcommand it prints the help as a complaint', async () => {
+test('without a subcommand it prints the help on standard error', async () => {
   expect(await signalbox([], terminal)).toBe(2)
   expect(stderr).toContain('Usage: signalbox')
   expect(stdout).toBe('')

@@ -42,7 +42,7 @@ test('control characters are shown and not obeyed', () => {
   )
 })
 
-test('a complaint is one line with what the causes add, and no stack', () => {
+test('an error is one line with its causes, and no stack', () => {
   const cause = new Error('EACCES: not allowed\nat all', { cause: new Error('not allowed') })
   const error = new UnavailableError("there can't be a socket; see the cause", { cause })
   expect(complaint(error)).toBe(
@@ -51,7 +51,7 @@ test('a complaint is one line with what the causes add, and no stack', () => {
   expect(complaint(new Error('alone', { cause: 'a text' }))).toBe('signalbox: alone\n')
 })
 
-test('what the user got wrong has another status than what could not be done', () => {
+test('a mistake of the user has another status than a failure', () => {
   expect(statusOf(new InvalidArgumentError('key takes text'))).toBe(2)
   expect(statusOf(new UnavailableError('the disk is full'))).toBe(69)
   expect(statusOf(new TypeError('a defect'))).toBe(1)

@@ -25,7 +25,7 @@ describe('an assertion of the conformance kit', () => {
     ['rejects, by properties', () => assert.rejects(refused(), { cause: { code: 7 } })],
   ]
 
-  test.each(holding)('%s lets through what is so', async (_, look) => {
+  test.each(holding)('%s accepts a true statement', async (_, look) => {
     await look()
   })
 
@@ -48,7 +48,7 @@ describe('an assertion of the conformance kit', () => {
     ['throws', () => assert.throws(() => 7), 'exception'],
   ]
 
-  test.each(failing)('%s throws what tells both sides', async (_, look, told) => {
+  test.each(failing)('%s throws an error that names both sides', async (_, look, told) => {
     const error: unknown = await Promise.resolve()
       .then(look)
       .catch((reason: unknown) => reason)

@@ -5,7 +5,7 @@ import { conformance } from '../../../src/conformance/index.js'
 
 const never = new Promise(() => undefined)
 
-test('a check that never ends is rejected in its time, what comes after it is done, and no timer stays', async () => {
+test('a check that never ends is rejected in time, its clean-up runs, and no timer stays', async () => {
   const done: string[] = []
   const [inBody, atStart, atEnd, quick] = checks.checksOf(() => {
     const after = (): void => void done.push('after')

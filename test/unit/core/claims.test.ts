@@ -86,7 +86,7 @@ describe('claims in conflict', () => {
     expect(conflict(permits('a', 2), permits('a', 3))).toBe(true)
   })
 
-  test('it makes no difference who is asked', () => {
+  test('the order of the two does not matter', () => {
     fc.assert(
       fc.property(someClaim, someClaim, (one, other) => {
         expect(conflict(one, other)).toBe(conflict(other, one))

@@ -18,8 +18,8 @@ beforeEach(async () => {
 
 const pause = (duration: number): Promise<void> => new Promise(resolve => setTimeout(resolve, duration))
 
-describe('what a task holds', () => {
-  test('it is known through timers, promises and events, to all that the task started', async () => {
+describe('the locks of a task', () => {
+  test('they are known through timers, promises and events that the task started', async () => {
     await box.mutex('a').run(async () => {
       const told = expect(
         new Promise((_, reject) => {
@@ -34,7 +34,7 @@ describe('what a task holds', () => {
     })
   })
 
-  test('a task beside it is not concerned', async () => {
+  test('a concurrent task is not affected', async () => {
     let waiting: Promise<string> | undefined
     const beside = new AsyncLocalStorage<string>()
     await Promise.all([
@@ -73,7 +73,7 @@ describe('what a task holds', () => {
     await expect(run).rejects.toThrow(LostError)
   })
 
-  test('what was acquired without run belongs to no task', async () => {
+  test('a grant from `acquire` belongs to no task', async () => {
     const held = await box.mutex('a').acquire()
     await box.mutex('b').run(async () => {
       await expect(box.mutex('a').acquire({ wait: 20 })).rejects.toThrow(TimedOutError)
@@ -90,8 +90,8 @@ describe('what a task holds', () => {
   })
 })
 
-describe('who waits for whom', () => {
-  test('a circle over different kinds of locks is found', async () => {
+describe('tasks that wait for each other', () => {
+  test('a cycle over different kinds of locks is found', async () => {
     const { read } = box.readWriteLock('lock')
     const first = read.run(async () => {
       await pause(10)
@@ -105,7 +105,7 @@ describe('who waits for whom', () => {
     expect(await first).toBe('through')
   })
 
-  test('a circle through a third who only waits is found', async () => {
+  test('a cycle through a third task that only waits is found', async () => {
     // The third waits for both, in line before the second.
     const first = box.mutex('a').run(async () => {
       await pause(30)
@@ -125,7 +125,7 @@ describe('who waits for whom', () => {
     expect(outcomes[0]).toMatchObject({ reason: { code: 'DEADLOCK' } })
   })
 
-  test('somebody who has given up closes no circle', async () => {
+  test('a waiter that gave up is not part of a cycle', async () => {
     const first = box.mutex('a').run(async () => {
       await expect(box.mutex('b').acquire({ wait: 10 })).rejects.toThrow(TimedOutError)
       await pause(30)
@@ -138,7 +138,7 @@ describe('who waits for whom', () => {
     expect(await Promise.all([first, second])).toEqual(['through', 'through'])
   })
 
-  test('many tasks in chains without a circle all come through', async () => {
+  test('many tasks in chains without a cycle are all granted', async () => {
     const keys = ['a', 'b', 'c', 'd', 'e']
     const outcomes = await Promise.all(
       Array.from({ length: 40 }, (_, index) => {
@@ -152,7 +152,7 @@ describe('who waits for whom', () => {
     expect(new Set(outcomes)).toEqual(new Set(['through']))
   })
 
-  test('the message names what would be waited for', async () => {
+  test('the message names the keys that the task would wait for', async () => {
     await box.mutex('a', 'b').run(async () => {
       await expect(box.mutex('b', 'c').acquire()).rejects.toThrow(/b, c.*reentrant/)
     })

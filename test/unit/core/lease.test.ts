@@ -34,7 +34,7 @@ describe('a lease in a session that ends by silence', () => {
     return start(Object.assign(new ScriptedEngine(), { certainUntil: () => until.at }))
   }
 
-  test('is lost by itself as soon as the session is not certain any more', () => {
+  test('is lost as soon as the session is not certain any more', () => {
     const { clock, owner, hold } = startUntil({ at: 1200 })
     const one = hold('one', 10_000)
     clock.advance(199)
@@ -44,7 +44,7 @@ describe('a lease in a session that ends by silence', () => {
     expect(one.loss).toBeInstanceOf(LostError)
   })
 
-  test('stays as long as that is put off, and does not come back', () => {
+  test('lasts as long as the session is certain, and does not come back', () => {
     const until = { at: 1200 }
     const { clock, keeper, owner, hold } = startUntil(until)
     const one = hold('one', 10_000)
@@ -91,7 +91,7 @@ describe('a lease that is renewed', () => {
     expect(engine.asked.map(operation => (operation as Renew).request.id)).toEqual(['one', 'two'])
   })
 
-  test('an engine that answers within the call is asked no more often', () => {
+  test('an engine that answers within the call gets no more renewals', () => {
     const engine = new ScriptedEngine()
     const asked: number[] = []
     const { clock, hold } = start(engine)
@@ -105,7 +105,7 @@ describe('a lease that is renewed', () => {
     expect(one.deadline).toBe(2300)
   })
 
-  test('what the engine has given up is lost at once', async () => {
+  test('a lease that the engine has dropped is lost at once', async () => {
     const { clock, engine, keeper, owner, hold } = start()
     const one = hold('one', 300)
     let told = 0
@@ -185,7 +185,7 @@ describe('a lease that is renewed', () => {
     expect(one.deadline).toBe(2000)
   })
 
-  test('an answer to a number that was passed on meanwhile means nothing', async () => {
+  test('an answer for an earlier number is ignored', async () => {
     const { clock, engine, keeper, owner, hold } = start()
     const one = hold('one', 300)
     clock.advance(100)
@@ -200,7 +200,7 @@ describe('a lease that is renewed', () => {
     expect(owner.lost).toEqual([])
   })
 
-  test('an answer after the release means nothing', async () => {
+  test('an answer after the release is ignored', async () => {
     const { clock, engine, keeper, owner, hold } = start()
     const one = hold('one', 300)
     clock.advance(100)
@@ -249,7 +249,7 @@ describe('a process that was stopped', () => {
 })
 
 describe('the keeper', () => {
-  test('a lease is lost by the word of the engine', () => {
+  test('a lease is lost when the engine says so', () => {
     const { keeper, owner, hold } = start()
     const one = hold('one', 300)
     keeper.taken('unknown')
@@ -259,7 +259,7 @@ describe('the keeper', () => {
     expect(owner.lost).toEqual(['one'])
   })
 
-  test('what else has ended a lease than somebody who took it is told', () => {
+  test('a loss carries the cause that the engine gives', () => {
     const { keeper, hold } = start()
     const one = hold('one', 300)
     const cause = new Error('the session has expired')
@@ -268,7 +268,7 @@ describe('the keeper', () => {
     expect(one.loss?.cause).toBe(cause)
   })
 
-  test('all leases end with the session, and nothing is looked at any more', () => {
+  test('all leases end with the session, and no timer runs any more', () => {
     const { clock, engine, keeper, owner, hold } = start()
     hold('one', 300)
     hold('two', 500, false)
@@ -280,7 +280,7 @@ describe('the keeper', () => {
     expect(clock.nextAt()).toBeUndefined()
   })
 
-  test('who is told of a loss may give back others; the rest is looked after as before', () => {
+  test('a listener of a loss may release other leases, and the rest are kept alive as before', () => {
     const { clock, engine, keeper, owner, hold } = start()
     const lapsing = hold('lapsing', 300, false)
     const other = hold('other', 300, false)
@@ -298,7 +298,7 @@ describe('the keeper', () => {
     })
   })
 
-  test('who is told of a loss may take new leases', () => {
+  test('a listener of a loss may take new leases', () => {
     const { clock, engine, hold } = start()
     const lapsing = hold('lapsing', 300, false)
     lapsing.onLost = () => void hold('next', 300)
@@ -308,7 +308,7 @@ describe('the keeper', () => {
     expect(engine.asked).toHaveLength(1)
   })
 
-  test('a lease that ends sooner than all others is looked at in its time', () => {
+  test('a lease that ends sooner than all others is renewed in time', () => {
     const { clock, owner, hold } = start()
     hold('long', 100_000)
     hold('short', 50, false)
@@ -324,8 +324,8 @@ describe('the keeper', () => {
   })
 })
 
-describe('holds that nobody uses', () => {
-  test('one is given back when somebody wants it, and not told as lost', () => {
+describe('unused leases', () => {
+  test('one is released when another request wants it, and is not reported as lost', () => {
     const { keeper, owner, hold } = start()
     const one = hold('one', 300)
     let given = 0
@@ -341,7 +341,7 @@ describe('holds that nobody uses', () => {
     expect(owner.lost).toEqual([])
   })
 
-  test('one is given back instead of renewed, and instead of lost', () => {
+  test('one is released instead of being renewed or lost', () => {
     for (const renew of [true, false]) {
       const { clock, engine, keeper, owner, hold } = start()
       const one = hold('one', 300, renew)

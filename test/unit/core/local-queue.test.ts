@@ -61,7 +61,7 @@ async function start() {
   return { clock, engine, box, acquire, holder }
 }
 
-describe('asking the engine', () => {
+describe('requests to the engine', () => {
   test('a grant comes with the token of its number, and its deadline from before the request', async () => {
     const { clock, engine, acquire } = await start()
     const asked = acquire({ lease: 500, label: 'mine' })
@@ -80,7 +80,7 @@ describe('asking the engine', () => {
     expect(engine.words).toBe('enqueue')
   })
 
-  test('callers with equal claims stand behind one request, whatever their number', async () => {
+  test('callers with equal claims share one request', async () => {
     const { engine, box, acquire } = await start()
     const first = acquire()
     for (let index = 0; index < 1000; index++) acquire()
@@ -95,7 +95,7 @@ describe('asking the engine', () => {
     await box.close()
   })
 
-  test('the engine is told how long anybody in line waits, whenever it is asked', async () => {
+  test('each request carries the longest remaining wait of the queue', async () => {
     const { clock, engine, acquire } = await start()
     acquire({ wait: 300 })
     const first = engine.take('enqueue')
@@ -112,7 +112,7 @@ describe('asking the engine', () => {
     expect(engine.take('enqueue').operation.wait).toBe(800)
   })
 
-  test('a wait that is over already, its timer being late, is not taken for an attempt', async () => {
+  test('a wait that is over before its timer fires is not sent as a try', async () => {
     const { clock, engine, acquire } = await start()
     const asked = acquire({ wait: 300 })
     const { operation, answer } = engine.take('enqueue')
@@ -126,7 +126,7 @@ describe('asking the engine', () => {
     expect(asked.error).toBeInstanceOf(TimedOutError)
   })
 
-  test('a long wait is forgotten when its line is empty', async () => {
+  test('a long wait is forgotten when the queue is empty', async () => {
     const { engine, acquire, holder } = await start()
     const grant = await holder(3)
     const controller = new AbortController()
@@ -139,7 +139,7 @@ describe('asking the engine', () => {
     expect(engine.take('extendOrYield').operation.wait).toBe(70)
   })
 
-  test('who waits looks again at the time it was told, not sooner', async () => {
+  test('a waiter polls at the time that the engine gave, not sooner', async () => {
     const { clock, engine, acquire } = await start()
     acquire()
     const { operation, answer } = engine.take('enqueue')
@@ -151,7 +151,7 @@ describe('asking the engine', () => {
     expect(engine.take('poll').operation).toMatchObject({ request: operation.request, lease: 30_000 })
   })
 
-  test('who waits tells in time that it lives, all of a box together', async () => {
+  test('waiters report in time that they live, all of a box together', async () => {
     const { clock, engine, box } = await start()
     const heard = new Map<string, number[]>()
     const answerAll = async (): Promise<void> => {
@@ -183,7 +183,7 @@ describe('asking the engine', () => {
     await box.close()
   })
 
-  test('a time that is past is not taken for leave to poll', async () => {
+  test('a time in the past does not make a waiter poll at once', async () => {
     const { clock, engine, acquire } = await start()
     acquire()
     const { operation, answer } = engine.take('enqueue')
@@ -195,7 +195,7 @@ describe('asking the engine', () => {
     expect(engine.words).toBe('enqueue poll')
   })
 
-  test('a wake-up makes it claim at once, with its deadline from before the claim', async () => {
+  test('a woken waiter polls at once, and its deadline counts from before the poll', async () => {
     const { clock, engine, acquire } = await start()
     const asked = acquire({ lease: 500 })
     const { operation, answer } = engine.take('enqueue')
@@ -217,7 +217,7 @@ describe('asking the engine', () => {
     expect(engine.words).toBe('enqueue poll')
   })
 
-  test('a wake-up that comes before the answer makes it look right after', async () => {
+  test('a wake-up before the answer makes the waiter poll right after it', async () => {
     const { engine, acquire } = await start()
     const asked = acquire()
     const { operation, answer } = engine.take('enqueue')
@@ -230,7 +230,7 @@ describe('asking the engine', () => {
     expect(asked.settled).toBe(true)
   })
 
-  test('an entry that has expired is asked for again, behind', async () => {
+  test('an expired entry is requested again, behind all others', async () => {
     const { engine, acquire } = await start()
     const asked = acquire()
     const first = engine.take('enqueue')
@@ -246,7 +246,7 @@ describe('asking the engine', () => {
     expect(asked.settled).toBe(true)
   })
 
-  test('a key that is live with other permits is refused to all who wait for it', async () => {
+  test('a key in use with other permits is refused to all waiters', async () => {
     const { engine, box } = await start()
     const semaphore = box.semaphore('key', { permits: 4 })
     const asked = [new Outcome(semaphore.acquire()), new Outcome(semaphore.acquire())]
@@ -263,7 +263,7 @@ describe('asking the engine', () => {
     expect(engine.open).toBe(0)
   })
 
-  test('an attempt does not wait, and asks nobody while its own box holds or waits', async () => {
+  test('a try does not wait, and sends nothing while its own box holds or waits', async () => {
     const { engine, box, acquire, holder } = await start()
     const tried = new Outcome(box.mutex('key').tryAcquire())
     const question = engine.take('enqueue')
@@ -282,7 +282,7 @@ describe('asking the engine', () => {
 })
 
 describe('an answer that comes late', () => {
-  test('past its own deadline it gives no grant, is given back, and the line asks again', async () => {
+  test('past its own deadline it gives no grant, is released, and the queue asks again', async () => {
     const { clock, engine, acquire } = await start()
     const asked = acquire({ lease: 100 })
     const { operation, answer } = engine.take('enqueue')
@@ -303,7 +303,7 @@ describe('an answer that comes late', () => {
     expect(asked.value!.expiresIn()).toBe(1)
   })
 
-  test('past its own deadline it gives an attempt nothing, and is given back', async () => {
+  test('past its own deadline it gives a try nothing, and is released', async () => {
     const { clock, engine, box } = await start()
     const tried = new Outcome(box.mutex('key').tryAcquire({ lease: 100 }))
     const { operation, answer } = engine.take('enqueue')
@@ -315,7 +315,7 @@ describe('an answer that comes late', () => {
     expect(engine.take('release').operation).toMatchObject({ request: operation.request, number: 4 })
   })
 
-  test('a late claim is given back, too', async () => {
+  test('a late poll is released, too', async () => {
     const { clock, engine, acquire } = await start()
     const asked = acquire({ lease: 100 })
     const { operation, answer } = engine.take('enqueue')
@@ -330,7 +330,7 @@ describe('an answer that comes late', () => {
     expect(engine.words).toBe('enqueue poll release enqueue')
   })
 
-  test('what all callers have given up meanwhile is taken back, whatever the answer is', async () => {
+  test('a request whose callers have all given up is cancelled after any answer', async () => {
     for (const outcome of [held, queued]) {
       const { clock, engine, acquire } = await start()
       const asked = acquire({ wait: 50 })
@@ -347,7 +347,7 @@ describe('an answer that comes late', () => {
     }
   })
 
-  test('what all callers have given up while it was claimed is taken back', async () => {
+  test('a request whose callers gave up during its poll is cancelled', async () => {
     const { engine, acquire } = await start()
     const controller = new AbortController()
     const asked = acquire({ signal: controller.signal })
@@ -365,7 +365,7 @@ describe('an answer that comes late', () => {
     expect(engine.open).toBe(0)
   })
 
-  test('a caller who comes meanwhile gets what the one who left had asked for', async () => {
+  test('a caller that comes meanwhile gets the request of the one that left', async () => {
     const { clock, engine, acquire } = await start()
     const leaving = acquire({ wait: 50 })
     const { operation, answer } = engine.take('enqueue')
@@ -380,7 +380,7 @@ describe('an answer that comes late', () => {
     expect(engine.words).toBe('enqueue')
   })
 
-  test('what the engine has not begun with is taken back when all have given up, and no more is asked', async () => {
+  test('an enqueue that the engine has not begun is withdrawn when all callers gave up', async () => {
     const { clock, engine, acquire } = await start()
     engine.congested = true
     const asked = acquire({ wait: 50 })
@@ -422,7 +422,7 @@ describe('an answer that comes late', () => {
     expect(() => next.value!.assertHeld()).toThrow(LostError)
   })
 
-  test('a caller with another lease keeps its place when the engine is out of reach just then', async () => {
+  test('a caller with another lease keeps its place while the engine is out of reach', async () => {
     const { clock, engine, acquire } = await start()
     acquire({ wait: 50, lease: 60_000 })
     const { operation, answer } = engine.take('enqueue')
@@ -439,7 +439,7 @@ describe('an answer that comes late', () => {
     next.value!.assertHeld()
   })
 
-  test('what is granted after the box was closed is no grant', async () => {
+  test('a grant that arrives after the box was closed is not given', async () => {
     const { engine, box, acquire } = await start()
     const asked = acquire()
     const tried = new Outcome(box.mutex('other').tryAcquire())
@@ -454,7 +454,7 @@ describe('an answer that comes late', () => {
 })
 
 describe('an engine that fails', () => {
-  test('what was certainly not applied needs no taking back', async () => {
+  test('a request that was certainly not applied is not cancelled', async () => {
     const { engine, box, acquire } = await start()
     const asked = [acquire(), acquire()]
     const failure = new UnavailableError('out of reach')
@@ -468,7 +468,7 @@ describe('an engine that fails', () => {
     expect(engine.words).toBe('enqueue enqueue')
   })
 
-  test('what may have been applied is taken back', async () => {
+  test('a request that may have been applied is cancelled', async () => {
     const { engine, box, acquire } = await start()
     const failure = new IndeterminateError('no answer')
     const asked = acquire()
@@ -485,7 +485,7 @@ describe('an engine that fails', () => {
     expect(engine.take('cancel').operation.request.id).toBe(second.operation.request.id)
   })
 
-  test('a look that fails keeps the place, and is repeated after a pause', async () => {
+  test('a failed poll keeps the place, and is repeated after a pause', async () => {
     for (const failure of [new UnavailableError('out of reach'), new IndeterminateError('no answer')]) {
       const { clock, engine, acquire } = await start()
       const asked = acquire()
@@ -507,7 +507,7 @@ describe('an engine that fails', () => {
     }
   })
 
-  test('a wake-up during that pause makes it look at once', async () => {
+  test('a wake-up during that pause makes it poll at once', async () => {
     const { clock, engine, acquire } = await start()
     acquire()
     const { operation, answer } = engine.take('enqueue')
@@ -522,7 +522,7 @@ describe('an engine that fails', () => {
     expect(engine.open).toBe(0)
   })
 
-  test('looks that fail for longer than the entry is kept end the wait', async () => {
+  test('polls that fail for longer than the entry is kept end the wait', async () => {
     const { clock, engine, acquire } = await start()
     const asked = [acquire({ lease: 1000 }), acquire({ lease: 1000 })]
     const { operation, answer } = engine.take('enqueue')
@@ -543,7 +543,7 @@ describe('an engine that fails', () => {
     expect(engine.open).toBe(0)
   })
 
-  test('who gives up during such a pause is taken out', async () => {
+  test('a waiter that gives up during such a pause is removed', async () => {
     const { clock, engine, acquire } = await start()
     const asked = acquire({ wait: 1100 })
     const { operation, answer } = engine.take('enqueue')
@@ -560,7 +560,7 @@ describe('an engine that fails', () => {
     expect(engine.open).toBe(0)
   })
 
-  test('a release that fails is tried again in the background, and its caller is told', async () => {
+  test('a failed release is repeated in the background, and its caller gets the error', async () => {
     for (const failure of [new UnavailableError('out of reach'), new IndeterminateError('no answer')]) {
       const { engine, holder } = await start()
       const grant = await holder(7)
@@ -577,7 +577,7 @@ describe('an engine that fails', () => {
     }
   })
 
-  test('what can not be given back is tried again until it is, or until its lease is over', async () => {
+  test('a failed release is repeated until it succeeds or the lease is over', async () => {
     const failure = new UnavailableError('out of reach')
     const { clock, engine, holder } = await start()
     const grant = await holder(7)
@@ -600,7 +600,7 @@ describe('an engine that fails', () => {
     expect(engine.open).toBe(0)
   })
 
-  test('what can not be given back for as long as its lease is given up', async () => {
+  test('a release that fails for the length of the lease is given up', async () => {
     const { clock, engine, holder } = await start()
     new Outcome((await holder(7, { lease: 1000 })).release())
     engine.take('release').fail(new IndeterminateError('no answer'))
@@ -618,7 +618,7 @@ describe('an engine that fails', () => {
     expect(engine.open).toBe(0)
   })
 
-  test('a release that finds nothing tells of the loss', async () => {
+  test('a release that finds no grant rejects with a LostError', async () => {
     const { engine, holder } = await start()
     const grant = await holder(7)
     const released = new Outcome(grant.release())
@@ -627,7 +627,7 @@ describe('an engine that fails', () => {
     expect(released.error).toBeInstanceOf(LostError)
   })
 
-  test('an operation that nobody awaits fails in silence', async () => {
+  test('an operation that no caller awaits causes no unhandled rejection', async () => {
     const { clock, engine, acquire } = await start()
     acquire({ wait: 10 })
     const { operation, answer } = engine.take('enqueue')
@@ -640,7 +640,7 @@ describe('an engine that fails', () => {
 })
 
 describe('turns', () => {
-  test('a grant goes through 16 turns, then the engine is asked whether anybody else waits', async () => {
+  test('a grant goes through 16 turns, then the engine is asked for other waiters', async () => {
     const { engine, acquire, holder } = await start()
     let grant = await holder(7)
     const waiting = Array.from({ length: 20 }, () => acquire())
@@ -672,7 +672,7 @@ describe('turns', () => {
     expect(second.settled).toBe(false)
   })
 
-  test('the 5 ms count from when the grant is heard, however long the way to the engine', async () => {
+  test('the 5 ms count from the arrival of the grant', async () => {
     const { clock, engine, acquire } = await start()
     const [first, second, third] = [acquire(), acquire(), acquire()]
     const { operation, answer } = engine.take('enqueue')
@@ -689,7 +689,7 @@ describe('turns', () => {
     expect(third.settled).toBe(false)
   })
 
-  test('a grant that is kept has a new number, a full lease from before the question, and new turns', async () => {
+  test('an extended grant has a new number, a full lease from before the request, and new turns', async () => {
     const { clock, engine, acquire, holder } = await start()
     const grant = await holder(7)
     const waiting = [acquire(), acquire()]
@@ -711,7 +711,7 @@ describe('turns', () => {
     expect(engine.take('renew').operation).toMatchObject({ request: operation.request, number: 9 })
   })
 
-  test('a grant that is yielded leaves the line behind those who waited', async () => {
+  test('after a yield the queue waits behind the other waiters', async () => {
     const { clock, engine, acquire, holder } = await start()
     const grant = await holder(7)
     const waiting = acquire()
@@ -731,7 +731,7 @@ describe('turns', () => {
     expect(() => grant.assertHeld()).toThrow(LostError)
   })
 
-  test('a grant that was yielded may be had again at once', async () => {
+  test('a yielded grant may be granted again at once', async () => {
     const { clock, engine, acquire, holder } = await start()
     const grant = await holder(7)
     const waiting = acquire()
@@ -744,7 +744,7 @@ describe('turns', () => {
     expect(engine.open).toBe(0)
   })
 
-  test('a grant that was gone is told as lost, and the next one asks anew', async () => {
+  test('a grant that was gone is reported as lost, and the next caller asks again', async () => {
     const { clock, engine, acquire, holder } = await start()
     const grant = await holder(7)
     const waiting = acquire()
@@ -759,7 +759,7 @@ describe('turns', () => {
     expect(waiting.value!.token).toBe(15n * 1024n)
   })
 
-  test('a question that fails frees the grant, and tells both sides', async () => {
+  test('a failed extendOrYield releases the grant, and both callers get the error', async () => {
     for (const failure of [new UnavailableError('out of reach'), new IndeterminateError('no answer')]) {
       const { clock, engine, acquire, holder } = await start()
       const grant = await holder(7)
@@ -785,7 +785,7 @@ describe('turns', () => {
     }
   })
 
-  /** A grant that goes on behind a pass, of which the engine says that nobody else waits, with so many callers behind it. */
+  /** A grant after an extendOrYield, without other waiters in the engine, with this number of local callers. */
   const alone = async (callers: number) => {
     const { clock, engine, acquire, holder } = await start()
     const first = await holder(7)
@@ -798,7 +798,7 @@ describe('turns', () => {
     return { clock, engine, acquire, waiting, id: operation.next.id }
   }
 
-  test('a grant for which nobody else waits goes on, and what is told is heard every 16 turns or 5 ms', async () => {
+  test('a grant without other waiters goes on, and hints are read every 16 turns or 5 ms', async () => {
     const { clock, engine, waiting, id } = await alone(40)
     for (let turn = 0; turn < 20; turn++) {
       const released = new Outcome(waiting[turn]!.value!.release())
@@ -826,7 +826,7 @@ describe('turns', () => {
     expect(engine.words).toBe('enqueue extendOrYield extendOrYield')
   })
 
-  test('a grant that is wanted, while it is heard who wants it, is passed on', async () => {
+  test('a grant that another request wants while hints are read is passed on', async () => {
     const { clock, engine, waiting, id } = await alone(2)
     clock.advance(5)
     void waiting[0]!.value!.release()
@@ -836,7 +836,7 @@ describe('turns', () => {
     expect(waiting[1]!.settled).toBe(false)
   })
 
-  test('a grant for which nobody else waits goes on as far as its number has room for turns', async () => {
+  test('a grant without other waiters goes on as far as its number has room for turns', async () => {
     const { engine, waiting } = await alone(1025)
     for (let turn = 0; turn < 1023; turn++) await waiting[turn]!.value!.release()
     expect(waiting[1023]!.value!.token).toBe(10n * 1024n - 1n)
@@ -845,7 +845,7 @@ describe('turns', () => {
     expect(engine.words).toBe('enqueue extendOrYield extendOrYield')
   })
 
-  test('a grant whose callers have left meanwhile is released; one that was lost meanwhile is told as lost', async () => {
+  test('an extended grant without callers is released; one that was lost is reported as lost', async () => {
     for (const isLost of [false, true]) {
       const { clock, engine, acquire, waiting, id } = await alone(1)
       const leave = new AbortController()
@@ -867,7 +867,7 @@ describe('turns', () => {
     }
   })
 
-  test('a grant that is kept just after its old deadline is a good one', async () => {
+  test('a grant that is extended just after its old deadline is valid', async () => {
     const { clock, engine, acquire, holder } = await start()
     const grant = await holder(7, { lease: 1000, renew: false })
     const waiting = acquire({ lease: 1000, renew: false })
@@ -884,7 +884,7 @@ describe('turns', () => {
     expect(() => waiting.value!.assertHeld()).toThrow(LostError)
   })
 
-  test('a grant that is kept after its new deadline is given back', async () => {
+  test('a grant whose extension arrives after its new deadline is released', async () => {
     const { clock, engine, acquire, holder } = await start()
     const grant = await holder(7, { lease: 1000 })
     const waiting = acquire({ lease: 1000 })
@@ -903,7 +903,7 @@ describe('turns', () => {
     expect(waiting.value!.token).toBe(9n * 1024n)
   })
 
-  test('a grant that is kept for somebody who left goes to the next, or back', async () => {
+  test('a grant that was extended for a caller that left goes to the next caller, or is released', async () => {
     const { clock, engine, acquire, holder } = await start()
     const grant = await holder(7)
     const leaving = acquire({ wait: 20 })
@@ -931,7 +931,7 @@ describe('turns', () => {
     expect(engine.open).toBe(0)
   })
 
-  test('a grant that is kept for another lease than the next one wants goes back', async () => {
+  test('a grant that was extended with another lease than the next caller wants is released', async () => {
     const { clock, engine, acquire, holder } = await start()
     const grant = await holder(7)
     acquire({ wait: 20 })
@@ -951,7 +951,7 @@ describe('turns', () => {
     expect(next.value!.expiresIn()).toBe(5000)
   })
 
-  test('a turn is given only with half of the lease left, of the same lease, renewed alike', async () => {
+  test('a turn needs half of the lease left, and the same lease and renewal', async () => {
     for (const [wait, options] of [
       [0, { lease: 6000 }],
       [0, { renew: false }],
@@ -1006,7 +1006,7 @@ describe('turns', () => {
     expect(second.value!.token).toBe(4n * 1024n)
   })
 
-  test('writers who wait behind a downgraded grant stand in the engine’s queue from then on', async () => {
+  test('writers behind a downgraded grant are in the engine’s queue from then on', async () => {
     const { engine, box } = await start()
     const { write } = box.readWriteLock('key')
     const first = new Outcome(write.acquire())
@@ -1027,7 +1027,7 @@ describe('turns', () => {
 })
 
 describe('a grant that is lost', () => {
-  test('its line goes on at once, without waiting for its user', async () => {
+  test('its queue goes on at once, without waiting for its user', async () => {
     const { clock, engine, acquire, holder } = await start()
     const grant = await holder(7, { lease: 1000, renew: false })
     const waiting = acquire()
@@ -1045,7 +1045,7 @@ describe('a grant that is lost', () => {
     expect(engine.open).toBe(0)
   })
 
-  test('its line goes on when the engine says that it was taken away', async () => {
+  test('its queue goes on when the engine says that it was taken away', async () => {
     const { engine, acquire, holder } = await start()
     const grant = await holder(7)
     const waiting = acquire()
@@ -1057,7 +1057,7 @@ describe('a grant that is lost', () => {
     expect(waiting.value!.token).toBe(8n * 1024n)
   })
 
-  test('every call on it tells so, also past the deadline before any timer', async () => {
+  test('every call on it reports the loss, also past the deadline before any timer', async () => {
     const { clock, engine, holder } = await start()
     const grant = await holder(7, { lease: 1000 })
     const { signal } = grant
@@ -1072,7 +1072,7 @@ describe('a grant that is lost', () => {
 })
 
 describe('giving up', () => {
-  test('only the last caller takes the request along', async () => {
+  test('only the last caller cancels the request', async () => {
     const { clock, engine, acquire } = await start()
     const first = acquire({ wait: 100 })
     const second = acquire({ wait: 200 })
@@ -1091,7 +1091,7 @@ describe('giving up', () => {
     expect(clock.nextAt()).toBeUndefined()
   })
 
-  test('neither timer nor listener stays', async () => {
+  test('no timer and no listener is left', async () => {
     const { clock, engine, acquire } = await start()
     const { signal } = new AbortController()
     const granted = acquire({ wait: 5000, signal, renew: false, lease: 60 })
@@ -1112,7 +1112,7 @@ describe('giving up', () => {
 })
 
 describe('closing', () => {
-  test('who waits is rejected; what the box drains is taken out of the queue', async () => {
+  test('waiters are rejected, and a draining box leaves the queue', async () => {
     const { engine, box, acquire, holder } = await start()
     const grant = await holder(7)
     const waiting = new Outcome(box.mutex('other').acquire())
@@ -1152,7 +1152,7 @@ describe('closing', () => {
 })
 
 describe('reservations made for others', () => {
-  test('their keys are served once when the window is over', async () => {
+  test('their keys are served once after the window', async () => {
     const { clock, engine } = await start()
     engine.listener.reserved('a')
     clock.advance(1)
@@ -1173,7 +1173,7 @@ describe('an engine with a mistake', () => {
   const answers: readonly unknown[] = [undefined, null, 5, {}, { state: 'granted', id: 'a', number: 1 }]
   const refused = { code: 'INDETERMINATE', message: expect.stringContaining('is no status') as string }
 
-  test.each(answers)('what asks is told when the answer is %j, at once or later', async answer => {
+  test.each(answers)('the caller gets an error when the answer is %j, at once or later', async answer => {
     for (const given of [answer, Promise.resolve(answer)]) {
       const { engine, acquire } = await start()
       engine.submit = () => given as never
@@ -1186,7 +1186,7 @@ describe('an engine with a mistake', () => {
     }
   })
 
-  test('an answer that is no status to a look or a pass ends the wait, and takes the request back', async () => {
+  test('an invalid answer to a poll or an extendOrYield ends the wait and cancels the request', async () => {
     const { clock, engine, acquire, holder } = await start()
     const waiting = acquire({ lease: 250 })
     const question = engine.take('enqueue')

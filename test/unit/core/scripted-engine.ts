@@ -66,7 +66,7 @@ export class ScriptedEngine implements Engine {
         (id === undefined || ('request' in operation && operation.request.id === id)),
     )
     const found = this.#open.map(({ operation }) => operation.type).join(', ')
-    if (index < 0) throw new Error(`nobody asked to ${type}; open are: ${found}`)
+    if (index < 0) throw new Error(`no open request to ${type}; open are: ${found}`)
     return this.#open.splice(index, 1)[0] as unknown as Question<T>
   }
 

@@ -40,7 +40,7 @@ async function answer(engine: ScriptedEngine, version: number): Promise<void> {
   await settle()
 }
 
-test('a change of which no hint came is found within the time between two looks, one read for all keys', async () => {
+test('a change without a hint is found within the interval of looks, by one read for all keys', async () => {
   const { clock, engine, told, looks } = await start('a', 'b')
   const since = clock.now()
   for (const version of [1, 2]) {
@@ -52,7 +52,7 @@ test('a change of which no hint came is found within the time between two looks,
   }
 })
 
-test('what was missed is looked for at once, and then not one look after the other', async () => {
+test('after `missed` the keys are read once, at once', async () => {
   const { clock, engine, watchers, told } = await start('a')
   watchers.missed()
   clock.advance(0)
@@ -71,7 +71,7 @@ test('what was missed is looked for at once, and then not one look after the oth
   expect(clock.nextAt()).toBe(1000 + LOOK_EVERY)
 })
 
-test('a look that the engine can not answer is made again', async () => {
+test('a look that fails is repeated', async () => {
   const { clock, engine, told, looks } = await start('a')
   looks()
   const failedAt = clock.now()
@@ -97,7 +97,7 @@ test('a thousand keys are read in parts, one after the other', async () => {
   for (const versions of told.values()) expect(versions).toEqual([1])
 })
 
-test('a key that can not be read is told to its watchers and does not hide the others', async () => {
+test('a key that can not be read fails its watchers only', async () => {
   const { engine, told, looks } = await start('a', 'spoiled', 'b')
   looks()
   engine.take('read').fail(new UnavailableError('not readable', { key: 'spoiled' }))
@@ -115,7 +115,7 @@ test('the last watcher that leaves ends the looks', async () => {
   expect(clock.nextAt()).toBeUndefined()
 })
 
-test('a watcher that leaves while its key is read hears nothing more, and no look follows', async () => {
+test('a watcher that leaves while its key is read is not called, and no look follows', async () => {
   const { clock, engine, told, watchings, looks } = await start('a')
   looks()
   watchings[0]!.stop()
@@ -125,7 +125,7 @@ test('a watcher that leaves while its key is read hears nothing more, and no loo
   expect(clock.nextAt()).toBeUndefined()
 })
 
-test('the end of the session is told to all watchers, and nothing is asked any more', async () => {
+test('all watchers get the end of the session, and no look follows', async () => {
   const { clock, watchers, told, watchings } = await start('a', 'b')
   watchers.end()
   expect([...told.values()]).toEqual([[undefined], [undefined]])

@@ -186,7 +186,7 @@ class Comparison {
     )
   }
 
-  /** Whoever holds or may claim is compatible with all that arrived before it, on all of its keys. */
+  /** A holder or a request with a reservation is compatible with all earlier ones, on all of its keys. */
   #checkExclusion(): void {
     const raw = this.#raw()
     for (const [index, request] of raw.entries()) {
@@ -204,10 +204,10 @@ class Comparison {
     }
   }
 
-  /** Whoever was reserved by this operation was woken by it, once, unless it made the claim itself. */
+  /** A request that this operation reserved was woken by it, once, unless it made the poll itself. */
   #checkWakes(reservedBefore: ReadonlySet<string>, operation: LockOperation): void {
     const woken = this.#effects.filter(({ type }) => type === 'wake').map(({ id }) => id)
-    check(new Set(woken).size === woken.length, 'nobody is woken twice')
+    check(new Set(woken).size === woken.length, 'no request is woken twice')
     const caller = 'request' in operation ? operation.request.id : undefined
     for (const { id, phase } of this.#raw()) {
       if (phase === 'reserved' && !reservedBefore.has(id)) check(woken.includes(id), `${id} is woken`)
@@ -217,15 +217,15 @@ class Comparison {
     }
   }
 
-  /** Whoever can run holds or is reserved: nobody waits for nothing. */
+  /** A request that can run holds or is reserved: none waits without cause. */
   #checkLostWakes(operation: LockOperation): void {
     const raw = this.#raw()
     const served = operation.type === 'expire'
     for (const [index, request] of raw.entries()) {
       if (request.phase !== 'waiting' || this.now >= request.expires) continue
-      // What has expired may block as long as nobody has looked; a service looks at everything.
+      // An expired request may block until another operation finds it; serving a key looks at everything.
       const before = raw.slice(0, index).filter(({ expires }) => !served || this.now < expires)
-      check(!this.#naive.mayHold(request, before), `${request.id} waits for somebody`)
+      check(!this.#naive.mayHold(request, before), `${request.id} waits for a request before it`)
     }
   }
 }

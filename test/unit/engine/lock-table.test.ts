@@ -90,7 +90,7 @@ describe('enqueue', () => {
     expect(told()).toEqual([])
   })
 
-  test('a key that is held puts the request into the queue, or tells busy and leaves nothing', () => {
+  test('a held key queues the request, or answers busy and leaves nothing', () => {
     enqueue('a.1', x('k'))
     expect(enqueue('b.1', x('k'), { wait: 0 })).toEqual({ state: 'busy' })
     expect(queue('k')).toBe('a held')
@@ -104,7 +104,7 @@ describe('enqueue', () => {
     expect(queue('k')).toBe('a held, b waiting')
   })
 
-  test('repeating it changes nothing and tells where the request stands', () => {
+  test('a repetition changes nothing and gives the status of the request', () => {
     const held = enqueue('a.1', x('k'))
     const waiting = enqueue('b.1', x('k'))
     expect(enqueue('a.1', x('k'))).toEqual(held)
@@ -115,7 +115,7 @@ describe('enqueue', () => {
     expect(numberOf(enqueue('c.1', x('other')))).toBe(102)
   })
 
-  test('nobody overtakes who waits for a key, also when the key is free', () => {
+  test('no request overtakes a waiter, also when the key is free', () => {
     enqueue('a.1', x('k'))
     enqueue('b.1', x('j', 'k'))
     expect(enqueue('c.1', x('j'), { wait: 0 })).toEqual({ state: 'busy' })
@@ -123,7 +123,7 @@ describe('enqueue', () => {
     expect(queue('j')).toBe('b waiting, c waiting')
   })
 
-  test('readers stand together, not beside a writer or behind one who waits', () => {
+  test('readers are granted together, not beside a writer or behind a waiting one', () => {
     expect(enqueue('a.1', s('k')).state).toBe('held')
     expect(enqueue('b.1', s('k')).state).toBe('held')
     expect(enqueue('c.1', x('k')).state).toBe('queued')
@@ -136,7 +136,7 @@ describe('enqueue', () => {
     expect(enqueue('c.1', p('k', 1)).state).toBe('queued')
   })
 
-  test('another number of permits is told as long as the key is live with one', () => {
+  test('another number of permits is refused as long as the key is in use', () => {
     const held = enqueue('a.1', p('k', 1, 4))
     expect(enqueue('b.1', p('k', 1, 5))).toEqual({ state: 'mismatch', key: 'k', max: 4 })
     expect(queue('k')).toBe('a held')
@@ -150,7 +150,7 @@ describe('enqueue', () => {
     expect(queue('a')).toBe('')
   })
 
-  test('a holder whose lease is over is dropped by whoever comes', () => {
+  test('a holder whose lease is over is dropped by the next request', () => {
     enqueue('a.1', x('k'))
     now = LEASE - 1
     expect(enqueue('b.1', x('k'), { wait: 0 })).toEqual({ state: 'busy' })
@@ -165,7 +165,7 @@ describe('enqueue', () => {
     expect(enqueue('b.1', x('k', 'z')).state).toBe('held')
   })
 
-  test('a dropped request makes room for those who waited before the one that came', () => {
+  test('a dropped request makes room for earlier waiters first', () => {
     enqueue('a.1', x('k'), { lease: 100 })
     enqueue('b.1', x('k'))
     now = 100
@@ -174,7 +174,7 @@ describe('enqueue', () => {
     expect(queue('k')).toBe('b reserved, c waiting')
   })
 
-  test('a waiter is told when its look is worth while: when the first may be gone, in its own time at the latest', () => {
+  test('a waiter gets the time of its next poll: the end of the first holder, or its own at the latest', () => {
     enqueue('a.1', x('k'), { lease: 300 })
     expect(enqueue('b.1', x('k'), { lease: 6000 })).toMatchObject({ lookAgain: 350 })
     expect(enqueue('c.1', x('k'), { lease: 6000 })).toMatchObject({
@@ -185,7 +185,7 @@ describe('enqueue', () => {
     expect(enqueue('d.1', x('k'), { lease: 30 })).toMatchObject({ lookAgain: 20 })
   })
 
-  test('an entry outlives the wait of its callers by a window, and is looked after by then if others came', () => {
+  test('an entry outlives the wait of its callers by a window, and later requests look then', () => {
     enqueue('a.1', x('k'), { lease: 60_000 })
     const wait = 300
     expect(enqueue('b.1', x('k'), { wait })).toMatchObject({ lookAgain: wait + (CLAIM_WINDOW * 2) / 3 })
@@ -202,7 +202,7 @@ describe('enqueue', () => {
     expect(queue('j')).toBe('d held')
   })
 
-  test('a waiter watches all who hold what it waits for, whichever of them expires first', () => {
+  test('a waiter watches all holders of its keys', () => {
     enqueue('a.1', p('k', 2), { lease: 20_000 })
     enqueue('b.1', p('k', 1), { lease: 300 })
     enqueue('c.1', p('k', 1), { lease: 10_000 })
@@ -228,7 +228,7 @@ describe('claim', () => {
     expect(renew('b.1', 102, 700)).toBe(true)
   })
 
-  test('a waiter that looks stays in the queue for another lease', () => {
+  test('a poll keeps a waiter in the queue for another lease', () => {
     enqueue('a.1', x('k'), { lease: 60_000 })
     enqueue('b.1', x('k'), { lease: 1000 })
     now = 900
@@ -237,7 +237,7 @@ describe('claim', () => {
     expect(queue('k')).toBe('a held, b waiting')
   })
 
-  test('a waiter that looks says anew how long it is waited for', () => {
+  test('a poll carries the remaining wait', () => {
     enqueue('a.1', x('k'), { lease: 60_000 })
     enqueue('b.1', x('k'), { wait: 300 })
     now = 200
@@ -249,12 +249,12 @@ describe('claim', () => {
     expect(queue('k')).toBe('a held')
   })
 
-  test('a look drops what has expired before it, and claims what it finds', () => {
+  test('a poll drops expired requests before it, and claims its reservation', () => {
     enqueue('a.1', x('k'), { lease: 100 })
     enqueue('b.1', x('k'))
     now = 100
     expect(claim('b.1')).toEqual({ state: 'held', id: 'b.1', number: 102 })
-    // Nobody else is told of what the caller learns by the answer; its own wake-up is harmless.
+    // No other session gets a hint of what the caller learns by the answer; its own wake-up is harmless.
     expect(told().filter(effect => effect !== 'wake b.1')).toEqual(['lost a.1'])
   })
 
@@ -269,7 +269,7 @@ describe('claim', () => {
     expect(queue('k')).toBe('')
   })
 
-  test('a reservation past its window is as good as new until somebody needs the key', () => {
+  test('a reservation past its window is valid until another request needs the key', () => {
     const held = enqueue('a.1', x('k'))
     enqueue('b.1', x('k'))
     release('a.1', numberOf(held))
@@ -277,7 +277,7 @@ describe('claim', () => {
     expect(claim('b.1').state).toBe('held')
   })
 
-  test('a reservation past its window goes to the next one when somebody looks', () => {
+  test('a reservation past its window goes to the next request at the next poll', () => {
     const held = enqueue('a.1', x('k'))
     enqueue('b.1', x('k'))
     enqueue('c.1', x('k'))
@@ -363,7 +363,7 @@ describe('a silent waiter', () => {
 })
 
 describe('cancel', () => {
-  test('a waiter leaves, and whom it kept waiting is woken', () => {
+  test('a waiter leaves, and the waiters behind it that can run are woken', () => {
     enqueue('a.1', s('k'))
     enqueue('b.1', x('k'))
     enqueue('c.1', s('k'))
@@ -431,7 +431,7 @@ describe('renew and release', () => {
     expect(enqueue('b.1', x('k')).state).toBe('held')
   })
 
-  test('a release wakes the first who can run, and with it all who can run beside it', () => {
+  test('a release wakes the first waiter that can run, and all that can run beside it', () => {
     const number = numberOf(enqueue('a.1', x('k')))
     enqueue('b.1', s('k'))
     enqueue('c.1', s('k'))
@@ -442,7 +442,7 @@ describe('renew and release', () => {
     expect(queue('k')).toBe('b reserved, c reserved, d waiting, e waiting')
   })
 
-  test('permits that come free wake as many as they suffice for, and nobody behind one who needs more', () => {
+  test('released permits wake as many waiters as they suffice for, and none behind one that needs more', () => {
     const number = numberOf(enqueue('a.1', p('k', 4)))
     enqueue('b.1', p('k', 1))
     enqueue('c.1', p('k', 2))
@@ -452,7 +452,7 @@ describe('renew and release', () => {
     expect(told()).toEqual(['wake b.1', 'wake c.1'])
   })
 
-  test('a set of keys is reserved only when all of them are its', () => {
+  test('a set of keys is reserved only when all of them are free for it', () => {
     const j = numberOf(enqueue('a.1', x('j')))
     const k = numberOf(enqueue('b.1', x('k')))
     enqueue('c.1', x('j', 'k'))
@@ -464,7 +464,7 @@ describe('renew and release', () => {
     expect(queue('j')).toBe('c reserved')
   })
 
-  test('what has expired at the front is dropped on the way', () => {
+  test('expired requests at the front are dropped on the way', () => {
     const number = numberOf(enqueue('a.1', x('k')))
     enqueue('b.1', x('k'), { lease: 100 })
     enqueue('c.1', x('k'))
@@ -475,7 +475,7 @@ describe('renew and release', () => {
 })
 
 describe('pass', () => {
-  test('a grant that nobody else waits for is kept with a new number and a full lease', () => {
+  test('a grant without other waiters is extended with a new number and a full lease', () => {
     const number = numberOf(enqueue('a.1', x('k'), { lease: 100 }))
     now = 50
     expect(pass('a.1', number, 'a.2', 200)).toEqual({ state: 'held', id: 'a.1', number: number + 1 })
@@ -484,7 +484,7 @@ describe('pass', () => {
     expect(renew('a.1', number + 1)).toBe(true)
   })
 
-  test('a grant that somebody waits for is given up, and the next request stands behind', () => {
+  test('a grant with another waiter is released, and the next request queues behind', () => {
     const number = numberOf(enqueue('a.1', x('k')))
     enqueue('b.1', x('k'))
     expect(pass('a.1', number, 'a.2')).toMatchObject({ state: 'queued', id: 'a.2', behind: ['b'] })
@@ -492,7 +492,7 @@ describe('pass', () => {
     expect(queue('k')).toBe('b reserved, a waiting')
   })
 
-  test('who waits for one of several keys counts', () => {
+  test('a waiter for one of several keys counts', () => {
     const number = numberOf(enqueue('a.1', x('j', 'k')))
     enqueue('b.1', x('k', 'z'))
     expect(pass('a.1', number, 'a.2')).toMatchObject({ state: 'queued', id: 'a.2' })
@@ -522,7 +522,7 @@ describe('pass', () => {
 })
 
 describe('downgrade', () => {
-  test('readers who wait come in, and no writer', () => {
+  test('waiting readers are granted, and no writer', () => {
     const number = numberOf(enqueue('a.1', x('k')))
     enqueue('b.1', s('k'))
     enqueue('c.1', x('k'))
@@ -534,7 +534,7 @@ describe('downgrade', () => {
     expect(told()).toEqual([])
   })
 
-  test('it can be repeated, and is refused for what is not held', () => {
+  test('it can be repeated, and is refused for a request that does not hold', () => {
     const number = numberOf(enqueue('a.1', x('j', 'k'), { lease: 100 }))
     expect(downgrade('a.1', number)).toBe(true)
     expect(downgrade('a.1', number)).toBe(true)
@@ -547,7 +547,7 @@ describe('downgrade', () => {
 })
 
 describe('free and revoke', () => {
-  test('an operator takes away the grant with that number, on all its keys, and its holder is told', () => {
+  test('an operator takes away the grant with that number, on all its keys, and its holder gets a hint', () => {
     const number = numberOf(enqueue('a.1', x('j', 'k')))
     enqueue('b.1', x('j'))
     expect(free('k', number + 1)).toBe(false)
@@ -557,7 +557,7 @@ describe('free and revoke', () => {
     expect(free('k', number)).toBe(false)
   })
 
-  test('a waiter can not be taken away by the number of none', () => {
+  test('a waiter can not be taken away by the number 0', () => {
     enqueue('a.1', x('k'))
     enqueue('b.1', x('k'))
     expect(free('k', 0)).toBe(false)
@@ -586,7 +586,7 @@ describe('free and revoke', () => {
 })
 
 describe('inspect', () => {
-  test('it tells all of a request', () => {
+  test('it shows all details of a request', () => {
     state.join({ session: 'a', host: 'machine', pid: 77, label: 'of the box' })
     enqueue('a.1', x('k'), { label: 'mine' })
     now = 100
@@ -631,7 +631,7 @@ describe('inspect', () => {
   })
 })
 
-test('what is released, cancelled, taken away or dropped leaves nothing in the state', () => {
+test('released, cancelled, revoked and dropped requests leave nothing in the state', () => {
   enqueue('a.1', x('a', 'b'))
   enqueue('b.1', s('a'))
   enqueue('b.2', p('c', 1))

@@ -18,9 +18,9 @@ export interface NaiveRequest {
 export type NaiveOutcome = Outcomes[LockOperation['type']]
 
 /**
- * The lock table as one list of requests in order of arrival. It keeps nothing else: who may hold is worked out from the
- * whole list whenever it matters. What has expired blocks nobody. The real table drops it
- * only when somebody needs its keys; what it still has is told to this one as `remnants`.
+ * The lock table as one list of requests in order of arrival. It keeps nothing else: who may hold is worked out from
+ * the whole list whenever it matters. An expired request blocks no other. The real table drops it only when a request
+ * needs its keys; what it still has comes to this one as `remnants`.
  */
 export class NaiveTable {
   /** In order of arrival. */
@@ -92,7 +92,7 @@ export class NaiveTable {
       gone(request)
       return { state: 'busy' }
     }
-    // Whoever has expired blocks nobody, but is there for one who comes back to it.
+    // An expired request blocks no other, but it is still there when its session comes back.
     this.requests = this.requests.filter(request => now < request.expires || remnants.has(request.id))
 
     switch (operation.type) {

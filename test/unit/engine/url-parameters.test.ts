@@ -8,7 +8,7 @@ test.each([
   'redis-quorum://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3?prefix=one&prefix=another',
   'zookeeper://127.0.0.1:1?acl=open&acl=creator',
   'hazelcast://127.0.0.1:1?map=one&map=another',
-])('refuses %s, for which of the two is meant nobody knows', async url => {
+])('refuses %s as ambiguous', async url => {
   const opening = open(url)
   await expect(opening).rejects.toThrow(InvalidArgumentError)
   await expect(opening).rejects.toThrow(/option "(durable|prefix|acl|map)" twice/)

@@ -23,7 +23,7 @@ test.each(unfit.map(engine => ({ engine })))('engine $engine is refused', async 
   })
 })
 
-test('an engine that has what every engine has is taken', async () => {
+test('an engine with all required members is accepted', async () => {
   await using box = await open({ engine: whole as never })
   expect(box.guarantees).toBe(guarantees)
 })

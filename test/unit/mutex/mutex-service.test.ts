@@ -20,7 +20,7 @@ test.each([
   expect(make).toThrow(message)
 })
 
-test('waits for as long as it takes where the wait is Infinity', async () => {
+test('waits without limit where the wait is Infinity', async () => {
   await using service = mutexService({ ...fit, waitMillis: Infinity })
   const first = await service.waitForSingleObject('key')
   const second = service.waitForSingleObject('key')

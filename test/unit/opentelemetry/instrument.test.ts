@@ -130,7 +130,7 @@ async function ofStores(box: Box): Promise<void> {
   await store.delete('a')
 }
 
-test('metrics tell of locks, limits and stores, and the dashboard asks for nothing else', async () => {
+test('metrics cover locks, limits and stores, and the dashboard uses only these', async () => {
   const port = await freePort()
   const reader = new PrometheusExporter({ host: '127.0.0.1', port, preventServerStart: true })
   const meterProvider = new MeterProvider({ readers: [reader] })
@@ -192,7 +192,7 @@ test('metrics tell of locks, limits and stores, and the dashboard asks for nothi
   for (const name of used) expect(text, name).toContain(`${name}="`)
 })
 
-test('spans are below the one within which the lock was asked for or released', async () => {
+test('spans are children of the span in which the lock was requested or released', async () => {
   const exporter = new InMemorySpanExporter()
   const tracerProvider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })
   const tracer = tracerProvider.getTracer('test')
@@ -248,7 +248,7 @@ test('a lock that was lost, and one whose release failed, have a span that says 
   expect(holds[0]!.attributes['signalbox.token']).toBe(String(taken.token))
 })
 
-test('limits and stores have spans, below the one within which they were asked, and failed ones say why', async () => {
+test("limits and stores have spans, as children of the caller's span, and failed ones have the reason", async () => {
   const exporter = new InMemorySpanExporter()
   const tracerProvider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })
   const tracer = tracerProvider.getTracer('test')
@@ -311,7 +311,7 @@ function parentOf(span: ReadableSpan, spans: readonly ReadableSpan[]): ReadableS
   return spans.find(other => other.spanContext().spanId === span.parentSpanContext?.spanId)
 }
 
-test('nothing listens before and after, and options are checked', () => {
+test('no listener exists before and after, and options are checked', () => {
   const listening = (): boolean[] => Object.values(channels).map(({ hasSubscribers }) => hasSubscribers)
   expect(listening()).not.toContain(true)
   instrument()[Symbol.dispose]()

@@ -29,7 +29,7 @@ test('a watcher that no hint reaches has each change within ten seconds', async 
   await Promise.all([deaf.close(), other.close()])
 })
 
-test('a look that finds what a watcher has seen is no change, and costs one read for all watchers', async () => {
+test('a look that finds no change gives nothing, and costs one read for all watchers', async () => {
   const { clock, engine, deaf, other } = await deafAndOther('memory:unchanged')
   const watches = ['a', 'b', 'c'].map(key => deaf.store('s').watch(key))
   for (const watch of watches) await watch.next()

@@ -53,9 +53,11 @@ export class FakeTransaction implements Transaction {
   }
 }
 
-/** A store for tests without an engine: each transaction takes some turns of the event loop and then happens at once. */
+/**
+ * A store for tests without an engine: each transaction takes some turns of the event loop and then happens at once.
+ */
 export class FakeStore implements TrainStore {
-  /** A process that was killed commits nothing any more, and nobody hears of it. */
+  /** A killed process commits nothing and sends nothing any more. */
   killed = false
   readonly #state: SharedState
   readonly #turns: () => number

@@ -58,7 +58,7 @@ describe('a feed becomes messages', () => {
     expect(source.locationNames.get('B')).toBe('Birch')
   })
 
-  test('byte order marks, CRLF, quotes, blanks, empty lines and the order of lines and columns change nothing', async () => {
+  test('byte order marks, CRLF, quotes, blanks, empty lines and any order change nothing', async () => {
     const { messages, rejections, source } = await fixture('untidy')
     expect(messages.map(line)).toEqual(plain)
     expect(rejections).toEqual([])
@@ -146,7 +146,7 @@ describe('a feed becomes messages', () => {
   })
 })
 
-describe('what runs on a date', () => {
+describe('the trips of a date', () => {
   test('by calendar.txt alone: the right weekday, and only between its first and last day', async () => {
     expect((await fixture('plain', { date: '20260102' })).messages).toHaveLength(7)
     for (const date of ['20260103', '20251231', '20270101']) {
@@ -176,7 +176,7 @@ describe('what runs on a date', () => {
   })
 })
 
-describe('a feed that is not as it should be', () => {
+describe('an invalid feed', () => {
   test('bad lines are rejected with their numbers and reasons, and the rest goes on', async () => {
     const { messages, rejections } = await fixture('broken')
     expect(messages.map(line)).toEqual([

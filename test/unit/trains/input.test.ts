@@ -20,7 +20,7 @@ async function linesOf(text: string | Uint8Array, size: number, limit?: number):
 }
 
 describe('lines', () => {
-  test.each([1, 2, 3, 5, 1000])('are the same however the text comes: pieces of %i bytes', async size => {
+  test.each([1, 2, 3, 5, 1000])('are the same in pieces of %i bytes', async size => {
     expect(await linesOf('\uFEFFone\r\ntwö 🚂\n\n\uFEFFlast', size)).toEqual([
       { number: 1, text: 'one' },
       { number: 2, text: 'twö 🚂' },
@@ -139,7 +139,7 @@ describe('pacing', () => {
     yield* batches
   }
 
-  test('hands on each message when it is due, those of the same time together', async () => {
+  test('passes on each message when it is due, those of the same time together', async () => {
     const clock = new SleepersClock()
     const heard: string[] = []
     const batches = stream(timed(3600, 3600, 3660), timed(3660, 3780))
@@ -168,7 +168,7 @@ describe('pacing', () => {
     expect(clock.slept).toEqual([])
   })
 
-  test('ends when it is told to', async () => {
+  test('ends when it is stopped', async () => {
     const clock = new SleepersClock()
     const controller = new AbortController()
     const heard: string[] = []

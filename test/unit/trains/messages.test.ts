@@ -83,7 +83,7 @@ describe('what messages do', () => {
   })
 })
 
-describe('what is refused', () => {
+describe('refused messages', () => {
   const refused: readonly (readonly [string, unknown, string])[] = [
     ['a list', [], 'a message must be an object, got an array'],
     ['null', null, 'a message must be an object, got null'],

@@ -36,7 +36,7 @@ test('an engine that is out of reach is waited for', async () => {
   expect(events).toEqual(['engine out of reach', 'engine is back'])
 })
 
-test('not longer than the patience allows, and what comes later in the same outage not at all', async () => {
+test('no longer than the patience, and later calls in the same outage not at all', async () => {
   const { outages, time } = start(1000)
   const always = (): Promise<never> => Promise.reject(down)
   await expect(outages.sitOut(always)).rejects.toBe(down)
@@ -48,7 +48,7 @@ test('not longer than the patience allows, and what comes later in the same outa
   expect(time.now).toBe(2000)
 })
 
-test('what fails by itself while others go through has its end, too', async () => {
+test('a message that fails alone is given up, too', async () => {
   const { outages, time } = start(1000)
   const alone = outages.sitOut(() => Promise.reject(down))
   const failed = expect(alone).rejects.toBe(down)

@@ -222,7 +222,7 @@ describe('durations', () => {
     expect(meter.rate(8000, 1200)).toBe(100)
   })
 
-  test('are told in words', () => {
+  test('are shown in words', () => {
     expect([0.4, 59.4, 59.6, 200, 7500].map(shortDuration)).toEqual([
       '0 s',
       '59 s',
@@ -270,7 +270,7 @@ describe('the log', () => {
     expect(readFileSync(path, 'utf8')).toBe(`one\n${long}last\n`)
   })
 
-  test('is written before long when nothing more comes', async () => {
+  test('is written after a short time when nothing more comes', async () => {
     const path = join(folder, 'log')
     const file = LogFile.open(path)
     file.write('one\n')

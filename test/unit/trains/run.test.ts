@@ -125,7 +125,7 @@ describe('a run', () => {
     expect(await (await prepare(sourceOf(shuttles(100)))).deliver()).toMatchObject(whole)
   })
 
-  test('notices when what is stored is not what should be', async () => {
+  test('notices a wrong stored state', async () => {
     const run = await prepare(sourceOf(shuttles(100)))
     const key = 'LOC_B'
     const meddling = setInterval(() => {
@@ -140,7 +140,7 @@ describe('a run', () => {
     expect(report).toMatchObject({ matchesSerial: false, differences: [{ location: 'B' }] })
   })
 
-  test('keeps what is given up, counts it, and clears the letters of the run before it', async () => {
+  test('keeps and counts abandoned messages, and clears those of the run before', async () => {
     const messages = shuttles(100)
     messages.splice(7, 0, { id: 'bad', type: 'unheard of', train: 'T1' })
     const report = await (await prepare(sourceOf(messages))).deliver()
@@ -173,7 +173,7 @@ describe('a run that was interrupted', () => {
     expect(state.commits).toHaveLength(500)
   })
 
-  test('at once, its last progress unsaved, is finished all the same: what was done already changes nothing', async () => {
+  test('with unsaved progress is finished, and repeated messages change nothing', async () => {
     const messages = shuttles(100)
     const killed = await prepare(sourceOf(messages))
     // This run is abandoned, so its end does not matter.
@@ -205,7 +205,7 @@ describe('a run that was interrupted', () => {
     )
   })
 
-  test('stays as it is when the one that resumes it is stopped before it has caught up', async () => {
+  test('is unchanged when its resumption is stopped before it has caught up', async () => {
     const messages = shuttles(100)
     const stopped = await prepare(sourceOf(messages, 'shuttles', read => read === 250 && stopped.stop()))
     await stopped.deliver()

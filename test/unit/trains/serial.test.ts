@@ -6,7 +6,7 @@ import { countsOf } from '../../../apps/trains/report/comparison.js'
 import { SerialResult, type SerialMessage } from '../../../apps/trains/serial.js'
 import { FakeTransaction, SharedState } from './fake-store.js'
 
-test('counts what happened, and passes over what can not happen', () => {
+test('counts applied messages, and skips impossible ones', () => {
   const serial = new SerialResult()
   const messages: SerialMessage[] = [
     { type: 'move', train: 'T', to: 'A' },

@@ -152,7 +152,7 @@ describe('messages are delivered', () => {
     expect(run.differences()).toEqual([])
   })
 
-  test('until it is told to stop: what was read is done, and the rest is not', async () => {
+  test('until it is stopped: messages that were read are done, and the rest are not', async () => {
     const messages = traffic(20, 20)
     let yielded = 0
     async function* stopping(): AsyncGenerator<readonly TimedMessage[]> {

@@ -73,7 +73,7 @@ describe('a message is tried', () => {
     ])
   })
 
-  test('again for its locks until its tries are used up, then in a new attempt', async () => {
+  test('again for its locks until its tries are used up, then in another attempt', async () => {
     const { store, tried } = failing(...Array.from({ length: 11 }, () => new TimedOutError('too slow')))
     const { settlement, events, lines, slept } = await process(store)
     expect(settlement).toMatchObject({ event: 'created' })
@@ -404,7 +404,7 @@ describe('chains', () => {
     expect(runs).toEqual(['a2 a2', 'b5 b5', 'a3, j2', 'k3'])
   })
 
-  test('begin nothing at places where others wait for their locks, and nothing else for a while', async () => {
+  test('begin nothing at places whose locks others wait for, and nothing else for a while', async () => {
     const never = new Promise<never>(() => undefined)
     const begun: string[] = []
     let goOn: () => void = () => undefined
@@ -472,7 +472,7 @@ describe('a worker', () => {
     expect(sent).toMatchObject([{ givenUp: [{ sequence: 11, reason: 'no luck' }] }])
   })
 
-  test('that is to hold acknowledges nothing, and says when it has something to lose', async () => {
+  test('that holds back acknowledges nothing, and reports when it has something to lose', async () => {
     const { it, sent } = worker(async () => ({ event: 'deleted', lockWait: 0 }))
     it.hold(true)
     await turn()
@@ -486,7 +486,7 @@ describe('a worker', () => {
     expect(sent[1]).toMatchObject({ kind: 'settled', sequences: [10, 11, 12] })
   })
 
-  test('that can not go on says so', async () => {
+  test('that can not go on reports it', async () => {
     const { it, failures } = worker(() => Promise.reject(new ClosedError('closed')))
     it.work([10], messages.slice(0, 1))
     await it.drain()

@@ -43,7 +43,7 @@ test('jobs that come during a run wait for its end', async () => {
   await batcher.idle()
 })
 
-test('a job can be withdrawn while it waits', async () => {
+test('a waiting job can be withdrawn', async () => {
   const { batches, batcher } = collect()
   batcher.add(1)
   batcher.add(2)

@@ -17,7 +17,7 @@ test('an enqueue can be withdrawn until a transaction has reached it', () => {
   expect(withdrawals.withdraw(unknown)).toBe(false)
 })
 
-test('what was done and rolled back is done again, and its cancellation has to follow', () => {
+test('an operation that was rolled back is done again, and its cancellation follows', () => {
   const withdrawals = new Withdrawals()
   withdrawals.sent(a)
   expect(withdrawals.reached(a)).toBe(false)
@@ -25,7 +25,7 @@ test('what was done and rolled back is done again, and its cancellation has to f
   expect(withdrawals.reached(a)).toBe(false)
 })
 
-test('what was withdrawn stays withdrawn when its transaction is done again, and is forgotten with its answer', () => {
+test('a withdrawn enqueue stays withdrawn in a repeated transaction, until its answer', () => {
   const withdrawals = new Withdrawals()
   withdrawals.sent(a)
   withdrawals.withdraw(a)

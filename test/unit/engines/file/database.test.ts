@@ -43,7 +43,7 @@ function values({ connection }: Database): unknown[] {
     .map(row => row[0])
 }
 
-describe('what fails in a transaction', () => {
+describe('a failing operation in a transaction', () => {
   test('rejects one caller alone, and nothing that it wrote stays', async () => {
     const database = await withTable()
     const insert = database.connection.prepare('insert into t values (?)')
@@ -59,7 +59,7 @@ describe('what fails in a transaction', () => {
     expect(values(database)).toEqual([1, 3])
   })
 
-  test('is told before what went along with it is done again', async () => {
+  test('settles before the others of its transaction are repeated', async () => {
     const database = await withTable(standing)
     const insert = database.connection.prepare('insert into t values (?)')
     const told: string[] = []
@@ -79,7 +79,7 @@ describe('what fails in a transaction', () => {
 })
 
 describe('the write lock', () => {
-  test('is waited for as long as it was said, and then nothing was written', async () => {
+  test('is awaited up to the time limit, and then nothing was written', async () => {
     const [one, other] = [await withTable(), await opened(100)]
     expect(one.connection.begin()).toBe(true)
     await expect(other.run(() => other.connection.exec('insert into t values (1)'))).rejects.toMatchObject({
@@ -92,7 +92,7 @@ describe('the write lock', () => {
 })
 
 describe('closing', () => {
-  test('does what was taken on, and refuses what comes after', async () => {
+  test('finishes accepted work, and refuses later work', async () => {
     const database = await withTable()
     const insert = database.connection.prepare('insert into t values (?)')
     const taken = Array.from({ length: 40 }, (_, x) => database.run(() => insert.run(x)))

@@ -26,7 +26,7 @@ function write(...entries: JournalEntry[]): void {
   for (const entry of entries) appendFileSync(journal.path, `${JSON.stringify(entry)}\n`)
 }
 
-test('one after the other is fine, and so are others at other keys', () => {
+test('successive holders are fine, and so are holders of other keys', () => {
   write(enter('x', 1, 'a', 'b'), enter('y', 2, 'c'), leave('x'), enter('z', 3, 'b'), leave('y'), leave('z'))
   expect(journal.judge()).toEqual({ rounds: 3, killedInside: 0, longestWait: 3, wrongs: [] })
   expect(journal.rounds('y')).toBe(1)

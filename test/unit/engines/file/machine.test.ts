@@ -55,7 +55,7 @@ describe('on Linux', () => {
     expect(remoteOnLinux(FUSE, path, mounts)).toBe(name)
   })
 
-  test('FUSE without a mount that is known is taken for remote', () => {
+  test('FUSE without a known mount counts as remote', () => {
     expect(remoteOnLinux(FUSE, '/mnt', '')).toBe('fuse')
   })
 })
@@ -77,7 +77,7 @@ describe('on macOS', () => {
     expect(remoteOnMacos(path, mounts)).toBe(name)
   })
 
-  test('what is on no known mount is taken for remote', () => {
+  test('a path on no known mount counts as remote', () => {
     expect(remoteOnMacos('/x', '')).toBe('unknown')
   })
 })

@@ -170,7 +170,7 @@ describe('send', () => {
     await eventually(() => expect(inbox).toEqual(['note to self']))
   })
 
-  it('does nothing for what is no address, and touches no other file', async () => {
+  it('does nothing for an invalid address, and touches no other file', async () => {
     const sender = await open()
     const outside = await Impostor.listen('outside', () => {})
     for (const address of [
@@ -217,7 +217,7 @@ describe('send', () => {
     expect(impostor.connections).toHaveLength(2)
   })
 
-  it('keeps back what exceeds the window while the receiver has not said that it read', async () => {
+  it('keeps back messages beyond the window until the receiver confirms earlier ones', async () => {
     let bytes = 0
     await Impostor.listen(someAddress, socket => socket.on('data', chunk => (bytes += chunk.length)))
     const sender = await open()
@@ -250,7 +250,7 @@ describe('send', () => {
 })
 
 describe('close', () => {
-  it('hands over what was sent just before', async () => {
+  it('delivers messages that were sent just before', async () => {
     const { mailbox, inbox } = await openInbox()
     const sender = await open()
     void sender.send(mailbox.address, 'goodbye')
@@ -269,7 +269,7 @@ describe('close', () => {
     expect(inbox).toEqual([])
   })
 
-  it('delivers nothing more, also of what has arrived', async () => {
+  it('delivers nothing more, not even messages that have arrived', async () => {
     const inbox: string[] = []
     const receiver = await open(message => {
       inbox.push(message)
@@ -309,7 +309,7 @@ describe('close', () => {
   )
 })
 
-describe('what others write', () => {
+describe('input of other processes', () => {
   async function raw(address: string): Promise<Socket> {
     const socket = connect(join(folder, address))
     socket.on('error', () => {})
@@ -425,7 +425,7 @@ describe.runIf(process.platform === 'linux')('watch', () => {
     expect(dead).not.toHaveBeenCalled()
   })
 
-  it('takes a file that is no socket for no proof', async () => {
+  it('does not count a file that is no socket as proof', async () => {
     writeFileSync(join(folder, someAddress), '')
     const watcher = await open()
     const dead = vi.fn()
@@ -434,7 +434,7 @@ describe.runIf(process.platform === 'linux')('watch', () => {
     expect(dead).not.toHaveBeenCalled()
   })
 
-  it('takes ended connections for no proof, and tries again in growing pauses', async () => {
+  it('does not count ended connections as proof, and tries again with growing pauses', async () => {
     const impostor = await Impostor.listen(someAddress, socket => socket.destroy())
     const watcher = await open()
     const dead = vi.fn()
@@ -464,7 +464,7 @@ describe.runIf(process.platform === 'linux')('watch', () => {
     await eventually(() => expect(dead).toHaveBeenCalledTimes(1))
   })
 
-  it('lets a watcher that is told watch, send, remove and close', async () => {
+  it('lets a called watcher watch, send, remove and close', async () => {
     await (await Impostor.listen(someAddress, () => {})).die()
     const watcher = await open()
     const told: string[] = []
@@ -483,7 +483,7 @@ describe.runIf(process.platform === 'linux')('watch', () => {
   })
 })
 
-it('tells nothing where a refused connection is no proof', async () => {
+it('reports nothing where a refused connection is no proof', async () => {
   await (await Impostor.listen(someAddress, () => {})).die()
   const watcher = await open()
   const dead = vi.fn()

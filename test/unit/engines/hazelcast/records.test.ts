@@ -31,7 +31,7 @@ function later(before: TableRecord, changes: number, latest: readonly Mark[]): T
   return { ...before, turn: before.turn + changes, latest }
 }
 
-test('whether a change was made is known as long as the marks of all boxes since are there', () => {
+test('whether a change was made is known while the marks of all later boxes exist', () => {
   const boxes = Array.from({ length: 50 }, (_, index) => ({ by: `box ${index}`, count: 7 }))
   const many = boxes.reduce<Mark[]>(marked, [])
   expect(many).toHaveLength(32)

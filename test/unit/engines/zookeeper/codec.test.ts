@@ -32,7 +32,7 @@ function body(writer: JuteWriter): Buffer {
 }
 
 describe('Jute', () => {
-  test('what is written is read again', () => {
+  test('written data is read back', () => {
     const text = 'a text, ünïcode and \u{1F682}'
     const frame = new JuteWriter(1)
       .int(-7)
@@ -52,7 +52,7 @@ describe('Jute', () => {
     expect(() => reader.int()).toThrow(ProtocolError)
   })
 
-  test('lengths that can not be are refused before anything is made of them', () => {
+  test('invalid lengths are refused before anything is allocated', () => {
     for (const length of [-2, -(2 ** 31), 2 ** 31 - 1, 5]) {
       const bytes = body(new JuteWriter().int(length).int(0))
       expect(() => new JuteReader(bytes).bytes()).toThrow(ProtocolError)
@@ -75,7 +75,7 @@ describe('frames', () => {
   )
   const stream = Buffer.concat(all)
 
-  test('come out whole however the stream was cut', () => {
+  test('are read whole for every split of the stream', () => {
     for (let round = 0; round < 50; round++) {
       const frames = new Frames()
       const found: Buffer[] = []
@@ -89,7 +89,7 @@ describe('frames', () => {
     }
   })
 
-  test('that announce what can not be are refused at once', () => {
+  test('that announce an invalid length are refused at once', () => {
     for (const length of [-1, LONGEST_REPLY + 1, 0x48545450]) {
       const bytes = Buffer.alloc(4)
       bytes.writeInt32BE(length)

@@ -100,7 +100,7 @@ describe('the queue of a key', () => {
     ])
   })
 
-  test('a free contender stays free when others come, and a blocked one is free as soon as those before it are gone', () => {
+  test('a free contender stays free, and a blocked one is free as soon as those before it are gone', () => {
     const random = new Random(3)
     for (let round = 0; round < 500; round++) {
       const claims = Array.from(
@@ -174,7 +174,7 @@ describe('a node and its twins', () => {
     expect(placeOf(contenders, 4)).toEqual({ state: 'blocked', watch: [foreign[2]], ahead: 4 })
   })
 
-  test('what is left when one of them was deleted is still in the way', () => {
+  test('the rest of a contender still blocks when one of its nodes was deleted', () => {
     const [node, twin, other] = bridged(permits(1), 1, 4) as [string, string, string]
     const behind = nodePrefix(guid(2), permits(1)) + digits(7)
     for (const left of [[twin, other], [twin], [other]]) {
@@ -192,7 +192,7 @@ describe('a node and its twins', () => {
       name,
     )
 
-  test('each kind of lock of kazoo and Curator counts one of them by its number, and has the others behind all numbers', () => {
+  test('each kind of lock of kazoo and Curator counts exactly one of them by its number', () => {
     for (const claim of [exclusive, shared, permits(2)]) {
       const isShared = claim.mode === 'shared'
       for (const sequence of [7, 2 ** 31 - 1]) {

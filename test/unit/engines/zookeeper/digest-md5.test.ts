@@ -20,7 +20,7 @@ test('the example of RFC 2831 comes out', () => {
     expect(() => chris.verify(Buffer.from(wrong))).toThrow(ProtocolError)
 })
 
-test('what is no challenge of DIGEST-MD5 is refused', () => {
+test('an invalid DIGEST-MD5 challenge is refused', () => {
   for (const other of [
     '',
     'realm="a"',

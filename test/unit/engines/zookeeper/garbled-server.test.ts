@@ -173,7 +173,7 @@ class ForgetfulServer extends ScriptedServer {
   }
 }
 
-test('a request refused because the session is gone was not carried out; those behind it are indeterminate', async () => {
+test('a request refused for a lost session was not carried out; those behind it are indeterminate', async () => {
   const server = new ForgetfulServer(60_000)
   const zk = await ZooKeeper.connect(await server.listen())
   const [first, second, read] = await Promise.allSettled([zk.create('/a'), zk.create('/b'), zk.exists('/c')])
@@ -184,7 +184,7 @@ test('a request refused because the session is gone was not carried out; those b
   server.close()
 })
 
-test('a stream of anything is cut into frames or refused, and no more is kept than came', () => {
+test('any stream is split into frames or refused, within bounded memory', () => {
   const random = new Random(99)
   let refused = 0
   for (let round = 0; round < 400; round++) {

@@ -81,7 +81,7 @@ async function queue(zk: ZooKeeper): Promise<string[]> {
   return (await queueOf(zk, '/key', children)).map(({ name }) => name)
 }
 
-test('beyond the last number, which comes again and again, and with numbers below 0, the order is that of the transactions', async () => {
+test('beyond the last number and with numbers below 0, the order is that of the transactions', async () => {
   server = new NumberingServer([LAST - 1, LAST, LAST, -LAST - 1, LAST, -LAST, -7, LAST])
   await using zk = await ZooKeeper.connect(await server.listen())
   const names = await create(zk, 8)
@@ -98,7 +98,7 @@ test('beyond the last number, which comes again and again, and with numbers belo
   expect(left.map(({ name }) => name)).toEqual(names.filter((_, index) => index !== 2))
 })
 
-test('one that has taken the place of another stands where that one stood', async () => {
+test('a node that replaced another keeps its place', async () => {
   server = new NumberingServer([LAST, LAST, LAST])
   await using zk = await ZooKeeper.connect(await server.listen())
   const [first, second] = await create(zk, 2)

@@ -3,7 +3,7 @@ import { SessionProof } from '../../../../src/engines/zookeeper/client/session-p
 
 const TIMEOUT = 3000
 
-describe('what answers prove of a session of 3 s', () => {
+describe('what answers prove about a session of 3 s', () => {
   let proof: SessionProof
 
   beforeEach(() => {
@@ -74,7 +74,7 @@ describe('what answers prove of a session of 3 s', () => {
     expect(proof.certainUntil).toBe(2000 + TIMEOUT)
   })
 
-  test('what was sent over the connection before is not', () => {
+  test('a write over the previous connection is no proof', () => {
     proof.answered(100, 110)
     request(1500, 1510, false)
     proof.welcomed(1600, TIMEOUT, false)
@@ -82,7 +82,7 @@ describe('what answers prove of a session of 3 s', () => {
     expect(proof.certainUntil).toBe(1600 + TIMEOUT)
   })
 
-  test('a server that makes the session shorter is believed', () => {
+  test('a session that the server shortens counts as shorter', () => {
     proof.welcomed(500, 1000, false)
     expect(proof.certainUntil).toBe(1500)
   })

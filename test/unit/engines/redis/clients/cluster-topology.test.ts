@@ -51,7 +51,7 @@ test('looks at the same time are one', async () => {
   expect(asked).toBe(2)
 })
 
-test('a slot that has moved is believed until the next look, which comes soon', async () => {
+test('a reported move of a slot counts until the next look, which comes soon', async () => {
   await topology.look()
   expect(topology.redirected(slotOf(LOW), '10.0.0.1:7002', true)).toBe('mapped:7002')
   expect(topology.masterOf(LOW)).toBe('mapped:7002')

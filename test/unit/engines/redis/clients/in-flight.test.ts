@@ -45,7 +45,7 @@ test('settles as the answer does', async () => {
   expect(told).toEqual(['busy', 'idle'])
 })
 
-test('rejects what is late, and nothing else', async () => {
+test('rejects late answers, and nothing else', async () => {
   const [early, late, young] = [answer(), answer(), answer()]
   const done = follow(early.promise)
   const overdue = follow(late.promise)

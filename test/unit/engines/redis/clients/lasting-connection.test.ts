@@ -113,7 +113,7 @@ test('a connection that is wanted at once does not wait for its turn', async () 
   expect(clock.nextAt()).toBeUndefined()
 })
 
-test('what was sent when the connection broke may have been done', async () => {
+test('commands that were sent before the connection broke are indeterminate', async () => {
   await connection.connect()
   server.answer = () => undefined
   const sent = connection.send(['INCR', 'k'])
@@ -178,7 +178,7 @@ test('it keeps a process alive for answers only', async () => {
   expect(server.last.keepsAlive).toBe(false)
 })
 
-test('after it was closed nothing goes on', async () => {
+test('after it was closed nothing runs', async () => {
   await connection.connect()
   server.answer = () => undefined
   const sent = connection.send(['GET'])

@@ -2,13 +2,13 @@ import { expect, test } from 'vitest'
 import { RedisReplyError } from '../../../../../src/engines/redis/clients/connection.js'
 import { plainError, plainReply } from '../../../../../src/engines/redis/clients/reply.js'
 
-test('what RESP2 says stays as it is', () => {
+test('RESP2 replies are unchanged', () => {
   const reply = ['a', 1, null, ['b', [2, 'c']]]
   expect(plainReply(reply)).toEqual(reply)
   for (const single of ['text', '', 0, -5, null]) expect(plainReply(single)).toBe(single)
 })
 
-test('what RESP3 says becomes what RESP2 would have said', () => {
+test('RESP3 replies become the same as in RESP2', () => {
   const map = new Map<unknown, unknown>([
     ['a', 1],
     ['b', new Set(['x', 'y'])],

@@ -43,7 +43,7 @@ test('the first channel opens the connection, further ones share it', async () =
   expect(heard.resubscriptions).toBe(0)
 })
 
-test('a channel that was left is silent at once', async () => {
+test('an unsubscribed channel is silent at once', async () => {
   await subscriptions.subscribe('a')
   const leaving = subscriptions.unsubscribe('a')
   server.last.listener.message('a', '1')
@@ -109,7 +109,7 @@ test('a channel that is entered while the connection is replaced waits for the n
   expect(server.last.sent).toEqual(['SUBSCRIBE a', 'SUBSCRIBE b'])
 })
 
-test('no connection, no channel', async () => {
+test('without a connection a channel fails', async () => {
   server.door = 'closed'
   await expect(subscriptions.subscribe('a')).rejects.toMatchObject({ code: 'UNAVAILABLE' })
   expect(clock.nextAt()).toBeUndefined()

@@ -20,7 +20,7 @@ function* tallies(servers: number): Generator<Tally> {
         }
 }
 
-describe('the verdict on answers', () => {
+describe('the result of the votes', () => {
   test('two majorities always have a server in common, and no fewer are enough', () => {
     for (const servers of SERVERS) {
       expect(2 * majorityOf(servers)).toBeGreaterThan(servers)
@@ -41,7 +41,7 @@ describe('the verdict on answers', () => {
   })
 
   test.each(PERMITS)(
-    'it is final exactly when the missing answers can not change it, with %i permits',
+    'it is final exactly when missing answers can not change it, with %i permits',
     permits => {
       for (const servers of SERVERS) {
         const majority = majorityOf(servers)

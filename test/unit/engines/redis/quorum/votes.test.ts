@@ -159,7 +159,7 @@ describe('a request over three servers', () => {
     }
   })
 
-  test('a late server is left out soon when another request has some of the votes', async () => {
+  test('a late server is skipped soon when another request has some of the votes', async () => {
     const entered = enqueue('r', 1000)
     await servers[0].next('enqueue').answer(held(1))
     await servers[1].next('enqueue').answer(QUEUED)
