@@ -20,9 +20,7 @@ export class Lease {
   /** When the keeper looks at it next: clock time. */
   due = 0
   renewing = false
-  /** Whether a request waits for it in the engine's queue, as far as the engine tells. */
-  contested = false
-  /** Whether the engine has said that no other request waits for it, and tells as soon as one does. */
+  /** Whether the engine has said that no other request waits for it, and has not said `wanted` since. */
   isAlone = false
   /** Set once it was downgraded to read: others may hold the key beside it, so it is not handed on as a write grant. */
   downgraded = false
@@ -172,13 +170,12 @@ export class LeaseKeeper {
     if (lease) this.lose(lease, cause?.message ?? 'it was taken away', cause)
   }
 
-  /** The engine says that a request waits for this grant: it is given back when unused. False: the grant is unknown. */
-  wanted(id: string): boolean {
+  /** The engine says that a request waits for this grant: it is given back when unused. */
+  wanted(id: string): void {
     const lease = this.#leases.get(id)
-    if (!lease) return false
-    lease.contested = true
+    if (!lease) return
+    lease.isAlone = false
     lease.unused?.()
-    return true
   }
 
   /** Marks every lease in use as lost, because the session has ended. Unused ones are only given back. */

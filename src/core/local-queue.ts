@@ -44,8 +44,6 @@ export interface QueueSession extends RequestSession {
   /** Sends wake-ups for this request to this queue from now on. */
   expectWake(id: string, queue: LocalQueue): void
   forgetWake(id: string): void
-  /** Whether another request wanted a grant within the very call that gave it. */
-  wantedEarly(id: string): boolean
   /** Counts a grant as in use until {@link finished}. */
   began(): void
   finished(): void
@@ -141,7 +139,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
       }
       // A grant that came meanwhile ends with the session.
       if (this.#session.ending) throw this.#session.ending
-      const lease = this.#leaseFrom(status.number, asked, sentAt, request)
+      const lease = this.#leaseFrom(status, asked, sentAt, request)
       return lease && this.#give(lease, 0, sentAt, status.read, event)
     }
     const status = this.#enqueue(asked, request, 0)
@@ -165,7 +163,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     const answer = this.#enqueue(asked, request, request.wait)
     // Fast path for a free lock in an engine of this process: no waiter and no pending request.
     if (!(answer instanceof Promise) && answer?.state === 'held') {
-      const lease = this.#begin(answer.number, asked, sentAt, request, sentAt)
+      const lease = this.#begin(answer, asked, sentAt, request, sentAt)
       return Promise.resolve(this.#give(lease, 0, sentAt, answer.read, event))
     }
     const follow = (): void => this.#startRequest(asked, request.lease, request.wait, sentAt).follow(answer)
@@ -178,20 +176,15 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   }
 
   /** The engine has granted the pending request: the lease goes to the first waiter. */
-  granted(pending: PendingRequest, { number, read, isAlone = false }: HeldStatus): void {
+  granted(pending: PendingRequest, status: HeldStatus): void {
     const request = this.#waiters.first?.request
     if (request && request.lease !== pending.lease) return pending.askWith(request.lease)
     this.#stopRequest(pending)
     // fault: a grant without waiters is kept
     if (!request) return pending.takeOut()
-    const lease = this.#leaseFrom(number, pending.request, pending.sentAt, request)
+    const lease = this.#leaseFrom(status, pending.request, pending.sentAt, request)
     // Undefined: the grant came too late and was given back, so the queue asks again.
-    if (lease) {
-      // Others may have come while it waited, and `wanted` reports only those that come from now on.
-      if (!isAlone) lease.contested = true
-      lease.isAlone = isAlone
-      this.#serve(lease, 0, read)
-    }
+    if (lease) this.#serve(lease, 0, status.read)
     this.#pump()
   }
 
@@ -307,7 +300,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
 
   /** Whether the lease is known to have no other waiter, and its number has room for one more turn. */
   #uncontested({ lease, turn }: LocalGrant): boolean {
-    return this.#session.engine.tellsWanted && !lease.contested && turn < LAST_TURN
+    return this.#session.engine.tellsWanted && lease.isAlone && turn < LAST_TURN
   }
 
   /** Whether the rest of a lease satisfies the caller's request. */
@@ -384,26 +377,37 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   }
 
   /** The engine's grant as a lease, or undefined when it came after its own deadline and was given back. */
-  #leaseFrom(number: number, asked: LockRequest, sentAt: number, request: AcquireRequest): Lease | undefined {
+  #leaseFrom(
+    status: HeldStatus,
+    asked: LockRequest,
+    sentAt: number,
+    request: AcquireRequest,
+  ): Lease | undefined {
     const now = this.clock.now()
     // fault: a grant is used that came after its deadline
     if (now >= sentAt + request.lease) {
-      this.#session.giveBack({ type: 'release', request: asked, number }, request.lease)
+      this.#session.giveBack({ type: 'release', request: asked, number: status.number }, request.lease)
       return undefined
     }
-    return this.#begin(number, asked, sentAt, request, now)
+    return this.#begin(status, asked, sentAt, request, now)
   }
 
   /** @param now when the grant arrived: turns count from then, so that a slow answer leaves time for them. */
-  #begin(number: number, asked: LockRequest, sentAt: number, request: AcquireRequest, now: number): Lease {
+  #begin(
+    status: HeldStatus,
+    asked: LockRequest,
+    sentAt: number,
+    request: AcquireRequest,
+    now: number,
+  ): Lease {
     this.#leases++
     this.#turnsSince = now
     this.#firstTurn = 0
     this.#session.began()
     const { lease: duration, renew } = request
     // fault: a deadline is counted from the answer
-    const lease = new Lease(asked, this.set, number, duration, sentAt + duration, renew, this)
-    lease.contested = this.#session.wantedEarly(asked.id)
+    const lease = new Lease(asked, this.set, status.number, duration, sentAt + duration, renew, this)
+    lease.isAlone = status.isAlone ?? false
     this.keeper.add(lease)
     return lease
   }
@@ -442,7 +446,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
       this.#serve(lease, next)
       return RELEASED
     }
-    return lease.isAlone && !lease.contested ? this.#hearFirst(grant) : this.#extendOrYield(lease, request)
+    return lease.isAlone ? this.#hearFirst(grant) : this.#extendOrYield(lease, request)
   }
 
   /** Hands a lease on after reading all messages that have arrived, because another request may want it by now. */
@@ -451,7 +455,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     const { lease, turn } = grant
     if (this.keeper.isLost(lease)) throw lease.loss!
     if (!this.#waiters.first || this.#pending || lease.lastTurn) return this.#giveUp(lease)
-    if (!lease.contested) {
+    if (lease.isAlone) {
       this.#turnsSince = this.clock.now()
       this.#firstTurn = turn + 1
     }
@@ -502,7 +506,6 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     lease.request = { ...lease.request, label: request.label }
     lease.deadline = pending.sentAt + request.lease
     lease.status = 'held'
-    lease.contested = false
     lease.isAlone = isAlone
     const now = this.clock.now()
     const waiter = this.#waiters.first

@@ -40,7 +40,6 @@ export class Session implements Listener, QueueSession {
   /** Local queues with a request in the engine's queue, by request id. */
   readonly #queued = new TransientMap<string, LocalQueue>()
   readonly #watchers: Watchers
-  readonly #wantedEarly = new Set<string>()
   /** Reserved keys, by the end of their windows. */
   readonly #toServe = new Map<number, Set<string>>()
   /** From when the periods count after which the waiters of this box report that they are alive: clock time. */
@@ -224,13 +223,7 @@ export class Session implements Listener, QueueSession {
   }
 
   wanted(id: string): void {
-    // Where a message tells it instead, a grant that is unknown here is no longer held.
-    if (!this.keeper.wanted(id) && this.engine.tellsWanted) this.#wantedEarly.add(id)
-  }
-
-  /** Whether another request wanted a grant within the very call that gave it, before its holder was known here. */
-  wantedEarly(id: string): boolean {
-    return this.#wantedEarly.size > 0 && this.#wantedEarly.delete(id)
+    this.keeper.wanted(id)
   }
 
   reserved(key: string): void {

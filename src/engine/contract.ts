@@ -199,8 +199,8 @@ export type RequestStatus =
       /** Present when the operation asked for a read. */
       readonly read?: ReadOutcome
       /**
-       * True when no other request waited. Then a message calls `Listener.wanted` as soon as one waits, or when the
-       * engine can no longer guarantee that message. Until then further local turns need not ask the engine.
+       * True when no other request waited. Then `Listener.wanted` is called as soon as one waits, or when the engine
+       * can no longer guarantee that call. Until then further local turns need not ask the engine.
        */
       readonly isAlone?: boolean
     }
@@ -293,8 +293,8 @@ export interface Listener {
   /** The grant is lost. @param cause what has ended it, when it was not taken away */
   lost(id: string, cause?: Error): void
   /**
-   * Another request waits for what this grant holds. Engines with `tellsWanted` tell it at once, before that other
-   * request is decided. Other engines tell it by a message for a grant with `isAlone`, and not at all for others.
+   * Another request waits for what this grant holds. Called at least for a grant with `isAlone`: at once by an engine
+   * with `tellsWanted`, before that other request is decided, and by a message, which takes its time, elsewhere.
    */
   wanted(id: string): void
   /** An operation of this box reserved this key for another session. This box has to serve the key after the window. */
@@ -315,7 +315,7 @@ export interface Engine {
   /** For messages: the URL without passwords. */
   readonly name: string
   readonly guarantees: Guarantees
-  /** Whether `Listener.wanted` is called reliably, so that a released grant can be kept for the next local caller. */
+  /** Whether `Listener.wanted` comes before the other request is decided, so that a released grant can be kept. */
   readonly tellsWanted: boolean
   /**
    * Starts the session. Called once, before anything else.

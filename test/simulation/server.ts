@@ -6,6 +6,7 @@ import type {
   Operation,
   OutcomeOf,
   RequestReport,
+  RequestStatus,
   Versioned,
 } from '../../src/engine/contract.js'
 import type { MemoryEngine, MemorySpace } from '../../src/engines/memory/memory-engine.js'
@@ -27,6 +28,8 @@ export interface Hint {
 /** What connects the server with one session. */
 export interface Peer {
   readonly name: string
+  /** Whether {@link wanted} reaches the process. */
+  readonly tellsWanted: boolean
   hint(hint: Hint): void
   /** The kept grant is wanted: told within the call that wants it. */
   wanted(id: string): void
@@ -149,7 +152,8 @@ export class Server {
       .filter(hint => hint.type === 'wake' && hint.session !== session)
       .flatMap(({ id }) => this.#table.keyOf(id) ?? [])
     for (const hint of hints) this.#sessions.get(hint.session)?.peer.hint(hint)
-    return { outcome, reserved }
+    // The hints were told after the engine's answer, so a process that got one may have sent another request since.
+    return { outcome: peer.tellsWanted && hints.length === 0 ? outcome : notAlone(outcome), reserved }
   }
 
   /** All requests, by the table's own word; what was merely kept is given back first. */
@@ -189,4 +193,10 @@ export class Server {
       ended: () => {},
     }
   }
+}
+
+/** The outcome of an engine that can't vouch for telling of other requests. */
+function notAlone<Outcome>(outcome: Outcome): Outcome {
+  const status = outcome as RequestStatus | undefined
+  return status?.state === 'held' ? { ...outcome, isAlone: false } : outcome
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock.js'
 import type { Guarantees } from '../../guarantees.js'
-import type { Listener, Operation, OutcomeOf, SessionInfo } from '../../engine/contract.js'
+import type { Listener, Operation, OutcomeOf, RequestStatus, SessionInfo } from '../../engine/contract.js'
 import { MemoryState } from '../../engine/kit/memory-state.js'
 import { StateEngine, type EngineState, type Hint } from '../../engine/kit/state-engine.js'
 
@@ -56,7 +56,9 @@ export class MemoryEngine extends StateEngine {
   override submit<O extends Operation>(operation: O): OutcomeOf<O>
   override submit(operation: Operation): unknown {
     this.#askBack(operation)
-    return super.submit(operation)
+    const outcome = super.submit(operation)
+    // Read now, because a session that was told of the operation may have sent another request within it.
+    return isHeld(outcome) && this.#isAlone(outcome.id) ? { ...outcome, isAlone: true } : outcome
   }
 
   override leave(): void {
@@ -93,6 +95,12 @@ export class MemoryEngine extends StateEngine {
     }
   }
 
+  /** Whether the request is the only one on all of its keys. */
+  #isAlone(id: string): boolean {
+    const { state } = this.#space
+    return state.request(id)?.claims.every(({ key }) => state.queue(key)!.length === 1) ?? false
+  }
+
   #tellWanted(key: string): void {
     const queue = this.#space.state.queue(key)
     if (!queue) return
@@ -101,4 +109,8 @@ export class MemoryEngine extends StateEngine {
       if (request.phase === 'held') this.#space.listeners.get(request.session)?.wanted(request.id)
     }
   }
+}
+
+function isHeld(outcome: unknown): outcome is RequestStatus & { state: 'held' } {
+  return (outcome as RequestStatus | undefined)?.state === 'held'
 }

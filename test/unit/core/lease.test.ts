@@ -334,10 +334,12 @@ describe('unused leases', () => {
       one.unused = undefined
       keeper.remove(one)
     })
-    expect(keeper.wanted('one')).toBe(true)
+    one.isAlone = true
+    keeper.wanted('one')
     expect(given).toBe(1)
-    expect(one.contested).toBe(true)
-    expect(keeper.wanted('one')).toBe(false)
+    expect(one.isAlone).toBe(false)
+    keeper.wanted('one')
+    expect(given).toBe(1)
     expect(owner.lost).toEqual([])
   })
 
