@@ -87,7 +87,7 @@ function order(rows: readonly Row[]): readonly object[] {
   const overtaken = rows.flatMap(({ subject, overtakenBy }) =>
     overtakenBy ? [{ subject, value: overtakenBy.worst }] : [],
   )
-  // Where nobody ever was, there is nothing to see.
+  // A chart of zeros shows nothing.
   if (overtaken.some(({ value }) => value > 0)) return [bars(rows, overtaken, 'overtaken by, worst', '~s')]
   const shares = rows.flatMap(({ subject, leastShare }) =>
     leastShare ? [{ subject, value: leastShare.median }] : [],

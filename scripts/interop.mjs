@@ -158,8 +158,7 @@ function digest({ name, sources }) {
 }
 
 /**
- * Go of before 1.21 does not even understand a version such as go.mod has, and says so in a way that nobody
- * understands.
+ * Go before 1.21 can't read a version such as go.mod has, and its message does not say so.
  */
 function checkGoVersion() {
   const needed = /^go (\d+\.\d+)/m.exec(readFileSync(join(sourceFolder, 'go/go.mod'), 'utf8'))?.[1] ?? ''

@@ -32,11 +32,11 @@ export async function demo(url: string, print: (line: string) => void): Promise<
   print('locked part finish')
 
   const danger = { url, key, leaseSeconds: LEASE_SECONDS, stay: STAY, print }
-  print('danger part start : whoever is done deletes the lock that is there')
+  print('danger part start : a process deletes the lock that it finds')
   await unconditionalDelete(danger)
   print('danger part finish')
 
-  print('safe part start : whoever is done releases its own lock, and writes under its token')
+  print('safe part start : a process releases its own lock, and writes under its token')
   await conditionalRelease(danger)
   print('safe part finish')
 }

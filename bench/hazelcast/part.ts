@@ -28,7 +28,7 @@ function oneProcess(): Work {
   )
 }
 
-/** One key that many processes want: nobody is to wait much longer than the others do. */
+/** One key that many processes want: none should wait much longer than the others. */
 function manyProcesses(): Work {
   const work = hotKey(field({ atLeast: 3 }), { processes: 4, tasks: 4 })
   return {

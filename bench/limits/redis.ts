@@ -10,7 +10,7 @@ import { forked, type ForkedSubject } from '../processes/forked.js'
 import type { Work } from '../work.js'
 
 const CALLERS = 64
-/** So many permits a second that nobody has to wait for one. */
+/** So many permits a second that no caller has to wait for one. */
 const LIMIT = 1e7
 
 interface Permits {

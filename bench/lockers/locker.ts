@@ -28,7 +28,7 @@ export interface Tasks extends Setting {
   /** One for each task, or one for all. */
   readonly keys: readonly string[]
   readonly tasks: number
-  /** Whether it is checked that nobody else is inside. */
+  /** Whether it checks that no other client is inside. */
   readonly isGuarded: boolean
 }
 

@@ -8,7 +8,7 @@ import { RUN_SECONDS, tracker, type MakeState } from '../trains/tracker.js'
 import type { Comparison, Goal, Work } from '../work.js'
 
 const npm = [rawIoredis, rawNodeRedis, redlock, redisSemaphore, verrou]
-// Nobody waits for a lock there, so it makes no difference how fair it is.
+// No process waits for a lock there, so it makes no difference how fair it is.
 const free = [signalboxRedis, ...npm, rLock]
 const wanted = [...free, rFairLock]
 

@@ -233,8 +233,8 @@ describe('the layout of Redisson', () => {
       for await (const { waiters } of other.inspect('rights')) return waiters.length === 1
       return false
     })
-    await server.command('RPUSH', 'redisson_lock_queue:{app:rights}', 'somebody:1')
-    await server.command('ZADD', 'redisson_lock_timeout:{app:rights}', Date.now() + 60_000, 'somebody:1')
+    await server.command('RPUSH', 'redisson_lock_queue:{app:rights}', 'another:1')
+    await server.command('ZADD', 'redisson_lock_timeout:{app:rights}', Date.now() + 60_000, 'another:1')
     await server.command('DEL', 'app:rights')
     const grant = await first
     const second = other.readWriteLock('rights').write.acquire()

@@ -152,11 +152,11 @@ export abstract class StateEngine implements Engine {
 
   #decide<O extends Operation>(state: EngineState, operation: O): Decided<OutcomeOf<O>> {
     if (operation.type === 'enqueue' && this.#withdrawals.reached(operation.request))
-      return { outcome: { state: 'busy' } as OutcomeOf<O>, effects: [], told: NOBODY }
+      return { outcome: { state: 'busy' } as OutcomeOf<O>, effects: [], told: NO_SESSION }
     const machine = this.#machineOver(state)
     const effects: AnyEffect[] = (this.#effects = [])
     const outcome = machine.decide(operation, this.clock.now())
-    if (effects.length === 0) return { outcome, effects, told: NOBODY }
+    if (effects.length === 0) return { outcome, effects, told: NO_SESSION }
     const told = new Map<string, SessionInfo>()
     for (const { session } of effects) {
       const info = session === this.#session ? undefined : state.member(session)
@@ -225,7 +225,7 @@ export abstract class StateEngine implements Engine {
   }
 }
 
-const NOBODY: ReadonlyMap<string, SessionInfo> = new Map()
+const NO_SESSION: ReadonlyMap<string, SessionInfo> = new Map()
 
 function andThen<T, U>(value: Awaitable<T>, next: (value: T) => Awaitable<U>): Awaitable<U> {
   return value instanceof Promise ? value.then(next) : next(value)

@@ -105,7 +105,7 @@ class Comparison {
   #operation(step: Step): LockOperation {
     const { type, lease, claims, wait, astray } = step
     const session = SESSIONS[step.session]!
-    const id = this.#ids[step.which % Math.max(this.#ids.length, 1)] ?? 'nobody'
+    const id = this.#ids[step.which % Math.max(this.#ids.length, 1)] ?? 'unknown'
     const request = this.#state.request(id)
     const number = (request?.number ?? 0) + (astray ? 1 : 0)
     const fresh = (of: string, claimed: readonly Claim[]): LockRequest => {
