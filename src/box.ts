@@ -212,7 +212,7 @@ export class Box implements AsyncDisposable {
     const lease = this.#session.keeper.inUse().get(grantName(key, number))
     if (lease) {
       if (tokenOf(number, lease.turn) !== token) return false
-      lease.lastTurn = true
+      lease.isTakenAway = true
     }
     return this.#session.submit({ type: 'forceRelease', key, number })
   }

@@ -112,7 +112,7 @@ export class DeadlockDetector {
     const { title } = queue.set
     if (own.some(frame => conflicting(frame, queue.set))) {
       throw new DeadlockError(
-        `this task holds ${title} already and would wait for itself; see the option reentrant`,
+        `this task already holds a key of ${title} and would wait for itself; see the option reentrant`,
         queue.context(),
       )
     }

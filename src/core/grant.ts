@@ -1,7 +1,7 @@
-import type { Clock } from '../clock.js'
 import type { ReadOutcome } from '../engine/contract.js'
 import { LostError, type ErrorContext } from '../errors.js'
-import type { Lease, LeaseKeeper } from './lease.js'
+import type { Lease } from './lease.js'
+import type { LeaseKeeper } from './lease-keeper.js'
 
 /** Proof that the keys are held, as long as `assertHeld()` passes. */
 export interface Grant extends AsyncDisposable {
@@ -42,7 +42,6 @@ export interface WriteGrant extends Grant {
 
 /** What a grant needs of the local queue that gave it. */
 export interface GrantOwner {
-  readonly clock: Clock
   readonly keeper: LeaseKeeper
   readonly keys: readonly string[]
   context(): ErrorContext
@@ -99,9 +98,9 @@ export class LocalGrant implements WriteGrant {
       if (this.released) controller.abort(this.#gone())
       else if (this.#owner.keeper.isLost(this.lease)) controller.abort(this.lease.loss)
       else {
-        this.lease.onLost = joined(this.lease.onLost, () => {
+        this.lease.onLost = () => {
           if (!this.released) controller.abort(this.lease.loss)
-        })
+        }
       }
     }
     return this.#controller.signal
@@ -149,13 +148,5 @@ export class LocalGrant implements WriteGrant {
   #gone(): LostError {
     const { title } = this.lease.set
     return new LostError(`${title} was released by this grant before`, this.#owner.context())
-  }
-}
-
-function joined(first: (() => void) | undefined, second: () => void): () => void {
-  if (!first) return second
-  return () => {
-    first()
-    second()
   }
 }

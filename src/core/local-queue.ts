@@ -6,7 +6,8 @@ import { UnavailableError, type LostError } from '../errors.js'
 import { Waiters, type WaitersOwner } from '../waiters.js'
 import type { ClaimSet } from './claims.js'
 import { LocalGrant, type GrantOwner } from './grant.js'
-import { Lease, type LeaseKeeper, type LeaseOwner } from './lease.js'
+import { Lease, type LeaseOwner } from './lease.js'
+import type { LeaseKeeper } from './lease-keeper.js'
 import { LockErrors } from './lock-errors.js'
 import { LockEvents } from './lock-events.js'
 import type { AcquireRequest } from './lock-options.js'
@@ -20,13 +21,6 @@ import {
   type RequestSession,
 } from './pending-request.js'
 
-/** A lease goes through at most so many turns, or so many milliseconds, until the engine is asked for other waiters. */
-const MOST_TURNS = 16
-const LONGEST_TURNS = 5
-/** The last turn that the token has room for. */
-const LAST_TURN = 1023
-/** A turn gets at least this part of the lease; below it the engine is asked for a full one. */
-const ENOUGH_LEASE = 1 / 2
 /** The wait sent to the engine when a wait is over but its timer is late: 0 would mean not to wait at all. */
 const SHORTEST_WAIT = 1
 
@@ -63,7 +57,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   /** Whether a lease can be handed on. A shared one would keep out a writer that came earlier. */
   readonly #handsOn: boolean
   /** Whether one lease excludes all others of this claim set. */
-  readonly #alone: boolean
+  readonly #isExclusive: boolean
   readonly #waiters: Waiters<LockWaiter>
   /** The latest end of a wait among all waiters that came since the queue was last empty: clock time. */
   #waitsUntil = -Infinity
@@ -72,11 +66,8 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   #leases = 0
   /** How many of them were downgraded, and so admit others beside them. */
   #downgraded = 0
-  /** When the engine was last heard, and the turn that came then. */
-  #turnsSince = 0
-  #firstTurn = 0
   /** A lease that its last user released and that is kept for the next local caller. */
-  #spare: { readonly lease: Lease; readonly turn: number } | undefined
+  #spare: Lease | undefined
   readonly #giveBackSpare = (): void => this.#dropSpare()
 
   constructor(
@@ -91,7 +82,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     this.events = new LockEvents(session, set)
     this.errors = new LockErrors(noun, set.title, session.engine.name)
     this.#handsOn = !set.claims.some(claim => claim.mode === 'shared')
-    this.#alone = set.claims.some(claim => claim.mode === 'exclusive')
+    this.#isExclusive = set.claims.some(claim => claim.mode === 'exclusive')
   }
 
   get keys(): readonly string[] {
@@ -124,12 +115,12 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   attempt(request: AcquireRequest, event?: LockEvent): Awaitable<LocalGrant | undefined> {
     const refusal = this.#session.refusal()
     if (refusal) throw refusal
-    const again = this.#again(request, event)
-    if (again) return again
+    const spare = this.#fromSpare(request, event)
+    if (spare) return spare
     if (this.#waiters.first || this.#taken()) return undefined
     const asked = this.#newRequest(request.label)
     const sentAt = this.clock.now()
-    const taken = (status: Answer): LocalGrant | undefined => {
+    const decided = (status: Answer): LocalGrant | undefined => {
       if (status?.state !== 'held') {
         if (status?.state === 'mismatch') throw this.errors.mismatch(status.key, status.max)
         if (isStatus(status)) return undefined
@@ -143,8 +134,8 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
       return lease && this.#give(lease, 0, sentAt, status.read, event)
     }
     const status = this.#enqueue(asked, request, 0)
-    if (!(status instanceof Promise)) return taken(status)
-    return status.then(taken, (error: unknown) => {
+    if (!(status instanceof Promise)) return decided(status)
+    return status.then(decided, (error: unknown) => {
       this.#forget(asked, request.lease, error)
       throw this.errors.failed(error)
     })
@@ -155,8 +146,8 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     const refusal = this.#session.refusal()
     if (refusal) return Promise.reject(refusal)
     if (request.signal?.aborted) return Promise.reject(this.errors.aborted(request.signal))
-    const again = this.#again(request, event)
-    if (again) return Promise.resolve(again)
+    const spare = this.#fromSpare(request, event)
+    if (spare) return Promise.resolve(spare)
     if (!this.#mayRequest()) return this.#queueUp(request, () => undefined, event)
     const asked = this.#newRequest(request.label)
     const sentAt = this.clock.now()
@@ -188,7 +179,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     this.#pump()
   }
 
-  /** The entry expired while this process was away: the queue sends a new request, behind all others. */
+  /** The engine does not have the request any more: the queue sends a new one for its waiters, behind all others. */
   gone(pending: PendingRequest): void {
     this.#stopRequest(pending)
     this.#pump()
@@ -208,18 +199,18 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   takeBack(grant: LocalGrant): Promise<void> {
     const { lease } = grant
     if (this.keeper.isLost(lease)) return Promise.reject(lease.loss!)
-    if (lease.downgraded || lease.lastTurn) return this.#giveUp(lease)
+    if (lease.downgraded || lease.isTakenAway) return this.#giveUp(lease)
     if (this.#waiters.first && !this.#pending && this.#handsOn) return this.#handOn(grant)
-    if (this.#alone && !this.#waiters.first && this.#uncontested(grant)) {
+    if (this.#isExclusive && !this.#waiters.first && this.#tellsWanted(lease)) {
       this.events.released(lease)
-      this.#keep(grant)
+      this.#keepSpare(grant)
       return RELEASED
     }
     return this.#giveUp(lease)
   }
 
-  /** The lease ended by other means, such as a commit that released it. */
-  finished(grant: LocalGrant): void {
+  /** The engine has released the grant in the same step as it wrote values. */
+  releasedByCommit(grant: LocalGrant): void {
     const { lease } = grant
     grant.released = true
     this.keeper.remove(lease)
@@ -257,7 +248,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
       if (error instanceof UnavailableError) lease.request = request
       throw error
     }
-    if (!done) this.keeper.lose(lease, 'the engine has given it up')
+    if (!done) this.keeper.lose(lease, 'the engine has ended it')
     if (lease.loss) throw lease.loss
     // A turn no longer reaches the writers that wait in this queue.
     this.#pump()
@@ -267,50 +258,39 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
    * Keeps a released lease for the next local caller. The engine tells as soon as another request wants it, and only
    * then it is given back. Virtual machines have such biased locks for objects that one thread uses over and over.
    */
-  #keep(grant: LocalGrant): void {
-    const { lease, turn } = grant
+  #keepSpare({ lease }: LocalGrant): void {
     this.#finish(lease)
-    this.#spare = { lease, turn }
-    this.keeper.keep(lease, this.#giveBackSpare)
+    this.#spare = lease
+    this.keeper.keepSpare(lease, this.#giveBackSpare)
   }
 
-  /** A further turn on the kept lease, if the lease fits the caller's request. */
-  #again(request: AcquireRequest, event: LockEvent | undefined): LocalGrant | undefined {
-    if (!this.#spare) return undefined
-    const { lease, turn } = this.#spare
+  /** A further turn on the spare lease, if that satisfies the caller's request. */
+  #fromSpare(request: AcquireRequest, event: LockEvent | undefined): LocalGrant | undefined {
+    const lease = this.#spare
+    if (!lease) return undefined
     const now = this.clock.now()
-    if (request.label !== lease.request.label || !this.#turnFits(lease, request, now)) {
+    if (request.label !== lease.request.label || !lease.satisfies(request, now)) {
       this.#dropSpare()
       return undefined
     }
     this.#spare = undefined
-    lease.unused = undefined
+    lease.giveBackSpare = undefined
     this.#leases++
     this.#session.began()
-    return this.#give(lease, turn + 1, now, undefined, event)
+    return this.#give(lease, lease.turn + 1, now, undefined, event)
   }
 
   #dropSpare(): void {
-    const { lease } = this.#spare!
+    const lease = this.#spare!
     this.#spare = undefined
-    lease.unused = undefined
+    lease.giveBackSpare = undefined
     this.keeper.remove(lease)
     this.#session.giveBack({ type: 'release', request: lease.request, number: lease.number }, lease.duration)
   }
 
-  /** Whether the lease is known to have no other waiter, and its number has room for one more turn. */
-  #uncontested({ lease, turn }: LocalGrant): boolean {
-    return this.#session.engine.tellsWanted && lease.isAlone && turn < LAST_TURN
-  }
-
-  /** Whether the rest of a lease satisfies the caller's request. */
-  #turnFits(lease: Lease, request: AcquireRequest, now: number): boolean {
-    return (
-      request.lease === lease.duration &&
-      request.renew === lease.renew &&
-      !request.read &&
-      lease.deadline - now >= lease.duration * ENOUGH_LEASE
-    )
+  /** Whether no other request waits for the lease, and the engine tells of one before it decides it. */
+  #tellsWanted(lease: Lease): boolean {
+    return this.#session.engine.tellsWanted && lease.isAlone
   }
 
   /** Puts a caller at the end of the queue, then calls `goOn`. */
@@ -337,7 +317,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
 
   /** Whether a lease of this queue excludes all other callers of the queue. */
   #taken(): boolean {
-    return this.#alone && this.#leases > this.#downgraded
+    return this.#isExclusive && this.#leases > this.#downgraded
   }
 
   /** Asks the engine for the first waiter, unless a request is pending or a turn will reach the waiter. */
@@ -401,13 +381,12 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     now: number,
   ): Lease {
     this.#leases++
-    this.#turnsSince = now
-    this.#firstTurn = 0
     this.#session.began()
     const { lease: duration, renew } = request
     // fault: a deadline is counted from the answer
     const lease = new Lease(asked, this.set, status.number, duration, sentAt + duration, renew, this)
     lease.isAlone = status.isAlone ?? false
+    lease.countTurnsFrom(0, now)
     this.keeper.add(lease)
     return lease
   }
@@ -437,13 +416,10 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     const { lease } = grant
     const { request } = this.#waiters.first!
     const now = this.clock.now()
-    const next = grant.turn + 1
-    if (next > LAST_TURN || !this.#turnFits(lease, request, now)) return this.#extendOrYield(lease, request)
-    // fault: a grant is handed on for as long as there are callers
-    const isFair = next - this.#firstTurn < MOST_TURNS && now - this.#turnsSince < LONGEST_TURNS
-    if (isFair || this.#uncontested(grant)) {
+    if (!lease.satisfies(request, now)) return this.#extendOrYield(lease, request)
+    if (lease.isFair(now) || this.#tellsWanted(lease)) {
       this.events.released(lease)
-      this.#serve(lease, next)
+      this.#serve(lease, lease.turn + 1)
       return RELEASED
     }
     return lease.isAlone ? this.#hearFirst(grant) : this.#extendOrYield(lease, request)
@@ -452,13 +428,10 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   /** Hands a lease on after reading all messages that have arrived, because another request may want it by now. */
   async #hearFirst(grant: LocalGrant): Promise<void> {
     await new Promise(setImmediate)
-    const { lease, turn } = grant
+    const { lease } = grant
     if (this.keeper.isLost(lease)) throw lease.loss!
-    if (!this.#waiters.first || this.#pending || lease.lastTurn) return this.#giveUp(lease)
-    if (lease.isAlone) {
-      this.#turnsSince = this.clock.now()
-      this.#firstTurn = turn + 1
-    }
+    if (!this.#waiters.first || this.#pending || lease.isTakenAway) return this.#giveUp(lease)
+    if (lease.isAlone) lease.countTurnsFrom(lease.turn + 1, this.clock.now())
     return this.#handOn(grant)
   }
 
@@ -473,9 +446,12 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     const settle = (status: Answer): void => {
       if (!isStatus(status)) return fail(this.errors.unknownStatus(status))
       if (status.state !== 'gone') this.events.released(lease)
-      if (status.state === 'held' && status.id === held.id) return this.#kept(lease, status, pending, request)
+      if (status.state === 'held' && status.id === held.id)
+        return this.#extended(lease, status, pending, request)
       this.#finish(lease)
       pending.arrived(status)
+      // The pending request may have ended meanwhile, and a task of a box that drains may have come since.
+      this.#pump()
       if (status.state === 'gone') throw this.#goneBefore(lease)
     }
     const fail = (error: unknown): never => {
@@ -483,6 +459,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
       this.#finish(lease)
       this.#session.giveBack({ type: 'cancel', request: held }, lease.duration)
       pending.failed(error)
+      this.#pump()
       throw error
     }
     const { lease: duration } = request
@@ -493,7 +470,8 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     )
   }
 
-  #kept(
+  /** The engine has let this queue keep the lease, with a new number. */
+  #extended(
     lease: Lease,
     { number, isAlone = false }: HeldStatus,
     pending: PendingRequest,
@@ -505,7 +483,6 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     lease.renew = request.renew
     lease.request = { ...lease.request, label: request.label }
     lease.deadline = pending.sentAt + request.lease
-    lease.status = 'held'
     lease.isAlone = isAlone
     const now = this.clock.now()
     const waiter = this.#waiters.first
@@ -521,8 +498,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
       return this.#pump()
     }
     this.keeper.add(lease)
-    this.#turnsSince = now
-    this.#firstTurn = 0
+    lease.countTurnsFrom(0, now)
     this.#serve(lease, 0)
   }
 

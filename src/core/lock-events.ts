@@ -38,18 +38,20 @@ export class LockEvents {
   }
 
   /** Publishes that a request was refused. @param since when the request was made: clock time. */
-  refused(request: LockEvent, since: number, error: unknown): void {
+  refused(requested: LockEvent, since: number, error: unknown): void {
     const waited = this.#source.clock.now() - since
-    channels.lockRefused.publish(this.#event({ waited, error, request }) satisfies LockRefusedEvent)
+    channels.lockRefused.publish(
+      this.#event({ waited, error, request: requested }) satisfies LockRefusedEvent,
+    )
   }
 
   /** Publishes a turn of a lease, and notes when it began. @param since when it was requested: clock time. */
-  granted(lease: Lease, since: number, request: LockEvent | undefined): void {
+  granted(lease: Lease, since: number, requested: LockEvent | undefined): void {
     if (!grantsAreHeard()) return void (lease.grantedAt = undefined)
     lease.grantedAt = this.#source.clock.now()
     const token = tokenOf(lease.number, lease.turn)
     const waited = lease.grantedAt - since
-    channels.granted.publish(this.#event({ token, waited, request }) satisfies GrantedEvent)
+    channels.granted.publish(this.#event({ token, waited, request: requested }) satisfies GrantedEvent)
   }
 
   released(lease: Lease): void {

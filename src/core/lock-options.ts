@@ -15,7 +15,7 @@ export interface LockOptions {
   label?: string | undefined
   /** Whether the lease is renewed until the release; default true. */
   renew?: boolean | undefined
-  /** Whether a task that holds these keys by `run` gets them again, counted, instead of an error; default false. */
+  /** Whether a task that holds these keys by `run` gets them again instead of an error; default false. */
   reentrant?: boolean | undefined
 }
 
@@ -36,12 +36,12 @@ export interface AcquireRequest {
   readonly read?: ReadSet | undefined
 }
 
-/** A request with the options that only the lock uses. */
-export interface LockRequest extends AcquireRequest {
+/** A caller's checked options: its request, and what only the lock uses. */
+export interface CheckedOptions extends AcquireRequest {
   readonly reentrant: boolean
 }
 
-const DEFAULTS: LockRequest = {
+const DEFAULTS: CheckedOptions = {
   wait: Infinity,
   lease: DEFAULT_LEASE,
   renew: true,
@@ -56,7 +56,7 @@ const TRY_NAMES = NAMES.filter(name => name !== 'wait' && name !== 'signal')
  * Checks the options of a caller.
  * @throws InvalidArgumentError that names the option, the value it got and what it takes.
  */
-export function lockRequest(options: LockOptions | undefined): LockRequest {
+export function checkedOptions(options: LockOptions | undefined): CheckedOptions {
   if (options === undefined) return DEFAULTS
   checkOptions(options, NAMES)
   const { wait, lease, signal, label, renew, reentrant } = options
@@ -77,7 +77,7 @@ export function lockRequest(options: LockOptions | undefined): LockRequest {
 }
 
 /** The same for a caller that never waits: the options `wait` and `signal` are refused. */
-export function tryRequest(options: LockOptions | undefined): LockRequest {
+export function checkedTryOptions(options: LockOptions | undefined): CheckedOptions {
   if (options !== undefined) checkOptions(options, TRY_NAMES)
-  return lockRequest(options)
+  return checkedOptions(options)
 }

@@ -3,7 +3,7 @@ import type { Session } from './session.js'
 import type { ClaimSet } from './claims.js'
 import type { Grant, LocalGrant, WriteGrant } from './grant.js'
 import type { LocalQueue } from './local-queue.js'
-import { lockRequest, tryRequest, type LockRequest, type LockOptions } from './lock-options.js'
+import { checkedOptions, checkedTryOptions, type CheckedOptions, type LockOptions } from './lock-options.js'
 
 /** What every lock can do: the same three methods for all claims and all engines. */
 export interface Lock<G extends Grant = Grant, O extends LockOptions = LockOptions> {
@@ -42,7 +42,7 @@ export class ClaimLock implements Lock<WriteGrant> {
 
   tryAcquire(options?: Omit<LockOptions, 'wait' | 'signal'>): Promise<WriteGrant | undefined> {
     try {
-      const request = tryRequest(options)
+      const request = checkedTryOptions(options)
       const nested = this.#nested(request)
       if (nested) return Promise.resolve(nested)
       return Promise.resolve(this.#session.attempt(this.#queue(), request))
@@ -53,7 +53,7 @@ export class ClaimLock implements Lock<WriteGrant> {
 
   acquire(options?: LockOptions): Promise<WriteGrant> {
     try {
-      const request = lockRequest(options)
+      const request = checkedOptions(options)
       const nested = this.#nested(request)
       return nested ? Promise.resolve(nested) : this.#acquire(request)
     } catch (error) {
@@ -67,7 +67,7 @@ export class ClaimLock implements Lock<WriteGrant> {
     try {
       if (typeof task !== 'function')
         throw new InvalidArgumentError(`run takes a function, not ${shown(task)}`)
-      const request = lockRequest(options)
+      const request = checkedOptions(options)
       nested = this.#nested(request)
       grant = nested ? undefined : await this.#acquire(request)
     } catch (error) {
@@ -95,11 +95,11 @@ export class ClaimLock implements Lock<WriteGrant> {
     return result
   }
 
-  #acquire(request: LockRequest): Promise<LocalGrant> {
+  #acquire(request: CheckedOptions): Promise<LocalGrant> {
     return this.#session.acquire(this.#queue(), request)
   }
 
-  #nested(request: LockRequest): WriteGrant | undefined {
+  #nested(request: CheckedOptions): WriteGrant | undefined {
     if (!request.reentrant) return undefined
     const outer = this.#session.deadlocks?.covering(this.#set)
     return outer && new NestedGrant(outer)

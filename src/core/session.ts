@@ -12,9 +12,9 @@ import {
 import { giveBack } from '../engine/give-back.js'
 import type { Clock } from '../clock.js'
 import { channels, type LockEvent } from '../diagnostics.js'
-import { BusyError, ClosedError } from '../errors.js'
+import { ClosedError } from '../errors.js'
 import type { ClaimSet } from './claims.js'
-import { LeaseKeeper } from './lease.js'
+import { LeaseKeeper } from './lease-keeper.js'
 import type { LocalGrant } from './grant.js'
 import type { AcquireRequest } from './lock-options.js'
 import { LocalQueue, type QueueSession } from './local-queue.js'
@@ -130,52 +130,44 @@ export class Session implements Listener, QueueSession {
    * @throws DeadlockError when the task would wait for itself, BusyError, and what `LocalQueue.acquire` throws
    */
   acquire(queue: LocalQueue, request: AcquireRequest): Promise<LocalGrant> {
+    // The local queue refuses a request whose signal has aborted already.
+    if (request.wait === 0 && !request.signal?.aborted) return this.#acquireAtOnce(queue, request)
     return isHeard()
-      ? this.#told(queue, event => this.#acquire(queue, request, event))
-      : this.#acquire(queue, request)
+      ? this.#published(queue, event => this.#wait(queue, request, event))
+      : this.#wait(queue, request)
   }
 
   /** The grant if it is available without waiting for another holder or waiter, else undefined. */
   attempt(queue: LocalQueue, request: AcquireRequest): Awaitable<LocalGrant | undefined> {
-    return isHeard() ? this.#toldAttempt(queue, request) : queue.attempt(request)
+    return isHeard() ? this.#published(queue, event => queue.attempt(request, event)) : queue.attempt(request)
   }
 
-  async #toldAttempt(queue: LocalQueue, request: AcquireRequest): Promise<LocalGrant | undefined> {
-    try {
-      return await this.#told(queue, event => this.#attempt(queue, request, event))
-    } catch (error) {
-      if (error instanceof BusyError) return undefined
-      throw error
-    }
+  async #acquireAtOnce(queue: LocalQueue, request: AcquireRequest): Promise<LocalGrant> {
+    const grant = await this.attempt(queue, request)
+    if (grant) return grant
+    throw queue.errors.busy()
   }
 
-  /** Publishes a request, and its refusal. A grant is published where it is made. */
-  async #told(queue: LocalQueue, request: (event: LockEvent) => Promise<LocalGrant>): Promise<LocalGrant> {
-    const since = this.clock.now()
-    const event = queue.events.requested()
-    try {
-      return await request(event)
-    } catch (error) {
-      queue.events.refused(event, since, error)
-      throw error
-    }
-  }
-
-  #acquire(queue: LocalQueue, request: AcquireRequest, event?: LockEvent): Promise<LocalGrant> {
-    // The local queue refuses a request whose signal has aborted already.
-    if (request.wait === 0 && !request.signal?.aborted) return this.#attempt(queue, request, event)
+  #wait(queue: LocalQueue, request: AcquireRequest, event?: LockEvent): Promise<LocalGrant> {
     const wait = (): Promise<LocalGrant> => queue.acquire(request, event)
     return this.deadlocks ? this.deadlocks.acquire(queue, () => this.waitingQueues(), wait) : wait()
   }
 
-  async #attempt(
+  /** Publishes a request, and its refusal. A grant is published where it is made. */
+  async #published<G extends LocalGrant | undefined>(
     queue: LocalQueue,
-    request: AcquireRequest,
-    event: LockEvent | undefined,
-  ): Promise<LocalGrant> {
-    const grant = await queue.attempt(request, event)
-    if (grant) return grant
-    throw queue.errors.busy()
+    ask: (event: LockEvent) => Awaitable<G>,
+  ): Promise<G> {
+    const since = this.clock.now()
+    const event = queue.events.requested()
+    try {
+      const grant = await ask(event)
+      if (!grant) queue.events.refused(event, since, queue.errors.busy())
+      return grant
+    } catch (error) {
+      queue.events.refused(event, since, error)
+      throw error
+    }
   }
 
   /** Sends an operation; an engine inside the process answers at once. Rejects with what ended the session. */
@@ -219,7 +211,7 @@ export class Session implements Listener, QueueSession {
   lost(id: string, cause?: Error): void {
     const queue = this.#queued.get(id)
     if (queue) queue.wake(id)
-    else this.keeper.taken(id, cause)
+    else this.keeper.takenAway(id, cause)
   }
 
   wanted(id: string): void {
@@ -247,7 +239,7 @@ export class Session implements Listener, QueueSession {
   ended(cause: Error): void {
     if (this.ending) return
     this.ending = cause
-    this.keeper.loseAll(cause.message)
+    this.keeper.loseAll(cause)
     for (const queue of [...this.waitingQueues()]) queue.failAll(cause)
     this.#watchers.end()
   }

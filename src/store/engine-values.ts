@@ -43,7 +43,7 @@ export class EngineValues implements Values {
           { ...commit, type: 'commit', guard: { request: held, number }, release: true },
           grant,
         )
-        if (outcome.state === 'committed') queue.finished(grant)
+        if (outcome.state === 'committed') queue.releasedByCommit(grant)
         return outcome
       },
     }

@@ -6,7 +6,7 @@ import type { CommitOutcome } from '../engine/contract.js'
 import { aboutTask, AbortedError, InvalidArgumentError, ofTask, shown } from '../errors.js'
 import { checkKey, LONGEST_KEY } from '../options.js'
 import { checkOptions } from '../options.js'
-import { lockRequest, type LockOptions } from '../core/lock-options.js'
+import { checkedOptions, type LockOptions } from '../core/lock-options.js'
 import type { Session } from '../core/session.js'
 import {
   titleOf,
@@ -301,7 +301,7 @@ export class Store {
       name: naming(keys),
       keys: typeof keys === 'function' ? undefined : keys,
       task,
-      request: lockRequest(lock),
+      request: checkedOptions(lock),
       parts: id === undefined ? [] : partsOf(id),
       retention:
         retention === undefined ? DEFAULT_RETENTION : milliseconds('retention', retention, RETENTION_BOUNDS),

@@ -122,7 +122,7 @@ export const faults: readonly Fault[] = [
   },
   {
     name: 'a grant is handed on for as long as there are callers',
-    wrong: 'const isFair = next - this.#firstTurn < MOST_TURNS * 10',
+    wrong: 'return this.turn + 1 - this.#firstTurn < MOST_TURNS * 10',
     breaks: ['P4'],
   },
   {

@@ -1151,6 +1151,44 @@ describe('closing', () => {
   })
 })
 
+describe('a box that drains', () => {
+  test('a task that comes while a lease is asked for again gets a request of its own', async () => {
+    const { clock, engine, box, acquire, holder } = await start()
+    const first = await holder(7)
+    let goOn: () => void = () => undefined
+    const going = new Promise<void>(resolve => (goOn = resolve))
+    const outer = new Outcome(
+      box.mutex('outer').run(async () => {
+        await going
+        return box.mutex('key').run(grant => grant.token)
+      }),
+    )
+    const outerQuestion = engine.take('enqueue')
+    outerQuestion.answer(held(outerQuestion.operation.request.id, 8))
+    await settle()
+    const waiting = acquire()
+    clock.advance(5)
+    void first.release()
+    const { operation, answer } = engine.take('extendOrYield')
+
+    void box.close({ drain: true })
+    goOn()
+    await settle()
+    expect(waiting.error).toBeInstanceOf(ClosedError)
+    answer(queued(operation.next.id))
+    await settle()
+    engine.take('cancel').answer(undefined)
+    const question = engine.take('enqueue')
+    question.answer(held(question.operation.request.id, 9))
+    await settle()
+    for (const id of [question.operation.request.id, outerQuestion.operation.request.id]) {
+      engine.take('release', id).answer(true)
+      await settle()
+    }
+    expect(outer.value).toBe(9n * 1024n)
+  })
+})
+
 describe('reservations made for others', () => {
   test('their keys are served once after the window', async () => {
     const { clock, engine } = await start()

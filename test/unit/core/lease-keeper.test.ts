@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { VirtualClock } from '../../../src/clock.js'
 import type { Renew } from '../../../src/engine/contract.js'
-import { LostError, UnavailableError } from '../../../src/errors.js'
+import { ClosedError, LostError, UnavailableError } from '../../../src/errors.js'
 import { claimSet } from '../../../src/core/claims.js'
-import { Lease, LeaseKeeper, type LeaseOwner } from '../../../src/core/lease.js'
+import { Lease, type LeaseOwner } from '../../../src/core/lease.js'
+import { LeaseKeeper } from '../../../src/core/lease-keeper.js'
 import { ScriptedEngine, settle } from './scripted-engine.js'
 import { lockRequest } from '../../support/lock-request.js'
 
@@ -71,7 +72,6 @@ describe('a lease that is renewed', () => {
     clock.advance(40)
     engine.take('renew').answer(true)
     await settle()
-    expect(one.status).toBe('renewed')
     expect(one.deadline).toBe(1100 + 300)
     expect(keeper.isLost(one)).toBe(false)
     clock.advance(59)
@@ -113,7 +113,6 @@ describe('a lease that is renewed', () => {
     clock.advance(100)
     engine.take('renew').answer(false)
     await settle()
-    expect(one.status).toBe('lost')
     expect(one.loss).toBeInstanceOf(LostError)
     expect(one.loss).toMatchObject({ key: 'key', engine: 'scripted:' })
     expect(keeper.isLost(one)).toBe(true)
@@ -130,14 +129,12 @@ describe('a lease that is renewed', () => {
     clock.advance(100)
     engine.take('renew').fail(new UnavailableError('cut'))
     await settle()
-    expect(one.status).toBe('unknown')
     expect(one.deadline).toBe(1300)
     clock.advance(24)
     expect(engine.asked).toHaveLength(1)
     clock.advance(1)
     engine.take('renew').answer(true)
     await settle()
-    expect(one.status).toBe('renewed')
     expect(one.deadline).toBe(1125 + 300)
     expect(keeper.isLost(one)).toBe(false)
   })
@@ -165,10 +162,10 @@ describe('a lease that is renewed', () => {
     expect(engine.asked).toHaveLength(1)
     expect(keeper.isLost(one)).toBe(false)
     clock.advance(1)
-    expect(one.status).toBe('lost')
+    expect(one.loss).toBeInstanceOf(LostError)
     engine.take('renew').answer(true)
     await settle()
-    expect(one.status).toBe('lost')
+    expect(one.loss).toBeInstanceOf(LostError)
     expect(one.deadline).toBe(1300)
     expect(keeper.isLost(one)).toBe(true)
     expect(owner.lost).toEqual(['one'])
@@ -196,7 +193,6 @@ describe('a lease that is renewed', () => {
     engine.take('renew').answer(false)
     await settle()
     expect(one.loss).toBeUndefined()
-    expect(one.status).toBe('held')
     expect(owner.lost).toEqual([])
   })
 
@@ -252,9 +248,9 @@ describe('the keeper', () => {
   test('a lease is lost when the engine says so', () => {
     const { keeper, owner, hold } = start()
     const one = hold('one', 300)
-    keeper.taken('unknown')
-    keeper.taken('one')
-    keeper.taken('one')
+    keeper.takenAway('unknown')
+    keeper.takenAway('one')
+    keeper.takenAway('one')
     expect(one.loss?.message).toContain('taken away')
     expect(owner.lost).toEqual(['one'])
   })
@@ -263,18 +259,20 @@ describe('the keeper', () => {
     const { keeper, hold } = start()
     const one = hold('one', 300)
     const cause = new Error('the session has expired')
-    keeper.taken('one', cause)
+    keeper.takenAway('one', cause)
     expect(one.loss?.message).toMatch(/ is not held any more: the session has expired$/)
     expect(one.loss?.cause).toBe(cause)
   })
 
   test('all leases end with the session, and no timer runs any more', () => {
     const { clock, engine, keeper, owner, hold } = start()
-    hold('one', 300)
+    const cause = new ClosedError('the box was closed')
+    const one = hold('one', 300)
     hold('two', 500, false)
-    keeper.loseAll('the box was closed')
+    keeper.loseAll(cause)
     keeper.stop()
     expect(owner.lost).toEqual(['one', 'two'])
+    expect(one.loss?.cause).toBe(cause)
     clock.advance(1000)
     expect(engine.asked).toEqual([])
     expect(clock.nextAt()).toBeUndefined()
@@ -324,14 +322,14 @@ describe('the keeper', () => {
   })
 })
 
-describe('unused leases', () => {
+describe('spare leases', () => {
   test('one is released when another request wants it, and is not reported as lost', () => {
     const { keeper, owner, hold } = start()
     const one = hold('one', 300)
     let given = 0
-    keeper.keep(one, () => {
+    keeper.keepSpare(one, () => {
       given++
-      one.unused = undefined
+      one.giveBackSpare = undefined
       keeper.remove(one)
     })
     one.isAlone = true
@@ -348,9 +346,9 @@ describe('unused leases', () => {
       const { clock, engine, keeper, owner, hold } = start()
       const one = hold('one', 300, renew)
       let given = 0
-      keeper.keep(one, () => {
+      keeper.keepSpare(one, () => {
         given++
-        one.unused = undefined
+        one.giveBackSpare = undefined
         keeper.remove(one)
       })
       clock.advance(300)
@@ -360,14 +358,28 @@ describe('unused leases', () => {
     }
   })
 
+  test('one that is due soon after another lease is released, too, instead of being renewed with it', () => {
+    const { clock, engine, keeper, hold } = start()
+    const spare = hold('spare', 300)
+    keeper.keepSpare(spare, () => {
+      spare.giveBackSpare = undefined
+      keeper.remove(spare)
+    })
+    clock.advance(90)
+    hold('used', 24)
+    clock.advance(8)
+    expect(engine.asked).toMatchObject([{ type: 'renew', request: { id: 'used' } }])
+    expect(spare.giveBackSpare).toBeUndefined()
+  })
+
   test('no more than 64 are kept', () => {
     const { keeper, hold } = start()
     const given: string[] = []
     for (let index = 0; index < 100; index++) {
       const one = hold(`${index}`, 300)
-      keeper.keep(one, () => {
+      keeper.keepSpare(one, () => {
         given.push(one.request.id)
-        one.unused = undefined
+        one.giveBackSpare = undefined
         keeper.remove(one)
       })
     }
