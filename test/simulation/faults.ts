@@ -102,7 +102,7 @@ export const faults: readonly Fault[] = [
   {
     name: 'a deadline is counted from the answer',
     wrong:
-      'const lease = new Lease(asked, this.set, number, duration, this.clock.now() + duration, renew, this)',
+      'const lease = new Lease(asked, this.set, status.number, duration, this.clock.now() + duration, renew, this)',
     breaks: ['P3'],
   },
   {
