@@ -50,7 +50,10 @@ export interface GrantOwner {
   downgrade(grant: LocalGrant): Promise<void>
 }
 
-/** The ten bits below the engine's number tell the local turns of one engine grant apart. */
+/**
+ * The ten bits below the engine's number tell the local turns of one engine grant apart. Numbers are below 2^53:
+ * microseconds since 1970 are for two centuries more, ZooKeeper's transactions up to epoch 2^21. So tokens fit 64 bits.
+ */
 const TURNS_PER_NUMBER = 1024n
 
 /** The token of a turn. */

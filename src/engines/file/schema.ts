@@ -9,7 +9,9 @@ export const LAYOUT = 1
  *   many other keys are held.
  * - `requests`, `claims`: the requests for several keys, and their claims. There are few at a time, and every process
  *   keeps all of them in memory: a hundred keys then cost one row and not a hundred. Claims never change, but for
- *   `downgraded`, which makes them all shared.
+ *   `downgraded`, which makes them all shared. Measured in processor time: with a row for each claimed key a lock of 20
+ *   keys cost twice as much, one of 100 keys 3.7 times. With this table for all requests one key cost 1.2 times as
+ *   much, and 59 times where four processes held 1,200 other keys.
  * - `sessions`: the boxes that are open, and the socket by which each is reached.
  * - `entries`: the values. With a row id, which keeps long values out of the index.
  * - `ids`: which changes were committed, until when they are kept (wall clock, milliseconds: it outlives a reboot).

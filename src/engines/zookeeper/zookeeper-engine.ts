@@ -26,7 +26,12 @@ interface Parts {
   readonly admin: Admin
 }
 
-/** Locks and values as nodes of ZooKeeper. */
+/**
+ * Locks and values as nodes of ZooKeeper. No lock table runs here: the servers keep the order, so nothing is reserved
+ * and `expire` does nothing. The engine looks at the queues of its waiters itself and wakes the local queue when a
+ * request is free. Then `poll` costs no packet, and a request whose `poll` does not come within the window gives up its
+ * place. Leases are timers of the engine, within what `certainUntil` allows.
+ */
 export class ZooKeeperEngine implements Engine {
   readonly name: string
   readonly guarantees = ZOOKEEPER_GUARANTEES

@@ -156,6 +156,13 @@ const FRACTION = 1024
  *
  * A process says which limits it goes by. While some processes go by one definition and some by another, as during a
  * rolling deployment, all of them hold. A definition that no process has named for a while is forgotten.
+ *
+ * A reservation is a lease of an instant, so a process that was stopped can't use it late. Let `e` and `l` be the
+ * earliest and the latest time by the caller's monotonic clock at which this was decided, and `d` the delay from then
+ * until the permit opens. The caller may use it from `l + d` to `e + d + hold`. By the engine's clock that is within
+ * `hold` of its opening, however slow the way was. The windows are longer by the hold, and a permit opens when fewer
+ * entries than the limit lie within a window before that moment. So the bound holds wherever in its stretch each permit
+ * is used, and for holds of different lengths. The number of contenders is advice: the log alone keeps the bound.
  * @param state of the limiter; undefined when nothing is known.
  * @param now of a clock that runs on by itself.
  * @param wall milliseconds since 1970.
