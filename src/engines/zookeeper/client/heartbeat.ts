@@ -1,5 +1,6 @@
 import { systemClock, type Timer } from '../../../clock.js'
-import { isLed, isWrite, OPCODE, type Call } from './call.js'
+import { isLed, isWrite, type Call } from './call.js'
+import { calls } from './calls.js'
 import { multi } from './multi.js'
 import type { Request } from './requests.js'
 import type { SessionProof } from './session-proof.js'
@@ -151,24 +152,8 @@ export class Heartbeat {
   }
 }
 
-/** Is answered when the leader has been asked. */
-const SYNC: Call<undefined> = {
-  name: 'sync',
-  opcode: OPCODE.sync,
-  path: '/',
-  repeatable: false,
-  write: writer => writer.text('/'),
-  read: () => undefined,
-}
+/** Is answered when the leader has been asked. The heartbeat sends it again by itself. */
+const SYNC: Call<undefined> = { ...calls.sync('/'), repeatable: false }
 
-/** Is committed by a quorum and changes nothing, whether the client may read that node or not. */
-const CHECK = multi([
-  {
-    name: 'check',
-    opcode: OPCODE.check,
-    path: '/',
-    repeatable: false,
-    write: writer => writer.text('/').int(-1),
-    read: () => undefined,
-  },
-])
+/** Is committed by a quorum and changes nothing, also where the node is not there or the client must not read it. */
+const CHECK = multi([calls.check('/', -1)])

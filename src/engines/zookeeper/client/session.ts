@@ -311,7 +311,7 @@ export class Session implements AsyncDisposable {
       // This one was refused like any other. What became of those after it, the server does not tell.
       this.#requests.shift()
       this.#expire('the server says that it is gone')
-      this.#requests.reject(request, this.#ending!)
+      request.reject(this.#ending!)
       return
     }
     const isMissing = number === NUMBERS.noNode && call.mayBeMissing === true
@@ -320,7 +320,7 @@ export class Session implements AsyncDisposable {
     this.#requests.shift()
     this.#heartbeat.answered(request, number === 0)
     if (number !== 0 && !isMissing) {
-      this.#requests.reject(request, refusal(call.name, call.path, number))
+      request.reject(refusal(call.name, call.path, number))
       return
     }
     if (call.watch && !isUnwatched) {
@@ -329,7 +329,7 @@ export class Session implements AsyncDisposable {
       if (!early || isLasting) this.#watches.add({ ...call.watch, kind: isMissing ? 'exist' : kind })
       if (early) tell(listener, early)
     }
-    this.#requests.resolve(request, answer)
+    request.resolve(answer)
   }
 
   #notified(reader: JuteReader): void {

@@ -4,7 +4,6 @@ import type { WatchEvent } from '../watch-event.js'
 import { keepProcessAlive, letProcessEnd } from '../keep-alive.js'
 import { insist } from '../settled.js'
 import type { ZooKeeper } from '../zookeeper.js'
-import { abortedAt } from './waiting.js'
 
 /** How often a node was read, and what the last reading gave. */
 interface Reading<T> {
@@ -24,7 +23,7 @@ export interface Observed<T> {
 /** Reads a node whenever it has changed. Changes that come while it is being read are one. */
 export class Observation<T> implements AsyncDisposable {
   readonly #observed: Observed<T>
-  readonly #waiting = new Set<() => void>()
+  readonly #waiting: (() => void)[] = []
   #unwatch: () => void = () => undefined
   #reading: Reading<T> | undefined
   #ended: Error | undefined
@@ -47,7 +46,8 @@ export class Observation<T> implements AsyncDisposable {
 
   /**
    * Observes a node until `check` gives an outcome for a reading.
-   * @throws AbortedError; what reading or checking throws; what ended the session
+   * @param signal ends the observation
+   * @throws ClosedError when the signal has aborted; what reading or checking throws; what ended the session
    */
   static async until<T, R>(
     zk: ZooKeeper,
@@ -56,9 +56,15 @@ export class Observation<T> implements AsyncDisposable {
     check: (value: T) => R | undefined | Promise<R | undefined>,
   ): Promise<R> {
     await using observation = await Observation.start(zk, observed)
-    for (let reading = observation.#last; ; reading = await observation.#after(reading, signal)) {
-      const outcome = await check(reading.value)
-      if (outcome !== undefined) return outcome
+    const forget = signal && onAbort(signal, () => void observation.close())
+    if (signal?.aborted) await observation.close()
+    try {
+      for (let reading = observation.#last; ; reading = await observation.#after(reading)) {
+        const outcome = await check(reading.value)
+        if (outcome !== undefined) return outcome
+      }
+    } finally {
+      forget?.()
     }
   }
 
@@ -72,24 +78,13 @@ export class Observation<T> implements AsyncDisposable {
     return this.#reading!
   }
 
-  /** Waits until there is another reading. @throws AbortedError; what has ended the observation */
-  async #after({ count }: Reading<T>, signal?: AbortSignal): Promise<Reading<T>> {
-    const { path } = this.#observed
-    if (signal?.aborted) throw abortedAt(path, signal)
+  /** Waits until there is another reading. @throws what has ended the observation */
+  async #after({ count }: Reading<T>): Promise<Reading<T>> {
     if (this.#last.count === count) {
       // The watch keeps no process alive, and a caller that waits does.
       keepProcessAlive()
-      await new Promise<void>(resolve => {
-        const forget = signal && onAbort(signal, () => done())
-        const done = (): void => {
-          this.#waiting.delete(done)
-          forget?.()
-          resolve()
-        }
-        this.#waiting.add(done)
-      })
+      await new Promise<void>(resolve => this.#waiting.push(resolve))
       letProcessEnd()
-      if (!this.#ended && this.#reading!.count === count) throw abortedAt(path, signal!)
     }
     return this.#last
   }
@@ -153,6 +148,6 @@ export class Observation<T> implements AsyncDisposable {
   }
 
   #wake(): void {
-    for (const done of [...this.#waiting]) done()
+    for (const resolve of this.#waiting.splice(0)) resolve()
   }
 }
