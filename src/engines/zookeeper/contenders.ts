@@ -15,7 +15,7 @@ export interface Contender {
 }
 
 /** How a contender stands among the others. */
-export type Place =
+export type Position =
   /** No contender before it keeps it out. */
   | { readonly state: 'free' }
   /** Something about these nodes has to change before it can be free: `touched` counts as a change, too. */
@@ -97,10 +97,10 @@ export function contendersOf(children: readonly string[]): Contender[] {
 }
 
 /** How the contender at an index stands. Later contenders never matter, so one that is free stays so. */
-export function placeOf(contenders: readonly Contender[], index: number): Place {
+export function positionOf(contenders: readonly Contender[], index: number): Position {
   const own = contenders[index]!
   const before = contenders.slice(0, index)
-  const blocked = (watch: readonly Contender[]): Place => ({
+  const blocked = (watch: readonly Contender[]): Position => ({
     state: 'blocked',
     watch: watch.map(({ name }) => name),
     ahead: index,

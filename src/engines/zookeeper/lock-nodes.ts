@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import type { Claim } from '../../engine/claim.js'
-import type { LockRequest } from '../../engine/contract.js'
 import type { BoxContext } from './box-context.js'
 import { Changes, type Change, type Changed } from './changes.js'
 import {
@@ -17,15 +16,7 @@ import { makeFolders } from './folders.js'
 import { checkLosses } from './losses.js'
 import { nodePrefix, readerNames, twinPrefixes } from './names.js'
 import { nodeText } from './node-text.js'
-import {
-  keysOf,
-  newRequest,
-  notePlace,
-  pathOf,
-  pathsOf,
-  type OwnNode,
-  type OwnRequest,
-} from './own-request.js'
+import { OwnNode, type OwnRequest } from './own-request.js'
 import { queueOf } from './queue.js'
 
 /** Why a request could not be entered. */
@@ -42,16 +33,10 @@ export const GONE = { state: 'gone' } as const
 export class LockNodes {
   readonly #box: BoxContext
   readonly #changes: Changes
-  #count = 0
 
   constructor(box: BoxContext) {
     this.#box = box
     this.#changes = new Changes(box.place.acl)
-  }
-
-  /** A request without nodes. */
-  newRequest(request: LockRequest, lease: number): OwnRequest {
-    return newRequest(request, ++this.#count, lease, randomUUID(), key => this.#box.places.lock(key))
   }
 
   /** What a node tells about its request. */
@@ -65,7 +50,9 @@ export class LockNodes {
    */
   async create(own: OwnRequest, instead: OwnRequest | undefined): Promise<EntryProblem | undefined> {
     const client = own.client!
-    const leaving = instead?.nodes.flatMap(pathsOf) ?? []
+    own.guid = randomUUID()
+    own.nodes = own.request.claims.map(claim => new OwnNode(claim, this.#box.places.lock(claim.key)))
+    const leaving = instead?.paths ?? []
     const parents = own.nodes.map(({ parent }) => parent)
     for (;;) {
       let lists: Changed['lists']
@@ -89,12 +76,12 @@ export class LockNodes {
         if (!(error instanceof ConnectionLossError)) throw error
         // As long as the session lives, the nodes may be in the way of other requests.
         if (!(await insist(() => this.#find(client, own)))) {
-          checkLosses(++own.losses, { key: keysOf(own), engine: this.#box.place.name })
+          checkLosses(++own.losses, { key: own.keys, engine: this.#box.place.name })
           continue
         }
         lists = client.childrenOf(parents)
       }
-      return this.#notePlaces(client, own, await lists)
+      return this.#notePositions(client, own, await lists)
     }
   }
 
@@ -108,8 +95,7 @@ export class LockNodes {
    * Gives whether all were there.
    * @throws RefusedError when the server does not allow it
    */
-  async delete({ client, nodes }: OwnRequest): Promise<boolean> {
-    const paths = nodes.flatMap(pathsOf)
+  async delete({ client, paths }: OwnRequest): Promise<boolean> {
     if (!client || paths.length === 0) return false
     for (let isAgain = false; ; isAgain = true) {
       try {
@@ -134,17 +120,17 @@ export class LockNodes {
   async replaceByShared(own: OwnRequest): Promise<boolean> {
     const client = own.client!
     const transaction = client.transaction()
-    const moving: (Pick<OwnNode, 'name' | 'twins'> & { node: OwnNode })[] = []
+    const moving: { node: OwnNode; name: string; twins: string[] }[] = []
     for (const node of own.nodes) {
       if (node.claim.mode !== 'exclusive') continue
-      const [name, ...twins] = readerNames([node.name!, ...node.twins])
+      const [name, ...twins] = readerNames([node.name!, ...node.twins]) as [string, ...string[]]
       // It was replaced before.
       if (name === node.name) continue
       moving.push({ node, name, twins })
       const text = this.text(own, node.claim, own.number)
-      for (const path of pathsOf({ ...node, name, twins }))
+      for (const path of node.pathsBy([name, ...twins]))
         transaction.create(path, text, { ephemeral: true, acl: this.#box.place.acl })
-      for (const path of pathsOf(node)) transaction.delete(path)
+      for (const path of node.paths) transaction.delete(path)
     }
     const [first] = moving
     if (!first) return true
@@ -157,7 +143,7 @@ export class LockNodes {
       }
     } catch (error) {
       if (!(error instanceof ConnectionLossError)) throw error
-      const path = `${first.node.parent}/${first.name!}`
+      const [path] = first.node.pathsBy([first.name]) as [string]
       if ((await client.exists(path, { linearizable: true })) === undefined) throw error
     } finally {
       for (const { node } of moving) node.isMoving = false
@@ -197,16 +183,16 @@ export class LockNodes {
     }
   }
 
-  async #notePlaces(
+  async #notePositions(
     client: ZooKeeper,
     { nodes }: OwnRequest,
     lists: Awaited<Changed['lists']>,
   ): Promise<EntryProblem | undefined> {
     for (const [index, node] of nodes.entries()) {
-      const place = notePlace(node, await queueOf(client, node.parent, lists[index] ?? []))
+      const position = node.notePosition(await queueOf(client, node.parent, lists[index] ?? []))
       // Another client deleted it at once.
-      if (!place) return GONE
-      if (place.state === 'mismatch') return { state: 'mismatch', key: node.claim.key, max: place.max }
+      if (!position) return GONE
+      if (position.state === 'mismatch') return { state: 'mismatch', key: node.claim.key, max: position.max }
     }
     return undefined
   }
@@ -238,13 +224,13 @@ export class LockNodes {
       )
       node.name = names[0]
       node.twins = names.slice(1).filter(name => name !== undefined)
-      const stat = node.name === undefined ? undefined : await client.exists(pathOf(node))
+      const stat = node.name === undefined ? undefined : await client.exists(node.path)
       if (stat?.ephemeralOwner === client.sessionId && !names.includes(undefined))
         own.number = Number(stat.czxid)
       else areAll = false
     }
     // All came in one transaction. Where another client has deleted one since, the rest must not stay in the way.
-    if (!areAll) await this.deleteEach(client, own.nodes.flatMap(pathsOf))
+    if (!areAll) await this.deleteEach(client, own.paths)
     return areAll
   }
 }

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import {
   CLAIM_WINDOW,
   entryLife,
@@ -19,7 +18,7 @@ import type { BoxContext } from './box-context.js'
 import type { BoxSession } from './box-session.js'
 import { SessionExpiredError, type ZooKeeper } from './client/index.js'
 import { GONE, LockNodes, type EntryProblem } from './lock-nodes.js'
-import { beginAnew, isAlone, isFree, pathsOf, type OwnRequest } from './own-request.js'
+import { OwnRequest } from './own-request.js'
 import { QueueWatch } from './queue-watch.js'
 import type { Values } from './values.js'
 
@@ -36,6 +35,7 @@ export class LockRequests {
   readonly #values: Values
   readonly #watch: QueueWatch
   readonly #requests = new Map<string, OwnRequest>()
+  #count = 0
 
   constructor(box: BoxContext, session: BoxSession, values: Values) {
     this.#box = box
@@ -55,7 +55,7 @@ export class LockRequests {
   async enqueue(operation: Enqueue): Promise<RequestStatus> {
     const { request, lease } = operation
     const known = this.#requests.get(request.id)
-    if (!known) return this.#enter(this.#nodes.newRequest(request, lease), operation, undefined)
+    if (!known) return this.#enter(new OwnRequest(request, ++this.#count, lease), operation, undefined)
     await known.entered
     return this.#status(known, operation)
   }
@@ -77,10 +77,10 @@ export class LockRequests {
   async renew(operation: Renew): Promise<boolean> {
     const own = this.held(operation)
     if (!own) return false
-    const paths = own.nodes.flatMap(pathsOf)
+    const paths = own.paths
     const stats = await Promise.all(paths.map(path => own.client!.exists(path)))
     if (this.held(operation) !== own) return false
-    const staying = own.nodes.filter(({ isMoving }) => !isMoving).flatMap(pathsOf)
+    const staying = own.nodes.filter(({ isMoving }) => !isMoving).flatMap(node => node.paths)
     if (paths.some((path, index) => !stats[index] && staying.includes(path))) {
       this.taken(own)
       return false
@@ -102,10 +102,10 @@ export class LockRequests {
     const held = this.held(operation)
     if (!held) return GONE
     this.forget(held)
-    const own = this.#nodes.newRequest(operation.next, operation.lease)
+    const own = new OwnRequest(operation.next, ++this.#count, operation.lease)
     try {
       const status = await this.#enter(own, operation, held)
-      if (status.state !== 'held' || !isAlone(own)) return status
+      if (status.state !== 'held' || !own.isAlone) return status
       this.#watch.watchBehind(own)
       return { ...status, isAlone: true }
     } catch (error) {
@@ -153,10 +153,10 @@ export class LockRequests {
     const all = [...this.#requests.values()].filter(
       ({ phase, client: of }) => of === client && phase !== 'entering' && phase !== 'gone',
     )
-    const before = all.map(({ nodes }) => nodes.flatMap(pathsOf))
+    const before = all.map(({ paths }) => paths)
     const there = new Set(await client.getEphemerals(this.#box.places.locks))
     for (const [index, own] of all.entries()) {
-      const paths = own.nodes.flatMap(pathsOf)
+      const paths = own.paths
       const isSame = paths.every((path, place) => path === before[index]![place])
       if (own.phase === 'gone' || !isSame || own.nodes.some(({ isMoving }) => isMoving)) continue
       if (!paths.every(path => there.has(path))) this.taken(own)
@@ -206,7 +206,7 @@ export class LockRequests {
       await this.#remove(own)
       return problem
     }
-    if (isFree(own)) own.phase = 'free'
+    if (own.isFree) own.phase = 'free'
     else if (patience.wait === 0) {
       await this.#remove(own)
       return { state: 'busy' }
@@ -231,7 +231,6 @@ export class LockRequests {
         if (!(error instanceof SessionExpiredError)) throw error
         // What it was to replace ended, too, and a request that was cancelled is not entered again.
         if (instead || own.phase === 'gone') return GONE
-        beginAnew(own, randomUUID())
       }
     }
   }

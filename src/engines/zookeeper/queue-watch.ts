@@ -1,7 +1,7 @@
 import type { Clock } from '../../clock.js'
 import { NoNodeError, type WatchListener } from './client/index.js'
 import { contendersOf } from './contenders.js'
-import { isFree, notePlace, pathOf, type OwnNode, type OwnRequest } from './own-request.js'
+import type { OwnNode, OwnRequest } from './own-request.js'
 import { queueOf } from './queue.js'
 
 /** Is told of what a look at the queues has found. */
@@ -115,16 +115,16 @@ export class QueueWatch {
     )
     if (own.phase !== 'waiting') return
     for (const [index, node] of blocked.entries()) {
-      const place = notePlace(node, queues[index]!)
-      if (!place) {
+      const position = node.notePosition(queues[index]!)
+      if (!position) {
         this.#listener.taken(own)
         return
       }
-      if (place.state === 'blocked') this.#watchNode(own, node)
+      if (position.state === 'blocked') this.#watchNode(own, node)
       // It got in without a deletion, and touches its node, so that the request behind it looks.
       else if (node.hasFollower)
-        void client.setData(pathOf(node), this.#listener.text(own, node)).catch(() => undefined)
+        void client.setData(node.path, this.#listener.text(own, node)).catch(() => undefined)
     }
-    if (isFree(own)) this.#listener.free(own)
+    if (own.isFree) this.#listener.free(own)
   }
 }

@@ -1,6 +1,6 @@
 import type { ZooKeeper } from './client/index.js'
 import { ifThere } from './client/settled.js'
-import { placeOf, type Contender } from './contenders.js'
+import { positionOf, type Contender } from './contenders.js'
 import type { Places } from './names.js'
 import { parseNode, type NodeText } from './node-text.js'
 import { queueOf } from './queue.js'
@@ -43,7 +43,7 @@ export async function nodesOfKey(client: ZooKeeper, places: Places, key: string)
         data: node.data.toString(),
         number: text?.number ?? Number(node.stat.czxid),
         since: node.stat.ctime,
-        isFree: placeOf(contenders, index).state === 'free',
+        isFree: positionOf(contenders, index).state === 'free',
       }
     }),
   )

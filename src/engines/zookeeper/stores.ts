@@ -4,7 +4,6 @@ import type { BoxContext } from './box-context.js'
 import type { BoxSession } from './box-session.js'
 import { SessionExpiredError, type ZooKeeper } from './client/index.js'
 import type { LockRequests } from './lock-requests.js'
-import { pathsOf } from './own-request.js'
 import type { Values } from './values.js'
 
 /** Reads, writes and watches the values of stores, over the sessions of a box. */
@@ -34,10 +33,9 @@ export class Stores {
     if (!guard) return this.#commitUnguarded(commit)
     const own = this.#requests.held(guard)
     if (!own) return this.#session.run(client => this.#values.commit(client, commit, 'lost'))
-    const paths = own.nodes.flatMap(pathsOf)
     let outcome: CommitOutcome
     try {
-      outcome = await this.#values.commit(own.client!, commit, { paths, release })
+      outcome = await this.#values.commit(own.client!, commit, { paths: own.paths, release })
     } catch (error) {
       if (!(error instanceof SessionExpiredError)) throw error
       // The session ended before it was sent, so nothing was written; the same may have been by another one before.
