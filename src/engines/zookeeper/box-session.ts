@@ -83,11 +83,11 @@ export class BoxSession {
   }
 
   async #begin(client: ZooKeeper): Promise<void> {
-    const { place, places, member } = this.#box
-    await makeFolders(client, places, place.acl)
+    const { paths, member } = this.#box
+    await makeFolders(client, this.#box)
     this.#assertOpen()
     const { session, ...about } = member
-    const path = places.session(session)
+    const path = paths.session(session)
     await this.#makeOwn(client, path, JSON.stringify(about))
     await client.onChange(path, ({ type }) => {
       if (type !== 'ended') this.#listener.robbed(client)

@@ -34,10 +34,10 @@ const LARGEST = 128 * 1024
 const FRAMING = 64
 
 /**
- * Creates and deletes lock nodes. What the callers of one tick want travels in one multi, because a server spends more on a
- * request than on a part of one. Where the server refuses it, nothing of it was applied, and each caller's part is carried
- * out alone, so that no caller fails because of another. No two that enter the queue of the same key go together: their
- * number is that of the transaction.
+ * Creates and deletes lock nodes. What the callers of one tick want travels in one multi, because a server spends more
+ * on a request than on a part of one. Where the server refuses it, nothing of it was applied, and each caller's part is
+ * carried out alone, so that no caller fails because of another. No two that enter the queue of the same key go
+ * together: their number is that of the transaction.
  */
 export class Changes {
   readonly #options: { readonly ephemeral: true; readonly sequential: true; readonly acl: readonly Acl[] }

@@ -47,8 +47,8 @@ function contender(name: string, digits: string, mode: Claim['mode'], permits = 
 }
 
 /**
- * A node and its twins are one contender, which stands where the first of them does. No other contender comes in between,
- * because they are created together. Twins whose node was deleted are still in the way.
+ * A node and its twins are one contender, which stands where the first of them does. No other contender comes in
+ * between, because they are created together. Twins whose node was deleted are still in the way.
  */
 function grouped(nodes: readonly Contender[], twins: ReadonlyMap<string, readonly Contender[]>): Contender[] {
   const alone = new Map(twins)
@@ -71,8 +71,8 @@ function together(first: Contender, others: readonly Contender[]): Contender {
 }
 
 /**
- * The first one first. The numbers go round at 2^31, so what counts is which of two is reached sooner from the other; that
- * holds as long as fewer than 2^31 stand between them.
+ * The first one first. The numbers go round at 2^31, so what counts is which of two is reached sooner from the other;
+ * that holds as long as fewer than 2^31 stand between them.
  */
 function inOrder(contenders: readonly Contender[]): Contender[] {
   return [...contenders].sort((a, b) => (a.sequence - b.sequence) | 0)

@@ -26,9 +26,9 @@ export type EntryProblem =
 export const GONE = { state: 'gone' } as const
 
 /**
- * The nodes of a box's requests: creates, finds, replaces and deletes them. A request is an ephemeral sequential node for
- * each of its keys, all created in one multi, so that the queues agree on the order. With a bridge each node has twins,
- * which say the same to locks of other libraries that do not count it, and come and go with it.
+ * The nodes of a box's requests: creates, finds, replaces and deletes them. A request is an ephemeral sequential node
+ * for each of its keys, all created in one multi, so that the queues agree on the order. With a bridge each node has
+ * twins, which say the same to locks of other libraries that do not count it, and come and go with it.
  */
 export class LockNodes {
   readonly #box: BoxContext
@@ -39,11 +39,6 @@ export class LockNodes {
     this.#changes = new Changes(box.place.acl)
   }
 
-  /** What a node tells about its request. */
-  text({ request, lease }: OwnRequest, claim: Claim, number?: number): string {
-    return nodeText(this.#box.member, { ...request, lease }, claim, number)
-  }
-
   /**
    * Creates the nodes of a request in the session of its client, and notes how they stand.
    * @param instead a request whose nodes are deleted in the same step.
@@ -51,7 +46,7 @@ export class LockNodes {
   async create(own: OwnRequest, instead: OwnRequest | undefined): Promise<EntryProblem | undefined> {
     const client = own.client!
     own.guid = randomUUID()
-    own.nodes = own.request.claims.map(claim => new OwnNode(claim, this.#box.places.lock(claim.key)))
+    own.nodes = own.request.claims.map(claim => new OwnNode(claim, this.#box.paths.lock(claim.key)))
     const leaving = instead?.paths ?? []
     const parents = own.nodes.map(({ parent }) => parent)
     for (;;) {
@@ -127,7 +122,7 @@ export class LockNodes {
       // It was replaced before.
       if (name === node.name) continue
       moving.push({ node, name, twins })
-      const text = this.text(own, node.claim, own.number)
+      const text = this.#text(own, node.claim, own.number)
       for (const path of node.pathsBy([name, ...twins]))
         transaction.create(path, text, { ephemeral: true, acl: this.#box.place.acl })
       for (const path of node.paths) transaction.delete(path)
@@ -152,14 +147,24 @@ export class LockNodes {
     return true
   }
 
+  /** Touches a node, so that the request behind it looks at the queue. */
+  touch(own: OwnRequest, { claim, path }: OwnNode): void {
+    void own.client!.setData(path, this.#text(own, claim)).catch(() => undefined)
+  }
+
   /** Settles when all changes that were asked for by now have been sent. */
   sent(): Promise<void> {
     return this.#changes.sent()
   }
 
+  /** What a node tells about its request. */
+  #text({ request, lease }: OwnRequest, claim: Claim, number?: number): string {
+    return nodeText(this.#box.member, { ...request, lease }, claim, number)
+  }
+
   #creations(own: OwnRequest): Change[] {
     return own.nodes.flatMap(({ parent, claim }) => {
-      const text = this.text(own, claim)
+      const text = this.#text(own, claim)
       return this.#prefixes(own, claim).map(prefix => ({
         type: 'create' as const,
         prefix: `${parent}/${prefix}`,
@@ -204,7 +209,7 @@ export class LockNodes {
         try {
           await client.create(parent, '', { container: true, acl: this.#box.place.acl })
         } catch (error) {
-          if (error instanceof NoNodeError) await makeFolders(client, this.#box.places, this.#box.place.acl)
+          if (error instanceof NoNodeError) await makeFolders(client, this.#box)
           else if (!(error instanceof NodeExistsError || error instanceof ConnectionLossError)) throw error
         }
       }),

@@ -42,8 +42,7 @@ export class LockRequests {
     this.#session = session
     this.#nodes = new LockNodes(box)
     this.#values = values
-    this.#watch = new QueueWatch(box.clock, {
-      text: (own, { claim }) => this.#nodes.text(own, claim),
+    this.#watch = new QueueWatch(box.clock, this.#nodes, {
       free: own => this.#becameFree(own),
       taken: own => this.taken(own),
       wanted: own => {
@@ -154,7 +153,7 @@ export class LockRequests {
       ({ phase, client: of }) => of === client && phase !== 'entering' && phase !== 'gone',
     )
     const before = all.map(({ paths }) => paths)
-    const there = new Set(await client.getEphemerals(this.#box.places.locks))
+    const there = new Set(await client.getEphemerals(this.#box.paths.locks))
     for (const [index, own] of all.entries()) {
       const paths = own.paths
       const isSame = paths.every((path, place) => path === before[index]![place])
@@ -287,7 +286,10 @@ export class LockRequests {
     own.timer = this.#box.clock.after(life, () => this.#discard(own), false)
   }
 
-  /** Deletes the nodes of a request. Gives whether all were there. @throws RefusedError when the server does not allow it */
+  /**
+   * Deletes the nodes of a request. Gives whether all were there.
+   * @throws RefusedError when the server does not allow it
+   */
   async #remove(own: OwnRequest): Promise<boolean> {
     this.forget(own)
     await own.entered

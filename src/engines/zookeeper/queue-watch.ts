@@ -1,13 +1,12 @@
 import type { Clock } from '../../clock.js'
 import { NoNodeError, type WatchListener } from './client/index.js'
 import { contendersOf } from './contenders.js'
+import type { LockNodes } from './lock-nodes.js'
 import type { OwnNode, OwnRequest } from './own-request.js'
 import { queueOf } from './queue.js'
 
 /** Is told of what a look at the queues has found. */
 export interface QueueWatchListener {
-  /** What a node tells about its request. */
-  text(own: OwnRequest, node: OwnNode): string
   /** Nothing keeps a waiting request out any more. */
   free(own: OwnRequest): void
   /** Another client has deleted a node of a waiting request. */
@@ -24,10 +23,12 @@ const ALONE_FOR = 20
 /** Watches the queues of requests: those that wait look at what is before them, those that are alone behind them. */
 export class QueueWatch {
   readonly #clock: Clock
+  readonly #nodes: LockNodes
   readonly #listener: QueueWatchListener
 
-  constructor(clock: Clock, listener: QueueWatchListener) {
+  constructor(clock: Clock, nodes: LockNodes, listener: QueueWatchListener) {
     this.#clock = clock
+    this.#nodes = nodes
     this.#listener = listener
   }
 
@@ -121,9 +122,8 @@ export class QueueWatch {
         return
       }
       if (position.state === 'blocked') this.#watchNode(own, node)
-      // It got in without a deletion, and touches its node, so that the request behind it looks.
-      else if (node.hasFollower)
-        void client.setData(node.path, this.#listener.text(own, node)).catch(() => undefined)
+      // It got in without a deletion.
+      else if (node.hasFollower) this.#nodes.touch(own, node)
     }
     if (own.isFree) this.#listener.free(own)
   }

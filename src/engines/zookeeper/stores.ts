@@ -70,7 +70,7 @@ export class Stores {
   }
 
   async #watchValue(client: ZooKeeper, key: string): Promise<void> {
-    const end = await client.onChange(this.#box.places.value(key), ({ type }) => {
+    const end = await client.onChange(this.#box.paths.value(key), ({ type }) => {
       if (type !== 'ended') this.#box.listener.changed(key)
     })
     const watch = this.#watched.get(key)

@@ -21,10 +21,10 @@ import { checkLosses } from './losses.js'
 
 /** The values of stores, each in a node of its own. A commit is one multi. */
 export class Values {
-  readonly #box: Pick<BoxContext, 'place' | 'places' | 'clock' | 'time'>
+  readonly #box: Pick<BoxContext, 'place' | 'paths' | 'clock' | 'time'>
   readonly #known: KnownValues
 
-  constructor(box: Pick<BoxContext, 'place' | 'places' | 'clock' | 'time'>) {
+  constructor(box: Pick<BoxContext, 'place' | 'paths' | 'clock' | 'time'>) {
     this.#box = box
     this.#known = new KnownValues(box)
   }
@@ -134,7 +134,7 @@ export class Values {
   async #creationOf(client: ZooKeeper, key: string): Promise<bigint> {
     let cause: unknown
     try {
-      const stat = await insist(() => client.exists(this.#box.places.value(key)))
+      const stat = await insist(() => client.exists(this.#box.paths.value(key)))
       if (stat) return stat.czxid
     } catch (error) {
       cause = error

@@ -6,9 +6,9 @@ import { ifThere, insist, settled } from './settled.js'
 import type { ZooKeeper } from './zookeeper.js'
 
 /**
- * Creates a node once although answers get lost: its name begins with `_c_GUID-`, as that of Curator's protected nodes, by
- * which it is found again. Containers above it are made where they are missing. If the node is deleted before it could be
- * looked for, it is created once more.
+ * Creates a node once although answers get lost: its name begins with `_c_GUID-`, as that of Curator's protected nodes,
+ * by which it is found again. Containers above it are made where they are missing. If the node is deleted before it
+ * could be looked for, it is created once more.
  * @returns its path
  * @throws as {@link settled}; of an ephemeral node, which goes with the session, what ended that
  */

@@ -131,7 +131,10 @@ export class Requests {
     for (const request of this.#waiting.splice(0)) request.reject(why)
   }
 
-  /** The request that the next answer is for. It stays there. @throws ProtocolError when the answer is for another one */
+  /**
+   * The request that the next answer is for. It stays there.
+   * @throws ProtocolError when the answer is for another one
+   */
   next(xid: number): Request {
     const request = this.#sent[this.#firstSent]
     if (request?.xid !== xid)

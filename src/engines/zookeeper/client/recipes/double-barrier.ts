@@ -19,9 +19,9 @@ interface Standing {
 
 /**
  * Lets a number of parties begin together, and go on together when all have finished. Each is an ephemeral node. The
- * first party that sees all of them writes their names into the parent, and that begins the round. So a party that is slow
- * to look still finds that it takes part, although others have left already. The next round never mixes with this one: it
- * begins when all parties of this one are gone. Of more parties than are wanted, those that came first begin.
+ * first party that sees all of them writes their names into the parent, and that begins the round. So a party that is
+ * slow to look still finds that it takes part, although others have left already. The next round never mixes with this
+ * one: it begins when all parties of this one are gone. Of more parties than are wanted, those that came first begin.
  */
 export class DoubleBarrier {
   readonly #zk: ZooKeeper
@@ -54,7 +54,9 @@ export class DoubleBarrier {
     })
   }
 
-  /** Enters when the nodes that this client gave up before are gone: two nodes of one party would count as two parties. */
+  /**
+   * Enters when the nodes that this client gave up before are gone: two nodes of one party would count as two parties.
+   */
   async #enterOnce(signal: AbortSignal | undefined): Promise<Round> {
     await leavings.get(this.#zk)?.get(this.#path)
     if (signal?.aborted) throw abortedAt(this.#path, signal)

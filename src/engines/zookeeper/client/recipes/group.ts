@@ -132,7 +132,9 @@ export class GroupView implements AsyncDisposable, AsyncIterable<GroupChange> {
     return membersOf(this.#observation.value)
   }
 
-  /** First all members as joined, then the changes; several at once where they come fast. Ends when the view is closed. */
+  /**
+   * First all members as joined, then the changes; several at once where they come fast. Ends when the view is closed.
+   */
   async *[Symbol.asyncIterator](): AsyncGenerator<GroupChange, undefined> {
     let before: Members = new Map()
     for await (const now of this.#observation.readings()) {
