@@ -129,7 +129,6 @@ export class LockNodes {
     }
     const [first] = moving
     if (!first) return true
-    for (const { node } of moving) node.isMoving = true
     try {
       const outcome = await transaction.outcome()
       if (!outcome.done) {
@@ -140,8 +139,6 @@ export class LockNodes {
       if (!(error instanceof ConnectionLossError)) throw error
       const [path] = first.node.pathsBy([first.name]) as [string]
       if ((await client.exists(path, { linearizable: true })) === undefined) throw error
-    } finally {
-      for (const { node } of moving) node.isMoving = false
     }
     for (const { node, name, twins } of moving) Object.assign(node, { name, twins })
     return true

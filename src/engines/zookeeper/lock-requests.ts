@@ -76,11 +76,12 @@ export class LockRequests {
   async renew(operation: Renew): Promise<boolean> {
     const own = this.held(operation)
     if (!own) return false
-    const paths = own.paths
-    const stats = await Promise.all(paths.map(path => own.client!.exists(path)))
+    const { entered } = own
+    await entered
+    const stats = await Promise.all(own.paths.map(path => own.client!.exists(path)))
     if (this.held(operation) !== own) return false
-    const staying = own.nodes.filter(({ isMoving }) => !isMoving).flatMap(node => node.paths)
-    if (paths.some((path, index) => !stats[index] && staying.includes(path))) {
+    // A downgrade that has begun meanwhile replaces nodes, and finds by itself that one is missing.
+    if (own.entered === entered && stats.includes(undefined)) {
       this.taken(own)
       return false
     }
@@ -150,15 +151,14 @@ export class LockRequests {
   /** Finds out what another client took from this session. */
   async verify(client: ZooKeeper): Promise<void> {
     const all = [...this.#requests.values()].filter(
-      ({ phase, client: of }) => of === client && phase !== 'entering' && phase !== 'gone',
+      own => own.client === client && own.phase !== 'entering' && own.phase !== 'gone',
     )
-    const before = all.map(({ paths }) => paths)
+    const before = all.map(({ entered }) => entered)
+    await Promise.all(before)
     const there = new Set(await client.getEphemerals(this.#box.paths.locks))
     for (const [index, own] of all.entries()) {
-      const paths = own.paths
-      const isSame = paths.every((path, place) => path === before[index]![place])
-      if (own.phase === 'gone' || !isSame || own.nodes.some(({ isMoving }) => isMoving)) continue
-      if (!paths.every(path => there.has(path))) this.taken(own)
+      if (own.phase === 'gone' || own.entered !== before[index]) continue
+      if (!own.paths.every(path => there.has(path))) this.taken(own)
     }
   }
 

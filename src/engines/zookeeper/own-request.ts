@@ -24,8 +24,6 @@ export class OwnNode {
   hasFollower = false
   /** Whether no contender stood behind it at the last look. */
   isLast = false
-  /** Whether it is being replaced by another node of the same number. */
-  isMoving = false
 
   constructor(
     readonly claim: Claim,

@@ -43,7 +43,7 @@ export async function createChild(
     return path.slice(folder.length + 1)
   }
   const look = async (): Promise<{ answer: string } | undefined> => {
-    const children = await childrenOf(zk, folder === '' ? '/' : folder).catch((why: unknown) => {
+    const children = await currentChildren(zk, folder === '' ? '/' : folder).catch((why: unknown) => {
       throw (unseen = why)
     })
     const answer = children.find(child => child.startsWith(name))
@@ -71,7 +71,7 @@ export async function ensureNode(zk: ZooKeeper, path: string, options: CreateOpt
 }
 
 /** The names of the children as they are by now; none when there is no such node. */
-export async function childrenOf(zk: ZooKeeper, path: string): Promise<string[]> {
+export async function currentChildren(zk: ZooKeeper, path: string): Promise<string[]> {
   const found = await ifThere(insist(() => zk.getChildren(path, { linearizable: true })))
   return found?.children ?? []
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { ConflictError, InvalidArgumentError, LostError, shown } from '../../../../errors.js'
-import { createChild, childrenOf } from '../create-settled.js'
+import { createChild, currentChildren } from '../create-settled.js'
 import { BadVersionError, ConnectionLossError } from '../errors.js'
 import { bySequence, checkFolder } from '../paths.js'
 import { deleteOwn, ifThere, insist } from '../settled.js'
@@ -107,7 +107,7 @@ export class DoubleBarrier {
 
   /** The round is read first, so the list of the parties that are present is at least as new. */
   async #read(): Promise<Standing> {
-    const reading = Promise.all([this.#zk.getData(this.#path), childrenOf(this.#zk, this.#path)])
+    const reading = Promise.all([this.#zk.getData(this.#path), currentChildren(this.#zk, this.#path)])
     const found = await ifThere(reading)
     // Then this party's node is gone, too.
     if (!found) return { present: [], round: [], version: -1 }
@@ -171,7 +171,7 @@ export class Round {
     const observed = {
       path: this.#path,
       read: async () => {
-        const present = await childrenOf(this.#zk, this.#path)
+        const present = await currentChildren(this.#zk, this.#path)
         return this.parties.filter(party => present.includes(party)).length
       },
       isSame: (one: number, other: number) => one === other,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { LostError } from '../../../../errors.js'
-import { childrenOf, createChild } from '../create-settled.js'
+import { currentChildren, createChild } from '../create-settled.js'
 import { ConnectionLossError } from '../errors.js'
 import { bySequence, checkFolder } from '../paths.js'
 import { deleteOwn, ifThere, insist } from '../settled.js'
@@ -46,7 +46,7 @@ export class NodeQueue {
 
   /** Takes the first message that no client has; undefined when there is none. */
   async tryTake(): Promise<TakenMessage | undefined> {
-    return this.#takeOneOf(await childrenOf(this.#zk, this.#path))
+    return this.#takeOneOf(await currentChildren(this.#zk, this.#path))
   }
 
   /**
@@ -63,7 +63,7 @@ export class NodeQueue {
     if (first) return first
     const observed = {
       path: this.#path,
-      read: () => childrenOf(this.#zk, this.#path),
+      read: () => currentChildren(this.#zk, this.#path),
       isSame: haveSameNames,
     }
     return Observation.until(this.#zk, observed, signal, names => this.#takeOneOf(names))
