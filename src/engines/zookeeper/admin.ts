@@ -38,7 +38,7 @@ export class Admin {
   inspect(prefix: string): Promise<readonly RequestReport[]> {
     return this.#session.run(async client => {
       const nodes = await this.#nodesOf(client, await this.#keys(client, prefix))
-      // Whether a request over several keys is granted is decided on the others, too.
+      // A request over several keys is granted when it is free on all of them.
       const all = await this.#withOthers(client, nodes)
       const granted = new Set([...byRequest(all).values()].filter(isGranted).flat())
       return nodes.map(node => reportOf(node, granted.has(node)))
@@ -123,7 +123,7 @@ export class Admin {
   async #withOthers(client: ZooKeeper, nodes: readonly SeenNode[]): Promise<SeenNode[]> {
     const requests = new Set(nodes.map(({ name }) => guidOf(name)))
     const known = [...nodes]
-    // First those that tell all claims, then those for what they tell.
+    // First the nodes that tell all claims of a request, then the nodes of those claims.
     for (const named of [
       ({ first }: NodeText) => first ?? [],
       ({ claims }: NodeText) => claims.map(({ key }) => key),
@@ -151,7 +151,7 @@ function byRequest(nodes: readonly SeenNode[]): Map<string, SeenNode[]> {
 
 /** Whether a request has all that it claims, as far as these nodes tell. */
 function isGranted(nodes: readonly SeenNode[]): boolean {
-  // The first one tells how many there are; one of another library is alone.
+  // The first node tells how many there are. A node of another library is alone.
   const first = nodes.find(({ text }) => text?.first === undefined)
   if (!first) return false
   const claims = first.text?.claims.length ?? 1

@@ -14,8 +14,8 @@ export interface Known {
 }
 
 /**
- * What was read is good for so long: milliseconds. A node's own version begins anew when it was deleted for good and
- * made again, so what decides is never older than this, and nodes of deleted keys stay for much longer.
+ * How long a commit may rely on what was read: milliseconds. The version of a node begins anew when the node was
+ * deleted for good and is created again, so the nodes of deleted keys stay for much longer.
  */
 const KNOWN_FOR = 5000
 /** So many keys are known at the most. */
@@ -23,7 +23,10 @@ const MOST_KNOWN = 4096
 /** The nodes of deleted keys stay for so long at the least: milliseconds. */
 const DELETED_FOR = 600_000
 
-/** Reads store keys, and remembers them for a while. */
+/**
+ * Reads store keys, and remembers them for a while. Without that, a transaction would take five requests instead of
+ * four, and each change of a value that one process writes again and again two instead of one.
+ */
 export class KnownValues {
   readonly #box: Pick<BoxContext, 'place' | 'paths' | 'clock' | 'time'>
   #known = new Map<string, Known>()

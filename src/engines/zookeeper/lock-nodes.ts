@@ -49,7 +49,7 @@ export class LockNodes {
     own.nodes = own.request.claims.map(claim => new OwnNode(claim, this.#box.paths.lock(claim.key)))
     const leaving = instead?.paths ?? []
     const parents = own.nodes.map(({ parent }) => parent)
-    for (;;) {
+    for (let losses = 0; ;) {
       let lists: Changed['lists']
       try {
         const changes = [...deletions(leaving), ...this.#creations(own)]
@@ -69,9 +69,9 @@ export class LockNodes {
           continue
         }
         if (!(error instanceof ConnectionLossError)) throw error
-        // As long as the session lives, the nodes may be in the way of other requests.
+        // Nodes that were created stay in the way of other requests until they are found or the session ends.
         if (!(await insist(() => this.#find(client, own)))) {
-          checkLosses(++own.losses, { key: own.keys, engine: this.#box.place.name })
+          checkLosses(++losses, { key: own.keys, engine: this.#box.place.name })
           continue
         }
         lists = client.childrenOf(parents)
@@ -99,7 +99,7 @@ export class LockNodes {
       } catch (error) {
         if (error instanceof NoNodeError) {
           if (paths.length > 1) await this.deleteEach(client, paths)
-          // What is not there at the second attempt, the lost one has deleted.
+          // What a second attempt does not find, the first one has deleted.
           return isAgain
         }
         if (error instanceof RefusedError) throw error
@@ -119,7 +119,7 @@ export class LockNodes {
     for (const node of own.nodes) {
       if (node.claim.mode !== 'exclusive') continue
       const [name, ...twins] = readerNames([node.name!, ...node.twins]) as [string, ...string[]]
-      // It was replaced before.
+      // An earlier downgrade has replaced it.
       if (name === node.name) continue
       moving.push({ node, name, twins })
       const text = this.#text(own, node.claim, own.number)
@@ -231,7 +231,7 @@ export class LockNodes {
         own.number = Number(stat.czxid)
       else areAll = false
     }
-    // All came in one transaction. Where another client has deleted one since, the rest must not stay in the way.
+    // All were created in one transaction. If another client has deleted one since, the rest must not stay in the way.
     if (!areAll) await this.deleteEach(client, own.paths)
     return areAll
   }

@@ -109,7 +109,7 @@ export class LockRequests {
       this.#watch.watchBehind(own)
       return { ...status, isAlone: true }
     } catch (error) {
-      // Its nodes may be there still.
+      // The nodes of the old grant may still be there.
       this.#discard(held)
       throw error
     }
@@ -195,11 +195,11 @@ export class LockRequests {
     try {
       problem = await entered
     } catch (error) {
-      // Its nodes may be there, and only their place unknown.
+      // Its nodes may be there although their queues could not be read.
       this.#discard(own)
       throw error
     }
-    // It was cancelled, or ended with its session, and its nodes are seen to there.
+    // It was cancelled, or its session has ended, and that deals with its nodes.
     if (this.#requests.get(own.request.id) !== own) return GONE
     if (problem) {
       await this.#remove(own)
@@ -228,7 +228,7 @@ export class LockRequests {
         return await this.#nodes.create(own, instead)
       } catch (error) {
         if (!(error instanceof SessionExpiredError)) throw error
-        // What it was to replace ended, too, and a request that was cancelled is not entered again.
+        // The grant that it was to replace has ended, too. A cancelled request is not entered again.
         if (instead || own.phase === 'gone') return GONE
       }
     }

@@ -74,19 +74,15 @@ export class OwnRequest {
   phase: 'entering' | 'waiting' | 'free' | 'held' | 'gone' = 'entering'
   /** The transaction that created its nodes. */
   number = 0
-  /** How often the creation of its nodes was lost with the connection. */
-  losses = 0
   /** Settles when it has been entered, or could not be; later when its nodes have been replaced by a downgrade. */
   entered: Promise<unknown> = Promise.resolve()
   /** Ends the request unless it is heard of. */
   timer: Timer | undefined
   /** Ends the time for which the server vouches that no other request waits. */
   alone: Timer | undefined
-  /** Is told when another request comes, or may have come. */
-  wanted: (() => void) | undefined
-  /** Whether a look at the queues is under way, and whether another look is wanted after it. */
+  /** Whether its queues have changed since the last look began, and whether a look is under way. */
+  isStale = false
   isLooking = false
-  looksAgain = false
 
   constructor(
     readonly request: LockRequest,

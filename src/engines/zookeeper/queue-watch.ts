@@ -20,7 +20,7 @@ const LOOK_PAUSE = 200
 /** What one server tells of a queue counts for so long, because it may be behind the others: milliseconds. */
 const ALONE_FOR = 20
 
-/** Watches the queues of requests: those that wait look at what is before them, those that are alone behind them. */
+/** Watches the queues of requests: before a request that waits, and behind a grant that is alone. */
 export class QueueWatch {
   readonly #clock: Clock
   readonly #nodes: LockNodes
@@ -39,16 +39,15 @@ export class QueueWatch {
 
   /** Tells as soon as another request stands behind one behind which there was none. */
   watchBehind(own: OwnRequest): void {
-    // One and the same for all looks: what watches until another request comes must not grow with them.
-    const wanted = (own.wanted ??= () => {
+    const wanted = () => {
       own.alone?.cancel()
       own.alone = undefined
       this.#listener.wanted(own)
-    })
+    }
     own.alone = this.#clock.after(ALONE_FOR, wanted, false)
     for (const { parent, name } of own.nodes)
       own.client!.getChildren(parent, { watch: wanted }).then(
-        // The watch does not tell of a request that came before it.
+        // The watch does not tell of a request that came before the watch.
         ({ children }) => contendersOf(children).at(-1)?.name !== name && wanted(),
         wanted,
       )
@@ -67,45 +66,42 @@ export class QueueWatch {
       if (node.watched.has(name)) continue
       const watch: WatchListener = ({ type }) => {
         node.watched.delete(name)
-        if (type !== 'ended') this.#look(own)
+        if (type !== 'ended') void this.#look(own)
       }
       node.watched.set(name, watch)
-      // Reading it, because asking whether it exists would leave a watch for its coming where it has gone.
+      // It is read, because `exists` would leave a watch for the node's creation when the node has gone.
       own
         .client!.getData(`${node.parent}/${name}`, { watch })
         .then(({ stat }) => {
-          // Touched before it was watched: it got in meanwhile. Once, because other clients may touch nodes, too.
+          // It was touched before this watch was set, so it got in. That counts once: other clients may touch nodes,
+          // too.
           if (stat.version === 0 || node.touched === name) return
           node.touched = name
-          this.#look(own)
+          void this.#look(own)
         })
         .catch(() => {
           node.watched.delete(name)
-          this.#look(own)
+          void this.#look(own)
         })
     }
   }
 
   /** Looks at the queues in which a request is kept out, one look at a time. */
-  #look(own: OwnRequest): void {
-    if (own.phase !== 'waiting') return
-    if (own.isLooking) {
-      own.looksAgain = true
-      return
-    }
+  async #look(own: OwnRequest): Promise<void> {
+    own.isStale = true
+    if (own.isLooking) return
     own.isLooking = true
-    void this.#lookOnce(own)
-      .catch((error: unknown) => {
-        // The key's node goes only when it has no children.
+    while (own.isStale && own.phase === 'waiting') {
+      own.isStale = false
+      try {
+        await this.#lookOnce(own)
+      } catch (error) {
+        // The server deletes a key's node only when it has no children.
         if (error instanceof NoNodeError) this.#listener.taken(own)
-        else this.#clock.after(LOOK_PAUSE, () => this.#look(own), false)
-      })
-      .finally(() => {
-        own.isLooking = false
-        if (!own.looksAgain) return
-        own.looksAgain = false
-        this.#look(own)
-      })
+        else this.#clock.after(LOOK_PAUSE, () => void this.#look(own), false)
+      }
+    }
+    own.isLooking = false
   }
 
   async #lookOnce(own: OwnRequest): Promise<void> {

@@ -38,7 +38,7 @@ export class Stores {
       outcome = await this.#values.commit(own.client!, commit, { paths: own.paths, release })
     } catch (error) {
       if (!(error instanceof SessionExpiredError)) throw error
-      // The session ended before it was sent, so nothing was written; the same may have been by another one before.
+      // The session ended before the commit was sent, so it wrote nothing. An earlier commit with its id may have.
       return this.#session.run(client => this.#values.commit(client, commit, 'lost'))
     }
     if (outcome.state === 'committed' && release) this.#requests.forget(own)
@@ -57,7 +57,7 @@ export class Stores {
     this.#watched.delete(key)
   }
 
-  /** A session has begun, which has no watches. What came between the sessions was told to neither. */
+  /** A session has begun, and has no watches yet. Changes between two sessions were told to neither. */
   async begun(client: ZooKeeper): Promise<void> {
     for (const key of this.#watched.keys()) await this.#watchValue(client, key)
     this.#box.listener.missed()

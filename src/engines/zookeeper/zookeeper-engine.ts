@@ -83,7 +83,7 @@ export class ZooKeeperEngine implements Engine {
     const box = { place, paths, member, listener, clock: this.#clock, time }
     const session: BoxSession = new BoxSession(box, {
       begun: client => stores.begun(client),
-      robbed: client => void requests.verify(client).catch(() => undefined),
+      nodesTaken: client => void requests.verify(client).catch(() => undefined),
       over: cause => requests.sessionOver(cause),
     })
     const values = new Values(box)

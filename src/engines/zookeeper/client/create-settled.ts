@@ -52,7 +52,8 @@ export async function createChild(
   try {
     return await settled(create, look)
   } catch (error) {
-    // An ephemeral node ends with the session whose end has made it impossible to look. Another node may be there.
+    // The client could not look because the session has ended, and an ephemeral node has ended with it. Any other node
+    // may be there.
     throw options.ephemeral && unseen ? unseen : error
   }
 }

@@ -99,7 +99,7 @@ export class DoubleBarrier {
         return
       } catch (error) {
         if (error instanceof BadVersionError) return
-        // Sent again, it can at the worst find the version that it has made itself.
+        // If it was carried out, the next attempt finds the version that it has made.
         if (!(error instanceof ConnectionLossError)) throw error
       }
     }

@@ -5,9 +5,8 @@ import { keepProcessAlive, letProcessEnd } from '../keep-alive.js'
 import { insist } from '../settled.js'
 import type { ZooKeeper } from '../zookeeper.js'
 
-/** How often a node was read, and what the last reading gave. */
+/** What a reading gave. It is another object each time that this has changed. */
 interface Reading<T> {
-  readonly count: number
   readonly value: T
 }
 
@@ -79,8 +78,8 @@ export class Observation<T> implements AsyncDisposable {
   }
 
   /** Waits until there is another reading. @throws what has ended the observation */
-  async #after({ count }: Reading<T>): Promise<Reading<T>> {
-    if (this.#last.count === count) {
+  async #after(reading: Reading<T>): Promise<Reading<T>> {
+    if (this.#last === reading) {
       // The watch keeps no process alive, and a caller that waits does.
       keepProcessAlive()
       await new Promise<void>(resolve => this.#waiting.push(resolve))
@@ -136,7 +135,7 @@ export class Observation<T> implements AsyncDisposable {
   #take(value: T): void {
     if (this.#ended) return
     if (this.#reading && this.#observed.isSame(this.#reading.value, value)) return
-    this.#reading = { count: (this.#reading?.count ?? 0) + 1, value }
+    this.#reading = { value }
     this.#wake()
   }
 
