@@ -28,10 +28,10 @@ const DELETED_FOR = 600_000
  * four, and each change of a value that one process writes again and again two instead of one.
  */
 export class KnownValues {
-  readonly #box: Pick<BoxContext, 'place' | 'paths' | 'clock' | 'time'>
+  readonly #box: BoxContext
   #known = new Map<string, Known>()
 
-  constructor(box: Pick<BoxContext, 'place' | 'paths' | 'clock' | 'time'>) {
+  constructor(box: BoxContext) {
     this.#box = box
   }
 

@@ -21,10 +21,10 @@ import { checkLosses } from './losses.js'
 
 /** The values of stores, each in a node of its own. A commit is one multi. */
 export class Values {
-  readonly #box: Pick<BoxContext, 'place' | 'paths' | 'clock' | 'time'>
+  readonly #box: BoxContext
   readonly #known: KnownValues
 
-  constructor(box: Pick<BoxContext, 'place' | 'paths' | 'clock' | 'time'>) {
+  constructor(box: BoxContext) {
     this.#box = box
     this.#known = new KnownValues(box)
   }

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { systemClock } from '../../../../src/clock.js'
 import { shiftWallClock } from '../../../../src/conformance/wall-clock.js'
 import type { ReadOutcome } from '../../../../src/engine/contract.js'
+import type { BoxContext } from '../../../../src/engines/zookeeper/box-context.js'
 import { NodePaths } from '../../../../src/engines/zookeeper/names.js'
 import { ServerTime } from '../../../../src/engines/zookeeper/server-time.js'
 import { Values } from '../../../../src/engines/zookeeper/values.js'
@@ -82,7 +83,7 @@ afterEach(() => shiftWallClock(0))
 
 /** A box of its own on the server. */
 function box() {
-  const values = new Values({ place, paths, clock: systemClock, time: new ServerTime() })
+  const values = new Values({ place, paths, clock: systemClock, time: new ServerTime() } as BoxContext)
   const client = tree.client()
   const commit = (key: string, value: string | undefined, ...ids: string[]) =>
     values.commit(
