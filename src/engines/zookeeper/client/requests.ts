@@ -5,7 +5,6 @@ import type { Connection } from './connection.js'
 import { ConnectionLossError, NotSentError, ProtocolError } from './errors.js'
 import { LONGEST_REQUEST } from './frames.js'
 import { JuteWriter } from './jute-writer.js'
-import { keepProcessAlive, letProcessEnd } from './keep-alive.js'
 import type { SessionProof } from './session-proof.js'
 import type { WatchEvent } from './watch-event.js'
 
@@ -22,7 +21,7 @@ export class Request {
   /** Whether the caller has taken back the watch that comes with the answer. */
   isUnwatched = false
   isSettled = false
-  /** Ends the caller's wait. The session's own requests have none. */
+  /** Ends the caller's wait, during which the process stays alive. The session's own requests have none. */
   timer: Timer | undefined
   readonly #resolve: (answer: unknown) => void
   readonly #reject: (error: Error) => void
@@ -50,10 +49,7 @@ export class Request {
   #settle(): boolean {
     if (this.isSettled) return false
     this.isSettled = true
-    if (this.timer) {
-      this.timer.cancel()
-      letProcessEnd()
-    }
+    this.timer?.cancel()
     return true
   }
 }
@@ -93,8 +89,7 @@ export class Requests {
       )
     return new Promise<T>((resolve, reject) => {
       const request = new Request(call, writer.frame(), resolve as (answer: unknown) => void, reject)
-      request.timer = systemClock.after(timeout, () => this.#overdue(request), false)
-      keepProcessAlive()
+      request.timer = systemClock.after(timeout, () => this.#overdue(request), true)
       if (this.#connection) this.#send(request, this.#connection)
       else this.#waiting.push(request)
     })
