@@ -49,7 +49,7 @@ export class LockNodes {
     own.nodes = own.request.claims.map(claim => new OwnNode(claim, this.#box.paths.lock(claim.key)))
     const leaving = instead?.paths ?? []
     const parents = own.nodes.map(({ parent }) => parent)
-    for (let losses = 0; ;) {
+    for (;;) {
       let lists: Changed['lists']
       try {
         const changes = [...deletions(leaving), ...this.#creations(own)]
@@ -71,7 +71,7 @@ export class LockNodes {
         if (!(error instanceof ConnectionLossError)) throw error
         // Nodes that were created stay in the way of other requests until they are found or the session ends.
         if (!(await insist(() => this.#find(client, own)))) {
-          checkLosses(++losses, { key: own.keys, engine: this.#box.place.name })
+          checkLosses(++own.losses, { key: own.keys, engine: this.#box.place.name })
           continue
         }
         lists = client.childrenOf(parents)

@@ -74,6 +74,8 @@ export class OwnRequest {
   phase: 'entering' | 'waiting' | 'free' | 'held' | 'gone' = 'entering'
   /** The transaction that created its nodes. */
   number = 0
+  /** How often the creation of its nodes was lost with the connection. */
+  losses = 0
   /** Settles when it has been entered, or could not be; later when its nodes have been replaced by a downgrade. */
   entered: Promise<unknown> = Promise.resolve()
   /** Ends the request unless it is heard of. */
