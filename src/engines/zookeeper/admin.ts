@@ -2,25 +2,43 @@ import type { ForceRelease, RequestReport } from '../../engine/contract.js'
 import type { BoxSession } from './box-session.js'
 import { NoNodeError, type ZooKeeper } from './client/index.js'
 import { ifThere } from './client/settled.js'
-import { decodeKey, guidOf, type Places } from './names.js'
-import type { NodeText } from './node-text.js'
-import { nodesOfKey, type SeenNode } from './seen-node.js'
+import { positionOf, type Contender } from './contenders.js'
+import { decodeKey, guidOf, type NodePaths } from './names.js'
+import { parseNode, type NodeText } from './node-text.js'
+import { queueOf } from './queue.js'
+
+/** A node in the queue of a key, as any client sees it. */
+interface SeenNode {
+  readonly key: string
+  readonly name: string
+  /** Of the node and of its twins. */
+  readonly paths: readonly string[]
+  readonly contender: Contender
+  /** What it tells; undefined for a node of another library. */
+  readonly text: NodeText | undefined
+  /** What it tells, as it is. */
+  readonly data: string
+  readonly number: number
+  /** Milliseconds since 1970, by the server's clock. */
+  readonly since: number
+  readonly isFree: boolean
+}
 
 /** What an operator asks for: looks at the requests of all boxes, and takes grants away. */
 export class Admin {
   readonly #session: BoxSession
-  readonly #places: Places
+  readonly #paths: NodePaths
 
-  constructor(session: BoxSession, places: Places) {
+  constructor(session: BoxSession, paths: NodePaths) {
     this.#session = session
-    this.#places = places
+    this.#paths = paths
   }
 
   /** The holders and waiters of keys that begin with `prefix`. */
   inspect(prefix: string): Promise<readonly RequestReport[]> {
     return this.#session.run(async client => {
       const nodes = await this.#nodesOf(client, await this.#keys(client, prefix))
-      // Whether a request over several keys is granted is decided on the others, too.
+      // A request over several keys is granted when it is free on all of them.
       const all = await this.#withOthers(client, nodes)
       const granted = new Set([...byRequest(all).values()].filter(isGranted).flat())
       return nodes.map(node => reportOf(node, granted.has(node)))
@@ -29,7 +47,7 @@ export class Admin {
 
   async forceRelease({ key, number }: ForceRelease): Promise<boolean> {
     const client = await this.#session.get()
-    await client.sync(this.#places.locks)
+    await client.sync(this.#paths.locks)
     const found = (await this.#nodesOf(client, [key])).find(node => node.number === number)
     if (!found) return false
     const all = await this.#withOthers(client, [found])
@@ -56,28 +74,56 @@ export class Admin {
     if (!outcome.done && !(outcome.error instanceof NoNodeError)) throw outcome.error
     const session = nodes[0]!.text?.session
     // A session that is gone need not be told.
-    if (session !== undefined) await ifThere(client.setData(this.#places.session(session), ''))
+    if (session !== undefined) await ifThere(client.setData(this.#paths.session(session), ''))
     return outcome.done
   }
 
   /** All keys with a queue that begin with `prefix`. */
   async #keys(client: ZooKeeper, prefix: string): Promise<string[]> {
-    const { children } = await client.getChildren(this.#places.locks, { linearizable: true })
+    const { children } = await client.getChildren(this.#paths.locks, { linearizable: true })
     const keys = children.map(decodeKey)
     return keys.filter(key => key?.startsWith(prefix) === true).sort() as string[]
   }
 
   /** The nodes in the queues of these keys, each queue in its order. */
   async #nodesOf(client: ZooKeeper, keys: readonly string[]): Promise<SeenNode[]> {
-    const queues = await Promise.all(keys.map(key => nodesOfKey(client, this.#places, key)))
+    const queues = await Promise.all(keys.map(key => this.#queueOf(client, key)))
     return queues.flat()
+  }
+
+  /** The nodes in the queue of a key, in their order. What vanishes meanwhile is left out. */
+  async #queueOf(client: ZooKeeper, key: string): Promise<SeenNode[]> {
+    const parent = this.#paths.lock(key)
+    const found = await ifThere(client.getChildren(parent))
+    const contenders = await queueOf(client, parent, found?.children ?? [])
+    const nodes = await Promise.all(
+      contenders.map(async (contender, index): Promise<SeenNode | undefined> => {
+        const { name, twins } = contender
+        const paths = [name, ...twins].map(each => `${parent}/${each}`)
+        const node = await ifThere(client.getData(paths[0]!))
+        if (!node) return undefined
+        const text = parseNode(node.data)
+        return {
+          key,
+          name,
+          paths,
+          contender,
+          text,
+          data: node.data.toString(),
+          number: text?.number ?? Number(node.stat.czxid),
+          since: node.stat.ctime,
+          isFree: positionOf(contenders, index).state === 'free',
+        }
+      }),
+    )
+    return nodes.filter(node => node !== undefined)
   }
 
   /** Nodes, and those of the same requests that are in the queues of other keys. */
   async #withOthers(client: ZooKeeper, nodes: readonly SeenNode[]): Promise<SeenNode[]> {
     const requests = new Set(nodes.map(({ name }) => guidOf(name)))
     const known = [...nodes]
-    // First those that tell all claims, then those for what they tell.
+    // First the nodes that tell all claims of a request, then the nodes of those claims.
     for (const named of [
       ({ first }: NodeText) => first ?? [],
       ({ claims }: NodeText) => claims.map(({ key }) => key),
@@ -105,7 +151,7 @@ function byRequest(nodes: readonly SeenNode[]): Map<string, SeenNode[]> {
 
 /** Whether a request has all that it claims, as far as these nodes tell. */
 function isGranted(nodes: readonly SeenNode[]): boolean {
-  // The first one tells how many there are; one of another library is alone.
+  // The first node tells how many there are. A node of another library is alone.
   const first = nodes.find(({ text }) => text?.first === undefined)
   if (!first) return false
   const claims = first.text?.claims.length ?? 1

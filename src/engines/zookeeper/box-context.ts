@@ -1,13 +1,13 @@
 import type { Clock } from '../../clock.js'
 import type { Listener, SessionInfo } from '../../engine/contract.js'
-import type { Places } from './names.js'
+import type { NodePaths } from './names.js'
 import type { ServerTime } from './server-time.js'
 import type { ZooKeeperPlace } from './zookeeper-url.js'
 
 /** A box that has joined, as all parts of its engine know it. */
 export interface BoxContext {
   readonly place: ZooKeeperPlace
-  readonly places: Places
+  readonly paths: NodePaths
   readonly member: SessionInfo
   readonly listener: Listener
   readonly clock: Clock

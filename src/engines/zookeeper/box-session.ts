@@ -15,8 +15,8 @@ import { makeFolders } from './folders.js'
 export interface BoxSessionListener {
   /** A session has begun. Nothing is asked of it before this settles. */
   begun(client: ZooKeeper): Promise<void>
-  /** Another client has taken something from this session. */
-  robbed(client: ZooKeeper): void
+  /** Another client has deleted nodes of this session, and has said so. */
+  nodesTaken(client: ZooKeeper): void
   /** The session is over, and with it everything that was created in it. */
   over(cause: Error): void
 }
@@ -83,14 +83,14 @@ export class BoxSession {
   }
 
   async #begin(client: ZooKeeper): Promise<void> {
-    const { place, places, member } = this.#box
-    await makeFolders(client, places, place.acl)
+    const { paths, member } = this.#box
+    await makeFolders(client, this.#box)
     this.#assertOpen()
     const { session, ...about } = member
-    const path = places.session(session)
+    const path = paths.session(session)
     await this.#makeOwn(client, path, JSON.stringify(about))
     await client.onChange(path, ({ type }) => {
-      if (type !== 'ended') this.#listener.robbed(client)
+      if (type !== 'ended') this.#listener.nodesTaken(client)
     })
     await this.#listener.begun(client)
   }
@@ -111,7 +111,7 @@ export class BoxSession {
         return
       } catch (error) {
         if (error instanceof NodeExistsError) isThere = true
-        // The server has just ended the session before.
+        // The server has ended the previous session meanwhile.
         else if (error instanceof NoNodeError && isThere) isThere = false
         else if (!(error instanceof ConnectionLossError)) throw error
       }

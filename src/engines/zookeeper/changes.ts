@@ -1,4 +1,4 @@
-import { NUMBERS, refusal } from './client/errors.js'
+import { NUMBERS, refusal, RefusedError } from './client/errors.js'
 import { endOfTick, TickBatcher } from '../../engine/kit/tick-batcher.js'
 import type { Acl, CreatedTogether, Transaction, ZooKeeper } from './client/index.js'
 
@@ -34,10 +34,10 @@ const LARGEST = 128 * 1024
 const FRAMING = 64
 
 /**
- * Creates and deletes lock nodes. What the callers of one tick want travels in one multi, because a server spends more on a
- * request than on a part of one. Where the server refuses it, nothing of it was applied, and each caller's part is carried
- * out alone, so that no caller fails because of another. No two that enter the queue of the same key go together: their
- * number is that of the transaction.
+ * Creates and deletes lock nodes. What the callers of one tick want travels in one multi, because a server spends more
+ * on a request than on a part of one. Where the server refuses it, nothing of it was applied, and each caller's part is
+ * carried out alone, so that no caller fails because of another. No two that enter the queue of the same key go
+ * together: their number is that of the transaction.
  */
 export class Changes {
   readonly #options: { readonly ephemeral: true; readonly sequential: true; readonly acl: readonly Acl[] }
@@ -72,65 +72,53 @@ export class Changes {
 
   #send(): void {
     const groups = this.#groups.take().sort((a, b) => a.order - b.order)
-    for (const batch of batchesOf(groups)) {
-      const [first] = batch as [Group]
-      if (batch.length === 1) void this.#carryOutAlone(first)
-      else void this.#carryOutTogether(first.client, batch)
-    }
+    for (const batch of batchesOf(groups)) void this.#carryOut(batch)
   }
 
-  async #carryOutTogether(client: ZooKeeper, groups: readonly Group[]): Promise<void> {
-    const parents = [...new Set(groups.flatMap(group => group.parents))]
+  async #carryOut(groups: readonly Group[]): Promise<void> {
+    const { client } = groups[0]!
+    const answering = this.#answersTo(
+      client,
+      groups.flatMap(({ changes }) => changes),
+    )
+    const lists = childrenByParent(client, [...new Set(groups.flatMap(({ parents }) => parents))])
     try {
-      const transaction = client.transaction()
-      for (const { changes } of groups) this.#add(transaction, changes)
-      const answering = transaction.outcome()
-      const lists = childrenByParent(client, parents)
-      const outcome = await answering
-      if (!outcome.done) {
-        this.#eachAlone(groups, await lists.catch(() => undefined))
-        return
-      }
+      const answers = await answering
       let at = 0
-      for (const { changes, parents: own, resolve } of groups) {
-        const created = outcome.answers.slice(at, (at += changes.length)).filter(isCreated)
-        resolve({ created, lists: quiet(lists.then(all => own.map(parent => all.get(parent)))) })
+      for (const { changes, parents, resolve } of groups) {
+        const created = answers.slice(at, (at += changes.length)).filter(answer => answer !== undefined)
+        resolve({ created, lists: quiet(lists.then(all => parents.map(parent => all.get(parent)))) })
       }
     } catch (error) {
-      for (const { reject } of groups) reject(error)
+      if (groups.length > 1 && error instanceof RefusedError)
+        this.#carryOutEach(groups, await lists.catch(() => undefined))
+      else for (const { reject } of groups) reject(error)
     }
   }
 
-  /** Carries out what was refused together. Missing parents are the usual reason, and known by now. */
-  #eachAlone(groups: readonly Group[], known: ReadonlyMap<string, Names> | undefined): void {
+  /**
+   * Carries out alone what was refused together. Missing parents are the usual reason, and known by now: locks of keys
+   * that are new, as those of single orders are, would take twice as many requests otherwise.
+   */
+  #carryOutEach(groups: readonly Group[], known: ReadonlyMap<string, Names> | undefined): void {
     for (const group of groups) {
       const missing = known && group.parents.find(parent => known.get(parent) === undefined)
-      if (missing === undefined) void this.#carryOutAlone(group)
+      if (missing === undefined) void this.#carryOut([group])
       else group.reject(refusal('create', missing, NUMBERS.noNode))
     }
   }
 
-  async #carryOutAlone({ client, changes, parents, resolve, reject }: Group): Promise<void> {
-    try {
-      const answering = this.#createdAlone(client, changes)
-      const lists = childrenByParent(client, parents)
-      const created = await answering
-      resolve({ created, lists: quiet(lists.then(all => parents.map(parent => all.get(parent)))) })
-    } catch (error) {
-      reject(error)
-    }
-  }
-
-  async #createdAlone(client: ZooKeeper, changes: readonly Change[]): Promise<readonly CreatedTogether[]> {
+  /** Sends one change as it is: servers before 3.9 tell a creation's stat only there. */
+  async #answersTo(
+    client: ZooKeeper,
+    changes: readonly Change[],
+  ): Promise<readonly (CreatedTogether | undefined)[]> {
     const [first] = changes
-    if (changes.length > 1) {
-      const transaction = client.transaction()
-      this.#add(transaction, changes)
-      return (await transaction.commit()).filter(isCreated)
-    }
-    if (first!.type === 'create') return [await client.create(first!.prefix, first!.text, this.#options)]
-    await client.delete(first!.path)
-    return []
+    if (changes.length === 1 && first?.type === 'create')
+      return [await client.create(first.prefix, first.text, this.#options)]
+    const transaction = client.transaction()
+    this.#add(transaction, changes)
+    return (await transaction.commit()) as (CreatedTogether | undefined)[]
   }
 
   #add(transaction: Transaction, changes: readonly Change[]): void {
@@ -180,8 +168,4 @@ function childrenByParent(
 function quiet<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => undefined)
   return promise
-}
-
-function isCreated(answer: unknown): answer is CreatedTogether {
-  return answer !== undefined
 }

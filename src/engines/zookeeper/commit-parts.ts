@@ -33,7 +33,7 @@ export class CommitParts {
     const changed = new Set([...values.keys(), ...record.map(({ key }) => key)])
     for (const key of changed) this.#write(key, values)
     const written = new Set(this.written.map(({ key }) => key))
-    // What is deleted and is not there is not written either, as long as that is so.
+    // A deletion of an absent key writes nothing, but the key has to be absent still.
     const unwritten = new Set([...expect.map(({ key }) => key), ...changed].filter(key => !written.has(key)))
     for (const key of unwritten) this.#check(this.known.get(key)!)
   }
@@ -61,7 +61,7 @@ export class CommitParts {
 
   #check({ path, node }: Known): void {
     if (node) this.transaction.check(path, node.stat.version)
-    // There is no other way to ask for absence: creating it fails if it is there.
+    // A multi has no check for absence. Creating the node fails if it is there.
     else this.transaction.create(path, '', { acl: this.acl }).delete(path)
   }
 }

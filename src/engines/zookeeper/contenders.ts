@@ -15,7 +15,7 @@ export interface Contender {
 }
 
 /** How a contender stands among the others. */
-export type Place =
+export type Position =
   /** No contender before it keeps it out. */
   | { readonly state: 'free' }
   /** Something about these nodes has to change before it can be free: `touched` counts as a change, too. */
@@ -47,8 +47,8 @@ function contender(name: string, digits: string, mode: Claim['mode'], permits = 
 }
 
 /**
- * A node and its twins are one contender, which stands where the first of them does. No other contender comes in between,
- * because they are created together. Twins whose node was deleted are still in the way.
+ * A node and its twins are one contender, which stands where the first of them does. No other contender comes in
+ * between, because they are created together. Twins whose node was deleted are still in the way.
  */
 function grouped(nodes: readonly Contender[], twins: ReadonlyMap<string, readonly Contender[]>): Contender[] {
   const alone = new Map(twins)
@@ -71,8 +71,8 @@ function together(first: Contender, others: readonly Contender[]): Contender {
 }
 
 /**
- * The first one first. The numbers go round at 2^31, so what counts is which of two is reached sooner from the other; that
- * holds as long as fewer than 2^31 stand between them.
+ * The first one first. The numbers go round at 2^31, so what counts is which of two is reached sooner from the other;
+ * that holds as long as fewer than 2^31 stand between them.
  */
 function inOrder(contenders: readonly Contender[]): Contender[] {
   return [...contenders].sort((a, b) => (a.sequence - b.sequence) | 0)
@@ -97,10 +97,10 @@ export function contendersOf(children: readonly string[]): Contender[] {
 }
 
 /** How the contender at an index stands. Later contenders never matter, so one that is free stays so. */
-export function placeOf(contenders: readonly Contender[], index: number): Place {
+export function positionOf(contenders: readonly Contender[], index: number): Position {
   const own = contenders[index]!
   const before = contenders.slice(0, index)
-  const blocked = (watch: readonly Contender[]): Place => ({
+  const blocked = (watch: readonly Contender[]): Position => ({
     state: 'blocked',
     watch: watch.map(({ name }) => name),
     ahead: index,

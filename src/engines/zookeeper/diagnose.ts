@@ -13,7 +13,10 @@ const LEAST_VERSION = [3, 6] as const
 /** Milliseconds. */
 const PATIENCE = 3000
 
-/** Looks at the servers of a `zookeeper:` or `zookeeper+tls:` URL. @throws UnavailableError when none can be reached. */
+/**
+ * Looks at the servers of a `zookeeper:` or `zookeeper+tls:` URL.
+ * @throws UnavailableError when none can be reached.
+ */
 export async function diagnoseZooKeeper(url: string): Promise<Diagnosis> {
   const place = parseZooKeeperUrl(url)
   const { ensemble, connect: options } = place
@@ -26,7 +29,8 @@ export async function diagnoseZooKeeper(url: string): Promise<Diagnosis> {
   return {
     facts: [
       ...servers.flatMap(({ facts }) => facts),
-      `${place.name}: ${clock ? `the leader${clockFact(clock)}` : 'no clock could be read'}; whether all is on a disk before it is answered (forceSync, dataLogDir) can't be seen from a client`,
+      `${place.name}: ${clock ? `the leader${clockFact(clock)}` : 'no clock could be read'}; ` +
+        "whether all is on a disk before it is answered (forceSync, dataLogDir) can't be seen from a client",
     ],
     findings: [
       ...servers.flatMap(({ findings }) => findings),
@@ -36,7 +40,8 @@ export async function diagnoseZooKeeper(url: string): Promise<Diagnosis> {
             clock,
             ['P11'],
             gap =>
-              `the leader's clock is ${gap}, and by it ids of transactions are kept and what is deleted is dropped for good`,
+              `the leader's clock is ${gap}, and by it ids of transactions are kept and ` +
+              'what is deleted is dropped for good',
           )
         : []),
     ],
@@ -44,8 +49,8 @@ export async function diagnoseZooKeeper(url: string): Promise<Diagnosis> {
 }
 
 /**
- * The leader's clock, by a node that goes with the session; undefined where this user may make none, or the folder is not
- * there yet.
+ * The leader's clock, by a node that goes with the session; undefined where this user may make none, or the folder is
+ * not there yet.
  */
 async function clockOf(client: ZooKeeper, folder: string): Promise<ClockFacts | undefined> {
   const begun = systemClock.now()
@@ -119,7 +124,9 @@ function sessionFindings(wanted: number, agreed: number): Finding[] {
     {
       id: 'session-timeout',
       promises: [agreed > wanted ? 'P9' : 'P3'],
-      how: `the servers make ${shortDuration(agreed)} of a session time-out of ${shortDuration(wanted)}: so long until ${what}`,
+      how:
+        `the servers make ${shortDuration(agreed)} of a session time-out of ${shortDuration(wanted)}: ` +
+        `so long until ${what}`,
       mend: 'set minSessionTimeout and maxSessionTimeout of the servers, or sessionTimeout in the URL',
     },
   ]

@@ -1,13 +1,10 @@
+import type { BoxContext } from './box-context.js'
 import { ensureNode } from './client/create-settled.js'
-import type { Acl, ZooKeeper } from './client/index.js'
-import type { Places } from './names.js'
+import type { ZooKeeper } from './client/index.js'
 
 /** Creates the nodes that have to be there before anything else. */
-export async function makeFolders(
-  client: ZooKeeper,
-  { folders }: Places,
-  acl: readonly Acl[],
-): Promise<void> {
-  const stats = await Promise.all(folders.map(path => client.exists(path)))
-  for (const [index, path] of folders.entries()) if (!stats[index]) await ensureNode(client, path, { acl })
+export async function makeFolders(client: ZooKeeper, { place, paths }: BoxContext): Promise<void> {
+  const stats = await Promise.all(paths.folders.map(path => client.exists(path)))
+  for (const [index, path] of paths.folders.entries())
+    if (!stats[index]) await ensureNode(client, path, { acl: place.acl })
 }

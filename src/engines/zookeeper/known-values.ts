@@ -14,8 +14,8 @@ export interface Known {
 }
 
 /**
- * What was read is good for so long: milliseconds. A node's own version begins anew when it was deleted for good and made
- * again, so what decides is never older than this, and nodes of deleted keys stay for much longer.
+ * How long a commit may rely on what was read: milliseconds. The version of a node begins anew when the node was
+ * deleted for good and is created again, so the nodes of deleted keys stay for much longer.
  */
 const KNOWN_FOR = 5000
 /** So many keys are known at the most. */
@@ -23,19 +23,22 @@ const MOST_KNOWN = 4096
 /** The nodes of deleted keys stay for so long at the least: milliseconds. */
 const DELETED_FOR = 600_000
 
-/** Reads store keys, and remembers them for a while. */
+/**
+ * Reads store keys, and remembers them for a while. Without that, a transaction would take five requests instead of
+ * four, and each change of a value that one process writes again and again two instead of one.
+ */
 export class KnownValues {
-  readonly #box: Pick<BoxContext, 'place' | 'places' | 'clock' | 'time'>
+  readonly #box: BoxContext
   #known = new Map<string, Known>()
 
-  constructor(box: Pick<BoxContext, 'place' | 'places' | 'clock' | 'time'>) {
+  constructor(box: BoxContext) {
     this.#box = box
   }
 
   /** Reads keys. @param isFresh whether the leader is asked for what is committed by now. */
   async read(client: ZooKeeper, keys: readonly string[], isFresh: boolean): Promise<Map<string, Known>> {
     const distinct = [...new Set(keys)]
-    const synced = isFresh && distinct.length > 0 ? client.sync(this.#box.places.store) : undefined
+    const synced = isFresh && distinct.length > 0 ? client.sync(this.#box.paths.store) : undefined
     const all = await Promise.all([...distinct.map(key => this.#readOne(client, key)), synced])
     return new Map(distinct.map((key, index) => [key, all[index] as Known]))
   }
@@ -69,7 +72,7 @@ export class KnownValues {
   }
 
   async #readOne(client: ZooKeeper, key: string): Promise<Known> {
-    const path = this.#box.places.value(key)
+    const path = this.#box.paths.value(key)
     const readAt = this.#box.clock.now()
     const found = await ifThere(client.getData(path))
     let node: Known['node']

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import type { Claim } from '../../engine/claim.js'
-import type { LockRequest } from '../../engine/contract.js'
 import type { BoxContext } from './box-context.js'
 import { Changes, type Change, type Changed } from './changes.js'
 import {
@@ -17,15 +16,7 @@ import { makeFolders } from './folders.js'
 import { checkLosses } from './losses.js'
 import { nodePrefix, readerNames, twinPrefixes } from './names.js'
 import { nodeText } from './node-text.js'
-import {
-  keysOf,
-  newRequest,
-  notePlace,
-  pathOf,
-  pathsOf,
-  type OwnNode,
-  type OwnRequest,
-} from './own-request.js'
+import { OwnNode, type OwnRequest } from './own-request.js'
 import { queueOf } from './queue.js'
 
 /** Why a request could not be entered. */
@@ -35,28 +26,17 @@ export type EntryProblem =
 export const GONE = { state: 'gone' } as const
 
 /**
- * The nodes of a box's requests: creates, finds, replaces and deletes them. A request is an ephemeral sequential node for
- * each of its keys, all created in one multi, so that the queues agree on the order. With a bridge each node has twins,
- * which say the same to locks of other libraries that do not count it, and come and go with it.
+ * The nodes of a box's requests: creates, finds, replaces and deletes them. A request is an ephemeral sequential node
+ * for each of its keys, all created in one multi, so that the queues agree on the order. With a bridge each node has
+ * twins, which say the same to locks of other libraries that do not count it, and come and go with it.
  */
 export class LockNodes {
   readonly #box: BoxContext
   readonly #changes: Changes
-  #count = 0
 
   constructor(box: BoxContext) {
     this.#box = box
     this.#changes = new Changes(box.place.acl)
-  }
-
-  /** A request without nodes. */
-  newRequest(request: LockRequest, lease: number): OwnRequest {
-    return newRequest(request, ++this.#count, lease, randomUUID(), key => this.#box.places.lock(key))
-  }
-
-  /** What a node tells about its request. */
-  text({ request, lease }: OwnRequest, claim: Claim, number?: number): string {
-    return nodeText(this.#box.member, { ...request, lease }, claim, number)
   }
 
   /**
@@ -65,7 +45,9 @@ export class LockNodes {
    */
   async create(own: OwnRequest, instead: OwnRequest | undefined): Promise<EntryProblem | undefined> {
     const client = own.client!
-    const leaving = instead?.nodes.flatMap(pathsOf) ?? []
+    own.guid = randomUUID()
+    own.nodes = own.request.claims.map(claim => new OwnNode(claim, this.#box.paths.lock(claim.key)))
+    const leaving = instead?.paths ?? []
     const parents = own.nodes.map(({ parent }) => parent)
     for (;;) {
       let lists: Changed['lists']
@@ -87,14 +69,14 @@ export class LockNodes {
           continue
         }
         if (!(error instanceof ConnectionLossError)) throw error
-        // As long as the session lives, the nodes may be in the way of other requests.
+        // Nodes that were created stay in the way of other requests until they are found or the session ends.
         if (!(await insist(() => this.#find(client, own)))) {
-          checkLosses(++own.losses, { key: keysOf(own), engine: this.#box.place.name })
+          checkLosses(++own.losses, { key: own.keys, engine: this.#box.place.name })
           continue
         }
         lists = client.childrenOf(parents)
       }
-      return this.#notePlaces(client, own, await lists)
+      return this.#notePositions(client, own, await lists)
     }
   }
 
@@ -108,8 +90,7 @@ export class LockNodes {
    * Gives whether all were there.
    * @throws RefusedError when the server does not allow it
    */
-  async delete({ client, nodes }: OwnRequest): Promise<boolean> {
-    const paths = nodes.flatMap(pathsOf)
+  async delete({ client, paths }: OwnRequest): Promise<boolean> {
     if (!client || paths.length === 0) return false
     for (let isAgain = false; ; isAgain = true) {
       try {
@@ -118,7 +99,7 @@ export class LockNodes {
       } catch (error) {
         if (error instanceof NoNodeError) {
           if (paths.length > 1) await this.deleteEach(client, paths)
-          // What is not there at the second attempt, the lost one has deleted.
+          // What a second attempt does not find, the first one has deleted.
           return isAgain
         }
         if (error instanceof RefusedError) throw error
@@ -134,21 +115,20 @@ export class LockNodes {
   async replaceByShared(own: OwnRequest): Promise<boolean> {
     const client = own.client!
     const transaction = client.transaction()
-    const moving: (Pick<OwnNode, 'name' | 'twins'> & { node: OwnNode })[] = []
+    const moving: { node: OwnNode; name: string; twins: string[] }[] = []
     for (const node of own.nodes) {
       if (node.claim.mode !== 'exclusive') continue
-      const [name, ...twins] = readerNames([node.name!, ...node.twins])
-      // It was replaced before.
+      const [name, ...twins] = readerNames([node.name!, ...node.twins]) as [string, ...string[]]
+      // An earlier downgrade has replaced it.
       if (name === node.name) continue
       moving.push({ node, name, twins })
-      const text = this.text(own, node.claim, own.number)
-      for (const path of pathsOf({ ...node, name, twins }))
+      const text = this.#text(own, node.claim, own.number)
+      for (const path of node.pathsBy([name, ...twins]))
         transaction.create(path, text, { ephemeral: true, acl: this.#box.place.acl })
-      for (const path of pathsOf(node)) transaction.delete(path)
+      for (const path of node.paths) transaction.delete(path)
     }
     const [first] = moving
     if (!first) return true
-    for (const { node } of moving) node.isMoving = true
     try {
       const outcome = await transaction.outcome()
       if (!outcome.done) {
@@ -157,13 +137,16 @@ export class LockNodes {
       }
     } catch (error) {
       if (!(error instanceof ConnectionLossError)) throw error
-      const path = `${first.node.parent}/${first.name!}`
+      const [path] = first.node.pathsBy([first.name]) as [string]
       if ((await client.exists(path, { linearizable: true })) === undefined) throw error
-    } finally {
-      for (const { node } of moving) node.isMoving = false
     }
     for (const { node, name, twins } of moving) Object.assign(node, { name, twins })
     return true
+  }
+
+  /** Touches a node, so that the request behind it looks at the queue. */
+  touch(own: OwnRequest, { claim, path }: OwnNode): void {
+    void own.client!.setData(path, this.#text(own, claim)).catch(() => undefined)
   }
 
   /** Settles when all changes that were asked for by now have been sent. */
@@ -171,9 +154,14 @@ export class LockNodes {
     return this.#changes.sent()
   }
 
+  /** What a node tells about its request. */
+  #text({ request, lease }: OwnRequest, claim: Claim, number?: number): string {
+    return nodeText(this.#box.member, { ...request, lease }, claim, number)
+  }
+
   #creations(own: OwnRequest): Change[] {
     return own.nodes.flatMap(({ parent, claim }) => {
-      const text = this.text(own, claim)
+      const text = this.#text(own, claim)
       return this.#prefixes(own, claim).map(prefix => ({
         type: 'create' as const,
         prefix: `${parent}/${prefix}`,
@@ -197,16 +185,16 @@ export class LockNodes {
     }
   }
 
-  async #notePlaces(
+  async #notePositions(
     client: ZooKeeper,
     { nodes }: OwnRequest,
     lists: Awaited<Changed['lists']>,
   ): Promise<EntryProblem | undefined> {
     for (const [index, node] of nodes.entries()) {
-      const place = notePlace(node, await queueOf(client, node.parent, lists[index] ?? []))
+      const position = node.notePosition(await queueOf(client, node.parent, lists[index] ?? []))
       // Another client deleted it at once.
-      if (!place) return GONE
-      if (place.state === 'mismatch') return { state: 'mismatch', key: node.claim.key, max: place.max }
+      if (!position) return GONE
+      if (position.state === 'mismatch') return { state: 'mismatch', key: node.claim.key, max: position.max }
     }
     return undefined
   }
@@ -218,7 +206,7 @@ export class LockNodes {
         try {
           await client.create(parent, '', { container: true, acl: this.#box.place.acl })
         } catch (error) {
-          if (error instanceof NoNodeError) await makeFolders(client, this.#box.places, this.#box.place.acl)
+          if (error instanceof NoNodeError) await makeFolders(client, this.#box)
           else if (!(error instanceof NodeExistsError || error instanceof ConnectionLossError)) throw error
         }
       }),
@@ -238,13 +226,13 @@ export class LockNodes {
       )
       node.name = names[0]
       node.twins = names.slice(1).filter(name => name !== undefined)
-      const stat = node.name === undefined ? undefined : await client.exists(pathOf(node))
+      const stat = node.name === undefined ? undefined : await client.exists(node.path)
       if (stat?.ephemeralOwner === client.sessionId && !names.includes(undefined))
         own.number = Number(stat.czxid)
       else areAll = false
     }
-    // All came in one transaction. Where another client has deleted one since, the rest must not stay in the way.
-    if (!areAll) await this.deleteEach(client, own.nodes.flatMap(pathsOf))
+    // All were created in one transaction. If another client has deleted one since, the rest must not stay in the way.
+    if (!areAll) await this.deleteEach(client, own.paths)
     return areAll
   }
 }

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import {
   CLAIM_WINDOW,
   entryLife,
@@ -19,7 +18,7 @@ import type { BoxContext } from './box-context.js'
 import type { BoxSession } from './box-session.js'
 import { SessionExpiredError, type ZooKeeper } from './client/index.js'
 import { GONE, LockNodes, type EntryProblem } from './lock-nodes.js'
-import { beginAnew, isAlone, isFree, pathsOf, type OwnRequest } from './own-request.js'
+import { OwnRequest } from './own-request.js'
 import { QueueWatch } from './queue-watch.js'
 import type { Values } from './values.js'
 
@@ -36,14 +35,14 @@ export class LockRequests {
   readonly #values: Values
   readonly #watch: QueueWatch
   readonly #requests = new Map<string, OwnRequest>()
+  #count = 0
 
   constructor(box: BoxContext, session: BoxSession, values: Values) {
     this.#box = box
     this.#session = session
     this.#nodes = new LockNodes(box)
     this.#values = values
-    this.#watch = new QueueWatch(box.clock, {
-      text: (own, { claim }) => this.#nodes.text(own, claim),
+    this.#watch = new QueueWatch(box.clock, this.#nodes, {
       free: own => this.#becameFree(own),
       taken: own => this.taken(own),
       wanted: own => {
@@ -55,7 +54,7 @@ export class LockRequests {
   async enqueue(operation: Enqueue): Promise<RequestStatus> {
     const { request, lease } = operation
     const known = this.#requests.get(request.id)
-    if (!known) return this.#enter(this.#nodes.newRequest(request, lease), operation, undefined)
+    if (!known) return this.#enter(new OwnRequest(request, ++this.#count, lease), operation, undefined)
     await known.entered
     return this.#status(known, operation)
   }
@@ -77,11 +76,12 @@ export class LockRequests {
   async renew(operation: Renew): Promise<boolean> {
     const own = this.held(operation)
     if (!own) return false
-    const paths = own.nodes.flatMap(pathsOf)
-    const stats = await Promise.all(paths.map(path => own.client!.exists(path)))
+    const { entered } = own
+    await entered
+    const stats = await Promise.all(own.paths.map(path => own.client!.exists(path)))
     if (this.held(operation) !== own) return false
-    const staying = own.nodes.filter(({ isMoving }) => !isMoving).flatMap(pathsOf)
-    if (paths.some((path, index) => !stats[index] && staying.includes(path))) {
+    // A downgrade that has begun meanwhile replaces nodes, and finds by itself that one is missing.
+    if (own.entered === entered && stats.includes(undefined)) {
       this.taken(own)
       return false
     }
@@ -102,14 +102,14 @@ export class LockRequests {
     const held = this.held(operation)
     if (!held) return GONE
     this.forget(held)
-    const own = this.#nodes.newRequest(operation.next, operation.lease)
+    const own = new OwnRequest(operation.next, ++this.#count, operation.lease)
     try {
       const status = await this.#enter(own, operation, held)
-      if (status.state !== 'held' || !isAlone(own)) return status
+      if (status.state !== 'held' || !own.isAlone) return status
       this.#watch.watchBehind(own)
       return { ...status, isAlone: true }
     } catch (error) {
-      // Its nodes may be there still.
+      // The nodes of the old grant may still be there.
       this.#discard(held)
       throw error
     }
@@ -151,15 +151,14 @@ export class LockRequests {
   /** Finds out what another client took from this session. */
   async verify(client: ZooKeeper): Promise<void> {
     const all = [...this.#requests.values()].filter(
-      ({ phase, client: of }) => of === client && phase !== 'entering' && phase !== 'gone',
+      own => own.client === client && own.phase !== 'entering' && own.phase !== 'gone',
     )
-    const before = all.map(({ nodes }) => nodes.flatMap(pathsOf))
-    const there = new Set(await client.getEphemerals(this.#box.places.locks))
+    const before = all.map(({ entered }) => entered)
+    await Promise.all(before)
+    const there = new Set(await client.getEphemerals(this.#box.paths.locks))
     for (const [index, own] of all.entries()) {
-      const paths = own.nodes.flatMap(pathsOf)
-      const isSame = paths.every((path, place) => path === before[index]![place])
-      if (own.phase === 'gone' || !isSame || own.nodes.some(({ isMoving }) => isMoving)) continue
-      if (!paths.every(path => there.has(path))) this.taken(own)
+      if (own.phase === 'gone' || own.entered !== before[index]) continue
+      if (!own.paths.every(path => there.has(path))) this.taken(own)
     }
   }
 
@@ -196,17 +195,17 @@ export class LockRequests {
     try {
       problem = await entered
     } catch (error) {
-      // Its nodes may be there, and only their place unknown.
+      // Its nodes may be there although their queues could not be read.
       this.#discard(own)
       throw error
     }
-    // It was cancelled, or ended with its session, and its nodes are seen to there.
+    // It was cancelled, or its session has ended, and that deals with its nodes.
     if (this.#requests.get(own.request.id) !== own) return GONE
     if (problem) {
       await this.#remove(own)
       return problem
     }
-    if (isFree(own)) own.phase = 'free'
+    if (own.isFree) own.phase = 'free'
     else if (patience.wait === 0) {
       await this.#remove(own)
       return { state: 'busy' }
@@ -229,9 +228,8 @@ export class LockRequests {
         return await this.#nodes.create(own, instead)
       } catch (error) {
         if (!(error instanceof SessionExpiredError)) throw error
-        // What it was to replace ended, too, and a request that was cancelled is not entered again.
+        // The grant that it was to replace has ended, too. A cancelled request is not entered again.
         if (instead || own.phase === 'gone') return GONE
-        beginAnew(own, randomUUID())
       }
     }
   }
@@ -288,7 +286,10 @@ export class LockRequests {
     own.timer = this.#box.clock.after(life, () => this.#discard(own), false)
   }
 
-  /** Deletes the nodes of a request. Gives whether all were there. @throws RefusedError when the server does not allow it */
+  /**
+   * Deletes the nodes of a request. Gives whether all were there.
+   * @throws RefusedError when the server does not allow it
+   */
   async #remove(own: OwnRequest): Promise<boolean> {
     this.forget(own)
     await own.entered

@@ -25,7 +25,7 @@ function escaped(character: string): string {
 }
 
 /** Where things lie below the node that a box was opened on. */
-export class Places {
+export class NodePaths {
   readonly #root: string
 
   /** @param root '' for the whole tree. */
@@ -85,10 +85,11 @@ export function nodePrefix(guid: string, claim: Claim): string {
 }
 
 /**
- * What the names of a node's twins begin with. Locks of other libraries that do not count the node itself count its twins.
- * kazoo counts all names with `__lock__`, or `__rlock__` for a reader, right before the digits. Curator's read-write lock
- * counts `__WRIT__` there, and readers by the name that they have anyway. Curator sorts names without what it looks for as
- * a whole. Beginning with `_` they come behind every number, so that they keep out no request that came before.
+ * What the names of a node's twins begin with. Locks of other libraries that do not count the node itself count its
+ * twins. kazoo counts all names with `__lock__`, or `__rlock__` for a reader, right before the digits. Curator's
+ * read-write lock counts `__WRIT__` there, and readers by the name that they have anyway. Curator sorts names without
+ * what it looks for as a whole. Beginning with `_` they come behind every number, so that they keep out no request that
+ * came before.
  */
 export function twinPrefixes(guid: string, { mode }: Claim): readonly string[] {
   const kinds = mode === 'shared' ? ['__rlock__'] : ['__lock__', '__WRIT__']

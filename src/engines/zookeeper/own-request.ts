@@ -2,151 +2,112 @@ import type { Timer } from '../../clock.js'
 import type { Claim } from '../../engine/claim.js'
 import type { LockRequest } from '../../engine/contract.js'
 import type { WatchListener, ZooKeeper } from './client/index.js'
-import { hasFollower, placeOf, type Contender, type Place } from './contenders.js'
+import { hasFollower, positionOf, type Contender, type Position } from './contenders.js'
 
-/** One node of a request: its place in the queue of one key. */
-export interface OwnNode {
-  readonly claim: Claim
-  /** The node whose children contend for the key. */
-  readonly parent: string
+/** One node of a request, in the queue of one key. */
+export class OwnNode {
   /** Undefined until the server has named it; another one after a downgrade. */
   name: string | undefined
   /** The names of the nodes beside it that other libraries count; none without a bridge. */
-  twins: readonly string[]
+  twins: readonly string[] = []
   /** Whether no node before it keeps it out. Then it stays so. */
-  isFree: boolean
+  isFree = false
   /** How many contenders stood before it at the last look. */
-  ahead: number
+  ahead = 0
   /** Those of them that keep it out, as far as it has to look at them. */
-  before: readonly string[]
+  before: readonly string[] = []
   /** The nodes whose changes are told, and the listeners that are told. */
-  readonly watched: Map<string, WatchListener>
+  readonly watched = new Map<string, WatchListener>()
   /** One of those nodes, which had been touched when it was looked at. */
   touched: string | undefined
   /** Whether the node behind it may wait for a sign that it got in. */
-  hasFollower: boolean
+  hasFollower = false
   /** Whether no contender stood behind it at the last look. */
-  isLast: boolean
-  /** Whether it is being replaced by another node of the same number. */
-  isMoving: boolean
+  isLast = false
+
+  constructor(
+    readonly claim: Claim,
+    /** The node whose children contend for the key. */
+    readonly parent: string,
+  ) {}
+
+  /** The full path, once it has a name, without its twins. */
+  get path(): string {
+    return `${this.parent}/${this.name!}`
+  }
+
+  /** The full paths of the node and its twins, as far as they have names. */
+  get paths(): string[] {
+    return this.pathsBy([this.name, ...this.twins])
+  }
+
+  /** The full paths that the node and its twins have by these names. */
+  pathsBy(names: readonly (string | undefined)[]): string[] {
+    return names.filter(name => name !== undefined).map(name => `${this.parent}/${name}`)
+  }
+
+  /** Notes how it stands in its queue; undefined when it is not there. */
+  notePosition(contenders: readonly Contender[]): Position | undefined {
+    const index = contenders.findIndex(({ name }) => name === this.name)
+    if (index < 0) return undefined
+    const position = positionOf(contenders, index)
+    this.isLast = index === contenders.length - 1
+    if (position.state === 'free') {
+      this.isFree = true
+      this.hasFollower = hasFollower(contenders, index)
+    } else if (position.state === 'blocked') {
+      this.ahead = position.ahead
+      this.before = position.watch
+    }
+    return position
+  }
 }
 
 /** A request of this session, with its nodes. */
-export interface OwnRequest {
-  readonly request: LockRequest
-  /** Rises from request to request. */
-  readonly order: number
+export class OwnRequest {
   /** By which its nodes are found when the answer to their creation was lost; another one in each session. */
-  guid: string
-  nodes: readonly OwnNode[]
+  guid = ''
+  nodes: readonly OwnNode[] = []
   /** The client whose session its nodes end with. */
   client: ZooKeeper | undefined
   /** `entering` while its nodes are created; `free` when it can be granted; `gone` when its nodes are to vanish. */
-  phase: 'entering' | 'waiting' | 'free' | 'held' | 'gone'
+  phase: 'entering' | 'waiting' | 'free' | 'held' | 'gone' = 'entering'
   /** The transaction that created its nodes. */
-  number: number
-  lease: number
+  number = 0
   /** How often the creation of its nodes was lost with the connection. */
-  losses: number
+  losses = 0
   /** Settles when it has been entered, or could not be; later when its nodes have been replaced by a downgrade. */
-  entered: Promise<unknown>
+  entered: Promise<unknown> = Promise.resolve()
   /** Ends the request unless it is heard of. */
   timer: Timer | undefined
   /** Ends the time for which the server vouches that no other request waits. */
   alone: Timer | undefined
-  /** Is told when another request comes, or may have come. */
-  wanted: (() => void) | undefined
-  /** Whether a look at the queues is under way, and whether another look is wanted after it. */
-  isLooking: boolean
-  looksAgain: boolean
-}
+  /** Whether its queues have changed since the last look began, and whether a look is under way. */
+  isStale = false
+  isLooking = false
 
-/** A request that has not been entered. */
-export function newRequest(
-  request: LockRequest,
-  order: number,
-  lease: number,
-  guid: string,
-  parentOf: (key: string) => string,
-): OwnRequest {
-  return {
-    request,
-    order,
-    guid,
-    nodes: request.claims.map(claim => newNode(claim, parentOf(claim.key))),
-    client: undefined,
-    phase: 'entering',
-    number: 0,
-    lease,
-    losses: 0,
-    entered: Promise.resolve(),
-    timer: undefined,
-    alone: undefined,
-    wanted: undefined,
-    isLooking: false,
-    looksAgain: false,
+  constructor(
+    readonly request: LockRequest,
+    /** Rises from request to request. */
+    readonly order: number,
+    public lease: number,
+  ) {}
+
+  get paths(): string[] {
+    return this.nodes.flatMap(({ paths }) => paths)
   }
-}
 
-/** Forgets the nodes of a request that was not entered before its session ended. */
-export function beginAnew(own: OwnRequest, guid: string): void {
-  own.guid = guid
-  own.nodes = own.nodes.map(({ claim, parent }) => newNode(claim, parent))
-}
-
-function newNode(claim: Claim, parent: string): OwnNode {
-  return {
-    claim,
-    parent,
-    name: undefined,
-    twins: [],
-    isFree: false,
-    ahead: 0,
-    before: [],
-    watched: new Map(),
-    touched: undefined,
-    hasFollower: false,
-    isLast: false,
-    isMoving: false,
+  /** The keys, for errors. */
+  get keys(): string {
+    return this.request.claims.map(({ key }) => key).join(', ')
   }
-}
 
-/** Notes how a node stands in its queue; undefined when it is not there. */
-export function notePlace(node: OwnNode, contenders: readonly Contender[]): Place | undefined {
-  const index = contenders.findIndex(({ name }) => name === node.name)
-  if (index < 0) return undefined
-  const place = placeOf(contenders, index)
-  node.isLast = index === contenders.length - 1
-  if (place.state === 'free') {
-    node.isFree = true
-    node.hasFollower = hasFollower(contenders, index)
-  } else if (place.state === 'blocked') {
-    node.ahead = place.ahead
-    node.before = place.watch
+  get isFree(): boolean {
+    return this.nodes.every(node => node.isFree)
   }
-  return place
-}
 
-/** The full path of a node that has its name, without its twins. */
-export function pathOf({ parent, name }: OwnNode): string {
-  return `${parent}/${name!}`
-}
-
-/** The full paths of a node and its twins, as far as they have names. */
-export function pathsOf({ parent, name, twins }: Pick<OwnNode, 'parent' | 'name' | 'twins'>): string[] {
-  return [name, ...twins].filter(each => each !== undefined).map(each => `${parent}/${each}`)
-}
-
-export function isFree({ nodes }: OwnRequest): boolean {
-  return nodes.every(node => node.isFree)
-}
-
-/** Whether a request keeps all others out, and no contender stands behind it. */
-export function isAlone({ nodes }: OwnRequest): boolean {
-  return nodes.every(({ claim, isLast }) => claim.mode === 'exclusive' && isLast)
-}
-
-/** The keys of a request, for errors. */
-export function keysOf({ request: { claims } }: OwnRequest): string {
-  return claims.map(({ key }) => key).join(', ')
+  /** Whether it keeps all others out, and no contender stands behind it. */
+  get isAlone(): boolean {
+    return this.nodes.every(({ claim, isLast }) => claim.mode === 'exclusive' && isLast)
+  }
 }

@@ -1,13 +1,12 @@
 import type { Clock } from '../../clock.js'
 import { NoNodeError, type WatchListener } from './client/index.js'
 import { contendersOf } from './contenders.js'
-import { isFree, notePlace, pathOf, type OwnNode, type OwnRequest } from './own-request.js'
+import type { LockNodes } from './lock-nodes.js'
+import type { OwnNode, OwnRequest } from './own-request.js'
 import { queueOf } from './queue.js'
 
 /** Is told of what a look at the queues has found. */
 export interface QueueWatchListener {
-  /** What a node tells about its request. */
-  text(own: OwnRequest, node: OwnNode): string
   /** Nothing keeps a waiting request out any more. */
   free(own: OwnRequest): void
   /** Another client has deleted a node of a waiting request. */
@@ -21,13 +20,15 @@ const LOOK_PAUSE = 200
 /** What one server tells of a queue counts for so long, because it may be behind the others: milliseconds. */
 const ALONE_FOR = 20
 
-/** Watches the queues of requests: those that wait look at what is before them, those that are alone behind them. */
+/** Watches the queues of requests: before a request that waits, and behind a grant that is alone. */
 export class QueueWatch {
   readonly #clock: Clock
+  readonly #nodes: LockNodes
   readonly #listener: QueueWatchListener
 
-  constructor(clock: Clock, listener: QueueWatchListener) {
+  constructor(clock: Clock, nodes: LockNodes, listener: QueueWatchListener) {
     this.#clock = clock
+    this.#nodes = nodes
     this.#listener = listener
   }
 
@@ -38,16 +39,15 @@ export class QueueWatch {
 
   /** Tells as soon as another request stands behind one behind which there was none. */
   watchBehind(own: OwnRequest): void {
-    // One and the same for all looks: what watches until another request comes must not grow with them.
-    const wanted = (own.wanted ??= () => {
+    const wanted = () => {
       own.alone?.cancel()
       own.alone = undefined
       this.#listener.wanted(own)
-    })
+    }
     own.alone = this.#clock.after(ALONE_FOR, wanted, false)
     for (const { parent, name } of own.nodes)
       own.client!.getChildren(parent, { watch: wanted }).then(
-        // The watch does not tell of a request that came before it.
+        // The watch does not tell of a request that came before the watch.
         ({ children }) => contendersOf(children).at(-1)?.name !== name && wanted(),
         wanted,
       )
@@ -66,45 +66,42 @@ export class QueueWatch {
       if (node.watched.has(name)) continue
       const watch: WatchListener = ({ type }) => {
         node.watched.delete(name)
-        if (type !== 'ended') this.#look(own)
+        if (type !== 'ended') void this.#look(own)
       }
       node.watched.set(name, watch)
-      // Reading it, because asking whether it exists would leave a watch for its coming where it has gone.
+      // It is read, because `exists` would leave a watch for the node's creation when the node has gone.
       own
         .client!.getData(`${node.parent}/${name}`, { watch })
         .then(({ stat }) => {
-          // Touched before it was watched: it got in meanwhile. Once, because other clients may touch nodes, too.
+          // It was touched before this watch was set, so it got in. That counts once: other clients may touch nodes,
+          // too.
           if (stat.version === 0 || node.touched === name) return
           node.touched = name
-          this.#look(own)
+          void this.#look(own)
         })
         .catch(() => {
           node.watched.delete(name)
-          this.#look(own)
+          void this.#look(own)
         })
     }
   }
 
   /** Looks at the queues in which a request is kept out, one look at a time. */
-  #look(own: OwnRequest): void {
-    if (own.phase !== 'waiting') return
-    if (own.isLooking) {
-      own.looksAgain = true
-      return
-    }
+  async #look(own: OwnRequest): Promise<void> {
+    own.isStale = true
+    if (own.isLooking) return
     own.isLooking = true
-    void this.#lookOnce(own)
-      .catch((error: unknown) => {
-        // The key's node goes only when it has no children.
+    while (own.isStale && own.phase === 'waiting') {
+      own.isStale = false
+      try {
+        await this.#lookOnce(own)
+      } catch (error) {
+        // The server deletes a key's node only when it has no children.
         if (error instanceof NoNodeError) this.#listener.taken(own)
-        else this.#clock.after(LOOK_PAUSE, () => this.#look(own), false)
-      })
-      .finally(() => {
-        own.isLooking = false
-        if (!own.looksAgain) return
-        own.looksAgain = false
-        this.#look(own)
-      })
+        else this.#clock.after(LOOK_PAUSE, () => void this.#look(own), false)
+      }
+    }
+    own.isLooking = false
   }
 
   async #lookOnce(own: OwnRequest): Promise<void> {
@@ -115,16 +112,15 @@ export class QueueWatch {
     )
     if (own.phase !== 'waiting') return
     for (const [index, node] of blocked.entries()) {
-      const place = notePlace(node, queues[index]!)
-      if (!place) {
+      const position = node.notePosition(queues[index]!)
+      if (!position) {
         this.#listener.taken(own)
         return
       }
-      if (place.state === 'blocked') this.#watchNode(own, node)
-      // It got in without a deletion, and touches its node, so that the request behind it looks.
-      else if (node.hasFollower)
-        void client.setData(pathOf(node), this.#listener.text(own, node)).catch(() => undefined)
+      if (position.state === 'blocked') this.#watchNode(own, node)
+      // It got in without a deletion.
+      else if (node.hasFollower) this.#nodes.touch(own, node)
     }
-    if (isFree(own)) this.#listener.free(own)
+    if (own.isFree) this.#listener.free(own)
   }
 }

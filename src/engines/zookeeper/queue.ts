@@ -8,9 +8,9 @@ const LAST = 2 ** 31 - 1
 /**
  * The contenders among a node's children, the first one first.
  *
- * A server that has given the last number gives it again and again (seen with 3.9), and numbers below 0 to creations that
- * are under way together (by its source; not seen). From there on the order is that of the transactions. A node that
- * vanishes meanwhile is left out, and one that comes meanwhile comes later.
+ * A server that has given the last number gives it again and again (seen with 3.9), and numbers below 0 to creations
+ * that are under way together (by its source; not seen). From there on the order is that of the transactions. A node
+ * that vanishes meanwhile is left out, and one that comes meanwhile comes later.
  */
 export async function queueOf(
   client: ZooKeeper,

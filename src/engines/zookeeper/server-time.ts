@@ -1,8 +1,8 @@
 import type { Stat } from './client/index.js'
 
 /**
- * The newest time that servers have told in their answers. It is behind their clock for as long as nothing has changed, and
- * never ahead of it, and the clock of this process does not matter.
+ * The newest time that servers have told in their answers. It is behind their clock for as long as nothing has changed,
+ * and never ahead of it, and the clock of this process does not matter.
  */
 export class ServerTime {
   #newest = 0

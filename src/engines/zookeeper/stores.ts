@@ -4,7 +4,6 @@ import type { BoxContext } from './box-context.js'
 import type { BoxSession } from './box-session.js'
 import { SessionExpiredError, type ZooKeeper } from './client/index.js'
 import type { LockRequests } from './lock-requests.js'
-import { pathsOf } from './own-request.js'
 import type { Values } from './values.js'
 
 /** Reads, writes and watches the values of stores, over the sessions of a box. */
@@ -34,13 +33,12 @@ export class Stores {
     if (!guard) return this.#commitUnguarded(commit)
     const own = this.#requests.held(guard)
     if (!own) return this.#session.run(client => this.#values.commit(client, commit, 'lost'))
-    const paths = own.nodes.flatMap(pathsOf)
     let outcome: CommitOutcome
     try {
-      outcome = await this.#values.commit(own.client!, commit, { paths, release })
+      outcome = await this.#values.commit(own.client!, commit, { paths: own.paths, release })
     } catch (error) {
       if (!(error instanceof SessionExpiredError)) throw error
-      // The session ended before it was sent, so nothing was written; the same may have been by another one before.
+      // The session ended before the commit was sent, so it wrote nothing. An earlier commit with its id may have.
       return this.#session.run(client => this.#values.commit(client, commit, 'lost'))
     }
     if (outcome.state === 'committed' && release) this.#requests.forget(own)
@@ -59,7 +57,7 @@ export class Stores {
     this.#watched.delete(key)
   }
 
-  /** A session has begun, which has no watches. What came between the sessions was told to neither. */
+  /** A session has begun, and has no watches yet. Changes between two sessions were told to neither. */
   async begun(client: ZooKeeper): Promise<void> {
     for (const key of this.#watched.keys()) await this.#watchValue(client, key)
     this.#box.listener.missed()
@@ -72,7 +70,7 @@ export class Stores {
   }
 
   async #watchValue(client: ZooKeeper, key: string): Promise<void> {
-    const end = await client.onChange(this.#box.places.value(key), ({ type }) => {
+    const end = await client.onChange(this.#box.paths.value(key), ({ type }) => {
       if (type !== 'ended') this.#box.listener.changed(key)
     })
     const watch = this.#watched.get(key)

@@ -21,10 +21,10 @@ import { checkLosses } from './losses.js'
 
 /** The values of stores, each in a node of its own. A commit is one multi. */
 export class Values {
-  readonly #box: Pick<BoxContext, 'place' | 'places' | 'clock' | 'time'>
+  readonly #box: BoxContext
   readonly #known: KnownValues
 
-  constructor(box: Pick<BoxContext, 'place' | 'places' | 'clock' | 'time'>) {
+  constructor(box: BoxContext) {
     this.#box = box
     this.#known = new KnownValues(box)
   }
@@ -53,8 +53,9 @@ export class Values {
       const known = isFirst
         ? await this.#known.recall(client, keys)
         : await this.#known.read(client, keys, true)
-      // Under a guard they were looked for together with the grant. They may be there when this very commit was carried
-      // out before, with its answer lost, and then its keys differ from what it expects.
+      // Under a guard, ids were looked for together with the grant. An id may be recorded since if this commit was
+      // carried out before and its answer was lost. Then a further attempt looks, because the keys differ from what it
+      // expects.
       if (attempt > 0 || guard === undefined || guard === 'lost') {
         const repeated = commit.record.find(id => this.#known.isRecorded(known.get(id.key)!, id))
         if (repeated) return { state: 'repeated', ...repeated }
@@ -64,7 +65,7 @@ export class Values {
         ({ key, version }) => versioned(known.get(key)!).version !== version,
       )
       if (conflict) {
-        // It was perhaps remembered from before the change that the caller knows of.
+        // What was remembered may be older than a change that the caller knows of.
         if (attempt === 0) continue
         return { state: 'conflict', key: conflict.key, found: versioned(known.get(conflict.key)!) }
       }
@@ -84,7 +85,7 @@ export class Values {
       const { index, error } = outcome
       if (!isOvertaken(error)) throw error
       if (guard && index < guard.paths.length) {
-        // A release that was carried out, with its answer lost and nothing written beside it.
+        // The commit only released its guard, that was carried out, and its answer was lost.
         if (losses > 0 && parts.written.length === 0) return { state: 'committed', versions: [] }
         guard = 'lost'
       }
@@ -101,7 +102,7 @@ export class Values {
     try {
       now = (await this.#known.read(client, [key], true)).get(key)!
     } catch (cause) {
-      // What an ended session had sent may still come, so the next one could not tell.
+      // What an ended session has sent may still be carried out, so a look by the next session proves nothing.
       const message = 'a commit lost its answer, and could not be looked for'
       throw new IndeterminateError(message, { key, engine, cause })
     }
@@ -134,7 +135,7 @@ export class Values {
   async #creationOf(client: ZooKeeper, key: string): Promise<bigint> {
     let cause: unknown
     try {
-      const stat = await insist(() => client.exists(this.#box.places.value(key)))
+      const stat = await insist(() => client.exists(this.#box.paths.value(key)))
       if (stat) return stat.czxid
     } catch (error) {
       cause = error
@@ -157,6 +158,6 @@ async function outcomeOf(transaction: Transaction): Promise<MultiOutcome | 'unkn
 /** Whether a part was refused because another client had changed what was read, or had taken a lock node away. */
 function isOvertaken(error: RefusedError): boolean {
   if (error instanceof BadVersionError || error instanceof NodeExistsError) return true
-  // A creation is refused so when its parent is not there.
+  // A creation is refused with this error when its parent is not there.
   return error instanceof NoNodeError && error.operation !== 'create'
 }

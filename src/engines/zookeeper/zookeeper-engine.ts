@@ -12,7 +12,7 @@ import { BoxSession } from './box-session.js'
 import { SessionExpiredError } from './client/index.js'
 import { ZOOKEEPER_GUARANTEES } from './guarantees.js'
 import { LockRequests } from './lock-requests.js'
-import { Places } from './names.js'
+import { NodePaths } from './names.js'
 import { ServerTime } from './server-time.js'
 import { Stores } from './stores.js'
 import { Values } from './values.js'
@@ -83,18 +83,18 @@ export class ZooKeeperEngine implements Engine {
 
   #partsOf(member: SessionInfo, listener: Listener): Parts {
     const place = this.#place
-    const places = new Places(place.root)
+    const paths = new NodePaths(place.root)
     const time = new ServerTime()
-    const box = { place, places, member, listener, clock: this.#clock, time }
+    const box = { place, paths, member, listener, clock: this.#clock, time }
     const session: BoxSession = new BoxSession(box, {
       begun: client => stores.begun(client),
-      robbed: client => void requests.verify(client).catch(() => undefined),
+      nodesTaken: client => void requests.verify(client).catch(() => undefined),
       over: cause => requests.sessionOver(cause),
     })
     const values = new Values(box)
     const requests = new LockRequests(box, session, values)
     const stores: Stores = new Stores(box, session, values, requests)
-    return { session, requests, stores, admin: new Admin(session, places) }
+    return { session, requests, stores, admin: new Admin(session, paths) }
   }
 
   #carryOut({ requests, stores, admin }: Parts, operation: Operation): Awaitable<unknown> {

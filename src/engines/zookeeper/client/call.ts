@@ -39,27 +39,6 @@ export const OPCODE = {
   closeSession: -11,
 } as const
 
-const WRITES: ReadonlySet<number> = new Set([
-  OPCODE.create,
-  OPCODE.delete,
-  OPCODE.setData,
-  OPCODE.setAcl,
-  OPCODE.multi,
-  OPCODE.create2,
-  OPCODE.createContainer,
-  OPCODE.createTtl,
-])
-
-/** Whether a quorum of the servers has committed the operation when it is answered. */
-export function isWrite(opcode: number): boolean {
-  return WRITES.has(opcode)
-}
-
-/** Whether the leader takes part in the answer. */
-export function isLed(opcode: number): boolean {
-  return opcode === OPCODE.sync || isWrite(opcode)
-}
-
 /** What a watch on a node is told of. */
 export type WatchKind = 'data' | 'exist' | 'children' | 'persistent' | 'recursive'
 
@@ -76,7 +55,10 @@ export interface Call<T> {
   readonly name: string
   readonly opcode: number
   readonly path: string
-  /** Whether carrying it out twice is as good as once, so that it can be sent again after a lost connection. */
+  /**
+   * Whether it changes nothing, so that it can be sent again after a lost connection. A quorum of the servers has
+   * committed any other operation when it is answered.
+   */
   readonly repeatable: boolean
   write(writer: JuteWriter): void
   read(reader: JuteReader): T

@@ -6,9 +6,9 @@ import { ifThere, insist, settled } from './settled.js'
 import type { ZooKeeper } from './zookeeper.js'
 
 /**
- * Creates a node once although answers get lost: its name begins with `_c_GUID-`, as that of Curator's protected nodes, by
- * which it is found again. Containers above it are made where they are missing. If the node is deleted before it could be
- * looked for, it is created once more.
+ * Creates a node once although answers get lost: its name begins with `_c_GUID-`, as that of Curator's protected nodes,
+ * by which it is found again. Containers above it are made where they are missing. If the node is deleted before it
+ * could be looked for, it is created once more.
  * @returns its path
  * @throws as {@link settled}; of an ephemeral node, which goes with the session, what ended that
  */
@@ -43,7 +43,7 @@ export async function createChild(
     return path.slice(folder.length + 1)
   }
   const look = async (): Promise<{ answer: string } | undefined> => {
-    const children = await childrenOf(zk, folder === '' ? '/' : folder).catch((why: unknown) => {
+    const children = await currentChildren(zk, folder === '' ? '/' : folder).catch((why: unknown) => {
       throw (unseen = why)
     })
     const answer = children.find(child => child.startsWith(name))
@@ -52,7 +52,8 @@ export async function createChild(
   try {
     return await settled(create, look)
   } catch (error) {
-    // An ephemeral node ends with the session whose end has made it impossible to look. Another node may be there.
+    // The client could not look because the session has ended, and an ephemeral node has ended with it. Any other node
+    // may be there.
     throw options.ephemeral && unseen ? unseen : error
   }
 }
@@ -71,7 +72,7 @@ export async function ensureNode(zk: ZooKeeper, path: string, options: CreateOpt
 }
 
 /** The names of the children as they are by now; none when there is no such node. */
-export async function childrenOf(zk: ZooKeeper, path: string): Promise<string[]> {
+export async function currentChildren(zk: ZooKeeper, path: string): Promise<string[]> {
   const found = await ifThere(insist(() => zk.getChildren(path, { linearizable: true })))
   return found?.children ?? []
 }

@@ -1,5 +1,6 @@
 import { systemClock, type Timer } from '../../../clock.js'
-import { isLed, isWrite, OPCODE, type Call } from './call.js'
+import { OPCODE, type Call } from './call.js'
+import { calls } from './calls.js'
 import { multi } from './multi.js'
 import type { Request } from './requests.js'
 import type { SessionProof } from './session-proof.js'
@@ -113,7 +114,10 @@ export class Heartbeat {
     this.#heardAt = systemClock.now()
   }
 
-  /** The ping was answered. The next beat is due when the one before it, of which the server knows now, will have been reported. */
+  /**
+   * The ping was answered. The next beat is due when the one before it, of which the server knows now, will have been
+   * reported.
+   */
   pinged(): void {
     if (this.#pingedAt === undefined) return
     this.#proof.answered(this.#pingedAt, this.#heardAt)
@@ -122,12 +126,15 @@ export class Heartbeat {
   }
 
   /** A request was answered. A server may refuse by itself what only the leader can carry out. */
-  answered({ call: { opcode }, sentAt, heardBefore, reported }: Request, isCarriedOut: boolean): void {
+  answered({ call, sentAt, heardBefore, reported }: Request, isCarriedOut: boolean): void {
     this.#proof.answered(sentAt, this.#heardAt)
-    if (!isCarriedOut || !isLed(opcode)) return
+    const isSync = call.opcode === OPCODE.sync
+    const isChange = !call.repeatable && !isSync
+    // The leader takes part in the answers of these alone.
+    if (!isCarriedOut || !(isSync || isChange)) return
     this.#ledAt = Math.max(this.#ledAt, sentAt)
     this.#proof.ledAnswer(heardBefore)
-    if (!isWrite(opcode)) return
+    if (!isChange) return
     this.#proof.quorumAnswer(reported)
     if (this.#heardAt < this.#proof.certainUntil)
       for (const { resolve } of this.#uncertain.splice(0)) resolve()
@@ -151,24 +158,8 @@ export class Heartbeat {
   }
 }
 
-/** Is answered when the leader has been asked. */
-const SYNC: Call<undefined> = {
-  name: 'sync',
-  opcode: OPCODE.sync,
-  path: '/',
-  repeatable: false,
-  write: writer => writer.text('/'),
-  read: () => undefined,
-}
+/** Is answered when the leader has been asked. On another connection the beat begins anew instead. */
+const SYNC: Call<undefined> = { ...calls.sync('/'), repeatable: false }
 
-/** Is committed by a quorum and changes nothing, whether the client may read that node or not. */
-const CHECK = multi([
-  {
-    name: 'check',
-    opcode: OPCODE.check,
-    path: '/',
-    repeatable: false,
-    write: writer => writer.text('/').int(-1),
-    read: () => undefined,
-  },
-])
+/** Is committed by a quorum and changes nothing, also where the node is not there or the client must not read it. */
+const CHECK = multi([calls.check('/', -1)])

@@ -5,7 +5,8 @@ import { InvalidArgumentError, shown } from '../../../errors.js'
 const UNFIT = /[\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]/
 
 /**
- * Checks a path: absolute, without empty, `.` and `..` parts, without a slash at its end, of characters that servers take.
+ * Checks a path: absolute, without empty, `.` and `..` parts, without a slash at its end, of characters that servers
+ * take.
  * @param sequential the server adds a number to it, so that it may end with a slash.
  * @throws InvalidArgumentError
  */

@@ -5,30 +5,53 @@ import type { Connection } from './connection.js'
 import { ConnectionLossError, NotSentError, ProtocolError } from './errors.js'
 import { LONGEST_REQUEST } from './frames.js'
 import { JuteWriter } from './jute-writer.js'
-import { keepProcessAlive, letProcessEnd } from './keep-alive.js'
 import type { SessionProof } from './session-proof.js'
 import type { WatchEvent } from './watch-event.js'
 
 /** An operation that has no answer yet. */
-export interface Request {
-  readonly call: Call<unknown>
-  /** With room for the xid, which is another one on each connection. */
-  readonly frame: Buffer
-  readonly resolve: (answer: unknown) => void
-  readonly reject: (error: Error) => void
-  /** Ends the caller's wait. The session's own requests have none. */
-  timer: Timer | undefined
-  isSettled: boolean
-  xid: number
+export class Request {
+  xid = 0
   /** Clock time; 0 before the request is sent. */
-  sentAt: number
+  sentAt = 0
   /** What the answer proves: see SessionProof. */
-  heardBefore: number
-  reported: number
+  heardBefore = 0
+  reported = 0
   /** An event that came before the answer, for the watch that comes with the answer. */
   early: WatchEvent | undefined
   /** Whether the caller has taken back the watch that comes with the answer. */
-  isUnwatched: boolean
+  isUnwatched = false
+  isSettled = false
+  /** Ends the caller's wait, during which the process stays alive. The session's own requests have none. */
+  timer: Timer | undefined
+  readonly #resolve: (answer: unknown) => void
+  readonly #reject: (error: Error) => void
+
+  constructor(
+    readonly call: Call<unknown>,
+    /** With room for the xid, which is another one on each connection. */
+    readonly frame: Buffer,
+    resolve: (answer: unknown) => void,
+    reject: (error: Error) => void,
+  ) {
+    this.#resolve = resolve
+    this.#reject = reject
+  }
+
+  resolve(answer: unknown): void {
+    if (this.#settle()) this.#resolve(answer)
+  }
+
+  reject(error: Error): void {
+    if (this.#settle()) this.#reject(error)
+  }
+
+  /** False when it was settled before. */
+  #settle(): boolean {
+    if (this.isSettled) return false
+    this.isSettled = true
+    this.timer?.cancel()
+    return true
+  }
 }
 
 const LAST_XID = 2 ** 31 - 1
@@ -46,8 +69,6 @@ export class Requests {
   /** Those from `#firstSent` on have no answer yet. */
   #sent: Request[] = []
   #firstSent = 0
-  /** Of those sent, the ones that leave a watch. */
-  readonly #watching = new Set<Request>()
 
   /** @param engine for messages. */
   constructor(engine: string, chroot: string, proof: SessionProof) {
@@ -67,9 +88,8 @@ export class Requests {
         ),
       )
     return new Promise<T>((resolve, reject) => {
-      const request = newRequest(call, writer.frame(), resolve as (answer: unknown) => void, reject)
-      request.timer = systemClock.after(timeout, () => this.#overdue(request), false)
-      keepProcessAlive()
+      const request = new Request(call, writer.frame(), resolve as (answer: unknown) => void, reject)
+      request.timer = systemClock.after(timeout, () => this.#overdue(request), true)
       if (this.#connection) this.#send(request, this.#connection)
       else this.#waiting.push(request)
     })
@@ -77,7 +97,7 @@ export class Requests {
 
   /** Sends a request of the session's own. @param settled is called when it is answered or lost. */
   sendOwn(call: Call<unknown>, settled: () => void): void {
-    this.#send(newRequest(call, this.#written(call).frame(), settled, settled), this.#connection!)
+    this.#send(new Request(call, this.#written(call).frame(), settled, settled), this.#connection!)
   }
 
   /** Sends what waits, and from now on everything, over this connection. */
@@ -94,11 +114,7 @@ export class Requests {
     for (const request of this.#detach()) {
       request.early = undefined
       if (request.call.repeatable && !request.isSettled) again.push(request)
-      else
-        this.reject(
-          request,
-          this.#lost(request.call, 'the connection was lost before its answer came', cause),
-        )
+      else request.reject(this.#lost(request.call, 'the connection was lost before its answer came', cause))
     }
     this.#waiting = [...again, ...this.#waiting]
   }
@@ -106,14 +122,14 @@ export class Requests {
   /** Rejects all requests, because the session has ended. */
   end(why: Error): void {
     for (const request of this.#detach())
-      this.reject(
-        request,
-        request.call.repeatable ? why : this.#lost(request.call, 'the session has ended', why),
-      )
-    for (const request of this.#waiting.splice(0)) this.reject(request, why)
+      request.reject(request.call.repeatable ? why : this.#lost(request.call, 'the session has ended', why))
+    for (const request of this.#waiting.splice(0)) request.reject(why)
   }
 
-  /** The request that the next answer is for. It stays there. @throws ProtocolError when the answer is for another one */
+  /**
+   * The request that the next answer is for. It stays there.
+   * @throws ProtocolError when the answer is for another one
+   */
   next(xid: number): Request {
     const request = this.#sent[this.#firstSent]
     if (request?.xid !== xid)
@@ -123,30 +139,25 @@ export class Requests {
 
   /** Takes out the request that {@link next} gave. */
   shift(): void {
-    this.#watching.delete(this.#sent[this.#firstSent]!)
     // Cutting the array at each answer would cost more than keeping up to 1024 that are done.
     if (++this.#firstSent < 1024 && this.#firstSent < this.#sent.length) return
     this.#sent.splice(0, this.#firstSent)
     this.#firstSent = 0
   }
 
-  resolve(request: Request, answer: unknown): void {
-    settle(request, () => request.resolve(answer))
-  }
-
-  reject(request: Request, error: Error): void {
-    settle(request, () => request.reject(error))
-  }
-
   /** Those that will leave a watch at a path. */
   watchingAt(path: string): Request[] {
-    const all = [...this.#watching, ...this.#waiting]
+    const all = [...this.#unanswered, ...this.#waiting]
     return all.filter(({ call, isUnwatched }) => call.watch?.path === path && !isUnwatched)
   }
 
   /** The error of an operation that was certainly not carried out. */
   notSent(call: Call<unknown>, why: string): NotSentError {
     return new NotSentError(call.name, call.path, this.#engine, why, this.lastFailure)
+  }
+
+  get #unanswered(): Request[] {
+    return this.#sent.slice(this.#firstSent)
   }
 
   #lost(call: Call<unknown>, why: string, cause: unknown): ConnectionLossError {
@@ -160,16 +171,14 @@ export class Requests {
     request.reported = this.#proof.reported
     request.frame.writeInt32BE(request.xid, 4)
     this.#sent.push(request)
-    if (request.call.watch) this.#watching.add(request)
     connection.send(request.frame)
   }
 
   /** There is no connection any more. Gives what was sent and not answered. */
   #detach(): Request[] {
-    const sent = this.#sent.slice(this.#firstSent)
+    const sent = this.#unanswered
     this.#sent = []
     this.#firstSent = 0
-    this.#watching.clear()
     this.#connection = undefined
     return sent
   }
@@ -180,8 +189,8 @@ export class Requests {
     const why = 'its time was over'
     // A request that was sent stays in its place, because its answer may still come.
     if (request.sentAt > 0 && !request.call.repeatable)
-      this.reject(request, this.#lost(request.call, why, this.lastFailure))
-    else this.reject(request, this.notSent(request.call, why))
+      request.reject(this.#lost(request.call, why, this.lastFailure))
+    else request.reject(this.notSent(request.call, why))
   }
 
   #written(call: Call<unknown>): JuteWriter {
@@ -189,36 +198,4 @@ export class Requests {
     call.write(writer)
     return writer
   }
-}
-
-function newRequest(
-  call: Call<unknown>,
-  frame: Buffer,
-  resolve: (answer: unknown) => void,
-  reject: (error: Error) => void,
-): Request {
-  return {
-    call,
-    frame,
-    resolve,
-    reject,
-    timer: undefined,
-    isSettled: false,
-    xid: 0,
-    sentAt: 0,
-    heardBefore: 0,
-    reported: 0,
-    early: undefined,
-    isUnwatched: false,
-  }
-}
-
-function settle(request: Request, tell: () => void): void {
-  if (request.isSettled) return
-  request.isSettled = true
-  if (request.timer) {
-    request.timer.cancel()
-    letProcessEnd()
-  }
-  tell()
 }

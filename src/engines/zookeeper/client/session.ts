@@ -46,8 +46,8 @@ const TIMEOUT = { least: 1, most: 2 ** 31 - 1 }
 const PING = new JuteWriter(8).int(XID.ping).int(OPCODE.ping).frame()
 
 /**
- * One session of an ensemble, over one connection after the other. It never becomes another session: when it has expired,
- * all its ephemeral nodes are gone, and a client that goes on starts a new one.
+ * One session of an ensemble, over one connection after the other. It never becomes another session: when it has
+ * expired, all its ephemeral nodes are gone, and a client that goes on starts a new one.
  */
 export class Session implements AsyncDisposable {
   readonly #options: SessionOptions
@@ -104,8 +104,8 @@ export class Session implements AsyncDisposable {
 
   /**
    * Until when the session lives for certain, on the `systemClock` of `signalbox/engine`: milliseconds. No server gives
-   * the session's nodes away before. Changes put it off, a transaction of checks included, and nothing else does: a server
-   * that has lost its leader goes on to answer for a while. See {@link keepCertain}.
+   * the session's nodes away before. Changes put it off, a transaction of checks included, and nothing else does: a
+   * server that has lost its leader goes on to answer for a while. See {@link keepCertain}.
    */
   get certainUntil(): number {
     return this.#ending ? -Infinity : this.#proof.certainUntil
@@ -141,7 +141,10 @@ export class Session implements AsyncDisposable {
     return () => this.#stateListeners.delete(listener)
   }
 
-  /** Shows this to every server from now on, beside what was shown before. A refusal ends the session, as ZooKeeper wants it. */
+  /**
+   * Shows this to every server from now on, beside what was shown before. A refusal ends the session, as ZooKeeper
+   * wants it.
+   */
   async authenticate(scheme: string, data: string | Uint8Array): Promise<void> {
     const credential = { scheme, data: toBytes('auth data', data) }
     if (this.#ending) throw this.#ending
@@ -149,7 +152,9 @@ export class Session implements AsyncDisposable {
     if (this.#connection) await this.#authenticate(this.#connection, credential)
   }
 
-  /** Ends the session: its ephemeral nodes go at once if a server is connected, else after its timeout. Never throws. */
+  /**
+   * Ends the session: its ephemeral nodes go at once if a server is connected, else after its timeout. Never throws.
+   */
   close(): Promise<void> {
     return (this.#closed ??= this.#close())
   }
@@ -311,7 +316,7 @@ export class Session implements AsyncDisposable {
       // This one was refused like any other. What became of those after it, the server does not tell.
       this.#requests.shift()
       this.#expire('the server says that it is gone')
-      this.#requests.reject(request, this.#ending!)
+      request.reject(this.#ending!)
       return
     }
     const isMissing = number === NUMBERS.noNode && call.mayBeMissing === true
@@ -320,7 +325,7 @@ export class Session implements AsyncDisposable {
     this.#requests.shift()
     this.#heartbeat.answered(request, number === 0)
     if (number !== 0 && !isMissing) {
-      this.#requests.reject(request, refusal(call.name, call.path, number))
+      request.reject(refusal(call.name, call.path, number))
       return
     }
     if (call.watch && !isUnwatched) {
@@ -329,7 +334,7 @@ export class Session implements AsyncDisposable {
       if (!early || isLasting) this.#watches.add({ ...call.watch, kind: isMissing ? 'exist' : kind })
       if (early) tell(listener, early)
     }
-    this.#requests.resolve(request, answer)
+    request.resolve(answer)
   }
 
   #notified(reader: JuteReader): void {

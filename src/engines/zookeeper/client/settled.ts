@@ -28,12 +28,13 @@ export async function ifThere<T>(reading: Promise<T>): Promise<T | undefined> {
 }
 
 /**
- * Carries out a step until it is known what became of it: where the answer was lost, `look` finds out. While no server is
- * connected it waits, as long as the session lives.
+ * Carries out a step until it is known what became of it: where the answer was lost, `look` finds out. While no server
+ * is connected it waits, as long as the session lives.
  * @param look gives what stands for the answer when the step was carried out, and undefined when it was not: then it is
- * carried out again. It reads with `linearizable`, behind which what the lost connection had sent is applied, or never will be.
- * @throws what the step throws; ConnectionLossError when it may have been carried out and looking fails, too, as it does when
- * the session has ended
+ * carried out again. It reads with `linearizable`, behind which what the lost connection had sent is applied, or never
+ * will be.
+ * @throws what the step throws; ConnectionLossError when it may have been carried out and looking fails, too, as it
+ * does when the session has ended
  */
 export async function settled<T>(
   step: () => Promise<T>,
@@ -53,8 +54,8 @@ export async function settled<T>(
 }
 
 /**
- * Writes data over what was read, once although answers get lost. After a lost answer the next version with the same data
- * counts as written. Where other clients may write the same, put the writer's name into it.
+ * Writes data over what was read, once although answers get lost. After a lost answer the next version with the same
+ * data counts as written. Where other clients may write the same, put the writer's name into it.
  * @throws BadVersionError when another client wrote or made the node anew before; ConnectionLossError when so much was
  * written after a lost answer that it can't be told; else as {@link settled}
  */
@@ -93,7 +94,9 @@ export async function deleteSettled(zk: ZooKeeper, path: string, { czxid, versio
   )
 }
 
-/** Deletes a node of this session. It is fine when the node has gone already, or goes with the session that has ended. */
+/**
+ * Deletes a node of this session. It is fine when the node has gone already, or goes with the session that has ended.
+ */
 export async function deleteOwn(zk: ZooKeeper, path: string): Promise<void> {
   for (;;) {
     try {

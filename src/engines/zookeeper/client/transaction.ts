@@ -36,8 +36,8 @@ export class Transaction {
 
   /**
    * Carries all out.
-   * @throws RefusedError of the part at fault, and what every operation throws. Nothing was applied then, unless it is a
-   * ConnectionLossError
+   * @throws RefusedError of the part at fault, and what every operation throws. Nothing was applied then, unless it is
+   * a ConnectionLossError
    */
   async commit(options: OperationOptions = {}): Promise<readonly TransactionAnswer[]> {
     const outcome = await this.outcome(options)

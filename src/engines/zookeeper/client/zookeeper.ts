@@ -23,8 +23,8 @@ export interface ConnectOptions {
   /** The client's identities, for ACLs: `{ scheme: 'digest', data: 'user:password' }`. */
   readonly auth?: readonly { readonly scheme: string; readonly data: string | Uint8Array }[]
   /**
-   * The client's user, by SASL's DIGEST-MD5. It is shown to each server before anything else, as servers want it that are
-   * configured with `java.security.auth.login.config`.
+   * The client's user, by SASL's DIGEST-MD5. It is shown to each server before anything else, as servers want it that
+   * are configured with `java.security.auth.login.config`.
    */
   readonly sasl?: SaslUser
   /** Speaks TLS, with these options of `node:tls`. */
@@ -34,8 +34,8 @@ export interface ConnectOptions {
 /** How a node is read. */
 export interface ReadOptions extends OperationOptions {
   /**
-   * Is told of the next change, once, unless {@link ZooKeeper.unwatch} comes before. A listener that is given again before
-   * that is one and the same.
+   * Is told of the next change, once, unless {@link ZooKeeper.unwatch} comes before. A listener that is given again
+   * before that is one and the same.
    */
   readonly watch?: WatchListener
   /**
@@ -58,15 +58,15 @@ const TIMEOUT = { least: 1, most: 2 ** 31 - 1 }
  * A client of a ZooKeeper ensemble with a session of its own.
  *
  * Every operation rejects with a RefusedError (of a class for each reason) when a server refused it; with NotSentError
- * when it was certainly not applied, because no server was connected in its time; with ConnectionLossError when it may have been
- * applied; with SessionExpiredError or ClosedError when the session has ended. Operations that change nothing are sent
- * again after a lost connection; of the others, only the caller knows how to find out what became of them.
+ * when it was certainly not applied, because no server was connected in its time; with ConnectionLossError when it may
+ * have been applied; with SessionExpiredError or ClosedError when the session has ended. Operations that change nothing
+ * are sent again after a lost connection; of the others, only the caller knows how to find out what became of them.
  */
 export class ZooKeeper extends Session {
   /**
    * Connects to `host:port,host:port/chroot`. The chroot need not be there.
-   * @throws InvalidArgumentError; UnavailableError with the last cause when no server welcomes the client in time, or at
-   * once with an AuthFailedError as its cause when one does not accept who the client is
+   * @throws InvalidArgumentError; UnavailableError with the last cause when no server welcomes the client in time, or
+   * at once with an AuthFailedError as its cause when one does not accept who the client is
    */
   static async connect(ensemble: string, options: ConnectOptions = {}): Promise<ZooKeeper> {
     const { auth = [], sessionTimeout = 10_000, timeout = 10_000, tls, sasl } = options
@@ -163,7 +163,10 @@ export class ZooKeeper extends Session {
     return this.submit(calls.getEphemerals(path), options)
   }
 
-  /** Several changes and checks that are carried out together or not at all: `transaction().check(…).setData(…).commit()`. */
+  /**
+   * Several changes and checks that are carried out together or not at all:
+   * `transaction().check(…).setData(…).commit()`.
+   */
   transaction(): Transaction {
     return new Transaction(async (parts, options) => this.submit(multi(parts), options))
   }
@@ -192,9 +195,9 @@ export class ZooKeeper extends Session {
   }
 
   /**
-   * Takes back a listener that was given as `watch` to a read of a path, whether that was answered or not: nothing more is
-   * told to it, not even the end. Servers are told when this client has no other listener at that path. It is fine when
-   * the listener is not there any more.
+   * Takes back a listener that was given as `watch` to a read of a path, whether that was answered or not: nothing more
+   * is told to it, not even the end. Servers are told when this client has no other listener at that path. It is fine
+   * when the listener is not there any more.
    * @throws InvalidArgumentError when that can't be a path
    */
   unwatch(path: string, watch: WatchListener): void {

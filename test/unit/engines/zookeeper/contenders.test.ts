@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Claim } from '../../../../src/engine/claim.js'
-import { contendersOf, hasFollower, placeOf } from '../../../../src/engines/zookeeper/contenders.js'
+import { contendersOf, hasFollower, positionOf } from '../../../../src/engines/zookeeper/contenders.js'
 import {
   decodeKey,
   encodeKey,
@@ -29,7 +29,7 @@ function states(claims: readonly Claim[], first = 0): string[] {
   const contenders = contendersOf([...names].reverse())
   expect(contenders.map(({ name }) => name)).toEqual(names)
   return contenders.map((_, index) => {
-    const place = placeOf(contenders, index)
+    const place = positionOf(contenders, index)
     return place.state === 'blocked' ? place.watch.map(name => names.indexOf(name)).join() : place.state
   })
 }
@@ -143,7 +143,7 @@ describe('a node and its twins', () => {
     const contenders = contendersOf(parties.flat().reverse())
     expect(contenders.map(({ name, twins }) => [name, ...twins])).toEqual(parties)
     return contenders.map((_, index) => {
-      const place = placeOf(contenders, index)
+      const place = positionOf(contenders, index)
       if (place.state !== 'blocked') return place.state
       expect(place.ahead).toBe(index)
       return place.watch.map(name => parties.findIndex(([leading]) => leading === name)).join()
@@ -170,8 +170,8 @@ describe('a node and its twins', () => {
     const foreign = [`${HEX}__lock__0000000003`, `_c_${GUID}-lock-0000000007`, `${HEX}__lock__0000000008`]
     const contenders = contendersOf([...foreign, ...nodes, later])
     expect(contenders.map(({ name }) => name)).toEqual([foreign[0], node, foreign[1], foreign[2], later])
-    expect(placeOf(contenders, 1)).toEqual({ state: 'blocked', watch: [foreign[0]], ahead: 1 })
-    expect(placeOf(contenders, 4)).toEqual({ state: 'blocked', watch: [foreign[2]], ahead: 4 })
+    expect(positionOf(contenders, 1)).toEqual({ state: 'blocked', watch: [foreign[0]], ahead: 1 })
+    expect(positionOf(contenders, 4)).toEqual({ state: 'blocked', watch: [foreign[2]], ahead: 4 })
   })
 
   test('the rest of a contender still blocks when one of its nodes was deleted', () => {
@@ -180,7 +180,7 @@ describe('a node and its twins', () => {
     for (const left of [[twin, other], [twin], [other]]) {
       const contenders = contendersOf([behind, ...left.toReversed()])
       expect(contenders.map(({ name, twins }) => [name, ...twins])).toEqual([left, [behind]])
-      expect(placeOf(contenders, 1)).toEqual({ state: 'blocked', watch: left.slice(0, 1), ahead: 1 })
+      expect(positionOf(contenders, 1)).toEqual({ state: 'blocked', watch: left.slice(0, 1), ahead: 1 })
     }
     expect(contendersOf([behind, node]).map(({ name }) => name)).toEqual([node, behind])
   })

@@ -2,7 +2,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { systemClock } from '../../../../src/clock.js'
 import { shiftWallClock } from '../../../../src/conformance/wall-clock.js'
 import type { ReadOutcome } from '../../../../src/engine/contract.js'
-import { Places } from '../../../../src/engines/zookeeper/names.js'
+import type { BoxContext } from '../../../../src/engines/zookeeper/box-context.js'
+import { NodePaths } from '../../../../src/engines/zookeeper/names.js'
 import { ServerTime } from '../../../../src/engines/zookeeper/server-time.js'
 import { Values } from '../../../../src/engines/zookeeper/values.js'
 import { parseZooKeeperUrl } from '../../../../src/engines/zookeeper/zookeeper-url.js'
@@ -11,7 +12,7 @@ import { NoNodeError, type Stat, type ZooKeeper } from '../../../../src/engines/
 const MINUTE = 60_000
 const DAY = 1440 * MINUTE
 const place = parseZooKeeperUrl('zookeeper://server/place')
-const places = new Places(place.root)
+const paths = new NodePaths(place.root)
 
 /** The nodes of a server, as far as values need it, with a clock of its own. */
 class Tree {
@@ -39,7 +40,7 @@ class Tree {
   }
 
   has(key: string): boolean {
-    return this.#nodes.has(places.value(key))
+    return this.#nodes.has(paths.value(key))
   }
 
   #transaction() {
@@ -82,7 +83,7 @@ afterEach(() => shiftWallClock(0))
 
 /** A box of its own on the server. */
 function box() {
-  const values = new Values({ place, places, clock: systemClock, time: new ServerTime() })
+  const values = new Values({ place, paths, clock: systemClock, time: new ServerTime() } as BoxContext)
   const client = tree.client()
   const commit = (key: string, value: string | undefined, ...ids: string[]) =>
     values.commit(

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { ConflictError, InvalidArgumentError, LostError, shown } from '../../../../errors.js'
-import { createChild, childrenOf } from '../create-settled.js'
+import { createChild, currentChildren } from '../create-settled.js'
 import { BadVersionError, ConnectionLossError } from '../errors.js'
 import { bySequence, checkFolder } from '../paths.js'
 import { deleteOwn, ifThere, insist } from '../settled.js'
@@ -19,9 +19,9 @@ interface Standing {
 
 /**
  * Lets a number of parties begin together, and go on together when all have finished. Each is an ephemeral node. The
- * first party that sees all of them writes their names into the parent, and that begins the round. So a party that is slow
- * to look still finds that it takes part, although others have left already. The next round never mixes with this one: it
- * begins when all parties of this one are gone. Of more parties than are wanted, those that came first begin.
+ * first party that sees all of them writes their names into the parent, and that begins the round. So a party that is
+ * slow to look still finds that it takes part, although others have left already. The next round never mixes with this
+ * one: it begins when all parties of this one are gone. Of more parties than are wanted, those that came first begin.
  */
 export class DoubleBarrier {
   readonly #zk: ZooKeeper
@@ -54,7 +54,9 @@ export class DoubleBarrier {
     })
   }
 
-  /** Enters when the nodes that this client gave up before are gone: two nodes of one party would count as two parties. */
+  /**
+   * Enters when the nodes that this client gave up before are gone: two nodes of one party would count as two parties.
+   */
   async #enterOnce(signal: AbortSignal | undefined): Promise<Round> {
     await leavings.get(this.#zk)?.get(this.#path)
     if (signal?.aborted) throw abortedAt(this.#path, signal)
@@ -97,7 +99,7 @@ export class DoubleBarrier {
         return
       } catch (error) {
         if (error instanceof BadVersionError) return
-        // Sent again, it can at the worst find the version that it has made itself.
+        // If it was carried out, the next attempt finds the version that it has made.
         if (!(error instanceof ConnectionLossError)) throw error
       }
     }
@@ -105,7 +107,7 @@ export class DoubleBarrier {
 
   /** The round is read first, so the list of the parties that are present is at least as new. */
   async #read(): Promise<Standing> {
-    const reading = Promise.all([this.#zk.getData(this.#path), childrenOf(this.#zk, this.#path)])
+    const reading = Promise.all([this.#zk.getData(this.#path), currentChildren(this.#zk, this.#path)])
     const found = await ifThere(reading)
     // Then this party's node is gone, too.
     if (!found) return { present: [], round: [], version: -1 }
@@ -169,7 +171,7 @@ export class Round {
     const observed = {
       path: this.#path,
       read: async () => {
-        const present = await childrenOf(this.#zk, this.#path)
+        const present = await currentChildren(this.#zk, this.#path)
         return this.parties.filter(party => present.includes(party)).length
       },
       isSame: (one: number, other: number) => one === other,

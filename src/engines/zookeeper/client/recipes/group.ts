@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { InvalidArgumentError, shown } from '../../../../errors.js'
-import { childrenOf, createChild } from '../create-settled.js'
+import { currentChildren, createChild } from '../create-settled.js'
 import { checkFolder } from '../paths.js'
 import { deleteOwn, ifThere, insist } from '../settled.js'
 import type { ZooKeeper } from '../zookeeper.js'
@@ -80,7 +80,7 @@ export class Group {
 
   /** Known members are not read again, because members don't change. */
   async #read(known: Members): Promise<Members> {
-    const nodes = await childrenOf(this.#zk, this.#path)
+    const nodes = await currentChildren(this.#zk, this.#path)
     const found = await Promise.all(nodes.map(async node => [node, await this.#member(node, known)] as const))
     const there = found.filter((each): each is [string, Joined] => each[1] !== undefined)
     return new Map(there.sort(([, one], [, other]) => (one.czxid < other.czxid ? -1 : 1)))
@@ -132,7 +132,9 @@ export class GroupView implements AsyncDisposable, AsyncIterable<GroupChange> {
     return membersOf(this.#observation.value)
   }
 
-  /** First all members as joined, then the changes; several at once where they come fast. Ends when the view is closed. */
+  /**
+   * First all members as joined, then the changes; several at once where they come fast. Ends when the view is closed.
+   */
   async *[Symbol.asyncIterator](): AsyncGenerator<GroupChange, undefined> {
     let before: Members = new Map()
     for await (const now of this.#observation.readings()) {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { LostError } from '../../../../errors.js'
-import { childrenOf, createChild } from '../create-settled.js'
+import { currentChildren, createChild } from '../create-settled.js'
 import { ConnectionLossError } from '../errors.js'
 import { bySequence, checkFolder } from '../paths.js'
 import { deleteOwn, ifThere, insist } from '../settled.js'
@@ -12,10 +12,10 @@ const MESSAGE = 'message-'
 const CLAIM = 'claim-'
 
 /**
- * A queue of messages between nodes. The client that takes a message has it alone as long as its session lives, and says
- * when it is done. Another client takes again what was not done. So each message is done at least once, and messages are
- * taken in the order in which they were put. The queue is meant for hundreds of messages at a time, not for hundreds of
- * thousands, because each waiter reads the list of all.
+ * A queue of messages between nodes. The client that takes a message has it alone as long as its session lives, and
+ * says when it is done. Another client takes again what was not done. So each message is done at least once, and
+ * messages are taken in the order in which they were put. The queue is meant for hundreds of messages at a time, not
+ * for hundreds of thousands, because each waiter reads the list of all.
  */
 export class NodeQueue {
   readonly #zk: ZooKeeper
@@ -35,7 +35,8 @@ export class NodeQueue {
    * @param data a message takes so much as a node: less than 1 MiB.
    * @returns its id. Where the connection was lost and the message taken before it could be looked for, it is put once
    * more with the same id.
-   * @throws ConnectionLossError, when the session ended and it may be there; SessionExpiredError, ClosedError; RefusedError
+   * @throws ConnectionLossError, when the session ended and it may be there; SessionExpiredError, ClosedError;
+   * RefusedError
    */
   async put(data: string | Uint8Array): Promise<string> {
     const id = randomUUID()
@@ -45,10 +46,13 @@ export class NodeQueue {
 
   /** Takes the first message that no client has; undefined when there is none. */
   async tryTake(): Promise<TakenMessage | undefined> {
-    return this.#takeOneOf(await childrenOf(this.#zk, this.#path))
+    return this.#takeOneOf(await currentChildren(this.#zk, this.#path))
   }
 
-  /** Takes the first message that no client has, and waits for one. @throws AbortedError; SessionExpiredError, ClosedError */
+  /**
+   * Takes the first message that no client has, and waits for one.
+   * @throws AbortedError; SessionExpiredError, ClosedError
+   */
   async take(options: WaitOptions = {}): Promise<TakenMessage> {
     const signal = signalOf(options)
     return untilAborted(signal, this.#path, () => this.#take(signal), { undo: taken => taken.giveBack() })
@@ -59,7 +63,7 @@ export class NodeQueue {
     if (first) return first
     const observed = {
       path: this.#path,
-      read: () => childrenOf(this.#zk, this.#path),
+      read: () => currentChildren(this.#zk, this.#path),
       isSame: haveSameNames,
     }
     return Observation.until(this.#zk, observed, signal, names => this.#takeOneOf(names))

@@ -4,11 +4,9 @@ import type { WatchEvent } from '../watch-event.js'
 import { keepProcessAlive, letProcessEnd } from '../keep-alive.js'
 import { insist } from '../settled.js'
 import type { ZooKeeper } from '../zookeeper.js'
-import { abortedAt } from './waiting.js'
 
-/** How often a node was read, and what the last reading gave. */
+/** What a reading gave. It is another object each time that this has changed. */
 interface Reading<T> {
-  readonly count: number
   readonly value: T
 }
 
@@ -24,7 +22,7 @@ export interface Observed<T> {
 /** Reads a node whenever it has changed. Changes that come while it is being read are one. */
 export class Observation<T> implements AsyncDisposable {
   readonly #observed: Observed<T>
-  readonly #waiting = new Set<() => void>()
+  readonly #waiting: (() => void)[] = []
   #unwatch: () => void = () => undefined
   #reading: Reading<T> | undefined
   #ended: Error | undefined
@@ -47,7 +45,8 @@ export class Observation<T> implements AsyncDisposable {
 
   /**
    * Observes a node until `check` gives an outcome for a reading.
-   * @throws AbortedError; what reading or checking throws; what ended the session
+   * @param signal ends the observation
+   * @throws ClosedError when the signal has aborted; what reading or checking throws; what ended the session
    */
   static async until<T, R>(
     zk: ZooKeeper,
@@ -56,9 +55,15 @@ export class Observation<T> implements AsyncDisposable {
     check: (value: T) => R | undefined | Promise<R | undefined>,
   ): Promise<R> {
     await using observation = await Observation.start(zk, observed)
-    for (let reading = observation.#last; ; reading = await observation.#after(reading, signal)) {
-      const outcome = await check(reading.value)
-      if (outcome !== undefined) return outcome
+    const forget = signal && onAbort(signal, () => void observation.close())
+    if (signal?.aborted) await observation.close()
+    try {
+      for (let reading = observation.#last; ; reading = await observation.#after(reading)) {
+        const outcome = await check(reading.value)
+        if (outcome !== undefined) return outcome
+      }
+    } finally {
+      forget?.()
     }
   }
 
@@ -72,24 +77,13 @@ export class Observation<T> implements AsyncDisposable {
     return this.#reading!
   }
 
-  /** Waits until there is another reading. @throws AbortedError; what has ended the observation */
-  async #after({ count }: Reading<T>, signal?: AbortSignal): Promise<Reading<T>> {
-    const { path } = this.#observed
-    if (signal?.aborted) throw abortedAt(path, signal)
-    if (this.#last.count === count) {
+  /** Waits until there is another reading. @throws what has ended the observation */
+  async #after(reading: Reading<T>): Promise<Reading<T>> {
+    if (this.#last === reading) {
       // The watch keeps no process alive, and a caller that waits does.
       keepProcessAlive()
-      await new Promise<void>(resolve => {
-        const forget = signal && onAbort(signal, () => done())
-        const done = (): void => {
-          this.#waiting.delete(done)
-          forget?.()
-          resolve()
-        }
-        this.#waiting.add(done)
-      })
+      await new Promise<void>(resolve => this.#waiting.push(resolve))
       letProcessEnd()
-      if (!this.#ended && this.#reading!.count === count) throw abortedAt(path, signal!)
     }
     return this.#last
   }
@@ -141,7 +135,7 @@ export class Observation<T> implements AsyncDisposable {
   #take(value: T): void {
     if (this.#ended) return
     if (this.#reading && this.#observed.isSame(this.#reading.value, value)) return
-    this.#reading = { count: (this.#reading?.count ?? 0) + 1, value }
+    this.#reading = { value }
     this.#wake()
   }
 
@@ -153,6 +147,6 @@ export class Observation<T> implements AsyncDisposable {
   }
 
   #wake(): void {
-    for (const done of [...this.#waiting]) done()
+    for (const resolve of this.#waiting.splice(0)) resolve()
   }
 }
