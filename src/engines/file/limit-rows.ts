@@ -43,12 +43,14 @@ export class LimitRows {
 
 function statements(connection: Connection) {
   connection.exec(
-    'create table if not exists limits (name text primary key, state text not null, until integer not null) without rowid',
+    `create table if not exists limits
+     (name text primary key, state text not null, until integer not null) without rowid`,
   )
   return {
     get: connection.prepare('select state from limits where name = ?'),
     put: connection.prepare(
-      'insert into limits values (?, ?, ?) on conflict (name) do update set state = excluded.state, until = excluded.until',
+      `insert into limits values (?, ?, ?)
+       on conflict (name) do update set state = excluded.state, until = excluded.until`,
     ),
     sweep: new Sweep(connection, 'limits', ['name'], STRETCH),
   }

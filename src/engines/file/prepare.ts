@@ -104,7 +104,8 @@ function prepare(connection: Connection, machine: Machine, start: number): Stran
   }
   if (layout !== LAYOUT) {
     throw new InvalidArgumentError(
-      `the folder has layout ${layout} and this version of Signalbox knows layout ${LAYOUT}: use the version that made it, or another folder`,
+      `the folder has layout ${layout} and this version of Signalbox knows layout ${LAYOUT}: use the version ` +
+        'that made it, or another folder',
     )
   }
   const where = whereOf(connection)
@@ -138,7 +139,8 @@ function addressesIn(connection: Connection): string[] {
 /** Throws away what is left of holders and waiters, and goes on with numbers above all that may have been used. */
 function takeOver(connection: Connection, { bootId, namespaces }: Machine, start: number): void {
   connection.exec(
-    `delete from queues where key > ''; delete from requests; delete from claims; delete from sessions; delete from watches`,
+    `delete from queues where key > '';
+     delete from requests; delete from claims; delete from sessions; delete from watches`,
   )
   const mark = connection.prepare('select mark from machine').get()![0] as number
   const next = Math.max(mark, start)

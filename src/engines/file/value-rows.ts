@@ -96,8 +96,9 @@ function statements(connection: Connection) {
     ),
     deleteValue: prepare('delete from entries where key = ?'),
     recorded: prepare(
-      `select json_group_array(exists (select 1 from ids i where i.key = p.value ->> 0 and i.id = p.value ->> 1)) as found
-       from json_each(?) p`,
+      `select json_group_array(
+         exists (select 1 from ids i where i.key = p.value ->> 0 and i.id = p.value ->> 1)
+       ) as found from json_each(?) p`,
     ),
     putIds: prepare(
       `insert into ids select value ->> 0, value ->> 1, value ->> 2 from json_each(?) where true

@@ -16,7 +16,6 @@ import type { HazelcastPlace } from './hazelcast-url.js'
 import type { LoneGrants } from './lone-grants.js'
 import { LET_IN_AFTER, type MemberLocks } from './member-locks.js'
 import { exclusiveKeys, type OwnRequests } from './own-requests.js'
-import type { Table } from './table.js'
 
 type Held = RequestStatus & { readonly state: 'held' }
 
@@ -29,7 +28,6 @@ type Decide = <O extends Operation>(operation: O) => Promise<OutcomeOf<O>>
  */
 export class GrantLocks {
   readonly #place: HazelcastPlace
-  readonly #table: Table
   readonly #own: OwnRequests
   readonly #alone: LoneGrants
   readonly #locks: MemberLocks
@@ -39,7 +37,6 @@ export class GrantLocks {
   /** @param wake is called with a request that has waited for other programs, and has locked all its keys. */
   constructor(
     place: HazelcastPlace,
-    table: Table,
     own: OwnRequests,
     alone: LoneGrants,
     locks: MemberLocks,
@@ -47,7 +44,6 @@ export class GrantLocks {
     wake: (id: string) => void,
   ) {
     this.#place = place
-    this.#table = table
     this.#own = own
     this.#alone = alone
     this.#locks = locks
@@ -144,7 +140,7 @@ export class GrantLocks {
     const kept = await this.#orGiveUp(request, this.#locks.handOn(id, lease))
     if (kept === 'held') {
       // Other programs are not heard of, so no longer than until they are let in again.
-      const isAlone = this.#alone.watch(id, this.#table.known!.record, LET_IN_AFTER)
+      const isAlone = this.#alone.watch(id, LET_IN_AFTER)
       return isAlone ? { ...status, isAlone } : status
     }
     this.#giveUp(request)

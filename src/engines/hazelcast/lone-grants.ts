@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../../clock.js'
 import { exclusiveKeys } from './own-requests.js'
-import type { TableRecord } from './table-record.js'
+import { emptyTable, type TableRecord } from './table-record.js'
 
 /**
  * The grants of this box that no other request waited for when they were given. Their box is told `wanted` as soon as
@@ -10,17 +10,19 @@ export class LoneGrants {
   readonly #clock: Clock
   readonly #wanted: (id: string) => void
   readonly #timers = new Map<string, Timer>()
+  /** The newest record. */
+  #record = emptyTable()
 
   constructor(clock: Clock, wanted: (id: string) => void) {
     this.#clock = clock
     this.#wanted = wanted
   }
 
-  /** Watches a grant for so many milliseconds, if it is alone in the record. False: it is not. */
-  watch(id: string, record: TableRecord, time: number): boolean {
+  /** Watches a grant for so many milliseconds, if it is alone. False: it is not. */
+  watch(id: string, time: number): boolean {
     this.#timers.get(id)?.cancel()
     this.#timers.delete(id)
-    if (!isAlone(id, record)) return false
+    if (!isAlone(id, this.#record)) return false
     const over = (): void => {
       this.#timers.delete(id)
       this.#wanted(id)
@@ -31,6 +33,7 @@ export class LoneGrants {
 
   /** Goes on to a newer record. */
   follow(record: TableRecord): void {
+    this.#record = record
     // The box is told again when the time is over: it ignores what it hears before it knows of the grant.
     for (const id of this.#timers.keys()) if (!isAlone(id, record)) this.#wanted(id)
   }
