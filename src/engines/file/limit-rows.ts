@@ -1,3 +1,4 @@
+import { withInfinity } from '../../engine/kit/memory-state.js'
 import type { LimiterState } from '../../limits/rules/reserve.js'
 import type { Connection } from './driver.js'
 import { Sweep } from './sweep.js'
@@ -54,9 +55,4 @@ function statements(connection: Connection) {
     ),
     sweep: new Sweep(connection, 'limits', ['name'], STRETCH),
   }
-}
-
-/** JSON has no word for infinity: the only number here that is not finite is the time before all others. */
-function withInfinity(_: string, value: unknown): unknown {
-  return value === null ? -Infinity : value
 }

@@ -5,6 +5,7 @@ import { MARK_AHEAD } from './counter.js'
 import { Database } from './database.js'
 import { Door } from './door.js'
 import type { Connection, Sqlite } from './driver.js'
+import { PATIENCE } from './failures.js'
 import { DATABASE } from './folder.js'
 import type { Machine } from './machine.js'
 import { presenceOf } from './presence.js'
@@ -20,7 +21,6 @@ interface Strangers {
  * Opens the database of a folder and makes it ready for use: creates its tables, or checks that they are ours and that
  * its boxes are on this boot of this machine, in these namespaces. What dead boxes of another boot or namespace have
  * left is thrown away; no token falls. The door is to be left when the box is closed.
- * @param patience how long a transaction waits for the write lock, milliseconds.
  * @throws InvalidArgumentError for another layout or a foreign database, UnavailableError while there are boxes of
  * another boot or namespace or may be, SqliteError when SQLite fails.
  */
@@ -29,12 +29,11 @@ export async function openDatabase(
   folder: string,
   machine: Machine,
   clock: Clock,
-  patience: number,
 ): Promise<{ database: Database; door: Door }> {
   const door = await Door.enter(sqlite, folder, clock)
   let database: Database | undefined
   try {
-    database = await Database.open(sqlite, join(folder, DATABASE), clock, patience)
+    database = await Database.open(sqlite, join(folder, DATABASE), clock, PATIENCE)
     await settleIn(database, machine, folder, door)
     await door.stay()
     // The mark up to which numbers may be used has to be there after a power cut before the first one is.

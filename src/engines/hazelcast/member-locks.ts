@@ -235,12 +235,11 @@ export class MemberLocks {
     await Promise.all(keys.map(key => this.#give(key)))
   }
 
-  /** Unlocks a key. An unlock fails for a lock that was lost, or for a member out of reach: then the lease ends it. */
   async #give(key: string): Promise<void> {
     try {
       await this.#mapLocks.unlock(key)
     } catch {
-      // As said.
+      // No member was in reach. The lease ends the lock.
     }
   }
 }
