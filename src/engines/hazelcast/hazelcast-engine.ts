@@ -9,7 +9,6 @@ import { GrantLocks } from './grant-locks.js'
 import { hazelcastGuarantees } from './guarantees.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
 import { Link, type Package } from './link.js'
-import { LoneGrants } from './lone-grants.js'
 import { MapLocks } from './map-locks.js'
 import { MemberLocks } from './member-locks.js'
 import { OwnRequests } from './own-requests.js'
@@ -33,8 +32,7 @@ export class HazelcastEngine extends StateEngine {
   readonly #table: Table
   readonly #sessions: Sessions
   readonly #transactions: Transactions
-  readonly #own = new OwnRequests()
-  readonly #alone: LoneGrants
+  readonly #own: OwnRequests
   readonly #memberLocks: MemberLocks
   readonly #grantLocks: GrantLocks
   readonly #place: HazelcastPlace
@@ -63,7 +61,7 @@ export class HazelcastEngine extends StateEngine {
     this.#transactions = new Transactions(place, this.#table, values, this.#sessions, clock, () =>
       this.#readAgain(),
     )
-    this.#alone = new LoneGrants(clock, id => this.#listener?.wanted(id))
+    this.#own = new OwnRequests(clock, id => this.#listener?.wanted(id))
     this.#memberLocks = new MemberLocks(
       new MapLocks(async () => (await link()).locks, hazelcast, clock),
       clock,
@@ -71,7 +69,6 @@ export class HazelcastEngine extends StateEngine {
     this.#grantLocks = new GrantLocks(
       place,
       this.#own,
-      this.#alone,
       this.#memberLocks,
       async operation => super.submit(operation),
       id => this.receive({ type: 'wake', about: id }),
@@ -114,7 +111,7 @@ export class HazelcastEngine extends StateEngine {
     if (this.#isLeaving || !this.#listener) return
     this.#isLeaving = true
     this.#reading?.cancel()
-    this.#alone.stop()
+    this.#own.stop()
     const isLinked = this.#link.now !== undefined
     const left = Promise.all([
       super.leave(),
@@ -146,7 +143,6 @@ export class HazelcastEngine extends StateEngine {
       for (const id of lost) this.receive({ type: 'lost', about: id })
       for (const id of woken) this.receive({ type: 'wake', about: id })
     }
-    this.#alone.follow(record)
     this.#tellWatchers(record)
     this.#transactions.carryOver.follow(record)
     // The changes of a record that was missed may be carried over by now, and stand in no record.
