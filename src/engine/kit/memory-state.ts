@@ -228,6 +228,6 @@ function replace<K, V>(map: Map<K, V>, entries: Iterable<readonly [K, V]>): void
 }
 
 /** JSON has no word for infinity: the only number here that is not finite is the time before all others. */
-function withInfinity(_: string, value: unknown): unknown {
+export function withInfinity(_: string, value: unknown): unknown {
   return value === null ? -Infinity : value
 }

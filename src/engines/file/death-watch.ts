@@ -80,7 +80,7 @@ export class DeathWatch {
   }
 
   #watch(session: string): void {
-    // Connections are kept, because boxes that met once will meet again; but not all of them for ever.
+    // Boxes that met once will meet again, so their connections are kept, up to a limit.
     if (this.#watched.size >= this.#mostWatched) this.#lookAway()
     this.#watched.set(session, () => undefined)
     const start = (address: string | undefined): void => {

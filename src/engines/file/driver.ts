@@ -33,7 +33,7 @@ export interface Connection {
 
 /** What SQLite says went wrong, as far as callers treat it differently. */
 export type SqliteErrorCode =
-  'BUSY' | 'READONLY' | 'IOERR' | 'CORRUPT' | 'FULL' | 'CANTOPEN' | 'CONSTRAINT' | 'NOTADB' | 'OTHER'
+  'BUSY' | 'READONLY' | 'IOERR' | 'CORRUPT' | 'FULL' | 'CANTOPEN' | 'NOTADB' | 'OTHER'
 
 /** SQLite's primary result codes, https://www.sqlite.org/rescode.html */
 const CODES: Readonly<Record<number, SqliteErrorCode>> = {
@@ -43,7 +43,6 @@ const CODES: Readonly<Record<number, SqliteErrorCode>> = {
   11: 'CORRUPT',
   13: 'FULL',
   14: 'CANTOPEN',
-  19: 'CONSTRAINT',
   26: 'NOTADB',
 }
 
@@ -79,9 +78,10 @@ interface NativeDatabase {
   close(): void
 }
 
-type NativeLibrary =
-  | { readonly name: 'node:sqlite'; readonly Database: new (path: string) => NativeDatabase }
-  | { readonly name: 'libsql'; readonly Database: new (path: string) => NativeDatabase }
+interface NativeLibrary {
+  readonly name: Sqlite['name']
+  readonly Database: new (path: string) => NativeDatabase
+}
 
 /**
  * Where the loaded library is kept for every copy of this module in the process. Two SQLite libraries must never open
@@ -218,7 +218,7 @@ class NativeConnection implements Connection {
   }
 
   #opened(): NativeDatabase {
-    if (this.#native === undefined) throw new SqliteError('the database is closed', 0, undefined)
+    if (this.#native === undefined) throw closed()
     return this.#native
   }
 }
@@ -231,40 +231,31 @@ class PreparedStatement implements Statement {
   }
 
   get(...values: readonly SqlValue[]): SqlRow | undefined {
-    check(values)
-    try {
-      return this.#prepared().get(...values)
-    } catch (error) {
-      throw toSqliteError(error)
-    }
+    return this.#call(values, native => native.get(...values))
   }
 
   all(...values: readonly SqlValue[]): SqlRow[] {
-    check(values)
-    try {
-      return this.#prepared().all(...values)
-    } catch (error) {
-      throw toSqliteError(error)
-    }
+    return this.#call(values, native => native.all(...values))
   }
 
   run(...values: readonly SqlValue[]): number {
-    check(values)
-    try {
-      return this.#prepared().run(...values)
-    } catch (error) {
-      throw toSqliteError(error)
-    }
+    return this.#call(values, native => native.run(...values))
   }
 
   finalize(): void {
     this.#native = undefined
   }
 
-  #prepared(): Statement {
-    if (this.#native === undefined) throw new SqliteError('the database is closed', 0, undefined)
-    return this.#native
+  #call<T>(values: readonly SqlValue[], call: (native: Statement) => T): T {
+    check(values)
+    const native = this.#native
+    if (native === undefined) throw closed()
+    return translated(() => call(native))
   }
+}
+
+function closed(): SqliteError {
+  return new SqliteError('the database is closed', 0, undefined)
 }
 
 /** Refuses what one of the libraries would take for something else: libsql ends text at NUL and dies of a boolean. */

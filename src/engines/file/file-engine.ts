@@ -6,7 +6,7 @@ import type { Database } from './database.js'
 import { DeathWatch } from './death-watch.js'
 import type { Door } from './door.js'
 import { loadSqlite, SqliteError } from './driver.js'
-import { explained, PATIENCE } from './failures.js'
+import { explained } from './failures.js'
 import { FileState } from './file-state.js'
 import { prepareFolder } from './folder.js'
 import { fileGuarantees } from './guarantees.js'
@@ -105,7 +105,7 @@ export class FileEngine extends StateEngine {
     const machine = await thisMachine()
     const sqlite = await loadSqlite()
     await prepareFolder(folder)
-    const { database, door } = await openDatabase(sqlite, folder, machine, this.clock, PATIENCE)
+    const { database, door } = await openDatabase(sqlite, folder, machine, this.clock)
     let mailbox: Mailbox | undefined
     try {
       mailbox = await Mailbox.open(folder, message => this.#read(message), this.clock)

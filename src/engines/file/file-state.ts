@@ -162,7 +162,6 @@ export class FileState implements EngineState {
     this.#counter.forget()
     this.#narrow.forget()
     this.#wide.outdated()
-    this.#sessions.forget()
   }
 }
 

@@ -6,7 +6,9 @@ const OFF_LINUX: Weakness = {
 }
 const STOPPED_INSIDE: Weakness = {
   promise: 'P9',
-  how: 'A process that is stopped (not killed) in the middle of a write transaction keeps the database. Others wait until it goes on or dies, and after 10 s their operations are refused with an UnavailableError.',
+  how:
+    'A process that is stopped (not killed) in the middle of a write transaction keeps the database. Others wait ' +
+    'until it goes on or dies, and after 10 s their operations are refused with an UnavailableError.',
 }
 const NOT_DURABLE: Weakness = {
   promise: 'P13',

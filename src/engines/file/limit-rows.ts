@@ -1,3 +1,4 @@
+import { withInfinity } from '../../engine/kit/memory-state.js'
 import type { LimiterState } from '../../limits/rules/reserve.js'
 import type { Connection } from './driver.js'
 import { Sweep } from './sweep.js'
@@ -43,18 +44,15 @@ export class LimitRows {
 
 function statements(connection: Connection) {
   connection.exec(
-    'create table if not exists limits (name text primary key, state text not null, until integer not null) without rowid',
+    `create table if not exists limits
+     (name text primary key, state text not null, until integer not null) without rowid`,
   )
   return {
     get: connection.prepare('select state from limits where name = ?'),
     put: connection.prepare(
-      'insert into limits values (?, ?, ?) on conflict (name) do update set state = excluded.state, until = excluded.until',
+      `insert into limits values (?, ?, ?)
+       on conflict (name) do update set state = excluded.state, until = excluded.until`,
     ),
     sweep: new Sweep(connection, 'limits', ['name'], STRETCH),
   }
-}
-
-/** JSON has no word for infinity: the only number here that is not finite is the time before all others. */
-function withInfinity(_: string, value: unknown): unknown {
-  return value === null ? -Infinity : value
 }

@@ -152,7 +152,7 @@ export class Mailbox {
       if (steps === 0) return
       units -= steps * STEP
       socket.write(Buffer.alloc(steps))
-      // A sender that never reads these few bytes is none of ours.
+      // Every mailbox reads these few bytes. Another program may not.
       if (socket.writableLength > 0) socket.destroy()
     })
     socket.on('error', () => {})

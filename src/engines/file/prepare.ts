@@ -5,6 +5,7 @@ import { MARK_AHEAD } from './counter.js'
 import { Database } from './database.js'
 import { Door } from './door.js'
 import type { Connection, Sqlite } from './driver.js'
+import { PATIENCE } from './failures.js'
 import { DATABASE } from './folder.js'
 import type { Machine } from './machine.js'
 import { presenceOf } from './presence.js'
@@ -20,7 +21,6 @@ interface Strangers {
  * Opens the database of a folder and makes it ready for use: creates its tables, or checks that they are ours and that
  * its boxes are on this boot of this machine, in these namespaces. What dead boxes of another boot or namespace have
  * left is thrown away; no token falls. The door is to be left when the box is closed.
- * @param patience how long a transaction waits for the write lock, milliseconds.
  * @throws InvalidArgumentError for another layout or a foreign database, UnavailableError while there are boxes of
  * another boot or namespace or may be, SqliteError when SQLite fails.
  */
@@ -29,12 +29,11 @@ export async function openDatabase(
   folder: string,
   machine: Machine,
   clock: Clock,
-  patience: number,
 ): Promise<{ database: Database; door: Door }> {
   const door = await Door.enter(sqlite, folder, clock)
   let database: Database | undefined
   try {
-    database = await Database.open(sqlite, join(folder, DATABASE), clock, patience)
+    database = await Database.open(sqlite, join(folder, DATABASE), clock, PATIENCE)
     await settleIn(database, machine, folder, door)
     await door.stay()
     // The mark up to which numbers may be used has to be there after a power cut before the first one is.
@@ -104,7 +103,8 @@ function prepare(connection: Connection, machine: Machine, start: number): Stran
   }
   if (layout !== LAYOUT) {
     throw new InvalidArgumentError(
-      `the folder has layout ${layout} and this version of Signalbox knows layout ${LAYOUT}: use the version that made it, or another folder`,
+      `the folder has layout ${layout} and this version of Signalbox knows layout ${LAYOUT}: use the version ` +
+        'that made it, or another folder',
     )
   }
   const where = whereOf(connection)
@@ -138,7 +138,8 @@ function addressesIn(connection: Connection): string[] {
 /** Throws away what is left of holders and waiters, and goes on with numbers above all that may have been used. */
 function takeOver(connection: Connection, { bootId, namespaces }: Machine, start: number): void {
   connection.exec(
-    `delete from queues where key > ''; delete from requests; delete from claims; delete from sessions; delete from watches`,
+    `delete from queues where key > '';
+     delete from requests; delete from claims; delete from sessions; delete from watches`,
   )
   const mark = connection.prepare('select mark from machine').get()![0] as number
   const next = Math.max(mark, start)

@@ -9,15 +9,9 @@ export interface AddressedMember extends SessionInfo {
 /** The sessions of the boxes that are open, and what they watch. */
 export class SessionRows {
   readonly #sql: ReturnType<typeof statements>
-  readonly #members = new Map<string, AddressedMember>()
 
   constructor(connection: Connection) {
     this.#sql = statements(connection)
-  }
-
-  /** Another process may have written. */
-  forget(): void {
-    this.#members.clear()
   }
 
   all(): string[] {
@@ -25,14 +19,10 @@ export class SessionRows {
   }
 
   get(session: string): AddressedMember | undefined {
-    const known = this.#members.get(session)
-    if (known) return known
     const row = this.#sql.get.get(session)
     if (!row) return undefined
     const [host, pid, label, address] = row as [string, number, string | null, string]
-    const member = { session, host, pid, label: label ?? undefined, address }
-    this.#members.set(session, member)
-    return member
+    return { session, host, pid, label: label ?? undefined, address }
   }
 
   join({ session, host, pid, label, address }: AddressedMember): void {
@@ -42,7 +32,6 @@ export class SessionRows {
   leave(session: string): void {
     this.#sql.leave.run(session)
     this.#sql.unwatchAll.run(session)
-    this.#members.delete(session)
   }
 
   watch(session: string, key: string): void {
@@ -54,7 +43,7 @@ export class SessionRows {
   }
 
   watchers(keys: readonly string[]): { session: string; key: string }[] {
-    if (keys.length === 0 || !this.#sql.anyWatch.get()) return []
+    if (keys.length === 0) return []
     return this.#sql.watchers
       .all(JSON.stringify(keys))
       .map(row => ({ key: row[0] as string, session: row[1] as string }))
@@ -70,7 +59,6 @@ function statements(connection: Connection) {
     watch: connection.prepare('insert or ignore into watches values (?, ?)'),
     unwatch: connection.prepare('delete from watches where key = ? and session = ?'),
     unwatchAll: connection.prepare('delete from watches where session = ?'),
-    anyWatch: connection.prepare('select 1 from watches limit 1'),
     watchers: connection.prepare(
       'select key, session from watches where key in (select value from json_each(?))',
     ),

@@ -2,8 +2,6 @@ import type { RecordedId, Versioned } from '../../engine/contract.js'
 import type { Connection, Statement } from './driver.js'
 import { Sweep } from './sweep.js'
 
-/** From so many rows on, one statement that takes them as JSON is faster than one for each. */
-const MANY = 4
 /** So many ids are looked at together, to find those that can be deleted. */
 const STRETCH = 512
 
@@ -61,8 +59,7 @@ export class ValueRows {
       if (value === undefined) this.#sql.deleteValue.run(key)
       else puts.push([key, value, version])
     }
-    if (puts.length < MANY) for (const put of puts) this.#sql.putValue.run(...put)
-    else this.#sql.putValues.run(JSON.stringify(puts))
+    if (puts.length > 0) this.#sql.putValues.run(JSON.stringify(puts))
     this.#writes.clear()
   }
 
@@ -86,18 +83,15 @@ function statements(connection: Connection) {
       `select json_group_array(json_array(e.value, e.version)) as found
        from json_each(?) k left join entries e on e.key = k.value`,
     ),
-    putValue: prepare(
-      `insert into entries values (?, ?, ?)
-       on conflict (key) do update set value = excluded.value, version = excluded.version`,
-    ),
     putValues: prepare(
       `insert into entries select value ->> 0, value ->> 1, value ->> 2 from json_each(?) where true
        on conflict (key) do update set value = excluded.value, version = excluded.version`,
     ),
     deleteValue: prepare('delete from entries where key = ?'),
     recorded: prepare(
-      `select json_group_array(exists (select 1 from ids i where i.key = p.value ->> 0 and i.id = p.value ->> 1)) as found
-       from json_each(?) p`,
+      `select json_group_array(
+         exists (select 1 from ids i where i.key = p.value ->> 0 and i.id = p.value ->> 1)
+       ) as found from json_each(?) p`,
     ),
     putIds: prepare(
       `insert into ids select value ->> 0, value ->> 1, value ->> 2 from json_each(?) where true

@@ -1,8 +1,7 @@
 import type { Clock } from '../../clock.js'
 import { SqliteError } from './driver.js'
+import { PATIENCE } from './failures.js'
 
-/** How long opening waits for others that open, close or recover a database: milliseconds. */
-const OPENING = 10_000
 /** Milliseconds between two attempts. */
 const PAUSE = 5
 
@@ -11,7 +10,7 @@ const PAUSE = 5
  * long.
  */
 export async function retryWhileBusy(clock: Clock, attempt: () => void): Promise<void> {
-  const until = clock.now() + OPENING
+  const until = clock.now() + PATIENCE
   for (;;) {
     try {
       attempt()

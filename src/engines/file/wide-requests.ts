@@ -21,6 +21,7 @@ type Row = [
   since: number,
   downgraded: number,
 ]
+const COLUMNS = 'id, ticket, session, phase, expires, lease, number, label, since, downgraded'
 
 /**
  * The requests for several keys. All of them are kept in memory, indexed by key, and read again after another process
@@ -180,12 +181,8 @@ export class WideRequests {
 
 function statements(connection: Connection) {
   return {
-    all: connection.prepare(
-      'select id, ticket, session, phase, expires, lease, number, label, since, downgraded from requests order by ticket',
-    ),
-    one: connection.prepare(
-      'select id, ticket, session, phase, expires, lease, number, label, since, downgraded from requests where id = ?',
-    ),
+    all: connection.prepare(`select ${COLUMNS} from requests order by ticket`),
+    one: connection.prepare(`select ${COLUMNS} from requests where id = ?`),
     claims: connection.prepare('select claims from claims where id = ?'),
     add: connection.prepare('insert into requests values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)'),
     addClaims: connection.prepare('insert into claims values (?, ?)'),

@@ -2,6 +2,8 @@ import type { Clock } from '../../clock.js'
 
 /** How long a call of a member may take: milliseconds. */
 const CALL_TIMEOUT = 3000
+/** The pause before a call that failed is made again: milliseconds. */
+export const RETRY_PAUSE = 200
 
 /** A member did not answer in time. It may still carry out the call. */
 export class NoAnswerError extends Error {}
@@ -41,4 +43,9 @@ export function answered<T>(
       },
     )
   })
+}
+
+/** Settles when a call that failed may be made again. @param keepsAlive whether the process stays alive meanwhile. */
+export function pause(clock: Clock, keepsAlive: boolean): Promise<void> {
+  return new Promise(resolve => void clock.after(RETRY_PAUSE, resolve, keepsAlive))
 }

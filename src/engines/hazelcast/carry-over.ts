@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../../clock.js'
+import { pause } from './call.js'
 import type { Table } from './table.js'
 import type { TableRecord } from './table-record.js'
 import { stampOf } from './value-entry.js'
@@ -8,7 +9,6 @@ import type { Values } from './values.js'
 const HELP_AFTER = 2000
 /** Changes that are carried over leave the record with its next change, or after so long: milliseconds. */
 const FORGET_WITHIN = 20
-const RETRY_PAUSE = 500
 
 /** Carries the changes that the record has pending over to the entries of their keys. */
 export class CarryOver {
@@ -100,7 +100,7 @@ export class CarryOver {
         hasFailed = false
       } catch {
         hasFailed = true
-        await new Promise<void>(resolve => void this.#clock.after(RETRY_PAUSE, resolve, false))
+        await pause(this.#clock, false)
       }
     }
     this.#underWay.delete(key)

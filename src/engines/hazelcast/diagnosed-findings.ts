@@ -18,7 +18,8 @@ export function hazelcastFindings(facts: HazelcastFacts): Finding[] {
       facts,
       ['P2', 'P11'],
       gap =>
-        `a member's clock is ${gap}: tokens begin at the wall clock when a cluster has lost its data, and ids of changes are kept by it`,
+        `a member's clock is ${gap}: tokens begin at the wall clock when a cluster has lost its data, and ids ` +
+        'of changes are kept by it',
     ),
   ]
 }
@@ -30,7 +31,9 @@ function versions({ members }: HazelcastFacts): Finding[] {
     findings.push({
       id: 'version',
       promises: ['P1', 'P13'],
-      how: `${old.map(({ address, version }) => `${address} is Hazelcast ${version!}`).join(', ')}, which Signalbox is not tested with`,
+      how:
+        `${old.map(({ address, version }) => `${address} is Hazelcast ${version!}`).join(', ')}, which Signalbox ` +
+        'is not tested with',
       mend: `use Hazelcast ${LEAST_VERSION}.0 or later`,
     })
   const different = new Set(members.flatMap(({ version }) => version?.replace(/\.\d+$/, '') ?? []))
@@ -38,7 +41,9 @@ function versions({ members }: HazelcastFacts): Finding[] {
     findings.push({
       id: 'mixed-versions',
       promises: ['P13'],
-      how: `members are of the versions ${[...different].join(' and ')}, and Community members of different versions may not understand each other's data`,
+      how:
+        `members are of the versions ${[...different].join(' and ')}, and Community members of different versions ` +
+        "may not understand each other's data",
       mend: 'give all members the same version',
     })
   return findings
@@ -49,7 +54,9 @@ function alone(members: number): Finding[] {
     {
       id: 'single-member',
       promises: ['P1', 'P2', 'P13'],
-      how: `${members === 1 ? 'one member' : 'no member'} keeps data, so nothing has a copy: when it ends, all locks and values are lost, and tokens rise only with the wall clock`,
+      how:
+        `${members === 1 ? 'one member' : 'no member'} keeps data, so nothing has a copy: when it ends, all locks ` +
+        'and values are lost, and tokens rise only with the wall clock',
       mend: 'use three members or more, on machines of their own',
     },
   ]
@@ -76,7 +83,9 @@ function ending({ maps }: HazelcastFacts): Finding[] {
     {
       id: 'expiring',
       promises: ['P1', 'P2', 'P13'],
-      how: `entries of ${named(ends)} expire after ${shortDuration(least)}, values and the table of all locks among them`,
+      how:
+        `entries of ${named(ends)} expire after ${shortDuration(least)}, values and the table of all locks among ` +
+        'them',
       mend: 'set time-to-live-seconds 0 and max-idle-seconds 0 for these maps',
     },
   ]
@@ -89,7 +98,9 @@ function eviction({ maps }: HazelcastFacts): Finding[] {
     {
       id: 'eviction',
       promises: ['P1', 'P2', 'P13'],
-      how: `a member with many entries evicts some of ${named(evicting)} (eviction-policy ${evicting[0]!.eviction!}), values and the table of all locks among them`,
+      how:
+        `a member with many entries evicts some of ${named(evicting)} (eviction-policy ` +
+        `${evicting[0]!.eviction!}), values and the table of all locks among them`,
       mend: 'set eviction-policy NONE for these maps',
     },
   ]

@@ -13,10 +13,8 @@ import {
 import { IndeterminateError } from '../../errors.js'
 import { failureOf } from './failures.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
-import type { LoneGrants } from './lone-grants.js'
 import { LET_IN_AFTER, type MemberLocks } from './member-locks.js'
 import { exclusiveKeys, type OwnRequests } from './own-requests.js'
-import type { Table } from './table.js'
 
 type Held = RequestStatus & { readonly state: 'held' }
 
@@ -29,9 +27,7 @@ type Decide = <O extends Operation>(operation: O) => Promise<OutcomeOf<O>>
  */
 export class GrantLocks {
   readonly #place: HazelcastPlace
-  readonly #table: Table
   readonly #own: OwnRequests
-  readonly #alone: LoneGrants
   readonly #locks: MemberLocks
   readonly #decide: Decide
   readonly #wake: (id: string) => void
@@ -39,17 +35,13 @@ export class GrantLocks {
   /** @param wake is called with a request that has waited for other programs, and has locked all its keys. */
   constructor(
     place: HazelcastPlace,
-    table: Table,
     own: OwnRequests,
-    alone: LoneGrants,
     locks: MemberLocks,
     decide: Decide,
     wake: (id: string) => void,
   ) {
     this.#place = place
-    this.#table = table
     this.#own = own
-    this.#alone = alone
     this.#locks = locks
     this.#decide = decide
     this.#wake = wake
@@ -144,7 +136,7 @@ export class GrantLocks {
     const kept = await this.#orGiveUp(request, this.#locks.handOn(id, lease))
     if (kept === 'held') {
       // Other programs are not heard of, so no longer than until they are let in again.
-      const isAlone = this.#alone.watch(id, this.#table.known!.record, LET_IN_AFTER)
+      const isAlone = this.#own.watchAlone(id, LET_IN_AFTER)
       return isAlone ? { ...status, isAlone } : status
     }
     this.#giveUp(request)

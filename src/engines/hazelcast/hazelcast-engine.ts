@@ -3,25 +3,21 @@ import type { Clock, Timer } from '../../clock.js'
 import type { Awaitable, Listener, Operation, OutcomeOf, SessionInfo } from '../../engine/contract.js'
 import { StateEngine, type EngineState, type Hint, type Purpose } from '../../engine/kit/state-engine.js'
 import { UnavailableError } from '../../errors.js'
-import { answered } from './call.js'
-import { CarryOver } from './carry-over.js'
+import { answered, RETRY_PAUSE } from './call.js'
 import { failureOf } from './failures.js'
 import { GrantLocks } from './grant-locks.js'
 import { hazelcastGuarantees } from './guarantees.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
 import { Link, type Package } from './link.js'
-import { LoneGrants } from './lone-grants.js'
 import { MapLocks } from './map-locks.js'
 import { MemberLocks } from './member-locks.js'
 import { OwnRequests } from './own-requests.js'
 import { Sessions } from './sessions.js'
-import { Table } from './table.js'
+import { Table, type TableChange } from './table.js'
 import type { TableRecord } from './table-record.js'
 import { Transactions } from './transactions.js'
 import { stampOf } from './value-entry.js'
 import { Values } from './values.js'
-
-const READ_PAUSE = 500
 
 /**
  * Locks and values on Hazelcast, which has nothing but compare-and-set of one entry. So the lock table is one entry,
@@ -36,9 +32,7 @@ export class HazelcastEngine extends StateEngine {
   readonly #table: Table
   readonly #sessions: Sessions
   readonly #transactions: Transactions
-  readonly #carryOver: CarryOver
-  readonly #own = new OwnRequests()
-  readonly #alone: LoneGrants
+  readonly #own: OwnRequests
   readonly #memberLocks: MemberLocks
   readonly #grantLocks: GrantLocks
   readonly #place: HazelcastPlace
@@ -62,32 +56,19 @@ export class HazelcastEngine extends StateEngine {
     const link = () => this.#link.get()
     const tableMap = async () => (await link()).table
     const values = new Values(link, hazelcast, clock)
-    this.#table = new Table(by, tableMap, clock, (record, isNext) => this.#changedByOther(record, isNext))
+    this.#table = new Table(by, tableMap, clock, change => this.#changed(change))
     this.#sessions = new Sessions(tableMap, clock)
-    const forget = (): void => void this.#transactions.forget().catch(() => undefined)
-    this.#carryOver = new CarryOver(this.#table, values, clock, forget)
-    this.#transactions = new Transactions(
-      place,
-      this.#table,
-      values,
-      this.#sessions,
-      this.#carryOver,
-      clock,
-      {
-        changed: record => {
-          this.#own.follow(record)
-          this.#changed(record)
-        },
-        unclear: () => this.#readAgain(),
-      },
+    this.#transactions = new Transactions(place, this.#table, values, this.#sessions, clock, () =>
+      this.#readAgain(),
     )
-    this.#alone = new LoneGrants(clock, id => this.#listener?.wanted(id))
-    this.#memberLocks = new MemberLocks(new MapLocks(async () => (await link()).locks, hazelcast), clock)
+    this.#own = new OwnRequests(clock, id => this.#listener?.wanted(id))
+    this.#memberLocks = new MemberLocks(
+      new MapLocks(async () => (await link()).locks, hazelcast, clock),
+      clock,
+    )
     this.#grantLocks = new GrantLocks(
       place,
-      this.#table,
       this.#own,
-      this.#alone,
       this.#memberLocks,
       async operation => super.submit(operation),
       id => this.receive({ type: 'wake', about: id }),
@@ -103,7 +84,7 @@ export class HazelcastEngine extends StateEngine {
       this.#sessions.join(session)
       this.#own.join(session.session)
       this.#listener = listener
-      this.#carryOver.follow(record)
+      this.#transactions.carryOver.follow(record)
       await super.join(session, listener)
     } catch (error) {
       await this.#close()
@@ -130,13 +111,13 @@ export class HazelcastEngine extends StateEngine {
     if (this.#isLeaving || !this.#listener) return
     this.#isLeaving = true
     this.#reading?.cancel()
-    this.#alone.stop()
+    this.#own.stop()
     const isLinked = this.#link.now !== undefined
     const left = Promise.all([
       super.leave(),
       this.#memberLocks.leaveAll(),
       this.#sessions.leave(),
-      this.#carryOver.leave(),
+      this.#transactions.carryOver.leave(),
     ])
     // What can't be given back now ends with its lease.
     if (isLinked) await answered(left, this.clock).catch(() => undefined)
@@ -156,19 +137,16 @@ export class HazelcastEngine extends StateEngine {
     super.receive(hint)
   }
 
-  #changedByOther(record: TableRecord, isNext: boolean): void {
+  #changed({ record, isOwn, isNext }: TableChange): void {
     const { lost, woken } = this.#own.follow(record)
-    for (const id of lost) this.receive({ type: 'lost', about: id })
-    for (const id of woken) this.receive({ type: 'wake', about: id })
-    this.#changed(record)
-    // The changes of a record that was missed may be carried over by now, and stand in no record.
-    if (!isNext) this.#listener?.missed()
-  }
-
-  #changed(record: TableRecord): void {
-    this.#alone.follow(record)
+    if (!isOwn) {
+      for (const id of lost) this.receive({ type: 'lost', about: id })
+      for (const id of woken) this.receive({ type: 'wake', about: id })
+    }
     this.#tellWatchers(record)
-    this.#carryOver.follow(record)
+    this.#transactions.carryOver.follow(record)
+    // The changes of a record that was missed may be carried over by now, and stand in no record.
+    if (!isOwn && !isNext) this.#listener?.missed()
   }
 
   #tellWatchers({ version, pending }: TableRecord): void {
@@ -186,13 +164,13 @@ export class HazelcastEngine extends StateEngine {
       () => this.#listener!.missed(),
       () => {
         this.#reading?.cancel()
-        this.#reading = this.clock.after(READ_PAUSE, () => this.#readAgain(), false)
+        this.#reading = this.clock.after(RETRY_PAUSE, () => this.#readAgain(), false)
       },
     )
   }
 
   async #close(): Promise<void> {
-    this.#carryOver.close()
+    this.#transactions.carryOver.close()
     await this.#link.close()
   }
 }

@@ -4,7 +4,7 @@ import type { Clock, Timer } from '../../clock.js'
 import { Reconnector } from '../../engine/kit/reconnector.js'
 import type { Awaitable } from '../../engine/contract.js'
 import { ClosedError, InvalidArgumentError, UnavailableError } from '../../errors.js'
-import { answered, NoAnswerError } from './call.js'
+import { answered, NoAnswerError, pause, RETRY_PAUSE } from './call.js'
 import { dropClosed, eventConnections, quieten } from './client-internals.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
 import { madeBy, TABLE_KEY } from './table-record.js'
@@ -35,7 +35,6 @@ const CLIENT_PATIENCE = 5000
  * from a member that has died; another client gets it from another member. Milliseconds.
  */
 const START_TIMEOUT = CLIENT_PATIENCE + 500
-const RETRY_PAUSE = 200
 const CHECK_EVERY = 1000
 
 /** A client that works, and its maps. */
@@ -52,7 +51,7 @@ export interface Linked {
 export interface LinkListener {
   /** Another box has changed the table's record to this text. */
   changed(record: string): void
-  /** Changes may have been missed, because a member was out of reach or the client was replaced. */
+  /** Changes may have been missed, because a member was out of reach or the client is new. */
   missed(): void
 }
 
@@ -69,7 +68,6 @@ export class Link {
   readonly #clients: Reconnector<Linked>
   /** The connections over which the client heard of changes at the last check. */
   #eventConnections: readonly object[] = []
-  #wasLinked = false
   #checking: Timer | undefined
 
   /** @param by the name under which this box changes the record. */
@@ -128,10 +126,11 @@ export class Link {
           })
         if (!this.#isOfOneMember(error) || this.#clock.now() + RETRY_PAUSE >= until)
           throw new UnavailableError(
-            `no member of the cluster answers at ${name}: the address or the name of the cluster may be wrong, which the client can't tell apart`,
+            `no member of the cluster answers at ${name}: the address or the name of the cluster may be wrong, ` +
+              `which the client can't tell apart`,
             { engine: name, cause: error },
           )
-        await new Promise<void>(resolve => this.#clock.after(RETRY_PAUSE, resolve, true))
+        await pause(this.#clock, true)
       }
     }
   }
@@ -195,23 +194,17 @@ export class Link {
   #connected({ client }: Linked): void {
     this.#eventConnections = eventConnections(client)
     this.#check(client)
-    if (this.#wasLinked) this.#listener.missed()
-    this.#wasLinked = true
+    this.#listener.missed()
   }
 
   /** Whether a client failed to start because one member ended; the others may answer the next client. */
   #isOfOneMember(error: unknown): boolean {
-    const {
-      TargetDisconnectedError,
-      TargetNotMemberError,
-      MemberLeftError,
-      HazelcastInstanceNotActiveError,
-    } = this.#package
+    const hazelcast = this.#package
     const endings = [
-      TargetDisconnectedError,
-      TargetNotMemberError,
-      MemberLeftError,
-      HazelcastInstanceNotActiveError,
+      hazelcast.TargetDisconnectedError,
+      hazelcast.TargetNotMemberError,
+      hazelcast.MemberLeftError,
+      hazelcast.HazelcastInstanceNotActiveError,
     ]
     return error instanceof NoAnswerError || endings.some(ending => error instanceof ending)
   }

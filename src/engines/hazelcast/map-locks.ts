@@ -1,29 +1,40 @@
 import type { IMap } from 'hazelcast-client'
+import type { Clock } from '../../clock.js'
+import { answered } from './call.js'
 import type { Package } from './link.js'
 
-/** The locks on the keys of an IMap. For a member the owner of a lock is a client. */
+/** How long the answer to an attempt may come after its wait: milliseconds. */
+const ANSWER_WITHIN = 3000
+
+/**
+ * The locks on the keys of an IMap. For a member the owner of a lock is a client. Each method waits until the cluster
+ * is in reach, and throws what the client throws, or UnavailableError, ClosedError or NoAnswerError.
+ */
 export class MapLocks {
   readonly #map: () => Promise<IMap<string, unknown>>
   readonly #package: Package
+  readonly #clock: Clock
+  /** Calls under way that lock or unlock. */
+  readonly #calls = new Set<Promise<unknown>>()
 
-  constructor(map: () => Promise<IMap<string, unknown>>, hazelcast: Package) {
+  constructor(map: () => Promise<IMap<string, unknown>>, hazelcast: Package, clock: Clock) {
     this.#map = map
     this.#package = hazelcast
-  }
-
-  /** Settles when the cluster is in reach. @throws UnavailableError when it is not in time; ClosedError */
-  async reached(): Promise<void> {
-    await this.#map()
+    this.#clock = clock
   }
 
   /**
-   * Locks a key. False: another program has it.
+   * Locks a key. False: another program has it. A lock that comes after the answer was given up is unlocked again.
    * @param wait how long the member waits for that program: milliseconds.
-   * @throws what the client throws
+   * @param keepsAlive whether the process stays alive meanwhile.
    */
-  async tryLock(key: string, wait: number, lease: number): Promise<boolean> {
+  async tryLock(key: string, wait: number, lease: number, keepsAlive: boolean): Promise<boolean> {
     const map = await this.#map()
-    return map.tryLock(key, wait, memberLease(lease))
+    const call = this.#tracked(map.tryLock(key, wait, memberLease(lease)))
+    const late = (isLocked: boolean): void => {
+      if (isLocked) this.unlock(key).catch(() => undefined)
+    }
+    return answered(call, this.#clock, wait + ANSWER_WITHIN, late, keepsAlive)
   }
 
   /**
@@ -33,32 +44,48 @@ export class MapLocks {
    * by the first and loses it by the second. The member carries out all four in this order, because they go to one
    * partition. It does not tell the owner of a lock: that of the first answer may be another program that unlocks
    * just then, hence the last call.
-   * @throws what the client throws
    */
   async renew(key: string, lease: number): Promise<boolean> {
     const map = await this.#map()
-    const [wasLocked, again, , isLocked] = await Promise.allSettled([
+    const calls = Promise.allSettled([
       map.isLocked(key),
       map.tryLock(key, 0, memberLease(lease)),
       map.unlock(key),
       map.isLocked(key),
     ])
+    const [wasLocked, again, , isLocked] = await answered(calls, this.#clock)
     for (const answer of [wasLocked, again, isLocked])
       if (answer.status === 'rejected') throw answer.reason as Error
       else if (!answer.value) return false
     return true
   }
 
-  /** Unlocks a key. False: the lock was lost. @throws what the client throws; then the lock ends with its lease */
-  async unlock(key: string): Promise<boolean> {
+  /** Unlocks a key. False: the lock was lost. One that can't be unlocked ends with its lease. */
+  unlock(key: string): Promise<boolean> {
+    return this.#tracked(this.#unlock(key))
+  }
+
+  /** Settles when no call is under way: what a call locks for a client that has ended stays locked. */
+  async settled(): Promise<void> {
+    while (this.#calls.size > 0) await Promise.allSettled(this.#calls)
+  }
+
+  async #unlock(key: string): Promise<boolean> {
     const map = await this.#map()
     try {
-      await map.unlock(key)
+      await answered(map.unlock(key), this.#clock)
       return true
     } catch (error) {
       if (error instanceof this.#package.IllegalMonitorStateError) return false
       throw error
     }
+  }
+
+  #tracked<T>(call: Promise<T>): Promise<T> {
+    this.#calls.add(call)
+    const over = (): void => void this.#calls.delete(call)
+    call.then(over, over)
+    return call
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../../clock.js'
-import { answered } from './call.js'
+import { pause } from './call.js'
 import { certainLife, type MapLocks } from './map-locks.js'
 
 /** After so long a grant that is handed on lets other programs have its locks first: milliseconds. */
@@ -16,9 +16,6 @@ const LONGEST_WAIT = 30_000
  * The lease of such a call, which is renewed at once: a lock whose box has died or given up ends soon. Milliseconds.
  */
 const WAIT_LEASE = 0
-/** How long an answer may come after its wait: milliseconds. */
-const ANSWER_WITHIN = 3000
-const RETRY_PAUSE = 200
 
 /** The locks that one grant has on the members. */
 interface Holding {
@@ -50,8 +47,6 @@ export class MemberLocks {
   readonly #mapLocks: MapLocks
   readonly #clock: Clock
   readonly #holdings = new Map<string, Holding>()
-  /** Calls of members that lock or unlock. */
-  readonly #calls = new Set<Promise<unknown>>()
 
   constructor(mapLocks: MapLocks, clock: Clock) {
     this.#mapLocks = mapLocks
@@ -113,10 +108,8 @@ export class MemberLocks {
 
   async #renew(holding: Holding): Promise<boolean> {
     const { lease } = holding
-    await this.#mapLocks.reached()
     const sentAt = this.#clock.now()
-    const renewals = [...holding.locked].map(key => answered(this.#mapLocks.renew(key, lease), this.#clock))
-    const held = await Promise.all(renewals)
+    const held = await Promise.all([...holding.locked].map(key => this.#mapLocks.renew(key, lease)))
     if (!held.every(Boolean)) return false
     holding.until = sentAt + certainLife(lease)
     return true
@@ -153,9 +146,7 @@ export class MemberLocks {
     holding.until = Infinity
     holding.isLettingIn = true
     try {
-      await this.#mapLocks.reached()
-      const unlocks = keys.map(key => answered(this.#mapLocks.unlock(key), this.#clock))
-      const unlocked = await Promise.allSettled(unlocks)
+      const unlocked = await Promise.allSettled(keys.map(key => this.#mapLocks.unlock(key)))
       const failed = failureOf(unlocked)
       if (failed) throw failed.reason
       if (unlocked.some(each => each.status === 'fulfilled' && !each.value)) return 'lost'
@@ -167,14 +158,7 @@ export class MemberLocks {
   }
 
   /** Unlocks all keys of a grant, and stops waiting for more. Never throws: what is left ends with its lease. */
-  leave(id: string): Promise<void> {
-    const leaving = this.#leave(id)
-    this.#calls.add(leaving)
-    void leaving.then(() => this.#calls.delete(leaving))
-    return leaving
-  }
-
-  async #leave(id: string): Promise<void> {
+  async leave(id: string): Promise<void> {
     const holding = this.#holdings.get(id)
     if (!holding) return
     this.#holdings.delete(id)
@@ -183,10 +167,10 @@ export class MemberLocks {
     await this.#unlock(holding)
   }
 
-  /** Unlocks everything. Settles when no call waits on a member: a lock for a client that has ended would stay. */
+  /** Unlocks everything. Settles when no call waits on a member. */
   async leaveAll(): Promise<void> {
     await Promise.all([...this.#holdings.keys()].map(id => this.leave(id)))
-    await Promise.allSettled([...this.#calls])
+    await this.#mapLocks.settled()
   }
 
   #begin(id: string, keys: readonly string[], lease: number): Holding {
@@ -230,21 +214,14 @@ export class MemberLocks {
         if (holding.locked.has(holding.keys[next]!)) await this.#renewOrDrop(holding)
         else wait = Math.min(2 * wait, LONGEST_WAIT)
       } catch {
-        await new Promise<void>(resolve => void this.#clock.after(RETRY_PAUSE, resolve, false))
+        await pause(this.#clock, false)
       }
     }
   }
 
   async #lock(holding: Holding, key: string, wait: number, lease = holding.lease): Promise<void> {
-    await this.#mapLocks.reached()
     const sentAt = this.#clock.now()
-    const call = this.#mapLocks.tryLock(key, wait, lease)
-    this.#calls.add(call)
-    const over = (): void => void this.#calls.delete(call)
-    call.then(over, over)
-    // The call was given up and locked the key all the same.
-    const late = (isLocked: boolean): void => void (isLocked && this.#give(key))
-    if (!(await answered(call, this.#clock, wait + ANSWER_WITHIN, late, wait < FIRST_WAIT))) return
+    if (!(await this.#mapLocks.tryLock(key, wait, lease, wait < FIRST_WAIT))) return
     if (holding.isGone) return this.#give(key)
     holding.locked.add(key)
     holding.since = this.#clock.now()
@@ -255,22 +232,14 @@ export class MemberLocks {
     const keys = [...holding.locked]
     holding.locked.clear()
     holding.until = Infinity
-    if (keys.length === 0) return
-    try {
-      await this.#mapLocks.reached()
-    } catch {
-      // The leases end them.
-      return
-    }
     await Promise.all(keys.map(key => this.#give(key)))
   }
 
-  /** Unlocks a key. An unlock fails for a lock that was lost, or for a member out of reach: then the lease ends it. */
   async #give(key: string): Promise<void> {
     try {
-      await answered(this.#mapLocks.unlock(key), this.#clock)
+      await this.#mapLocks.unlock(key)
     } catch {
-      // As said.
+      // No member was in reach. The lease ends the lock.
     }
   }
 }

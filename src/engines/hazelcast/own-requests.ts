@@ -1,3 +1,4 @@
+import type { Clock, Timer } from '../../clock.js'
 import type { Claim } from '../../engine/claim.js'
 import type { RequestRecord, TableRecord } from './table-record.js'
 
@@ -9,9 +10,20 @@ interface Changes {
 
 /** The requests of this box, as the newest record has them. */
 export class OwnRequests {
+  readonly #clock: Clock
+  readonly #wanted: (id: string) => void
   #session: string | undefined
   #own = new Map<string, RequestRecord>()
-  #claimed: ReadonlySet<string> = new Set()
+  /** How many requests, of any box, claim a key. */
+  #claims: ReadonlyMap<string, number> = new Map()
+  /** By grant that was alone: what ends the time for which its box relies on being told. */
+  readonly #alone = new Map<string, Timer>()
+
+  /** @param wanted see {@link watchAlone}. */
+  constructor(clock: Clock, wanted: (id: string) => void) {
+    this.#clock = clock
+    this.#wanted = wanted
+  }
 
   /** From now on the requests of this session are followed. */
   join(session: string): void {
@@ -22,7 +34,11 @@ export class OwnRequests {
   follow({ requests }: TableRecord): Changes {
     const before = this.#own
     this.#own = new Map(requests.filter(each => each.session === this.#session).map(each => [each.id, each]))
-    this.#claimed = new Set(requests.flatMap(({ claims }) => claims.map(({ key }) => key)))
+    const claims = new Map<string, number>()
+    for (const { key } of requests.flatMap(each => each.claims)) claims.set(key, (claims.get(key) ?? 0) + 1)
+    this.#claims = claims
+    // The box is told again when the time is over: it ignores what it hears before it knows of the grant.
+    for (const id of this.#alone.keys()) if (!this.#isAlone(id)) this.#wanted(id)
     const lost = [...before.keys()].filter(id => !this.#own.has(id))
     const woken = [...before.values()].filter(
       ({ id, phase }) => phase === 'waiting' && this.#own.get(id)?.phase === 'reserved',
@@ -36,7 +52,32 @@ export class OwnRequests {
 
   /** Whether no request, of any box, claims one of these keys. */
   areFree(keys: readonly string[]): boolean {
-    return !keys.some(key => this.#claimed.has(key))
+    return !keys.some(key => this.#claims.has(key))
+  }
+
+  /**
+   * Watches a grant, if it excludes all others and no other request claims any of its keys. Then `wanted` is called as
+   * soon as one does, or after so many milliseconds. False: the grant is not alone.
+   */
+  watchAlone(id: string, time: number): boolean {
+    this.#alone.get(id)?.cancel()
+    this.#alone.delete(id)
+    if (!this.#isAlone(id)) return false
+    const over = (): void => {
+      this.#alone.delete(id)
+      this.#wanted(id)
+    }
+    this.#alone.set(id, this.#clock.after(time, over, false))
+    return true
+  }
+
+  stop(): void {
+    for (const timer of this.#alone.values()) timer.cancel()
+  }
+
+  #isAlone(id: string): boolean {
+    const claims = this.#own.get(id)?.claims
+    return claims?.every(({ key, mode }) => mode === 'exclusive' && this.#claims.get(key) === 1) ?? false
   }
 }
 

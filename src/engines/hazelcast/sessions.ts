@@ -76,14 +76,14 @@ export class Sessions {
     return sessions
   }
 
-  /** Drops the entries of this session. Never throws: what is left expires. */
+  /** Drops the entries of this session. Never throws. */
   async leave(): Promise<void> {
     try {
       const { session } = this.#own!
       const map = await this.#map()
       await answered(Promise.all([map.delete(entryOf(session)), map.delete(lifeOf(session))]), this.#clock)
     } catch {
-      // As said.
+      // What is left expires.
     }
   }
 

@@ -1,6 +1,6 @@
 import type { IMap } from 'hazelcast-client'
 import type { Clock } from '../../clock.js'
-import { answered } from './call.js'
+import { answered, pause } from './call.js'
 import { UnclearError } from './failures.js'
 import { KnownEntries } from './known-entries.js'
 import { Sightings } from './sightings.js'
@@ -21,7 +21,14 @@ export interface Found {
   readonly record: TableRecord
 }
 
-const RETRY_PAUSE = 100
+/** A newer record. */
+export interface TableChange {
+  readonly record: TableRecord
+  /** Whether this box made it. */
+  readonly isOwn: boolean
+  /** Whether it follows the record that was known before, so that none was missed. */
+  readonly isNext: boolean
+}
 
 /** The table's record: read, changed by compare-and-set, and followed by what members report of it. */
 export class Table {
@@ -30,7 +37,7 @@ export class Table {
   readonly #by: string
   readonly #map: () => Promise<IMap<string, string>>
   readonly #clock: Clock
-  readonly #changed: (record: TableRecord, isNext: boolean) => void
+  readonly #changed: (change: TableChange) => void
   #known: Found | undefined
   /** How many changes this box has tried. */
   #count = 0
@@ -39,13 +46,13 @@ export class Table {
 
   /**
    * @param by the name under which this box changes the record.
-   * @param changed is called with a newer record that another box made, and whether it follows the last known one.
+   * @param changed is called with each newer record.
    */
   constructor(
     by: string,
     map: () => Promise<IMap<string, string>>,
     clock: Clock,
-    changed: (record: TableRecord, isNext: boolean) => void,
+    changed: (change: TableChange) => void,
   ) {
     this.#by = by
     this.#map = map
@@ -70,7 +77,8 @@ export class Table {
       return
     }
     const known = this.#known
-    if (known && (known.text === undefined || record.turn > known.record.turn)) this.#adopt({ text, record })
+    if (known && (known.text === undefined || record.turn > known.record.turn))
+      this.#adopt({ text, record }, false)
   }
 
   /** Reads the record. @throws what the client throws */
@@ -79,7 +87,7 @@ export class Table {
     // Either a newer one was reported meanwhile, or the cluster has lost its entries.
     if (this.#known?.text !== undefined && found.record.turn < this.#known.record.turn)
       found = await this.#get()
-    if (this.#known === undefined || found.text !== this.#known.text) this.#adopt(found)
+    if (this.#known === undefined || found.text !== this.#known.text) this.#adopt(found, false)
     return this.#known!
   }
 
@@ -104,11 +112,8 @@ export class Table {
         for (const each of late) this.heard(each)
         return undefined
       }
-      this.#known = { text, record }
       // Other boxes see it later, so a grant of this box ends here first.
-      this.sightings.see(record, sentAt)
-      this.entries.follow(record)
-      return this.#known
+      return this.#adopt({ text, record }, true, sentAt)
     } finally {
       const late = this.#late
       this.#late = undefined
@@ -141,7 +146,7 @@ export class Table {
         }
         if (await this.#replace(found.text, text)) return true
       } catch {
-        await new Promise<void>(resolve => void this.#clock.after(RETRY_PAUSE, resolve, true))
+        await pause(this.#clock, true)
       }
     }
     throw new UnclearError('the answer to a change was lost', { cause })
@@ -159,10 +164,12 @@ export class Table {
     return text === null ? { text: undefined, record: emptyTable() } : { text, record: decodeTable(text) }
   }
 
-  #adopt(found: Found): void {
+  #adopt(found: Found, isOwn: boolean, seenAt = this.#clock.now()): Found {
+    const { record } = found
     this.#known = found
-    this.sightings.see(found.record, this.#clock.now())
-    const isNext = this.entries.follow(found.record)
-    this.#changed(found.record, isNext)
+    this.sightings.see(record, seenAt)
+    const isNext = this.entries.follow(record)
+    this.#changed({ record, isOwn, isNext })
+    return found
   }
 }

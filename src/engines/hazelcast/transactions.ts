@@ -3,7 +3,7 @@ import type { Operation, ReadSet, SessionInfo } from '../../engine/contract.js'
 import type { EngineState, Purpose } from '../../engine/kit/state-engine.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
 import { UnavailableError } from '../../errors.js'
-import type { CarryOver } from './carry-over.js'
+import { CarryOver } from './carry-over.js'
 import { failureOf, SpoiledError, UnclearError } from './failures.js'
 import type { HazelcastPlace } from './hazelcast-url.js'
 import { OpenTable } from './open-table.js'
@@ -38,8 +38,6 @@ interface Attempt {
   readonly jobs: Job[]
   /** When they are given up: clock time. */
   readonly until: number
-  /** The newest record that is known. */
-  found: Found
   /** Whether a record was read after the last of the jobs had come. */
   isFresh: boolean
   /** Versions up to this one are used, although the record does not say so. */
@@ -53,41 +51,33 @@ interface Opened {
   readonly spoiled: SpoiledKeys
 }
 
-/** What the transactions report. */
-export interface TransactionListener {
-  /** This box has changed the record. */
-  changed(record: TableRecord): void
-  /** This box may have changed the record: whether it did was not found out. */
-  unclear(): void
-}
-
 /** Changes the state in one step: the jobs of a tick share one compare-and-set of the record. */
 export class Transactions {
+  readonly carryOver: CarryOver
   readonly #place: HazelcastPlace
   readonly #table: Table
   readonly #values: Values
   readonly #sessions: Sessions
-  readonly #carryOver: CarryOver
   readonly #clock: Clock
-  readonly #listener: TransactionListener
+  readonly #unclear: () => void
   readonly #batch = new TickBatcher<Job>(() => this.#run())
 
+  /** @param unclear is called when it was not found out whether a change of this box was made. */
   constructor(
     place: HazelcastPlace,
     table: Table,
     values: Values,
     sessions: Sessions,
-    carryOver: CarryOver,
     clock: Clock,
-    listener: TransactionListener,
+    unclear: () => void,
   ) {
     this.#place = place
     this.#table = table
     this.#values = values
     this.#sessions = sessions
-    this.#carryOver = carryOver
     this.#clock = clock
-    this.#listener = listener
+    this.#unclear = unclear
+    this.carryOver = new CarryOver(table, values, clock, () => this.#forget())
   }
 
   /** Calls `work` with the state, perhaps several times, and keeps what the last call changed. */
@@ -95,9 +85,9 @@ export class Transactions {
     return this.#add(work, purpose) as Promise<T>
   }
 
-  /** Takes the changes out of the record that are carried over. */
-  forget(): Promise<unknown> {
-    return this.#add(state => state.forget(), undefined)
+  /** Takes the changes out of the record that are carried over. Those that stay leave it with a later change. */
+  #forget(): void {
+    this.#add(state => state.forget(), undefined).catch(() => undefined)
   }
 
   #add(work: (state: OpenTable) => unknown, purpose: Purpose | undefined): Promise<unknown> {
@@ -113,31 +103,30 @@ export class Transactions {
     } catch (error) {
       const failure = failureOf(error, this.#place, UnavailableError)
       for (const job of jobs) job.reject(failure)
-      if (error instanceof UnclearError) this.#listener.unclear()
+      if (error instanceof UnclearError) this.#unclear()
     }
   }
 
   /** Carries the jobs out over the newest record. While other boxes are faster, jobs that came meanwhile join them. */
   async #carryOut(jobs: Job[]): Promise<Answer[]> {
-    const found = this.#table.known ?? (await this.#table.read())
-    const attempt: Attempt = { jobs, until: jobs[0]!.since + PATIENCE, found, isFresh: false, floor: 0 }
+    const attempt: Attempt = { jobs, until: jobs[0]!.since + PATIENCE, isFresh: false, floor: 0 }
     for (;;) {
       this.#checkPatience(attempt)
-      const opened = await this.#open(attempt)
+      const found = this.#table.known ?? (await this.#table.read())
+      const opened = await this.#open(found, attempt)
       if (!opened) continue
       const { state, entries, spoiled } = opened
       const answers = jobs.map(job => this.#decide(job, state, spoiled))
       if (state.isChanged) {
-        if (await this.#keep(attempt, state, entries)) return answers
-      } else if (attempt.isFresh || (await this.#isNewest(attempt))) return answers
+        if (await this.#keep(found, attempt, state, entries)) return answers
+      } else if (attempt.isFresh || (await this.#isNewest(found, attempt))) return answers
     }
   }
 
   /** Opens the record with all that the jobs need. Undefined: there is a newer one. */
-  async #open(attempt: Attempt): Promise<Opened | undefined> {
-    const { found, jobs } = attempt
+  async #open(found: Found, attempt: Attempt): Promise<Opened | undefined> {
     const { record } = found
-    const needs = needsOf(jobs)
+    const needs = needsOf(attempt.jobs)
     // Other boxes take a session for dead that has requests in the record and no entry.
     if (found.text === undefined) this.#sessions.entriesLost()
     await this.#sessions.outlive(needs.lease)
@@ -155,30 +144,26 @@ export class Transactions {
     const stamp = newestStamp(read)
     if (stamp > Math.max(record.version, attempt.floor)) {
       // Either another box has committed and carried over since, or the cluster has lost the record.
-      if (await this.#isNewest(attempt)) attempt.floor = stamp
+      if (await this.#isNewest(found, attempt)) attempt.floor = stamp
       return undefined
     }
     if (attempt.floor === 0) this.#table.entries.add(read, epoch)
-    if (this.#table.known !== found) {
-      // A member has reported a newer record meanwhile.
-      attempt.found = this.#table.known!
-      return undefined
-    }
+    // A member has reported a newer record meanwhile.
+    if (this.#table.known !== found) return undefined
     for (const [key, text] of read) entries.set(key, text)
     const { sightings } = this.#table
-    const carriedOver = this.#carryOver.done(record)
+    const carriedOver = this.carryOver.done(record)
     const surroundings = { sightings, floor: attempt.floor, entries, sessions, carriedOver }
     return { state: new OpenTable(record, surroundings, this.#clock), entries, spoiled }
   }
 
   /** Changes the record to the state. False: another box was faster. */
-  async #keep(attempt: Attempt, state: OpenTable, entries: Entries): Promise<boolean> {
-    const { found, until, jobs } = attempt
+  async #keep(found: Found, attempt: Attempt, state: OpenTable, entries: Entries): Promise<boolean> {
+    const { until, jobs } = attempt
     state.forget()
     const made = await this.#table.change(found, mark => state.close(mark), until)
     if (made) {
-      this.#listener.changed(made.record)
-      this.#carryOver.begin(found.record, made.record, entries)
+      this.carryOver.begin(found.record, made.record, entries)
       return true
     }
     // No job joins others that are soon given up.
@@ -186,17 +171,15 @@ export class Transactions {
       jobs.push(...this.#batch.take())
       attempt.isFresh = false
     }
-    if (this.#table.known === found) await this.#isNewest(attempt)
-    else attempt.found = this.#table.known!
+    if (this.#table.known === found) await this.#isNewest(found, attempt)
     return false
   }
 
   /** Reads the record. Whether it is still the one that was found. */
-  async #isNewest(attempt: Attempt): Promise<boolean> {
-    const { text } = attempt.found
-    attempt.found = await this.#table.read()
+  async #isNewest({ text }: Found, attempt: Attempt): Promise<boolean> {
+    const newest = await this.#table.read()
     attempt.isFresh = true
-    return attempt.found.text === text
+    return newest.text === text
   }
 
   #checkPatience({ until }: Attempt): void {

@@ -1,5 +1,6 @@
 import * as hazelcast from 'hazelcast-client'
 import { expect, test } from 'vitest'
+import { VirtualClock } from '../../../../src/clock.js'
 import { MapLocks } from '../../../../src/engines/hazelcast/map-locks.js'
 
 /** The lock of one key as a member keeps it. */
@@ -40,8 +41,8 @@ class MemberLock {
 /** Whether a lock of ours is renewed when another program does these things between the calls of the renewal. */
 async function renewal(between: (calls: number, lock: MemberLock) => void) {
   const member = new MemberLock((calls, lock) => between(calls - 1, lock))
-  const locks = new MapLocks(() => Promise.resolve(member as never), hazelcast)
-  await locks.tryLock('key', 0, 1000)
+  const locks = new MapLocks(() => Promise.resolve(member as never), hazelcast, new VirtualClock())
+  await locks.tryLock('key', 0, 1000, true)
   return { isHeld: await locks.renew('key', 1000), member, locks }
 }
 

@@ -35,7 +35,7 @@ class FreeMap {
 }
 
 function locksOn(map: FreeMap, clock: VirtualClock): MemberLocks {
-  return new MemberLocks(new MapLocks(() => Promise.resolve(map as never), hazelcast), clock)
+  return new MemberLocks(new MapLocks(() => Promise.resolve(map as never), hazelcast, clock), clock)
 }
 
 test('a renewal while another program is let in reports no lock as lost', async () => {

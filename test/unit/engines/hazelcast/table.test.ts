@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { systemClock } from '../../../../src/clock.js'
-import { Table } from '../../../../src/engines/hazelcast/table.js'
+import { Table, type TableChange } from '../../../../src/engines/hazelcast/table.js'
 import {
   encodeTable,
   marked,
@@ -28,7 +28,7 @@ class SilentMap {
 function tableOn(
   map: SilentMap,
   by: string,
-  changed: (record: TableRecord, isNext: boolean) => void = () => undefined,
+  changed: (change: TableChange) => void = () => undefined,
 ): Table {
   return new Table(by, async () => map as never, systemClock, changed)
 }
@@ -78,7 +78,7 @@ test('a box that was slower gets no record, and knows the newer one', async () =
 test('a record that does not follow the last known one shows that others were missed', async () => {
   const map = new SilentMap()
   const told: boolean[] = []
-  const one = tableOn(map, 'one', (_, isNext) => told.push(isNext))
+  const one = tableOn(map, 'one', ({ isNext }) => told.push(isNext))
   const other = tableOn(map, 'other')
   const until = systemClock.now() + 10_000
   const change = async (): Promise<string> => {

@@ -1,0 +1,57 @@
+import { expect, test } from 'vitest'
+import { VirtualClock } from '../../../../src/clock.js'
+import type { Claim } from '../../../../src/engine/claim.js'
+import { OwnRequests } from '../../../../src/engines/hazelcast/own-requests.js'
+import {
+  emptyTable,
+  type RequestRecord,
+  type TableRecord,
+} from '../../../../src/engines/hazelcast/table-record.js'
+
+function recordOf(...requests: RequestRecord[]): TableRecord {
+  return { ...emptyTable(), requests }
+}
+
+function request(id: string, session: string, ...claims: Claim[]): RequestRecord {
+  const phase = session === 'own' ? 'held' : 'waiting'
+  return { id, session, claims, phase, life: 1000, beat: 'beat', lease: 1000, number: 1, since: 0 }
+}
+
+const grant = request('grant', 'own', { key: 'a', mode: 'exclusive' }, { key: 'b', mode: 'exclusive' })
+const other = request('other', 'foreign', { key: 'b', mode: 'shared' })
+
+function followed(...requests: RequestRecord[]) {
+  const clock = new VirtualClock()
+  const wanted: string[] = []
+  const own = new OwnRequests(clock, id => wanted.push(id))
+  own.join('own')
+  own.follow(recordOf(...requests))
+  return { clock, own, wanted }
+}
+
+test('a box is told when another request claims a key of a grant that was alone', () => {
+  const { own, wanted } = followed(grant)
+  expect(own.watchAlone('grant', 5)).toBe(true)
+  own.follow(recordOf(grant))
+  expect(wanted).toEqual([])
+  own.follow(recordOf(grant, other))
+  expect(wanted).toEqual(['grant'])
+})
+
+test('a box is told when the time is over for which a grant was certainly alone', () => {
+  const { clock, own, wanted } = followed(grant)
+  expect(own.watchAlone('grant', 5)).toBe(true)
+  clock.advance(4)
+  expect(own.watchAlone('grant', 5)).toBe(true)
+  clock.advance(4)
+  expect(wanted).toEqual([])
+  clock.advance(1)
+  expect(wanted).toEqual(['grant'])
+})
+
+test('a grant is not alone beside another request for one of its keys, or when it shares a key', () => {
+  expect(followed(grant, other).own.watchAlone('grant', 5)).toBe(false)
+  const sharing = request('grant', 'own', { key: 'a', mode: 'exclusive' }, { key: 'b', mode: 'shared' })
+  expect(followed(sharing).own.watchAlone('grant', 5)).toBe(false)
+  expect(followed().own.watchAlone('grant', 5)).toBe(false)
+})
