@@ -2,10 +2,11 @@ import type { Clock } from '../../clock.js'
 import type { Grant } from '../../core/grant.js'
 import type { Lock } from '../../core/lock.js'
 import { IndeterminateError, UnavailableError } from '../../errors.js'
-import { Waiters, type WaitersOwner } from '../../waiters.js'
+import type { Waiters } from '../../waiters.js'
+import { Callers, type CallersOwner } from '../callers.js'
 import type { Terms } from '../limit-options.js'
 import { PermitWaiter } from '../local/permit-waiter.js'
-import { aborted, late, lowered } from '../refusals.js'
+import { aborted } from '../refusals.js'
 import { RETRY } from './outage.js'
 
 /** Where slots come from, and what is told of failures. */
@@ -31,8 +32,9 @@ type SlotWaiter = PermitWaiter<void>
  * permits. The waiters of this process stand in one queue, by priority. While there are waiters, it asks the engine for
  * one slot at a time. Among processes the engine serves first come, first served.
  */
-export class ConcurrencySemaphore implements WaitersOwner<SlotWaiter> {
+export class ConcurrencySemaphore implements CallersOwner<void> {
   readonly #source: SemaphoreSource
+  readonly #callers: Callers<void>
   readonly #waiters: Waiters<SlotWaiter>
   readonly #inUse: Grant[] = []
   /** Ends the request that is under way. */
@@ -42,7 +44,8 @@ export class ConcurrencySemaphore implements WaitersOwner<SlotWaiter> {
 
   constructor(source: SemaphoreSource) {
     this.#source = source
-    this.#waiters = new Waiters(source.clock, this)
+    this.#callers = new Callers(source.clock, this, source.context)
+    this.#waiters = this.#callers.queue
   }
 
   /** How many callers wait. */
@@ -84,8 +87,7 @@ export class ConcurrencySemaphore implements WaitersOwner<SlotWaiter> {
     return new Promise((settle, reject) => {
       if (signal?.aborted) return reject(aborted(signal, this.#source.context))
       const waiter: SlotWaiter = new PermitWaiter(n, 0, settle)
-      this.#waiters.add(waiter, priority)
-      this.#waiters.limit(waiter, this.#source.clock.now() + wait, signal)
+      this.#callers.enter(waiter, priority, signal, this.#source.clock.now() + wait)
       this.#waiters.setTimer()
       if (this.callers === 1 && !this.#asking) void this.#ask()
     })
@@ -100,20 +102,16 @@ export class ConcurrencySemaphore implements WaitersOwner<SlotWaiter> {
 
   /** Rejects the waiters that will want more permits than the rate limit can ever give. */
   refuseAbove(most: number): void {
-    for (const waiter of this.#waiters) {
-      if (waiter.n > most) this.#refuse(waiter, lowered(most, waiter.n, this.#source.context))
-    }
+    this.#callers.refuseAbove(most)
   }
 
   /** Rejects all waiters. */
   refuseAll(error: Error): void {
-    for (const waiter of this.#waiters) this.#refuse(waiter, error)
+    this.#callers.refuseAll(error)
   }
 
   timeOver(now: number): void {
-    while (this.#waiters.earliestDeadline <= now) {
-      this.#refuse(this.#waiters.mostUrgent!, late(this.#source.context))
-    }
+    this.#callers.refuseDue(now)
     if (!this.#waiters.first) return
     if (now < this.#lookAt) return this.#waiters.lookAt(this.#lookAt, now)
     this.#lookLater(now)
@@ -121,8 +119,8 @@ export class ConcurrencySemaphore implements WaitersOwner<SlotWaiter> {
     else void this.#ask()
   }
 
-  aborted(waiter: SlotWaiter, signal: AbortSignal): void {
-    this.#refuse(waiter, aborted(signal, this.#source.context))
+  gaveUp(): void {
+    if (!this.#waiters.first) this.#asking?.abort()
   }
 
   /** Asks the engine for a slot, and for the next one as long as there are waiters. */
@@ -160,7 +158,7 @@ export class ConcurrencySemaphore implements WaitersOwner<SlotWaiter> {
   #give(grant: Grant): void {
     const waiter = this.#waiters.first
     if (!waiter) return this.#giveBack(grant)
-    this.#leave(waiter)
+    this.#callers.leave(waiter)
     this.#inUse.push(grant)
     waiter.settle()
   }
@@ -170,16 +168,6 @@ export class ConcurrencySemaphore implements WaitersOwner<SlotWaiter> {
     grant.release().catch((error: unknown) => {
       if (isOutage(error)) this.#source.failed(error)
     })
-  }
-
-  #refuse(waiter: SlotWaiter, error: Error): void {
-    this.#leave(waiter)
-    waiter.reject(error)
-  }
-
-  #leave(waiter: SlotWaiter): void {
-    this.#waiters.remove(waiter)
-    if (!this.#waiters.first) this.#asking?.abort()
   }
 }
 

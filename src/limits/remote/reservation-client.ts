@@ -1,14 +1,15 @@
 import { wallOf } from '../../clock.js'
 import type { Awaitable, Reservation } from '../../engine/contract.js'
 import { ClosedError, TimedOutError } from '../../errors.js'
-import { Waiters, type WaitersOwner } from '../../waiters.js'
+import type { Waiters } from '../../waiters.js'
+import { Callers, type CallersOwner } from '../callers.js'
 import type { Taken } from '../counter.js'
 import { termsOf, whole, type AcquireOptions } from '../limit-options.js'
 import type { Explanation } from '../limiter.js'
 import { PermitWaiter } from '../local/permit-waiter.js'
 import { pauseTime } from '../local/times.js'
 import { Permit, type PermitGiver } from '../permit.js'
-import { aborted, busy, late, lowered } from '../refusals.js'
+import { aborted, busy } from '../refusals.js'
 import { implies, leastDelay } from '../rules/definition.js'
 import type { Reserved, Unit } from '../rules/reserve.js'
 import { AskPace } from './ask-pace.js'
@@ -37,10 +38,11 @@ import { earlierUnits, NOTHING, wantedUnits, type Situation } from './wanted-uni
  * Its answer is settled: permits are kept, and waiters for which there is none are refused or ask again later
  * (`#settle`). Each permit is handed out when it opens (`#handOut`).
  */
-export class ReservationClient implements BoxPermits, PermitGiver, WaitersOwner<PermitWaiter> {
+export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<Permit> {
   readonly #source: ReservationSource
   #terms: BoxTerms
   readonly #context: { readonly key: string; readonly engine: string }
+  readonly #callers: Callers<Permit>
   readonly #waiters: Waiters<PermitWaiter>
   readonly #tries = new Set<TryWaiter>()
   readonly #reserved = new ReservedPermits()
@@ -56,8 +58,6 @@ export class ReservationClient implements BoxPermits, PermitGiver, WaitersOwner<
   #handing = false
   #closed: Error | undefined
   #usedAt: number
-  /** The callers of `end`. */
-  readonly #ended: (() => void)[] = []
   readonly #next = (): void => this.#handOut()
 
   /**
@@ -76,7 +76,8 @@ export class ReservationClient implements BoxPermits, PermitGiver, WaitersOwner<
     this.#terms = terms
     this.#context = { key, engine: source.engine }
     this.#usedAt = source.clock.now()
-    this.#waiters = new Waiters(source.clock, this)
+    this.#callers = new Callers(source.clock, this, this.#context)
+    this.#waiters = this.#callers.queue
     this.#calls = new ReservationCalls(source, id)
     this.#outage = new Outage(source.clock, terms.share, this.#context, again)
   }
@@ -153,9 +154,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, WaitersOwner<
   change(terms: BoxTerms): void {
     const before = this.#terms
     this.#terms = terms
-    for (const waiter of this.#waiters) {
-      if (waiter.n > terms.most) this.#refuse(waiter, lowered(terms.most, waiter.n, this.#context))
-    }
+    this.#callers.refuseAbove(terms.most)
     this.#outage.change(terms.share)
     // A permit that is asked for anew would come after what other processes have reserved.
     if (!keeps(before, terms)) this.#reserved.giveBackWhere(() => true)
@@ -169,12 +168,12 @@ export class ReservationClient implements BoxPermits, PermitGiver, WaitersOwner<
   }
 
   refuseAll(): void {
-    for (const waiter of this.#waiters) this.#refuse(waiter, this.#closed!)
+    this.#callers.refuseAll(this.#closed!)
     this.#outage.refuseAll()
   }
 
   async end(): Promise<void> {
-    if (this.#waiters.first) await new Promise<void>(resolve => this.#ended.push(resolve))
+    await this.#callers.end()
     await this.#outage.end()
     this.#waiters.lookAt(Infinity, 0)
     try {
@@ -244,8 +243,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, WaitersOwner<
   }
 
   #enter(waiter: PermitWaiter, priority: number, signal: AbortSignal | undefined, deadline: number): void {
-    this.#waiters.add(waiter, priority)
-    this.#waiters.limit(waiter, deadline, signal)
+    this.#callers.enter(waiter, priority, signal, deadline)
     this.#schedule()
     this.#waiters.setTimer()
   }
@@ -418,7 +416,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, WaitersOwner<
     if (others !== undefined && deadline < Infinity) {
       const turn = ahead + leastDelay(this.#terms.windows, others)
       if (decidedAt + turn > deadline) {
-        return this.#refuse(waiter, this.#tooLate(deadline - decidedAt, turn))
+        return this.#callers.refuse(waiter, this.#tooLate(deadline - decidedAt, turn))
       }
     }
     this.#pace.isRefused(ahead, decidedAt, fades, this.#terms, this.#calls.answeredAt)
@@ -429,7 +427,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, WaitersOwner<
     // The try came after the call that has just been answered.
     if (isUntold(waiter)) return
     if (waiter.explanation) waiter.explanation = notBefore(waiter.explanation, readyIn)
-    this.#refuse(waiter, busy(0, 0, this.#context))
+    this.#callers.refuse(waiter, busy(0, 0, this.#context))
   }
 
   /** The engine could not be asked for these waiters. */
@@ -442,11 +440,11 @@ export class ReservationClient implements BoxPermits, PermitGiver, WaitersOwner<
     this.away(error)
     switch (this.#terms.onUnavailable) {
       case 'error':
-        for (const waiter of waiters) if (waiter.isQueued) this.#refuse(waiter, error)
+        for (const waiter of waiters) if (waiter.isQueued) this.#callers.refuse(waiter, error)
         return
       case 'closed':
         this.#pace.askNotBefore(this.#outage.retryAt)
-        for (const waiter of [...this.#tries]) this.#refuse(waiter, error)
+        for (const waiter of [...this.#tries]) this.#callers.refuse(waiter, error)
         return
       default:
         for (const waiter of this.#waiters) this.#goWithout(waiter)
@@ -459,7 +457,8 @@ export class ReservationClient implements BoxPermits, PermitGiver, WaitersOwner<
     const { priority } = waiter.rank!
     const { signal, deadline = Infinity } = waiter.patience ?? {}
     const wait = waiter instanceof TryWaiter ? 0 : Math.max(deadline - now, 0)
-    this.#leave(waiter)
+    this.#callers.leave(waiter)
+    this.#left(waiter)
     waiter.settle(this.#without(waiter.n, { wait, signal, priority }, now))
   }
 
@@ -477,11 +476,10 @@ export class ReservationClient implements BoxPermits, PermitGiver, WaitersOwner<
   #handOut(): void {
     this.#handing = false
     const now = (this.#usedAt = this.#source.clock.now())
-    while (this.#waiters.earliestDeadline < now) this.#refuseLate()
+    this.#callers.refuseLate(now, this.outage)
     this.#returnOver(now)
     if (this.#giveOne(now)) return this.#goOn()
-    // Waiters whose deadline is now have had a last chance.
-    while (this.#waiters.earliestDeadline <= now) this.#refuseLate()
+    this.#callers.refuseDue(now, this.outage)
     this.#schedule()
     this.#lookLater()
   }
@@ -502,7 +500,8 @@ export class ReservationClient implements BoxPermits, PermitGiver, WaitersOwner<
     if (waiter) {
       this.#noteUse(first, now)
       this.#reserved.take(waiter.n)
-      this.#leave(waiter)
+      this.#callers.leave(waiter)
+      this.#left(waiter)
       waiter.settle(new Permit(this, waiter.n, first.at, 0, 0))
       return true
     }
@@ -555,28 +554,16 @@ export class ReservationClient implements BoxPermits, PermitGiver, WaitersOwner<
     if (!this.#handing) this.#handOut()
   }
 
-  aborted(waiter: PermitWaiter, signal: AbortSignal): void {
-    this.#refuse(waiter, aborted(signal, this.#context))
-  }
-
-  #refuseLate(): void {
-    this.#refuse(this.#waiters.mostUrgent!, late(this.#context, this.outage))
-  }
-
-  #refuse(waiter: PermitWaiter, error: Error): void {
-    this.#leave(waiter)
-    waiter.reject(error)
+  gaveUp(waiter: PermitWaiter): void {
+    this.#left(waiter)
     // The permits that were reserved for it go to the next waiter. Without one they go back.
     this.#schedule()
   }
 
-  #leave(waiter: PermitWaiter): void {
-    this.#waiters.remove(waiter)
+  #left(waiter: PermitWaiter): void {
     if (waiter instanceof TryWaiter) this.#tries.delete(waiter)
     // The delay that the waiters who left would have kept need not hold for others.
     if (!this.#waits && !this.outage) this.#pace.askNow()
-    if (this.#waiters.first) return
-    for (const tell of this.#ended.splice(0)) tell()
   }
 
   #check(n: number): void {
