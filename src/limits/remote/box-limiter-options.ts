@@ -1,6 +1,6 @@
 import type { Duration } from '../../duration.js'
 import { InvalidArgumentError, shown } from '../../errors.js'
-import { idOf, type WindowDefinition } from '../rules/definition.js'
+import { idOf, implies, type WindowDefinition } from '../rules/definition.js'
 import {
   checkedOptions,
   rulesOf,
@@ -108,6 +108,11 @@ export function boxTerms(options: BoxLimiterOptions): BoxTerms {
  */
 export function changedTerms({ options }: BoxTerms, limit: number, per: Duration | undefined): BoxTerms {
   return termsFrom(withLimit(options, limit, per))
+}
+
+/** Whether permits that are reserved under some terms keep others, too. */
+export function keeps(one: BoxTerms, other: BoxTerms): boolean {
+  return other.windows.every(window => one.windows.some(its => implies(its, window)))
 }
 
 function termsFrom(options: CheckedBoxOptions): BoxTerms {
