@@ -1,4 +1,5 @@
 import type { ErrorContext } from '../../errors.js'
+import type { Explanation } from '../limiter.js'
 import type { PermitWaiter } from '../local/permit-waiter.js'
 import { busy, tooLate } from '../refusals.js'
 import { leastDelay } from '../rules/definition.js'
@@ -6,7 +7,6 @@ import type { Reserved, Unit } from '../rules/reserve.js'
 import type { AskPace } from './ask-pace.js'
 import { isUntold, TryWaiter, type BoxCallers } from './box-callers.js'
 import type { BoxTerms } from './box-limiter-options.js'
-import { notBefore } from './explanations.js'
 import type { Decided, ReservationCalls } from './reservation-calls.js'
 import { returned, stretchOf, type ReservedInstant, type ReservedPermits } from './reserved-permits.js'
 
@@ -133,4 +133,25 @@ export class Answers {
     if (waiter.explanation) waiter.explanation = notBefore(waiter.explanation, readyIn)
     this.#callers.refuse(waiter, busy(0, 0, this.#context))
   }
+}
+
+/** The explanation that an answer gives. @param place how many callers are before the one that asks. */
+export function explanationOf({ now, pausedUntil, explained }: Reserved, place: number): Explanation {
+  const { ready, binding, reports } = explained!
+  const readyIn = ready - now
+  return {
+    waitsFor: pausedUntil > now ? 'pause' : readyIn > 0 ? 'limit' : 'nothing',
+    binding: binding === undefined ? undefined : reports[binding],
+    place,
+    readyIn,
+    running: 0,
+    limits: reports,
+  }
+}
+
+/** The same explanation where nothing is there sooner. @param readyIn milliseconds. */
+function notBefore(explanation: Explanation, readyIn: number): Explanation {
+  if (explanation.readyIn >= readyIn) return explanation
+  const { waitsFor } = explanation
+  return { ...explanation, waitsFor: waitsFor === 'nothing' ? 'limit' : waitsFor, readyIn }
 }

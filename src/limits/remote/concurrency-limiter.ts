@@ -8,6 +8,7 @@ import { Permit } from '../permit.js'
 import { aborted, busy, late } from '../refusals.js'
 import { tried, type BoxPermits, type TryOutcome } from './box-permits.js'
 import { ConcurrencySemaphore, isOutage } from './concurrency-semaphore.js'
+import { SHORTEST_WAIT } from './outage.js'
 import type { ReservationSource } from './reservation-calls.js'
 import { ReservationClient } from './reservation-client.js'
 
@@ -21,8 +22,6 @@ export interface ConcurrencyLimiterSource extends ReservationSource {
  * numbers, as during a deployment, each take the part that their number says, and none is refused.
  */
 const SEMAPHORE_SIZE = 1e9
-/** A shorter wait could be lost in rounding: milliseconds. */
-const SHORTEST_WAIT = 0.001
 /**
  * A limiter with a concurrency: a semaphore, and behind it a limiter. Each caller takes a slot of the semaphore first,
  * and with it waits for its permit of the rate limit. The other way round the permit would be over before there is a
