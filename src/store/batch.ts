@@ -1,4 +1,4 @@
-import type { CommitOutcome, ReadOutcome, ReadSet, RecordedId } from '../engine/contract.js'
+import type { CommitOutcome, ReadOutcome, ReadSet, RecordedId, Versioned } from '../engine/contract.js'
 import { ConflictError, InvalidArgumentError, LostError, UnavailableError } from '../errors.js'
 import { claimSet } from '../core/claims.js'
 import { checkKey } from '../options.js'
@@ -386,9 +386,14 @@ export class Batch {
     const read = overlay.read(outcome.key)
     const expected = { value: decode(outcome.key, read.value), version: read.version }
     const found = { value: decode(outcome.key, outcome.found.value), version: outcome.found.version }
-    const message = `${key} was written round the lock: expected ${read.value ?? 'nothing'} (version ${read.version}), found ${outcome.found.value ?? 'nothing'} (version ${outcome.found.version})`
+    const told = `expected ${shownVersion(read)}, found ${shownVersion(outcome.found)}`
+    const message = `${key} was written round the lock: ${told}`
     member.reject(new ConflictError(message, { key, engine, expected, found }))
   }
+}
+
+function shownVersion({ value, version }: Versioned): string {
+  return `${value ?? 'nothing'} (version ${version})`
 }
 
 /**

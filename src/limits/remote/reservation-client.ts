@@ -401,8 +401,9 @@ export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<
   }
 
   /**
-   * Sets when to look again. @param now when it was decided that nothing is to be asked for: an event that has fallen due
-   * since then would have no timer otherwise.
+   * Sets when to look again.
+   * @param now when it was decided that nothing is to be asked for: an event that has fallen due since then would have
+   * no timer otherwise.
    */
   #lookLater(now = this.#source.clock.now()): void {
     const { first: instant, last } = this.#reserved
