@@ -55,6 +55,12 @@ export type {
   TransactionEvent,
   WriteEvent,
 } from './diagnostics.js'
-export type { ReadValue, TransactionKeys, TransactionOutcome } from './store/batch.js'
-export type { PartId, Store, StoreEntry, StoreOptions, TransactionOptions } from './store/store.js'
+export type {
+  PartId,
+  ReadValue,
+  TransactionKeys,
+  TransactionOptions,
+  TransactionOutcome,
+} from './store/member.js'
+export type { Store, StoreEntry, StoreOptions } from './store/store.js'
 export type { Transaction } from './store/transaction.js'

@@ -2,12 +2,9 @@ import type { Clock } from '../clock.js'
 import { milliseconds, type Duration } from '../duration.js'
 import { InvalidArgumentError, shown } from '../errors.js'
 import { checkOptions, checkSignal } from '../options.js'
-import { DAY, EqualPeriods, ZoneDays } from './rules/calendar-periods.js'
-import { CalendarWindow } from './rules/calendar-window.js'
-import { SlidingWindow } from './rules/sliding-window.js'
-import { SmoothWindow } from './rules/smooth-window.js'
+import { DAY, datesOf } from './rules/calendar-periods.js'
+import { windowOf, type Limit } from './rules/definition.js'
 import type { Rules } from './counter.js'
-import type { Window } from './rules/window.js'
 
 /** A number of permits in a length of time. */
 export interface LimitOptions {
@@ -44,6 +41,20 @@ export type Limits =
 /** One limit, or several that hold together. */
 export type LimiterOptions = CommonOptions & Limits
 
+/** The options of any kind of limiter. */
+type GivenOptions = Omit<CommonOptions, 'clock'> & (LimitOptions | { limits: readonly LimitOptions[] })
+
+/** The same, checked. */
+export interface CheckedOptions {
+  /** All of them hold together. */
+  readonly limits: readonly Limit[]
+  /** Milliseconds. */
+  readonly jitter: number
+  /** Infinity where it is not limited; the same for `queue`. */
+  readonly concurrency: number
+  readonly queue: number
+}
+
 /** How a permit is waited for. */
 export interface AcquireOptions {
   /** How long to wait; default: as long as it takes. With 0 the caller does not wait. */
@@ -62,8 +73,8 @@ export interface Terms {
 }
 
 const MOST_PERMITS = 1e9
-export const PER_BOUNDS = { least: 1, most: 366 * DAY }
-export const JITTER_BOUNDS = { least: 0, most: DAY }
+const PER_BOUNDS = { least: 1, most: 366 * DAY }
+const JITTER_BOUNDS = { least: 0, most: DAY }
 const WAIT_BOUNDS = { least: 0, most: Infinity }
 const MOST_PRIORITY = 1e6
 
@@ -74,71 +85,78 @@ const WINDOWS = ['sliding', 'calendar', 'smooth']
 
 const NO_TERMS: Terms = { wait: Infinity, signal: undefined, priority: 0 }
 
-/** @throws InvalidArgumentError that names the option, what it got and what it takes. */
-export function rulesOf(options: LimiterOptions): Rules {
-  checkNames(options, COMMON_NAMES)
-  const { jitter, concurrency, queue } = options
-  const guard = jitter === undefined ? 0 : milliseconds('jitter', jitter, JITTER_BOUNDS)
+/**
+ * @param names of the options that a limiter may have beside its limits.
+ * @throws InvalidArgumentError that names the option, what it got and what it takes.
+ */
+export function checkedOptions(
+  options: GivenOptions,
+  names: readonly string[] = COMMON_NAMES,
+  mostConcurrency = MOST_PERMITS,
+): CheckedOptions {
+  const several = typeof options === 'object' && options !== null && 'limits' in options
+  checkOptions(options, [...(several ? ['limits'] : LIMIT_NAMES), ...names])
+  const { concurrency, queue } = options
+  const jitter = options.jitter === undefined ? 0 : milliseconds('jitter', options.jitter, JITTER_BOUNDS)
   return {
-    windows: 'limits' in options ? windowsOf(options.limits, guard) : [windowOf(options, guard)],
-    concurrency: concurrency === undefined ? Infinity : whole('concurrency', concurrency, 1, MOST_PERMITS),
+    limits: 'limits' in options ? checkedLimits(options.limits, jitter) : [checkedLimit(options, jitter)],
+    jitter,
+    concurrency: concurrency === undefined ? Infinity : whole('concurrency', concurrency, 1, mostConcurrency),
     queue: queue === undefined ? Infinity : whole('queue', queue, 0, MOST_PERMITS),
   }
 }
 
-/**
- * @param names of the options that a limiter may have beside its limits. @throws InvalidArgumentError for any other
- * option.
- */
-export function checkNames(options: unknown, names: readonly string[]): asserts options is object {
-  const several = typeof options === 'object' && options !== null && 'limits' in options
-  checkOptions(options, [...(several ? ['limits'] : LIMIT_NAMES), ...names])
+/** The rules of a limiter of this process. */
+export function rulesOf({ limits, jitter, concurrency, queue }: CheckedOptions): Rules {
+  return { windows: limits.map(limit => windowOf(limit, jitter)), concurrency, queue }
 }
 
-function windowsOf(limits: readonly LimitOptions[], jitter: number): readonly Window[] {
+/**
+ * The same options with another limit.
+ * @param per which of the limits, where there are several.
+ * @throws InvalidArgumentError
+ */
+export function withLimit<T extends CheckedOptions>(options: T, limit: number, per: Duration | undefined): T {
+  const checked = whole('limit', limit, 1, MOST_PERMITS)
+  const meant = indexOfLimit(options.limits, per)
+  const limits = options.limits.map((one, index) => (index === meant ? { ...one, limit: checked } : one))
+  return { ...options, limits }
+}
+
+function checkedLimits(limits: unknown, jitter: number): readonly Limit[] {
   if (!Array.isArray(limits)) {
     throw new InvalidArgumentError(`limits takes an array of limits, not ${shown(limits)}`)
   }
   if (limits.length === 0) throw new InvalidArgumentError('limits takes at least one limit, not none')
   return limits.map((limit: LimitOptions) => {
     checkOptions(limit, LIMIT_NAMES)
-    return windowOf(limit, jitter)
+    return checkedLimit(limit, jitter)
   })
 }
 
-function windowOf({ limit, per, window = 'sliding', timeZone }: LimitOptions, jitter: number): Window {
-  const checked = checkLimit(limit)
-  const length = milliseconds('per', per, PER_BOUNDS)
-  if (timeZone !== undefined && (window !== 'calendar' || length !== DAY)) {
+function checkedLimit(options: LimitOptions, jitter: number): Limit {
+  const { window: kind = 'sliding', timeZone } = options
+  const limit = whole('limit', options.limit, 1, MOST_PERMITS)
+  const per = milliseconds('per', options.per, PER_BOUNDS)
+  if (timeZone !== undefined && (kind !== 'calendar' || per !== DAY)) {
     throw new InvalidArgumentError(`timeZone is for window 'calendar' and per '1d'`)
   }
-  switch (window) {
-    case 'sliding':
-      return new SlidingWindow(checked, length, jitter)
-    case 'smooth':
-      return new SmoothWindow(checked, length, jitter)
-    case 'calendar': {
-      if (!Number.isInteger(length)) {
-        throw new InvalidArgumentError(
-          `per takes whole milliseconds for window 'calendar', not ${shown(per)}`,
-        )
-      }
-      if (jitter >= length) {
-        throw new InvalidArgumentError(`jitter takes less than per for window 'calendar', not ${jitter} ms`)
-      }
-      const periods = timeZone === undefined ? new EqualPeriods(length) : new ZoneDays(timeZone)
-      return new CalendarWindow(checked, length, jitter, periods)
-    }
-    default:
-      throw new InvalidArgumentError(
-        `window takes ${WINDOWS.map(name => `'${name}'`).join(', ')}, not ${shown(window)}`,
-      )
+  if (!WINDOWS.includes(kind)) {
+    const known = WINDOWS.map(name => `'${name}'`).join(', ')
+    throw new InvalidArgumentError(`window takes ${known}, not ${shown(kind)}`)
   }
-}
-
-/** @throws InvalidArgumentError unless it is a number of permits that a limit can have. */
-export function checkLimit(limit: unknown): number {
-  return whole('limit', limit, 1, MOST_PERMITS)
+  if (kind === 'calendar') {
+    if (!Number.isInteger(per)) {
+      throw new InvalidArgumentError(
+        `per takes whole milliseconds for window 'calendar', not ${shown(options.per)}`,
+      )
+    }
+    if (jitter >= per) {
+      throw new InvalidArgumentError(`jitter takes less than per for window 'calendar', not ${jitter} ms`)
+    }
+    if (timeZone !== undefined) datesOf(timeZone)
+  }
+  return { kind, limit, per, timeZone: timeZone ?? '' }
 }
 
 /**
@@ -146,10 +164,7 @@ export function checkLimit(limit: unknown): number {
  * @param per its length; undefined where there is one limit.
  * @throws InvalidArgumentError that tells which limits there are, unless exactly one is meant.
  */
-export function indexOfLimit(
-  limits: readonly { readonly limit: number; readonly per: number }[],
-  per: Duration | undefined,
-): number {
+function indexOfLimit(limits: readonly Limit[], per: Duration | undefined): number {
   const length = per === undefined ? undefined : milliseconds('per', per, PER_BOUNDS)
   const meant = limits.flatMap((limit, index) =>
     length === undefined || limit.per === length ? [index] : [],

@@ -23,6 +23,12 @@ export function late(context: ErrorContext, outage?: Error): TimedOutError | Una
   return new UnavailableError(why, { ...context, cause: outage })
 }
 
+/** The wait can't be met. @param turn how long it would have to be: milliseconds. */
+export function tooLate(wait: number, turn: number, context: ErrorContext): TimedOutError {
+  const earliest = `its turn would be in ${Math.ceil(turn)} ms at the earliest`
+  return new TimedOutError(`no permit within ${Math.ceil(wait)} ms: ${earliest}`, context)
+}
+
 /** The error of a waiter that wants more permits than there will ever be. */
 export function lowered(most: number, n: number, context: ErrorContext): InvalidArgumentError {
   return new InvalidArgumentError(`the limit was lowered to ${most} while a caller waited for ${n}`, context)

@@ -1,4 +1,4 @@
-import type { CommitOutcome, ReadOutcome, ReadSet, RecordedId } from '../engine/contract.js'
+import type { CommitOutcome, ReadOutcome, ReadSet, RecordedId, Versioned } from '../engine/contract.js'
 import { ConflictError, InvalidArgumentError, LostError, UnavailableError } from '../errors.js'
 import { claimSet } from '../core/claims.js'
 import { checkKey } from '../options.js'
@@ -6,61 +6,10 @@ import type { LocalGrant } from '../core/grant.js'
 import type { AcquireRequest } from '../core/lock-options.js'
 import { LocalQueue } from '../core/local-queue.js'
 import type { Session } from '../core/session.js'
-import { Overlay, OverlayTransaction, type Transaction } from './transaction.js'
+import type { Member, Part } from './member.js'
+import { Overlay, OverlayTransaction } from './transaction.js'
 import { decode } from './value.js'
 import type { HeldCommit, HeldValues, Values } from './values.js'
-
-/** Reads a value while the keys of a transaction are being named; undefined for an absent key. */
-export type ReadValue = <T = unknown>(key: string) => Promise<T | undefined>
-/**
- * The keys of a transaction, or a function that names them, further ones from values that it reads. What it names has
- * to follow from what it reads: it is called again only when one of those values has changed before the commit.
- */
-export type TransactionKeys =
-  readonly string[] | ((read: ReadValue) => readonly string[] | Promise<readonly string[]>)
-
-/** How a transaction ended. */
-export type TransactionOutcome<T> =
-  /** Committed now. `attempts` counts how many it took until what named its keys held still. */
-  | { readonly applied: true; readonly result: T; readonly token: bigint; readonly attempts: number }
-  /** The same `id` was committed before; nothing was done. */
-  | { readonly applied: false }
-
-/** The id of a part of a transaction, and the key that it is recorded with: undefined for the first that is named. */
-export interface Part {
-  readonly id: string
-  readonly key: string | undefined
-}
-
-/** One transaction on its way. */
-export interface Member {
-  readonly name: (read: ReadValue) => Promise<readonly string[]>
-  /** The keys that it named last; undefined before a function named them for the first time. */
-  keys: readonly string[] | undefined
-  readonly task: (transaction: Transaction) => unknown
-  readonly request: AcquireRequest
-  readonly parts: readonly Part[]
-  readonly retention: number
-  readonly mostAttempts: number
-  attempts: number
-  /** Whether its function has been called. */
-  began: boolean
-  settled: boolean
-  /** Set while its own wait and signal may take it back, wherever it waits: from the call until its function begins. */
-  stopWaiting: (() => void) | undefined
-  /** Called when it is settled: a batch without unsettled members gives up its locks. */
-  onSettled: (() => void) | undefined
-  resolve(outcome: TransactionOutcome<unknown>): void
-  /** It failed, by itself or by what names its keys. */
-  reject(error: unknown): void
-  /** Its function threw this. */
-  threw(error: unknown): void
-}
-
-/** The store keys of a member for an error, as `ClaimSet.title` has them. */
-export function titleOf({ keys }: Member, prefix: string): string | undefined {
-  return keys && [...new Set(keys.map(key => prefix + key))].sort().join(', ')
-}
 
 /** A member with the keys that it named. */
 interface Named {
@@ -111,18 +60,13 @@ export interface Progress {
   granted(): void
   /** Whether a later batch has begun: what this one left over would come after that. */
   overtaken(): boolean
-  /** Its functions were called except those of these members, which come again before all later ones. */
+  /**
+   * Its functions were called except those of these members, whose keys had moved, or time was over. They come again
+   * before all later ones.
+   */
   left(again: readonly Member[]): void
   /** Its commit has been sent: what is asked of the engine now travels with it. */
   sent(): void
-}
-
-/** What became of a batch beside the members that it settled: those to try again, in order. */
-export interface Leftover {
-  /** Their keys had moved, or time was over: to be tried again in a batch. */
-  readonly again: readonly Member[]
-  /** Something in the batch was refused: to be tried one by one, so that only the one at fault fails. */
-  readonly alone: readonly Member[]
 }
 
 /**
@@ -173,13 +117,17 @@ export class Batch {
     return named.map(({ member }) => member)
   }
 
-  /** Takes all keys, calls the functions and commits. */
-  async run({ named, read, queue }: Prepared, progress: Progress): Promise<Leftover> {
+  /**
+   * Takes all keys, calls the functions and commits.
+   * @returns the members to be tried one by one, because something in the batch was refused: so only the one at fault
+   * fails.
+   */
+  async run({ named, read, queue }: Prepared, progress: Progress): Promise<readonly Member[]> {
     let held: HeldValues
     try {
       held = await this.#hold(queue, named, read)
     } catch (error) {
-      return { again: [], alone: rejected(named, read.keys, error) }
+      return rejected(named, read.keys, error)
     }
     progress.granted()
     const { grant } = held
@@ -190,9 +138,9 @@ export class Batch {
     // Only the functions run as tasks that hold these locks; what follows the commit belongs to no task.
     const { done, again } = await (deadlocks ? deadlocks.run(queue.set, grant, work) : work())
     progress.left(again)
-    const alone = done.length > 0 ? await this.#commit(queue, held, overlay, done, progress) : []
-    if (done.length === 0) await this.#release(grant)
-    return { again, alone }
+    if (done.length > 0) return this.#commit(queue, held, overlay, done, progress)
+    await this.#release(grant)
+    return []
   }
 
   async #name(member: Member): Promise<Named | undefined> {
@@ -438,9 +386,14 @@ export class Batch {
     const read = overlay.read(outcome.key)
     const expected = { value: decode(outcome.key, read.value), version: read.version }
     const found = { value: decode(outcome.key, outcome.found.value), version: outcome.found.version }
-    const message = `${key} was written round the lock: expected ${read.value ?? 'nothing'} (version ${read.version}), found ${outcome.found.value ?? 'nothing'} (version ${outcome.found.version})`
+    const told = `expected ${shownVersion(read)}, found ${shownVersion(outcome.found)}`
+    const message = `${key} was written round the lock: ${told}`
     member.reject(new ConflictError(message, { key, engine, expected, found }))
   }
+}
+
+function shownVersion({ value, version }: Versioned): string {
+  return `${value ?? 'nothing'} (version ${version})`
 }
 
 /**

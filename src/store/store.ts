@@ -3,21 +3,20 @@ import type { Clock } from '../clock.js'
 import { channels, type StoreEvent, type TransactionEvent, type WriteEvent } from '../diagnostics.js'
 import { milliseconds, type Duration } from '../duration.js'
 import type { CommitOutcome } from '../engine/contract.js'
-import { aboutTask, AbortedError, InvalidArgumentError, ofTask, shown } from '../errors.js'
-import { checkKey, LONGEST_KEY } from '../options.js'
-import { checkOptions } from '../options.js'
-import { checkedOptions, type LockOptions } from '../core/lock-options.js'
+import { aboutTask, AbortedError, InvalidArgumentError, shown } from '../errors.js'
+import { checkKey, checkOptions, LONGEST_KEY } from '../options.js'
 import type { Session } from '../core/session.js'
-import {
-  titleOf,
-  type Member,
-  type Part,
-  type ReadValue,
-  type TransactionKeys,
-  type TransactionOutcome,
-} from './batch.js'
 import { EngineValues } from './engine-values.js'
 import { follow, type Found } from './follow.js'
+import {
+  DEFAULT_RETENTION,
+  memberOf,
+  titleOf,
+  type Member,
+  type TransactionKeys,
+  type TransactionOptions,
+  type TransactionOutcome,
+} from './member.js'
 import { RecordValues } from './records/record-values.js'
 import type { Records } from './records/records.js'
 import type { Transaction } from './transaction.js'
@@ -47,33 +46,6 @@ export interface StoreOptions {
   records?: Records | undefined
 }
 
-/** The id of a part of a transaction, and the key that it is recorded with, which is the same at each try. */
-export interface PartId {
-  readonly id: string
-  readonly key: string
-}
-
-/** Options of a transaction. */
-export interface TransactionOptions extends Omit<LockOptions, 'reentrant' | 'renew'> {
-  /**
-   * Makes it idempotent: the id is recorded with the first key that was named, and a later transaction with the same
-   * first key and id does nothing, also when the key was deleted meanwhile. Several ids stand for several parts that
-   * are committed together: a part that was committed before is told by `Transaction.committed`, and the transaction
-   * does nothing when all were. A part may name the key that its id is recorded with, one of those of the transaction.
-   */
-  id?: string | readonly (string | PartId)[] | undefined
-  /** The least time for which the id is kept: a second to ten years; default one day. */
-  retention?: Duration | undefined
-  /**
-   * How many attempts there are where keys are found by reading, because what was read may change; default 10.
-   * One attempt may name its keys twice: before it takes the locks, and under them.
-   */
-  attempts?: number | undefined
-}
-
-const DEFAULT_RETENTION = 86_400_000
-const DEFAULT_ATTEMPTS = 10
-const RETENTION_BOUNDS = { least: 1000, most: 10 * 365 * 86_400_000 }
 const WITHIN_BOUNDS = { least: 1, most: 1000 }
 const MOST_TOGETHER = 1024
 
@@ -176,7 +148,7 @@ export class Store {
       }
       let member: Member
       try {
-        member = this.#member(keys, task, options, applied, failed)
+        member = memberOf(keys, task, options, applied, failed)
       } catch (error) {
         return reject(aboutTask(error, false))
       }
@@ -274,49 +246,6 @@ export class Store {
     if (full.length > LONGEST_KEY) checkKey('key with its store', full)
     return full
   }
-
-  #member(
-    keys: TransactionKeys,
-    task: (transaction: Transaction) => unknown,
-    options: TransactionOptions,
-    resolve: Member['resolve'],
-    reject: (error: unknown) => void,
-  ): Member {
-    if (typeof task !== 'function') {
-      throw new InvalidArgumentError(`transaction takes a function, not ${shown(task)}`)
-    }
-    checkOptions(options, ['wait', 'lease', 'signal', 'label', 'id', 'retention', 'attempts'])
-    const { id, retention, attempts = DEFAULT_ATTEMPTS, ...lock } = options
-    if (!Number.isSafeInteger(attempts) || attempts < 1) {
-      throw new InvalidArgumentError(`attempts takes a whole number from 1, not ${shown(attempts)}`)
-    }
-    const settle = (tell: () => void): void => {
-      if (member.settled) return
-      member.settled = true
-      member.stopWaiting?.()
-      tell()
-      member.onSettled?.()
-    }
-    const member: Member = {
-      name: naming(keys),
-      keys: typeof keys === 'function' ? undefined : keys,
-      task,
-      request: checkedOptions(lock),
-      parts: id === undefined ? [] : partsOf(id),
-      retention:
-        retention === undefined ? DEFAULT_RETENTION : milliseconds('retention', retention, RETENTION_BOUNDS),
-      mostAttempts: attempts,
-      attempts: 0,
-      began: false,
-      settled: false,
-      stopWaiting: undefined,
-      onSettled: undefined,
-      resolve: outcome => settle(() => resolve(outcome)),
-      reject: error => settle(() => reject(aboutTask(error, member.began))),
-      threw: error => settle(() => reject(ofTask(error))),
-    }
-    return member
-  }
 }
 
 function groupOptions(options: StoreOptions): GroupOptions | undefined {
@@ -351,41 +280,4 @@ function checkVersion(version: unknown): void {
   if (!Number.isSafeInteger(version) || (version as number) < 0) {
     throw new InvalidArgumentError(`version takes a version that was read, or 0, not ${shown(version)}`)
   }
-}
-
-/** The naming function of a transaction; what it names is checked each time. */
-function naming(keys: TransactionKeys): (read: ReadValue) => Promise<readonly string[]> {
-  if (typeof keys === 'function') return async read => checkNamed(await keys(read))
-  const named = checkNamed(keys)
-  return () => Promise.resolve(named)
-}
-
-/** The parts that ids stand for. */
-function partsOf(id: NonNullable<TransactionOptions['id']>): readonly Part[] {
-  if (typeof id !== 'string' && (!Array.isArray(id) || id.length === 0)) throw unfitIds(id)
-  const parts = (typeof id === 'string' ? [id] : id).map((one: unknown): Part => {
-    if (typeof one !== 'object' || one === null) {
-      checkKey('id', one)
-      return { id: one, key: undefined }
-    }
-    const part = one as PartId
-    checkKey('id', part.id)
-    checkKey('key of an id', part.key)
-    return { id: part.id, key: part.key }
-  })
-  if (new Set(parts.map(part => part.id)).size < parts.length) throw unfitIds(id)
-  return parts
-}
-
-function unfitIds(id: unknown): InvalidArgumentError {
-  return new InvalidArgumentError(`id takes text, or a list of different ids, not ${shown(id)}`)
-}
-
-function checkNamed(keys: readonly string[]): readonly string[] {
-  const named: unknown = keys
-  if (!Array.isArray(named) || named.length === 0) {
-    throw new InvalidArgumentError(`a transaction takes at least one key, not ${shown(keys)}`)
-  }
-  for (const key of named as unknown[]) checkKey('key', key)
-  return keys
 }

@@ -1,7 +1,8 @@
 import { onAbort } from '../abort-task.js'
 import { AbortedError, TimedOutError } from '../errors.js'
 import type { Session } from '../core/session.js'
-import { Batch, titleOf, type Member, type Prepared, type Progress } from './batch.js'
+import { Batch, type Prepared, type Progress } from './batch.js'
+import { titleOf, type Member } from './member.js'
 import type { Values } from './values.js'
 
 /** How transactions of one process may share locks and a commit. */
@@ -17,10 +18,10 @@ const MOST_BATCHES = 4
 /** How long a batch keeps the next one back while it waits: milliseconds. Of two in the queue neither is full. */
 const KEPT_BACK = 250
 
-const UNWATCHED: Progress = {
+/** Of a batch that is not in the queue. */
+const UNWATCHED: Omit<Progress, 'left'> = {
   granted: () => undefined,
   overtaken: () => false,
-  left: () => undefined,
   sent: () => undefined,
 }
 
@@ -94,7 +95,7 @@ export class TransactionQueue {
     this.#batches++
     const place = ++this.#begun
     const timer = this.#session.clock.after(KEPT_BACK, next, false)
-    const { alone } = await this.#batch.run(prepared, {
+    const alone = await this.#batch.run(prepared, {
       granted: () => this.#prepareNext(),
       overtaken: () => this.#begun > place,
       left: again => this.#putFirst(again),
@@ -141,7 +142,8 @@ export class TransactionQueue {
     while (left.length > 0) {
       const prepared = await this.#batch.prepare(left)
       if (!prepared) return
-      const { again, alone } = await this.#batch.run(prepared, UNWATCHED)
+      let again: readonly Member[] = []
+      const alone = await this.#batch.run(prepared, { ...UNWATCHED, left: members => (again = members) })
       left = [...again, ...alone]
     }
   }

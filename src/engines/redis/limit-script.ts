@@ -496,9 +496,6 @@ local function decide()
     end
     return nil
   end
-  local old = state.free or {}
-  for place = 1, #old, 2 do refund(old[place], old[place + 1]) end
-  state.free = nil
   while spare[1] and spare[2] < now do refund(takeOut(1)) end
 
   local returns = amount()

@@ -29,8 +29,9 @@ interface Quota {
 export function pauseAskedFor(status: number, headers: HeaderFields, now: number): number {
   const refused = status === TOO_MANY_REQUESTS || status === UNAVAILABLE
   const retry = refused ? retryAfter(headers, now) : undefined
+  const usedUp = quotas(headers, now).filter(({ remaining }) => remaining <= 0)
   // A refusal with a time to come again is complete; otherwise every quota that is used up has to come back.
-  const pause = retry ?? Math.max(0, ...quotas(headers, now).filter(isUsedUp).map(resetIn))
+  const pause = retry ?? Math.max(0, ...usedUp.map(({ resetIn }) => resetIn))
   return Math.min(pause, LONGEST_PAUSE)
 }
 
@@ -97,12 +98,4 @@ function untilReset(reset: number, now: number): number {
 function firstNumber(text: string | null): number | undefined {
   const match = /^\s*(\d+(?:\.\d+)?)\s*(?:[,;].*)?$/.exec(text ?? '')
   return match ? Number(match[1]) : undefined
-}
-
-function isUsedUp({ remaining }: Quota): boolean {
-  return remaining <= 0
-}
-
-function resetIn(used: Quota): number {
-  return used.resetIn
 }

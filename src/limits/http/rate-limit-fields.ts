@@ -1,18 +1,18 @@
 import { serializeList } from 'structured-headers'
 import type { LimitReport } from '../rules/window.js'
 
-/** The header fields that tell a caller its quota: `RateLimit-Policy` and `RateLimit` of the IETF's draft. */
-export interface RateLimitFields {
-  readonly policy: string
-  readonly state: string
-}
+/** A header field of an answer. */
+export type Field = readonly [name: string, value: string]
 
-/** @param name of the policy; where there are several limits, each adds its window. */
-export function rateLimitFields(name: string, limits: readonly LimitReport[]): RateLimitFields {
-  return {
-    policy: list(name, limits, ({ limit, per }) => ({ q: limit, w: seconds(per) })),
-    state: list(name, limits, ({ remaining, resetIn }) => ({ r: remaining, t: seconds(resetIn) })),
-  }
+/**
+ * The header fields of the IETF's draft that tell a caller its quota.
+ * @param name of the policy; where there are several limits, each adds its window.
+ */
+export function rateLimitFields(name: string, limits: readonly LimitReport[]): readonly Field[] {
+  return [
+    ['RateLimit-Policy', list(name, limits, ({ limit, per }) => ({ q: limit, w: seconds(per) }))],
+    ['RateLimit', list(name, limits, ({ remaining, resetIn }) => ({ r: remaining, t: seconds(resetIn) }))],
+  ]
 }
 
 /** Whole seconds, never too few. @param milliseconds a time to wait. */

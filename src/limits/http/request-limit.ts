@@ -2,7 +2,7 @@ import { InvalidArgumentError, shown } from '../../errors.js'
 import { checkOptions } from '../../options.js'
 import type { Explanation } from '../limiter.js'
 import type { LimitReport } from '../rules/window.js'
-import { policyName, rateLimitFields, seconds } from './rate-limit-fields.js'
+import { policyName, rateLimitFields, seconds, type Field } from './rate-limit-fields.js'
 
 /** What a limit of incoming requests needs of a limiter; all limiters of Signalbox and their keys have it. */
 export interface RequestLimiter {
@@ -39,7 +39,7 @@ export interface RequestOptions<Request> {
 /** The decision about a request. */
 export interface Verdict {
   /** Header fields to add to the answer. */
-  readonly fields: readonly (readonly [name: string, value: string])[]
+  readonly fields: readonly Field[]
   /** To be released when the answer has been sent; undefined when the request is refused. */
   readonly permit: RequestPermit | undefined
   /** The body of the refusal, `application/problem+json`. */
@@ -82,9 +82,11 @@ export function judge<Request>(
 
 async function verdict(limiter: RequestLimiter, name: string): Promise<Verdict> {
   const { permit, explanation } = await limiter.decide()
-  if (permit) return { fields: fieldsOf(name, explanation?.limits), permit, problem: '' }
+  if (permit) {
+    return { fields: explanation ? rateLimitFields(name, explanation.limits) : [], permit, problem: '' }
+  }
   const retry = Math.max(seconds(explanation?.readyIn ?? 0), LEAST_RETRY)
-  const fields = fieldsOf(name, explanation && refusedBy(explanation, retry))
+  const fields = explanation ? rateLimitFields(name, refusedBy(explanation, retry)) : []
   return {
     fields: [...fields, ['Retry-After', String(retry)]],
     permit: undefined,
@@ -101,15 +103,6 @@ function refusedBy({ waitsFor, binding, limits }: Explanation, retry: number): r
   return limits.map(limit =>
     isLimit && limit !== binding ? limit : { ...limit, remaining: 0, resetIn: 1000 * retry },
   )
-}
-
-function fieldsOf(name: string, limits: readonly LimitReport[] | undefined): Verdict['fields'] {
-  if (!limits) return []
-  const { policy, state } = rateLimitFields(name, limits)
-  return [
-    ['RateLimit-Policy', policy],
-    ['RateLimit', state],
-  ]
 }
 
 function problem(name: string, explanation: Explanation | undefined): string {

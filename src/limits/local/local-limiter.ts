@@ -5,7 +5,13 @@ import { drainOf, endAll, type LimiterCloseOptions } from '../closing.js'
 import { WaitingLimiter } from './waiting-limiter.js'
 import { LocalWaiters } from './local-waiters.js'
 import { Keys } from './keys.js'
-import { checkLimit, indexOfLimit, rulesOf, type LimiterOptions } from '../limit-options.js'
+import {
+  checkedOptions,
+  rulesOf,
+  withLimit,
+  type CheckedOptions,
+  type LimiterOptions,
+} from '../limit-options.js'
 import type { Limiter } from '../limiter.js'
 import type { Rules } from '../counter.js'
 import { PermitCounter } from './permit-counter.js'
@@ -16,14 +22,16 @@ export class LocalLimiter extends WaitingLimiter implements AsyncDisposable {
   protected readonly waiters: LocalWaiters
   readonly #keys: Keys
   readonly #clock: Clock
+  #options: CheckedOptions
   readonly #rules: Rules
   #closed = false
 
   /** Limiters come from `limiter`. @param readWall milliseconds since 1970. */
-  constructor(rules: Rules, clock: Clock, readWall: () => number) {
+  constructor(options: CheckedOptions, clock: Clock, readWall: () => number) {
     super()
     this.#clock = clock
-    this.#rules = rules
+    this.#options = options
+    const rules = (this.#rules = rulesOf(options))
     const times = new Times(rules.windows, clock, readWall)
     this.waiters = new LocalWaiters(rules, times, new PermitCounter(rules, times), {})
     const ofKey = (key: string): LocalWaiters => {
@@ -50,12 +58,8 @@ export class LocalLimiter extends WaitingLimiter implements AsyncDisposable {
    * @throws InvalidArgumentError
    */
   setLimit(limit: number, per?: Duration): void {
-    const checked = checkLimit(limit)
-    const { windows } = this.#rules
-    const meant = indexOfLimit(windows, per)
-    this.#rules.windows = windows.map((window, index) =>
-      index === meant ? window.withLimit(checked) : window,
-    )
+    this.#options = withLimit(this.#options, limit, per)
+    this.#rules.windows = rulesOf(this.#options).windows
     for (const waiters of this.#all()) waiters.limitsChanged()
   }
 
@@ -87,10 +91,10 @@ export class LocalLimiter extends WaitingLimiter implements AsyncDisposable {
  * @throws InvalidArgumentError that names the option, what it got and what it takes.
  */
 export function limiter(options: LimiterOptions): LocalLimiter {
-  const rules = rulesOf(options)
+  const checked = checkedOptions(options)
   const { clock = systemClock } = options
   checkClock(clock)
-  return new LocalLimiter(rules, clock, wallOf(clock))
+  return new LocalLimiter(checked, clock, wallOf(clock))
 }
 
 function checkClock(clock: Partial<Clock> | null): void {

@@ -1,8 +1,8 @@
 import type { ErrorContext } from '../../errors.js'
-import { Waiters, type WaitersOwner } from '../../waiters.js'
+import type { Waiters } from '../../waiters.js'
+import { Callers, type CallersOwner } from '../callers.js'
 import type { Counter } from '../counter.js'
 import type { Permit } from '../permit.js'
-import { aborted, late, lowered } from '../refusals.js'
 import { PermitWaiter } from './permit-waiter.js'
 import type { Times } from './times.js'
 
@@ -39,21 +39,21 @@ const LONGEST_NAP = 60_000
  * Hands out permits to waiters. Each permit is counted at the moment at which it is given. The next waiter gets its
  * permit only when the caller before has gone on.
  */
-export class PermitQueue implements WaitersOwner<PermitWaiter> {
+export class PermitQueue implements CallersOwner<Permit> {
   readonly #source: Source
+  readonly #callers: Callers<Permit>
   readonly #waiters: Waiters<PermitWaiter>
   /** Whether `#handOut` is about to run as a microtask. */
   #handing = false
   #late = 0
   /** Whether a waiter was given a permit since the queue last came to rest. */
   #gave = false
-  /** The callers of `end`. */
-  readonly #ended: (() => void)[] = []
   readonly #next = (): void => this.#handOut()
 
   constructor(source: Source) {
     this.#source = source
-    this.#waiters = new Waiters(source.times, this)
+    this.#callers = new Callers(source.times, this, source.context)
+    this.#waiters = this.#callers.queue
   }
 
   /** How many callers wait. */
@@ -77,9 +77,8 @@ export class PermitQueue implements WaitersOwner<PermitWaiter> {
       const waiters = this.#waiters
       const { turns } = this.#source
       const waiter = new PermitWaiter(n, turns?.arrive(n) ?? 0, settle)
-      waiters.add(waiter, priority)
+      this.#callers.enter(waiter, priority, signal, deadline)
       turns?.stand(waiters, false)
-      waiters.limit(waiter, deadline, signal)
       if (waiters.first === waiter) this.wake()
       else if (!this.#handing) waiters.setTimer()
     })
@@ -94,23 +93,17 @@ export class PermitQueue implements WaitersOwner<PermitWaiter> {
 
   /** Rejects the waiters that want more permits than can ever be given. */
   refuseAbove(most: number): void {
-    for (const waiter of this.#waiters) {
-      if (waiter.n <= most) continue
-      this.#refuse(waiter, lowered(most, waiter.n, this.#context))
-    }
+    this.#callers.refuseAbove(most)
   }
 
   /** Rejects all waiters. */
   refuseAll(error: Error): void {
-    for (const waiter of this.#waiters) this.#refuse(waiter, error)
+    this.#callers.refuseAll(error)
   }
 
   /** Resolves when no waiter is left. */
   end(): Promise<void> {
-    return new Promise(resolve => {
-      if (this.#waiters.first) this.#ended.push(resolve)
-      else resolve()
-    })
+    return this.#callers.end()
   }
 
   timeOver(): void {
@@ -118,12 +111,9 @@ export class PermitQueue implements WaitersOwner<PermitWaiter> {
     if (!this.#handing) this.#handOut()
   }
 
-  aborted(waiter: PermitWaiter, signal: AbortSignal): void {
-    this.#refuse(waiter, aborted(signal, this.#context))
-  }
-
-  get #context(): ErrorContext {
-    return this.#source.context
+  gaveUp(_waiter: PermitWaiter, wasFirst: boolean): void {
+    this.#source.turns?.stand(this.#waiters, true)
+    if (wasFirst) this.wake()
   }
 
   /**
@@ -134,16 +124,13 @@ export class PermitQueue implements WaitersOwner<PermitWaiter> {
     this.#handing = false
     const waiters = this.#waiters
     const { turns, times } = this.#source
-    if (waiters.earliestDeadline < Infinity) {
-      const now = times.now()
-      while (waiters.earliestDeadline < now) this.#refuseLate()
-    }
+    if (waiters.earliestDeadline < Infinity) this.#callers.refuseLate(times.now())
     const waiter = waiters.first
     if (!waiter) return
     turns?.stand(waiters, false)
     const permit = this.#source.give(waiter, this.#late)
     if (permit) {
-      this.#leave(waiter)
+      this.#callers.leave(waiter)
       turns?.stand(waiters, false)
       waiter.settle(permit)
       this.#gave = true
@@ -153,8 +140,7 @@ export class PermitQueue implements WaitersOwner<PermitWaiter> {
     }
     this.#rest()
     const now = times.now()
-    // Waiters whose deadline is now have had a last chance.
-    while (waiters.earliestDeadline <= now) this.#refuseLate()
+    this.#callers.refuseDue(now)
     if (waiters.first) this.#lookLater(waiters.first, now)
   }
 
@@ -176,23 +162,5 @@ export class PermitQueue implements WaitersOwner<PermitWaiter> {
     // A release wakes the queue where the permits in use are the reason.
     const readyAt = counter.full ? Infinity : counter.readyAt(n, 0, arrival)
     this.#waiters.lookAt(times.readsWall ? Math.min(readyAt, now + LONGEST_NAP) : readyAt, now)
-  }
-
-  #refuseLate(): void {
-    this.#refuse(this.#waiters.mostUrgent!, late(this.#context))
-  }
-
-  #refuse(waiter: PermitWaiter, error: Error): void {
-    const first = this.#waiters.first === waiter
-    this.#leave(waiter)
-    waiter.reject(error)
-    this.#source.turns?.stand(this.#waiters, true)
-    if (first) this.wake()
-  }
-
-  #leave(waiter: PermitWaiter): void {
-    this.#waiters.remove(waiter)
-    if (this.#waiters.first) return
-    for (const tell of this.#ended.splice(0)) tell()
   }
 }

@@ -1,8 +1,8 @@
 import { Waiter } from '../../waiters.js'
 import type { Permit } from '../permit.js'
 
-/** A caller that waits for permits. */
-export class PermitWaiter extends Waiter {
+/** A caller that waits for permits, or for what has to come before them. */
+export class PermitWaiter<T = Permit> extends Waiter {
   /**
    * @param settle of the caller's promise. Only this one of a promise's two functions is kept: a rejection is passed to
    * it as a promise.
@@ -11,7 +11,7 @@ export class PermitWaiter extends Waiter {
     n: number,
     /** When it came, among the callers of all threads; 0 where there is one thread. */
     readonly arrival: number,
-    readonly settle: (outcome: Permit | Promise<Permit>) => void,
+    readonly settle: (outcome: T | Promise<T>) => void,
   ) {
     super(n)
   }

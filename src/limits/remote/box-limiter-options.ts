@@ -1,14 +1,12 @@
-import { milliseconds, type Duration } from '../../duration.js'
+import type { Duration } from '../../duration.js'
 import { InvalidArgumentError, shown } from '../../errors.js'
-import { idOf, type WindowDefinition } from '../rules/definition.js'
+import { idOf, implies, type WindowDefinition } from '../rules/definition.js'
 import {
-  checkNames,
-  indexOfLimit,
-  JITTER_BOUNDS,
-  PER_BOUNDS,
+  checkedOptions,
   rulesOf,
   whole,
-  type LimiterOptions,
+  withLimit,
+  type CheckedOptions,
   type Limits,
 } from '../limit-options.js'
 import { FARTHEST } from '../rules/reserve.js'
@@ -41,10 +39,17 @@ export type BoxLimiterOptions = {
   shares?: number | undefined
 } & Limits
 
-/** The options, checked. */
+/** The options, each checked as far as the others do not matter. */
+interface CheckedBoxOptions extends CheckedOptions {
+  readonly batch: number
+  readonly onUnavailable: NonNullable<BoxLimiterOptions['onUnavailable']>
+  readonly shares: number | undefined
+}
+
+/** The options, checked, and what follows from them. */
 export interface BoxTerms {
   /** The options that they were made from. */
-  readonly options: BoxLimiterOptions
+  readonly options: CheckedBoxOptions
   readonly windows: readonly WindowDefinition[]
   /** The most permits that can be given together. */
   readonly most: number
@@ -57,7 +62,7 @@ export interface BoxTerms {
   readonly concurrency: number
   readonly queue: number
   readonly batch: number
-  readonly onUnavailable: NonNullable<BoxLimiterOptions['onUnavailable']>
+  readonly onUnavailable: CheckedBoxOptions['onUnavailable']
   /** The rules of this process alone, where it goes by them while the engine is out of reach. */
   readonly share: Rules | undefined
   /** The same for equal options only. */
@@ -91,64 +96,9 @@ const MOST_CONCURRENCY = 10_000
 
 /** @throws InvalidArgumentError that names the option, what it got and what it takes. */
 export function boxTerms(options: BoxLimiterOptions): BoxTerms {
-  checkNames(options, BOX_NAMES)
-  const { batch: wantedBatch, onUnavailable = 'error', shares, ...local } = options
-  if (options.concurrency !== undefined) whole('concurrency', options.concurrency, 1, MOST_CONCURRENCY)
-  const { windows: rules, queue, concurrency } = rulesOf(local)
-  const limits = options.limits ?? [options]
-  const jitter = options.jitter === undefined ? 0 : milliseconds('jitter', options.jitter, JITTER_BOUNDS)
-  const shortest = Math.min(...rules.map(({ per }) => per))
-  const hold = Math.max(Math.min(shortest * HOLD, MOST_HOLD), LEAST_HOLD)
-  const all = rules.map(({ limit, per, kind }, index) => ({
-    kind,
-    limit,
-    per,
-    hold,
-    guard: jitter + hold,
-    timeZone: limits[index]!.timeZone ?? '',
-  }))
-  // A limit that is given twice counts once.
-  const windows = [...new Map(all.map(window => [idOf(window), window])).values()]
-  for (const { kind, per, guard } of windows) {
-    if (kind === 'calendar' && guard >= per) {
-      throw new InvalidArgumentError(
-        `per takes more than ${guard} ms for window 'calendar' of a box, which is jitter and hold, not ${per} ms`,
-      )
-    }
-  }
-  const periods = rules
-    .filter(({ kind }) => kind === 'calendar')
-    .map(({ per }) => (per - jitter) * PART_OF_PERIOD)
-  const mostHold = Math.max(Math.min(...periods), hold)
-  const most = Math.min(...rules.map(({ limit }) => limit))
-  const batch = wantedBatch === undefined ? 1 : whole('batch', wantedBatch, 1, most)
-  if (batch > 1 && rules.some(({ kind }) => kind === 'smooth')) {
-    throw new InvalidArgumentError(`batch takes 1 for window 'smooth', not ${batch}`)
-  }
-  const share = shareOf(local, onUnavailable, shares)
-  const signature = JSON.stringify([
-    windows.map(idOf),
-    options.concurrency,
-    queue,
-    batch,
-    onUnavailable,
-    shares ?? 0,
-  ])
-  const horizon = Math.min(Math.max(shortest * AHEAD, LEAST_AHEAD), MOST_AHEAD)
-  return {
-    options,
-    windows,
-    most,
-    horizon,
-    hold,
-    mostHold,
-    concurrency,
-    queue,
-    batch,
-    onUnavailable,
-    share,
-    signature,
-  }
+  const { batch = 1, onUnavailable = 'error', shares } = options
+  const checked = checkedOptions(options, BOX_NAMES, MOST_CONCURRENCY)
+  return termsFrom({ ...checked, batch, onUnavailable, shares })
 }
 
 /**
@@ -156,30 +106,68 @@ export function boxTerms(options: BoxLimiterOptions): BoxTerms {
  * @param per which of the limits, where there are several.
  * @throws InvalidArgumentError
  */
-export function withLimit({ options }: BoxTerms, limit: number, per: Duration | undefined): BoxTerms {
-  const limits = options.limits ?? [options]
-  const lengths = limits.map(one => ({ limit: one.limit, per: milliseconds('per', one.per, PER_BOUNDS) }))
-  const meant = indexOfLimit(lengths, per)
-  if (options.limits === undefined) return boxTerms({ ...options, limit })
-  return boxTerms({
-    ...options,
-    limits: options.limits.map((one, index) => (index === meant ? { ...one, limit } : one)),
-  })
+export function changedTerms({ options }: BoxTerms, limit: number, per: Duration | undefined): BoxTerms {
+  return termsFrom(withLimit(options, limit, per))
 }
 
-function shareOf(local: LimiterOptions, policy: unknown, shares: unknown): Rules | undefined {
-  if (!POLICIES.includes(policy as BoxTerms['onUnavailable'])) {
+/** Whether permits that are reserved under some terms keep others, too. */
+export function keeps(one: BoxTerms, other: BoxTerms): boolean {
+  return other.windows.every(window => one.windows.some(its => implies(its, window)))
+}
+
+function termsFrom(options: CheckedBoxOptions): BoxTerms {
+  const { limits, jitter, queue, concurrency, onUnavailable, shares } = options
+  const shortest = Math.min(...limits.map(({ per }) => per))
+  const hold = Math.max(Math.min(shortest * HOLD, MOST_HOLD), LEAST_HOLD)
+  const all = limits.map(limit => ({ ...limit, hold, guard: jitter + hold }))
+  // A limit that is given twice counts once.
+  const windows = [...new Map(all.map(window => [idOf(window), window])).values()]
+  const calendars = windows.filter(({ kind }) => kind === 'calendar')
+  for (const { per, guard } of calendars) {
+    if (guard >= per) {
+      throw new InvalidArgumentError(
+        `per takes more than ${guard} ms for window 'calendar' of a box, which is jitter and hold, not ${per} ms`,
+      )
+    }
+  }
+  const periods = calendars.map(({ per }) => (per - jitter) * PART_OF_PERIOD)
+  const most = Math.min(...limits.map(({ limit }) => limit))
+  const batch = whole('batch', options.batch, 1, most)
+  if (batch > 1 && limits.some(({ kind }) => kind === 'smooth')) {
+    throw new InvalidArgumentError(`batch takes 1 for window 'smooth', not ${batch}`)
+  }
+  return {
+    options,
+    windows,
+    most,
+    horizon: Math.min(Math.max(shortest * AHEAD, LEAST_AHEAD), MOST_AHEAD),
+    hold,
+    mostHold: Math.max(Math.min(...periods), hold),
+    concurrency,
+    queue,
+    batch,
+    onUnavailable,
+    share: shareOf(options),
+    signature: JSON.stringify([windows.map(idOf), concurrency, queue, batch, onUnavailable, shares ?? 0]),
+  }
+}
+
+function shareOf(options: CheckedBoxOptions): Rules | undefined {
+  const { onUnavailable: policy, shares, limits, concurrency } = options
+  if (!POLICIES.includes(policy)) {
     const known = POLICIES.map(name => `'${name}'`).join(', ')
     throw new InvalidArgumentError(`onUnavailable takes ${known}, not ${shown(policy)}`)
   }
   if (policy !== 'share') {
     if (shares !== undefined) throw new InvalidArgumentError(`shares is for onUnavailable 'share'`)
-    if (policy !== 'open') return undefined
+    return policy === 'open' ? rulesOf(options) : undefined
   }
-  const parts = policy === 'open' ? 1 : whole('shares', shares, 1, MOST_SHARES)
-  const rules = rulesOf(local)
-  const windows = rules.windows.map(window => window.withLimit(partOf('limit', window.limit, parts)))
-  return { ...rules, windows, concurrency: partOf('concurrency', rules.concurrency, parts) }
+  const parts = whole('shares', shares, 1, MOST_SHARES)
+  return rulesOf({
+    ...options,
+    limits: limits.map(one => ({ ...one, limit: partOf('limit', one.limit, parts) })),
+    concurrency: partOf('concurrency', concurrency, parts),
+  })
 }
 
 function partOf(what: string, most: number, parts: number): number {

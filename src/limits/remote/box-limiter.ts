@@ -9,7 +9,7 @@ import {
 } from '../../diagnostics.js'
 import { BusyError, ClosedError, InvalidArgumentError, shown } from '../../errors.js'
 import { checkKey } from '../../options.js'
-import { boxTerms, withLimit, type BoxLimiterOptions, type BoxTerms } from './box-limiter-options.js'
+import { boxTerms, changedTerms, type BoxLimiterOptions, type BoxTerms } from './box-limiter-options.js'
 import { drainOf, endAll, type LimiterCloseOptions } from '../closing.js'
 import type { AcquireOptions } from '../limit-options.js'
 import type { Decision, Explanation } from '../limiter.js'
@@ -157,7 +157,7 @@ export class BoxLimiters {
   /** @throws InvalidArgumentError */
   setLimit(name: string, terms: BoxTerms, limit: number, per: Duration | undefined): void {
     const family = this.#family(name, terms)
-    family.terms = withLimit(family.terms, limit, per)
+    family.terms = changedTerms(family.terms, limit, per)
     for (const permits of family.byKey.values()) permits.change(family.terms)
   }
 

@@ -41,7 +41,7 @@ export interface BoxPermits {
 export const NOW: AcquireOptions = { wait: 0 }
 
 /** The outcome of a try: a BusyError is no failure. */
-export async function tried(permit: Permit | Promise<Permit>): Promise<Permit | BusyError> {
+export async function tried<T>(permit: T | Promise<T>): Promise<T | BusyError> {
   try {
     return await permit
   } catch (error) {

@@ -4,10 +4,11 @@ import type { Lock } from '../../core/lock.js'
 import type { BoxTerms } from './box-limiter-options.js'
 import { termsOf, whole, type AcquireOptions, type Terms } from '../limit-options.js'
 import type { Explanation } from '../limiter.js'
-import { Permit, type PermitGiver } from '../permit.js'
+import { Permit } from '../permit.js'
 import { aborted, busy, late } from '../refusals.js'
 import { tried, type BoxPermits, type TryOutcome } from './box-permits.js'
 import { ConcurrencySemaphore, isOutage } from './concurrency-semaphore.js'
+import { SHORTEST_WAIT } from './outage.js'
 import type { ReservationSource } from './reservation-calls.js'
 import { ReservationClient } from './reservation-client.js'
 
@@ -21,33 +22,6 @@ export interface ConcurrencyLimiterSource extends ReservationSource {
  * numbers, as during a deployment, each take the part that their number says, and none is refused.
  */
 const SEMAPHORE_SIZE = 1e9
-/** A shorter wait could be lost in rounding: milliseconds. */
-const SHORTEST_WAIT = 0.001
-/** Takes back what each part of a permit takes back itself. */
-const NOBODY: PermitGiver = { released: () => undefined, unused: () => undefined }
-
-/** A permit of the rate limit together with a slot of the semaphore. It gives both back. */
-class PermitWithSlot extends Permit {
-  readonly #permit: Permit
-  readonly #slot: Permit
-
-  constructor(permit: Permit, slot: Permit) {
-    super(NOBODY, permit.n, 0, 0, 0)
-    this.#permit = permit
-    this.#slot = slot
-  }
-
-  override release(): void {
-    this.#permit.release()
-    this.#slot.release()
-  }
-
-  override refund(): void {
-    this.#permit.refund()
-    this.#slot.release()
-  }
-}
-
 /**
  * A limiter with a concurrency: a semaphore, and behind it a limiter. Each caller takes a slot of the semaphore first,
  * and with it waits for its permit of the rate limit. The other way round the permit would be over before there is a
@@ -61,12 +35,10 @@ export class ConcurrencyLimiter implements BoxPermits {
   #terms: BoxTerms
   /** How many callers have asked for a permit and have not got it yet. */
   #callers = 0
-  /** How many of them have a slot. */
-  #halfway = 0
+  /** How many permits are in use. */
+  #running = 0
   #closed: Error | undefined
   #refused = false
-  /** The newest try for a slot and a permit. */
-  #lastTry: Promise<unknown> | undefined
   readonly #ended: (() => void)[] = []
 
   /** @param id of the limiter in the engine. @param key for messages. */
@@ -107,35 +79,25 @@ export class ConcurrencyLimiter implements BoxPermits {
       signal,
       priority,
     })
-    const permit = this.#entered(
+    return this.#entered(
       async callers => {
-        const slot = await (isTry ? this.#try(wait, callers) : this.#slot(n, rest()))
-        return this.#permit(slot, this.#remote.acquire(n, rest()))
+        await (isTry ? this.#try(wait, callers) : this.#slot(n, rest()))
+        return this.#withSlot(this.#remote.acquire(n, rest()))
       },
       () => this.#remote.acquire(n, rest()),
     )
-    if (isTry) this.#lastTry = permit
-    return permit
   }
 
   async decide(): Promise<TryOutcome> {
     if (this.#closed) throw this.#closed
     if (this.#remote.goesWithout) return this.#remote.decide()
-    const outcome = this.#entered(
+    return this.#entered(
       callers => this.#decide(callers),
       () => this.#remote.decide(),
     )
-    this.#lastTry = outcome
-    return outcome
   }
 
   async explain(n?: number): Promise<Explanation> {
-    // A caller that tries at this time comes before one that asks for an explanation.
-    await this.#lastTry?.catch(() => undefined)
-    return this.#explainNow(n)
-  }
-
-  async #explainNow(n?: number): Promise<Explanation> {
     return this.#explained(await this.#remote.explain(n, this.#semaphore.permits))
   }
 
@@ -147,7 +109,7 @@ export class ConcurrencyLimiter implements BoxPermits {
       ...explanation,
       waitsFor: isFull ? 'concurrency' : explanation.waitsFor,
       place: explanation.place + callers,
-      running: this.#semaphore.running - this.#halfway,
+      running: this.#running,
     }
   }
 
@@ -206,25 +168,26 @@ export class ConcurrencyLimiter implements BoxPermits {
     const slot = await tried(this.#try(0, callers))
     if (slot instanceof BusyError) {
       // That there is no slot holds, whether the engine can tell more or not.
-      const explanation = await this.#explainNow().catch(() => undefined)
+      const explanation = await this.explain().catch(() => undefined)
       return { outcome: slot, explanation: explanation && { ...explanation, waitsFor: 'concurrency' } }
     }
     const decision = this.#remote.decide()
-    const outcome = await tried(this.#permit(slot, decision.then(permitOf)))
+    const outcome = await tried(this.#withSlot(decision.then(permitOf)))
     const { explanation } = await decision
     return { outcome, explanation: explanation && this.#explained(explanation) }
   }
 
-  async #try(wait: number, callers: number): Promise<Permit> {
-    const slot = await this.#semaphore.tryAcquire()
-    if (slot) return slot
+  /** Takes a slot. @throws BusyError when there is none. */
+  async #try(wait: number, callers: number): Promise<void> {
+    if (await this.#semaphore.tryAcquire()) return
     if (this.outage) throw late(this.#context, this.outage)
     throw busy(wait, callers, this.#context)
   }
 
-  async #slot(n: number, terms: Terms): Promise<Permit> {
+  /** Takes a slot as soon as there is one. */
+  async #slot(n: number, terms: Terms): Promise<void> {
     try {
-      return await this.#semaphore.acquire(n, terms)
+      await this.#semaphore.acquire(n, terms)
     } catch (error) {
       const { outage } = this
       if (error instanceof TimedOutError && outage) throw late(this.#context, outage)
@@ -232,15 +195,28 @@ export class ConcurrencyLimiter implements BoxPermits {
     }
   }
 
-  async #permit(slot: Permit, permit: Promise<Permit>): Promise<Permit> {
-    this.#halfway++
+  /** A permit that gives back the slot, too. Without a permit the slot goes back at once. */
+  async #withSlot(permitted: Promise<Permit>): Promise<Permit> {
     try {
-      return new PermitWithSlot(await permit, slot)
+      const permit = await permitted
+      this.#running++
+      return new Permit(
+        {
+          released: () => {
+            permit.release()
+            this.#running--
+            this.#semaphore.release()
+          },
+          unused: () => permit.refund(),
+        },
+        permit.n,
+        0,
+        0,
+        0,
+      )
     } catch (error) {
-      slot.release()
+      this.#semaphore.release()
       throw error
-    } finally {
-      this.#halfway--
     }
   }
 

@@ -1,12 +1,12 @@
-import type { Clock, Timer } from '../../clock.js'
+import type { Clock } from '../../clock.js'
 import type { Grant } from '../../core/grant.js'
 import type { Lock } from '../../core/lock.js'
 import { IndeterminateError, UnavailableError } from '../../errors.js'
-import { Waiters, type WaitersOwner } from '../../waiters.js'
+import type { Waiters } from '../../waiters.js'
+import { Callers, type CallersOwner } from '../callers.js'
 import type { Terms } from '../limit-options.js'
 import { PermitWaiter } from '../local/permit-waiter.js'
-import { Permit, type PermitGiver } from '../permit.js'
-import { aborted, late, lowered } from '../refusals.js'
+import { aborted } from '../refusals.js'
 import { RETRY } from './outage.js'
 
 /** Where slots come from, and what is told of failures. */
@@ -24,21 +24,28 @@ interface SemaphoreSource {
   readonly look: () => Promise<void>
 }
 
+/** A caller that waits for a slot. */
+type SlotWaiter = PermitWaiter<void>
+
 /**
  * The semaphore of a limiter with a concurrency. Each call in use has one slot of it, whatever the number of its
  * permits. The waiters of this process stand in one queue, by priority. While there are waiters, it asks the engine for
  * one slot at a time. Among processes the engine serves first come, first served.
  */
-export class ConcurrencySemaphore implements PermitGiver, WaitersOwner<PermitWaiter> {
+export class ConcurrencySemaphore implements CallersOwner<void> {
   readonly #source: SemaphoreSource
-  readonly #waiters: Waiters<PermitWaiter>
+  readonly #callers: Callers<void>
+  readonly #waiters: Waiters<SlotWaiter>
   readonly #inUse: Grant[] = []
   /** Ends the request that is under way. */
   #asking: AbortController | undefined
+  /** When to find out whether the engine can be asked: clock time. */
+  #lookAt = Infinity
 
   constructor(source: SemaphoreSource) {
     this.#source = source
-    this.#waiters = new Waiters(source.clock, this)
+    this.#callers = new Callers(source.clock, this, source.context)
+    this.#waiters = this.#callers.queue
   }
 
   /** How many callers wait. */
@@ -60,125 +67,100 @@ export class ConcurrencySemaphore implements PermitGiver, WaitersOwner<PermitWai
     return this.callers === 0 && this.running === 0 && !this.#asking
   }
 
-  /** A slot now, or undefined; releasing it twice is harmless. Rejects as `Lock.tryAcquire` does. */
-  async tryAcquire(): Promise<Permit | undefined> {
-    if (this.#waiters.first) return undefined
+  /** Takes a slot if there is one now. Rejects as `Lock.tryAcquire` does. */
+  async tryAcquire(): Promise<boolean> {
+    if (this.#waiters.first) return false
     const grant = await this.#source.lock.tryAcquire().catch((error: unknown) => {
       if (isOutage(error)) this.#source.failed(error)
       throw error
     })
-    if (!grant) return undefined
-    if (!this.#waiters.first) return this.#slot(grant)
-    // A waiter has come meanwhile.
-    this.#give(grant)
-    return undefined
+    if (!grant) return false
+    // A waiter may have come meanwhile.
+    const isFree = !this.#waiters.first
+    if (isFree) this.#inUse.push(grant)
+    else this.#give(grant)
+    return isFree
   }
 
-  /** A slot as soon as it is this caller's turn. Rejects as `Lock.acquire` does. */
-  acquire(n: number, { wait, signal, priority }: Terms): Promise<Permit> {
+  /** Takes a slot as soon as it is this caller's turn. Rejects as `Lock.acquire` does. */
+  acquire(n: number, { wait, signal, priority }: Terms): Promise<void> {
     return new Promise((settle, reject) => {
       if (signal?.aborted) return reject(aborted(signal, this.#source.context))
-      const waiter = new PermitWaiter(n, 0, settle)
-      this.#waiters.add(waiter, priority)
-      this.#waiters.limit(waiter, this.#source.clock.now() + wait, signal)
+      const waiter: SlotWaiter = new PermitWaiter(n, 0, settle)
+      this.#callers.enter(waiter, priority, signal, this.#source.clock.now() + wait)
       this.#waiters.setTimer()
-      if (!this.#asking) void this.#ask()
+      if (this.callers === 1 && !this.#asking) void this.#ask()
     })
   }
 
-  /** Rejects the waiters that will want more permits than the rate limit can ever give. */
-  refuseAbove(most: number): void {
-    for (const waiter of this.#waiters) {
-      if (waiter.n > most) this.#refuse(waiter, lowered(most, waiter.n, this.#source.context))
-    }
-  }
-
-  /** Rejects all waiters. */
-  refuseAll(error: Error): void {
-    for (const waiter of this.#waiters) this.#refuse(waiter, error)
-  }
-
-  released(): void {
+  /** Gives back a slot. */
+  release(): void {
     // A slot that the engine has given up counts no more; the others go on counting. So a lost one is given back first.
     const lost = this.#inUse.findIndex(grant => grant.expiresIn() === 0)
     this.#giveBack(this.#inUse.splice(lost, 1)[0]!)
   }
 
-  unused(): void {
-    // The release that follows gives it back.
+  /** Rejects the waiters that will want more permits than the rate limit can ever give. */
+  refuseAbove(most: number): void {
+    this.#callers.refuseAbove(most)
+  }
+
+  /** Rejects all waiters. */
+  refuseAll(error: Error): void {
+    this.#callers.refuseAll(error)
   }
 
   timeOver(now: number): void {
-    while (this.#waiters.earliestDeadline <= now) {
-      this.#refuse(this.#waiters.mostUrgent!, late(this.#source.context))
-    }
-    this.#waiters.setTimer(now)
+    this.#callers.refuseDue(now)
+    if (!this.#waiters.first) return
+    if (now < this.#lookAt) return this.#waiters.lookAt(this.#lookAt, now)
+    this.#lookLater(now)
+    if (this.#asking) void this.#source.look()
+    else void this.#ask()
   }
 
-  aborted(waiter: PermitWaiter, signal: AbortSignal): void {
-    this.#refuse(waiter, aborted(signal, this.#source.context))
+  gaveUp(): void {
+    if (!this.#waiters.first) this.#asking?.abort()
   }
 
   /** Asks the engine for a slot, and for the next one as long as there are waiters. */
   async #ask(): Promise<void> {
     const { signal } = (this.#asking = new AbortController())
-    const looking = this.#keepLooking()
+    this.#lookLater(this.#source.clock.now())
+    let isAway = false
     try {
       this.#give(await this.#source.lock.acquire({ signal }))
     } catch (error) {
-      if (!signal.aborted) await this.#failed(error as Error, signal)
-    } finally {
-      looking.cancel()
+      isAway = !signal.aborted && this.#failed(error as Error)
     }
     this.#asking = undefined
-    if (this.#waiters.first) void this.#ask()
+    if (this.#waiters.first && !isAway) void this.#ask()
   }
 
-  #keepLooking(): Timer {
-    let timer: Timer | undefined
-    let isOver = false
-    const wait = (): void => {
-      if (!isOver) timer = this.#source.clock.after(RETRY, () => void this.#source.look().then(wait), false)
-    }
-    wait()
-    return {
-      cancel: () => {
-        isOver = true
-        timer?.cancel()
-      },
-    }
-  }
-
-  async #failed(error: Error, signal: AbortSignal): Promise<void> {
+  /** Returns whether waiters wait until the engine can be asked again. */
+  #failed(error: Error): boolean {
     const isAway = isOutage(error)
     if (isAway) this.#source.failed(error)
-    if (isAway && this.#source.waitsOn) await this.#nextTry(signal)
-    else this.refuseAll(error)
+    if (isAway && this.#source.waitsOn) {
+      this.#lookLater(this.#source.clock.now())
+      return true
+    }
+    this.refuseAll(error)
+    return false
   }
 
-  /** Resolves when it is time to try again, or when no waiter is left. */
-  #nextTry(signal: AbortSignal): Promise<void> {
-    return new Promise(resolve => {
-      const timer = this.#source.clock.after(RETRY, resolve, true)
-      const end = (): void => {
-        timer.cancel()
-        resolve()
-      }
-      signal.addEventListener('abort', end, { once: true })
-    })
+  #lookLater(now: number): void {
+    this.#lookAt = now + RETRY
+    this.#waiters.lookAt(this.#lookAt, now)
   }
 
   /** Gives a grant of the engine to the first waiter, or back. */
   #give(grant: Grant): void {
     const waiter = this.#waiters.first
     if (!waiter) return this.#giveBack(grant)
-    this.#leave(waiter)
-    waiter.settle(this.#slot(grant))
-  }
-
-  #slot(grant: Grant): Permit {
+    this.#callers.leave(waiter)
     this.#inUse.push(grant)
-    return new Permit(this, 1, 0, 0, 0)
+    waiter.settle()
   }
 
   #giveBack(grant: Grant): void {
@@ -186,16 +168,6 @@ export class ConcurrencySemaphore implements PermitGiver, WaitersOwner<PermitWai
     grant.release().catch((error: unknown) => {
       if (isOutage(error)) this.#source.failed(error)
     })
-  }
-
-  #refuse(waiter: PermitWaiter, error: Error): void {
-    this.#leave(waiter)
-    waiter.reject(error)
-  }
-
-  #leave(waiter: PermitWaiter): void {
-    this.#waiters.remove(waiter)
-    if (!this.#waiters.first) this.#asking?.abort()
   }
 }
 

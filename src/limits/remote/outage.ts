@@ -10,8 +10,8 @@ import type { BoxPermits } from './box-permits.js'
 
 /** An engine that can't be asked is asked again after so many milliseconds. */
 export const RETRY = 500
-/** What is left of a wait that is over while its caller asks the engine again: milliseconds. */
-const SHORTEST_WAIT = 0.001
+/** What is left at the least of a wait that a caller goes on with, because 0 would be none: milliseconds. */
+export const SHORTEST_WAIT = 0.001
 
 /** Tells the waiters for a permit of this process alone that they are to wait for one of the engine. */
 const BACK = new Error('the engine is there again')

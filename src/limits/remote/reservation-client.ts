@@ -1,30 +1,24 @@
 import { wallOf } from '../../clock.js'
 import type { Awaitable, Reservation } from '../../engine/contract.js'
-import { ClosedError, TimedOutError } from '../../errors.js'
-import { Waiters, type WaitersOwner } from '../../waiters.js'
+import { ClosedError } from '../../errors.js'
+import type { Waiters } from '../../waiters.js'
+import type { CallersOwner } from '../callers.js'
 import type { Taken } from '../counter.js'
 import { termsOf, whole, type AcquireOptions } from '../limit-options.js'
 import type { Explanation } from '../limiter.js'
 import { PermitWaiter } from '../local/permit-waiter.js'
 import { pauseTime } from '../local/times.js'
 import { Permit, type PermitGiver } from '../permit.js'
-import { aborted, busy, late, lowered } from '../refusals.js'
-import { implies, leastDelay } from '../rules/definition.js'
-import type { Reserved, Unit } from '../rules/reserve.js'
+import { aborted, busy, tooLate } from '../refusals.js'
+import type { Unit } from '../rules/reserve.js'
+import { Answers, explanationOf } from './answers.js'
 import { AskPace } from './ask-pace.js'
-import type { BoxTerms } from './box-limiter-options.js'
+import { BoxCallers, isUntold, TryWaiter } from './box-callers.js'
+import { keeps, type BoxTerms } from './box-limiter-options.js'
 import { NOW, tried, type BoxPermits, type TryOutcome } from './box-permits.js'
-import { explanationOf, notBefore } from './explanations.js'
 import { Outage } from './outage.js'
 import { ReservationCalls, type Decided, type ReservationSource, type Wanted } from './reservation-calls.js'
-import {
-  allReturned,
-  returned,
-  ReservedPermits,
-  stretchOf,
-  type ReservedInstant,
-} from './reserved-permits.js'
-import { isUntold, TryWaiter } from './try-waiter.js'
+import { allReturned, ReservedPermits, type ReservedInstant } from './reserved-permits.js'
 import { earlierUnits, NOTHING, wantedUnits, type Situation } from './wanted-units.js'
 
 /**
@@ -34,18 +28,19 @@ import { earlierUnits, NOTHING, wantedUnits, type Situation } from './wanted-uni
  * for it goes back, and a new one is asked for.
  *
  * A caller enters the queue (`#enter`). When the present task is over, one call asks for all that is wanted (`#ask`).
- * Its answer is settled: permits are kept, and waiters for which there is none are refused or ask again later
- * (`#settle`). Each permit is handed out when it opens (`#handOut`).
+ * From its answer permits are kept, and waiters for which there is none are refused or ask again later
+ * (`Answers.settle`). Each permit is handed out when it opens (`#handOut`).
  */
-export class ReservationClient implements BoxPermits, PermitGiver, WaitersOwner<PermitWaiter> {
+export class ReservationClient implements BoxPermits, PermitGiver, CallersOwner<Permit> {
   readonly #source: ReservationSource
   #terms: BoxTerms
   readonly #context: { readonly key: string; readonly engine: string }
+  readonly #callers: BoxCallers
   readonly #waiters: Waiters<PermitWaiter>
-  readonly #tries = new Set<TryWaiter>()
   readonly #reserved = new ReservedPermits()
   readonly #calls: ReservationCalls
   readonly #pace = new AskPace(this.#reserved)
+  readonly #answers: Answers
   readonly #outage: Outage
   /** Whether a call is about to be made in a microtask. */
   #scheduled = false
@@ -56,8 +51,6 @@ export class ReservationClient implements BoxPermits, PermitGiver, WaitersOwner<
   #handing = false
   #closed: Error | undefined
   #usedAt: number
-  /** The callers of `end`. */
-  readonly #ended: (() => void)[] = []
   readonly #next = (): void => this.#handOut()
 
   /**
@@ -76,8 +69,10 @@ export class ReservationClient implements BoxPermits, PermitGiver, WaitersOwner<
     this.#terms = terms
     this.#context = { key, engine: source.engine }
     this.#usedAt = source.clock.now()
-    this.#waiters = new Waiters(source.clock, this)
+    this.#callers = new BoxCallers(source.clock, this, this.#context)
+    this.#waiters = this.#callers.queue
     this.#calls = new ReservationCalls(source, id)
+    this.#answers = new Answers(this.#callers, this.#reserved, this.#pace, this.#calls, this.#context)
     this.#outage = new Outage(source.clock, terms.share, this.#context, again)
   }
 
@@ -88,10 +83,6 @@ export class ReservationClient implements BoxPermits, PermitGiver, WaitersOwner<
       if (this.#closed) throw this.#closed
       if (signal?.aborted) throw aborted(signal, this.#context)
       const { callers } = this.#waiters
-      // A caller behind others whose wait has no end need not know the time before its turn.
-      if (callers > 0 && wait === Infinity && callers < this.#terms.queue && !this.outage) {
-        return this.#wait(n, priority, signal, Infinity)
-      }
       const now = (this.#usedAt = this.#source.clock.now())
       if (callers === 0) {
         const permit = this.#atHand(n, now)
@@ -105,10 +96,12 @@ export class ReservationClient implements BoxPermits, PermitGiver, WaitersOwner<
       }
       const deadline = now + wait
       if (quietUntil > now && this.#waiters.before(priority).callers === callers && deadline < nextTurn) {
-        throw this.#tooLate(wait, nextTurn - now)
+        throw tooLate(wait, nextTurn - now, this.#context)
       }
-      this.#pace.askBeyondPart()
-      return this.#wait(n, priority, signal, deadline)
+      if (deadline < Infinity) this.#pace.askBeyondPart()
+      return new Promise(settle => {
+        this.#enter(new PermitWaiter(n, 0, settle), priority, signal, deadline)
+      })
     } catch (error) {
       return Promise.reject(error)
     }
@@ -124,7 +117,6 @@ export class ReservationClient implements BoxPermits, PermitGiver, WaitersOwner<
         resolve(tried(permit).then(outcome => ({ outcome, explanation })))
       }
       const waiter = new TryWaiter(1, settle, true)
-      this.#tries.add(waiter)
       this.#enter(waiter, 0, undefined, Infinity)
     })
   }
@@ -133,9 +125,10 @@ export class ReservationClient implements BoxPermits, PermitGiver, WaitersOwner<
   async explain(n = 1, later = 0): Promise<Explanation> {
     this.#check(n)
     if (this.#closed) throw this.#closed
-    const { place, ahead } = this.#before
-    const { reserved } = await this.#call({ explain: { n, ahead: ahead + later } })
-    return explanationOf(reserved, place)
+    const { callers, permits } = this.#callers.before
+    const ahead = Math.max(permits - this.#reserved.permits, 0) + later
+    const { reserved } = await this.#call({ explain: { n, ahead } })
+    return explanationOf(reserved, callers)
   }
 
   async pauseUntil(time: Date | number): Promise<void> {
@@ -153,9 +146,7 @@ export class ReservationClient implements BoxPermits, PermitGiver, WaitersOwner<
   change(terms: BoxTerms): void {
     const before = this.#terms
     this.#terms = terms
-    for (const waiter of this.#waiters) {
-      if (waiter.n > terms.most) this.#refuse(waiter, lowered(terms.most, waiter.n, this.#context))
-    }
+    this.#callers.refuseAbove(terms.most)
     this.#outage.change(terms.share)
     // A permit that is asked for anew would come after what other processes have reserved.
     if (!keeps(before, terms)) this.#reserved.giveBackWhere(() => true)
@@ -169,12 +160,12 @@ export class ReservationClient implements BoxPermits, PermitGiver, WaitersOwner<
   }
 
   refuseAll(): void {
-    for (const waiter of this.#waiters) this.#refuse(waiter, this.#closed!)
+    this.#callers.refuseAll(this.#closed!)
     this.#outage.refuseAll()
   }
 
   async end(): Promise<void> {
-    if (this.#waiters.first) await new Promise<void>(resolve => this.#ended.push(resolve))
+    await this.#callers.end()
     await this.#outage.end()
     this.#waiters.lookAt(Infinity, 0)
     try {
@@ -229,41 +220,16 @@ export class ReservationClient implements BoxPermits, PermitGiver, WaitersOwner<
     return new Permit(this, n, this.#reserved.take(n).at, 0, 0)
   }
 
-  #wait(n: number, priority: number, signal: AbortSignal | undefined, deadline: number): Promise<Permit> {
-    return new Promise(settle => {
-      this.#enter(new PermitWaiter(n, 0, settle), priority, signal, deadline)
-    })
-  }
-
   #try(n: number, priority: number, signal: AbortSignal | undefined): Promise<Permit> {
     return new Promise(settle => {
-      const waiter = new TryWaiter(n, settle, false)
-      this.#tries.add(waiter)
-      this.#enter(waiter, priority, signal, Infinity)
+      this.#enter(new TryWaiter(n, settle, false), priority, signal, Infinity)
     })
   }
 
   #enter(waiter: PermitWaiter, priority: number, signal: AbortSignal | undefined, deadline: number): void {
-    this.#waiters.add(waiter, priority)
-    this.#waiters.limit(waiter, deadline, signal)
+    this.#callers.enter(waiter, priority, signal, deadline)
     this.#schedule()
     this.#waiters.setTimer()
-  }
-
-  /** Whether any waiter waits for a turn that is yet to come. */
-  get #waits(): boolean {
-    return this.#waiters.callers > this.#tries.size
-  }
-
-  /** The waiters before a new one, and how many permits have yet to be reserved for them. */
-  get #before(): { readonly place: number; readonly ahead: number } {
-    // A try is gone before any waiter's turn.
-    let { callers: place, permits } = this.#waiters
-    for (const { n } of this.#tries) {
-      place--
-      permits -= n
-    }
-    return { place, ahead: Math.max(permits - this.#reserved.permits, 0) }
   }
 
   /** Asks once for all that the present task brings. */
@@ -282,16 +248,18 @@ export class ReservationClient implements BoxPermits, PermitGiver, WaitersOwner<
     if (this.#calling) return
     const now = this.#source.clock.now()
     // Without waiters, reserved permits go back at once.
-    const isPointless = this.#pace.quietUntil > now && (this.#waits || this.outage !== undefined)
+    const isPointless = this.#pace.quietUntil > now && (this.#callers.waits || this.outage !== undefined)
     const situation = this.#situation(now)
     const { units: wanted, waiters } = isPointless ? NOTHING : wantedUnits(situation)
     // The first call of a process reserves nothing: its answer tells how long a hold has to be. A permit reserved with
     // a shorter hold can't be used, and pushes the permits of other processes into the next window.
     const isFirst = wanted.length > 0 && !this.#calls.hasMeasured
     const units = isFirst ? NO_UNITS : wanted
-    const deciders = isPointless && this.outage ? [] : [...this.#tries].filter(({ isDecision }) => isDecision)
-    const before = deciders.length > 0 ? this.#before : undefined
-    const explain = before && { n: 1, ahead: units.length > 0 ? 0 : before.ahead }
+    const deciders =
+      isPointless && this.outage ? [] : [...this.#callers.tries].filter(({ isDecision }) => isDecision)
+    const before = deciders.length > 0 ? this.#callers.before : undefined
+    const ahead = before && units.length === 0 ? Math.max(before.permits - this.#reserved.permits, 0) : 0
+    const explain = before && { n: 1, ahead }
     if (units.length === 0 && !this.#reserved.owes && !explain && !look && !isFirst) {
       this.#lookLater(now)
       return
@@ -306,10 +274,10 @@ export class ReservationClient implements BoxPermits, PermitGiver, WaitersOwner<
     try {
       const answer = await (this.#answer = this.#call({ units: earlier.concat(units), returns, explain }))
       const decided = this.#learn(answer)
-      const explanation = before && explanationOf(answer.reserved, before.place)
+      const explanation = before && explanationOf(answer.reserved, before.callers)
       for (const waiter of deciders) waiter.explanation = explanation
       if (terms === this.#terms || keeps(terms, this.#terms)) {
-        this.#settle(answer.reserved, hold, decided, units, waiters)
+        this.#answers.settle(answer.reserved, decided, { terms: this.#terms, hold, units, waiters })
       } else {
         // Permits that were reserved under a limit that exceeds the present one are asked for anew.
         this.#reserved.giveBack(allReturned(answer.reserved, hold))
@@ -336,100 +304,10 @@ export class ReservationClient implements BoxPermits, PermitGiver, WaitersOwner<
 
   /** Notes what every answer tells of the limiter as a whole. */
   #learn(answer: Reservation): Decided {
-    const { now, pausedUntil, fadesAt } = answer.reserved
     this.#outage.ended()
     const decided = this.#calls.learn(answer)
-    if (pausedUntil > now) {
-      const until = decided.latest + (pausedUntil - now)
-      this.#reserved.giveBackWhere(({ from }) => from < until)
-    }
-    // Permits for later can be had sooner once these limits are forgotten. All processes give them back before, so no
-    // process that asks anew comes after another's.
-    if (fadesAt < Infinity) this.#reserved.giveBackWhere(({ opensAt }) => opensAt > fadesAt)
+    this.#reserved.giveBackUseless(answer.reserved, decided)
     return decided
-  }
-
-  /**
-   * Keeps the permits of an answer, and refuses the waiters for which there is none.
-   * @param hold that was asked for. @param units those of the waiters; the answer may have others before them.
-   */
-  #settle(
-    reserved: Reserved,
-    hold: number,
-    decided: Decided,
-    units: readonly Unit[],
-    waiters: readonly PermitWaiter[],
-  ): void {
-    // The first units are of waiters that have a permit already.
-    const earlier = reserved.units.length - units.length
-    // How many permits earlier waiters go on waiting for, by size: waiters of one size are served in order.
-    const behind = new Map<number, number>()
-    for (const [index, permits] of reserved.units.entries()) {
-      const { n, at } = permits
-      if (n > 0) this.#keep(stretchOf(permits, reserved, hold, decided, units[index - earlier]?.within === 0))
-      else if (index >= earlier) {
-        const refusal = {
-          ahead: at - reserved.now,
-          decidedAt: decided.earliest,
-          fades: at === reserved.fadesAt,
-        }
-        if (this.#terms.batch > 1) this.#refusedBatch(waiters, refusal)
-        else this.#refusedUnit(waiters[index - earlier]!, behind, refusal)
-      }
-    }
-    if (this.#reserved.first) this.#pace.isServed()
-    // There is no permit either for tries that came meanwhile.
-    const quiet = this.#pace.quietUntil - this.#calls.answeredAt
-    if (quiet > 0) {
-      for (const waiter of [...this.#tries]) if (!waiters.includes(waiter)) this.#refuseTry(waiter, quiet)
-    }
-  }
-
-  #keep(instant: ReservedInstant): void {
-    const { from, until } = instant
-    // An answer that took too long leaves no time to use it: the next hold is longer.
-    if (from > until || until < this.#calls.answeredAt) this.#reserved.giveBack([returned(instant)])
-    else this.#reserved.add(instant)
-  }
-
-  /** Nothing more could be reserved for these waiters: the permits that are open go to the first of them. */
-  #refusedBatch(waiters: readonly PermitWaiter[], refusal: Refusal): void {
-    let open = this.#reserved.openPermits(this.#calls.answeredAt)
-    for (const waiter of waiters) {
-      if (waiter.n <= open) open -= waiter.n
-      else this.#refused(waiter, undefined, refusal)
-    }
-  }
-
-  #refusedUnit(waiter: PermitWaiter, behind: Map<number, number>, refusal: Refusal): void {
-    const others = behind.get(waiter.n) ?? 0
-    this.#refused(waiter, others, refusal)
-    if (waiter.isQueued && !(waiter instanceof TryWaiter)) behind.set(waiter.n, others + waiter.n)
-  }
-
-  /**
-   * Nothing could be reserved for this waiter. @param others how many permits come before its own; undefined where
-   * another unit may have room for it.
-   */
-  #refused(waiter: PermitWaiter, others: number | undefined, { ahead, decidedAt, fades }: Refusal): void {
-    if (!waiter.isQueued) return
-    if (waiter instanceof TryWaiter) return this.#refuseTry(waiter, ahead)
-    const deadline = waiter.patience?.deadline ?? Infinity
-    if (others !== undefined && deadline < Infinity) {
-      const turn = ahead + leastDelay(this.#terms.windows, others)
-      if (decidedAt + turn > deadline) {
-        return this.#refuse(waiter, this.#tooLate(deadline - decidedAt, turn))
-      }
-    }
-    this.#pace.isRefused(ahead, decidedAt, fades, this.#terms, this.#calls.answeredAt)
-  }
-
-  /** @param readyIn milliseconds until there may be a permit for it. */
-  #refuseTry(waiter: TryWaiter, readyIn: number): void {
-    // The try came after the call that has just been answered.
-    if (isUntold(waiter)) return
-    if (waiter.explanation) waiter.explanation = notBefore(waiter.explanation, readyIn)
-    this.#refuse(waiter, busy(0, 0, this.#context))
   }
 
   /** The engine could not be asked for these waiters. */
@@ -442,11 +320,11 @@ export class ReservationClient implements BoxPermits, PermitGiver, WaitersOwner<
     this.away(error)
     switch (this.#terms.onUnavailable) {
       case 'error':
-        for (const waiter of waiters) if (waiter.isQueued) this.#refuse(waiter, error)
+        for (const waiter of waiters) if (waiter.isQueued) this.#callers.refuse(waiter, error)
         return
       case 'closed':
         this.#pace.askNotBefore(this.#outage.retryAt)
-        for (const waiter of [...this.#tries]) this.#refuse(waiter, error)
+        for (const waiter of [...this.#callers.tries]) this.#callers.refuse(waiter, error)
         return
       default:
         for (const waiter of this.#waiters) this.#goWithout(waiter)
@@ -459,7 +337,8 @@ export class ReservationClient implements BoxPermits, PermitGiver, WaitersOwner<
     const { priority } = waiter.rank!
     const { signal, deadline = Infinity } = waiter.patience ?? {}
     const wait = waiter instanceof TryWaiter ? 0 : Math.max(deadline - now, 0)
-    this.#leave(waiter)
+    this.#callers.leave(waiter)
+    this.#left()
     waiter.settle(this.#without(waiter.n, { wait, signal, priority }, now))
   }
 
@@ -477,11 +356,10 @@ export class ReservationClient implements BoxPermits, PermitGiver, WaitersOwner<
   #handOut(): void {
     this.#handing = false
     const now = (this.#usedAt = this.#source.clock.now())
-    while (this.#waiters.earliestDeadline < now) this.#refuseLate()
+    this.#callers.refuseLate(now, this.outage)
     this.#returnOver(now)
     if (this.#giveOne(now)) return this.#goOn()
-    // Waiters whose deadline is now have had a last chance.
-    while (this.#waiters.earliestDeadline <= now) this.#refuseLate()
+    this.#callers.refuseDue(now, this.outage)
     this.#schedule()
     this.#lookLater()
   }
@@ -498,16 +376,18 @@ export class ReservationClient implements BoxPermits, PermitGiver, WaitersOwner<
   #giveOne(now: number): boolean {
     const { first } = this.#reserved
     if (!first || first.from > now) return false
-    const waiter = this.#waiterFor(first.left)
+    const isBatch = this.#terms.batch > 1
+    const waiter = this.#callers.firstFor(first.left, isBatch)
     if (waiter) {
       this.#noteUse(first, now)
       this.#reserved.take(waiter.n)
-      this.#leave(waiter)
+      this.#callers.leave(waiter)
+      this.#left()
       waiter.settle(new Permit(this, waiter.n, first.at, 0, 0))
       return true
     }
     // A later caller may still want the rest of the batch.
-    if (this.#terms.batch > 1 && !this.#waits) return false
+    if (isBatch && !this.#callers.waits) return false
     this.#reserved.giveBackFirst()
     return true
   }
@@ -520,19 +400,10 @@ export class ReservationClient implements BoxPermits, PermitGiver, WaitersOwner<
     if (this.#terms.batch === 1) this.#source.meter.note(now - earliest, now)
   }
 
-  /** The first waiter that can have the reserved permits: all of them, unless they are a batch. */
-  #waiterFor(permits: number): PermitWaiter | undefined {
-    const isBatch = this.#terms.batch > 1
-    for (let waiter = this.#waiters.first; waiter; waiter = this.#waiters.after(waiter)) {
-      const fits = waiter.n === permits || (isBatch && waiter.n < permits)
-      if (fits && !isUntold(waiter)) return waiter
-    }
-    return undefined
-  }
-
   /**
-   * Sets when to look again. @param now when it was decided that nothing is to be asked for: an event that has fallen due
-   * since then would have no timer otherwise.
+   * Sets when to look again.
+   * @param now when it was decided that nothing is to be asked for: an event that has fallen due since then would have
+   * no timer otherwise.
    */
   #lookLater(now = this.#source.clock.now()): void {
     const { first: instant, last } = this.#reserved
@@ -555,53 +426,20 @@ export class ReservationClient implements BoxPermits, PermitGiver, WaitersOwner<
     if (!this.#handing) this.#handOut()
   }
 
-  aborted(waiter: PermitWaiter, signal: AbortSignal): void {
-    this.#refuse(waiter, aborted(signal, this.#context))
-  }
-
-  #refuseLate(): void {
-    this.#refuse(this.#waiters.mostUrgent!, late(this.#context, this.outage))
-  }
-
-  #refuse(waiter: PermitWaiter, error: Error): void {
-    this.#leave(waiter)
-    waiter.reject(error)
+  gaveUp(): void {
+    this.#left()
     // The permits that were reserved for it go to the next waiter. Without one they go back.
     this.#schedule()
   }
 
-  #leave(waiter: PermitWaiter): void {
-    this.#waiters.remove(waiter)
-    if (waiter instanceof TryWaiter) this.#tries.delete(waiter)
+  #left(): void {
     // The delay that the waiters who left would have kept need not hold for others.
-    if (!this.#waits && !this.outage) this.#pace.askNow()
-    if (this.#waiters.first) return
-    for (const tell of this.#ended.splice(0)) tell()
+    if (!this.#callers.waits && !this.outage) this.#pace.askNow()
   }
 
   #check(n: number): void {
     whole('n', n, 1, this.#terms.most)
   }
-
-  #tooLate(wait: number, ahead: number): TimedOutError {
-    const turn = `its turn would be in ${Math.ceil(ahead)} ms at the earliest`
-    return new TimedOutError(`no permit within ${Math.ceil(wait)} ms: ${turn}`, this.#context)
-  }
-}
-
-/** What an answer tells of waiters for which nothing could be reserved. */
-interface Refusal {
-  /** Milliseconds until the first such turn, from when the engine decided. */
-  readonly ahead: number
-  /** Clock time. */
-  readonly decidedAt: number
-  /** Whether stricter limits are forgotten at that turn. */
-  readonly fades: boolean
-}
-
-/** Whether permits that are reserved under some terms keep others, too. */
-function keeps(one: BoxTerms, other: BoxTerms): boolean {
-  return other.windows.every(window => one.windows.some(its => implies(its, window)))
 }
 
 const PASSED = Promise.resolve()

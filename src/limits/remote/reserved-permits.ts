@@ -169,6 +169,17 @@ export class ReservedPermits {
     this.giveBack(all.filter(isMeant).map(returned))
   }
 
+  /** Gives back what can't be used, or can be had sooner, by what an answer tells of the limiter. */
+  giveBackUseless({ now, pausedUntil, fadesAt }: Reserved, decided: Decided): void {
+    if (pausedUntil > now) {
+      const until = decided.latest + (pausedUntil - now)
+      this.giveBackWhere(({ from }) => from < until)
+    }
+    // Permits for later can be had sooner once these limits are forgotten. All processes give them back before, so no
+    // process that asks anew comes after another's.
+    if (fadesAt < Infinity) this.giveBackWhere(({ opensAt }) => opensAt > fadesAt)
+  }
+
   /** What to give back with a call, the latest first: only in that order does even spacing take back all of it. */
   takeReturns(): readonly ReturnedPermits[] {
     const returns = this.#returns

@@ -3,7 +3,7 @@ import type { PermitWaiter } from '../local/permit-waiter.js'
 import type { Unit } from '../rules/reserve.js'
 import type { BoxTerms } from './box-limiter-options.js'
 import type { ReservedPermits } from './reserved-permits.js'
-import { TryWaiter } from './try-waiter.js'
+import { TryWaiter } from './box-callers.js'
 
 /** One call to the engine asks for at most so many waiters, */
 const MOST_UNITS = 1000

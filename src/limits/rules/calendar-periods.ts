@@ -41,23 +41,8 @@ export class EqualPeriods implements CalendarPeriods {
 export class ZoneDays implements CalendarPeriods {
   readonly #format: Intl.DateTimeFormat
 
-  /** @throws InvalidArgumentError when the runtime does not know the zone. */
-  constructor(timeZone: unknown) {
-    const unknown = (): InvalidArgumentError =>
-      new InvalidArgumentError(`timeZone takes a name like 'Europe/Berlin', not ${shown(timeZone)}`)
-    if (typeof timeZone !== 'string') throw unknown()
-    try {
-      this.#format = new Intl.DateTimeFormat('en-CA', {
-        timeZone,
-        calendar: 'iso8601',
-        numberingSystem: 'latn',
-        year: 'numeric',
-        month: '2-digit',
-        day: '2-digit',
-      })
-    } catch {
-      throw unknown()
-    }
+  constructor(timeZone: string) {
+    this.#format = datesOf(timeZone)
   }
 
   at(time: number): Period {
@@ -75,9 +60,30 @@ export class ZoneDays implements CalendarPeriods {
     return this.at(end + (count - 1) * DAY + DAY / 2)
   }
 
-  /** Sorts like the date. */
   #date(time: number): string {
     return this.#format.format(time)
+  }
+}
+
+/**
+ * Writes the dates of a time zone, which sort like the days.
+ * @throws InvalidArgumentError when the runtime does not know the zone.
+ */
+export function datesOf(timeZone: unknown): Intl.DateTimeFormat {
+  const unknown = (): InvalidArgumentError =>
+    new InvalidArgumentError(`timeZone takes a name like 'Europe/Berlin', not ${shown(timeZone)}`)
+  if (typeof timeZone !== 'string') throw unknown()
+  try {
+    return new Intl.DateTimeFormat('en-CA', {
+      timeZone,
+      calendar: 'iso8601',
+      numberingSystem: 'latn',
+      year: 'numeric',
+      month: '2-digit',
+      day: '2-digit',
+    })
+  } catch {
+    throw unknown()
   }
 }
 

@@ -36,10 +36,6 @@ export class CalendarWindow implements Window<PeriodCount> {
     readonly periods: CalendarPeriods,
   ) {}
 
-  withLimit(limit: number): CalendarWindow {
-    return new CalendarWindow(limit, this.per, this.jitter, this.periods)
-  }
-
   empty(): PeriodCount {
     return { start: -Infinity, end: -Infinity, used: 0, before: [] }
   }

@@ -4,7 +4,10 @@ import { SlidingWindow, type Grains } from './sliding-window.js'
 import { SmoothWindow } from './smooth-window.js'
 import type { Window } from './window.js'
 
-/** One limit as data, for engines, which keep its state for many processes. */
+/** One limit as data. */
+export type Limit = Pick<WindowDefinition, 'kind' | 'limit' | 'per' | 'timeZone'>
+
+/** The same for engines, which keep its state for many processes. */
 export interface WindowDefinition {
   readonly kind: Window['kind']
   readonly limit: number
@@ -53,17 +56,18 @@ export function ruleOf(id: string): Rule {
     string,
   ]
   const definition = { kind, limit, per, hold, guard, timeZone }
-  const rule = { definition, window: made(definition) }
+  const rule = { definition, window: windowOf(definition, guard, COARSE_GRAINS) }
   ready.set(id, rule)
   return rule
 }
 
-function made({ kind, limit, per, guard, timeZone }: WindowDefinition): Window {
+/** @param guard by how much the window is longer: milliseconds. @param grains how finely it is kept. */
+export function windowOf({ kind, limit, per, timeZone }: Limit, guard: number, grains?: Grains): Window {
   switch (kind) {
     case 'sliding':
-      return new SlidingWindow(limit, per, guard, COARSE_GRAINS)
+      return new SlidingWindow(limit, per, guard, grains)
     case 'smooth':
-      return new SmoothWindow(limit, per, guard, COARSE_GRAINS)
+      return new SmoothWindow(limit, per, guard, grains)
     case 'calendar':
       return new CalendarWindow(limit, per, guard, periodsOf(timeZone, per))
   }

@@ -97,11 +97,9 @@ export interface LimiterState {
   /**
    * What was given back while other processes have later instants: number, instant, and from when on it can be used, of
    * each in turn, the earliest instant first. It counts as given until its instant is over, because until then it is
-   * there for the process that asks next. A state that an older release has kept has none.
+   * there for the process that asks next. A state that an early build has kept has none.
    */
   spare?: number[]
-  /** The same as an older release keeps it, without the third number: such permits count as never given. */
-  free?: number[]
 }
 
 /** What is known for one limit. */
@@ -113,7 +111,7 @@ interface WindowRecord {
   /** Only permits that were reserved for a later instant are known here. */
   readonly since: number
   /**
-   * Permits that were reserved for a later instant keep this limit; unknown of a record that an older release has made.
+   * Permits that were reserved for a later instant keep this limit; unknown of a record that an early build has made.
    */
   readonly begun?: number
   readonly state: unknown
@@ -242,10 +240,6 @@ class ReservationDecision {
     })
     this.#hold = Math.min(...this.#live.map(({ definition }) => definition.hold))
     this.#lead = Math.max(hold - this.#hold, 0)
-    for (let place = 0; state.free && place < state.free.length; place += 2) {
-      this.#refund(state.free[place]!, state.free[place + 1]!)
-    }
-    delete state.free
     while (this.#spare.length > 0 && this.#spare[1]! < now) this.#refund(...takeOut(this.#spare, 0))
   }
 

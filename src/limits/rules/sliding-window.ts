@@ -38,7 +38,6 @@ export class SlidingWindow implements Window<GrantLog> {
   readonly wall = false
   readonly #memory: number
   readonly #grain: number
-  readonly #jitter: number
   readonly #grains: Grains
 
   /** @param jitter by how much the ways of two calls can differ: milliseconds that permits stay away for longer. */
@@ -48,14 +47,9 @@ export class SlidingWindow implements Window<GrantLog> {
     jitter: number,
     grains = FINE,
   ) {
-    this.#jitter = jitter
     this.#grains = grains
     this.#memory = per + jitter
     this.#grain = limit > grains.mostExact ? this.#memory / grains.parts : 0
-  }
-
-  withLimit(limit: number): SlidingWindow {
-    return new SlidingWindow(limit, this.per, this.#jitter, this.#grains)
   }
 
   empty(): GrantLog {

@@ -27,7 +27,6 @@ export class SmoothWindow implements Window<Spacing> {
   readonly #sliding: SlidingWindow
   readonly #interval: number
   readonly #jitter: number
-  readonly #grains: Grains | undefined
 
   /** @param jitter by how much the ways of two calls can differ: milliseconds that a window is longer. */
   constructor(
@@ -37,13 +36,8 @@ export class SmoothWindow implements Window<Spacing> {
     grains?: Grains,
   ) {
     this.#jitter = jitter
-    this.#grains = grains
     this.#sliding = new SlidingWindow(limit, per, jitter, grains)
     this.#interval = intervalOf(limit, per + jitter)
-  }
-
-  withLimit(limit: number): SmoothWindow {
-    return new SmoothWindow(limit, this.per, this.#jitter, this.#grains)
   }
 
   empty(): Spacing {

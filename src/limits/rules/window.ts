@@ -15,8 +15,6 @@ export interface Window<State = unknown> {
   readonly kind: 'sliding' | 'calendar' | 'smooth'
   /** Whether its times have to be those of the wall clock. */
   readonly wall: boolean
-  /** The same rule with another limit, for the same state. */
-  withLimit(limit: number): Window<State>
   /** The state in which nothing was granted yet. */
   empty(): State
   /**

@@ -1,16 +1,10 @@
 import { foreignRuntime, sharedClock, type Clock } from '../../clock.js'
-import { milliseconds, type Duration } from '../../duration.js'
+import type { Duration } from '../../duration.js'
 import { InvalidArgumentError, shown, UnavailableError } from '../../errors.js'
 import { drainOf, endAll, type LimiterCloseOptions } from '../closing.js'
 import { LocalWaiters } from '../local/local-waiters.js'
 import { WaitingLimiter } from '../local/waiting-limiter.js'
-import {
-  checkNames,
-  JITTER_BOUNDS,
-  rulesOf,
-  type AcquireOptions,
-  type LimitOptions,
-} from '../limit-options.js'
+import { checkedOptions, rulesOf, type AcquireOptions, type LimitOptions } from '../limit-options.js'
 import type { Permit } from '../permit.js'
 import { SharedRing } from './shared-ring.js'
 import { notesBytes, SharedPermitCounter } from './shared-permit-counter.js'
@@ -60,7 +54,7 @@ export class SharedLimiter extends WaitingLimiter implements AsyncDisposable {
     const { limits, jitter, queue, ring, notes, turns } = handle
     this.handle = handle
     this.#clock = clock
-    const rules = rulesOf({ limits, queue, jitter })
+    const rules = rulesOf(checkedOptions({ limits, queue, jitter }))
     const times = new Times(rules.windows, clock, readWall)
     this.#turns = new ThreadTurns(turns, () => clock.now())
     const counter = new SharedPermitCounter(rules, jitter, times, new SharedRing(ring), notes, this.#turns)
@@ -110,27 +104,23 @@ export class SharedLimiter extends WaitingLimiter implements AsyncDisposable {
  * @throws InvalidArgumentError that names the option, what it got and what it takes; UnavailableError on Bun and Deno.
  */
 export function sharedLimiter(options: SharedLimiterOptions): SharedLimiter {
-  checkNames(options, ['jitter', 'queue'])
-  const { windows } = rulesOf(options)
-  const jitter = options.jitter === undefined ? 0 : milliseconds('jitter', options.jitter, JITTER_BOUNDS)
-  for (const { limit } of windows) {
+  const { limits, jitter } = checkedOptions(options, ['jitter', 'queue'])
+  for (const { limit } of limits) {
     if (limit > MOST_SHARED) {
       throw new InvalidArgumentError(
         `limit takes ${MOST_SHARED} at the most for a limiter that threads share, not ${limit}`,
       )
     }
   }
-  const longest = Math.max(...windows.map(({ per }) => per)) + jitter
-  const given = 'limits' in options ? options.limits : [options]
+  const longest = Math.max(...limits.map(({ per }) => per)) + jitter
   return joinLimiter({
-    limits: windows.map(({ limit, per, kind }, index) => {
-      const { timeZone } = given[index]!
-      return { limit, per, window: kind, timeZone }
+    limits: limits.map(({ limit, per, kind, timeZone }) => {
+      return { limit, per, window: kind, timeZone: timeZone || undefined }
     }),
     jitter,
     queue: options.queue,
-    ring: SharedRing.memory(Math.max(...windows.map(({ limit }) => limit)), sharedClock.now() - longest - 1),
-    notes: new SharedArrayBuffer(notesBytes(windows.length)),
+    ring: SharedRing.memory(Math.max(...limits.map(({ limit }) => limit)), sharedClock.now() - longest - 1),
+    notes: new SharedArrayBuffer(notesBytes(limits.length)),
     turns: new SharedArrayBuffer(TURNS_BYTES),
   })
 }

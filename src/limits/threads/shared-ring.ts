@@ -1,4 +1,3 @@
-import { COARSE } from './coarse-time.js'
 import {
   HIGH,
   HIGH_NUMBER_BITS,
@@ -9,7 +8,7 @@ import {
   tagOf,
   TAGS,
 } from './tagged-word.js'
-import { isBefore } from './thread-turns.js'
+import { COARSE, isBefore } from './thread-turns.js'
 
 /**
  * The times of the last grants of several threads, in a ring in shared memory. Grants are numbered. A thread that moves

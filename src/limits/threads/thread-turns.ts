@@ -1,10 +1,14 @@
-import { COARSE } from './coarse-time.js'
 import type { Waiters } from '../../waiters.js'
 import type { Turns } from '../local/permit-queue.js'
 import type { PermitWaiter } from '../local/permit-waiter.js'
 
 /** So many threads can stand in the queue. A further one waits, too, but the others do not wait for it. */
 const PLACES = 256
+/**
+ * Turns milliseconds into the coarse times of shared memory, sixteenths of a second: 31 bits of them last for four
+ * years.
+ */
+export const COARSE = 16 / 1000
 /** Bytes of shared memory that a queue of threads takes. */
 export const TURNS_BYTES = 4 * (8 + 4 * PLACES)
 

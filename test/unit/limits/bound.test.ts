@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { VirtualClock, type Clock, type Timer } from '../../../src/clock.js'
 import { limiter, type LimitOptions, type Permit } from '../../../src/limits/index.js'
-import { rulesOf, type LimiterOptions } from '../../../src/limits/limit-options.js'
+import { checkedOptions, type LimiterOptions } from '../../../src/limits/limit-options.js'
 import { LocalLimiter } from '../../../src/limits/local/local-limiter.js'
 import { NaiveCount } from './naive-count.js'
 import { pass, settled } from './passing.js'
@@ -122,7 +122,7 @@ async function play(
 ): Promise<Played> {
   const clock = new VirtualClock(1e7)
   const uneasy = new UneasyClock(clock)
-  const tested = new LocalLimiter(rulesOf(options), uneasy, () => clock.now())
+  const tested = new LocalLimiter(checkedOptions(options), uneasy, () => clock.now())
   const count = new NaiveCount()
   const wallCount = new NaiveCount()
   const violations: string[] = []

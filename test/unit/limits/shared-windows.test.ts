@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest'
 import { sharedClock, VirtualClock, type Clock, type Timer } from '../../../src/clock.js'
 import { Random } from '../../../src/conformance/random.js'
 import type { LimitOptions, Permit } from '../../../src/limits/index.js'
-import { rulesOf } from '../../../src/limits/limit-options.js'
+import { checkedOptions } from '../../../src/limits/limit-options.js'
 import { LocalLimiter } from '../../../src/limits/local/local-limiter.js'
 import {
   SharedLimiter,
@@ -82,7 +82,7 @@ describe('threads that share windows of all kinds', () => {
       const jitter = random.below(3) === 0 ? random.below(200) : 0
       const { clock, readWall, thread } = scene({ limits, jitter })
       const threads = [thread(), thread(), thread()]
-      const local = new LocalLimiter(rulesOf({ limits, jitter }), clock, readWall)
+      const local = new LocalLimiter(checkedOptions({ limits, jitter }), clock, readWall)
       const most = Math.min(...limits.map(({ limit }) => limit))
       const held: (Given & { readonly own: Permit })[] = []
       const seen: Given[] = []
@@ -221,7 +221,7 @@ describe('threads that share windows of all kinds', () => {
       const most = Math.min(...limits.map(({ limit }) => limit))
       const { clock, thread, readWall } = scene({ limits })
       const shared = thread()
-      const local = new LocalLimiter(rulesOf({ limits }), clock, readWall)
+      const local = new LocalLimiter(checkedOptions({ limits }), clock, readWall)
       const served: [number, number][][] = [[], []]
       const all = Array.from({ length: 30 }, (_, index) => {
         const n = 1 + random.below(most)

@@ -1,0 +1,94 @@
+import type { Clock } from '../clock.js'
+import type { ErrorContext } from '../errors.js'
+import { Waiters, type WaitersOwner } from '../waiters.js'
+import type { PermitWaiter } from './local/permit-waiter.js'
+import { aborted, late, lowered } from './refusals.js'
+
+/** Decides about the callers of a queue. */
+export interface CallersOwner<T> {
+  /** As in `WaitersOwner`. */
+  timeOver(now: number): void
+  /** A waiter was rejected. @param wasFirst whether it was the first in the queue. */
+  gaveUp(waiter: PermitWaiter<T>, wasFirst: boolean): void
+}
+
+/** The callers that wait in one queue, and how each wait ends. */
+export class Callers<T> implements WaitersOwner<PermitWaiter<T>> {
+  readonly queue: Waiters<PermitWaiter<T>>
+  readonly #owner: CallersOwner<T>
+  /** For messages. */
+  readonly #context: ErrorContext
+  /** Called when no waiter is left. */
+  readonly #ended: (() => void)[] = []
+
+  constructor(clock: Clock, owner: CallersOwner<T>, context: ErrorContext) {
+    this.queue = new Waiters(clock, this)
+    this.#owner = owner
+    this.#context = context
+  }
+
+  /**
+   * Adds a waiter to the queue. As for `Waiters.limit`, a timer has yet to be set.
+   * @param deadline clock time; Infinity for none.
+   */
+  enter(waiter: PermitWaiter<T>, priority: number, signal: AbortSignal | undefined, deadline: number): void {
+    this.queue.add(waiter, priority)
+    this.queue.limit(waiter, deadline, signal)
+  }
+
+  /** Takes a waiter out: it gets what it waits for, or waits elsewhere. */
+  leave(waiter: PermitWaiter<T>): void {
+    this.queue.remove(waiter)
+    if (this.queue.first) return
+    for (const tell of this.#ended.splice(0)) tell()
+  }
+
+  refuse(waiter: PermitWaiter<T>, error: Error): void {
+    const wasFirst = this.queue.first === waiter
+    this.leave(waiter)
+    waiter.reject(error)
+    this.#owner.gaveUp(waiter, wasFirst)
+  }
+
+  /** Rejects the waiters that want more permits than can ever be given. */
+  refuseAbove(most: number): void {
+    for (const waiter of this.queue) {
+      if (waiter.n > most) this.refuse(waiter, lowered(most, waiter.n, this.#context))
+    }
+  }
+
+  /** Rejects all waiters. */
+  refuseAll(error: Error): void {
+    for (const waiter of this.queue) this.refuse(waiter, error)
+  }
+
+  /** Rejects the waiters whose deadline was before this time. @param outage as in `late`. */
+  refuseLate(now: number, outage?: Error): void {
+    while (this.queue.earliestDeadline < now) this.#refuseMostUrgent(outage)
+  }
+
+  /** Rejects those whose deadline is now, too: they have had a last chance. @param outage as in `late`. */
+  refuseDue(now: number, outage?: Error): void {
+    while (this.queue.earliestDeadline <= now) this.#refuseMostUrgent(outage)
+  }
+
+  /** Resolves when no waiter is left. */
+  end(): Promise<void> {
+    return new Promise(resolve => {
+      if (this.queue.first) this.#ended.push(resolve)
+      else resolve()
+    })
+  }
+
+  timeOver(now: number): void {
+    this.#owner.timeOver(now)
+  }
+
+  aborted(waiter: PermitWaiter<T>, signal: AbortSignal): void {
+    this.refuse(waiter, aborted(signal, this.#context))
+  }
+
+  #refuseMostUrgent(outage: Error | undefined): void {
+    this.refuse(this.queue.mostUrgent!, late(this.#context, outage))
+  }
+}
