@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { heldHashes } from './held-hashes.js'
+import { heldHashes } from './lua/held-hashes.js'
+import { serverClock, tableScript } from './lua/table-script.js'
 import type { RedisOptions } from './redis-options.js'
-import { serverClock, tableScript } from './table-script.js'
 
 /** What a held key looks like, and all that depends on it. */
 export interface HeldLayout {
@@ -20,7 +20,7 @@ export interface HeldLayout {
 }
 
 const STRING_SCRIPT = tableScript()
-const HASH_SCRIPT = tableScript({ heldKeys: heldHashes, clock: serverClock, light: '' })
+const HASH_SCRIPT = tableScript({ heldKeys: heldHashes, clock: serverClock, fastPath: '' })
 
 /** The layouts by how the option names them. */
 export const HELD_LAYOUTS: Readonly<Record<NonNullable<RedisOptions['layout']>, HeldLayout>> = {

@@ -7,7 +7,7 @@ import type { Reserve, Reserved, Unit } from '../../limits/rules/reserve.js'
 import type { Reservation } from '../../engine/contract.js'
 import { RedisReplyError, type Reply } from './clients/connection.js'
 import type { RedisLink } from './clients/redis-link.js'
-import { limitScript } from './limit-script.js'
+import { limitScript } from './lua/limit-script.js'
 
 const SCRIPT = limitScript()
 const SHA = createHash('sha1').update(SCRIPT).digest('hex')

@@ -109,7 +109,7 @@ export class Operator {
 
   async #take(group: Group, id: string, number: number, claims: readonly Claim[]): Promise<boolean> {
     const { calls } = this.#parts
-    return (await calls.evaluateOne(group, 'take', call => call.addTake(id, number, claims))) === 1
+    return (await calls.evaluateOne(group, 'take', call => call.addTake({ id, claims }, number))) === 1
   }
 
   async #reports(group: Group): Promise<ScriptReport[]> {

@@ -19,7 +19,7 @@ import { CallErrors } from './call-errors.js'
 import type { LinkMaker, RedisLink } from './clients/redis-link.js'
 import { redisGuarantees } from './guarantees.js'
 import { HELD_LAYOUTS } from './held-layout.js'
-import { memberText } from './held-text.js'
+import { heldText } from './held-text.js'
 import { RedisLimits } from './limits.js'
 import { Names, type Group } from './names.js'
 import { Operator, type IdentifiedReport } from './operator.js'
@@ -86,7 +86,7 @@ export class RedisEngine implements Engine {
 
   async join(member: SessionInfo, listener: Listener): Promise<void> {
     await this.#link.connect()
-    this.#calls.begin({ member, memberText: memberText(member) })
+    this.#calls.begin({ member, memberText: heldText(member) })
     this.#requests.begin(member.session, listener)
     this.#listener = listener
     this.#hasJoined = true

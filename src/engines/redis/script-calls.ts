@@ -80,12 +80,12 @@ export class ScriptCalls {
 
   /** Carries out one operation in a call of its own. Rejects as the link does, too. */
   async evaluateOne(group: Group, type: string, add: (call: CallArguments) => void): Promise<Reply> {
-    const call = this.#arguments(group, 1)
+    const call = new CallArguments(this.#parts.names, group, this.#caller!)
     add(call)
-    const [answer, hints] = answersIn((await this.#evaluate(group, call)).reply)
+    const [answer, hints] = answersIn(await this.#evaluate(group, call))
     const failure = failureIn(answer!)
     if (failure) throw this.#parts.errors.refused(type, undefined, failure)
-    this.#hintAll(hints)
+    this.#hintAll(hints!)
     return answer!
   }
 
@@ -113,14 +113,14 @@ export class ScriptCalls {
   }
 
   async #call(queue: Queue, batch: readonly Pending[]): Promise<void> {
-    const { errors, link, listener, replicas } = this.#parts
+    const { errors, link, listener, names, replicas } = this.#parts
     const { epoch } = link
-    const call = this.#arguments(queue.group, batch.length)
+    const call = new CallArguments(names, queue.group, this.#caller!)
     for (const { operation, ballot } of batch) call.add(operation, ballot)
     queue.inFlight++
     try {
       const answered = await this.#evaluate(queue.group, call)
-      const answers = answersIn(answered.reply)
+      const answers = answersIn(answered)
       const lasting = batch.filter(({ operation }, index) => replicas && matters(operation, answers[index]!))
       const missed = lasting.length > 0 ? await replicas?.missed(answered) : undefined
       // A client package may send a call again over a new connection; what it then finds gone, it may have done itself.
@@ -139,7 +139,7 @@ export class ScriptCalls {
           else resolve(settled)
         }
       }
-      this.#hintAll(answers[batch.length])
+      this.#hintAll(answers[batch.length]!)
     } catch (error) {
       const failure = errors.ofCall(error)
       if (failure instanceof IndeterminateError) listener.answerLost()
@@ -149,11 +149,6 @@ export class ScriptCalls {
       if (queue.inFlight === 0 && queue.pending.size === 0 && link.cluster)
         this.#queues.delete(queue.group.numbers)
     }
-  }
-
-  /** @param count how many operations are going to be added. */
-  #arguments(group: Group, count: number): CallArguments {
-    return new CallArguments(this.#parts.names, group, this.#caller!, count)
   }
 
   async #evaluate(group: Group, call: CallArguments): Promise<Answered> {
@@ -176,14 +171,14 @@ export class ScriptCalls {
     return evaluated
   }
 
-  #hintAll(hints: Reply | undefined): void {
-    if (hints) for (const hint of hints as readonly string[]) this.#parts.listener.hint(hint)
+  #hintAll(hints: Reply): void {
+    for (const hint of hints as readonly string[]) this.#parts.listener.hint(hint)
   }
 }
 
-/** One item an operation, and last the hints. A number alone is the answer to the only one, without hints. */
-function answersIn(reply: Reply): readonly Reply[] {
-  return typeof reply === 'object' ? (reply as readonly Reply[]) : [reply]
+/** One item an operation, and last the hints. */
+function answersIn({ reply }: Answered): readonly Reply[] {
+  return reply as readonly Reply[]
 }
 
 /** Whether it must not be lost with the server: a lease that was set, or a commit. */

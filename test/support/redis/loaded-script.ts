@@ -18,7 +18,6 @@ export class LoadedScript {
 
   /** The answers to the operations, and last the hints. */
   async run(call: CallArguments): Promise<readonly Reply[]> {
-    const reply = (await this.#server.command(...call.command('EVALSHA', this.#sha))) as Reply
-    return typeof reply === 'object' ? (reply as readonly Reply[]) : [reply, []]
+    return (await this.#server.command(...call.command('EVALSHA', this.#sha))) as readonly Reply[]
   }
 }

@@ -1,4 +1,4 @@
-import { COARSE_GRAINS } from '../../limits/rules/definition.js'
+import { COARSE_GRAINS } from '../../../limits/rules/definition.js'
 
 /**
  * The port of `limits/rules/reserve.ts` and of the rules below it, held equal to them by a differential test. One call decides
