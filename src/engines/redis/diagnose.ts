@@ -93,7 +93,8 @@ async function lookThrough(link: RedisLink, minReplicas: number): Promise<Seen[]
 function factsOf(server: RedisFacts): string[] {
   const { name, version, role, replicas, refusals } = server
   return [
-    `${name}: Redis ${version ?? 'of a version that it does not tell'}, ${role ?? 'role unknown'}, ${replicas} replicas${clockFact(server)}`,
+    `${name}: Redis ${version ?? 'of a version that it does not tell'}, ${role ?? 'role unknown'}, ${replicas} ` +
+      `replicas${clockFact(server)}`,
     ...refusals.map(refusal => `${name}: can't be looked at: ${refusal}`),
   ]
 }

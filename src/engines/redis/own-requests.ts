@@ -154,8 +154,8 @@ export class OwnRequests {
   }
 
   /**
-   * What a call does for requests of this very session is told with its answer and nowhere else. Where that is lost, all
-   * waiters look where they stand, and again until they are answered.
+   * What a call does for requests of this very session is told with its answer and nowhere else. Where that is lost,
+   * all waiters look where they stand, and again until they are answered.
    */
   answerLost(): void {
     if (!this.#listener) return

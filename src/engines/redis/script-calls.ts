@@ -12,9 +12,9 @@ import { failureIn, OperationFailure, outcomeOf } from './outcomes.js'
 import type { Replicas } from './replicas.js'
 
 /**
- * One call carries so many operations at the most; what more a tick brings follows in the next. So the server is kept from
- * others for a moment only, and works on one call while this process goes on with what another has brought: with all in one,
- * each of the two would wait for the other.
+ * One call carries so many operations at the most; what more a tick brings follows in the next. So the server is kept
+ * from others for a moment only, and works on one call while this process goes on with what another has brought: with
+ * all in one, each of the two would wait for the other.
  */
 const MOST_OPERATIONS = 16
 

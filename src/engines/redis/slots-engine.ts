@@ -42,8 +42,8 @@ interface Wide {
 
 /**
  * Locks over several slots of a Redis Cluster, which no script can reach together: the slots are visited in one order,
- * the same for all, and the claims of each enter its queues in one step. That order keeps circles from closing; but what
- * the slots visited first gave stays held while the others are waited for.
+ * the same for all, and the claims of each enter its queues in one step. That order keeps circles from closing; but
+ * what the slots visited first gave stays held while the others are waited for.
  */
 export class SlotsEngine implements Engine {
   readonly name: string
@@ -132,7 +132,8 @@ export class SlotsEngine implements Engine {
     const spread = others.find(key => this.#engine.slotOf(key) !== this.#engine.slotOf(first!))
     if (spread === undefined) return
     throw new InvalidArgumentError(
-      `a transaction on Redis Cluster takes keys of one hash slot, not ${first!} and ${spread}; name them with one hash tag, like {orders}:1 and {orders}:2`,
+      `a transaction on Redis Cluster takes keys of one hash slot, not ${first!} and ${spread}; name them with ` +
+        'one hash tag, like {orders}:1 and {orders}:2',
       { engine: this.name, key: spread },
     )
   }

@@ -1,8 +1,8 @@
 import type { Connect, Reply } from './connection.js'
 
 /**
- * Whether a given client is connected, on its way to be, waiting to be told to, or not connected until its owner connects
- * it.
+ * Whether a given client is connected, on its way to be, waiting to be told to, or not connected until its owner
+ * connects it.
  */
 export type ClientStatus = 'ready' | 'connecting' | 'idle' | 'closed'
 

@@ -111,7 +111,8 @@ class IoredisConnection implements Connection {
     client.on('message', message)
     client.on('smessage', message)
     client.on('moved', () => {
-      // The server has ended a subscription, because its slot has moved. A new connection finds out which ones are left.
+      // The server has ended a subscription, because its slot has moved. A new connection finds out which ones are
+      // left.
       if (this.#entering.size === 0) return end(client)
       for (const reject of this.#entering) reject(new RedisReplyError('MOVED'))
     })

@@ -38,8 +38,8 @@ export const OBEDIENT = {
 /** What overrides the options of its socket. */
 export function obedientSocket({ signal, timeLimit }: Attempt): object {
   return {
-    // The client knows its socket only when that is connected: one that is destroyed before would connect all the same, and
-    // that connection could not be ended. Node destroys the socket at this signal.
+    // The client knows its socket only when that is connected: one that is destroyed before would connect all the
+    // same, and that connection could not be ended. Node destroys the socket at this signal.
     signal,
     connectTimeout: timeLimit,
     socketTimeout: undefined,

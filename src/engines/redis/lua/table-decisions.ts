@@ -178,8 +178,8 @@ local function standing(request, patience)
   local again = 0
   if request.phase ~= 'reserved' then
     again = math.max(0, math.min(nearest + before * ${LOOK_STAGGER}, patience.hear))
-    -- A foreign holder tells no session when it is done. The first waiter behind it looks often, and the others see to it
-    -- that the key does not stay free when that one is dead.
+    -- A foreign holder tells no session when it is done. The first waiter behind it looks often, and the others see to
+    -- it that the key does not stay free when that one is dead.
     if foreign then again = math.min(again, first and ${FOREIGN_LOOK} or before * ${CLAIM_WINDOW}) end
     if foreign and first then hints[#hints + 1] = 'foreign ' .. request.id end
   end
@@ -239,8 +239,9 @@ local function forgetForeign(claims)
   end
 end
 
--- Lets requests go that their sessions never come back to: all of them with their keys, which outlast the last of them by
--- a second, so that this is seldom done; and while others keep the keys alive, some that are picked at random each time.
+-- Lets requests go that their sessions never come back to: all of them with their keys, which outlast the last of them
+-- by a second, so that this is seldom done; and while others keep the keys alive, some that are picked at random each
+-- time.
 local function expireUnused()
   if latest == 0 then return end
   local remaining = left(REQUESTS)

@@ -3,15 +3,13 @@ import { LOOK_STAGGER } from '../../../engine/lock-table.js'
 import { NEVER } from './table-texts.js'
 
 /**
- * Part of the table's script: exclusive locks of one key as plain strings, that have no waiters or go from one waiter to
- * the next. It does what the table would do, for half of the server's time or less, with waiters as without: Redis
+ * Part of the table's script: exclusive locks of one key as plain strings, that have no waiters or go from one waiter
+ * to the next. It does what the table would do, for half of the server's time or less, with waiters as without: Redis
  * compiles a script once but makes the functions in it anew for every call, and the table looks at more than such
  * operations need. So there are no functions up to here. What this can't do, or what fails here, is left to the table,
  * with nothing done.
  */
 export const tableFastPath = String.raw`
--- How many words come after the claim of an operation.
-local MORE = { enqueue = 5, poll = 4, renew = 2, release = 1, extendOrYield = 6 }
 while position <= LAST and not spoilt do
   local from, least = position, nil
   local kind = WORDS[from]
@@ -21,13 +19,22 @@ while position <= LAST and not spoilt do
     kind = WORDS[from]
     if kind ~= 'enqueue' and kind ~= 'release' then break end
   end
-  if not MORE[kind] or WORDS[from + 2] ~= 1 or WORDS[from + 4] ~= 'exclusive' then break end
+  -- How many words come after the claim.
+  local more
+  if kind == 'enqueue' then more = 5
+  elseif kind == 'release' then more = 1
+  elseif kind == 'renew' then more = 2
+  elseif kind == 'poll' then more = 4
+  elseif kind == 'extendOrYield' then more = 6
+  else break end
+  if WORDS[from + 2] ~= 1 or WORDS[from + 4] ~= 'exclusive' then break end
   local rest = from + 5
-  local after = rest + MORE[kind]
+  local after = rest + more
   -- What is to be read with a grant, the table reads.
   if (kind == 'enqueue' or kind == 'poll') and WORDS[after - 1] then break end
   local held, id, lock = KEYS[named + 1], WORDS[from + 1], WORDS[from + 3]
-  -- The number of its grant, and what is told of the next: lease, life, time within which it has to be heard of, details.
+  -- The number of its grant, and what is told of the next: lease, life, time within which it has to be heard of,
+  -- details.
   local granted = WORDS[rest]
   local terms = kind == 'extendOrYield' and rest + 2 or rest
   local lease, details = WORDS[terms], WORDS[terms + 3]

@@ -12,7 +12,8 @@ local function lightGrant(id, claims)
   return granted, tonumber(since), details
 end
 
--- Asks the holders of what a vote waits for to yield, where these may have a later place; only they know whether they can.
+-- Asks the holders of what a vote waits for to yield, where these may have a later place; only they know whether they
+-- can.
 local function askToYield(claims)
   for _, claim in ipairs(claims) do
     for other in queue(claim.key) do

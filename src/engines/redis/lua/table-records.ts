@@ -7,7 +7,8 @@ local function tell(kind, id)
   local session = id:sub(1, 1) ~= FOREIGN and id:match('^(.*)%.')
   if session == SESSION then hints[#hints + 1] = kind .. ' ' .. id
   elseif session then
-    -- A session that may not publish has done all the same what it tells of. One that is not told looks again by itself.
+    -- A session that may not publish has done all the same what it tells of. One that is not told looks again by
+    -- itself.
     try(PUBLISH, CHANNELS .. session, kind .. ' ' .. id)
   end
 end

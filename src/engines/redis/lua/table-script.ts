@@ -9,19 +9,20 @@ import { tableTexts } from './table-texts.js'
 import { tableValues } from './table-values.js'
 
 /**
- * The lock table and the store's commit as a Redis script: the port of `engine/lock-table.ts` and `engine/commit.ts`, held
- * equal to them by a differential test. One call carries out a list of operations at one moment of the server's clock.
+ * The lock table and the store's commit as a Redis script: the port of `engine/lock-table.ts` and `engine/commit.ts`,
+ * held equal to them by a differential test. One call carries out a list of operations at one moment of the server's
+ * clock.
  *
  * What differs from the original is where a grant is kept. The held key itself, a plain string with an expiry, is the
  * grant of an exclusive lock: that is what foreign `SET key value NX PX` clients see and respect, and what makes an
  * uncontended lock cheap. A request has a record beside it, and an entry in the sorted queue of each of its keys, only
- * from when it has to wait, is shared or takes permits, or when another request has met its held key and waits behind it.
- * The held key stays the truth for such a record: where the string is gone or another's, the record is dropped.
+ * from when it has to wait, is shared or takes permits, or when another request has met its held key and waits behind
+ * it. The held key stays the truth for such a record: where the string is gone or another's, the record is dropped.
  *
  * KEYS: the counter, the queues and the requests of this slot, then the keys that operations name, in their order, and
- * last those that are only read beside them. ARGV: the own session; the words of the operations, one after the other, as
- * one JSON array, because hundreds of arguments would cost client and server several times what it takes to write and to
- * read that one; and what own held keys tell about their holder that tell nothing else.
+ * last those that are only read beside them. ARGV: the own session; the words of the operations, one after the other,
+ * as one JSON array, because hundreds of arguments would cost client and server several times what it takes to write
+ * and to read that one; and what own held keys tell about their holder that tell nothing else.
  *
  * The answer is one item an operation, and last the hints for this session.
  */
@@ -78,8 +79,8 @@ local stamp
 ${clock}
 local micros = tonumber(stamp)
 local now = math.floor(micros / 1000)
--- Whether no queue is there, so that there is nothing to look for beside the held keys; and whether another program keeps
--- something else in their place.
+-- Whether no queue is there, so that there is nothing to look for beside the held keys; and whether another program
+-- keeps something else in their place.
 local size = try('ZLEXCOUNT', QUEUES, '-', '+')
 local spoilt, idle = type(size) == 'table', size == 0`
 }

@@ -5,7 +5,8 @@ export const tableValues = String.raw`
 -- Stands for what another program has put in the place of a value.
 local UNREADABLE = '?'
 
--- The texts of values, empty ones of those that are not there. Where all have to be readable, one that is not is raised.
+-- The texts of values, empty ones of those that are not there. Where all have to be readable, one that is not is
+-- raised.
 local function texts(names, all)
   local found = must(try('MGET', unpack(names)))
   for i, name in ipairs(names) do

@@ -80,7 +80,9 @@ export class Electorate {
     this.#whenOutOfReach.add(task)
   }
 
-  /** Brings a new grant to the servers that have no vote in it: its number, and, if it is held for long, the request. */
+  /**
+   * Brings a new grant to the servers that have no vote in it: its number, and, if it is held for long, the request.
+   */
   spread(complete: () => void): void {
     this.#whenHeld.add(complete)
     if (this.#isRaising) return

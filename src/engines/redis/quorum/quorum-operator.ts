@@ -27,8 +27,8 @@ export class QuorumOperator {
   }
 
   /**
-   * Releases what `inspect` shows with this number, whatever number each server knows it by. It looks for the grant until
-   * no server has it, because a server that had not voted before may vote meanwhile.
+   * Releases what `inspect` shows with this number, whatever number each server knows it by. It looks for the grant
+   * until no server has it, because a server that had not voted before may vote meanwhile.
    */
   async forceRelease(operation: ForceRelease): Promise<boolean> {
     const { key, number } = operation
@@ -88,7 +88,10 @@ export class QuorumOperator {
   }
 }
 
-/** The requests that a majority of the servers know, each key's in order. A server that did not answer may know them all. */
+/**
+ * The requests that a majority of the servers know, each key's in order. A server that did not answer may know them
+ * all.
+ */
 function mergedReports(reports: Reports): MergedReport[] {
   const silent = reports.filter(report => report === undefined).length
   const least = Math.max(1, majorityOf(reports.length) - silent)
