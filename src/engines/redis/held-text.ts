@@ -43,7 +43,7 @@ export class HeldText {
 }
 
 /** The session that a request belongs to. */
-export function sessionOf(id: string): string {
+function sessionOf(id: string): string {
   return id.slice(0, Math.max(0, id.lastIndexOf('.')))
 }
 

@@ -8,7 +8,7 @@ import {
   type Login,
   type Reply,
 } from './connection.js'
-import { plainError, plainReply } from './reply.js'
+import { plain } from './reply.js'
 
 /** What is used of a client of ioredis, the same in versions 5 and 6. */
 export interface IoredisClient {
@@ -118,12 +118,8 @@ class IoredisConnection implements Connection {
     })
   }
 
-  async send(args: readonly string[]): Promise<Reply> {
-    try {
-      return plainReply(await this.#write(args))
-    } catch (error) {
-      throw plainError(error)
-    }
+  send(args: readonly string[]): Promise<Reply> {
+    return plain(this.#write(args))
   }
 
   async subscribe(channel: string, sharded: boolean): Promise<void> {

@@ -1,14 +1,8 @@
 import type { ForceRelease, RequestReport, Revoke } from '../../../engine/contract.js'
+import { groupedBy } from '../grouped.js'
 import type { IdentifiedReport } from '../operator.js'
 import type { Answers, Electorate } from './electorate.js'
 import { majorityOf } from './tally.js'
-
-/** What the servers tell of one request and one of its keys. */
-interface MergedReport extends RequestReport {
-  readonly id: string
-  /** What each server says, by its index. */
-  readonly byServer: ReadonlyMap<number, IdentifiedReport>
-}
 
 /** By the index of the server; undefined where there was no answer. */
 type Reports = readonly (readonly IdentifiedReport[] | undefined)[]
@@ -23,7 +17,7 @@ export class QuorumOperator {
 
   async inspect(prefix: string): Promise<readonly RequestReport[]> {
     const merged = mergedReports(await this.#reports(prefix))
-    return merged.map(({ id: _, byServer: __, ...report }) => report)
+    return merged.map(({ id: _, order: __, ...report }) => report)
   }
 
   /**
@@ -92,38 +86,31 @@ export class QuorumOperator {
  * The requests that a majority of the servers know, each key's in order. A server that did not answer may know them
  * all.
  */
-function mergedReports(reports: Reports): MergedReport[] {
+function mergedReports(reports: Reports): IdentifiedReport[] {
   const silent = reports.filter(report => report === undefined).length
   const least = Math.max(1, majorityOf(reports.length) - silent)
-  const byRequest = new Map<string, Map<number, IdentifiedReport>>()
-  for (const [server, all] of reports.entries()) {
-    for (const report of all ?? []) {
-      const name = `${report.id} ${report.key}`
-      const known = byRequest.get(name)
-      if (known) known.set(server, report)
-      else byRequest.set(name, new Map([[server, report]]))
-    }
-  }
-  const known = [...byRequest.values()].filter(({ size }) => size >= least)
-  return known.map(byServer => merged(byServer, least)).sort(inOrder)
+  const all = reports.flatMap(ofServer => ofServer ?? [])
+  const byRequest = groupedBy(all, ({ id, key }) => `${id} ${key}`)
+  const known = [...byRequest.values()].filter(({ length }) => length >= least)
+  return known.map(same => merged(same, least)).sort(inOrder)
 }
 
-function merged(byServer: ReadonlyMap<number, IdentifiedReport>, least: number): MergedReport {
-  const all = [...byServer.values()]
+/** @param all what the servers tell of one request and one of its keys. */
+function merged(all: readonly IdentifiedReport[], least: number): IdentifiedReport {
   const held = all.filter(({ phase }) => phase === 'held')
   const isHeld = held.length >= least
   const others = all.filter(({ phase }) => phase !== 'held')
   const phase = isHeld ? 'held' : others.some(one => one.phase === 'reserved') ? 'reserved' : 'waiting'
   // As long as a majority keeps it.
   const left = (isHeld ? held : all).map(({ expiresIn }) => expiresIn).sort((one, other) => other - one)
-  const { order: _, ...first } = all[0]!
+  const [first] = all as [IdentifiedReport]
   return {
     ...first,
     phase,
+    order: isHeld ? '' : `${others[0]?.order ?? ''}${first.id}`,
     number: isHeld ? commonest(held.map(({ number }) => number)) : 0,
     age: Math.max(...all.map(({ age }) => age)),
     expiresIn: left[least - 1]!,
-    byServer,
   }
 }
 
@@ -138,13 +125,7 @@ function commonest(numbers: readonly number[]): number {
 }
 
 /** By key; holders before waiters, and waiters by their place in the queues. */
-function inOrder(one: MergedReport, other: MergedReport): number {
+function inOrder(one: IdentifiedReport, other: IdentifiedReport): number {
   if (one.key !== other.key) return one.key < other.key ? -1 : 1
-  return placeOf(one) < placeOf(other) ? -1 : 1
-}
-
-function placeOf({ phase, byServer, id }: MergedReport): string {
-  if (phase === 'held') return ''
-  const orders = [...byServer.values()].filter(one => one.phase !== 'held').map(({ order }) => order)
-  return `${orders[0] ?? ''}${id}`
+  return one.order < other.order ? -1 : 1
 }
