@@ -12,6 +12,23 @@ import type { Ballot } from './ballot.js'
 import { heldText } from './held-text.js'
 import type { Group, Names } from './names.js'
 
+/** What the script does: operations of the contract, and what it does for operators and quorums. */
+export type ScriptOperation = Operation | Take | Raise
+
+/** A request is taken from its session. */
+interface Take {
+  readonly type: 'take'
+  readonly request: Pick<LockRequest, 'id' | 'claims'>
+  /** The number that its grant must have; 0 for any. */
+  readonly number: number
+}
+
+/** All numbers from now on are greater. */
+interface Raise {
+  readonly type: 'raise'
+  readonly least: number
+}
+
 /** The session that a call is for. */
 export interface Caller {
   readonly member: SessionInfo
@@ -49,7 +66,7 @@ export class CallArguments {
     ]
   }
 
-  add(operation: Operation, ballot?: Ballot): void {
+  add(operation: ScriptOperation, ballot?: Ballot): void {
     const words = this.#words
     if (ballot) words.push('ballot', String(ballot.order), String(ballot.least))
     words.push(operation.type)
@@ -69,6 +86,7 @@ export class CallArguments {
         words.push(String(operation.number), whole(operation.lease))
         return
       case 'release':
+      case 'take':
         this.#request(operation.request)
         words.push(String(operation.number))
         return
@@ -90,6 +108,9 @@ export class CallArguments {
           words.push(key)
         }
         return
+      case 'raise':
+        words.push(String(operation.least))
+        return
       case 'inspect':
         return
       case 'read':
@@ -99,18 +120,6 @@ export class CallArguments {
       default:
         throw new TypeError(`${operation.type} is not one call`)
     }
-  }
-
-  /** Adds that a request is taken from its session; a number other than 0 is the one that its grant must have. */
-  addTake(request: Pick<LockRequest, 'id' | 'claims'>, number: number): void {
-    this.#words.push('take')
-    this.#request(request)
-    this.#words.push(String(number))
-  }
-
-  /** Adds that all numbers from now on are greater than `least`. */
-  addRaise(least: number): void {
-    this.#words.push('raise', String(least))
   }
 
   #commit({ expect, guard, record, release, retention, writes }: Commit): void {
@@ -136,7 +145,7 @@ export class CallArguments {
     return label === undefined && claims.length === 1 ? '' : heldText(this.#caller.member, label, claims)
   }
 
-  #request({ id, claims }: Pick<LockRequest, 'id' | 'claims'>): void {
+  #request({ id, claims }: Take['request']): void {
     this.#words.push(id, claims.length)
     for (const claim of claims) {
       this.#held(claim.key)
@@ -176,7 +185,7 @@ export class CallArguments {
 }
 
 /** The keys that an operation is about; nothing for one that is about all. */
-export function keysOf(operation: Operation): readonly string[] {
+export function keysOf(operation: ScriptOperation): readonly string[] {
   switch (operation.type) {
     case 'read':
       return [...operation.keys, ...operation.ids.map(({ key }) => key)]

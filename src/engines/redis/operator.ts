@@ -5,7 +5,7 @@ import { groupedBy } from './grouped.js'
 import type { HeldLayout } from './held-layout.js'
 import { HeldText, whoIs } from './held-text.js'
 import type { Group, Names } from './names.js'
-import { reportsOf, type ScriptReport } from './outcomes.js'
+import type { ScriptReport } from './outcomes.js'
 import type { ScriptCalls } from './script-calls.js'
 
 const SCAN_COUNT = '1000'
@@ -100,15 +100,12 @@ export class Operator {
   }
 
   async #take(group: Group, id: string, number: number, claims: readonly Claim[]): Promise<boolean> {
-    const { calls } = this.#parts
-    return (await calls.evaluateOne(group, 'take', call => call.addTake({ id, claims }, number))) === 1
+    const take = { type: 'take', request: { id, claims }, number } as const
+    return (await this.#parts.calls.send(group, take)) as boolean
   }
 
   async #reports(group: Group): Promise<ScriptReport[]> {
-    const { calls } = this.#parts
-    return reportsOf(
-      await calls.evaluateOne(group, 'inspect', call => call.add({ type: 'inspect', prefix: '' })),
-    )
+    return (await this.#parts.calls.send(group, { type: 'inspect', prefix: '' })) as ScriptReport[]
   }
 
   /** The groups in which there are queues. */

@@ -142,8 +142,7 @@ export class RedisEngine implements Engine {
 
   /** Makes all numbers from now on greater than `least`. Rejects as {@link submit} does. */
   async raise(least: number): Promise<void> {
-    const group = this.#names.group('')
-    await this.#attempt(() => this.#calls.evaluateOne(group, 'raise', call => call.addRaise(least)))
+    await this.#calls.send(this.#names.group(''), { type: 'raise', least })
   }
 
   /** Whether keys lie in many hash slots. */

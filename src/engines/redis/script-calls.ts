@@ -1,14 +1,14 @@
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
 import { IndeterminateError } from '../../errors.js'
-import type { Operation, RequestStatus } from '../../engine/contract.js'
+import type { RequestStatus } from '../../engine/contract.js'
 import type { Ballot } from './ballot.js'
-import { CallArguments, type Caller } from './call.js'
-import { titleOf, type CallErrors } from './call-errors.js'
+import { CallArguments, type Caller, type ScriptOperation } from './call.js'
+import type { CallErrors } from './call-errors.js'
 import { RedisReplyError, type Reply } from './clients/connection.js'
 import type { Answered, RedisLink } from './clients/redis-link.js'
 import type { HeldLayout } from './held-layout.js'
 import type { Group, Names } from './names.js'
-import { failureIn, OperationFailure, outcomeOf } from './outcomes.js'
+import { OperationFailure, outcomeOf } from './outcomes.js'
 import type { Replicas } from './replicas.js'
 
 /**
@@ -32,7 +32,7 @@ export interface ScriptCallsParts {
 /** What a call tells beside its answers. */
 export interface CallListener {
   /** An operation was carried out. @returns the outcome for its caller. */
-  settled(group: Group, operation: Operation, outcome: unknown): unknown
+  settled(group: Group, operation: ScriptOperation, outcome: unknown): unknown
   /** A request of this session is to be told something. */
   hint(text: string): void
   /** An answer was lost, and all that it had to tell. */
@@ -41,7 +41,7 @@ export interface CallListener {
 
 /** An operation on its way. */
 interface Pending {
-  readonly operation: Operation
+  readonly operation: ScriptOperation
   readonly ballot: Ballot | undefined
   readonly resolve: (outcome: unknown) => void
   readonly reject: (error: Error) => void
@@ -73,20 +73,9 @@ export class ScriptCalls {
   }
 
   /** Carries out an operation, whose keys are all in the group. Rejects as the contract says. */
-  send(group: Group, operation: Operation, ballot?: Ballot): Promise<unknown> {
+  send(group: Group, operation: ScriptOperation, ballot?: Ballot): Promise<unknown> {
     const { pending } = this.#queues.get(group.numbers) ?? this.#newQueue(group)
     return new Promise((resolve, reject) => pending.add({ operation, ballot, resolve, reject }))
-  }
-
-  /** Carries out one operation in a call of its own. Rejects as the link does, too. */
-  async evaluateOne(group: Group, type: string, add: (call: CallArguments) => void): Promise<Reply> {
-    const call = new CallArguments(this.#parts.names, group, this.#caller!)
-    add(call)
-    const [answer, hints] = answersIn(await this.#evaluate(group, call))
-    const failure = failureIn(answer!)
-    if (failure) throw this.#parts.errors.refused(type, undefined, failure)
-    this.#hintAll(hints!)
-    return answer!
   }
 
   #newQueue(group: Group): Queue {
@@ -120,7 +109,8 @@ export class ScriptCalls {
     queue.inFlight++
     try {
       const answered = await this.#evaluate(queue.group, call)
-      const answers = answersIn(answered)
+      // One item an operation, and last the hints.
+      const answers = answered.reply as readonly Reply[]
       const lasting = batch.filter(({ operation }, index) => replicas && matters(operation, answers[index]!))
       const missed = lasting.length > 0 ? await replicas?.missed(answered) : undefined
       // A client package may send a call again over a new connection; what it then finds gone, it may have done itself.
@@ -129,8 +119,7 @@ export class ScriptCalls {
       for (const [index, pending] of batch.entries()) {
         const { operation, resolve, reject } = pending
         const outcome = outcomeOf(operation, answers[index]!)
-        if (outcome instanceof OperationFailure)
-          reject(errors.refused(operation.type, titleOf(operation), outcome))
+        if (outcome instanceof OperationFailure) reject(errors.refused(operation, outcome))
         else if (twice && isDoubtful(operation, outcome)) reject(errors.twice(operation))
         else {
           // The server has done it, also where replicas have missed it.
@@ -139,7 +128,7 @@ export class ScriptCalls {
           else resolve(settled)
         }
       }
-      this.#hintAll(answers[batch.length]!)
+      for (const hint of answers[batch.length] as readonly string[]) listener.hint(hint)
     } catch (error) {
       const failure = errors.ofCall(error)
       if (failure instanceof IndeterminateError) listener.answerLost()
@@ -170,19 +159,10 @@ export class ScriptCalls {
     })
     return evaluated
   }
-
-  #hintAll(hints: Reply): void {
-    for (const hint of hints as readonly string[]) this.#parts.listener.hint(hint)
-  }
-}
-
-/** One item an operation, and last the hints. */
-function answersIn({ reply }: Answered): readonly Reply[] {
-  return reply as readonly Reply[]
 }
 
 /** Whether it must not be lost with the server: a lease that was set, or a commit. */
-function matters({ type }: Operation, answer: Reply): boolean {
+function matters({ type }: ScriptOperation, answer: Reply): boolean {
   if (typeof answer === 'number') return answer > 0 && SET_A_LEASE.has(type)
   if (type !== 'commit') return isHeld(answer)
   // What was committed before may have failed for want of replicas, and is then sent again.
@@ -191,14 +171,19 @@ function matters({ type }: Operation, answer: Reply): boolean {
 }
 
 /** They are answered with a number other than 0 when they have. */
-const SET_A_LEASE: ReadonlySet<string> = new Set<Operation['type']>(['enqueue', 'poll', 'renew', 'downgrade'])
+const SET_A_LEASE: ReadonlySet<string> = new Set<ScriptOperation['type']>([
+  'enqueue',
+  'poll',
+  'renew',
+  'downgrade',
+])
 
 function isHeld(answer: Reply): boolean {
   return Array.isArray(answer) && (answer[0] === 'held' || answer[0] === 'kept')
 }
 
 /** Whether the outcome is what a second execution of the same operation finds after the first. */
-function isDoubtful({ type }: Operation, outcome: unknown): boolean {
+function isDoubtful({ type }: ScriptOperation, outcome: unknown): boolean {
   if (type === 'release' || type === 'renew' || type === 'downgrade') return outcome === false
   if (type === 'extendOrYield') return (outcome as RequestStatus).state === 'gone'
   return type === 'commit' && (outcome as { state: string }).state !== 'committed'
