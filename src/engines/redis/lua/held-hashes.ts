@@ -27,7 +27,7 @@ local function put(key, text, lease)
     local session, count = id:match('^(.*)%.(.*)$')
     must(try('HSET', key, TEXT, text, session .. ':' .. (tonumber(count, 36) or count), 1))
   else
-    -- What several hold is nobody's.
+    -- What several hold has no field of one holder.
     must(try('HSET', key, TEXT, text))
     for _, field in ipairs(call('HKEYS', key)) do
       if field ~= TEXT then call('HDEL', key, field) end

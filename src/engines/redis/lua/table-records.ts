@@ -78,7 +78,7 @@ local function queue(key)
           if claim.key == key then return request, claim end
         end
       end
-      -- A record that was lost by other hands than ours leaves an entry that nobody could take out.
+      -- A record that was lost by other hands than ours leaves an entry that no request could take out.
       call('ZREM', QUEUES, chunk[at])
       fronts[key] = nil
       from = from - 1
