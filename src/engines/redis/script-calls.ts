@@ -143,12 +143,12 @@ export class ScriptCalls {
   async #evaluate(group: Group, call: CallArguments): Promise<Answered> {
     const { layout, link } = this.#parts
     try {
-      return await link.call(group.numbers, call.command('EVALSHA', layout.sha))
+      return await link.call(group.numbers, call.command('EVALSHA', layout.script.sha))
     } catch (error) {
       if (!(error instanceof RedisReplyError) || error.code !== 'NOSCRIPT') throw error
     }
     // Calls that were under way with this one come back the same way, in their order; later ones wait for them.
-    const evaluated = link.call(group.numbers, call.command('EVAL', layout.script))
+    const evaluated = link.call(group.numbers, call.command('EVAL', layout.script.text))
     const loaded = evaluated.then(
       () => undefined,
       () => undefined,
