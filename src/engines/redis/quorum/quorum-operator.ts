@@ -89,10 +89,17 @@ export class QuorumOperator {
 function mergedReports(reports: Reports): IdentifiedReport[] {
   const silent = reports.filter(report => report === undefined).length
   const least = Math.max(1, majorityOf(reports.length) - silent)
-  const all = reports.flatMap(ofServer => ofServer ?? [])
-  const byRequest = groupedBy(all, ({ id, key }) => `${id} ${key}`)
+  // A request that was granted while its server was asked may be reported twice.
+  const all = reports.flatMap(ofServer => [
+    ...new Map((ofServer ?? []).map(report => [nameOf(report), report])).values(),
+  ])
+  const byRequest = groupedBy(all, nameOf)
   const known = [...byRequest.values()].filter(({ length }) => length >= least)
   return known.map(same => merged(same, least)).sort(inOrder)
+}
+
+function nameOf({ id, key }: IdentifiedReport): string {
+  return `${id} ${key}`
 }
 
 /** @param all what the servers tell of one request and one of its keys. */
