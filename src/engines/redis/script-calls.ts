@@ -109,8 +109,7 @@ export class ScriptCalls {
     queue.inFlight++
     try {
       const answered = await this.#evaluate(queue.group, call)
-      // One item an operation, and last the hints.
-      const answers = answered.reply as readonly Reply[]
+      const answers = answersIn(answered.reply)
       const lasting = batch.filter(({ operation }, index) => replicas && matters(operation, answers[index]!))
       const missed = lasting.length > 0 ? await replicas?.missed(answered) : undefined
       // A client package may send a call again over a new connection; what it then finds gone, it may have done itself.
@@ -159,6 +158,11 @@ export class ScriptCalls {
     })
     return evaluated
   }
+}
+
+/** One item an operation, and last the hints. A number alone is the answer to the only one, without hints. */
+export function answersIn(reply: Reply): readonly Reply[] {
+  return typeof reply === 'number' ? [reply, []] : (reply as readonly Reply[])
 }
 
 /** Whether it must not be lost with the server: a lease that was set, or a commit. */

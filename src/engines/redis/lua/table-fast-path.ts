@@ -185,6 +185,7 @@ while position <= LAST and not spoilt do
 end
 if position > LAST then
   if number ~= written then call('SET', NUMBERS, format('%.0f', number)) end
+  if not answers[2] and not hints[1] and type(answers[1]) == 'number' then return answers[1] end
   answers[#answers + 1] = hints
   return answers
 end`

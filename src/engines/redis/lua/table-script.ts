@@ -24,7 +24,8 @@ import { tableValues } from './table-values.js'
  * as one JSON array, because hundreds of arguments would cost client and server several times what it takes to write
  * and to read that one; and what own held keys tell about their holder that tell nothing else.
  *
- * The answer is one item an operation, and last the hints for this session.
+ * The answer is one item an operation, and last the hints for this session; or just the number that a lone operation
+ * answers, because a client package takes much longer to read a list.
  */
 export function tableScript({ heldKeys, clock, fastPath }: ScriptParts = STRINGS): string {
   const levels = [
