@@ -94,7 +94,9 @@ export class CallErrors {
 
   /** The name of the lock is one that is kept for other things. */
   taken(key: string): Error {
-    const text = `${this.#names.held(key)} is a name for what Signalbox keeps beside locks, so no lock can be called ${key}`
+    const text =
+      `${this.#names.held(key)} is a name for what Signalbox keeps beside locks, ` +
+      `so no lock can be called ${key}`
     return new InvalidArgumentError(text, { engine: this.#engine, key })
   }
 
