@@ -26,12 +26,12 @@ end
 `
 
 vi.mock(import('../../src/engines/redis/held-layout.js'), async original => {
-  const { createHash } = await import('node:crypto')
+  const { Script } = await import('../../src/engines/redis/lua/script.js')
   const { HELD_LAYOUTS } = await original()
   const checked = (layout: typeof HELD_LAYOUTS.string): typeof layout => {
     const calls = 'redis.call, redis.pcall,'
-    const script = TELLING + layout.script.replace(calls, 'checked(redis.call), checked(redis.pcall),')
-    return { ...layout, script, sha: createHash('sha1').update(script).digest('hex') }
+    const text = layout.script.text.replace(calls, 'checked(redis.call), checked(redis.pcall),')
+    return { ...layout, script: new Script(TELLING + text) }
   }
   return {
     HELD_LAYOUTS: { string: checked(HELD_LAYOUTS.string), redisson: checked(HELD_LAYOUTS.redisson) },

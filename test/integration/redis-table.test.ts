@@ -2,10 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { LockRequest, Operation, RequestStatus } from '../../src/engine/contract.js'
 import { CallArguments } from '../../src/engines/redis/call.js'
 import { outcomeOf, reportsOf } from '../../src/engines/redis/outcomes.js'
-import { heldStrings } from '../../src/engines/redis/held-strings.js'
+import { heldStrings } from '../../src/engines/redis/lua/held-strings.js'
 import type { Reply } from '../../src/engines/redis/clients/connection.js'
 import { Names } from '../../src/engines/redis/names.js'
-import { serverClock, tableScript } from '../../src/engines/redis/table-script.js'
+import { serverClock, tableScript } from '../../src/engines/redis/lua/table-script.js'
 import type { Claim } from '../../src/engine/claim.js'
 import { Random } from '../../src/conformance/random.js'
 import { callerOf } from '../support/redis/caller.js'
@@ -32,10 +32,10 @@ describe('the script in Redis', () => {
     await compareHistories(server, 1, WORLDS)
   })
 
-  test('decides the same in its short form, with many operations in one call', async () => {
+  test('decides the same on its fast path, with many operations in one call', async () => {
     const load = (text: string) => LoadedScript.load(server, text.replaceAll(serverClock, setClock))
-    const whole = tableScript({ heldKeys: heldStrings, clock: serverClock, light: '' })
-    const light = new Calls('light:', await load(tableScript()))
+    const whole = tableScript({ heldKeys: heldStrings, clock: serverClock, fastPath: '' })
+    const fast = new Calls('fast:', await load(tableScript()))
     const table = new Calls('table:', await load(whole))
     let now = 1000
     const random = new Random(7)
@@ -53,11 +53,11 @@ describe('the script in Redis', () => {
         return { kind, id: fresh, key: LOCKS[random.below(LOCKS.length)]!, shared: random.below(6) === 0 }
       })
       const history = JSON.stringify(batch)
-      expect(await light.run(session, batch, now), history).toEqual(await table.run(session, batch, now))
+      expect(await fast.run(session, batch, now), history).toEqual(await table.run(session, batch, now))
     }
   })
 
-  test('hands a key on in its short form as it does through the table', { timeout: 60_000 }, async () => {
+  test('hands a key on by its fast path as it does through the table', { timeout: 60_000 }, async () => {
     // What others are told is kept in a list. Sessions that are gone are not looked for at random, which each would do
     // at other times.
     const load = (text: string): Promise<LoadedScript> =>
@@ -68,8 +68,8 @@ describe('the script in Redis', () => {
           .replaceAll('try(PUBLISH, ', "call('RPUSH', ")
           .replaceAll(/call\('PTTL', REQUESTS\)|left\(REQUESTS\)/g, '1e15'),
       )
-    const whole = tableScript({ heldKeys: heldStrings, clock: serverClock, light: '' })
-    const light = new Crowd('crowd-light:', await load(tableScript()))
+    const whole = tableScript({ heldKeys: heldStrings, clock: serverClock, fastPath: '' })
+    const fast = new Crowd('crowd-fast:', await load(tableScript()))
     const table = new Crowd('crowd-table:', await load(whole))
     const random = new Random(11)
     let now = 1000
@@ -77,17 +77,17 @@ describe('the script in Redis', () => {
       if (random.below(3) === 0) now += random.below(random.below(5) === 0 ? 1600 : 30)
       const session = SESSIONS[random.below(SESSIONS.length)]!
       const keys = LOCKS.slice(0, 3).filter(() => random.below(2) === 0)
-      const batch = keys.flatMap(key => light.next(session, key, random))
+      const batch = keys.flatMap(key => fast.next(session, key, random))
       if (random.below(40) === 0) {
         const command = random.below(2) === 0 ? ['SET', 'foreign', 'NX'] : ['DEL']
-        await light.outside(LOCKS[0]!, command)
+        await fast.outside(LOCKS[0]!, command)
         await table.outside(LOCKS[0]!, command)
       }
       const history = `step ${step} at ${now}: ${JSON.stringify(batch)}`
-      expect(await light.run(session, batch, now), history).toEqual(await table.run(session, batch, now))
+      expect(await fast.run(session, batch, now), history).toEqual(await table.run(session, batch, now))
     }
-    expect(light.seen).toEqual(new Set(['held', 'queued', 'busy', 'gone', 'true', 'false', 'kept']))
-    expect(await light.told()).toEqual(await table.told())
+    expect(fast.seen).toEqual(new Set(['held', 'queued', 'busy', 'gone', 'true', 'false', 'kept']))
+    expect(await fast.told()).toEqual(await table.told())
   })
 
   test('needs no table for a key that goes from one to the next', async () => {
@@ -140,7 +140,7 @@ const EXPIRING = heldStrings.replace("return call('PTTL', key)", 'return 0')
 test('no request is granted beside a foreign holder in the millisecond in which its key expires', async () => {
   const script = await LoadedScript.load(
     server,
-    tableScript({ heldKeys: EXPIRING, clock: serverClock, light: '' }),
+    tableScript({ heldKeys: EXPIRING, clock: serverClock, fastPath: '' }),
   )
   const names = new Names('expiring:', false)
   const claims: readonly Claim[] = [{ key: 'key', mode: 'exclusive' }]
@@ -148,7 +148,7 @@ test('no request is granted beside a foreign holder in the millisecond in which 
   const waiting = { request: lockRequest('amy.1', claims), lease: 1000, wait: Infinity }
   for (const type of ['enqueue', 'poll'] as const) {
     const operation = { ...waiting, type }
-    const call = new CallArguments(names, names.group(''), callerOf('amy'), 1)
+    const call = new CallArguments(names, names.group(''), callerOf('amy'))
     call.add(operation)
     const [answer] = await script.run(call)
     expect(outcomeOf(operation, answer!)).toMatchObject({ state: 'queued' })
@@ -247,7 +247,7 @@ class Crowd {
   async carryOut(session: Session, batch: readonly Operation[], last?: Operation): Promise<unknown[]> {
     const group = this.#names.group('')
     const operations = last ? [...batch, last] : batch
-    const call = new CallArguments(this.#names, group, callerOf(session), operations.length)
+    const call = new CallArguments(this.#names, group, callerOf(session))
     for (const operation of operations) call.add(operation)
     const answers = await this.#script.run(call)
     return [
@@ -311,7 +311,7 @@ class Calls {
   /** What became of each operation, without the numbers, which have to rise. */
   async run(session: Session, batch: readonly Brief[], now: number): Promise<unknown[]> {
     const group = this.#names.group('')
-    const call = new CallArguments(this.#names, group, callerOf(session), batch.length)
+    const call = new CallArguments(this.#names, group, callerOf(session))
     const operations = batch.map(brief => this.#operation(brief))
     for (const operation of operations) call.add(operation)
     const set = server.command('SET', `${group.numbers}:now`, now)

@@ -1,6 +1,5 @@
 import { IndeterminateError, InvalidArgumentError, SignalboxError, UnavailableError } from '../../errors.js'
-import type { Operation } from '../../engine/contract.js'
-import { keysOf } from './call.js'
+import { keysOf, type ScriptOperation } from './call.js'
 import { RedisReplyError } from './clients/connection.js'
 import type { Names } from './names.js'
 import type { OperationFailure } from './outcomes.js'
@@ -62,12 +61,13 @@ export class CallErrors {
   }
 
   /** An operation was refused, unlike others of its call. */
-  refused(type: string, key: string | undefined, { message, unreadable }: OperationFailure): Error {
+  refused(operation: ScriptOperation, { message, unreadable }: OperationFailure): Error {
+    const key = titleOf(operation)
     if (unreadable !== undefined) return this.#unreadableStore(unreadable, key)
     const reason = message.startsWith('WRONGTYPE')
       ? `another program keeps something else than ${this.#noun} there`
       : message
-    return new UnavailableError(`${type} was refused by ${this.#engine}: ${reason}`, {
+    return new UnavailableError(`${operation.type} was refused by ${this.#engine}: ${reason}`, {
       engine: this.#engine,
       key,
       cause: new RedisReplyError(message),
@@ -75,7 +75,7 @@ export class CallErrors {
   }
 
   /** An operation was carried out, but too few replicas have it. */
-  unsafe(operation: Operation, { why, cause }: Missed): Error {
+  unsafe(operation: ScriptOperation, { why, cause }: Missed): Error {
     const key = titleOf(operation)
     return new IndeterminateError(`${this.#engine} has done it for ${String(key)}, but ${why}`, {
       engine: this.#engine,
@@ -85,7 +85,7 @@ export class CallErrors {
   }
 
   /** An operation was sent twice, and its outcome is what the second execution finds. */
-  twice({ type }: Operation): Error {
+  twice({ type }: ScriptOperation): Error {
     return new IndeterminateError(
       `${type} may have been carried out twice, because the connection to ${this.#engine} broke meanwhile`,
       { engine: this.#engine },
@@ -94,7 +94,9 @@ export class CallErrors {
 
   /** The name of the lock is one that is kept for other things. */
   taken(key: string): Error {
-    const text = `${this.#names.held(key)} is a name for what Signalbox keeps beside locks, so no lock can be called ${key}`
+    const text =
+      `${this.#names.held(key)} is a name for what Signalbox keeps beside locks, ` +
+      `so no lock can be called ${key}`
     return new InvalidArgumentError(text, { engine: this.#engine, key })
   }
 
@@ -116,7 +118,7 @@ export class CallErrors {
 }
 
 /** The keys that an operation is about, as errors name them. */
-export function titleOf(operation: Operation): string | undefined {
+function titleOf(operation: ScriptOperation): string | undefined {
   const keys = new Set(keysOf(operation))
   return keys.size === 0 ? undefined : [...keys].join(', ')
 }

@@ -1,4 +1,3 @@
-import type { Claim } from '../../engine/claim.js'
 import {
   entryLife,
   hearWithin,
@@ -13,10 +12,22 @@ import type { Ballot } from './ballot.js'
 import { heldText } from './held-text.js'
 import type { Group, Names } from './names.js'
 
-/** An operation of so many words at the most travels as they are; all else as one text. */
-const MOST_WORDS = 16
-/** Fewer of them would be taken for such a text. */
-const LEAST_WORDS = 3
+/** What the script does: operations of the contract, and what it does for operators and quorums. */
+export type ScriptOperation = Operation | Take | Raise
+
+/** A request is taken from its session. */
+interface Take {
+  readonly type: 'take'
+  readonly request: Pick<LockRequest, 'id' | 'claims'>
+  /** The number that its grant must have; 0 for any. */
+  readonly number: number
+}
+
+/** All numbers from now on are greater. */
+interface Raise {
+  readonly type: 'raise'
+  readonly least: number
+}
 
 /** The session that a call is for. */
 export interface Caller {
@@ -25,81 +36,80 @@ export interface Caller {
   readonly memberText: string
 }
 
-/** The keys and arguments of one script call, as operations are added to it. */
+/** The keys and arguments of one call of the table's script, as operations are added to it. */
 export class CallArguments {
   readonly #names: Names
   readonly #caller: Caller
-  readonly #session: string
-  readonly #isAlone: boolean
   readonly #keys: string[]
   /** What the script may read beside the keys that it is told of. */
   readonly #beside: string[] = []
-  readonly #words: (string | number)[] = []
-  /** Whether the operation that is added is told in the short form, see {@link tableScript}. */
-  #isShort = false
+  readonly #words: (string | number | boolean)[] = []
 
-  /**
-   * @param count how many operations are going to be added.
-   */
-  constructor(names: Names, { numbers, queues, requests }: Group, caller: Caller, count: number) {
-    this.#isAlone = count === 1
+  constructor(names: Names, { numbers, queues, requests }: Group, caller: Caller) {
     this.#names = names
     this.#caller = caller
-    this.#session = caller.member.session
     this.#keys = [numbers, queues, requests]
   }
 
   /** The call as a command. @param script its text, or its hash for `EVALSHA`. */
   command(name: 'EVAL' | 'EVALSHA', script: string): string[] {
-    const words = this.#words
-    const command = [name, script, String(this.#keys.length + this.#beside.length)]
-    for (const key of this.#keys) command.push(key)
-    for (const key of this.#beside) command.push(key)
-    command.push(this.#session)
-    if (this.#isAlone && words.length >= LEAST_WORDS && words.length <= MOST_WORDS)
-      for (const word of words) command.push(String(word))
-    else command.push(JSON.stringify(words), this.#caller.memberText)
-    return command
+    const { member, memberText } = this.#caller
+    const keys = [...this.#keys, ...this.#beside]
+    return [
+      name,
+      script,
+      String(keys.length),
+      ...keys,
+      member.session,
+      JSON.stringify(this.#words),
+      memberText,
+    ]
   }
 
-  add(operation: Operation, ballot?: Ballot): void {
+  add(operation: ScriptOperation, ballot?: Ballot): void {
     const words = this.#words
     if (ballot) words.push('ballot', String(ballot.order), String(ballot.least))
-    this.#isShort = this.#canBeShort(operation)
-    words.push(this.#isShort ? `.${operation.type}` : operation.type)
+    words.push(operation.type)
     switch (operation.type) {
       case 'enqueue':
-        words.push(this.#id(operation.request), whole(operation.lease), patience(operation))
-        words.push(this.#details(operation.request))
-        this.#claims(operation.request.claims)
-        return this.#read(operation.read)
+        this.#request(operation.request)
+        words.push(whole(operation.lease), ...patience(operation), this.#details(operation.request))
+        return this.#readOf(operation)
       case 'poll':
-        words.push(this.#id(operation.request), whole(operation.lease), patience(operation))
-        this.#claims(operation.request.claims)
-        return this.#read(operation.read)
+        this.#request(operation.request)
+        words.push(whole(operation.lease), ...patience(operation))
+        return this.#readOf(operation)
       case 'cancel':
-        words.push(this.#id(operation.request))
-        return this.#claims(operation.request.claims)
+        return this.#request(operation.request)
       case 'renew':
-        words.push(this.#id(operation.request), String(operation.number), whole(operation.lease))
-        return this.#claims(operation.request.claims)
+        this.#request(operation.request)
+        words.push(String(operation.number), whole(operation.lease))
+        return
       case 'release':
-        words.push(this.#id(operation.request), String(operation.number))
-        return this.#claims(operation.request.claims)
-      case 'extendOrYield':
-        words.push(this.#id(operation.request), String(operation.number))
-        words.push(this.#id(operation.next), whole(operation.lease), patience(operation))
-        words.push(this.#details(operation.next))
-        return this.#claims(operation.request.claims)
+      case 'take':
+        this.#request(operation.request)
+        words.push(String(operation.number))
+        return
+      case 'extendOrYield': {
+        const { next } = operation
+        this.#request(operation.request)
+        words.push(String(operation.number), next.id)
+        words.push(whole(operation.lease), ...patience(operation), this.#details(next))
+        return
+      }
       case 'downgrade':
-        words.push(this.#id(operation.request), String(operation.number), this.#details(operation.request))
-        return this.#claims(operation.request.claims)
+        this.#request(operation.request)
+        words.push(String(operation.number), this.#details(operation.request))
+        return
       case 'expire':
         words.push(operation.keys.length)
         for (const key of operation.keys) {
           this.#held(key)
           words.push(key)
         }
+        return
+      case 'raise':
+        words.push(String(operation.least))
         return
       case 'inspect':
         return
@@ -112,76 +122,31 @@ export class CallArguments {
     }
   }
 
-  /** Adds that a request is taken from its session; a number other than 0 is the one that its grant must have. */
-  addTake(id: string, number: number, claims: readonly Claim[]): void {
-    this.#isShort = false
-    this.#words.push('take', id, String(number))
-    this.#claims(claims)
-  }
-
-  /** Adds that all numbers from now on are greater than `least`. */
-  addRaise(least: number): void {
-    this.#words.push('raise', String(least))
-  }
-
-  #commit(commit: Commit): void {
+  #commit({ expect, guard, record, release, retention, writes }: Commit): void {
     const words = this.#words
-    const { guard } = commit
-    words.push(guard ? '1' : '0')
+    words.push(guard !== undefined)
     if (guard) {
-      words.push(guard.request.id, String(guard.number))
-      this.#claims(guard.request.claims)
+      this.#request(guard.request)
+      words.push(String(guard.number))
     }
-    words.push(commit.release ? '1' : '0', whole(commit.retention), commit.expect.length)
-    for (const { key, version } of commit.expect) {
+    words.push(release, whole(retention))
+    this.#values(expect.map(({ key }) => key))
+    for (const { version } of expect) words.push(String(version))
+    words.push(writes.length)
+    for (const { key, value } of writes) {
       this.#keys.push(this.#names.value(key))
-      words.push(String(version))
+      words.push(value === undefined, value ?? '')
     }
-    words.push(commit.writes.length)
-    for (const { key, value } of commit.writes) {
-      this.#keys.push(this.#names.value(key))
-      words.push(value === undefined ? '1' : '0', value ?? '')
-    }
-    words.push(commit.record.length)
-    for (const { key, id } of commit.record) {
-      this.#keys.push(this.#names.ids(key))
-      words.push(id)
-    }
+    this.#ids(record)
   }
 
-  #canBeShort(operation: Operation): boolean {
-    if (!('request' in operation)) return false
-    const { claims, id } = operation.request
-    if (claims.length !== 1 || claims[0]!.mode !== 'exclusive' || !this.#isOwn(id)) return false
-    switch (operation.type) {
-      case 'enqueue':
-      case 'poll':
-        return operation.read === undefined
-      case 'extendOrYield':
-        return this.#isOwn(operation.next.id)
-      default:
-        return true
-    }
-  }
-
-  #isOwn(id: string): boolean {
-    return id[this.#session.length] === '.' && id.startsWith(this.#session)
-  }
-
-  #id({ id }: LockRequest): string {
-    return this.#isShort ? id.slice(this.#session.length + 1) : id
-  }
-
-  /** What a held key tells of its holder. Empty in a call of several for the member's text, which is told once. */
+  /** What a held key tells of its holder. Empty for the member's text, which a call tells once. */
   #details({ label, claims }: LockRequest): string {
-    const { member, memberText } = this.#caller
-    if (label !== undefined || claims.length > 1) return heldText(member, label, claims)
-    return this.#isAlone ? memberText : ''
+    return label === undefined && claims.length === 1 ? '' : heldText(this.#caller.member, label, claims)
   }
 
-  #claims(claims: readonly Claim[]): void {
-    if (this.#isShort) return this.#held(claims[0]!.key)
-    this.#words.push(claims.length)
+  #request({ id, claims }: Take['request']): void {
+    this.#words.push(id, claims.length)
     for (const claim of claims) {
       this.#held(claim.key)
       this.#words.push(claim.key, claim.mode)
@@ -189,13 +154,24 @@ export class CallArguments {
     }
   }
 
-  #read(what: ReadSet | undefined): void {
-    if (this.#isShort) return
-    if (!what) return void this.#words.push(-1)
-    this.#words.push(what.keys.length)
-    for (const key of what.keys) this.#keys.push(this.#names.value(key))
-    this.#words.push(what.ids.length)
-    for (const { key, id } of what.ids) {
+  #readOf({ read }: { readonly read?: ReadSet | undefined }): void {
+    this.#words.push(read !== undefined)
+    if (read) this.#read(read)
+  }
+
+  #read({ keys, ids }: ReadSet): void {
+    this.#values(keys)
+    this.#ids(ids)
+  }
+
+  #values(keys: readonly string[]): void {
+    this.#words.push(keys.length)
+    for (const key of keys) this.#keys.push(this.#names.value(key))
+  }
+
+  #ids(ids: ReadSet['ids']): void {
+    this.#words.push(ids.length)
+    for (const { key, id } of ids) {
       this.#keys.push(this.#names.ids(key))
       this.#words.push(id)
     }
@@ -209,7 +185,7 @@ export class CallArguments {
 }
 
 /** The keys that an operation is about; nothing for one that is about all. */
-export function keysOf(operation: Operation): readonly string[] {
+export function keysOf(operation: ScriptOperation): readonly string[] {
   switch (operation.type) {
     case 'read':
       return [...operation.keys, ...operation.ids.map(({ key }) => key)]
@@ -225,9 +201,8 @@ export function keysOf(operation: Operation): readonly string[] {
 }
 
 /** How long the entry of a waiter blocks others, and within what time it has to be heard of. */
-function patience(operation: Patience): string {
-  const life = operation.wait > 0 ? whole(entryLife(operation)) : '0'
-  return `${life} ${whole(hearWithin(operation))}`
+function patience(operation: Patience): [life: string, hear: string] {
+  return [operation.wait > 0 ? whole(entryLife(operation)) : '0', whole(hearWithin(operation))]
 }
 
 /** Redis counts in whole milliseconds; Infinity is as long as its clocks go. */

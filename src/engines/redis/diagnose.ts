@@ -1,6 +1,7 @@
 import { installedPackage } from './clients/installed-package.js'
 import type { RedisLink } from './clients/redis-link.js'
 import { linkTo } from './links.js'
+import { groupedBy } from './grouped.js'
 import { parseQuorumUrl } from './quorum/quorum-url.js'
 import { parseRedisUrl } from './redis-url.js'
 import { UnavailableError } from '../../errors.js'
@@ -26,21 +27,14 @@ interface Seen extends Diagnosis {
 
 /** What is so of several servers is told once; which ones it is about is said where there are several. */
 function toldOnce(servers: readonly Seen[]): Finding[] {
-  const told = new Map<string, { finding: Finding; names: string[] }>()
-  for (const { name, findings } of servers) {
-    for (const finding of findings) {
-      const key = `${finding.id} ${finding.how}`
-      const known = told.get(key)
-      if (known) known.names.push(name)
-      else told.set(key, { finding, names: [name] })
-    }
-  }
-  if (servers.length === 1) return [...told.values()].map(({ finding }) => finding)
-  return [...told.values()].map(({ finding, names }) =>
-    names.every(name => finding.how.includes(name))
-      ? finding
-      : { ...finding, how: `${names.join(', ')}: ${finding.how}` },
-  )
+  const all = servers.flatMap(({ name, findings }) => findings.map(finding => ({ name, finding })))
+  const told = groupedBy(all, ({ finding: { id, how } }) => `${id} ${how}`)
+  return [...told.values()].map(same => {
+    const { finding } = same[0]!
+    const names = same.map(({ name }) => name)
+    if (servers.length === 1 || names.every(name => finding.how.includes(name))) return finding
+    return { ...finding, how: `${names.join(', ')}: ${finding.how}` }
+  })
 }
 
 /** Of a quorum some may be away. @throws when all are, and what is no outage */
@@ -93,7 +87,8 @@ async function lookThrough(link: RedisLink, minReplicas: number): Promise<Seen[]
 function factsOf(server: RedisFacts): string[] {
   const { name, version, role, replicas, refusals } = server
   return [
-    `${name}: Redis ${version ?? 'of a version that it does not tell'}, ${role ?? 'role unknown'}, ${replicas} replicas${clockFact(server)}`,
+    `${name}: Redis ${version ?? 'of a version that it does not tell'}, ${role ?? 'role unknown'}, ${replicas} ` +
+      `replicas${clockFact(server)}`,
     ...refusals.map(refusal => `${name}: can't be looked at: ${refusal}`),
   ]
 }

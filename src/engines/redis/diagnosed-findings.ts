@@ -81,7 +81,9 @@ function eviction({ settings }: RedisFacts): Finding[] {
     {
       id: 'eviction',
       promises: ['P1', 'P13'],
-      how: `a server that has no memory left evicts keys (maxmemory-policy ${policy}), also those of locks that are held`,
+      how:
+        `a server that has no memory left evicts keys (maxmemory-policy ${policy}), also those of locks that are ` +
+        'held',
       mend: 'maxmemory-policy noeviction, in redis.conf or with CONFIG SET, or a server of its own for locks',
     },
   ]
@@ -94,7 +96,9 @@ function replication({ replicas, role: name }: RedisFacts, minReplicas: number):
       {
         id: 'asynchronous-replicas',
         promises: ['P1', 'P13'],
-        how: `the server has ${replicas} replicas and minReplicas is ${minReplicas}, so one that becomes master may lack the newest grants and commits`,
+        how:
+          `the server has ${replicas} replicas and minReplicas is ${minReplicas}, so one that becomes master may ` +
+          'lack the newest grants and commits',
         mend: `minReplicas=${replicas} in the URL: as great as their number, because any of them may become master`,
       },
     ]

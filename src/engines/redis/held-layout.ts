@@ -1,13 +1,12 @@
-import { createHash } from 'node:crypto'
-import { heldHashes } from './held-hashes.js'
+import { heldHashes } from './lua/held-hashes.js'
+import { Script } from './lua/script.js'
+import { serverClock, tableScript } from './lua/table-script.js'
 import type { RedisOptions } from './redis-options.js'
-import { serverClock, tableScript } from './table-script.js'
 
 /** What a held key looks like, and all that depends on it. */
 export interface HeldLayout {
-  /** The script that carries out calls, and the hash by which the server knows it. */
-  readonly script: string
-  readonly sha: string
+  /** Carries out calls. */
+  readonly script: Script
   /** The type of a held key: as commands call it, and in words. */
   readonly type: 'string' | 'hash'
   readonly noun: string
@@ -19,32 +18,23 @@ export interface HeldLayout {
   readonly freed?: (name: string) => string
 }
 
-const STRING_SCRIPT = tableScript()
-const HASH_SCRIPT = tableScript({ heldKeys: heldHashes, clock: serverClock, light: '' })
-
 /** The layouts by how the option names them. */
 export const HELD_LAYOUTS: Readonly<Record<NonNullable<RedisOptions['layout']>, HeldLayout>> = {
   string: {
-    script: STRING_SCRIPT,
-    sha: shaOf(STRING_SCRIPT),
+    script: new Script(tableScript()),
     type: 'string',
     noun: 'a string',
     reading: name => ['GET', name],
     beside: () => [],
   },
   redisson: {
-    script: HASH_SCRIPT,
-    sha: shaOf(HASH_SCRIPT),
+    script: new Script(tableScript({ heldKeys: heldHashes, clock: serverClock, fastPath: '' })),
     type: 'hash',
     noun: 'a hash',
     reading: name => ['HGET', name, 'signalbox'],
     beside: name => [redissonName('redisson_lock_queue', name), redissonName('redisson_lock_timeout', name)],
     freed: name => redissonName('redisson_lock__channel', name),
   },
-}
-
-function shaOf(script: string): string {
-  return createHash('sha1').update(script).digest('hex')
 }
 
 /** As the script has it, too. */

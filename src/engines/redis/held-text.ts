@@ -10,13 +10,8 @@ interface Details {
   readonly keys?: readonly string[] | undefined
 }
 
-/** The details of a grant on one key without a label of its own. */
-export function memberText({ host, pid, label }: SessionInfo): string {
-  return JSON.stringify({ host, pid, label } satisfies Details)
-}
-
-/** The details of a grant. */
-export function heldText(member: SessionInfo, label: string | undefined, claims: readonly Claim[]): string {
+/** The details of a grant, which has the member's label if it has none of its own. */
+export function heldText(member: SessionInfo, label?: string, claims: readonly Claim[] = []): string {
   const keys = claims.length > 1 ? claims.map(({ key }) => key) : undefined
   return JSON.stringify({
     host: member.host,
@@ -48,7 +43,7 @@ export class HeldText {
 }
 
 /** The session that a request belongs to. */
-export function sessionOf(id: string): string {
+function sessionOf(id: string): string {
   return id.slice(0, Math.max(0, id.lastIndexOf('.')))
 }
 

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import type { Clock } from '../../clock.js'
 import { UnavailableError } from '../../errors.js'
 import { ZoneDays } from '../../limits/rules/calendar-periods.js'
@@ -7,10 +6,10 @@ import type { Reserve, Reserved, Unit } from '../../limits/rules/reserve.js'
 import type { Reservation } from '../../engine/contract.js'
 import { RedisReplyError, type Reply } from './clients/connection.js'
 import type { RedisLink } from './clients/redis-link.js'
-import { limitScript } from './limit-script.js'
+import { limitScript } from './lua/limit-script.js'
+import { Script } from './lua/script.js'
 
-const SCRIPT = limitScript()
-const SHA = createHash('sha1').update(SCRIPT).digest('hex')
+const SCRIPT = new Script(limitScript())
 /** So many days from yesterday on are told to the server, which knows no time zones. */
 const DAYS = 4
 /** Numbers beyond are as good as infinite. */
@@ -33,11 +32,11 @@ export class RedisLimits {
     let earliest = this.#clock.now()
     let answer: Reply
     try {
-      answer = await this.#link.command(key, ['EVALSHA', SHA, ...rest])
+      answer = await this.#link.command(key, ['EVALSHA', SCRIPT.sha, ...rest])
     } catch (error) {
       if (!(error instanceof RedisReplyError) || error.code !== 'NOSCRIPT') throw error
       earliest = this.#clock.now()
-      answer = await this.#link.command(key, ['EVAL', SCRIPT, ...rest])
+      answer = await this.#link.command(key, ['EVAL', SCRIPT.text, ...rest])
     }
     const latest = this.#clock.now()
     const reserved = reservedOf(answer, request)

@@ -35,7 +35,7 @@ export function linkTo(
 export function linkOver({ client, kind }: Given, patience = DEFAULT_PATIENCE): LinkMaker {
   return listener => {
     const parts = { name: client.name, listener, clock: systemClock, patience }
-    if (kind === 'server') return new ServerLink(parts, client.connect, client)
+    if (kind === 'server') return new ServerLink(parts, client.connect(), client)
     return new ClusterLink(parts, {
       seeds: async () => {
         await untilReady(client, parts)

@@ -11,7 +11,7 @@ export interface Group {
 }
 
 /** The layout's number stands in every name, so that another layout never takes these for its own. */
-export const LAYOUT = 'signalbox:1:'
+const LAYOUT = 'signalbox:1:'
 /** What is in every name but those of held keys. */
 const OWN = `${LAYOUT}{`
 const NOTHING: readonly string[] = []
@@ -61,30 +61,24 @@ export class Names {
     const tag = this.#tag(key)
     const known = this.#groups.get(tag)
     if (known) return known
-    const start = `${this.#prefix}${LAYOUT}{${tag}}:`
-    const group = {
-      numbers: `${start}numbers`,
-      queues: `${start}queues`,
-      requests: `${start}requests`,
-      channels: `${start}session:`,
-    }
+    const group = groupAt(`${this.#prefix}${LAYOUT}{${tag}}:`)
     this.#groups.set(tag, group)
     return group
   }
 
   /** Where the value of a store key is, and the channel that tells of its changes. */
   value(key: string): string {
-    return `${this.#prefix}${LAYOUT}{${this.#tag(key)}}:value:${key}`
+    return this.#inSlot('value', key)
   }
 
   /** Where the ids are that were recorded with a store key. */
   ids(key: string): string {
-    return `${this.#prefix}${LAYOUT}{${this.#tag(key)}}:ids:${key}`
+    return this.#inSlot('ids', key)
   }
 
   /** Where all is that is known of a limiter. */
   limit(name: string): string {
-    return `${this.#prefix}${LAYOUT}{${this.#tag(name)}}:limit:${name}`
+    return this.#inSlot('limit', name)
   }
 
   /** The store key of a name made by {@link value}; undefined for any other. */
@@ -109,13 +103,11 @@ export class Names {
 
   /** The group that a name found by {@link requestsPattern} belongs to. */
   groupOfRequests(name: string): Group {
-    const start = name.slice(0, -'requests'.length)
-    return {
-      numbers: `${start}numbers`,
-      queues: `${start}queues`,
-      requests: name,
-      channels: `${start}session:`,
-    }
+    return groupAt(name.slice(0, -'requests'.length))
+  }
+
+  #inSlot(word: string, key: string): string {
+    return `${this.#prefix}${LAYOUT}{${this.#tag(key)}}:${word}:${key}`
   }
 
   /** What comes after the hash tag and this word. */
@@ -126,6 +118,15 @@ export class Names {
 
   #tag(key: string): string {
     return this.#cluster ? tagOf(slotOf(this.held(key))) : ''
+  }
+}
+
+function groupAt(start: string): Group {
+  return {
+    numbers: `${start}numbers`,
+    queues: `${start}queues`,
+    requests: `${start}requests`,
+    channels: `${start}session:`,
   }
 }
 

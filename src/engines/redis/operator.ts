@@ -1,10 +1,11 @@
 import type { Claim } from '../../engine/claim.js'
 import type { ForceRelease, RequestReport, Revoke } from '../../engine/contract.js'
 import type { RedisLink } from './clients/redis-link.js'
+import { groupedBy } from './grouped.js'
 import type { HeldLayout } from './held-layout.js'
-import { HeldText, sessionOf, whoIs } from './held-text.js'
+import { HeldText, whoIs } from './held-text.js'
 import type { Group, Names } from './names.js'
-import { reportsOf, type ScriptReport } from './outcomes.js'
+import type { ScriptReport } from './outcomes.js'
 import type { ScriptCalls } from './script-calls.js'
 
 const SCAN_COUNT = '1000'
@@ -89,34 +90,22 @@ export class Operator {
 
   /** @returns how many requests were taken away. */
   async revoke({ session }: Revoke): Promise<number> {
-    const byId = new Map<string, Claim[]>()
-    const add = (id: string, claim: Claim): void => {
-      if (sessionOf(id) !== session) return
-      const claims = byId.get(id)
-      if (!claims) byId.set(id, [claim])
-      else if (!claims.some(({ key }) => key === claim.key)) claims.push(claim)
-    }
-    for (const group of await this.#groups()) {
-      for (const { id, claim } of await this.#reports(group)) add(id, claim)
-    }
-    for (const { key, held } of await this.#heldKeys('')) add(held.id, { key, mode: 'exclusive' })
-    const taken = [...byId].map(([id, claims]) =>
-      this.#take(this.#parts.names.group(claims[0]!.key), id, 0, claims),
-    )
+    const its = (await this.reports('')).filter(report => report.session === session)
+    const taken = [...groupedBy(its, ({ id }) => id)].map(([id, reports]) => {
+      const claims = reports.map(({ claim }) => claim)
+      return this.#take(this.#parts.names.group(claims[0]!.key), id, 0, claims)
+    })
     await Promise.all(taken)
-    return byId.size
+    return taken.length
   }
 
   async #take(group: Group, id: string, number: number, claims: readonly Claim[]): Promise<boolean> {
-    const { calls } = this.#parts
-    return (await calls.evaluateOne(group, 'take', call => call.addTake(id, number, claims))) === 1
+    const take = { type: 'take', request: { id, claims }, number } as const
+    return (await this.#parts.calls.send(group, take)) as boolean
   }
 
   async #reports(group: Group): Promise<ScriptReport[]> {
-    const { calls } = this.#parts
-    return reportsOf(
-      await calls.evaluateOne(group, 'inspect', call => call.add({ type: 'inspect', prefix: '' })),
-    )
+    return (await this.#parts.calls.send(group, { type: 'inspect', prefix: '' })) as ScriptReport[]
   }
 
   /** The groups in which there are queues. */

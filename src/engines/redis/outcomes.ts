@@ -2,12 +2,12 @@ import type { Claim } from '../../engine/claim.js'
 import type {
   Commit,
   CommitOutcome,
-  Operation,
   ReadOutcome,
   RequestReport,
   RequestStatus,
   Versioned,
 } from '../../engine/contract.js'
+import type { ScriptOperation } from './call.js'
 import type { Reply } from './clients/connection.js'
 
 /** An operation that failed alone within its call. */
@@ -23,7 +23,7 @@ export class OperationFailure {
 }
 
 /** Why an operation failed alone; undefined when it did not. */
-export function failureIn(answer: Reply): OperationFailure | undefined {
+function failureIn(answer: Reply): OperationFailure | undefined {
   if (typeof answer !== 'object') return undefined
   const [state, about] = answer ?? []
   if (state === 'unreadable') return new OperationFailure(state, text(about))
@@ -31,7 +31,7 @@ export function failureIn(answer: Reply): OperationFailure | undefined {
 }
 
 /** What the script says of one operation, in the words of the contract. */
-export function outcomeOf(operation: Operation, answer: Reply): unknown {
+export function outcomeOf(operation: ScriptOperation, answer: Reply): unknown {
   const failure = failureIn(answer)
   if (failure) return failure
   switch (operation.type) {
@@ -45,7 +45,10 @@ export function outcomeOf(operation: Operation, answer: Reply): unknown {
     case 'renew':
     case 'release':
     case 'downgrade':
+    case 'take':
       return answer === 1
+    case 'inspect':
+      return reportsOf(answer)
     case 'read':
       return readOutcome(list(answer)[1]!)
     case 'commit':

@@ -1,5 +1,6 @@
 import type { Clock, Timer } from '../../clock.js'
 import type { Listener, LockRequest, Operation, RequestStatus } from '../../engine/contract.js'
+import type { ScriptOperation } from './call.js'
 import type { RedisLink } from './clients/redis-link.js'
 import { FreedChannels } from './freed-channels.js'
 import type { HeldLayout } from './held-layout.js'
@@ -81,7 +82,7 @@ export class OwnRequests {
   }
 
   /** An operation was carried out. @returns the outcome for its caller. */
-  settled(group: Group, operation: Operation, outcome: unknown): unknown {
+  settled(group: Group, operation: ScriptOperation, outcome: unknown): unknown {
     switch (operation.type) {
       case 'enqueue':
       case 'poll':
@@ -154,8 +155,8 @@ export class OwnRequests {
   }
 
   /**
-   * What a call does for requests of this very session is told with its answer and nowhere else. Where that is lost, all
-   * waiters look where they stand, and again until they are answered.
+   * What a call does for requests of this very session is told with its answer and nowhere else. Where that is lost,
+   * all waiters look where they stand, and again until they are answered.
    */
   answerLost(): void {
     if (!this.#listener) return

@@ -17,11 +17,12 @@ import type { Ballot } from './ballot.js'
 import { keysOf } from './call.js'
 import { CallErrors } from './call-errors.js'
 import type { LinkMaker, RedisLink } from './clients/redis-link.js'
+import { groupedBy } from './grouped.js'
 import { redisGuarantees } from './guarantees.js'
 import { HELD_LAYOUTS } from './held-layout.js'
-import { memberText } from './held-text.js'
+import { heldText } from './held-text.js'
 import { RedisLimits } from './limits.js'
-import { Names, type Group } from './names.js'
+import { Names } from './names.js'
 import { Operator, type IdentifiedReport } from './operator.js'
 import { OwnRequests } from './own-requests.js'
 import { Replicas } from './replicas.js'
@@ -49,7 +50,6 @@ export class RedisEngine implements Engine {
   readonly #requests: OwnRequests
   readonly #operator: Operator
   readonly #limits: RedisLimits
-  #hasJoined = false
   #listener: Listener | undefined
 
   constructor(
@@ -86,16 +86,15 @@ export class RedisEngine implements Engine {
 
   async join(member: SessionInfo, listener: Listener): Promise<void> {
     await this.#link.connect()
-    this.#calls.begin({ member, memberText: memberText(member) })
+    this.#calls.begin({ member, memberText: heldText(member) })
     this.#requests.begin(member.session, listener)
     this.#listener = listener
-    this.#hasJoined = true
   }
 
   /** @param ballot makes an enqueue, a poll or a renewal a vote. */
   submit<O extends Operation>(operation: O, ballot?: Ballot): Promise<OutcomeOf<O>>
   submit(operation: Operation, ballot?: Ballot): Promise<unknown> {
-    if (!this.#hasJoined) return Promise.reject(this.#closed())
+    if (!this.#listener) return Promise.reject(this.#closed())
     switch (operation.type) {
       case 'expire':
         return this.#expire(operation)
@@ -120,7 +119,7 @@ export class RedisEngine implements Engine {
   }
 
   async reserve(request: Reserve): Promise<Reservation> {
-    if (!this.#hasJoined) throw this.#closed()
+    if (!this.#listener) throw this.#closed()
     const { limiter } = request
     return this.#attempt(async () => {
       try {
@@ -143,8 +142,7 @@ export class RedisEngine implements Engine {
 
   /** Makes all numbers from now on greater than `least`. Rejects as {@link submit} does. */
   async raise(least: number): Promise<void> {
-    const group = this.#names.group('')
-    await this.#attempt(() => this.#calls.evaluateOne(group, 'raise', call => call.addRaise(least)))
+    await this.#calls.send(this.#names.group(''), { type: 'raise', least })
   }
 
   /** Whether keys lie in many hash slots. */
@@ -161,7 +159,6 @@ export class RedisEngine implements Engine {
   async leave(): Promise<void> {
     // One that is still joining has nothing to give back, and its connections end here, too.
     const cancelled = this.#requests.end().map(request => this.submit({ type: 'cancel', request }))
-    this.#hasJoined = false
     this.#listener = undefined
     await Promise.allSettled(cancelled)
     await this.#link.close()
@@ -173,13 +170,7 @@ export class RedisEngine implements Engine {
   }
 
   async #expire({ keys }: Expire): Promise<undefined> {
-    const byGroup = new Map<Group, string[]>()
-    for (const key of keys) {
-      const group = this.#names.group(key)
-      const others = byGroup.get(group)
-      if (others) others.push(key)
-      else byGroup.set(group, [key])
-    }
+    const byGroup = groupedBy(keys, key => this.#names.group(key))
     await Promise.all(
       [...byGroup].map(([group, together]) => this.#calls.send(group, { type: 'expire', keys: together })),
     )

@@ -42,8 +42,8 @@ export class Replicas {
 }
 
 /**
- * What is asked of one server: one question at a time. The server carries out nothing else that comes over the connection
- * until it has answered, so all calls that have to ask meanwhile share the next question.
+ * What is asked of one server: one question at a time. The server carries out nothing else that comes over the
+ * connection until it has answered, so all calls that have to ask meanwhile share the next question.
  */
 class Questions {
   readonly #server: ServerCommands

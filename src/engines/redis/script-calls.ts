@@ -1,20 +1,20 @@
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
 import { IndeterminateError } from '../../errors.js'
-import type { Operation, RequestStatus } from '../../engine/contract.js'
+import type { RequestStatus } from '../../engine/contract.js'
 import type { Ballot } from './ballot.js'
-import { CallArguments, type Caller } from './call.js'
-import { titleOf, type CallErrors } from './call-errors.js'
+import { CallArguments, type Caller, type ScriptOperation } from './call.js'
+import type { CallErrors } from './call-errors.js'
 import { RedisReplyError, type Reply } from './clients/connection.js'
 import type { Answered, RedisLink } from './clients/redis-link.js'
 import type { HeldLayout } from './held-layout.js'
 import type { Group, Names } from './names.js'
-import { failureIn, OperationFailure, outcomeOf } from './outcomes.js'
+import { OperationFailure, outcomeOf } from './outcomes.js'
 import type { Replicas } from './replicas.js'
 
 /**
- * One call carries so many operations at the most; what more a tick brings follows in the next. So the server is kept from
- * others for a moment only, and works on one call while this process goes on with what another has brought: with all in one,
- * each of the two would wait for the other.
+ * One call carries so many operations at the most; what more a tick brings follows in the next. So the server is kept
+ * from others for a moment only, and works on one call while this process goes on with what another has brought: with
+ * all in one, each of the two would wait for the other.
  */
 const MOST_OPERATIONS = 16
 
@@ -32,7 +32,7 @@ export interface ScriptCallsParts {
 /** What a call tells beside its answers. */
 export interface CallListener {
   /** An operation was carried out. @returns the outcome for its caller. */
-  settled(group: Group, operation: Operation, outcome: unknown): unknown
+  settled(group: Group, operation: ScriptOperation, outcome: unknown): unknown
   /** A request of this session is to be told something. */
   hint(text: string): void
   /** An answer was lost, and all that it had to tell. */
@@ -41,7 +41,7 @@ export interface CallListener {
 
 /** An operation on its way. */
 interface Pending {
-  readonly operation: Operation
+  readonly operation: ScriptOperation
   readonly ballot: Ballot | undefined
   readonly resolve: (outcome: unknown) => void
   readonly reject: (error: Error) => void
@@ -73,20 +73,9 @@ export class ScriptCalls {
   }
 
   /** Carries out an operation, whose keys are all in the group. Rejects as the contract says. */
-  send(group: Group, operation: Operation, ballot?: Ballot): Promise<unknown> {
+  send(group: Group, operation: ScriptOperation, ballot?: Ballot): Promise<unknown> {
     const { pending } = this.#queues.get(group.numbers) ?? this.#newQueue(group)
     return new Promise((resolve, reject) => pending.add({ operation, ballot, resolve, reject }))
-  }
-
-  /** Carries out one operation in a call of its own. Rejects as the link does, too. */
-  async evaluateOne(group: Group, type: string, add: (call: CallArguments) => void): Promise<Reply> {
-    const call = this.#arguments(group, 1)
-    add(call)
-    const [answer, hints] = answersIn((await this.#evaluate(group, call)).reply)
-    const failure = failureIn(answer!)
-    if (failure) throw this.#parts.errors.refused(type, undefined, failure)
-    this.#hintAll(hints)
-    return answer!
   }
 
   #newQueue(group: Group): Queue {
@@ -113,9 +102,9 @@ export class ScriptCalls {
   }
 
   async #call(queue: Queue, batch: readonly Pending[]): Promise<void> {
-    const { errors, link, listener, replicas } = this.#parts
+    const { errors, link, listener, names, replicas } = this.#parts
     const { epoch } = link
-    const call = this.#arguments(queue.group, batch.length)
+    const call = new CallArguments(names, queue.group, this.#caller!)
     for (const { operation, ballot } of batch) call.add(operation, ballot)
     queue.inFlight++
     try {
@@ -129,8 +118,7 @@ export class ScriptCalls {
       for (const [index, pending] of batch.entries()) {
         const { operation, resolve, reject } = pending
         const outcome = outcomeOf(operation, answers[index]!)
-        if (outcome instanceof OperationFailure)
-          reject(errors.refused(operation.type, titleOf(operation), outcome))
+        if (outcome instanceof OperationFailure) reject(errors.refused(operation, outcome))
         else if (twice && isDoubtful(operation, outcome)) reject(errors.twice(operation))
         else {
           // The server has done it, also where replicas have missed it.
@@ -139,7 +127,7 @@ export class ScriptCalls {
           else resolve(settled)
         }
       }
-      this.#hintAll(answers[batch.length])
+      for (const hint of answers[batch.length] as readonly string[]) listener.hint(hint)
     } catch (error) {
       const failure = errors.ofCall(error)
       if (failure instanceof IndeterminateError) listener.answerLost()
@@ -151,20 +139,15 @@ export class ScriptCalls {
     }
   }
 
-  /** @param count how many operations are going to be added. */
-  #arguments(group: Group, count: number): CallArguments {
-    return new CallArguments(this.#parts.names, group, this.#caller!, count)
-  }
-
   async #evaluate(group: Group, call: CallArguments): Promise<Answered> {
     const { layout, link } = this.#parts
     try {
-      return await link.call(group.numbers, call.command('EVALSHA', layout.sha))
+      return await link.call(group.numbers, call.command('EVALSHA', layout.script.sha))
     } catch (error) {
       if (!(error instanceof RedisReplyError) || error.code !== 'NOSCRIPT') throw error
     }
     // Calls that were under way with this one come back the same way, in their order; later ones wait for them.
-    const evaluated = link.call(group.numbers, call.command('EVAL', layout.script))
+    const evaluated = link.call(group.numbers, call.command('EVAL', layout.script.text))
     const loaded = evaluated.then(
       () => undefined,
       () => undefined,
@@ -175,19 +158,15 @@ export class ScriptCalls {
     })
     return evaluated
   }
-
-  #hintAll(hints: Reply | undefined): void {
-    if (hints) for (const hint of hints as readonly string[]) this.#parts.listener.hint(hint)
-  }
 }
 
 /** One item an operation, and last the hints. A number alone is the answer to the only one, without hints. */
-function answersIn(reply: Reply): readonly Reply[] {
-  return typeof reply === 'object' ? (reply as readonly Reply[]) : [reply]
+export function answersIn(reply: Reply): readonly Reply[] {
+  return typeof reply === 'number' ? [reply, []] : (reply as readonly Reply[])
 }
 
 /** Whether it must not be lost with the server: a lease that was set, or a commit. */
-function matters({ type }: Operation, answer: Reply): boolean {
+function matters({ type }: ScriptOperation, answer: Reply): boolean {
   if (typeof answer === 'number') return answer > 0 && SET_A_LEASE.has(type)
   if (type !== 'commit') return isHeld(answer)
   // What was committed before may have failed for want of replicas, and is then sent again.
@@ -196,14 +175,19 @@ function matters({ type }: Operation, answer: Reply): boolean {
 }
 
 /** They are answered with a number other than 0 when they have. */
-const SET_A_LEASE: ReadonlySet<string> = new Set<Operation['type']>(['enqueue', 'poll', 'renew', 'downgrade'])
+const SET_A_LEASE: ReadonlySet<string> = new Set<ScriptOperation['type']>([
+  'enqueue',
+  'poll',
+  'renew',
+  'downgrade',
+])
 
 function isHeld(answer: Reply): boolean {
   return Array.isArray(answer) && (answer[0] === 'held' || answer[0] === 'kept')
 }
 
 /** Whether the outcome is what a second execution of the same operation finds after the first. */
-function isDoubtful({ type }: Operation, outcome: unknown): boolean {
+function isDoubtful({ type }: ScriptOperation, outcome: unknown): boolean {
   if (type === 'release' || type === 'renew' || type === 'downgrade') return outcome === false
   if (type === 'extendOrYield') return (outcome as RequestStatus).state === 'gone'
   return type === 'commit' && (outcome as { state: string }).state !== 'committed'

@@ -14,11 +14,14 @@ import type {
   OutcomeOf,
   Read,
   ReadOutcome,
+  RecordedId,
   Reservation,
   RequestStatus,
+  Versioned,
 } from '../../engine/contract.js'
 import { giveBack } from '../../engine/give-back.js'
 import { keysOf } from './call.js'
+import { groupedBy } from './grouped.js'
 import type { RedisEngine } from './redis-engine.js'
 
 /** What a request asks for in one slot. */
@@ -42,8 +45,8 @@ interface Wide {
 
 /**
  * Locks over several slots of a Redis Cluster, which no script can reach together: the slots are visited in one order,
- * the same for all, and the claims of each enter its queues in one step. That order keeps circles from closing; but what
- * the slots visited first gave stays held while the others are waited for.
+ * the same for all, and the claims of each enter its queues in one step. That order keeps circles from closing; but
+ * what the slots visited first gave stays held while the others are waited for.
  */
 export class SlotsEngine implements Engine {
   readonly name: string
@@ -116,13 +119,7 @@ export class SlotsEngine implements Engine {
 
   /** The claims of each slot, in the order of the slots. */
   #split(claims: readonly Claim[]): (readonly Claim[])[] {
-    const bySlot = new Map<string, Claim[]>()
-    for (const claim of claims) {
-      const slot = this.#engine.slotOf(claim.key)
-      const others = bySlot.get(slot)
-      if (others) others.push(claim)
-      else bySlot.set(slot, [claim])
-    }
+    const bySlot = groupedBy(claims, ({ key }) => this.#engine.slotOf(key))
     return [...bySlot].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, together]) => together)
   }
 
@@ -132,35 +129,27 @@ export class SlotsEngine implements Engine {
     const spread = others.find(key => this.#engine.slotOf(key) !== this.#engine.slotOf(first!))
     if (spread === undefined) return
     throw new InvalidArgumentError(
-      `a transaction on Redis Cluster takes keys of one hash slot, not ${first!} and ${spread}; name them with one hash tag, like {orders}:1 and {orders}:2`,
+      `a transaction on Redis Cluster takes keys of one hash slot, not ${first!} and ${spread}; name them with ` +
+        'one hash tag, like {orders}:1 and {orders}:2',
       { engine: this.name, key: spread },
     )
   }
 
   async #read(read: Read): Promise<ReadOutcome> {
-    const bySlot = new Map<string, { keys: string[]; ids: Read['ids'][number][] }>()
-    const of = (key: string) => {
-      const slot = this.#engine.slotOf(key)
-      const known = bySlot.get(slot) ?? { keys: [], ids: [] }
-      bySlot.set(slot, known)
-      return known
-    }
-    for (const key of read.keys) of(key).keys.push(key)
-    for (const id of read.ids) of(id.key).ids.push(id)
-    const values = new Map<string, ReadOutcome['values'][number]>()
-    const seen = new Map<string, boolean>()
-    const nameOf = (id: Read['ids'][number]): string => JSON.stringify([id.key, id.id])
-    await Promise.all(
-      [...bySlot.values()].map(async part => {
-        const outcome = await this.#engine.submit({ type: 'read', ...part })
-        for (const [index, key] of part.keys.entries()) values.set(key, outcome.values[index]!)
-        for (const [index, id] of part.ids.entries()) seen.set(nameOf(id), outcome.seen[index]!)
-      }),
-    )
-    return {
-      values: read.keys.map(key => values.get(key)!),
-      seen: read.ids.map(id => seen.get(nameOf(id))!),
-    }
+    const keysBySlot = groupedBy(read.keys, key => this.#engine.slotOf(key))
+    const idsBySlot = groupedBy(read.ids, ({ key }) => this.#engine.slotOf(key))
+    const values = new Map<string, Versioned>()
+    const seen = new Map<RecordedId, boolean>()
+    const slots = new Set([...keysBySlot.keys(), ...idsBySlot.keys()])
+    const parts = [...slots].map(async slot => {
+      const keys = keysBySlot.get(slot) ?? []
+      const ids = idsBySlot.get(slot) ?? []
+      const outcome = await this.#engine.submit({ type: 'read', keys, ids })
+      for (const [index, key] of keys.entries()) values.set(key, outcome.values[index]!)
+      for (const [index, id] of ids.entries()) seen.set(id, outcome.seen[index]!)
+    })
+    await Promise.all(parts)
+    return { values: read.keys.map(key => values.get(key)!), seen: read.ids.map(id => seen.get(id)!) }
   }
 
   #begin(enqueue: Enqueue, bySlot: readonly (readonly Claim[])[]): Promise<RequestStatus> {

@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { limitScript } from '../../../src/engines/redis/limit-script.js'
+import { limitScript } from '../../../src/engines/redis/lua/limit-script.js'
 import { limitArguments, reservedOf } from '../../../src/engines/redis/limits.js'
 import type { WindowDefinition } from '../../../src/limits/rules/definition.js'
 import {

@@ -1,5 +1,6 @@
 import type { CallArguments } from '../../../src/engines/redis/call.js'
 import type { Reply } from '../../../src/engines/redis/clients/connection.js'
+import { answersIn } from '../../../src/engines/redis/script-calls.js'
 import type { RedisServer } from '../servers/redis.js'
 
 /** A script that a server was told once, so that calls only name it. */
@@ -18,7 +19,6 @@ export class LoadedScript {
 
   /** The answers to the operations, and last the hints. */
   async run(call: CallArguments): Promise<readonly Reply[]> {
-    const reply = (await this.#server.command(...call.command('EVALSHA', this.#sha))) as Reply
-    return typeof reply === 'object' ? (reply as readonly Reply[]) : [reply, []]
+    return answersIn((await this.#server.command(...call.command('EVALSHA', this.#sha))) as Reply)
   }
 }

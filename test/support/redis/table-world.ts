@@ -7,7 +7,7 @@ import { callerOf } from './caller.js'
 import { CallArguments } from '../../../src/engines/redis/call.js'
 import { outcomeOf, reportsOf, type ScriptReport } from '../../../src/engines/redis/outcomes.js'
 import { Names } from '../../../src/engines/redis/names.js'
-import { tableScript } from '../../../src/engines/redis/table-script.js'
+import { tableScript } from '../../../src/engines/redis/lua/table-script.js'
 import type { Claim } from '../../../src/engine/claim.js'
 import type { RedisServer } from '../servers/redis.js'
 import type { LoadedScript } from './loaded-script.js'
@@ -26,7 +26,7 @@ export const setClock = `stamp = call('GET', NUMBERS .. ':now') .. '000'`
  * each is taken for the own.
  */
 export const WORLD_SCRIPT = tableScript({
-  light: '',
+  fastPath: '',
   clock: setClock,
   heldKeys: String.raw`
 local function clear(key) call('DEL', key) end
@@ -134,7 +134,7 @@ export class World {
   /** What the script answers, the hints for all sessions, and the holders and waiters afterwards. */
   async #inRedis(session: Session, operation: Operation, now: number): Promise<Answered> {
     const group = this.#names.group('')
-    const call = new CallArguments(this.#names, group, callerOf(session), 2)
+    const call = new CallArguments(this.#names, group, callerOf(session))
     call.add(operation)
     call.add({ type: 'inspect', prefix: '' })
     const set = this.#server.command('SET', `${group.numbers}:now`, now)

@@ -40,8 +40,8 @@ interface Node {
 }
 
 /**
- * What sends commands to each node of a cluster. A node to which a given client has no connection gets one of ours: some
- * clients find a new master only after long, or never.
+ * What sends commands to each node of a cluster. A node to which a given client has no connection gets one of ours:
+ * some clients find a new master only after long, or never.
  */
 export class ClusterNodes {
   readonly #parts: ClusterNodesParts

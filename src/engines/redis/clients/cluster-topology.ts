@@ -97,7 +97,9 @@ export class ClusterTopology {
   }
 }
 
-/** The master of each slot, of what CLUSTER SLOTS answers: first and last slot, the master's host and port, replicas. */
+/**
+ * The master of each slot, of what CLUSTER SLOTS answers: first and last slot, the master's host and port, replicas.
+ */
 function ownersOf(slots: Reply, askedHost: string): (string | undefined)[] {
   const owners: (string | undefined)[] = []
   for (const range of slots as readonly Reply[]) {

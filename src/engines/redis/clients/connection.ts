@@ -39,8 +39,9 @@ export interface ConnectionListener {
 /**
  * One connection to one server, made by a client package. It is never made anew by itself: once lost it is gone.
  *
- * Both packages can reconnect, and follow Sentinels and clusters. But as long as one of them tries to reach a server that
- * is gone, it keeps a finished process alive. So they make single connections here, and the rest is done once for both.
+ * Both packages can reconnect, and follow Sentinels and clusters. But as long as one of them tries to reach a server
+ * that is gone, it keeps a finished process alive. So they make single connections here, and the rest is done once for
+ * both.
  */
 export interface Connection {
   /** Writes a command at once. Rejects with RedisReplyError for an error reply, with anything else when it was lost. */

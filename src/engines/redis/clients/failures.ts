@@ -7,8 +7,8 @@ export function unreachable(name: string, cause: unknown): UnavailableError {
 }
 
 /**
- * The rejection of what was not sent. It comes after a turn of the event loop, so that a caller that tries again at once
- * leaves others, and the next connection, their turns.
+ * The rejection of what was not sent. It comes after a turn of the event loop, so that a caller that tries again at
+ * once leaves others, and the next connection, their turns.
  */
 export async function unsent(error: UnavailableError): Promise<never> {
   await new Promise(setImmediate)

@@ -1,8 +1,8 @@
 import type { Connect, Reply } from './connection.js'
 
 /**
- * Whether a given client is connected, on its way to be, waiting to be told to, or not connected until its owner connects
- * it.
+ * Whether a given client is connected, on its way to be, waiting to be told to, or not connected until its owner
+ * connects it.
  */
 export type ClientStatus = 'ready' | 'connecting' | 'idle' | 'closed'
 
@@ -23,8 +23,8 @@ export interface GivenServer extends GivenClient {
   readonly epoch: number
   /** Hands a command to the client. Rejects with RedisReplyError for an error reply. */
   send(args: readonly string[]): Promise<Reply>
-  /** Makes one more connection like that of the client. */
-  readonly connect: Connect
+  /** Makes one more connection like that of the client, to the same server or to another node. */
+  connect(node?: string): Connect
 }
 
 /** A given client that is connected to the masters of a cluster. Nodes are named by `host:port`. */

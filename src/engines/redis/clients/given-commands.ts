@@ -19,8 +19,8 @@ export interface GivenCommandsParts {
 
 /**
  * Commands over a given client, which connects and reconnects as its owner has told it. Only what the client could send
- * at once is handed to it, so nothing waits in its own queue; what it does after that is not known here, so every failure
- * but an answer is Indeterminate.
+ * at once is handed to it, so nothing waits in its own queue; what it does after that is not known here, so every
+ * failure but an answer is Indeterminate.
  */
 export class GivenCommands implements ServerCommands {
   readonly #parts: GivenCommandsParts

@@ -2,7 +2,7 @@ import type { Connect, Reply } from './connection.js'
 import type { ClientStatus, GivenCluster, GivenServer } from './given-client.js'
 import { connectIoredis, OBEDIENT, type IoredisClient } from './ioredis-connection.js'
 import { nodeName, placeOf } from './node-name.js'
-import { plainError, plainReply } from './reply.js'
+import { plain } from './reply.js'
 
 interface NodePlace {
   readonly host?: string
@@ -93,25 +93,16 @@ export class GivenIoredis implements GivenServer {
     this.#client.connect().catch(() => undefined)
   }
 
-  async send(args: readonly string[]): Promise<Reply> {
-    const [name, ...rest] = args
-    try {
-      return plainReply(await this.#bare.call(name!, ...rest))
-    } catch (error) {
-      throw plainError(error)
+  send([name, ...rest]: readonly string[]): Promise<Reply> {
+    return plain(this.#bare.call(name!, ...rest))
+  }
+
+  connect(node?: string): Connect {
+    const place = node === undefined ? {} : placeOf(node)
+    return (listener, attempt) => {
+      const client = this.#client.duplicate({ ...OBEDIENT, ...place, connectTimeout: attempt.timeLimit })
+      return connectIoredis(client, listener, attempt)
     }
-  }
-
-  readonly connect: Connect = (listener, attempt) => this.#connect({}, listener, attempt)
-
-  /** Makes a connection as this one is, to another node. */
-  connectTo(node: string): Connect {
-    return (listener, attempt) => this.#connect(placeOf(node), listener, attempt)
-  }
-
-  #connect(place: object, ...[listener, attempt]: Parameters<Connect>): ReturnType<Connect> {
-    const client = this.#client.duplicate({ ...OBEDIENT, ...place, connectTimeout: attempt.timeLimit })
-    return connectIoredis(client, listener, attempt)
   }
 }
 
@@ -163,7 +154,7 @@ export class GivenIoredisCluster implements GivenCluster {
     return async (listener, attempt) => {
       const [any] = this.#cluster.nodes('all')
       if (any === undefined) throw new Error('the given client knows no node')
-      return new GivenIoredis(any).connectTo(node)(listener, attempt)
+      return new GivenIoredis(any).connect(node)(listener, attempt)
     }
   }
 }

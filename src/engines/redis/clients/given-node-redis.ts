@@ -8,7 +8,7 @@ import {
   SEND_OPTIONS,
   type NodeRedisClient,
 } from './node-redis-connection.js'
-import { plainError, plainReply } from './reply.js'
+import { plain } from './reply.js'
 
 interface ServerOptions {
   readonly socket?: {
@@ -73,26 +73,18 @@ export class GivenNodeRedis implements GivenServer {
     // These clients are connected by their owner only.
   }
 
-  async send(args: readonly string[]): Promise<Reply> {
-    try {
-      return plainReply(await this.#client.sendCommand(args, SEND_OPTIONS))
-    } catch (error) {
-      throw plainError(error)
+  send(args: readonly string[]): Promise<Reply> {
+    return plain(this.#client.sendCommand(args, SEND_OPTIONS))
+  }
+
+  connect(node?: string): Connect {
+    const place = node === undefined ? {} : placeOf(node)
+    return (listener, attempt) => {
+      const socket = { ...this.#client.options?.socket, ...place, ...obedientSocket(attempt) }
+      // What a URL said is in the other options already.
+      const client = this.#client.duplicate({ ...OBEDIENT, url: undefined, socket })
+      return connectNodeRedis(client, listener, attempt)
     }
-  }
-
-  readonly connect: Connect = (listener, attempt) => this.#connect({}, listener, attempt)
-
-  /** Makes a connection as this one is, to another node. */
-  connectTo(node: string): Connect {
-    return (listener, attempt) => this.#connect(placeOf(node), listener, attempt)
-  }
-
-  #connect(place: object, ...[listener, attempt]: Parameters<Connect>): ReturnType<Connect> {
-    const socket = { ...this.#client.options?.socket, ...place, ...obedientSocket(attempt) }
-    // What a URL said is in the other options already.
-    const client = this.#client.duplicate({ ...OBEDIENT, url: undefined, socket })
-    return connectNodeRedis(client, listener, attempt)
   }
 }
 
@@ -135,12 +127,10 @@ export class GivenNodeRedisCluster implements GivenCluster {
   connect(node: string): Connect {
     return async (listener, attempt) => {
       const own = this.server(node)
-      if (own !== undefined) return own.connect(listener, attempt)
-      const other = this.nodes()
-        .map(each => this.server(each))
-        .find(server => server !== undefined)
-      if (other === undefined) throw new Error('the given client knows no node')
-      return other.connectTo(node)(listener, attempt)
+      if (own !== undefined) return own.connect()(listener, attempt)
+      const others = this.nodes().flatMap(each => this.server(each) ?? [])
+      if (others.length === 0) throw new Error('the given client knows no node')
+      return others[0]!.connect(node)(listener, attempt)
     }
   }
 }

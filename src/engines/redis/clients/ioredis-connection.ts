@@ -8,7 +8,7 @@ import {
   type Login,
   type Reply,
 } from './connection.js'
-import { plainError, plainReply } from './reply.js'
+import { plain } from './reply.js'
 
 /** What is used of a client of ioredis, the same in versions 5 and 6. */
 export interface IoredisClient {
@@ -111,18 +111,15 @@ class IoredisConnection implements Connection {
     client.on('message', message)
     client.on('smessage', message)
     client.on('moved', () => {
-      // The server has ended a subscription, because its slot has moved. A new connection finds out which ones are left.
+      // The server has ended a subscription, because its slot has moved. A new connection finds out which ones are
+      // left.
       if (this.#entering.size === 0) return end(client)
       for (const reject of this.#entering) reject(new RedisReplyError('MOVED'))
     })
   }
 
-  async send(args: readonly string[]): Promise<Reply> {
-    try {
-      return plainReply(await this.#write(args))
-    } catch (error) {
-      throw plainError(error)
-    }
+  send(args: readonly string[]): Promise<Reply> {
+    return plain(this.#write(args))
   }
 
   async subscribe(channel: string, sharded: boolean): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Attempt, ClientPackage, Connection, ConnectionListener, Reply } from './connection.js'
-import { plainError, plainReply } from './reply.js'
+import { plain } from './reply.js'
 
 type OnMessage = (text: string, channel: string) => void
 
@@ -38,8 +38,8 @@ export const OBEDIENT = {
 /** What overrides the options of its socket. */
 export function obedientSocket({ signal, timeLimit }: Attempt): object {
   return {
-    // The client knows its socket only when that is connected: one that is destroyed before would connect all the same, and
-    // that connection could not be ended. Node destroys the socket at this signal.
+    // The client knows its socket only when that is connected: one that is destroyed before would connect all the
+    // same, and that connection could not be ended. Node destroys the socket at this signal.
     signal,
     connectTimeout: timeLimit,
     socketTimeout: undefined,
@@ -111,27 +111,16 @@ class NodeRedisConnection implements Connection {
   }
 
   send(args: readonly string[]): Promise<Reply> {
-    return this.#client.sendCommand(args, SEND_OPTIONS).then(plainReply, (error: unknown) => {
-      throw plainError(error)
-    })
+    return plain(this.#client.sendCommand(args, SEND_OPTIONS))
   }
 
   async subscribe(channel: string, sharded: boolean): Promise<void> {
-    try {
-      if (sharded) await this.#client.sSubscribe(channel, this.#message)
-      else await this.#client.subscribe(channel, this.#message)
-    } catch (error) {
-      throw plainError(error)
-    }
+    const subscribe = sharded ? 'sSubscribe' : 'subscribe'
+    await plain(this.#client[subscribe](channel, this.#message))
   }
 
   async unsubscribe(channel: string, sharded: boolean): Promise<void> {
-    try {
-      if (sharded) await this.#client.sUnsubscribe(channel)
-      else await this.#client.unsubscribe(channel)
-    } catch (error) {
-      throw plainError(error)
-    }
+    await plain(this.#client[sharded ? 'sUnsubscribe' : 'unsubscribe'](channel))
   }
 
   keepAlive(wanted: boolean): void {

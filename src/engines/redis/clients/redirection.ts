@@ -11,8 +11,8 @@ export interface Redirection {
 
 /**
  * Reads the redirection that an error is; undefined when it is none.
- * @param asked the node that said so: one that doesn't know what another is called gives its port only, and that is then
- * on the same host
+ * @param asked the node that said so: one that doesn't know what another is called gives its port only, and that is
+ * then on the same host
  */
 export function redirectionOf(error: unknown, asked: string): Redirection | undefined {
   if (!(error instanceof RedisReplyError)) return undefined

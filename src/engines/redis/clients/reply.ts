@@ -1,9 +1,14 @@
-import type { Reply } from './connection.js'
-import { RedisReplyError } from './connection.js'
+import { RedisReplyError, type Reply } from './connection.js'
+
+/** Brings the answer of a client package, or its error reply, into one form, whichever package and protocol. */
+export function plain(answer: Promise<unknown>): Promise<Reply> {
+  return answer.then(plainReply, (error: unknown) => {
+    throw plainError(error)
+  })
+}
 
 /**
- * Brings what a client package makes of an answer into one form, whichever package and protocol: maps become lists of
- * keys and values in turn, sets lists, doubles text, booleans 0 and 1, bytes text.
+ * Maps become lists of keys and values in turn, sets lists, doubles text, booleans 0 and 1, bytes text.
  */
 export function plainReply(reply: unknown): Reply {
   if (typeof reply === 'string' || typeof reply === 'number' || reply === null) return reply

@@ -5,7 +5,6 @@ import {
   UnavailableError,
   type SignalboxError,
 } from '../../../errors.js'
-import { DelayedTasks } from './delayed-tasks.js'
 import type { NumberClock } from './number-clock.js'
 import { majorityOf } from './tally.js'
 import type { Voter } from './voter.js'
@@ -37,9 +36,6 @@ export class Electorate {
   readonly majority: number
   readonly numbers: NumberClock
   readonly #clock: Clock
-  readonly #whenLate: DelayedTasks
-  readonly #whenOutOfReach: DelayedTasks
-  readonly #whenHeld: DelayedTasks
   /** The servers as each of them comes first. */
   readonly #rotations: readonly (readonly Voter[])[]
   #isRaising = false
@@ -51,9 +47,6 @@ export class Electorate {
     this.majority = majorityOf(voters.length)
     this.numbers = numbers
     this.#clock = clock
-    this.#whenLate = new DelayedTasks(clock, LATE_AFTER)
-    this.#whenOutOfReach = new DelayedTasks(clock, OUT_OF_REACH_AFTER)
-    this.#whenHeld = new DelayedTasks(clock, COMPLETE_AFTER)
     this.#rotations = voters.map((_, first) => [...voters.slice(first), ...voters.slice(0, first)])
   }
 
@@ -72,20 +65,22 @@ export class Electorate {
 
   /** Runs a task when servers that are asked now, and have not answered, are late. */
   whenLate(task: () => void): void {
-    this.#whenLate.add(task)
+    this.#after(LATE_AFTER, task)
   }
 
   /** Runs a task when servers that are late now, and have not answered, count as out of reach. */
   whenOutOfReach(task: () => void): void {
-    this.#whenOutOfReach.add(task)
+    this.#after(OUT_OF_REACH_AFTER, task)
   }
 
-  /** Brings a new grant to the servers that have no vote in it: its number, and, if it is held for long, the request. */
+  /**
+   * Brings a new grant to the servers that have no vote in it: its number, and, if it is held for long, the request.
+   */
   spread(complete: () => void): void {
-    this.#whenHeld.add(complete)
+    this.#after(COMPLETE_AFTER, complete)
     if (this.#isRaising) return
     this.#isRaising = true
-    this.#clock.after(RAISE_AFTER, () => this.#raiseAll(), false)
+    this.#after(RAISE_AFTER, () => this.#raiseAll())
   }
 
   /**
@@ -153,6 +148,11 @@ export class Electorate {
       return this.unreachable(failures)
     }
     return new IndeterminateError(this.#tooFew(failures), { engine: this.name, cause: failures[0] })
+  }
+
+  /** A caller that waits for an answer has a connection or a timer of its own that keeps the process alive. */
+  #after(delay: number, task: () => void): void {
+    this.#clock.after(delay, task, false)
   }
 
   #tooFew(failures: readonly Error[]): string {

@@ -11,8 +11,8 @@ const SLACK = 1000
 
 /**
  * Proposes numbers: for the places of requests in the queues, and for their grants. Each is greater than the last. They
- * follow the wall clock, and the clock of a process that is ahead. Otherwise a process whose clock is behind would propose
- * numbers that are too small for its grants, and places before requests that came earlier.
+ * follow the wall clock, and the clock of a process that is ahead. Otherwise a process whose clock is behind would
+ * propose numbers that are too small for its grants, and places before requests that came earlier.
  */
 export class NumberClock {
   readonly #micros: () => number

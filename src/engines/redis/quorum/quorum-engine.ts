@@ -34,11 +34,11 @@ export interface QuorumParts {
 }
 
 /**
- * Locks over several Redis servers that know nothing of each other: a request with the votes of a majority has the lock,
- * as in Redlock. Every server has the lock table with its queues, and all of them have the same order in their queues.
- * So requests that meet agree on which is first, and waiters are woken. A request without a majority yields votes that
- * were given too early, as in Maekawa's algorithm. A majority is asked first, so a short lock costs three servers of
- * five.
+ * Locks over several Redis servers that know nothing of each other: a request with the votes of a majority has the
+ * lock, as in Redlock. Every server has the lock table with its queues, and all of them have the same order in their
+ * queues. So requests that meet agree on which is first, and waiters are woken. A request without a majority yields
+ * votes that were given too early, as in Maekawa's algorithm. A majority is asked first, so a short lock costs three
+ * servers of five.
  */
 export class QuorumEngine implements Engine {
   readonly name: string
@@ -179,7 +179,8 @@ export class QuorumEngine implements Engine {
   #keepsNoValues(): Promise<never> {
     return Promise.reject(
       new InvalidArgumentError(
-        `${this.name} keeps locks and no values; open a box on one server (redis://) for the store, and check a grant's token there`,
+        `${this.name} keeps locks and no values; open a box on one server (redis://) for the store, and check a ` +
+          "grant's token there",
         { engine: this.name },
       ),
     )

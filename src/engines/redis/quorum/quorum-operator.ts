@@ -1,14 +1,8 @@
 import type { ForceRelease, RequestReport, Revoke } from '../../../engine/contract.js'
+import { groupedBy } from '../grouped.js'
 import type { IdentifiedReport } from '../operator.js'
 import type { Answers, Electorate } from './electorate.js'
 import { majorityOf } from './tally.js'
-
-/** What the servers tell of one request and one of its keys. */
-interface MergedReport extends RequestReport {
-  readonly id: string
-  /** What each server says, by its index. */
-  readonly byServer: ReadonlyMap<number, IdentifiedReport>
-}
 
 /** By the index of the server; undefined where there was no answer. */
 type Reports = readonly (readonly IdentifiedReport[] | undefined)[]
@@ -23,12 +17,12 @@ export class QuorumOperator {
 
   async inspect(prefix: string): Promise<readonly RequestReport[]> {
     const merged = mergedReports(await this.#reports(prefix))
-    return merged.map(({ id: _, byServer: __, ...report }) => report)
+    return merged.map(({ id: _, order: __, ...report }) => report)
   }
 
   /**
-   * Releases what `inspect` shows with this number, whatever number each server knows it by. It looks for the grant until
-   * no server has it, because a server that had not voted before may vote meanwhile.
+   * Releases what `inspect` shows with this number, whatever number each server knows it by. It looks for the grant
+   * until no server has it, because a server that had not voted before may vote meanwhile.
    */
   async forceRelease(operation: ForceRelease): Promise<boolean> {
     const { key, number } = operation
@@ -88,39 +82,42 @@ export class QuorumOperator {
   }
 }
 
-/** The requests that a majority of the servers know, each key's in order. A server that did not answer may know them all. */
-function mergedReports(reports: Reports): MergedReport[] {
+/**
+ * The requests that a majority of the servers know, each key's in order. A server that did not answer may know them
+ * all.
+ */
+function mergedReports(reports: Reports): IdentifiedReport[] {
   const silent = reports.filter(report => report === undefined).length
   const least = Math.max(1, majorityOf(reports.length) - silent)
-  const byRequest = new Map<string, Map<number, IdentifiedReport>>()
-  for (const [server, all] of reports.entries()) {
-    for (const report of all ?? []) {
-      const name = `${report.id} ${report.key}`
-      const known = byRequest.get(name)
-      if (known) known.set(server, report)
-      else byRequest.set(name, new Map([[server, report]]))
-    }
-  }
-  const known = [...byRequest.values()].filter(({ size }) => size >= least)
-  return known.map(byServer => merged(byServer, least)).sort(inOrder)
+  // A request that was granted while its server was asked may be reported twice.
+  const all = reports.flatMap(ofServer => [
+    ...new Map((ofServer ?? []).map(report => [nameOf(report), report])).values(),
+  ])
+  const byRequest = groupedBy(all, nameOf)
+  const known = [...byRequest.values()].filter(({ length }) => length >= least)
+  return known.map(same => merged(same, least)).sort(inOrder)
 }
 
-function merged(byServer: ReadonlyMap<number, IdentifiedReport>, least: number): MergedReport {
-  const all = [...byServer.values()]
+function nameOf({ id, key }: IdentifiedReport): string {
+  return `${id} ${key}`
+}
+
+/** @param all what the servers tell of one request and one of its keys. */
+function merged(all: readonly IdentifiedReport[], least: number): IdentifiedReport {
   const held = all.filter(({ phase }) => phase === 'held')
   const isHeld = held.length >= least
   const others = all.filter(({ phase }) => phase !== 'held')
   const phase = isHeld ? 'held' : others.some(one => one.phase === 'reserved') ? 'reserved' : 'waiting'
   // As long as a majority keeps it.
   const left = (isHeld ? held : all).map(({ expiresIn }) => expiresIn).sort((one, other) => other - one)
-  const { order: _, ...first } = all[0]!
+  const [first] = all as [IdentifiedReport]
   return {
     ...first,
     phase,
+    order: isHeld ? '' : `${others[0]?.order ?? ''}${first.id}`,
     number: isHeld ? commonest(held.map(({ number }) => number)) : 0,
     age: Math.max(...all.map(({ age }) => age)),
     expiresIn: left[least - 1]!,
-    byServer,
   }
 }
 
@@ -135,13 +132,7 @@ function commonest(numbers: readonly number[]): number {
 }
 
 /** By key; holders before waiters, and waiters by their place in the queues. */
-function inOrder(one: MergedReport, other: MergedReport): number {
+function inOrder(one: IdentifiedReport, other: IdentifiedReport): number {
   if (one.key !== other.key) return one.key < other.key ? -1 : 1
-  return placeOf(one) < placeOf(other) ? -1 : 1
-}
-
-function placeOf({ phase, byServer, id }: MergedReport): string {
-  if (phase === 'held') return ''
-  const orders = [...byServer.values()].filter(one => one.phase !== 'held').map(({ order }) => order)
-  return `${orders[0] ?? ''}${id}`
+  return one.order < other.order ? -1 : 1
 }

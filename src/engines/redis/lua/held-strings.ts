@@ -1,4 +1,4 @@
-/** Held keys as plain strings with an expiry, which every client of Redis understands. Part of the script. */
+/** Held keys as plain strings with an expiry, which every client of Redis understands. Part of the table's script. */
 export const heldStrings = String.raw`
 -- The text of a held key, or false.
 local function seen(key) return must(try('GET', key)) end

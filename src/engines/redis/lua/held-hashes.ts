@@ -1,10 +1,12 @@
 /**
- * Held keys in the form of Redisson's RLock, so that its clients and we exclude and wake each other. Part of the script.
+ * Held keys in the form of Redisson's RLock, so that its clients and we exclude and wake each other. Part of the
+ * table's script.
  *
- * A lock there is a hash with one field, `<client>:<thread>`, that counts how often that thread has it; a field of another
- * client keeps all others out, whatever it is called. Ours has one like it, named by the request, and beside it the text
- * that a plain string would have. Who waits there subscribes to a channel of the lock, and those of RFairLock each to one
- * of their own; they stand in a list, and a sorted set has the times, by their clocks, until which they count.
+ * A lock there is a hash with one field, `<client>:<thread>`, that counts how often that thread has it; a field of
+ * another client keeps all others out, whatever it is called. Ours has one like it, named by the request, and beside
+ * it the text that a plain string would have. A waiter there subscribes to a channel of the lock, and each waiter of
+ * RFairLock to one of its own; these stand in a list, and a sorted set has the times, by their clocks, until which
+ * they count.
  */
 export const heldHashes = String.raw`
 local TEXT, UNLOCKED = 'signalbox', '0'
@@ -25,7 +27,7 @@ local function put(key, text, lease)
     local session, count = id:match('^(.*)%.(.*)$')
     must(try('HSET', key, TEXT, text, session .. ':' .. (tonumber(count, 36) or count), 1))
   else
-    -- What several hold is nobody's.
+    -- What several hold has no field of one holder.
     must(try('HSET', key, TEXT, text))
     for _, field in ipairs(call('HKEYS', key)) do
       if field ~= TEXT then call('HDEL', key, field) end
@@ -35,8 +37,8 @@ local function put(key, text, lease)
 end
 local function expire(key, lease) call('PEXPIRE', key, lease) end
 
--- Wakes those who wait there, as an unlock of RLock and one of RFairLock do together. It is free even for one who may
--- not publish; then they wait until their own time is over.
+-- Wakes the waiters there, as an unlock of RLock and one of RFairLock do together. Where this session may not publish,
+-- the key is free all the same, and they wait until their own time is over.
 local function clear(key)
   call('DEL', key)
   local channel = beside('redisson_lock__channel', key)
@@ -44,7 +46,7 @@ local function clear(key)
   local waiters = try('LRANGE', beside('redisson_lock_queue', key), 0, 15)
   for _, waiter in ipairs(waiters) do
     try(PUBLISH, channel .. ':' .. waiter, UNLOCKED)
-    -- One whose time is over may be dead; whoever comes after it takes it out of the list.
+    -- One whose time is over may be dead. The waiter after it takes it out of the list.
     local time = try('ZSCORE', beside('redisson_lock_timeout', key), waiter)
     if type(time) ~= 'string' or tonumber(time) > now then break end
   end

@@ -1,0 +1,259 @@
+/** Part of the limiters' script: takes in what a call tells, decides about its units, and explains. */
+export const limitDecision = String.raw`
+local session, number, horizon, wanted = word(), amount(), amount(), amount()
+local pause, asked, before = amount(), amount(), amount()
+state = state or { records = {}, pausedUntil = NEVER, lastAt = NEVER, askedAt = NEVER, calls = {} }
+
+-- From whose record that of a new limit can begin.
+local function sourceFor(record)
+  local source, longest = nil, 0
+  for _, other in ipairs(state.records) do
+    local same = other.kind ~= 'calendar'
+    if record.kind == 'calendar' then
+      same = not same and other.per == record.per and other.zone == record.zone
+    end
+    if same and memoryOf(other) > longest then source, longest = other, memoryOf(other) end
+  end
+  return source
+end
+
+-- Whether whatever keeps one limit keeps the other, too.
+local function implies(one, other)
+  if one.limit > other.limit or memoryOf(one) < memoryOf(other) then return false end
+  if other.kind == 'sliding' then return one.kind ~= 'calendar' end
+  return one.kind == other.kind and (one.kind == 'smooth' or one.per == other.per and one.zone == other.zone)
+end
+
+local function begin(record)
+  local source = sourceFor(record)
+  record.begun = max(state.lastAt, now - LEAST_STEP)
+  record.since = source and source.since or record.begun
+  if record.kind == 'calendar' then
+    record.starts, record.ends, record.used, record.before = NEVER, NEVER, 0, {}
+    if source then
+      record.starts, record.ends, record.used = source.starts, source.ends, source.used
+      for i, earlier in ipairs(source.before) do record.before[i] = { earlier[1], earlier[2], earlier[3] } end
+    end
+  else
+    record.log = source and shifted(source.log, max(source.hold - record.hold, 0)) or emptyLog()
+    record.openAt = NEVER
+  end
+end
+
+local function decide()
+  if state.askedAt - now > UNEASE then
+    state.pausedUntil = state.pausedUntil - (state.askedAt - now)
+    for _, record in ipairs(state.records) do record.seen = min(record.seen, now) end
+    state.spare, state.contenders = {}, nil
+  end
+  state.askedAt = now
+
+  local live, named = {}, {}
+  for i = 1, amount() do
+    local record = {
+      id = word(), kind = word(), limit = amount(), per = amount(), hold = amount(), guard = amount(),
+      zone = word(), days = {},
+    }
+    local days = record.days
+    for day = 1, amount() do days[day] = amount() end
+    if #days > 0 and (now < days[1] or now >= days[#days]) then error({ days = true }, 0) end
+    local known
+    for _, other in ipairs(state.records) do
+      if other.id == record.id then known = other end
+    end
+    if known then known.days = record.days
+    else
+      known = record
+      begin(known)
+    end
+    known.seen, named[known] = now, true
+    live[i] = known
+  end
+  local own, fadesAt = #live, FOREVER
+  for _, record in ipairs(state.records) do
+    local forgetsAt = record.seen + min(memoryOf(record) + LINGER, MOST_SEEN)
+    if forgetsAt >= now and not named[record] then
+      live[#live + 1] = record
+      local implied = now - record.seen <= UNNAMED
+      for i = 1, own do implied = implied or implies(live[i], record) end
+      if not implied then fadesAt = min(fadesAt, forgetsAt) end
+    end
+  end
+  state.records = live
+  for _, record in ipairs(live) do
+    local rule = rules[record.kind]
+    if rule.forgottenAt(record) > now + 2 * memoryOf(record) + FARTHEST + UNEASE then rule.rebase(record, now) end
+  end
+
+  local spare, firm, hold = state.spare or {}, NEVER, FOREVER
+  state.spare = spare
+  for _, record in ipairs(live) do
+    firm, hold = max(firm, record.begun or FOREVER), min(hold, record.hold)
+  end
+  local lead = max(wanted - hold, 0)
+  local function refund(n, at)
+    for _, record in ipairs(live) do
+      if at > record.since then rules[record.kind].refund(record, n, at) end
+    end
+  end
+  local function newest(at)
+    for _, record in ipairs(live) do
+      if not rules[record.kind].isNewest(record, at) then return false end
+    end
+    return true
+  end
+  local function takeOut(place)
+    local n, at = spare[place], spare[place + 1]
+    for _ = 1, 3 do table.remove(spare, place) end
+    return n, at
+  end
+  local function placeOfSpare(n, first)
+    local begin = max(state.pausedUntil, now)
+    for place = first, #spare, 3 do
+      local at = spare[place + 1]
+      if spare[place] >= n and at > firm and at - lead >= max(begin, spare[place + 2]) then return place end
+    end
+    return nil
+  end
+  while spare[1] and spare[2] < now do refund(takeOut(1)) end
+
+  local returns = amount()
+  local repeated = returns > 0 and state.calls[session] and state.calls[session][1] >= number
+  for _ = 1, returns do
+    local n, at, from = amount(), amount(), amount()
+    if not repeated then
+      if at < now or at <= firm or newest(at) or #spare == 3 * MOST_FREE then refund(n, at)
+      else
+        local place = #spare + 1
+        while place > 1 and spare[place - 2] > at do place = place - 3 end
+        if spare[place - 2] == at and spare[place - 1] == from then spare[place - 3] = spare[place - 3] + n
+        else
+          table.insert(spare, place, from)
+          table.insert(spare, place, at)
+          table.insert(spare, place, n)
+        end
+      end
+      while spare[1] and newest(spare[#spare - 1]) do refund(takeOut(#spare - 2)) end
+    end
+  end
+  if returns > 0 then
+    state.calls[session] = { number, now }
+    for other, its in pairs(state.calls) do
+      -- By then what it gave back is forgotten, or the connection is.
+      if now - its[2] > 60000 then state.calls[other] = nil end
+    end
+  end
+  if pause > 0 then state.pausedUntil = max(state.pausedUntil, now + pause) end
+
+  local function earliest(n, ahead)
+    local at = max(now, state.pausedUntil)
+    for _ = 1, MOST_ROUNDS do
+      local following = at
+      for _, record in ipairs(live) do
+        following = max(following, rules[record.kind].readyAt(record, at, n, ahead, lead))
+      end
+      if following == at then
+        for _, record in ipairs(live) do
+          if record.limit < n then return FOREVER end
+        end
+        return at
+      end
+      at = following
+    end
+    return FOREVER
+  end
+
+  local function room(n, more, at)
+    local free = more
+    for _, record in ipairs(live) do
+      if record.kind == 'smooth' then free = 0
+      else free = min(free, record.limit - rules[record.kind].used(record, at) - n) end
+    end
+    for _, record in ipairs(live) do
+      if not rules[record.kind].allows(record, at, n + free, lead) then return 0 end
+    end
+    return free
+  end
+
+  -- Counts the process among those for which a permit is still to come, and tells how many they are.
+  local function contend()
+    local known, count = state.contenders or {}, 0
+    for other, heardAt in pairs(known) do
+      if now - heardAt > CONTENDS then known[other] = nil else count = count + 1 end
+    end
+    if count < MOST_CONTENDERS then
+      if not known[session] then count = count + 1 end
+      known[session] = now
+    end
+    state.contenders = known
+    return count
+  end
+
+  local units, beyond, contenders = {}, nil, 0
+  for _ = 1, amount() do
+    local count, n, more, within = amount(), amount(), amount(), amount()
+    while count > 0 do
+      local place = not beyond and placeOfSpare(n, 1) or nil
+      local at = place and spare[place + 1]
+      local from = beyond or place and at - lead or earliest(n, 0)
+      if from > now and contenders == 0 then contenders = contend() end
+      if from - now > horizon or from > fadesAt then
+        beyond = min(from, fadesAt)
+        from = beyond
+      end
+      local each, together = 0, count
+      if beyond or from - now > within then at = from
+      elseif place then
+        each, together = min(spare[place], n + more), 1
+        spare[place] = spare[place] - each
+        if spare[place] == 0 then takeOut(place) end
+      else
+        each, together, at = n, 1, from + lead
+        if at - lead < from then at = at + abs(at) * 2 ^ -52 end
+        if more > 0 then each = n + room(n, more, from)
+        elseif count > 1 then together = 1 + floor(room(n, (count - 1) * n, from) / n) end
+        for _, record in ipairs(live) do rules[record.kind].take(record, each * together, at, lead) end
+        state.lastAt = max(state.lastAt, at)
+      end
+      units[#units + 1], units[#units + 2], units[#units + 3] = together, each, format('%.17g', at)
+      count = count - together
+    end
+  end
+
+  local explained = {}
+  if asked > 0 then
+    local longest, binding = 0, 0
+    for i = 1, own do
+      local wait = rules[live[i].kind].readyAt(live[i], now, asked, before, lead) - now
+      if wait > longest then longest, binding = wait, i end
+    end
+    local left, ready, place = before, nil, placeOfSpare(1, 1)
+    while place and not ready do
+      if spare[place] >= left + asked then ready = spare[place + 1] - lead end
+      left, place = max(left - spare[place], 0), placeOfSpare(1, place + 3)
+    end
+    explained = { format('%.17g', ready or earliest(asked, left)), binding }
+    for i = 1, own do
+      local record = live[i]
+      local rule = rules[record.kind]
+      explained[#explained + 1] = max(record.limit - rule.used(record, now), 0)
+      explained[#explained + 1] = format('%.17g', rule.returnsAt(record, now) - now)
+    end
+  end
+
+  local rest = state.pausedUntil - now
+  for _, record in ipairs(live) do
+    rest = max(rest, rules[record.kind].forgottenAt(record) - now, 0)
+  end
+  SAVE
+  return {
+    format('%.17g', now), format('%.17g', hold), format('%.17g', state.pausedUntil), units, explained, contenders,
+    fadesAt < FOREVER and format('%.17g', fadesAt) or nil,
+  }
+end
+
+local done, answer = pcall(decide)
+if done then return answer end
+if type(answer) == 'table' and answer.days then return { format('%.17g', now), 'days' } end
+return type(answer) == 'table' and answer.err and { err = answer.err } or { err = tostring(answer) }
+`

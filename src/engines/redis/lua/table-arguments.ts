@@ -1,0 +1,65 @@
+/** Part of the table's script: reads the words and the keys of an operation, in their order. */
+export const tableArguments = String.raw`
+local function word()
+  position = position + 1
+  return WORDS[position - 1]
+end
+local function amount() return tonumber(word()) end
+local function key()
+  named = named + 1
+  return KEYS[named]
+end
+
+local function readClaims()
+  local claims = {}
+  for i = 1, amount() do
+    local claim = { held = key(), key = word(), mode = word() }
+    if claim.mode == 'permits' then claim.permits, claim.max = amount(), amount() end
+    claims[i] = claim
+  end
+  return claims
+end
+
+local function readKeys()
+  local keys = {}
+  for i = 1, amount() do keys[i] = key() end
+  return keys
+end
+
+local function readIds()
+  local ids = {}
+  for i = 1, amount() do ids[i] = { key = key(), id = word() } end
+  return ids
+end
+
+-- How long an entry in the queue lives, and within what time it has to be heard of again; a life of 0 does not wait.
+local function readPatience() return { life = amount(), hear = amount() } end
+
+local function readDetails()
+  local text = word()
+  return text == '' and MEMBER or text
+end
+
+local operations = {}
+
+-- Reads an operation. Answers with what carries it out.
+local function begin()
+  local kind = word()
+  local task = operations[kind]()
+  if spoilt and kind ~= 'read' then return function() unreadable(QUEUES) end end
+  return task
+end
+
+-- Says of the operation after it that it is a vote.
+function operations.ballot()
+  local its = { order = amount(), least = amount() }
+  local task = begin()
+  return function()
+    ballot = its
+    local done, answer = pcall(task)
+    ballot = nil
+    if not done then error(answer, 0) end
+    return answer
+  end
+end
+`

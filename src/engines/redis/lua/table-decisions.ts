@@ -1,0 +1,259 @@
+import { CLAIM_WINDOW } from '../../../engine/contract.js'
+import { LOOK_STAGGER } from '../../../engine/lock-table.js'
+import { FRONT } from './table-texts.js'
+
+/** How often the first waiter behind a foreign holder looks: milliseconds. */
+const FOREIGN_LOOK = 20
+
+/** Part of the table's script: which requests are granted, reserved, dropped and taken out. */
+export const tableDecisions = String.raw`
+local function admits(ahead, claim)
+  local first = ahead.first
+  if not first then return true end
+  if claim.mode == 'permits' and first.mode == 'permits' then return ahead.permits + claim.permits <= claim.max end
+  return claim.mode == 'shared' and first.mode == 'shared'
+end
+
+local function add(ahead, claim)
+  if not ahead.first then ahead.first = claim
+  elseif ahead.first.mode ~= claim.mode then ahead.first = { mode = 'exclusive' } end
+  if claim.mode == 'permits' then ahead.permits = ahead.permits + claim.permits end
+end
+
+local function blocked(claim, request)
+  local ahead = { permits = 0 }
+  for other, its in queue(claim.key) do
+    -- A vote is asked about before it is in the queue.
+    if request and other.sequence .. other.id >= request.sequence .. request.id then return false end
+    if not silent(other) then
+      add(ahead, its)
+      if not admits(ahead, claim) then return true end
+    end
+  end
+  return false
+end
+
+-- The first silent waiter before a request, or before the end of the queues.
+local function firstSilent(claims, request)
+  for _, claim in ipairs(claims) do
+    for other in queue(claim.key) do
+      if request and other.sequence .. other.id >= request.sequence .. request.id then break end
+      if silent(other) then return other end
+    end
+  end
+  return nil
+end
+
+local serve
+
+-- Clears the held keys of a grant that are still its own, and says whether there were any.
+local function giveBack(grant, recorded)
+  local freed = false
+  for _, claim in ipairs(grant.claims) do
+    local text = seen(claim.held)
+    local its = text == SHARED and recorded
+    if claim.mode == 'exclusive' then its = begins(text, mark(grant.id, grant.number))
+    elseif its then
+      for other, other_claim in queue(claim.key) do
+        if other.phase == 'held' and other_claim.mode ~= 'exclusive' then its = false break end
+      end
+    end
+    if its then
+      clear(claim.held)
+      freed = true
+    end
+  end
+  return freed
+end
+
+-- Drops a request that has expired or was taken away; its held keys have expired with it, or are another's already.
+local function drop(request)
+  forget(request)
+  tell('lost', request.id)
+  for _, claim in ipairs(request.claims) do serve(claim.key) end
+end
+
+local function serveOne(key)
+  local ahead = { permits = 0 }
+  for request, claim in queue(key) do
+    if now >= overAt(request) then return request end
+    if not silent(request) then
+      if not admits(ahead, claim) then return nil end
+      if request.phase == 'waiting' then
+        local free = true
+        for _, other in ipairs(request.claims) do
+          if blocked(other, request) then free = false break end
+        end
+        if free then
+          local passed = firstSilent(request.claims, request)
+          if passed then return passed end
+          request.phase, request.expires = 'reserved', now + ${CLAIM_WINDOW}
+          save(request)
+          tell('wake', request.id)
+          if not begins(request.id, SESSION .. '.') then hints[#hints + 1] = 'reserved ' .. key end
+        end
+      end
+      add(ahead, claim)
+    end
+  end
+  return nil
+end
+
+serve = function(key)
+  if idle then return end
+  local expired = serveOne(key)
+  while expired do
+    drop(expired)
+    expired = serveOne(key)
+  end
+end
+
+-- Drops the silent waiters before a request, or before the end of the queues: one that came back later would not see
+-- what was granted behind it.
+local function goPast(claims, request)
+  if idle then return end
+  local passed = firstSilent(claims, request)
+  while passed do
+    drop(passed)
+    passed = firstSilent(claims, request)
+  end
+end
+
+local function serveAll(claims)
+  for _, claim in ipairs(claims) do serve(claim.key) end
+end
+
+-- Compares the holders that the queue knows with the held key, which others may have set, deleted or let expire.
+-- Answers with the text of the key where it tells of a holder that the queue does not know.
+local function look(claim)
+  local text = seen(claim.held)
+  if not idle then
+    local stale = {}
+    for request, its in queue(claim.key) do
+      -- No holder stands behind a waiter for an exclusive grant.
+      if request.phase == 'waiting' and its.mode == 'exclusive' then break end
+      if request.phase == 'held' then
+        local same
+        if its.mode ~= 'exclusive' then same = text == SHARED
+        elseif request.id == FOREIGN .. claim.key then
+          same = text and text ~= SHARED and not begins(text, 'signalbox/1 ')
+        else same = begins(text, mark(request.id, request.number)) end
+        if not same then stale[#stale + 1] = request end
+      end
+    end
+    for _, request in ipairs(stale) do drop(request) end
+  end
+  if not text then return nil end
+  for request, its in queue(claim.key) do
+    if request.phase == 'waiting' and its.mode == 'exclusive' then break end
+    if request.phase == 'held' then
+      if begins(request.id, FOREIGN) then meet(claim, text) end
+      return nil
+    end
+  end
+  if text ~= SHARED then return text end
+  -- The last of several holders is gone, which once had asked for a longer lease than at last.
+  clear(claim.held)
+  return nil
+end
+
+local function standing(request, patience)
+  if request.phase == 'held' then return request.number end
+  local nearest, foreign, first = math.huge, false, true
+  for _, claim in ipairs(request.claims) do
+    local ahead, queued = 0, false
+    for other in queue(claim.key) do
+      if other.id == request.id then break end
+      if not silent(other) then
+        if ahead > 0 and other.phase == 'waiting' then queued = true end
+        ahead = ahead + 1
+        if queued then first = false break end
+        nearest = math.min(nearest, other.expires - now)
+        if begins(other.id, FOREIGN) then foreign = true end
+      end
+    end
+  end
+  local one = request.claims[1]
+  local before = call('ZLEXCOUNT', QUEUES, '[' .. head(one.key), '(' .. entry(one.key, request))
+  local again = 0
+  if request.phase ~= 'reserved' then
+    again = math.max(0, math.min(nearest + before * ${LOOK_STAGGER}, patience.hear))
+    -- A foreign holder tells no session when it is done. The first waiter behind it looks often, and the others see to
+    -- it that the key does not stay free when that one is dead.
+    if foreign then again = math.min(again, first and ${FOREIGN_LOOK} or before * ${CLAIM_WINDOW}) end
+    if foreign and first then hints[#hints + 1] = 'foreign ' .. request.id end
+  end
+  return { 'queued', before, math.ceil(again) }
+end
+
+-- Grants a request with these claims. Its record may know only those of them that another request met. One without a
+-- record needs none unless others share its keys.
+local function hold(request, claims, recorded)
+  request.phase, request.expires, request.number = 'held', now + request.lease, nextNumber()
+  local alone = true
+  for _, claim in ipairs(claims) do
+    take(claim, request)
+    if claim.mode ~= 'exclusive' then alone = false end
+  end
+  if recorded and ballot and request.sequence ~= ${FRONT} then
+    -- Votes that come later may have an earlier place, but not before one that was given.
+    forget(request)
+    request.sequence = ${FRONT}
+    append(request)
+  elseif recorded then save(request)
+  elseif not alone then append(request) end
+  return request.number
+end
+
+-- The grant with this number, if it holds: as a record, or as a record made up from what the caller says of it.
+local function holding(id, granted, claims)
+  local request = load(id)
+  if request then
+    if request.phase ~= 'held' or request.number ~= granted or now >= request.expires then return nil end
+    if not intact(id, granted, claims) then return nil end
+    return request
+  end
+  for _, claim in ipairs(claims) do
+    if claim.mode ~= 'exclusive' then return nil end
+  end
+  if not intact(id, granted, claims) then return nil end
+  return { id = id, claims = claims, phase = 'held', number = granted }
+end
+
+-- Takes a request out, whatever it is; one without a record may be a grant that is known by its held keys only.
+local function remove(id, granted, claims)
+  local recorded, freed = load(id), false
+  if recorded then forget(recorded) end
+  if not recorded or recorded.phase == 'held' then
+    freed = giveBack({ id = id, number = granted, claims = claims }, recorded)
+  end
+  if recorded or freed then serveAll(claims) end
+end
+
+-- A holder that is not ours needs no record when no request waits behind it any more.
+local function forgetForeign(claims)
+  for _, claim in ipairs(claims) do
+    local following = queue(claim.key)
+    local first = following()
+    if first and first.id == FOREIGN .. claim.key and not following() then forget(first) end
+  end
+end
+
+-- Lets requests go that their sessions never come back to: all of them with their keys, which outlast the last of them
+-- by a second, so that this is seldom done; and while others keep the keys alive, some that are picked at random each
+-- time.
+local function expireUnused()
+  if latest == 0 then return end
+  local remaining = left(REQUESTS)
+  -- It has no key any more, or the key is there for long enough.
+  if remaining == -2 or now + remaining >= latest then return end
+  for _, name in ipairs({ REQUESTS, QUEUES }) do expire(name, latest - now + 1000) end
+  local picked = try('HRANDFIELD', REQUESTS, 20, 'WITHVALUES')
+  for i = 2, #picked, 2 do
+    local done, request = pcall(cmsgpack.unpack, picked[i])
+    if done and type(request) == 'table' and now >= request.expires then
+      serveAll(request.claims)
+      forgetForeign(request.claims)
+    end
+  end
+end`

@@ -1,0 +1,262 @@
+import { FRONT, NEVER } from './table-texts.js'
+
+/** Part of the table's script: what sessions do with their requests and grants. */
+export const tableLocks = String.raw`
+-- A grant that is known by its held keys only: its number, since when, details.
+local function lightGrant(id, claims)
+  local text = seen(claims[1].held)
+  if claims[1].mode ~= 'exclusive' or not begins(text, mark(id)) then return nil end
+  local _, granted, since, details = told(text)
+  granted = tonumber(granted)
+  if not intact(id, granted, claims) then return nil end
+  return granted, tonumber(since), details
+end
+
+-- Asks the holders of what a vote waits for to yield, where these may have a later place; only they know whether they
+-- can.
+local function askToYield(claims)
+  for _, claim in ipairs(claims) do
+    for other in queue(claim.key) do
+      if other.phase ~= 'held' then break end
+      if other.number > ballot.order then tell('wanted', other.id) end
+    end
+  end
+end
+
+-- Whether a request with an earlier place than this vote waits.
+local function preceded(id, claims)
+  for _, claim in ipairs(claims) do
+    for other in queue(claim.key) do
+      if other.phase ~= 'held' and not silent(other) then
+        if other.sequence .. other.id < place(ballot.order) .. id then return true end
+        break
+      end
+    end
+  end
+  return false
+end
+
+-- Takes a vote back that was given too early: from now on the request stands in the queue, at its place.
+local function yield(request, claims, patience)
+  forget(request)
+  giveBack({ id = request.id, number = request.number, claims = claims }, true)
+  request.claims, request.phase, request.number = claims, 'waiting', 0
+  request.sequence, request.expires = place(ballot.order), now + patience.life
+  append(request)
+  serveAll(claims)
+end
+
+local function enqueue(request, patience)
+  local id, claims = request.id, request.claims
+  local known = load(id)
+  if known then return standing(known, patience) end
+  if ballot then request.sequence = place(ballot.order) end
+  local out, kept = false, {}
+  for i, claim in ipairs(claims) do
+    serve(claim.key)
+    local text = look(claim)
+    if text then
+      out, kept[i] = true, text
+      if begins(text, mark(id)) then return lightGrant(id, claims) or { 'gone' } end
+    end
+    if claim.mode == 'permits' and not idle then
+      for _, other in queue(claim.key) do
+        if other.mode == 'permits' and other.max ~= claim.max then return { 'mismatch', claim.key, other.max } end
+      end
+    end
+  end
+  if not out and not idle then
+    for _, claim in ipairs(claims) do
+      if blocked(claim, ballot and request) then out = true break end
+    end
+  end
+  if out and patience.life == 0 then return { 'busy' } end
+  -- Read before anything is written, because it may be refused.
+  raise(0)
+  request.since = now
+  if not out then
+    goPast(claims, ballot and request)
+    request.sequence = ballot and ${FRONT} or place(nextNumber())
+    return hold(request, claims, false)
+  end
+  for i, text in pairs(kept) do meet(claims[i], text) end
+  if ballot then raise(ballot.order) else request.sequence = place(nextNumber()) end
+  request.phase, request.number = 'waiting', 0
+  request.expires = now + patience.life
+  append(request)
+  if ballot then askToYield(claims) end
+  return standing(request, patience)
+end
+
+function operations.enqueue()
+  local request = { id = word(), claims = readClaims(), lease = amount() }
+  local patience = readPatience()
+  request.details = readDetails()
+  local what = word() and readSet()
+  return function() return held(enqueue(request, patience), what, request.id, request.claims) end
+end
+
+function operations.poll()
+  local id, claims, lease, patience = word(), readClaims(), amount(), readPatience()
+  local what = word() and readSet()
+  return function()
+    local request = load(id)
+    if not request then
+      local granted, since, details = lightGrant(id, claims)
+      if not granted then return { 'gone' } end
+      if ballot then
+        return held(hold({ id = id, lease = lease, since = since, details = details }, claims, false), what, id, claims)
+      end
+      extend(claims, lease)
+      return held(granted, what, id, claims)
+    end
+    if request.phase == 'held' then
+      if now >= request.expires or not intact(id, request.number, claims) then
+        drop(request)
+        return { 'gone' }
+      end
+      if ballot then
+        request.lease = lease
+        if not preceded(id, claims) then return held(hold(request, claims, true), what, id, claims) end
+        yield(request, claims, patience)
+        return standing(request, patience)
+      end
+      extend(claims, lease)
+    end
+    request.lease, request.expires = lease, now + (request.phase == 'held' and lease or patience.life)
+    -- What is reserved is saved with what becomes of it.
+    if request.phase ~= 'reserved' then save(request) end
+    if request.phase == 'held' then return held(request.number, what, id, claims) end
+    -- Served before the keys are looked at: a request that is dropped as expired may hold its key for a moment yet.
+    if request.phase == 'waiting' then serveAll(claims) end
+    local out = false
+    for _, claim in ipairs(claims) do
+      local text = look(claim)
+      if text then
+        out = true
+        meet(claim, text)
+      end
+    end
+    -- Another request may have met a holder that came in from outside since this one was reserved.
+    if not out and request.phase == 'reserved' then
+      for _, claim in ipairs(claims) do
+        if blocked(claim, request) then out = true break end
+      end
+    end
+    if out then
+      request.phase = 'waiting'
+      save(request)
+    end
+    if request.phase == 'reserved' then return held(hold(request, claims, true), what, id, claims) end
+    return standing(request, patience)
+  end
+end
+
+function operations.cancel()
+  local id, claims = word(), readClaims()
+  return function()
+    remove(id, nil, claims)
+    forgetForeign(claims)
+    return 0
+  end
+end
+
+-- Raises the number of a vote to the one that its grant has got from the others.
+local function renumber(request, claims)
+  raise(ballot.least)
+  request.number = ballot.least
+  for _, claim in ipairs(claims) do
+    if claim.mode == 'exclusive' then
+      local _, _, since, text = told(seen(claim.held))
+      put(claim.held, mark(request.id, request.number) .. since .. ' ' .. text, math.max(left(claim.held), 1))
+    end
+  end
+end
+
+function operations.renew()
+  local id, claims, granted, lease = word(), readClaims(), amount(), amount()
+  return function()
+    local request = holding(id, granted, claims)
+    if not request then
+      -- A grant that has lost a held key to other hands stands before no waiter.
+      local known = load(id)
+      if known and known.phase == 'held' and known.number == granted and now < known.expires then drop(known) end
+      return 0
+    end
+    if ballot then renumber(request, claims) end
+    extend(claims, lease)
+    if request.sequence then
+      request.lease, request.expires = lease, now + lease
+      save(request)
+    end
+    return 1
+  end
+end
+
+function operations.release()
+  local id, claims, granted = word(), readClaims(), amount()
+  return function()
+    local request = load(id)
+    if request and (request.phase ~= 'held' or request.number ~= granted) then return 0 end
+    local whole = holding(id, granted, claims)
+    remove(id, granted, claims)
+    return whole and 1 or 0
+  end
+end
+
+function operations.extendOrYield()
+  local id, claims, granted = word(), readClaims(), amount()
+  local following, lease, patience, text = word(), amount(), readPatience(), readDetails()
+  return function()
+    local request = holding(id, granted, claims)
+    if not request then
+      local known = load(following)
+      if known then return standing(known, patience) end
+      return lightGrant(following, claims) or { 'gone' }
+    end
+    local awaited, alone = false, not ballot
+    for _, claim in ipairs(claims) do
+      if claim.mode ~= 'exclusive' then alone = false end
+      for other in queue(claim.key) do
+        if other.id ~= id then alone = false end
+        if other.phase == 'waiting' and now < other.expires then awaited = true break end
+      end
+    end
+    if not awaited then
+      request.lease, request.details, request.since = lease, text, request.since or now
+      if alone and request.sequence then
+        -- The requests that met it are gone. From now on its held keys tell all of it again.
+        forget(request)
+        request.sequence = nil
+      end
+      return { 'kept', hold(request, claims, request.sequence ~= nil), alone and 1 or 0 }
+    end
+    raise(0)
+    remove(id, granted, claims)
+    return enqueue({ id = following, lease = lease, details = text, claims = claims }, patience)
+  end
+end
+
+function operations.downgrade()
+  local id, claims, granted, text = word(), readClaims(), amount(), readDetails()
+  return function()
+    local request = holding(id, granted, claims)
+    if not request then return 0 end
+    if request.sequence then forget(request)
+    else
+      local remaining = ${NEVER}
+      for _, claim in ipairs(claims) do remaining = math.min(remaining, math.max(left(claim.held), 1)) end
+      request.lease, request.expires, request.since, request.details = remaining, now + remaining, now, text
+    end
+    -- Before all waiters, as it was.
+    request.sequence, request.claims = ${FRONT}, claims
+    for _, claim in ipairs(claims) do
+      claim.mode = 'shared'
+      put(claim.held, SHARED, math.max(request.expires - now, left(claim.held)))
+    end
+    append(request)
+    serveAll(claims)
+    return 1
+  end
+end
+`

@@ -1,0 +1,53 @@
+/** Part of the table's script: what keeps it in order, and what operators do. */
+export const tableOperator = String.raw`
+-- Takes a request away from its session. A number other than 0 is the one that its grant must have.
+function operations.take()
+  local id, claims, granted = word(), readClaims(), amount()
+  return function()
+    if granted > 0 and not holding(id, granted, claims) then return 0 end
+    remove(id, granted > 0 and granted or nil, claims)
+    tell('lost', id)
+    return 1
+  end
+end
+
+function operations.expire()
+  local claims = {}
+  for i = 1, amount() do claims[i] = { held = key(), key = word(), mode = 'exclusive' } end
+  return function()
+    for _, claim in ipairs(claims) do
+      look(claim)
+      serve(claim.key)
+    end
+    return 0
+  end
+end
+
+function operations.inspect()
+  return function()
+    local reports = {}
+    local all = must(try('HGETALL', REQUESTS), REQUESTS)
+    for i = 2, #all, 2 do
+      local request = cmsgpack.unpack(all[i])
+      if now < request.expires then
+        for _, claim in ipairs(request.claims) do
+          reports[#reports + 1] = {
+            claim.key, request.id, request.details, claim.mode, claim.permits or 0, claim.max or 0, request.phase,
+            digits(request.number), now - request.since, digits(request.expires - now), request.sequence,
+          }
+        end
+      end
+    end
+    return { 'reports', reports }
+  end
+end
+
+-- Makes all numbers from now on greater than one that this server had no vote in.
+function operations.raise()
+  local least = amount()
+  return function()
+    raise(least)
+    return 0
+  end
+end
+`

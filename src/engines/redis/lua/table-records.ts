@@ -1,0 +1,164 @@
+import { WAITER_LIFE } from '../../../engine/contract.js'
+import { FRONT, NEVER } from './table-texts.js'
+
+/** Part of the table's script: the records of requests, the queues of keys, and what grants do to their held keys. */
+export const tableRecords = String.raw`
+local function tell(kind, id)
+  local session = id:sub(1, 1) ~= FOREIGN and id:match('^(.*)%.')
+  if session == SESSION then hints[#hints + 1] = kind .. ' ' .. id
+  elseif session then
+    -- A session that may not publish has done all the same what it tells of. One that is not told looks again by
+    -- itself.
+    try(PUBLISH, CHANNELS .. session, kind .. ' ' .. id)
+  end
+end
+
+-- Records and queues ------------------------------------------------------------------------------------------------
+
+local loaded = {}
+-- The first entries of queues, until they change: a decision looks at them several times.
+local fronts = {}
+
+local function load(id)
+  if idle then return nil end
+  local request = loaded[id]
+  if request == nil then
+    local text = must(try('HGET', REQUESTS, id), REQUESTS)
+    if text then
+      local done
+      done, request = pcall(cmsgpack.unpack, text)
+      if not done or type(request) ~= 'table' then unreadable(REQUESTS) end
+    end
+    request = request or false
+    loaded[id] = request
+  end
+  return request or nil
+end
+
+-- Whether a waiter was not heard of for as long as its entry lives. It blocks no other request, and keeps its place
+-- until one goes past it.
+local function silent(request) return request.phase == 'waiting' and now >= request.expires end
+
+-- When a request has to be dropped as soon as it is met. In an outage no waiter can be heard: those that try again for
+-- as long as this keep their order.
+local function overAt(request)
+  return request.expires + (request.phase == 'waiting' and math.max(request.lease - ${WAITER_LIFE}, 0) or 0)
+end
+
+-- When the last of the requests that were saved is over. What is kept of a holder that is not ours is known by its held
+-- key, too, and may never expire.
+local latest = 0
+
+local function save(request)
+  must(try('HSET', REQUESTS, request.id, cmsgpack.pack(request)), REQUESTS)
+  loaded[request.id] = request
+  if overAt(request) > latest and not begins(request.id, FOREIGN) then latest = overAt(request) end
+end
+
+-- The requests of a queue from its front: read a few at a time, because most decisions need no more.
+local function queue(key)
+  local front = head(key)
+  local low, high = '[' .. front, '(' .. front:sub(1, -2) .. ';'
+  local chunk, at, from, size, last = {}, 0, 0, 4, idle
+  return function()
+    while true do
+      at = at + 1
+      if at > #chunk then
+        if last then return nil end
+        chunk = size == 4 and fronts[key] or call('ZRANGEBYLEX', QUEUES, low, high, 'LIMIT', from, size)
+        if size == 4 then fronts[key] = chunk end
+        last = #chunk < size
+        if #chunk == 0 then return nil end
+        from, at, size = from + size, 1, 32
+      end
+      local id = chunk[at]:sub(#front + 17)
+      local request = load(id)
+      if request then
+        for _, claim in ipairs(request.claims) do
+          if claim.key == key then return request, claim end
+        end
+      end
+      -- A record that was lost by other hands than ours leaves an entry that no request could take out.
+      call('ZREM', QUEUES, chunk[at])
+      fronts[key] = nil
+      from = from - 1
+    end
+  end
+end
+
+local function append(request)
+  save(request)
+  for _, claim in ipairs(request.claims) do
+    fronts[claim.key] = nil
+    must(try('ZADD', QUEUES, 0, entry(claim.key, request)))
+  end
+  idle = false
+end
+
+local function forget(request)
+  call('HDEL', REQUESTS, request.id)
+  for _, claim in ipairs(request.claims) do
+    fronts[claim.key] = nil
+    call('ZREM', QUEUES, entry(claim.key, request))
+  end
+  loaded[request.id] = false
+end
+
+-- Held keys ---------------------------------------------------------------------------------------------------------
+
+local function take(claim, request)
+  if claim.mode == 'exclusive' then
+    local text = mark(request.id, request.number) .. digits(request.since) .. ' ' .. request.details
+    return put(claim.held, text, request.lease)
+  end
+  put(claim.held, SHARED, math.max(left(claim.held), request.lease))
+end
+
+local function extend(claims, lease)
+  for _, claim in ipairs(claims) do
+    -- What several hold is there as long as any of them may hold it.
+    expire(claim.held, claim.mode == 'exclusive' and lease or math.max(lease, left(claim.held)))
+  end
+end
+
+-- Whether every held key still says that this grant has it.
+local function intact(id, granted, claims)
+  for _, claim in ipairs(claims) do
+    local text = seen(claim.held)
+    if claim.mode == 'exclusive' then
+      if not begins(text, mark(id, granted)) then return false end
+    elseif text ~= SHARED then return false end
+  end
+  return true
+end
+
+-- Puts a holder that is known by its held key only before all others in the queue, where the waiters find it.
+local function meet(claim, text)
+  local id, granted, since, details = told(text)
+  local remaining = left(claim.held)
+  local expires = remaining < 0 and ${NEVER} or now + remaining
+  if not id then
+    id, granted, since, details = FOREIGN .. claim.key, 0, now, ''
+    -- A key with 0 ms left is there until this millisecond is over, and its client may still do something to it.
+    if expires < ${NEVER} then expires = expires + 1 end
+  end
+  local request = load(id)
+  local met = { key = claim.key, held = claim.held, mode = 'exclusive' }
+  if request then
+    request.expires = expires
+    for _, known in ipairs(request.claims) do
+      if known.key == claim.key then return save(request) end
+    end
+    request.claims[#request.claims + 1] = met
+    save(request)
+    fronts[claim.key] = nil
+    must(try('ZADD', QUEUES, 0, entry(claim.key, request)))
+    return
+  end
+  append({
+    id = id, claims = { met }, phase = 'held', expires = expires, lease = math.max(remaining, 0),
+    number = tonumber(granted), since = tonumber(since), sequence = ${FRONT}, details = details,
+  })
+  -- It may hand its grant on among its own callers as long as no other session wants it.
+  if not ballot then tell('wanted', id) end
+end`
