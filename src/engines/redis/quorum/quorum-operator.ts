@@ -48,15 +48,11 @@ export class QuorumOperator {
 
   /**
    * Takes away all that a session has. A late server takes away what the session has by then, also what it was given
-   * since. So late servers are waited for until they count as out of reach.
+   * since, so late servers are waited for.
    */
   async revoke(operation: Revoke): Promise<number> {
-    const { majority, voters } = this.#electorate
-    const revoked = voters.map(voter => voter.submit(operation))
-    const counts = await this.#electorate.outcome(revoked, ({ answers, pending, isOver }) =>
-      answers.length >= majority && (isOver || pending === 0) ? answers : undefined,
-    )
-    return Math.max(...counts)
+    const revoked = this.#electorate.voters.map(voter => voter.submit(operation))
+    return Math.max(...(await this.#electorate.outcome(revoked, this.#allInReach)))
   }
 
   async #releaseVotes(key: string, votes: readonly (IdentifiedReport | undefined)[]): Promise<boolean> {
@@ -68,18 +64,28 @@ export class QuorumOperator {
     return answers.includes(true)
   }
 
-  /** What all servers tell that answer in time, if these are a majority. */
+  /** By the index of the server. */
   async #reports(prefix: string): Promise<Reports> {
-    const { majority, voters } = this.#electorate
+    const { voters } = this.#electorate
     const reports = new Array<readonly IdentifiedReport[] | undefined>(voters.length).fill(undefined)
     const asked = voters.map(async (voter, index) => {
       reports[index] = await voter.reports(prefix)
     })
-    const decide = ({ answers, pending, isLate }: Answers<unknown>): true | undefined =>
-      answers.length >= majority && (isLate || pending === 0) ? true : undefined
-    await this.#electorate.outcome(asked, decide, ({ failures }) => this.#electorate.unreachable(failures))
+    const failed = ({ failures }: Answers<void>): Error => this.#electorate.unreachable(failures)
+    await this.#electorate.outcome(asked, this.#allInReach, failed)
     return reports
   }
+
+  /**
+   * The answers of all servers that do not count as out of reach, if these are a majority. Without the answer of a
+   * server that is merely late, the vote that a waiter has for a moment looks like a grant.
+   */
+  readonly #allInReach = <Answer>({
+    answers,
+    pending,
+    isOver,
+  }: Answers<Answer>): readonly Answer[] | undefined =>
+    answers.length >= this.#electorate.majority && (isOver || pending === 0) ? answers : undefined
 }
 
 /**

@@ -1,0 +1,57 @@
+import { expect, test } from 'vitest'
+import { VirtualClock } from '../../../../../src/clock.js'
+import type { IdentifiedReport } from '../../../../../src/engines/redis/operator.js'
+import { Electorate } from '../../../../../src/engines/redis/quorum/electorate.js'
+import { NumberClock } from '../../../../../src/engines/redis/quorum/number-clock.js'
+import { QuorumOperator } from '../../../../../src/engines/redis/quorum/quorum-operator.js'
+import type { Voter } from '../../../../../src/engines/redis/quorum/voter.js'
+
+function report(id: string, phase: 'held' | 'waiting'): IdentifiedReport {
+  return {
+    id,
+    order: id,
+    key: 'key',
+    session: id,
+    host: 'host',
+    pid: 1,
+    label: undefined,
+    claim: { key: 'key', mode: 'exclusive' },
+    phase,
+    number: phase === 'held' ? 7 : 0,
+    age: 10,
+    expiresIn: 1000,
+  }
+}
+
+/** Shows what three servers report; the first one answers when `answer` is called. */
+function inspected(first: readonly IdentifiedReport[], ...others: readonly (readonly IdentifiedReport[])[]) {
+  const clock = new VirtualClock()
+  let answer: () => void = () => undefined
+  const late = new Promise<void>(resolve => (answer = resolve)).then(() => first)
+  const voters = [late, ...others].map(reports => ({ reports: async () => reports }) as unknown as Voter)
+  const electorate = new Electorate('quorum', voters, new NumberClock(), clock)
+  const shown = new QuorumOperator(electorate).inspect('')
+  return { clock, answer, shown: shown.then(all => all.map(({ session, phase }) => `${session} ${phase}`)) }
+}
+
+const settle = () => new Promise(resolve => setImmediate(resolve))
+
+test('a waiter with one vote is no holder beside one whose server answers late', async () => {
+  const { clock, answer, shown } = inspected(
+    [report('holder', 'held'), report('waiter', 'waiting')],
+    [report('holder', 'held'), report('waiter', 'waiting')],
+    [report('waiter', 'held')],
+  )
+  await settle()
+  clock.advance(500)
+  answer()
+  expect(await shown).toEqual(['holder held', 'waiter waiting'])
+})
+
+test('a server that does not answer within a second is left out', async () => {
+  const { clock, shown } = inspected([], [report('holder', 'held')], [report('holder', 'held')])
+  await settle()
+  clock.advance(20)
+  clock.advance(1000)
+  expect(await shown).toEqual(['holder held'])
+})
