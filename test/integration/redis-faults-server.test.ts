@@ -94,8 +94,8 @@ describe.concurrent('a server whose memory is full', () => {
   test('refuses writes that need more, and holders can renew and release', async () => {
     await using here = await RedisPlace.start({ config: ['maxmemory-policy noeviction'] })
     const { server } = here
-    const [one, other] = [await here.box(), await here.box()]
-    const store = one.store('s')
+    const [one, other, asking] = [await here.box(), await here.box(), await here.box()]
+    const store = asking.store('s')
     await store.put('value', 'before')
     const lease = 1500
     const held = [
@@ -108,19 +108,20 @@ describe.concurrent('a server whose memory is full', () => {
     await queued(one, 'a', 1)
     await server.command('SETRANGE', 'junk', 3_000_000, 'x')
     await server.command('CONFIG', 'SET', 'maxmemory', '2mb')
+    // Asked by a box that has nothing to renew: Redis refuses nothing more in a script that has written something.
     const refused = [
-      () => one.mutex('new').acquire(),
-      () => one.mutex('new').tryAcquire(),
-      () => one.mutex('new', 'more').acquire(),
-      () => one.mutex('new').run(() => 'inside'),
-      () => one.semaphore('permits', { permits: 1 }).acquire(),
-      () => one.readWriteLock('shared').read.acquire(),
+      () => asking.mutex('new').acquire(),
+      () => asking.mutex('new').tryAcquire(),
+      () => asking.mutex('new', 'more').acquire(),
+      () => asking.mutex('new').run(() => 'inside'),
+      () => asking.semaphore('permits', { permits: 1 }).acquire(),
+      () => asking.readWriteLock('shared').read.acquire(),
       () => store.put('value', 'after'),
       () => store.transaction(['value'], transaction => transaction.put('value', 'after'), { id: 'one' }),
     ]
     for (const attempt of refused) expect(await complaintOf(attempt())).toMatch(/^UNAVAILABLE: .*OOM/)
     // What travels together is not refused together.
-    const together = [one.mutex('new').acquire(), store.get('value'), one.mutex('a').tryAcquire()]
+    const together = [asking.mutex('new').acquire(), store.get('value'), asking.mutex('a').tryAcquire()]
     expect(await Promise.all(together.map(codeOf))).toEqual(['UNAVAILABLE', undefined, undefined])
     await pause(2 * lease)
     for (const grant of held) grant.assertHeld()
