@@ -2,8 +2,9 @@
  * Writes what `npm pack` packs into `dist`, in place of the modules that run in a clone: `npm pack` runs it, and the
  * next command in the clone compiles the modules again.
  *
- * A bundle is a third smaller than its modules: their imports go, and so do the comments and declarations that no entry
- * leads to. Names and lines stay as they are, so a stack trace can be read and a debugger can step.
+ * A bundle is a third smaller than its modules: their imports go, and so do comments, also those in Lua, and the
+ * declarations that no entry leads to. Statements are shortened. Names and lines stay, so a stack trace can be read and
+ * a debugger can step.
  */
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -37,8 +38,19 @@ const bundle = await rolldown({
   // Packages and modules of Node stay imports; the helpers for newer syntax are no package that a user has.
   external: /^(?!@oxc-project\/)[\w@]/,
   transform: { target: 'es2022' },
-  plugins: [dts({ tsconfig: 'tsconfig.types.json' })],
+  plugins: [
+    {
+      name: 'comments-of-lua',
+      transform: { filter: { id: /\/redis\/lua\// }, handler: code => code.replace(/^\s*--.*\n/gm, '') },
+    },
+    dts({ tsconfig: 'tsconfig.types.json' }),
+  ],
 })
 rmSync(join(root, 'dist'), { recursive: true, force: true })
-await bundle.write({ dir: 'dist', comments: false, chunkFileNames: 'chunks/[name].js' })
+await bundle.write({
+  dir: 'dist',
+  comments: false,
+  minify: { compress: true, mangle: false, codegen: false },
+  chunkFileNames: 'chunks/[name].js',
+})
 for (const name of Object.keys(programs)) rmSync(join(root, 'dist', `${name}.d.ts`))
