@@ -178,39 +178,6 @@ describe('a limiter that is shared', () => {
     }
   })
 
-  test('lets no caller overtake a waiter of another thread', async () => {
-    const one = sharedLimiter({ limit: 2, per: 100 })
-    const other = joinLimiter(one.handle)
-    one.tryAcquire(2)
-    const waiting = one.acquire(2)
-    await new Promise(resolve => setImmediate(resolve))
-    const order: string[] = []
-    const later = other.acquire().then(() => order.push('later'))
-    await waiting.then(() => order.push('first'))
-    await later
-    expect(order).toEqual(['first', 'later'])
-  })
-
-  test('serves callers of several threads in the order in which they came, however many each has', async () => {
-    const per = 150
-    const one = sharedLimiter({ limit: 6, per })
-    const threads = [one, joinLimiter(one.handle), joinLimiter(one.handle)]
-    one.tryAcquire(6)
-    // In runs of different lengths, so that a thread has many callers before others have their first.
-    const served = await Promise.all(
-      Array.from({ length: 30 }, async (_, index) => {
-        await threads[Math.floor(index / (1 + (index % 4))) % 3]!.acquire()
-        return performance.now()
-      }),
-    )
-    // Those whose permits came back together are given them together, by whichever thread looks first. A caller that was
-    // overtaken has to wait until the next permits come back.
-    const overtaken = served.filter((time, index) =>
-      served.slice(index).some(later => later + per / 2 < time),
-    )
-    expect(overtaken).toEqual([])
-  })
-
   test('a pause is felt by all; a close ends one part', async () => {
     const one = sharedLimiter({ limit: 2, per: 100 })
     const other = joinLimiter(one.handle)
