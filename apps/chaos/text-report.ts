@@ -4,7 +4,8 @@ import type { UpdateFigures } from './check/updates.js'
 import type { Fault } from './history.js'
 import type { Report } from './report.js'
 
-const MOST_FINDINGS = 10
+/** So many findings are shown of each promise. */
+const MOST_FINDINGS = 5
 /** The columns of figures, after the one that names them. */
 const FIGURES = [1, 2, 3, 4]
 
@@ -37,10 +38,19 @@ export function textVerdict(verdict: Verdict): string {
     sentence(verdict),
   ]
   if (undecided > 0) parts.push(`The search for an order was given up for ${undecided} keys.\n`)
-  const shown = findings.slice(0, MOST_FINDINGS).map(({ promise, message }) => `${promise} ${message}\n`)
+  const shown = firstOfEach(findings).map(({ promise, message }) => `${promise} ${message}\n`)
   const more = findings.length > shown.length ? `and ${findings.length - shown.length} more\n` : ''
   const end = findings.length === 0 ? 'Every promise was kept.\n' : `Broken:\n${shown.join('')}${more}`
   return `${parts.join('\n')}\n${end}`
+}
+
+function firstOfEach(findings: Verdict['findings']): Verdict['findings'] {
+  const counts = new Map<string, number>()
+  return findings.filter(({ promise }) => {
+    const count = (counts.get(promise) ?? 0) + 1
+    counts.set(promise, count)
+    return count <= MOST_FINDINGS
+  })
 }
 
 /** A fault in one line: when, to which client, and how long clients had to wait for it. */
