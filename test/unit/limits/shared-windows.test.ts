@@ -529,11 +529,6 @@ function betweenAtomics(task: () => void): void {
   }
 }
 
-/** The part of another thread. */
-function joined({ handle }: SharedLimiter): SharedLimiter {
-  return new SharedLimiter(structuredClone(handle), sharedClock, Date.now)
-}
-
 /** A thread to which things happen whenever it looks at a clock. */
 class Interrupted implements Clock {
   busy = false
