@@ -39,6 +39,8 @@ export class ConcurrencyLimiter implements BoxPermits {
   #running = 0
   #closed: Error | undefined
   #refused = false
+  /** The newest try for a slot and a permit. */
+  #lastTry: Promise<unknown> | undefined
   readonly #ended: (() => void)[] = []
 
   /** @param id of the limiter in the engine. @param key for messages. */
@@ -79,25 +81,35 @@ export class ConcurrencyLimiter implements BoxPermits {
       signal,
       priority,
     })
-    return this.#entered(
+    const permit = this.#entered(
       async callers => {
         await (isTry ? this.#try(wait, callers) : this.#slot(n, rest()))
         return this.#withSlot(this.#remote.acquire(n, rest()))
       },
       () => this.#remote.acquire(n, rest()),
     )
+    if (isTry) this.#lastTry = permit
+    return permit
   }
 
   async decide(): Promise<TryOutcome> {
     if (this.#closed) throw this.#closed
     if (this.#remote.goesWithout) return this.#remote.decide()
-    return this.#entered(
+    const outcome = this.#entered(
       callers => this.#decide(callers),
       () => this.#remote.decide(),
     )
+    this.#lastTry = outcome
+    return outcome
   }
 
   async explain(n?: number): Promise<Explanation> {
+    // A caller that tries at this time comes before one that asks for an explanation.
+    await this.#lastTry?.catch(() => undefined)
+    return this.#explainNow(n)
+  }
+
+  async #explainNow(n?: number): Promise<Explanation> {
     return this.#explained(await this.#remote.explain(n, this.#semaphore.permits))
   }
 
@@ -168,7 +180,7 @@ export class ConcurrencyLimiter implements BoxPermits {
     const slot = await tried(this.#try(0, callers))
     if (slot instanceof BusyError) {
       // That there is no slot holds, whether the engine can tell more or not.
-      const explanation = await this.explain().catch(() => undefined)
+      const explanation = await this.#explainNow().catch(() => undefined)
       return { outcome: slot, explanation: explanation && { ...explanation, waitsFor: 'concurrency' } }
     }
     const decision = this.#remote.decide()

@@ -126,6 +126,17 @@ describe('concurrency of a box', () => {
     expect((await waiting).n).toBe(1)
   })
 
+  test('an explanation counts the permit that is tried for just before', async () => {
+    const { join } = scene()
+    const [box] = await join()
+    const limiter = box.limiter('api', { limit: 10, per: 60_000, concurrency: 2 })
+    for (const left of [9, 8]) {
+      const [permit, explanation] = await Promise.all([limiter.tryAcquire(), limiter.explain()])
+      expect(permit).toBeDefined()
+      expect(explanation.limits[0]!.remaining).toBe(left)
+    }
+  })
+
   test.each(['error', 'closed', 'open', 'share'] as const)(
     'an outage is noticed while a caller waits for a share: onUnavailable %s',
     async onUnavailable => {
