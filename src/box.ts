@@ -4,6 +4,7 @@ import type { Clock } from './clock.js'
 import { milliseconds, type Duration } from './duration.js'
 import type { Engine, SessionInfo, RequestReport } from './engine/contract.js'
 import { InvalidArgumentError, shown } from './errors.js'
+import { groupedBy } from './grouped.js'
 import type { Guarantees } from './guarantees.js'
 import { BoxLimiters, type BoxLimiter } from './limits/remote/box-limiter.js'
 import type { BoxLimiterOptions } from './limits/remote/box-limiter-options.js'
@@ -181,13 +182,7 @@ export class Box implements AsyncDisposable {
     const requests = await this.#session.submit({ type: 'inspect', prefix })
     const own = this.#session.keeper.inUse()
     const turnOf = ({ key, number }: RequestReport): number => own.get(grantName(key, number))?.turn ?? 0
-    const byKey = new Map<string, RequestReport[]>()
-    for (const request of requests) {
-      const others = byKey.get(request.key)
-      if (others) others.push(request)
-      else byKey.set(request.key, [request])
-    }
-    for (const [key, all] of byKey) {
+    for (const [key, all] of groupedBy(requests, request => request.key)) {
       yield {
         key,
         holders: all

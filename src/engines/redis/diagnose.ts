@@ -1,7 +1,7 @@
 import { installedPackage } from './clients/installed-package.js'
 import type { RedisLink } from './clients/redis-link.js'
 import { linkTo } from './links.js'
-import { groupedBy } from './grouped.js'
+import { groupedBy } from '../../grouped.js'
 import { parseQuorumUrl } from './quorum/quorum-url.js'
 import { parseRedisUrl } from './redis-url.js'
 import { UnavailableError } from '../../errors.js'

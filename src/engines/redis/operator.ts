@@ -1,7 +1,7 @@
 import type { Claim } from '../../engine/claim.js'
 import type { ForceRelease, RequestReport, Revoke } from '../../engine/contract.js'
 import type { RedisLink } from './clients/redis-link.js'
-import { groupedBy } from './grouped.js'
+import { groupedBy } from '../../grouped.js'
 import type { HeldLayout } from './held-layout.js'
 import { HeldText, whoIs } from './held-text.js'
 import type { Group, Names } from './names.js'

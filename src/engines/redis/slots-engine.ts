@@ -21,7 +21,7 @@ import type {
 } from '../../engine/contract.js'
 import { giveBack } from '../../engine/give-back.js'
 import { keysOf } from './call.js'
-import { groupedBy } from './grouped.js'
+import { groupedBy } from '../../grouped.js'
 import type { RedisEngine } from './redis-engine.js'
 
 /** What a request asks for in one slot. */

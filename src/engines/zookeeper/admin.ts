@@ -1,4 +1,5 @@
 import type { ForceRelease, RequestReport } from '../../engine/contract.js'
+import { groupedBy } from '../../grouped.js'
 import type { BoxSession } from './box-session.js'
 import { NoNodeError, type ZooKeeper } from './client/index.js'
 import { ifThere } from './client/settled.js'
@@ -139,14 +140,7 @@ export class Admin {
 
 /** The nodes of one request, by what all their names have in common, or by their own name where that is not known. */
 function byRequest(nodes: readonly SeenNode[]): Map<string, SeenNode[]> {
-  const requests = new Map<string, SeenNode[]>()
-  for (const node of nodes) {
-    const id = guidOf(node.name) ?? node.paths[0]!
-    const others = requests.get(id)
-    if (others) others.push(node)
-    else requests.set(id, [node])
-  }
-  return requests
+  return groupedBy(nodes, ({ name, paths }) => guidOf(name) ?? paths[0]!)
 }
 
 /** Whether a request has all that it claims, as far as these nodes tell. */
