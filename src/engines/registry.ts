@@ -63,6 +63,10 @@ const engines: readonly Registered[] = [
       (await import('./hazelcast/open.js')).openHazelcast(source as string | GivenHazelcast),
     diagnose: async url => (await import('./hazelcast/diagnose.js')).diagnoseHazelcast(url),
   },
+  {
+    schemes: ['postgres', 'postgresql'],
+    open: async url => (await import('./postgres/open.js')).openPostgres(url as string),
+  },
 ]
 
 /**

@@ -39,6 +39,17 @@ export interface Hint {
 /** What a transaction is for. */
 export type Purpose = Operation | { readonly type: 'join' | 'leave' | 'reserve' }
 
+/** When something is decided: milliseconds. */
+export interface Moment {
+  /** By the clock that all processes share. */
+  readonly now: number
+  /** Since 1970. */
+  readonly wall: number
+  /** The earliest and the latest time that it can be by the clock of this process. */
+  readonly earliest: number
+  readonly latest: number
+}
+
 /** What came of one operation. */
 interface Decided<Outcome> {
   readonly outcome: Outcome
@@ -102,6 +113,18 @@ export abstract class StateEngine implements Engine {
    */
   protected abstract notify(to: SessionInfo, hint: Hint): Awaitable<void>
 
+  /** The time of a decision, by the shared clock. */
+  protected now(): number {
+    return this.clock.now()
+  }
+
+  /** The time of a decision by the shared clock, and when that is by the clock of this process. */
+  protected moment(): Moment {
+    const earliest = this.#ownClock.now()
+    const now = this.clock.now()
+    return { now, wall: wallOf(this.#ownClock)(), earliest, latest: this.#ownClock.now() }
+  }
+
   /** Called with each outcome before the caller gets it. May reject as `submit` does. */
   protected settle?(operation: Operation, outcome: unknown): Awaitable<void>
 
@@ -155,7 +178,7 @@ export abstract class StateEngine implements Engine {
       return { outcome: { state: 'busy' } as OutcomeOf<O>, effects: [], told: NO_SESSION }
     const machine = this.#machineOver(state)
     const effects: AnyEffect[] = (this.#effects = [])
-    const outcome = machine.decide(operation, this.clock.now())
+    const outcome = machine.decide(operation, this.now())
     if (effects.length === 0) return { outcome, effects, told: NO_SESSION }
     const told = new Map<string, SessionInfo>()
     for (const { session } of effects) {
@@ -191,12 +214,9 @@ export abstract class StateEngine implements Engine {
     return underway.length === 0 ? outcome : Promise.all(underway).then(() => outcome)
   }
 
-  /** Decides by the shared clock, and tells when that was by the clock of this process. */
   #reserve(state: EngineState, request: Reserve): Reservation {
-    const earliest = this.#ownClock.now()
-    const now = this.clock.now()
-    const latest = this.#ownClock.now()
-    const decision = reserve(state.limiter(request.limiter), request, now, wallOf(this.#ownClock)())
+    const { now, wall, earliest, latest } = this.moment()
+    const decision = reserve(state.limiter(request.limiter), request, now, wall)
     state.keepLimiter(request.limiter, decision.state, decision.forgottenIn)
     return { reserved: decision.reserved, earliest, latest }
   }

@@ -1,0 +1,253 @@
+import type { Clock } from '../../clock.js'
+import type { SessionInfo } from '../../engine/contract.js'
+import type { EngineState, Purpose } from '../../engine/kit/state-engine.js'
+import { TickBatcher } from '../../engine/kit/tick-batcher.js'
+import { arrayText, SqlError, type Query, type SqlClient } from './clients/sql-client.js'
+import { idsFor, LOCKS, markOf, namesFor, requestsIn } from './names.js'
+import { MissingRow, OutdatedRows, PostgresState, type Draft } from './postgres-state.js'
+import { Rows, type Row } from './rows.js'
+import type { ServerClock, ServerTime } from './server-clock.js'
+import { statementsOf, type Statements } from './statements.js'
+
+/**
+ * How far the server's clock may be past the time of a decision: milliseconds. Leases are longer by as much for the
+ * server than for their holders.
+ */
+export const SLACK = 400
+
+/** So many operations are decided together. */
+const MOST_TOGETHER = 256
+/** After so many decisions by rows that were out of date, the rows are locked while it is decided. */
+const MOST_OUTDATED = 3
+/** So many attempts are made. */
+const MOST_ATTEMPTS = 50
+/** Another transaction was in the way, and nothing was done. */
+const AGAIN = ['40001', '40P01']
+
+interface Job {
+  readonly work: (state: EngineState) => unknown
+  readonly purpose: Purpose
+  readonly resolve: (value: unknown) => void
+  readonly reject: (error: unknown) => void
+}
+
+/** The results of decisions that are written. */
+type Results = readonly { readonly job: Job; readonly result: unknown }[]
+
+/** The answer of a change. */
+type Answer =
+  | { readonly state: 'done'; readonly now: number }
+  | { readonly state: 'clock'; readonly now: number }
+  | {
+      readonly state: 'stale'
+      readonly now: number
+      readonly rows: readonly (readonly [id: number, version: number | null, data: string | null])[] | null
+    }
+
+/** The answer of a look at rows. */
+interface Found {
+  readonly now: number
+  readonly rows: readonly (readonly [name: string, id: number, version: number, data: string])[] | null
+  readonly recorded?: readonly string[] | null
+}
+
+/**
+ * Decides the operations that one tick brings by the rows as they were last seen, and writes what comes of them by one
+ * statement, if the rows are still so. If not, the statement tells how they are, and it is decided again.
+ */
+export class Changes {
+  readonly #sql: SqlClient
+  readonly #statements: Statements
+  readonly #clock: Clock
+  readonly #serverClock: ServerClock
+  readonly #rows = new Rows()
+  readonly #state: PostgresState
+  readonly #batcher = new TickBatcher<Job>(() => this.#next())
+  /** The rows that the last look has found. Nothing has to be compared when a decision only reads these. */
+  readonly #fresh = new Set<Row>()
+  #moment: ServerTime = { at: 0, earliest: 0, latest: 0 }
+
+  constructor(
+    sql: SqlClient,
+    schema: string,
+    own: () => SessionInfo,
+    clock: Clock,
+    serverClock: ServerClock,
+  ) {
+    this.#sql = sql
+    this.#statements = statementsOf(schema)
+    this.#clock = clock
+    this.#serverClock = serverClock
+    this.#state = new PostgresState(this.#rows, own)
+  }
+
+  /** When the present decision is made. */
+  get moment(): ServerTime {
+    return this.#moment
+  }
+
+  /** Rejects with a SqlError. */
+  run<T>(work: (state: EngineState) => T, purpose: Purpose): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      this.#batcher.add({ work, purpose, resolve: resolve as Job['resolve'], reject })
+    })
+  }
+
+  async #next(): Promise<void> {
+    await this.#carryOut(this.#batcher.take(MOST_TOGETHER))
+  }
+
+  async #carryOut(jobs: readonly Job[]): Promise<void> {
+    try {
+      this.#rows.trim()
+      for (const { job, result } of await this.#decided(jobs)) job.resolve(result)
+    } catch (error) {
+      this.#state.discard()
+      const isRefused = error instanceof SqlError && error.code !== undefined && !error.isUnclear
+      // What the server refuses is refused because of one of the operations. The others are carried out without it.
+      if (isRefused && jobs.length > 1) for (const job of jobs) await this.#carryOut([job])
+      else for (const { reject } of jobs) reject(error)
+    }
+  }
+
+  /** Decides, and writes what was decided. */
+  async #decided(jobs: readonly Job[]): Promise<Results> {
+    for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
+      await this.#prepare(jobs)
+      try {
+        const results =
+          attempt < MOST_OUTDATED ? await this.#attempt(jobs, this.#sql.query) : await this.#locked(jobs)
+        if (results) return results
+      } catch (error) {
+        if (!(error instanceof SqlError) || !AGAIN.includes(error.code!)) throw error
+        this.#state.discard()
+      }
+    }
+    throw new SqlError(`no decision within ${MOST_ATTEMPTS} attempts`, undefined, false, undefined)
+  }
+
+  /**
+   * Decides while the rows are locked. Takes a way to the server and back more, and nothing can come in between: a
+   * process that is far away from the server would never be first among those that are near.
+   */
+  #locked(jobs: readonly Job[]): Promise<Results | undefined> {
+    return this.#sql.transaction(async query => {
+      const { read } = this.#state
+      const asked = this.#clock.now()
+      const values = [arrayText(idsOf(read)), arrayText(versionsOf(read))]
+      this.#heard(JSON.parse((await query(this.#statements.lock, values)) as string) as Answer, asked)
+      return this.#attempt(jobs, query)
+    })
+  }
+
+  /** Reads what the operations need and is not known, or has to be read anew. */
+  async #prepare(jobs: readonly Job[]): Promise<void> {
+    this.#fresh.clear()
+    for (const { purpose } of jobs) {
+      if (purpose.type === 'revoke') await this.#find(LOCKS, JSON.stringify(purpose.session))
+      if (purpose.type === 'inspect') await this.#find(LOCKS, '')
+    }
+    const names = new Set<string>()
+    const marks = new Set<string>()
+    for (const { purpose } of jobs) {
+      for (const name of namesFor(purpose))
+        if (purpose.type === 'read' || !this.#rows.get(name)) names.add(name)
+      for (const id of idsFor(purpose)) marks.add(markOf(id))
+    }
+    if (names.size > 0 || marks.size > 0 || !this.#serverClock.isKnown)
+      await this.#look([...names], [...marks])
+  }
+
+  /** One attempt: undefined when the rows were out of date. */
+  async #attempt(jobs: readonly Job[], query: Query): Promise<Results | undefined> {
+    const results = await this.#decideWithAll(jobs, query)
+    const draft = this.#state.draft()
+    const isWritten = draft.written.size > 0 || draft.marks.length > 0
+    if (!isWritten && draft.read.every(row => this.#fresh.has(row))) return results
+    const asked = this.#clock.now()
+    const answer = JSON.parse(
+      (await query(this.#statements.change, valuesOf(draft, this.#moment.at))) as string,
+    ) as Answer
+    if (answer.state === 'done') {
+      this.#serverClock.told(answer.now, asked)
+      for (const [row, data] of draft.written) Object.assign(row, { data, version: draft.next })
+      return results
+    }
+    if (answer.state === 'clock') this.#serverClock.forget()
+    this.#heard(answer, asked)
+    return undefined
+  }
+
+  /** Decides as often as a row turns out to be missing. */
+  async #decideWithAll(jobs: readonly Job[], query: Query): Promise<Results> {
+    for (;;) {
+      try {
+        this.#moment = this.#serverClock.now()
+        this.#state.begin(this.#moment.at)
+        return jobs.map(job => {
+          this.#state.about(requestsIn(job.purpose))
+          return { job, result: job.work(this.#state) }
+        })
+      } catch (error) {
+        if (error instanceof MissingRow) await this.#look([error.rowName], [], query)
+        else if (error instanceof OutdatedRows) await this.#look(error.rowNames, [], query)
+        else throw error
+      }
+    }
+  }
+
+  async #look(names: readonly string[], marks: readonly string[], query = this.#sql.query): Promise<void> {
+    const asked = this.#clock.now()
+    const text = await query(this.#statements.rows, [arrayText(names), 'true', arrayText(marks)])
+    const found = JSON.parse(text as string) as Found
+    this.#state.found(marks, new Set(found.recorded?.map(mark => mark.replaceAll('-', ''))))
+    this.#seen(found, asked)
+  }
+
+  async #find(prefix: string, part: string): Promise<void> {
+    const asked = this.#clock.now()
+    // Those that are not found are empty, or are of no interest here.
+    this.#rows.forgetAll(prefix)
+    this.#seen(
+      JSON.parse((await this.#sql.query(this.#statements.found, [prefix, part])) as string) as Found,
+      asked,
+    )
+  }
+
+  #seen({ now, rows }: Found, asked: number): void {
+    this.#serverClock.told(now, asked)
+    this.#state.discard()
+    for (const row of rows ?? []) this.#fresh.add(this.#rows.seen(...row))
+  }
+
+  #heard(answer: Answer, asked: number): void {
+    this.#serverClock.told(answer.now, asked)
+    this.#state.discard()
+    this.#fresh.clear()
+    if (answer.state === 'stale') for (const row of answer.rows ?? []) this.#rows.changed(...row)
+  }
+}
+
+function idsOf(rows: readonly Row[]): number[] {
+  return rows.map(({ id }) => id)
+}
+
+function versionsOf(rows: readonly Row[]): number[] {
+  return rows.map(({ version }) => version)
+}
+
+/** The values of the statement that writes a draft. */
+function valuesOf({ read, written, marks, next, isDurable }: Draft, at: number): string[] {
+  return [
+    String(at),
+    String(SLACK),
+    String(isDurable),
+    arrayText(idsOf(read)),
+    arrayText(versionsOf(read)),
+    arrayText(read.map(row => written.get(row) ?? null)),
+    String(next),
+    arrayText(marks.map(({ mark }) => mark)),
+    arrayText(marks.map(({ until }) => until)),
+    arrayText(marks.map(({ mustBeNew }) => mustBeNew)),
+  ]
+}

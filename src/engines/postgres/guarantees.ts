@@ -1,0 +1,38 @@
+import type { Guarantees } from '../../guarantees.js'
+
+/** What the PostgreSQL engine promises, and what it can't. */
+export const postgresGuarantees: Guarantees = {
+  engine: 'postgres',
+  scope: 'network',
+  deadHolder: 'lease',
+  durability: 'power loss',
+  weaknesses: [
+    {
+      promise: 'P1',
+      how:
+        'Grants are committed without waiting for the disk. A server that crashes loses those of its last moments, ' +
+        'and a standby that is promoted lacks what it had not received. Then two can hold one lock until the first ' +
+        'finds out at its next renewal or commit.',
+    },
+    {
+      promise: 'P2',
+      how: 'Tokens fall when a server loses grants, as under P1, and its wall clock was set back as well.',
+    },
+    {
+      promise: 'P5',
+      how:
+        'A box that hears no NOTIFY, as behind a pooler that changes connections, looks whether its turn has come ' +
+        'ten times a second.',
+    },
+    {
+      promise: 'P11',
+      how:
+        "Leases run by the server's wall clock. Set forward by more than a lease, it frees locks early, and the " +
+        'holder finds out at its next renewal or commit. Set back, it keeps the locks of the dead for so much longer.',
+    },
+    {
+      promise: 'P13',
+      how: 'A standby that is promoted lacks the commits that it had not received.',
+    },
+  ],
+}

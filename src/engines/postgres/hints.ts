@@ -1,0 +1,125 @@
+import type { Clock } from '../../clock.js'
+import type { Hint } from '../../engine/kit/state-engine.js'
+import { Reconnector } from '../../engine/kit/reconnector.js'
+import { TickBatcher } from '../../engine/kit/tick-batcher.js'
+import { arrayText, type Listening, type SqlClient } from './clients/sql-client.js'
+import type { Statements } from './statements.js'
+
+/** How long a box waits for its own message to find out whether it hears any: milliseconds. */
+const TEST_TIME = 1000
+/** The server takes messages of less than 8000 bytes. */
+const MOST_BYTES = 7900
+const TEST = 'test'
+
+interface Job {
+  readonly session: string
+  readonly line: string
+  readonly done: () => void
+}
+
+/** What a box is told by others. */
+export interface Hearer {
+  heard(hint: Hint): void
+  /** Hints may have been lost. */
+  missed(): void
+}
+
+/**
+ * Hints by NOTIFY. They travel in a transaction of their own, those of a tick together: a transaction that notifies
+ * commits alone in the whole server.
+ */
+export class Hints {
+  readonly #sql: SqlClient
+  readonly #tellStatement: string
+  readonly #clock: Clock
+  readonly #hearer: Hearer
+  readonly #listening: Reconnector<Listening>
+  readonly #batcher = new TickBatcher<Job>(() => this.#send())
+  #session = ''
+  #tested: (() => void) | undefined
+  #isDeaf = false
+
+  constructor(sql: SqlClient, { tell }: Statements, hearer: Hearer, clock: Clock) {
+    this.#sql = sql
+    this.#tellStatement = tell
+    this.#hearer = hearer
+    this.#clock = clock
+    this.#listening = new Reconnector(() => this.#listen(), clock)
+  }
+
+  /** Whether nothing is heard, as behind a pooler that gives each transaction another connection. */
+  get isDeaf(): boolean {
+    return this.#isDeaf
+  }
+
+  async open(session: string): Promise<void> {
+    this.#session = session
+    await this.#listening.get()
+    this.#isDeaf = !(await this.#hearsItself())
+  }
+
+  /** Settles when the hint is sent, or can't be. */
+  tell(session: string, { type, about }: Hint): Promise<void> {
+    return new Promise(done => this.#batcher.add({ session, line: `${type} ${about}`, done }))
+  }
+
+  async close(): Promise<void> {
+    await this.#batcher.idle()
+    await (await this.#listening.close())?.stop()
+  }
+
+  async #listen(): Promise<Listening> {
+    const isAgain = this.#tested !== undefined
+    const listening: Listening = await this.#sql.listen(
+      channelOf(this.#session),
+      message => this.#heard(message),
+      () => this.#listening.lost(listening),
+    )
+    if (isAgain) this.#hearer.missed()
+    return listening
+  }
+
+  async #hearsItself(): Promise<boolean> {
+    const heard = new Promise<boolean>(resolve => {
+      const timer = this.#clock.after(TEST_TIME, () => resolve(false), true)
+      this.#tested = () => {
+        timer.cancel()
+        resolve(true)
+      }
+    })
+    await this.#sql.query(this.#tellStatement, [arrayText([channelOf(this.#session)]), arrayText([TEST])])
+    return heard
+  }
+
+  #heard(message: string): void {
+    if (message === TEST) return this.#tested?.()
+    for (const line of message.split('\n')) {
+      const space = line.indexOf(' ')
+      const type = line.slice(0, space)
+      if (type === 'missed') this.#hearer.missed()
+      if (type === 'wake' || type === 'lost' || type === 'changed')
+        this.#hearer.heard({ type, about: line.slice(space + 1) })
+    }
+  }
+
+  async #send(): Promise<void> {
+    const jobs = this.#batcher.take()
+    const channels: string[] = []
+    const messages: string[] = []
+    for (const { session, line } of jobs) {
+      // A key with a line break in it, or too long a one, can't be told of.
+      const fits = Buffer.byteLength(line) < MOST_BYTES && !line.includes('\n')
+      channels.push(channelOf(session))
+      messages.push(fits ? line : 'missed ')
+    }
+    await this.#sql
+      .query(this.#tellStatement, [arrayText(channels), arrayText(messages)])
+      // A waiter that gets no hint looks by itself.
+      .catch(() => undefined)
+    for (const { done } of jobs) done()
+  }
+}
+
+function channelOf(session: string): string {
+  return `signalbox ${session}`
+}

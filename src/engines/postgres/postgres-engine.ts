@@ -1,0 +1,176 @@
+import type { Clock, Timer } from '../../clock.js'
+import type {
+  Awaitable,
+  Listener,
+  Operation,
+  OutcomeOf,
+  RequestReport,
+  RequestStatus,
+  SessionInfo,
+} from '../../engine/contract.js'
+import {
+  StateEngine,
+  type EngineState,
+  type Hint,
+  type Moment,
+  type Purpose,
+} from '../../engine/kit/state-engine.js'
+import { Changes, SLACK } from './changes.js'
+import type { SqlClient } from './clients/sql-client.js'
+import { explained } from './failures.js'
+import { postgresGuarantees } from './guarantees.js'
+import { Hints } from './hints.js'
+import { provideSchema } from './provide-schema.js'
+import { ServerClock } from './server-clock.js'
+import { statementsOf } from './statements.js'
+import { WATCH_LIFE } from './value-row.js'
+
+/** A waiter that hears nothing looks again within so many milliseconds. */
+const DEAF_LOOK = 100
+/** A box that hears nothing reads what it watches so often: milliseconds. */
+const DEAF_WATCH = 1000
+/** What has no effect any more is deleted so often, and when it is so old: milliseconds. */
+const SWEEP_EVERY = 600_000
+const SWEPT_AGE = 600_000
+
+/**
+ * The state in rows of PostgreSQL. What a tick brings is decided here, by the rows as they were last seen, and written
+ * by one statement that compares them and sets them.
+ */
+export class PostgresEngine extends StateEngine {
+  readonly name: string
+  readonly guarantees = postgresGuarantees
+  readonly #sql: SqlClient
+  readonly #schema: string
+  readonly #ownClock: Clock
+  readonly #changes: Changes
+  readonly #hints: Hints
+  readonly #watched = new Set<string>()
+  readonly #timers: Timer[] = []
+  #info: SessionInfo | undefined
+  #listener: Listener | undefined
+  #leaving: Promise<void> | undefined
+
+  constructor(sql: SqlClient, schema: string, clock: Clock) {
+    super(clock)
+    this.name = sql.name
+    this.#sql = sql
+    this.#schema = schema
+    this.#ownClock = clock
+    this.#changes = new Changes(sql, schema, () => this.#info!, clock, new ServerClock(clock))
+    const hearer = {
+      heard: (hint: Hint) => this.receive(hint),
+      missed: () => this.#listener?.missed(),
+    }
+    this.#hints = new Hints(sql, statementsOf(schema), hearer, clock)
+  }
+
+  override async join(info: SessionInfo, listener: Listener): Promise<void> {
+    this.#info = info
+    try {
+      await provideSchema(this.#sql, this.#schema)
+      await this.#hints.open(info.session)
+      await super.join(info, listener)
+    } catch (error) {
+      await this.#close()
+      throw explained(this.name, 'open', error)
+    }
+    this.#listener = listener
+    this.#every(WATCH_LIFE / 3, () => this.#watchOn())
+    if (this.#hints.isDeaf) this.#every(DEAF_WATCH, () => listener.missed())
+    this.#every(SWEEP_EVERY * (0.5 + Math.random()), () => this.#sweep())
+  }
+
+  override submit<O extends Operation>(operation: O): Awaitable<OutcomeOf<O>>
+  override async submit(operation: Operation): Promise<unknown> {
+    if (operation.type === 'watch') this.#watched.add(operation.key)
+    if (operation.type === 'unwatch') this.#watched.delete(operation.key)
+    const outcome = await super.submit(withSlack(operation))
+    if (operation.type === 'inspect') return withoutSlack(outcome as readonly RequestReport[])
+    return this.#hints.isDeaf ? withLooks(outcome as RequestStatus | undefined) : outcome
+  }
+
+  override leave(): Promise<void> {
+    return (this.#leaving ??= this.#leave())
+  }
+
+  protected override async transact<T>(work: (state: EngineState) => T, purpose: Purpose): Promise<T> {
+    if (purpose.type === 'join') return undefined as T
+    try {
+      return await this.#changes.run(work, purpose)
+    } catch (error) {
+      throw explained(this.name, purpose.type, error)
+    }
+  }
+
+  protected override notify({ session }: SessionInfo, hint: Hint): Promise<void> {
+    return this.#hints.tell(session, hint)
+  }
+
+  protected override now(): number {
+    return this.#changes.moment.at
+  }
+
+  protected override moment(): Moment {
+    const { at, earliest, latest } = this.#changes.moment
+    return { now: at, wall: at, earliest, latest }
+  }
+
+  #every(period: number, task: () => void): void {
+    const place = this.#timers.length
+    const set = (): void => {
+      this.#timers[place] = this.#ownClock.after(
+        period,
+        () => {
+          task()
+          set()
+        },
+        false,
+      )
+    }
+    set()
+  }
+
+  /** Is told of changes for a further while. */
+  #watchOn(): void {
+    const { session } = this.#info!
+    for (const key of this.#watched) {
+      const watching = super.submit({ type: 'watch', session, key })
+      if (watching instanceof Promise) watching.catch(() => undefined)
+    }
+  }
+
+  #sweep(): void {
+    this.#sql.query(statementsOf(this.#schema).sweep, [String(SWEPT_AGE)]).catch(() => undefined)
+  }
+
+  async #leave(): Promise<void> {
+    for (const timer of this.#timers) timer.cancel()
+    await super.leave()
+    await this.#close()
+  }
+
+  async #close(): Promise<void> {
+    await this.#hints.close().catch(() => undefined)
+    await this.#sql.close().catch(() => undefined)
+  }
+}
+
+/** The operation with the lease that the server has to keep. See {@link SLACK}. */
+function withSlack(operation: Operation): Operation {
+  return 'lease' in operation ? { ...operation, lease: operation.lease + SLACK } : operation
+}
+
+/** Requests as their holders see them. */
+function withoutSlack(reports: readonly RequestReport[]): RequestReport[] {
+  const own = reports.map(report =>
+    report.phase === 'held' ? { ...report, expiresIn: report.expiresIn - SLACK } : report,
+  )
+  return own.filter(({ expiresIn }) => expiresIn > 0)
+}
+
+/** The status for a waiter that hears nothing. */
+function withLooks(status: RequestStatus | undefined): RequestStatus | undefined {
+  if (status?.state !== 'queued') return status
+  return { ...status, lookAgain: Math.min(status.lookAgain, DEAF_LOOK) }
+}

@@ -1,0 +1,178 @@
+/** The version of the schema: a box of another version creates its functions anew, or refuses a newer one. */
+export const SCHEMA_VERSION = 1
+
+/**
+ * The statements that create the schema, harmless when it is there already.
+ *
+ * Everything is a row of one table, which is compared and set: the queue of a lock, a value, the state of a limiter.
+ * `names` is the directory, so that the row that changes often is found by a number and no index changes with it.
+ * @param schema its name, made of letters, digits and underscores
+ */
+export function schemaText(schema: string): string {
+  return `
+create schema if not exists ${schema};
+create sequence if not exists ${schema}.ids;
+create table if not exists ${schema}.names (
+  name text collate "C" primary key,
+  id bigint not null
+);
+-- Room in each page lets a row be updated in place, without a new entry in an index.
+create table if not exists ${schema}.state (
+  id bigint primary key,
+  version bigint not null,
+  data text not null
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 10000);
+create table if not exists ${schema}.recorded (
+  mark uuid primary key,
+  until timestamptz not null
+);
+
+create or replace function ${schema}.version() returns int language sql immutable as 'select ${SCHEMA_VERSION}';
+
+create or replace function ${schema}.clock() returns float8 language sql volatile as
+  'select extract(epoch from clock_timestamp())::float8 * 1000';
+
+-- Reads rows by their names, and which of these marks are recorded. Makes rows that are missing, if asked to.
+create or replace function ${schema}.rows(wanted text[], make boolean, marks uuid[]) returns text
+language plpgsql as $$
+declare
+  missing text[];
+begin
+  if make then
+    select array_agg(w order by w) into missing
+      from unnest(wanted) w where not exists (select from ${schema}.names n where n.name = w);
+    if missing is not null then
+      perform set_config('synchronous_commit', 'off', true);
+      with made as (
+        insert into ${schema}.names (name, id)
+          select m, nextval('${schema}.ids') from unnest(missing) m
+          on conflict do nothing
+          returning id
+      )
+      insert into ${schema}.state (id, version, data) select id, ${schema}.clock() * 1000, '' from made;
+    end if;
+  end if;
+  return json_build_object(
+    'now', ${schema}.clock(),
+    'rows', (
+      select json_agg(json_build_array(n.name, s.id, s.version, s.data))
+        from ${schema}.names n join ${schema}.state s on s.id = n.id where n.name = any(wanted)
+    ),
+    'recorded', (
+      select json_agg(r.mark) from ${schema}.recorded r where r.mark = any(marks) and r.until > clock_timestamp()
+    )
+  );
+end $$;
+
+-- Reads the rows that are not empty, of which the name begins so and the data contain this.
+create or replace function ${schema}.found(prefix text, part text) returns text
+language sql as $$
+  select json_build_object(
+    'now', ${schema}.clock(),
+    'rows', (
+      select json_agg(json_build_array(n.name, s.id, s.version, s.data))
+        from ${schema}.names n join ${schema}.state s on s.id = n.id
+        where starts_with(n.name, prefix) and s.data <> '' and position(part in s.data) > 0
+    )
+  )
+$$;
+
+-- Compares and sets: writes data with the version next if every row has the expected version, and else tells what
+-- the rows are. Data that are null are not written. The decision was made at a time that must not be ahead of this
+-- server's clock, and not further behind than the slack. Marks are recorded; those that must be new make it fail.
+create or replace function ${schema}.change(
+  decided float8, slack float8, durable boolean,
+  ids bigint[], versions bigint[], datas text[], next bigint,
+  marks uuid[], untils float8[], must_be_new boolean[]
+) returns text
+language plpgsql as $$
+declare
+  now float8 := ${schema}.clock();
+  found_versions bigint[];
+  kept int;
+begin
+  if decided > now or now - decided > slack then
+    return json_build_object('state', 'clock', 'now', now);
+  end if;
+  if not durable then perform set_config('synchronous_commit', 'off', true); end if;
+  if cardinality(ids) = 1 and datas[1] is not null then
+    update ${schema}.state set version = next, data = datas[1] where id = ids[1] and version = versions[1];
+    if not found then return ${schema}.stale(ids, versions); end if;
+  else
+    select array_agg(l.version order by l.place) into found_versions from (
+      select e.place, s.version
+        from unnest(ids) with ordinality e(id, place),
+          lateral (select s.version from ${schema}.state s where s.id = e.id for no key update) s
+    ) l;
+    if found_versions is distinct from versions then return ${schema}.stale(ids, versions); end if;
+    update ${schema}.state s set version = next, data = w.data
+      from unnest(ids, datas) w(id, data) where s.id = w.id and w.data is not null;
+  end if;
+  if cardinality(marks) > 0 then
+    insert into ${schema}.recorded as r (mark, until)
+      select m.mark, to_timestamp(m.until / 1000) from unnest(marks, untils) m(mark, until)
+      on conflict (mark) do update set until = excluded.until
+        where r.until <= clock_timestamp() or not must_be_new[array_position(marks, r.mark)];
+    get diagnostics kept = row_count;
+    if kept < cardinality(marks) then
+      raise exception 'an id is recorded already' using errcode = 'serialization_failure';
+    end if;
+  end if;
+  return json_build_object('state', 'done', 'now', now);
+end $$;
+
+-- Locks rows until the end of the transaction, and tells which of them are not as expected.
+create or replace function ${schema}.lock(ids bigint[], versions bigint[]) returns text
+language plpgsql as $$
+begin
+  perform from unnest(ids) e(id),
+    lateral (select from ${schema}.state s where s.id = e.id for no key update) s;
+  return ${schema}.stale(ids, versions);
+end $$;
+
+create or replace function ${schema}.stale(ids bigint[], versions bigint[]) returns text
+language sql as $$
+  select json_build_object(
+    'state', 'stale',
+    'now', ${schema}.clock(),
+    'rows', (
+      select json_agg(json_build_array(e.id, s.version, s.data))
+        from unnest(ids, versions) e(id, version) left join ${schema}.state s on s.id = e.id
+        where s.version is distinct from e.version
+    )
+  )
+$$;
+
+-- Brings hints to the boxes that listen to these channels.
+create or replace function ${schema}.tell(channels text[], payloads text[]) returns void
+language plpgsql as $$
+begin
+  perform set_config('synchronous_commit', 'off', true);
+  perform pg_notify(t.channel, t.payload) from unnest(channels, payloads) t(channel, payload);
+end $$;
+
+-- Deletes what has no effect any more.
+create or replace function ${schema}.sweep(least_age float8) returns void
+language plpgsql as $$
+declare
+  now float8 := ${schema}.clock();
+begin
+  perform set_config('synchronous_commit', 'off', true);
+  delete from ${schema}.recorded where mark in (
+    select mark from ${schema}.recorded where until <= clock_timestamp() limit 10000
+  );
+  with gone as (
+    delete from ${schema}.state where id in (
+      select s.id from ${schema}.names n join ${schema}.state s on s.id = n.id
+        where s.version < (now - least_age) * 1000 and (
+          s.data = '' or starts_with(n.name, 'limit') and split_part(s.data, ' ', 1)::float8 < now
+        )
+        limit 10000
+        for no key update of s skip locked
+    )
+    returning id
+  )
+  delete from ${schema}.names n using gone where n.id = gone.id;
+end $$;
+`
+}

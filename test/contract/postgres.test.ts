@@ -1,0 +1,4 @@
+import { contractSuite } from './suite.js'
+import { postgres } from './postgres-fixture.js'
+
+contractSuite(postgres)
