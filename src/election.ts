@@ -186,6 +186,10 @@ class Term implements Grant {
     this.#grant.assertHeld()
   }
 
+  fence(transaction: object): Promise<void> {
+    return this.#grant.fence(transaction)
+  }
+
   expiresIn(): number {
     return this.#grant.expiresIn()
   }

@@ -16,6 +16,17 @@ export interface Grant extends AsyncDisposable {
    * @throws LostError as soon as the deadline has passed, or the grant was taken away or released.
    */
   assertHeld(): void
+  /**
+   * Binds the grant to a transaction of the caller's own, on an engine that keeps its state in the same database.
+   * From now until that transaction has committed or is gone, no other caller gets the keys. So what it writes is
+   * committed before anything that the next holder writes, also if this process is stopped for longer than its lease.
+   * Call it first in the transaction, and again in each further one.
+   * @param transaction the client that has begun the transaction: of `pg`, of `postgres` or of PGlite.
+   * @throws LostError when the grant is not held any more: roll the transaction back. InvalidArgumentError when the
+   * engine has no such transactions, or the grant is not exclusive. UnavailableError when the statement fails, which
+   * ends the transaction.
+   */
+  fence(transaction: object): Promise<void>
   /** Milliseconds for which the grant is still certainly held without a renewal; 0 when it is lost. */
   expiresIn(): number
   /**
@@ -45,6 +56,8 @@ export interface GrantOwner {
   readonly keeper: LeaseKeeper
   readonly keys: readonly string[]
   context(): ErrorContext
+  /** Binds the lease of a grant to a transaction. @throws what `Grant.fence` throws */
+  fence(grant: LocalGrant, transaction: object): Promise<void>
   /** Takes a grant back. @throws LostError when it was lost. */
   takeBack(grant: LocalGrant): Promise<void>
   downgrade(grant: LocalGrant): Promise<void>
@@ -112,6 +125,12 @@ export class LocalGrant implements WriteGrant {
   assertHeld(): void {
     if (this.released) throw this.#gone()
     if (this.#owner.keeper.isLost(this.lease)) throw this.lease.loss!
+  }
+
+  async fence(transaction: object): Promise<void> {
+    this.assertHeld()
+    await this.#owner.fence(this, transaction)
+    this.assertHeld()
   }
 
   /** Whether it is still held, as far as this process knows. */

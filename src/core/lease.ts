@@ -24,6 +24,8 @@ export class Lease {
   isAlone = false
   /** Set once it was downgraded to read: others may hold the key beside it, so it is not handed on as a write grant. */
   downgraded = false
+  /** Set once it was bound to a transaction: only the engine knows when that ends, so it is not handed on here. */
+  isBound = false
   /** The turn of its present local user: the lowest bits of the token. */
   turn = 0
   /** When that turn began, if grants or their ends have a listener: clock time. */

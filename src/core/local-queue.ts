@@ -199,7 +199,7 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
   takeBack(grant: LocalGrant): Promise<void> {
     const { lease } = grant
     if (this.keeper.isLost(lease)) return Promise.reject(lease.loss!)
-    if (lease.downgraded || lease.isTakenAway) return this.#giveUp(lease)
+    if (lease.downgraded || lease.isTakenAway || lease.isBound) return this.#giveUp(lease)
     if (this.#waiters.first && !this.#pending && this.#handsOn) return this.#handOn(grant)
     if (this.#isExclusive && !this.#waiters.first && this.#tellsWanted(lease)) {
       this.events.released(lease)
@@ -228,6 +228,19 @@ export class LocalQueue implements GrantOwner, LeaseOwner, RequestOwner, Waiters
     this.#finish(lease)
     this.#session.giveBack({ type: 'cancel', request: lease.request }, lease.duration)
     this.#pump()
+  }
+
+  async fence({ lease }: LocalGrant, transaction: object): Promise<void> {
+    const { engine } = this.#session
+    if (!engine.fence) throw this.errors.noFence()
+    if (lease.downgraded || !lease.request.claims.every(({ mode }) => mode === 'exclusive'))
+      throw this.errors.notExclusive()
+    // Before the engine answers, because the lease may be released before that.
+    lease.isBound = true
+    const { request, number } = lease
+    if (await engine.fence({ request, number }, transaction)) return
+    this.keeper.lose(lease, 'the engine has ended it')
+    throw lease.loss!
   }
 
   async downgrade(grant: LocalGrant): Promise<void> {

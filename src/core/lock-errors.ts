@@ -46,6 +46,21 @@ export class LockErrors {
     return new LostError(`${this.#title} was lost before it was released`, this.context)
   }
 
+  /** The engine has no transactions of callers'. */
+  noFence(): InvalidArgumentError {
+    return new InvalidArgumentError(
+      `${this.#engine} has no transactions that a grant could be bound to; a resource can compare tokens instead`,
+      this.context,
+    )
+  }
+
+  notExclusive(): InvalidArgumentError {
+    return new InvalidArgumentError(
+      `${this.#title} is not exclusive, so it can't be bound to a transaction`,
+      this.context,
+    )
+  }
+
   /** The key is in use with another number of permits. */
   mismatch(key: string, max: number): InvalidArgumentError {
     return new InvalidArgumentError(

@@ -143,6 +143,10 @@ class NestedGrant implements WriteGrant {
     this.#outer.assertHeld()
   }
 
+  fence(transaction: object): Promise<void> {
+    return this.#outer.fence(transaction)
+  }
+
   expiresIn(): number {
     return this.#outer.expiresIn()
   }

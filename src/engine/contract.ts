@@ -344,6 +344,17 @@ export interface Engine {
    * connection broke, may reserve twice but takes back once.
    */
   reserve?(request: Reserve): Awaitable<Reservation>
+  /**
+   * Binds a grant to a transaction of the caller's, for engines that keep their state in a database of the caller's.
+   * Until that transaction ends, the keys are granted to no other request. False: the grant is not held any more.
+   * Rejects with InvalidArgumentError for what is no transaction, and with UnavailableError when the statement fails.
+   */
+  fence?(grant: Granted, transaction: object): Promise<boolean>
+  /**
+   * Makes a commit part of a transaction of the caller's, and binds its guard to that. Nothing is written until the
+   * transaction commits. For engines with `fence`. Fails as that does.
+   */
+  commitWithin?(commit: Commit, transaction: object): Promise<CommitOutcome>
   /** Ends the session, releases all that it holds, and frees every handle. Never throws. */
   leave(): Awaitable<void>
 }

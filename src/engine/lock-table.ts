@@ -63,6 +63,11 @@ export interface TableState {
   /** The next number of a grant: greater than every earlier one, also after a crash. */
   nextNumber(): number
   requestsOf(session: string): Request[]
+  /**
+   * Whether a transaction to which an earlier grant of the key is bound is under way. Until it ends, the key is granted
+   * to no other request. Undefined for an engine without such transactions.
+   */
+  isBound?(key: string): boolean
   /** All keys with requests that begin with `prefix`. */
   keys(prefix: string): string[]
   /** The process that a session belongs to, if it is known. */
@@ -82,6 +87,9 @@ export interface Effect {
 
 /** A waiter polls so many milliseconds later than the one before it, so that a queue doesn't poll all at once. */
 export const LOOK_STAGGER = 50
+
+/** How often a waiter polls for the end of a transaction that an earlier grant is bound to: milliseconds. */
+const LOOK_FOR_END = 50
 
 /**
  * The lock table: decides every lock operation, `(state, operation, now) -> (state, outcome, effects)`.
@@ -186,7 +194,9 @@ export class LockTable {
     this.#state.changed(request)
     if (request.phase === 'waiting') this.#serveKeysOf(request, now)
     // This call also claims what it has just reserved. A grant keeps its number.
-    return request.phase === 'reserved' ? this.#hold(request, now) : this.#standing(request, operation, now)
+    return request.phase === 'reserved' && !this.#isBound(request)
+      ? this.#hold(request, now)
+      : this.#standing(request, operation, now)
   }
 
   #cancel(id: string, now: number): undefined {
@@ -223,7 +233,7 @@ export class LockTable {
       return next ? this.#standing(next, operation, now) : { state: 'gone' }
     }
     // fault: a grant is kept although others wait
-    const wanted = request.claims.some(claim => this.#awaited(claim.key, now))
+    const wanted = this.#isBound(request) || request.claims.some(claim => this.#awaited(claim.key, now))
     if (!wanted) {
       request.lease = operation.lease
       return this.#hold(request, now)
@@ -232,6 +242,11 @@ export class LockTable {
     this.#serveKeysOf(request, now)
     const { next, lease, wait } = operation
     return this.#enqueue({ type: 'enqueue', request: next, lease, wait }, now)
+  }
+
+  /** Whether the request can't be granted yet, because a transaction is bound to an earlier grant of its keys. */
+  #isBound({ claims }: Request): boolean {
+    return claims.some(({ key }) => this.#state.isBound?.(key))
   }
 
   /** Whether the key has a waiter that is not silent. */
@@ -349,6 +364,7 @@ export class LockTable {
 
   /** Whether a claim has to wait for a request that is before `request`, or before the end of the queue. */
   #blocked(claim: Claim, request: Request | undefined, now: number): boolean {
+    if (this.#state.isBound?.(claim.key)) return true
     const queue = this.#state.queue(claim.key)
     if (!queue) return false
     const ahead = new Ahead()
@@ -416,7 +432,8 @@ export class LockTable {
       place++
     }
     const soonest = Math.min(next + place * LOOK_STAGGER, hearWithin(patience))
-    const lookAgain = request.phase === 'reserved' ? 0 : soonest
+    const granting = request.phase === 'reserved' ? 0 : soonest
+    const lookAgain = this.#isBound(request) ? LOOK_FOR_END : granting
     return { state: 'queued', id: request.id, place, lookAgain: Math.max(lookAgain, 0), behind: [...behind] }
   }
 

@@ -344,7 +344,7 @@ export class Batch {
     let outcome
     try {
       grant.assertHeld()
-      const committing = held.commit(commit)
+      const committing = held.commit(commit, done[0]!.member.within)
       progress.sent()
       outcome = await committing
     } catch (error) {

@@ -4,16 +4,18 @@ import type { LocalGrant } from '../core/grant.js'
 import type { AcquireRequest } from '../core/lock-options.js'
 import type { LocalQueue } from '../core/local-queue.js'
 import type { Session } from '../core/session.js'
-import type { HeldValues, Values } from './values.js'
+import type { HeldCommit, HeldValues, Values } from './values.js'
 import type { OnChange, Watching } from '../core/watchers.js'
 
 /** Values in the engine: what is read at the grant and released at the commit travels with these. */
 export class EngineValues implements Values {
   readonly checksOnlyLocked = false
+  readonly join: boolean
   readonly #session: Session
 
   constructor(session: Session) {
     this.#session = session
+    this.join = session.engine.commitWithin !== undefined
   }
 
   read({ keys, ids }: ReadSet): Promise<ReadOutcome> {
@@ -38,7 +40,8 @@ export class EngineValues implements Values {
     return {
       grant,
       read: grant.read!,
-      commit: async commit => {
+      commit: async (commit, within) => {
+        if (within) return this.#commitWithin(commit, grant, within)
         const outcome = await this.#send(
           { ...commit, type: 'commit', guard: { request: held, number }, release: true },
           grant,
@@ -51,6 +54,18 @@ export class EngineValues implements Values {
 
   watch(key: string, task: OnChange): Promise<Watching> {
     return this.#session.watch(key, task)
+  }
+
+  /** Makes the commit part of a transaction of the caller's. */
+  async #commitWithin(commit: HeldCommit, grant: LocalGrant, within: object): Promise<CommitOutcome> {
+    const { lease } = grant
+    lease.isBound = true
+    const guard = { request: lease.request, number: lease.number }
+    const bound: Commit = { ...commit, type: 'commit', guard, release: false }
+    const outcome = await this.#session.engine.commitWithin!(bound, within)
+    // Others get the keys when the transaction has ended.
+    if (outcome.state === 'committed') await grant.release().catch(() => undefined)
+    return outcome
   }
 
   /** Sends the commit; one whose answer was lost is settled by sending it again, if it has an id to be known by. */

@@ -48,6 +48,12 @@ export interface TransactionOptions extends Omit<LockOptions, 'reentrant' | 'ren
    * One attempt may name its keys twice: before it takes the locks, and under them.
    */
   attempts?: number | undefined
+  /**
+   * Makes the writes part of a transaction of the caller's own, on an engine that keeps its values in the same
+   * database: the client that has begun it, as `Grant.fence` takes it. The values are written when that transaction
+   * commits, and no other caller gets the keys before it has ended.
+   */
+  in?: object | undefined
 }
 
 /** One transaction on its way. */
@@ -60,6 +66,8 @@ export interface Member {
   readonly parts: readonly Part[]
   readonly retention: number
   readonly mostAttempts: number
+  /** The caller's transaction that it is to be part of. */
+  readonly within: object | undefined
   attempts: number
   /** Whether its function has been called. */
   began: boolean
@@ -95,10 +103,17 @@ export function memberOf(
   if (typeof task !== 'function') {
     throw new InvalidArgumentError(`transaction takes a function, not ${shown(task)}`)
   }
-  checkOptions(options, ['wait', 'lease', 'signal', 'label', 'id', 'retention', 'attempts'])
-  const { id, retention, attempts = DEFAULT_ATTEMPTS, ...lock } = options
+  checkOptions(options, ['wait', 'lease', 'signal', 'label', 'id', 'retention', 'attempts', 'in'])
+  const { id, retention, attempts = DEFAULT_ATTEMPTS, in: within, ...lock } = options
   if (!Number.isSafeInteger(attempts) || attempts < 1) {
     throw new InvalidArgumentError(`attempts takes a whole number from 1, not ${shown(attempts)}`)
+  }
+  if (
+    within !== undefined &&
+    (typeof within !== 'object' || (within as object | null) === null) &&
+    typeof within !== 'function'
+  ) {
+    throw new InvalidArgumentError(`in takes a client that has begun a transaction, not ${shown(within)}`)
   }
   const settle = (tell: () => void): void => {
     if (member.settled) return
@@ -116,6 +131,7 @@ export function memberOf(
     retention:
       retention === undefined ? DEFAULT_RETENTION : milliseconds('retention', retention, RETENTION_BOUNDS),
     mostAttempts: attempts,
+    within,
     attempts: 0,
     began: false,
     settled: false,

@@ -1,5 +1,5 @@
 import { onAbort } from '../abort-task.js'
-import { AbortedError, TimedOutError } from '../errors.js'
+import { AbortedError, InvalidArgumentError, TimedOutError } from '../errors.js'
 import type { Session } from '../core/session.js'
 import { Batch, type Prepared, type Progress } from './batch.js'
 import { titleOf, type Member } from './member.js'
@@ -31,6 +31,7 @@ export class TransactionQueue {
   readonly #batch: Batch
   readonly #prefix: string
   readonly #group: GroupOptions | undefined
+  readonly #canJoin: boolean
   readonly #waiting: Member[] = []
   /** Whether the newest batch has neither sent its commit nor waited for long. */
   #beginning = false
@@ -48,12 +49,19 @@ export class TransactionQueue {
     this.#batch = new Batch(session, values, prefix, group?.within ?? Infinity)
     this.#prefix = prefix
     this.#group = group
+    this.#canJoin = values.join
   }
 
   add(member: Member): void {
+    if (member.within && !this.#canJoin)
+      return member.reject(
+        new InvalidArgumentError(
+          `${this.#session.engine.name} keeps no values in a database that a caller's transaction could be in; leave out the option in`,
+        ),
+      )
     // A transaction within a task must not wait for the batch that the task may belong to.
-    if (!this.#group || member.request.wait === 0 || this.#session.deadlocks?.inside())
-      return void this.#alone(member)
+    const isAlone = !this.#group || member.within !== undefined || member.request.wait === 0
+    if (isAlone || this.#session.deadlocks?.inside()) return void this.#alone(member)
     this.#limit(member)
     this.#waiting.push(member)
     // Transactions of the same tick are to be sent together.

@@ -8,6 +8,8 @@ import type { OnChange, Watching } from '../core/watchers.js'
 export interface Values {
   /** Whether a commit can check only what its locks protect. */
   readonly checksOnlyLocked: boolean
+  /** Whether a commit can be part of a transaction of the caller's. */
+  readonly join: boolean
   /** Reads without holding anything. */
   read(what: ReadSet): Promise<ReadOutcome>
   /** Writes one value round the locks; with a version only if the key still has that one. */
@@ -25,8 +27,12 @@ export interface Values {
 export interface HeldValues {
   readonly grant: LocalGrant
   readonly read: ReadOutcome
-  /** Commits and releases the locks, if the locks hold and all expected versions are there. Else does neither. */
-  commit(commit: HeldCommit): Promise<CommitOutcome>
+  /**
+   * Commits and releases the locks, if the locks hold and all expected versions are there. Else does neither.
+   * @param within a transaction of the caller's that the commit is to be part of, where values {@link Values.join} one.
+   * Others get the locks when it has ended.
+   */
+  commit(commit: HeldCommit, within: object | undefined): Promise<CommitOutcome>
 }
 
 /** A commit under locks that are held. */

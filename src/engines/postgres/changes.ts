@@ -7,7 +7,7 @@ import { idsFor, LOCKS, markOf, namesFor, requestsIn } from './names.js'
 import { MissingRow, OutdatedRows, PostgresState, type Draft } from './postgres-state.js'
 import { Rows, type Row } from './rows.js'
 import type { ServerClock, ServerTime } from './server-clock.js'
-import { statementsOf, type Statements } from './statements.js'
+import type { Statements } from './statements.js'
 
 /**
  * How far the server's clock may be past the time of a decision: milliseconds. Leases are longer by as much for the
@@ -38,6 +38,7 @@ type Results = readonly { readonly job: Job; readonly result: unknown }[]
 type Answer =
   | { readonly state: 'done'; readonly now: number }
   | { readonly state: 'clock'; readonly now: number }
+  | { readonly state: 'bound'; readonly now: number; readonly free: readonly number[] }
   | {
       readonly state: 'stale'
       readonly now: number
@@ -60,6 +61,8 @@ export class Changes {
   readonly #statements: Statements
   readonly #clock: Clock
   readonly #serverClock: ServerClock
+  /** Whether statements are part of a transaction of the caller's. */
+  readonly #isWithin: boolean
   readonly #rows = new Rows()
   readonly #state: PostgresState
   readonly #batcher = new TickBatcher<Job>(() => this.#next())
@@ -69,15 +72,17 @@ export class Changes {
 
   constructor(
     sql: SqlClient,
-    schema: string,
+    statements: Statements,
     own: () => SessionInfo,
     clock: Clock,
     serverClock: ServerClock,
+    isWithin: boolean,
   ) {
     this.#sql = sql
-    this.#statements = statementsOf(schema)
+    this.#statements = statements
     this.#clock = clock
     this.#serverClock = serverClock
+    this.#isWithin = isWithin
     this.#state = new PostgresState(this.#rows, own)
   }
 
@@ -100,6 +105,7 @@ export class Changes {
   async #carryOut(jobs: readonly Job[]): Promise<void> {
     try {
       this.#rows.trim()
+      this.#state.unbind()
       for (const { job, result } of await this.#decided(jobs)) job.resolve(result)
     } catch (error) {
       this.#state.discard()
@@ -166,7 +172,7 @@ export class Changes {
     if (!isWritten && draft.read.every(row => this.#fresh.has(row))) return results
     const asked = this.#clock.now()
     const answer = JSON.parse(
-      (await query(this.#statements.change, valuesOf(draft, this.#moment.at))) as string,
+      (await query(this.#statements.change, valuesOf(draft, this.#moment.at, this.#isWithin))) as string,
     ) as Answer
     if (answer.state === 'done') {
       this.#serverClock.told(answer.now, asked)
@@ -174,6 +180,8 @@ export class Changes {
       return results
     }
     if (answer.state === 'clock') this.#serverClock.forget()
+    if (answer.state === 'bound')
+      this.#state.bind(idsOf(draft.granted).filter(id => !answer.free.includes(id)))
     this.#heard(answer, asked)
     return undefined
   }
@@ -198,7 +206,11 @@ export class Changes {
 
   async #look(names: readonly string[], marks: readonly string[], query = this.#sql.query): Promise<void> {
     const asked = this.#clock.now()
-    const text = await query(this.#statements.rows, [arrayText(names), 'true', arrayText(marks)])
+    const text = await query(this.#statements.rows, [
+      arrayText(names),
+      arrayText(marks),
+      String(this.#isWithin),
+    ])
     const found = JSON.parse(text as string) as Found
     this.#state.found(marks, new Set(found.recorded?.map(mark => mark.replaceAll('-', ''))))
     this.#seen(found, asked)
@@ -237,15 +249,21 @@ function versionsOf(rows: readonly Row[]): number[] {
 }
 
 /** The values of the statement that writes a draft. */
-function valuesOf({ read, written, marks, next, isDurable }: Draft, at: number): string[] {
+function valuesOf(
+  { read, written, granted, marks, next, isDurable }: Draft,
+  at: number,
+  isWithin: boolean,
+): string[] {
   return [
     String(at),
     String(SLACK),
     String(isDurable),
+    String(isWithin),
     arrayText(idsOf(read)),
     arrayText(versionsOf(read)),
     arrayText(read.map(row => written.get(row) ?? null)),
     String(next),
+    arrayText(idsOf(granted)),
     arrayText(marks.map(({ mark }) => mark)),
     arrayText(marks.map(({ until }) => until)),
     arrayText(marks.map(({ mustBeNew }) => mustBeNew)),

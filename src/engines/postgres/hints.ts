@@ -2,7 +2,7 @@ import type { Clock } from '../../clock.js'
 import type { Hint } from '../../engine/kit/state-engine.js'
 import { Reconnector } from '../../engine/kit/reconnector.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
-import { arrayText, type Listening, type SqlClient } from './clients/sql-client.js'
+import { arrayText, type Listening, type Query, type SqlClient } from './clients/sql-client.js'
 import type { Statements } from './statements.js'
 
 /** How long a box waits for its own message to find out whether it hears any: milliseconds. */
@@ -30,7 +30,7 @@ export interface Hearer {
  */
 export class Hints {
   readonly #sql: SqlClient
-  readonly #tellStatement: string
+  readonly #statements: Statements
   readonly #clock: Clock
   readonly #hearer: Hearer
   readonly #listening: Reconnector<Listening>
@@ -39,9 +39,9 @@ export class Hints {
   #tested: (() => void) | undefined
   #isDeaf = false
 
-  constructor(sql: SqlClient, { tell }: Statements, hearer: Hearer, clock: Clock) {
+  constructor(sql: SqlClient, statements: Statements, hearer: Hearer, clock: Clock) {
     this.#sql = sql
-    this.#tellStatement = tell
+    this.#statements = statements
     this.#hearer = hearer
     this.#clock = clock
     this.#listening = new Reconnector(() => this.#listen(), clock)
@@ -61,6 +61,11 @@ export class Hints {
   /** Settles when the hint is sent, or can't be. */
   tell(session: string, { type, about }: Hint): Promise<void> {
     return new Promise(done => this.#batcher.add({ session, line: `${type} ${about}`, done }))
+  }
+
+  /** Sends a hint when a transaction of the caller's commits. */
+  async tellWithin(query: Query, session: string, { type, about }: Hint): Promise<void> {
+    await query(this.#statements.notify, [channelOf(session), lineOf(`${type} ${about}`)])
   }
 
   async close(): Promise<void> {
@@ -87,7 +92,7 @@ export class Hints {
         resolve(true)
       }
     })
-    await this.#sql.query(this.#tellStatement, [arrayText([channelOf(this.#session)]), arrayText([TEST])])
+    await this.#sql.query(this.#statements.tell, [arrayText([channelOf(this.#session)]), arrayText([TEST])])
     return heard
   }
 
@@ -107,17 +112,20 @@ export class Hints {
     const channels: string[] = []
     const messages: string[] = []
     for (const { session, line } of jobs) {
-      // A key with a line break in it, or too long a one, can't be told of.
-      const fits = Buffer.byteLength(line) < MOST_BYTES && !line.includes('\n')
       channels.push(channelOf(session))
-      messages.push(fits ? line : 'missed ')
+      messages.push(lineOf(line))
     }
     await this.#sql
-      .query(this.#tellStatement, [arrayText(channels), arrayText(messages)])
+      .query(this.#statements.tell, [arrayText(channels), arrayText(messages)])
       // A waiter that gets no hint looks by itself.
       .catch(() => undefined)
     for (const { done } of jobs) done()
   }
+}
+
+/** What can be told: a key with a line break in it, or too long a one, can't be. */
+function lineOf(line: string): string {
+  return Buffer.byteLength(line) < MOST_BYTES && !line.includes('\n') ? line : 'missed '
 }
 
 function channelOf(session: string): string {

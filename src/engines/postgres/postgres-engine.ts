@@ -1,6 +1,9 @@
 import type { Clock, Timer } from '../../clock.js'
 import type {
   Awaitable,
+  Commit,
+  CommitOutcome,
+  Granted,
   Listener,
   Operation,
   OutcomeOf,
@@ -15,14 +18,17 @@ import {
   type Moment,
   type Purpose,
 } from '../../engine/kit/state-engine.js'
+import { StateMachine, type ChangedEffect } from '../../engine/state-machine.js'
 import { Changes, SLACK } from './changes.js'
-import type { SqlClient } from './clients/sql-client.js'
+import { callersTransaction } from './clients/callers-transaction.js'
+import { arrayText, type SqlClient } from './clients/sql-client.js'
 import { explained } from './failures.js'
 import { postgresGuarantees } from './guarantees.js'
 import { Hints } from './hints.js'
 import { provideSchema } from './provide-schema.js'
 import { ServerClock } from './server-clock.js'
-import { statementsOf } from './statements.js'
+import { rowName } from './names.js'
+import { statementsOf, type Statements } from './statements.js'
 import { WATCH_LIFE } from './value-row.js'
 
 /** A waiter that hears nothing looks again within so many milliseconds. */
@@ -43,6 +49,8 @@ export class PostgresEngine extends StateEngine {
   readonly #sql: SqlClient
   readonly #schema: string
   readonly #ownClock: Clock
+  readonly #statements: Statements
+  readonly #serverClock: ServerClock
   readonly #changes: Changes
   readonly #hints: Hints
   readonly #watched = new Set<string>()
@@ -57,12 +65,14 @@ export class PostgresEngine extends StateEngine {
     this.#sql = sql
     this.#schema = schema
     this.#ownClock = clock
-    this.#changes = new Changes(sql, schema, () => this.#info!, clock, new ServerClock(clock))
+    this.#statements = statementsOf(schema)
+    this.#serverClock = new ServerClock(clock)
+    this.#changes = this.#changesOver(sql, false)
     const hearer = {
       heard: (hint: Hint) => this.receive(hint),
       missed: () => this.#listener?.missed(),
     }
-    this.#hints = new Hints(sql, statementsOf(schema), hearer, clock)
+    this.#hints = new Hints(sql, this.#statements, hearer, clock)
   }
 
   override async join(info: SessionInfo, listener: Listener): Promise<void> {
@@ -88,6 +98,35 @@ export class PostgresEngine extends StateEngine {
     const outcome = await super.submit(withSlack(operation))
     if (operation.type === 'inspect') return withoutSlack(outcome as readonly RequestReport[])
     return this.#hints.isDeaf ? withLooks(outcome as RequestStatus | undefined) : outcome
+  }
+
+  async fence({ request, number }: Granted, transaction: object): Promise<boolean> {
+    const { query } = callersTransaction(this.name, transaction)
+    const rows = request.claims.map(({ key }) => rowName('lock', key))
+    return (await query(this.#statements.fence, [arrayText(rows), request.id, String(number)])) === true
+  }
+
+  async commitWithin(commit: Commit, transaction: object): Promise<CommitOutcome> {
+    if (commit.guard && !(await this.fence(commit.guard, transaction))) return { state: 'lost' }
+    const sql = callersTransaction(this.name, transaction)
+    // The fence has bound its locks.
+    const unguarded: Commit = { ...commit, guard: undefined, release: false }
+    try {
+      // Rows that are made by a transaction that goes on would keep all others waiting that look for them.
+      await this.#changes.run(() => undefined, unguarded)
+      const changes = this.#changesOver(sql, true)
+      const changed: ChangedEffect[] = []
+      const outcome = await changes.run(state => {
+        changed.length = 0
+        const machine = new StateMachine(state, effect => changed.push(effect as ChangedEffect))
+        return machine.decide(unguarded, changes.moment.at)
+      }, unguarded)
+      for (const { session, key } of changed)
+        await this.#hints.tellWithin(sql.query, session, { type: 'changed', about: key })
+      return outcome
+    } catch (error) {
+      throw explained(this.name, 'commit', error)
+    }
   }
 
   override leave(): Promise<void> {
@@ -116,6 +155,10 @@ export class PostgresEngine extends StateEngine {
     return { now: at, wall: at, earliest, latest }
   }
 
+  #changesOver(sql: SqlClient, isWithin: boolean): Changes {
+    return new Changes(sql, this.#statements, () => this.#info!, this.#ownClock, this.#serverClock, isWithin)
+  }
+
   #every(period: number, task: () => void): void {
     const place = this.#timers.length
     const set = (): void => {
@@ -141,7 +184,7 @@ export class PostgresEngine extends StateEngine {
   }
 
   #sweep(): void {
-    this.#sql.query(statementsOf(this.#schema).sweep, [String(SWEPT_AGE)]).catch(() => undefined)
+    this.#sql.query(this.#statements.sweep, [String(SWEPT_AGE)]).catch(() => undefined)
   }
 
   async #leave(): Promise<void> {

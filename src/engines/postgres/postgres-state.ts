@@ -28,6 +28,8 @@ export interface Draft {
   readonly read: readonly Row[]
   readonly written: ReadonlyMap<Row, string>
   readonly marks: readonly Mark[]
+  /** Rows of keys that are granted. */
+  readonly granted: readonly Row[]
   /** The version of all rows that are written. */
   readonly next: number
   /** Whether a value is among them. */
@@ -53,6 +55,11 @@ export class PostgresState implements EngineState {
   readonly #read = new Set<Row>()
   readonly #changedKeys = new Set<string>()
   readonly #written = new Map<Row, string>()
+  readonly #granted = new Set<Row>()
+  /** The numbers given since the draft was begun. */
+  readonly #given = new Set<number>()
+  /** The rows that were found bound to transactions of earlier holders. */
+  readonly #bound = new Set<number>()
   readonly #marks = new Map<string, Mark>()
   /** Whether an id is recorded, by mark. */
   readonly #recorded = new Map<string, boolean>()
@@ -72,6 +79,8 @@ export class PostgresState implements EngineState {
     this.#read.clear()
     this.#changedKeys.clear()
     this.#written.clear()
+    this.#granted.clear()
+    this.#given.clear()
     this.#marks.clear()
     this.#lookedFor.clear()
     this.#isDurable = false
@@ -88,6 +97,15 @@ export class PostgresState implements EngineState {
   found(marks: readonly string[], recorded: ReadonlySet<string>): void {
     this.#recorded.clear()
     for (const mark of marks) this.#recorded.set(mark, recorded.has(mark))
+  }
+
+  /** Takes on which rows are bound to transactions of earlier holders, for the decisions until {@link unbind}. */
+  bind(rows: Iterable<number>): void {
+    for (const id of rows) this.#bound.add(id)
+  }
+
+  unbind(): void {
+    this.#bound.clear()
   }
 
   /** Forgets what was decided, and what was parsed of rows that may be others by now. */
@@ -109,8 +127,9 @@ export class PostgresState implements EngineState {
     return {
       read: this.read,
       written: this.#written,
+      granted: [...this.#granted],
       marks: [...this.#marks.values()],
-      next: this.nextNumber(),
+      next: this.#next(),
       isDurable: this.#isDurable,
     }
   }
@@ -152,10 +171,18 @@ export class PostgresState implements EngineState {
     const { key } = request.claims[0]!
     this.#queue(key)
     this.#changedKeys.add(key)
+    if (request.phase === 'held' && this.#given.has(request.number))
+      for (const claim of request.claims) this.#granted.add(this.#row('lock', claim.key))
   }
 
   nextNumber(): number {
-    return ++this.#number
+    const number = this.#next()
+    this.#given.add(number)
+    return number
+  }
+
+  isBound(key: string): boolean {
+    return this.#bound.size > 0 && this.#bound.has(this.#row('lock', key).id)
   }
 
   requestsOf(session: string): Request[] {
@@ -215,7 +242,7 @@ export class PostgresState implements EngineState {
   }
 
   nextVersion(): number {
-    return this.nextNumber()
+    return this.#next()
   }
 
   recorded(ids: readonly RecordedId[]): boolean[] {
@@ -228,6 +255,7 @@ export class PostgresState implements EngineState {
 
   record(key: string, id: string, retention: number): void {
     const mark = markOf({ key, id })
+    this.#isDurable = true
     this.#marks.set(mark, { mark, until: this.#now + retention, mustBeNew: this.#lookedFor.has(mark) })
   }
 
@@ -239,6 +267,10 @@ export class PostgresState implements EngineState {
   keepLimiter(name: string, state: LimiterState, forgottenIn: number): void {
     const data = `${this.#now + forgottenIn} ${JSON.stringify(state)}`
     this.#written.set(this.#touched(this.#row('limit', name)), data)
+  }
+
+  #next(): number {
+    return ++this.#number
   }
 
   #row(kind: Parameters<typeof rowName>[0], key: string): Row {

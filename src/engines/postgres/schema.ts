@@ -32,25 +32,34 @@ create or replace function ${schema}.version() returns int language sql immutabl
 create or replace function ${schema}.clock() returns float8 language sql volatile as
   'select extract(epoch from clock_timestamp())::float8 * 1000';
 
--- Reads rows by their names, and which of these marks are recorded. Makes rows that are missing, if asked to.
-create or replace function ${schema}.rows(wanted text[], make boolean, marks uuid[]) returns text
+-- What a transaction of the engine's own goes by: it waits for the disk only with values, and for a row that a
+-- transaction elsewhere holds not for long.
+create or replace function ${schema}.settings(within boolean, durable boolean) returns void
+language plpgsql as $$
+begin
+  if within then return; end if;
+  perform set_config('lock_timeout', '2s', true);
+  if not durable then perform set_config('synchronous_commit', 'off', true); end if;
+end $$;
+
+-- Reads rows by their names, makes those that are missing, and tells which of these marks are recorded.
+-- A transaction of the caller's keeps its settings, in each of these functions with the parameter within.
+create or replace function ${schema}.rows(wanted text[], marks uuid[], within boolean) returns text
 language plpgsql as $$
 declare
   missing text[];
 begin
-  if make then
-    select array_agg(w order by w) into missing
-      from unnest(wanted) w where not exists (select from ${schema}.names n where n.name = w);
-    if missing is not null then
-      perform set_config('synchronous_commit', 'off', true);
-      with made as (
-        insert into ${schema}.names (name, id)
-          select m, nextval('${schema}.ids') from unnest(missing) m
-          on conflict do nothing
-          returning id
-      )
-      insert into ${schema}.state (id, version, data) select id, ${schema}.clock() * 1000, '' from made;
-    end if;
+  select array_agg(w order by w) into missing
+    from unnest(wanted) w where not exists (select from ${schema}.names n where n.name = w);
+  if missing is not null then
+    perform ${schema}.settings(within, false);
+    with made as (
+      insert into ${schema}.names (name, id)
+        select m, nextval('${schema}.ids') from unnest(missing) m
+        on conflict do nothing
+        returning id
+    )
+    insert into ${schema}.state (id, version, data) select id, ${schema}.clock() * 1000, '' from made;
   end if;
   return json_build_object(
     'now', ${schema}.clock(),
@@ -79,32 +88,50 @@ $$;
 
 -- Compares and sets: writes data with the version next if every row has the expected version, and else tells what
 -- the rows are. Data that are null are not written. The decision was made at a time that must not be ahead of this
--- server's clock, and not further behind than the slack. Marks are recorded; those that must be new make it fail.
+-- server's clock, and not further behind than the slack. A row of a key that is granted must not be bound to a
+-- transaction: an earlier grant's fence has it FOR KEY SHARE, which other changes get along with. Marks are recorded; those that must be new make it fail.
 create or replace function ${schema}.change(
-  decided float8, slack float8, durable boolean,
-  ids bigint[], versions bigint[], datas text[], next bigint,
+  decided float8, slack float8, durable boolean, within boolean,
+  ids bigint[], versions bigint[], datas text[], next bigint, granted bigint[],
   marks uuid[], untils float8[], must_be_new boolean[]
 ) returns text
 language plpgsql as $$
 declare
   now float8 := ${schema}.clock();
+  is_written boolean := false;
   found_versions bigint[];
+  free bigint[];
   kept int;
 begin
   if decided > now or now - decided > slack then
     return json_build_object('state', 'clock', 'now', now);
   end if;
-  if not durable then perform set_config('synchronous_commit', 'off', true); end if;
+  perform ${schema}.settings(within, durable);
   if cardinality(ids) = 1 and datas[1] is not null then
-    update ${schema}.state set version = next, data = datas[1] where id = ids[1] and version = versions[1];
-    if not found then return ${schema}.stale(ids, versions); end if;
-  else
+    if cardinality(granted) = 0 then
+      update ${schema}.state set version = next, data = datas[1] where id = ids[1] and version = versions[1];
+    else
+      update ${schema}.state set version = next, data = datas[1] where id = (
+        select s.id from ${schema}.state s where s.id = ids[1] and s.version = versions[1] for update skip locked
+      );
+    end if;
+    is_written := found;
+  end if;
+  if not is_written then
     select array_agg(l.version order by l.place) into found_versions from (
       select e.place, s.version
         from unnest(ids) with ordinality e(id, place),
           lateral (select s.version from ${schema}.state s where s.id = e.id for no key update) s
     ) l;
     if found_versions is distinct from versions then return ${schema}.stale(ids, versions); end if;
+    if cardinality(granted) > 0 then
+      select array_agg(s.id) into free from (
+        select s.id from ${schema}.state s where s.id = any(granted) for update skip locked
+      ) s;
+      if not granted <@ coalesce(free, '{}') then
+        return json_build_object('state', 'bound', 'now', now, 'free', coalesce(free, '{}'));
+      end if;
+    end if;
     update ${schema}.state s set version = next, data = w.data
       from unnest(ids, datas) w(id, data) where s.id = w.id and w.data is not null;
   end if;
@@ -142,6 +169,21 @@ language sql as $$
     )
   )
 $$;
+
+-- Binds a grant to the transaction that calls this: its rows are granted to no other request until the transaction
+-- ends. False if it does not hold.
+create or replace function ${schema}.fence(wanted text[], request text, number bigint) returns boolean
+language plpgsql as $$
+begin
+  perform from ${schema}.names n join ${schema}.state s on s.id = n.id
+    where n.name = any(wanted) order by s.id for key share of s;
+  -- The request is in the row of its first key.
+  return exists (
+    select from ${schema}.names n join ${schema}.state s on s.id = n.id, json_array_elements(s.data::json) place
+      where n.name = wanted[1] and s.data <> '' and place->>0 = request and place->>4 = 'held'
+        and (place->>7)::bigint = number and (place->>5)::float8 > ${schema}.clock()
+  );
+end $$;
 
 -- Brings hints to the boxes that listen to these channels.
 create or replace function ${schema}.tell(channels text[], payloads text[]) returns void

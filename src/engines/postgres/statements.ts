@@ -4,7 +4,9 @@ export interface Statements {
   readonly found: string
   readonly change: string
   readonly lock: string
+  readonly fence: string
   readonly tell: string
+  readonly notify: string
   readonly sweep: string
   readonly version: string
 }
@@ -12,13 +14,15 @@ export interface Statements {
 /** The statements of a box. All values are text, so that every client gives them to the server as they are. */
 export function statementsOf(schema: string): Statements {
   return {
-    rows: `select ${schema}.rows($1::text::text[], $2::text::boolean, $3::text::uuid[])`,
+    rows: `select ${schema}.rows($1::text::text[], $2::text::uuid[], $3::text::boolean)`,
     found: `select ${schema}.found($1::text, $2::text)`,
     change:
-      `select ${schema}.change($1::text::float8, $2::text::float8, $3::text::boolean, $4::text::bigint[], ` +
-      `$5::text::bigint[], $6::text::text[], $7::text::bigint, $8::text::uuid[], $9::text::float8[], ` +
-      `$10::text::boolean[])`,
+      `select ${schema}.change($1::text::float8, $2::text::float8, $3::text::boolean, $4::text::boolean, ` +
+      `$5::text::bigint[], $6::text::bigint[], $7::text::text[], $8::text::bigint, $9::text::bigint[], ` +
+      `$10::text::uuid[], $11::text::float8[], $12::text::boolean[])`,
+    fence: `select ${schema}.fence($1::text::text[], $2::text, $3::text::bigint)`,
     lock: `select ${schema}.lock($1::text::bigint[], $2::text::bigint[])`,
+    notify: 'select pg_notify($1::text, $2::text)',
     tell: `select ${schema}.tell($1::text::text[], $2::text::text[])`,
     sweep: `select ${schema}.sweep($1::text::float8)`,
     version: `select ${schema}.version()`,

@@ -19,6 +19,7 @@ const queues = new WeakMap<Records, WriteQueue>()
 export class RecordValues implements Values {
   /** What is checked is stamped, and stamps of those without the lock would be in the way of its holder. */
   readonly checksOnlyLocked = true
+  readonly join = false
   readonly #session: Session
   readonly #ledger: Ledger
   readonly #writes: WriteQueue
