@@ -36,7 +36,11 @@ type Results = readonly { readonly job: Job; readonly result: unknown }[]
 
 /** The answer of a change. */
 type Answer =
-  | { readonly state: 'done'; readonly now: number }
+  | {
+      readonly state: 'done'
+      readonly now: number
+      readonly moved?: readonly (readonly [from: number, to: number])[] | null
+    }
   | { readonly state: 'clock'; readonly now: number }
   | { readonly state: 'bound'; readonly now: number; readonly free: readonly number[] }
   | {
@@ -177,6 +181,7 @@ export class Changes {
     if (answer.state === 'done') {
       this.#serverClock.told(answer.now, asked)
       for (const [row, data] of draft.written) Object.assign(row, { data, version: draft.next })
+      for (const [from, to] of answer.moved ?? []) this.#rows.moved(from, to)
       return results
     }
     if (answer.state === 'clock') this.#serverClock.forget()

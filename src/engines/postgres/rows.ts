@@ -1,7 +1,7 @@
 /** A row as it was last seen. */
 export interface Row {
   readonly name: string
-  readonly id: number
+  id: number
   version: number
   data: string
 }
@@ -36,6 +36,15 @@ export class Rows {
     if (!row) return
     if (version === null || data === null) this.forget(row.name)
     else Object.assign(row, { version, data })
+  }
+
+  /** A row has another number. */
+  moved(from: number, to: number): void {
+    const row = this.#byId.get(from)
+    if (!row) return
+    this.#byId.delete(from)
+    row.id = to
+    this.#byId.set(to, row)
   }
 
   forget(name: string): void {

@@ -1,3 +1,9 @@
+/**
+ * A row moves to a new number after so many changes. While a transaction elsewhere is open, the server keeps all old
+ * versions of a row, and walks through those with the same number to find the newest.
+ */
+const MOST_CHANGES = 200
+
 /** The version of the schema: a box of another version creates its functions anew, or refuses a newer one. */
 export const SCHEMA_VERSION = 1
 
@@ -14,12 +20,13 @@ create schema if not exists ${schema};
 create sequence if not exists ${schema}.ids;
 create table if not exists ${schema}.names (
   name text collate "C" primary key,
-  id bigint not null
+  id bigint not null unique
 );
 -- Room in each page lets a row be updated in place, without a new entry in an index.
 create table if not exists ${schema}.state (
   id bigint primary key,
   version bigint not null,
+  changes int not null default 0,
   data text not null
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 10000);
 create table if not exists ${schema}.recorded (
@@ -101,6 +108,7 @@ declare
   is_written boolean := false;
   found_versions bigint[];
   free bigint[];
+  worn bigint[];
   kept int;
 begin
   if decided > now or now - decided > slack then
@@ -109,11 +117,15 @@ begin
   perform ${schema}.settings(within, durable);
   if cardinality(ids) = 1 and datas[1] is not null then
     if cardinality(granted) = 0 then
-      update ${schema}.state set version = next, data = datas[1] where id = ids[1] and version = versions[1];
+      update ${schema}.state set version = next, data = datas[1], changes = changes + 1
+        where id = ids[1] and version = versions[1]
+        returning case when changes >= ${MOST_CHANGES} then ids else '{}' end into worn;
     else
-      update ${schema}.state set version = next, data = datas[1] where id = (
-        select s.id from ${schema}.state s where s.id = ids[1] and s.version = versions[1] for update skip locked
-      );
+      update ${schema}.state set version = next, data = datas[1], changes = changes + 1
+        where id = (
+          select s.id from ${schema}.state s where s.id = ids[1] and s.version = versions[1] for update skip locked
+        )
+        returning case when changes >= ${MOST_CHANGES} then ids else '{}' end into worn;
     end if;
     is_written := found;
   end if;
@@ -132,8 +144,12 @@ begin
         return json_build_object('state', 'bound', 'now', now, 'free', coalesce(free, '{}'));
       end if;
     end if;
-    update ${schema}.state s set version = next, data = w.data
-      from unnest(ids, datas) w(id, data) where s.id = w.id and w.data is not null;
+    with written as (
+      update ${schema}.state s set version = next, data = w.data, changes = changes + 1
+        from unnest(ids, datas) w(id, data) where s.id = w.id and w.data is not null
+        returning s.id, s.changes
+    )
+    select array_agg(id) into worn from written where changes >= ${MOST_CHANGES};
   end if;
   if cardinality(marks) > 0 then
     insert into ${schema}.recorded as r (mark, until)
@@ -145,8 +161,27 @@ begin
       raise exception 'an id is recorded already' using errcode = 'serialization_failure';
     end if;
   end if;
+  if cardinality(worn) > 0 then
+    return json_build_object('state', 'done', 'now', now, 'moved', ${schema}.move(worn));
+  end if;
   return json_build_object('state', 'done', 'now', now);
 end $$;
+
+-- Gives rows new numbers, and tells of each the old and the new one. Leaves those that are bound to a transaction.
+create or replace function ${schema}.move(worn bigint[]) returns json
+language sql as $$
+  with free as materialized (
+    select s.id, s.version, s.data, nextval('${schema}.ids') as new_id
+      from ${schema}.state s where s.id = any(worn) for update skip locked
+  ), made as (
+    insert into ${schema}.state (id, version, data) select new_id, version, data from free
+  ), named as (
+    update ${schema}.names n set id = free.new_id from free where n.id = free.id
+  ), gone as (
+    delete from ${schema}.state s using free where s.id = free.id
+  )
+  select json_agg(json_build_array(id, new_id)) from free
+$$;
 
 -- Locks rows until the end of the transaction, and tells which of them are not as expected.
 create or replace function ${schema}.lock(ids bigint[], versions bigint[]) returns text
