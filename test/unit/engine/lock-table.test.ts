@@ -631,6 +631,42 @@ describe('inspect', () => {
   })
 })
 
+describe('a key that is bound to a transaction of an earlier holder', () => {
+  let bound: Set<string>
+
+  beforeEach(() => {
+    bound = new Set(['k'])
+    Object.assign(state, { isBound: (key: string) => bound.has(key) })
+  })
+
+  test('is granted to no request, and waiters look for its end twenty times a second', () => {
+    expect(enqueue('a.1', x('k'), { wait: 0 })).toEqual({ state: 'busy' })
+    expect(enqueue('a.2', x('j', 'k'))).toMatchObject({ state: 'queued', place: 0, lookAgain: 50 })
+    expect(enqueue('b.1', x('j'))).toMatchObject({ state: 'queued' })
+    bound.clear()
+    expect(claim('a.2')).toMatchObject({ state: 'held' })
+  })
+
+  test('is not claimed by a request for which it was reserved, and stays reserved', () => {
+    bound.clear()
+    enqueue('a.1', x('k'))
+    enqueue('b.1', x('k'))
+    release('a.1', 101)
+    bound.add('k')
+    expect(claim('b.1')).toMatchObject({ state: 'queued', lookAgain: 50 })
+    bound.clear()
+    expect(claim('b.1')).toMatchObject({ state: 'held' })
+  })
+
+  test('is not kept for further local callers, and is renewed for its holder', () => {
+    bound.clear()
+    enqueue('a.1', x('k'))
+    bound.add('k')
+    expect(renew('a.1', 101)).toBe(true)
+    expect(pass('a.1', 101, 'a.2')).toMatchObject({ state: 'queued', id: 'a.2' })
+  })
+})
+
 test('released, cancelled, revoked and dropped requests leave nothing in the state', () => {
   enqueue('a.1', x('a', 'b'))
   enqueue('b.1', s('a'))

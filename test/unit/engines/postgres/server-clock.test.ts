@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest'
+import { VirtualClock } from '../../../../src/clock.js'
+import { ServerClock } from '../../../../src/engines/postgres/server-clock.js'
+
+test('the time is not ahead of the server, and the closest answers count', () => {
+  const clock = new VirtualClock(1000)
+  const server = new ServerClock(clock)
+  expect(server.isKnown).toBe(false)
+  // Asked at 1000, answered at 1010; the server's clock is 500 ahead, and was read at 1002.
+  clock.advance(10)
+  server.told(1502, 1000)
+  expect(server.now()).toEqual({ at: 1502, earliest: 1000, latest: 1010 })
+  // The second was read at 1019 and has come at once.
+  clock.advance(10)
+  server.told(1519, 1018)
+  expect(server.now()).toEqual({ at: 1519, earliest: 1018, latest: 1020 })
+  // A slow answer tells less, and changes nothing.
+  clock.advance(100)
+  server.told(1560, 1020)
+  expect(server.now().at).toBe(1619)
+})
+
+test('when the server was set, only its newest answer counts', () => {
+  const clock = new VirtualClock(1000)
+  const server = new ServerClock(clock)
+  clock.advance(10)
+  server.told(1505, 1000)
+  clock.advance(10)
+  server.told(9015, 1010)
+  expect(server.now().at).toBe(9015)
+  clock.advance(10)
+  server.told(1000, 1020)
+  expect(server.now().at).toBe(1000)
+})
