@@ -72,6 +72,8 @@ export class Changes {
   readonly #batcher = new TickBatcher<Job>(() => this.#next())
   /** The rows that the last look has found. Nothing has to be compared when a decision only reads these. */
   readonly #fresh = new Set<Row>()
+  /** What stands for the ids that the present operations look for. */
+  #marks: readonly string[] = []
   #moment: ServerTime = { at: 0, earliest: 0, latest: 0 }
 
   constructor(
@@ -146,6 +148,7 @@ export class Changes {
       const asked = this.#clock.now()
       const values = [arrayText(idsOf(read)), arrayText(versionsOf(read))]
       this.#heard(JSON.parse((await query(this.#statements.lock, values)) as string) as Answer, asked)
+      if (this.#marks.length > 0) await this.#look([], query)
       return this.#attempt(jobs, query)
     })
   }
@@ -153,19 +156,24 @@ export class Changes {
   /** Reads what the operations need and is not known, or has to be read anew. */
   async #prepare(jobs: readonly Job[]): Promise<void> {
     this.#fresh.clear()
+    this.#state.forgetFound()
     for (const { purpose } of jobs) {
       if (purpose.type === 'revoke') await this.#find(LOCKS, JSON.stringify(purpose.session))
       if (purpose.type === 'inspect') await this.#find(LOCKS, '')
     }
     const names = new Set<string>()
+    const read = new Set<string>()
     const marks = new Set<string>()
     for (const { purpose } of jobs) {
-      for (const name of namesFor(purpose))
-        if (purpose.type === 'read' || !this.#rows.get(name)) names.add(name)
+      for (const name of namesFor(purpose)) {
+        if (purpose.type === 'read') read.add(name)
+        else if (!this.#rows.get(name)) names.add(name)
+      }
       for (const id of idsFor(purpose)) marks.add(markOf(id))
     }
-    if (names.size > 0 || marks.size > 0 || !this.#serverClock.isKnown)
-      await this.#look([...names], [...marks])
+    this.#marks = [...marks]
+    if (names.size + read.size + marks.size > 0 || !this.#serverClock.isKnown)
+      await this.#look([...names], this.#sql.query, [...read])
   }
 
   /** One attempt: undefined when the rows were out of date. */
@@ -202,23 +210,30 @@ export class Changes {
           return { job, result: job.work(this.#state) }
         })
       } catch (error) {
-        if (error instanceof MissingRow) await this.#look([error.rowName], [], query)
-        else if (error instanceof OutdatedRows) await this.#look(error.rowNames, [], query)
+        if (error instanceof MissingRow) await this.#look([error.rowName], query)
+        else if (error instanceof OutdatedRows) await this.#look(error.rowNames, query)
         else throw error
       }
     }
   }
 
-  async #look(names: readonly string[], marks: readonly string[], query = this.#sql.query): Promise<void> {
+  /**
+   * Reads rows, and looks for the ids of the operations again: a holder that has recorded one has released its locks
+   * after that, so ids are not to be older than rows.
+   * @param names of rows, which are made if they are missing. @param read names of rows that may be missing.
+   */
+  async #look(names: readonly string[], query: Query, read: readonly string[] = []): Promise<void> {
     const asked = this.#clock.now()
     const text = await query(this.#statements.rows, [
+      arrayText([...names, ...read]),
       arrayText(names),
-      arrayText(marks),
+      arrayText(this.#marks),
       String(this.#isWithin),
     ])
     const found = JSON.parse(text as string) as Found
-    this.#state.found(marks, new Set(found.recorded?.map(mark => mark.replaceAll('-', ''))))
     this.#seen(found, asked)
+    this.#state.found(this.#marks, new Set(found.recorded?.map(mark => mark.replaceAll('-', ''))))
+    for (const name of read) if (!this.#rows.get(name)) this.#state.absent(name)
   }
 
   async #find(prefix: string, part: string): Promise<void> {

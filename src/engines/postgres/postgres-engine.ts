@@ -35,9 +35,11 @@ import { WATCH_LIFE } from './value-row.js'
 const DEAF_LOOK = 100
 /** A box that hears nothing reads what it watches so often: milliseconds. */
 const DEAF_WATCH = 1000
-/** What has no effect any more is deleted so often, and when it is so old: milliseconds. */
-const SWEEP_EVERY = 600_000
+/** Rows that have no effect any more are deleted when they are so old: milliseconds. */
 const SWEPT_AGE = 600_000
+/** A box looks for them so often, among so many rows at a time: milliseconds. */
+const SWEEP_EVERY = 300_000
+const SWEPT_TOGETHER = 10_000
 
 /**
  * The state in rows of PostgreSQL. What a tick brings is decided here, by the rows as they were last seen, and written
@@ -58,6 +60,7 @@ export class PostgresEngine extends StateEngine {
   #info: SessionInfo | undefined
   #listener: Listener | undefined
   #leaving: Promise<void> | undefined
+  #sweptTo = ''
 
   constructor(sql: SqlClient, schema: string, clock: Clock) {
     super(clock)
@@ -183,8 +186,13 @@ export class PostgresEngine extends StateEngine {
     }
   }
 
+  /** Goes on where the last sweep ended. Another one follows a sweep that fails. */
   #sweep(): void {
-    this.#sql.query(this.#statements.sweep, [String(SWEPT_AGE)]).catch(() => undefined)
+    const values = [this.#sweptTo, String(SWEPT_TOGETHER), String(SWEPT_AGE)]
+    this.#sql.query(this.#statements.sweep, values).then(
+      last => (this.#sweptTo = (last as string | null) ?? ''),
+      () => undefined,
+    )
   }
 
   async #leave(): Promise<void> {

@@ -63,6 +63,7 @@ export class PostgresState implements EngineState {
   readonly #marks = new Map<string, Mark>()
   /** Whether an id is recorded, by mark. */
   readonly #recorded = new Map<string, boolean>()
+  readonly #absent = new Set<string>()
   readonly #lookedFor = new Set<string>()
   #about: readonly LockRequest[] = []
   #now = 0
@@ -93,9 +94,19 @@ export class PostgresState implements EngineState {
     this.#about = requests
   }
 
+  /** Forgets what was found of ids, and which rows are absent. */
+  forgetFound(): void {
+    this.#recorded.clear()
+    this.#absent.clear()
+  }
+
+  /** Takes on that a row is not there, and need not be made to be read. */
+  absent(name: string): void {
+    this.#absent.add(name)
+  }
+
   /** Takes on which of these ids are recorded. */
   found(marks: readonly string[], recorded: ReadonlySet<string>): void {
-    this.#recorded.clear()
     for (const mark of marks) this.#recorded.set(mark, recorded.has(mark))
   }
 
@@ -325,6 +336,8 @@ export class PostgresState implements EngineState {
   }
 
   #value(key: string) {
+    const name = rowName('value', key)
+    if (this.#absent.has(name) && !this.#rows.get(name)) return valueOf('')
     const row = this.#touched(this.#row('value', key))
     return valueOf(this.#written.get(row) ?? row.data)
   }

@@ -33,6 +33,7 @@ create table if not exists ${schema}.recorded (
   mark uuid primary key,
   until timestamptz not null
 );
+create index if not exists recorded_until on ${schema}.recorded (until);
 
 create or replace function ${schema}.version() returns int language sql immutable as 'select ${SCHEMA_VERSION}';
 
@@ -49,24 +50,24 @@ begin
   if not durable then perform set_config('synchronous_commit', 'off', true); end if;
 end $$;
 
--- Reads rows by their names, makes those that are missing, and tells which of these marks are recorded.
+-- Reads rows by their names, makes those of them that are missing, and tells which of these marks are recorded.
 -- A transaction of the caller's keeps its settings, in each of these functions with the parameter within.
-create or replace function ${schema}.rows(wanted text[], marks uuid[], within boolean) returns text
+create or replace function ${schema}.rows(wanted text[], made text[], marks uuid[], within boolean) returns text
 language plpgsql as $$
 declare
   missing text[];
 begin
-  select array_agg(w order by w) into missing
-    from unnest(wanted) w where not exists (select from ${schema}.names n where n.name = w);
+  select array_agg(m order by m) into missing
+    from unnest(made) m where not exists (select from ${schema}.names n where n.name = m);
   if missing is not null then
     perform ${schema}.settings(within, false);
-    with made as (
+    with fresh as (
       insert into ${schema}.names (name, id)
         select m, nextval('${schema}.ids') from unnest(missing) m
         on conflict do nothing
         returning id
     )
-    insert into ${schema}.state (id, version, data) select id, ${schema}.clock() * 1000, '' from made;
+    insert into ${schema}.state (id, version, data) select id, ${schema}.clock() * 1000, '' from fresh;
   end if;
   return json_build_object(
     'now', ${schema}.clock(),
@@ -88,7 +89,7 @@ language sql as $$
     'rows', (
       select json_agg(json_build_array(n.name, s.id, s.version, s.data))
         from ${schema}.names n join ${schema}.state s on s.id = n.id
-        where starts_with(n.name, prefix) and s.data <> '' and position(part in s.data) > 0
+        where n.name >= prefix and n.name < prefix || chr(1114111) and s.data <> '' and position(part in s.data) > 0
     )
   )
 $$;
@@ -187,6 +188,9 @@ $$;
 create or replace function ${schema}.lock(ids bigint[], versions bigint[]) returns text
 language plpgsql as $$
 begin
+  perform ${schema}.settings(false, false);
+  -- A process that stands still must not keep the rows locked.
+  perform set_config('idle_in_transaction_session_timeout', '2s', true);
   perform from unnest(ids) e(id),
     lateral (select from ${schema}.state s where s.id = e.id for no key update) s;
   return ${schema}.stale(ids, versions);
@@ -228,28 +232,31 @@ begin
   perform pg_notify(t.channel, t.payload) from unnest(channels, payloads) t(channel, payload);
 end $$;
 
--- Deletes what has no effect any more.
-create or replace function ${schema}.sweep(least_age float8) returns void
+-- Deletes what has no effect any more, among so many names from one on. Gives the name to go on from; null at the end.
+create or replace function ${schema}.sweep(start text, most int, least_age float8) returns text
 language plpgsql as $$
 declare
   now float8 := ${schema}.clock();
+  last text;
 begin
-  perform set_config('synchronous_commit', 'off', true);
+  perform ${schema}.settings(false, false);
   delete from ${schema}.recorded where mark in (
-    select mark from ${schema}.recorded where until <= clock_timestamp() limit 10000
+    select mark from ${schema}.recorded where until <= clock_timestamp() limit most
   );
+  select max(n.name) into last from (
+    select n.name from ${schema}.names n where n.name > start order by n.name limit most
+  ) n;
   with gone as (
     delete from ${schema}.state where id in (
       select s.id from ${schema}.names n join ${schema}.state s on s.id = n.id
-        where s.version < (now - least_age) * 1000 and (
-          s.data = '' or starts_with(n.name, 'limit') and split_part(s.data, ' ', 1)::float8 < now
-        )
-        limit 10000
-        for no key update of s skip locked
+        where n.name > start and n.name <= last and s.version < (now - least_age) * 1000
+          and (s.data = '' or starts_with(n.name, 'limit') and split_part(s.data, ' ', 1)::float8 < now)
+        for update of s skip locked
     )
     returning id
   )
   delete from ${schema}.names n using gone where n.id = gone.id;
+  return last;
 end $$;
 `
 }

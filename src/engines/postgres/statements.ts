@@ -14,7 +14,7 @@ export interface Statements {
 /** The statements of a box. All values are text, so that every client gives them to the server as they are. */
 export function statementsOf(schema: string): Statements {
   return {
-    rows: `select ${schema}.rows($1::text::text[], $2::text::uuid[], $3::text::boolean)`,
+    rows: `select ${schema}.rows($1::text::text[], $2::text::text[], $3::text::uuid[], $4::text::boolean)`,
     found: `select ${schema}.found($1::text, $2::text)`,
     change:
       `select ${schema}.change($1::text::float8, $2::text::float8, $3::text::boolean, $4::text::boolean, ` +
@@ -24,7 +24,7 @@ export function statementsOf(schema: string): Statements {
     lock: `select ${schema}.lock($1::text::bigint[], $2::text::bigint[])`,
     notify: 'select pg_notify($1::text, $2::text)',
     tell: `select ${schema}.tell($1::text::text[], $2::text::text[])`,
-    sweep: `select ${schema}.sweep($1::text::float8)`,
+    sweep: `select ${schema}.sweep($1::text, $2::text::int, $3::text::float8)`,
     version: `select ${schema}.version()`,
   }
 }
