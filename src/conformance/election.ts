@@ -8,6 +8,9 @@ import type { EngineFixture } from './fixture.js'
 import { rising } from './section.js'
 import { pause, queued, soFar, until } from './time.js'
 
+/** The lease of a leader that is to be lost: milliseconds, longer than a loaded machine stalls during a campaign. */
+const TERM = 1000
+
 /** One leader among many. */
 export function election(fixture: EngineFixture): void {
   describe('an election', () => {
@@ -118,7 +121,7 @@ export function election(fixture: EngineFixture): void {
 
     test('after a leader loses its term, no leader is shown and the old leader is notified', async boxes => {
       const [one, other] = await boxes.pair()
-      const lapsing = await one.election('e').campaign({ lease: 300, renew: false })
+      const lapsing = await one.election('e').campaign({ lease: TERM, renew: false })
       await until('its holder is told', () => lapsing.signal.aborted)
       await pause(5)
       assert.equal(await other.election('e').leader(), undefined)
@@ -137,7 +140,7 @@ export function election(fixture: EngineFixture): void {
       await closing.close()
       assert.equal(await other.election('e').leader(), undefined)
       const [silent, engine] = await boxes.meddled()
-      await silent.election('e').campaign({ lease: 300 })
+      await silent.election('e').campaign({ lease: TERM })
       await engine.freeze()
       const next = await other.election('e').campaign()
       assert.equal((await other.election('e').leader())!.token, next.token)

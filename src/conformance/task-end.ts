@@ -24,10 +24,8 @@ interface Fault {
   readonly fails: readonly ('release' | 'renew')[]
 }
 
-/** The lease of a grant that is to be lost: milliseconds. */
-const LOST_SOON = 300
-/** The lease of a grant that ends during the release: milliseconds, longer than a loaded machine stalls. */
-const LOST_LATER = 1000
+/** The lease of a grant that is to be lost: milliseconds, longer than a loaded machine stalls. */
+const LOST = 1000
 /** The lease of a grant that is not to be lost: milliseconds. */
 const KEPT = 60_000
 
@@ -155,7 +153,7 @@ export function taskEnd(fixture: EngineFixture): void {
           grant.assertHeld()
           return 'charged'
         },
-        { lease: LOST_LATER },
+        { lease: LOST },
       )
       assert.equal(await running, 'charged')
     })
@@ -304,7 +302,7 @@ function callsOf(fixture: EngineFixture): ((box: Box, task: () => unknown) => Pr
 }
 
 function leaseOf({ loses }: Fault): number {
-  return loses ? LOST_SOON : KEPT
+  return loses ? LOST : KEPT
 }
 
 /** A task that goes on until its grant is lost, if the fault loses it. */
