@@ -4,6 +4,7 @@ import { hazelcastWorks } from './hazelcast/part.js'
 import { limitWorks } from './limits/part.js'
 import { memoryWorks } from './memory/part.js'
 import type { ForkedSubject } from './processes/forked.js'
+import { postgresWorks } from './postgres/part.js'
 import { redisWorks } from './redis/part.js'
 import { quorumWorks } from './redis/quorum.js'
 import { storeWorks } from './store/part.js'
@@ -20,6 +21,7 @@ export const works: readonly Work[] = [
   ...quorumWorks,
   ...zooKeeperWorks,
   ...hazelcastWorks,
+  ...postgresWorks,
   ...storeWorks,
   ...trainWorks,
   ...limitWorks,

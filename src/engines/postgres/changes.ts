@@ -13,7 +13,7 @@ import type { Statements } from './statements.js'
  * How far the server's clock may be past the time of a decision: milliseconds. Leases are longer by as much for the
  * server than for their holders.
  */
-export const SLACK = 400
+export const SLACK = 250
 
 /** So many operations are decided together. */
 const MOST_TOGETHER = 256

@@ -1,0 +1,93 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import pg from 'pg'
+import type { LockLibrary } from './locker.js'
+import { toldAddress } from './address-file.js'
+import { postgresSupport } from './postgres-server.js'
+
+/** As many tasks of a process as can hold or want a lock, each on a connection of its own. */
+const CONNECTIONS = 64
+/** How often a lock that is taken is tried: milliseconds. */
+const POLL = 10
+
+interface Statement {
+  readonly name: string
+  readonly text: string
+}
+
+const lock: Statement = { name: 'lock', text: 'select pg_advisory_lock(hashtext($1))' }
+const tryLock: Statement = { name: 'try', text: 'select pg_try_advisory_lock(hashtext($1)) as taken' }
+const unlock: Statement = { name: 'unlock', text: 'select pg_advisory_unlock(hashtext($1))' }
+const lockWithin: Statement = { name: 'within', text: 'select pg_advisory_xact_lock(hashtext($1))' }
+const row: Statement = { name: 'row', text: 'select 1 from locked where key = $1 for update' }
+
+/** A library of statements over pg. @param take takes the lock on a connection. @param give gives it back. */
+function overPg(
+  name: string,
+  take: (client: pg.PoolClient, key: string) => Promise<unknown>,
+  give: (client: pg.PoolClient, key: string) => Promise<unknown>,
+): LockLibrary {
+  return {
+    name,
+    support: postgresSupport,
+    async open(folder, keys) {
+      const pool = new pg.Pool({ connectionString: await toldAddress(folder), max: CONNECTIONS })
+      await pool.query('create table if not exists locked (key text primary key)').catch(() => undefined)
+      for (const key of keys) await pool.query('insert into locked values ($1) on conflict do nothing', [key])
+      return {
+        async lock(key) {
+          const client = await pool.connect()
+          await take(client, key)
+          return {
+            async unlock() {
+              await give(client, key)
+              client.release()
+            },
+          }
+        },
+        close: () => pool.end(),
+      }
+    },
+  }
+}
+
+const released = (client: pg.PoolClient, key: string): Promise<unknown> =>
+  client.query({ ...unlock, values: [key] })
+const committed = (client: pg.PoolClient): Promise<unknown> => client.query('commit')
+
+/** A session's advisory lock: it waits in the server, and writes nothing. */
+export const advisory = overPg(
+  'pg_advisory_lock',
+  (client, key) => client.query({ ...lock, values: [key] }),
+  released,
+)
+
+/** The same, tried again and again. */
+export const polledAdvisory = overPg(
+  `pg_try_advisory_lock every ${POLL} ms`,
+  async (client, key) => {
+    const taken = async (): Promise<boolean> =>
+      (await client.query<{ taken: boolean }>({ ...tryLock, values: [key] })).rows[0]!.taken
+    while (!(await taken())) await pause(POLL)
+  },
+  released,
+)
+
+/** An advisory lock of a transaction that stays open while it is held. */
+export const advisoryWithin = overPg(
+  'pg_advisory_xact_lock in an open transaction',
+  async (client, key) => {
+    await client.query('begin')
+    await client.query({ ...lockWithin, values: [key] })
+  },
+  committed,
+)
+
+/** A row that an open transaction has locked. */
+export const rowLock = overPg(
+  'select for update in an open transaction',
+  async (client, key) => {
+    await client.query('begin')
+    await client.query({ ...row, values: [key] })
+  },
+  committed,
+)

@@ -1,0 +1,48 @@
+import { startPostgres } from '../../test/support/servers/postgres.js'
+import { distinctKeys, hotKey, sequential } from '../file/works.js'
+import { advisory, advisoryWithin, polledAdvisory, rowLock } from '../lockers/postgres-peers.js'
+import { signalboxPostgres } from '../lockers/signalbox-postgres.js'
+import { RUN_SECONDS, tracker, type MakeState } from '../trains/tracker.js'
+import type { Comparison, Goal, Work } from '../work.js'
+import { postgresPermits } from './permits.js'
+
+const peers = [advisory, polledAdvisory, advisoryWithin, rowLock]
+const libraries = [signalboxPostgres, ...peers]
+
+function against(measure: Comparison['measure'], goal: Goal): Comparison[] {
+  return peers.map(({ name }) => ({ measure, of: 'signalbox', to: name, goal }))
+}
+
+/** A server for each run of the train tracker. It is durable: values wait for the disk. */
+const onServer: MakeState = async () => {
+  const server = await startPostgres()
+  return { engine: server.url, clear: () => server.kill() }
+}
+
+/** Locks, permits and transactions on one PostgreSQL server. */
+export const postgresWorks: readonly Work[] = [
+  sequential({ part: 'postgres', libraries, comparisons: against('opsPerSecond', { atLeast: 0.8 }) }),
+  distinctKeys({ part: 'postgres', libraries, comparisons: against('opsPerSecond', { atLeast: 2 }) }, 64),
+  hotKey(
+    { part: 'postgres', libraries, comparisons: against('opsPerSecond', { atLeast: 30 }) },
+    { processes: 1, tasks: 16 },
+  ),
+  hotKey(
+    {
+      part: 'postgres',
+      libraries,
+      comparisons: [...against('opsPerSecond', { atLeast: 5 }), ...against('worst wait', { atMost: 1 / 5 })],
+    },
+    { processes: 4, tasks: 4 },
+  ),
+  postgresPermits,
+  {
+    part: 'postgres',
+    name: 'messages of the train tracker with 4 processes',
+    seconds: RUN_SECONDS,
+    mostRounds: 3,
+    subjects: [tracker(4, onServer, 'signalbox')],
+    comparisons: [],
+    targets: [{ measure: 'opsPerSecond', of: 'signalbox', goal: { atLeast: 8000 } }],
+  },
+]
