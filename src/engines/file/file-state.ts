@@ -1,4 +1,5 @@
 import type { LockRequest, RecordedId, Versioned } from '../../engine/contract.js'
+import { requestsIn } from '../../engine/kit/requests-in.js'
 import type { EngineState, Purpose } from '../../engine/kit/state-engine.js'
 import type { Request } from '../../engine/lock-table.js'
 import type { LimiterState } from '../../limits/rules/reserve.js'
@@ -162,17 +163,5 @@ export class FileState implements EngineState {
     this.#counter.forget()
     this.#narrow.forget()
     this.#wide.outdated()
-  }
-}
-
-/** The requests that an operation names. */
-function requestsIn(purpose: Purpose): LockRequest[] {
-  switch (purpose.type) {
-    case 'extendOrYield':
-      return [purpose.request, purpose.next]
-    case 'commit':
-      return purpose.guard ? [purpose.guard.request] : []
-    default:
-      return 'request' in purpose ? [purpose.request] : []
   }
 }

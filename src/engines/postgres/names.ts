@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import type { LockRequest, RecordedId } from '../../engine/contract.js'
+import type { RecordedId } from '../../engine/contract.js'
+import { requestsIn } from '../../engine/kit/requests-in.js'
 import type { Purpose } from '../../engine/kit/state-engine.js'
 
 /** What a row is of. */
@@ -59,17 +60,5 @@ export function idsFor(purpose: Purpose): readonly RecordedId[] {
       return purpose.record
     default:
       return []
-  }
-}
-
-/** The requests that an operation names. */
-export function requestsIn(purpose: Purpose): LockRequest[] {
-  switch (purpose.type) {
-    case 'extendOrYield':
-      return [purpose.request, purpose.next]
-    case 'commit':
-      return purpose.guard ? [purpose.guard.request] : []
-    default:
-      return 'request' in purpose ? [purpose.request] : []
   }
 }

@@ -1,0 +1,14 @@
+import type { LockRequest } from '../contract.js'
+import type { Purpose } from './state-engine.js'
+
+/** The requests that an operation names. Their claims tell where an engine finds what it has of them. */
+export function requestsIn(purpose: Purpose): LockRequest[] {
+  switch (purpose.type) {
+    case 'extendOrYield':
+      return [purpose.request, purpose.next]
+    case 'commit':
+      return purpose.guard ? [purpose.guard.request] : []
+    default:
+      return 'request' in purpose ? [purpose.request] : []
+  }
+}
