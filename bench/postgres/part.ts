@@ -1,7 +1,7 @@
 import { startPostgres } from '../../test/support/servers/postgres.js'
 import { distinctKeys, hotKey, sequential } from '../file/works.js'
 import { advisory, advisoryWithin, polledAdvisory, rowLock } from '../lockers/postgres-peers.js'
-import { signalboxPostgres } from '../lockers/signalbox-postgres.js'
+import { signalboxPostgres } from '../lockers/signalbox-server.js'
 import { RUN_SECONDS, tracker, type MakeState } from '../trains/tracker.js'
 import type { Comparison, Goal, Work } from '../work.js'
 import { postgresPermits } from './permits.js'

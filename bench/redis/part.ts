@@ -3,7 +3,7 @@ import { startRedis } from '../../test/support/servers/redis.js'
 import { rawIoredis, rawNodeRedis, redisSemaphore, redlock, verrou } from '../lockers/redis-peers.js'
 import { rFairLock, rLock } from '../lockers/redisson.js'
 import { redisPort } from './straight-port.js'
-import { signalboxRedis } from '../lockers/signalbox-redis.js'
+import { signalboxRedis } from '../lockers/signalbox-server.js'
 import { RUN_SECONDS, tracker, type MakeState } from '../trains/tracker.js'
 import type { Comparison, Goal, Work } from '../work.js'
 

@@ -1,7 +1,7 @@
 import { distinctKeys, hotKey, sequential } from '../file/works.js'
 import { curator } from '../lockers/curator.js'
 import { kazoo } from '../lockers/kazoo.js'
-import { signalboxZooKeeper } from '../lockers/signalbox-zookeeper.js'
+import { signalboxZooKeeper } from '../lockers/signalbox-server.js'
 import { recipes } from '../lockers/zookeeper-recipe.js'
 import type { Comparison, Goal, Work } from '../work.js'
 import { createsWork, serverWorks } from './creates.js'

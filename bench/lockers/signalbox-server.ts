@@ -1,0 +1,34 @@
+import { open } from 'signalbox'
+import { toldAddress } from './address-file.js'
+import { hazelcastSupport, hazelcastUrl } from './hazelcast-server.js'
+import type { LockLibrary } from './locker.js'
+import { postgresSupport } from './postgres-server.js'
+import { redisSupport } from './redis-server.js'
+import { zooKeeperSupport } from './zookeeper-server.js'
+
+/** Signalbox on a server. @param support starts the server. @param urlOf the URL of a box, by what is told of it. */
+function onServer(
+  support: NonNullable<LockLibrary['support']>,
+  urlOf = (address: string): string => address,
+): LockLibrary {
+  return {
+    name: 'signalbox',
+    support,
+    async open(folder) {
+      const box = await open(urlOf(await toldAddress(folder)))
+      return {
+        async lock(key) {
+          const grant = await box.mutex(key).acquire()
+          return { token: grant.token, unlock: () => grant.release() }
+        },
+        close: () => box.close(),
+      }
+    },
+  }
+}
+
+export const signalboxRedis = onServer(redisSupport)
+export const signalboxZooKeeper = onServer(zooKeeperSupport, address => `zookeeper://${address}`)
+export const signalboxHazelcast = onServer(hazelcastSupport, hazelcastUrl)
+/** Over `pg`. */
+export const signalboxPostgres = onServer(postgresSupport)
