@@ -88,7 +88,7 @@ export function deadHolders(fixture: EngineFixture): void {
 
     test('a waiter that receives no hints is served by its own poll, and so are the waiters behind it', async boxes => {
       const [one, other] = await boxes.pair()
-      const held = await one.mutex('key').acquire({ lease: 600 })
+      const held = await one.mutex('key').acquire({ lease: 3000 })
       const [deaf, engine] = await boxes.meddled()
       engine.hears = () => false
       const served: string[] = []

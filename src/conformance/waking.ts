@@ -1,10 +1,40 @@
 import { describe } from './checks.js'
 import { assert } from './assert.js'
-import type { Box } from '../index.js'
+import type { Box, Grant } from '../index.js'
+import { HEARD_EVERY } from '../engine/index.js'
 import { testOn, type Boxes } from './boxes.js'
 import type { EngineFixture } from './fixture.js'
 import type { MeddledEngine } from './meddled-engine.js'
 import { pause, queued, soFar, timed } from './time.js'
+
+/** Acquires a lock of a key. */
+type Ask = (box: Box, key: string, signal: AbortSignal) => Promise<Grant>
+
+const lock: Ask = (box, key, signal) => box.mutex(key).acquire({ signal })
+const read: Ask = (box, key, signal) => box.readWriteLock(key).read.acquire({ signal })
+const write: Ask = (box, key, signal) => box.readWriteLock(key).write.acquire({ signal })
+const permits =
+  (count: number): Ask =>
+  (box, key, signal) =>
+    box.semaphore(key, { permits: 3 }).acquire({ permits: count, signal })
+
+/** So many attempts are made to see something undisturbed. */
+const MOST_ATTEMPTS = 10
+
+/**
+ * Gives what `work` has seen with a new key, in an attempt that was over before any waiter had to report that it lives:
+ * a report is a poll, too. A loaded machine may take several attempts.
+ * @param work its signal ends what still waits after an attempt.
+ */
+async function undisturbed<T>(work: (key: string, signal: AbortSignal) => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    const controller = new AbortController()
+    const begun = performance.now()
+    const seen = await work(`key ${attempt}`, controller.signal)
+    controller.abort()
+    if (performance.now() - begun < HEARD_EVERY / 2 || attempt === MOST_ATTEMPTS) return seen
+  }
+}
 
 /** P5: a release wakes exactly the waiters that can run now. The others only renew their entries. */
 export function waking(fixture: EngineFixture): void {
@@ -24,111 +54,118 @@ export function waking(fixture: EngineFixture): void {
       return [box, engine]
     }
 
-    /** Boxes that wait for a key, in this order, each with its operations. */
-    async function waiters(boxes: Boxes, count: number, ask: (box: Box) => Promise<unknown>) {
-      const all: { box: Box; engine: MeddledEngine; asked: Promise<unknown> }[] = []
-      for (let place = 1; place <= count; place++) {
-        const [box, engine] = await practised(boxes)
-        const asked = ask(box)
-        // Some wait until their box is closed.
-        asked.catch(() => undefined)
-        await queued(box, 'key', place)
-        all.push({ box, engine, asked })
-      }
+    /** Boxes that have waited once, each with its operations. */
+    async function several(boxes: Boxes, count: number): Promise<[Box, MeddledEngine][]> {
+      const all = []
+      for (let place = 1; place <= count; place++) all.push(await practised(boxes))
       return all
+    }
+
+    /** What waiters do when all that they wait for is released, and whether they are served then. */
+    async function released(boxes: Boxes, hold: Ask, asks: readonly Ask[], served: number) {
+      const holder = await boxes.open()
+      const waiters = await several(boxes, asks.length)
+      return undisturbed(async (key, signal) => {
+        const held = await hold(holder, key, signal)
+        const asked: Promise<Grant>[] = []
+        for (const [place, [box, engine]] of waiters.entries()) {
+          engine.operations.length = 0
+          const asking = asks[place]!(box, key, signal)
+          // The last ones wait until the end.
+          asking.catch(() => undefined)
+          asked.push(asking)
+          await queued(box, key, place + 1)
+        }
+        await held.release()
+        await Promise.all(asked.slice(0, served))
+        await pause(100)
+        return {
+          polls: waiters.map(([, engine]) => engine.count('poll')),
+          states: await Promise.all(asked.map(soFar)),
+        }
+      })
     }
 
     test.alone('a waiter sends one request and then nothing until it is woken', async boxes => {
       const holder = await boxes.open()
-      const held = await holder.mutex('key').acquire()
-      const [waiter] = await waiters(boxes, 1, box => box.mutex('key').acquire())
-      const before = waiter!.engine.count('poll')
-      await pause(700)
-      assert.equal(await soFar(waiter!.asked), 'pending')
-      assert.equal(waiter!.engine.count('enqueue'), 1)
-      assert.equal(waiter!.engine.count('poll'), before)
-      await held.release()
-      await waiter!.asked
-      assert.equal(waiter!.engine.count('enqueue'), 1)
-      assert.equal(waiter!.engine.count('poll'), before + 1)
+      const [[box, engine]] = (await several(boxes, 1)) as [[Box, MeddledEngine]]
+      const counts = (): number[] => [engine.count('enqueue'), engine.count('poll')]
+      const seen = await undisturbed(async (key, signal) => {
+        const held = await holder.mutex(key).acquire()
+        engine.operations.length = 0
+        const asked = box.mutex(key).acquire({ signal })
+        await queued(box, key, 1)
+        await pause(300)
+        const state = await soFar(asked)
+        const waiting = counts()
+        await held.release()
+        await asked
+        return { state, waiting, woken: counts() }
+      })
+      assert.deepEqual(seen, { state: 'pending', waiting: [1, 0], woken: [1, 1] })
     })
 
     test('a waiter behind a short, renewed lease polls about once a lease', async boxes => {
       const holder = await boxes.open()
       const held = await holder.mutex('key').acquire({ lease: 2400 })
-      const [waiter] = await waiters(boxes, 1, box => box.mutex('key').acquire())
+      const [box, engine] = await practised(boxes)
+      const asked = box.mutex('key').acquire()
+      await queued(box, 'key', 1)
       await pause(4800)
-      assert.atMost(waiter!.engine.count('poll'), 5)
+      assert.atMost(engine.count('poll'), 5)
       held.assertHeld()
       await held.release()
-      await waiter!.asked
+      await asked
     })
 
     test.alone('a release wakes only the first waiter', async boxes => {
-      const holder = await boxes.open()
-      const held = await holder.mutex('key').acquire()
-      const all = await waiters(boxes, 4, box => box.mutex('key').acquire())
-      await held.release()
-      await all[0]!.asked
-      await pause(100)
-      assert.deepEqual(
-        all.map(({ engine }) => engine.count('poll')),
-        [1, 0, 0, 0],
-      )
-      for (const { asked } of all.slice(1)) assert.equal(await soFar(asked), 'pending')
+      const { polls, states } = await released(boxes, lock, [lock, lock, lock, lock], 1)
+      assert.deepEqual(polls, [1, 0, 0, 0])
+      assert.deepEqual(states, ['fulfilled', 'pending', 'pending', 'pending'])
     })
 
     test.alone('a release wakes all readers at the head, and not the writer behind them', async boxes => {
-      const holder = await boxes.open()
-      const held = await holder.readWriteLock('key').write.acquire()
-      const readers = await waiters(boxes, 3, box => box.readWriteLock('key').read.acquire())
-      const [writer, engine] = await practised(boxes)
-      const writing = writer.readWriteLock('key').write.acquire()
-      writing.catch(() => undefined)
-      await queued(writer, 'key', 4)
-      await held.release()
-      for (const { asked } of readers) await asked
-      await pause(100)
-      for (const reader of readers) assert.equal(reader.engine.count('poll'), 1)
-      assert.equal(engine.count('poll'), 0)
-      assert.equal(await soFar(writing), 'pending')
+      const { polls, states } = await released(boxes, write, [read, read, read, write], 3)
+      assert.deepEqual(polls, [1, 1, 1, 0])
+      assert.deepEqual(states, ['fulfilled', 'fulfilled', 'fulfilled', 'pending'])
     })
 
     test.alone('released permits wake as many waiters as they suffice for', async boxes => {
-      const holder = await boxes.open()
-      const held = await holder.semaphore('key', { permits: 3 }).acquire({ permits: 3 })
-      const all = await waiters(boxes, 4, box => box.semaphore('key', { permits: 3 }).acquire())
-      await held.release()
-      for (const { asked } of all.slice(0, 3)) await asked
-      await pause(100)
-      assert.deepEqual(
-        all.map(({ engine }) => engine.count('poll')),
-        [1, 1, 1, 0],
-      )
+      const { polls, states } = await released(boxes, permits(3), Array<Ask>(4).fill(permits(1)), 3)
+      assert.deepEqual(polls, [1, 1, 1, 0])
+      assert.deepEqual(states, ['fulfilled', 'fulfilled', 'fulfilled', 'pending'])
     })
 
     test.alone('a released key does not wake a waiter that also waits for another key', async boxes => {
       const holder = await boxes.open()
-      const held = await holder.mutex('key').acquire()
-      const other = await holder.mutex('other').acquire()
-      await boxes.place.settled?.()
-      const [waiter] = await waiters(boxes, 1, box => box.mutex('key', 'other').acquire())
-      await held.release()
-      await pause(100)
-      assert.equal(waiter!.engine.count('poll'), 0)
-      await other.release()
-      await waiter!.asked
-      assert.equal(waiter!.engine.count('poll'), 1)
+      const [[box, engine]] = (await several(boxes, 1)) as [[Box, MeddledEngine]]
+      const seen = await undisturbed(async (key, signal) => {
+        const held = await holder.mutex(key).acquire()
+        const other = await holder.mutex(`${key} other`).acquire()
+        await boxes.place.settled?.()
+        engine.operations.length = 0
+        const asked = box.mutex(key, `${key} other`).acquire({ signal })
+        await queued(box, key, 1)
+        await held.release()
+        await pause(100)
+        const before = engine.count('poll')
+        await other.release()
+        await asked
+        return [before, engine.count('poll')]
+      })
+      assert.deepEqual(seen, [0, 1])
     })
 
     test('a woken waiter runs long before its next poll', async boxes => {
       const holder = await boxes.open()
       for (let round = 0; round < 5; round++) {
         const held = await holder.mutex('key').acquire()
-        const [waiter] = await waiters(boxes, 1, box => box.mutex('key').run(() => undefined))
+        const [box] = await practised(boxes)
+        const asked = box.mutex('key').run(() => undefined)
+        await queued(box, 'key', 1)
         const took = await timed(async () => {
           await held.release()
-          await waiter!.asked
+          await asked
         })
         assert.below(took, 2000)
       }
