@@ -61,9 +61,10 @@ begin
     from unnest(made) m where not exists (select from ${schema}.names n where n.name = m);
   if missing is not null then
     perform ${schema}.settings(within, false);
+    -- A sequence alone would give a number again after a crash, and boxes remember which row had it before.
     with fresh as (
       insert into ${schema}.names (name, id)
-        select m, nextval('${schema}.ids') from unnest(missing) m
+        select m, floor(${schema}.clock())::bigint * 1024 + nextval('${schema}.ids') % 1024 from unnest(missing) m
         on conflict do nothing
         returning id
     )
