@@ -8,7 +8,7 @@ import { MeddledEngine } from '../../src/conformance/meddled-engine.js'
 import { pause, queued, until } from '../../src/conformance/time.js'
 import { postgresGuarantees } from '../../src/engines/postgres/guarantees.js'
 import { openPostgres } from '../../src/engines/postgres/open.js'
-import { LostError } from '../../src/errors.js'
+import { LostError, TimedOutError } from '../../src/errors.js'
 import { open } from '../../src/open.js'
 import { FakeClock } from '../support/servers/fake-clock.js'
 import { startPgBouncer } from '../support/servers/pgbouncer.js'
@@ -152,6 +152,22 @@ async function setBack(): Promise<void> {
   expect(tokens[2]).toBeGreaterThan(tokens[0]!)
 }
 
+/** The row of a key is deleted after a while without use, and the server's clock was set back. */
+async function deletedRow(): Promise<void> {
+  const clock = new FakeClock()
+  await using server = await startPostgres({ clock })
+  await using box = await open(server.url)
+  const first = await tokenAt(box)
+  clock.set(-HOUR)
+  // A row alone keeps tokens rising.
+  const second = await tokenAt(box)
+  expect(second).toBeGreaterThan(first)
+  clock.set(HOUR)
+  await server.query(`select signalbox.sweep('', 1000, 600000)`)
+  clock.set(-HOUR)
+  expect(await tokenAt(box)).toBeLessThan(second)
+}
+
 /** A standby takes over without the last grant, and its clock is behind that of the primary. */
 async function standbyBehind(): Promise<void> {
   const clock = new FakeClock()
@@ -169,6 +185,35 @@ async function standbyBehind(): Promise<void> {
   expect(next).toBeGreaterThan(copied)
 }
 
+/** The server's clock is set ahead, and frees what is held. */
+async function freedEarly(): Promise<void> {
+  const clock = new FakeClock()
+  await using server = await startPostgres({ clock })
+  await using one = await open(server.url)
+  await using other = await open(server.url)
+  const held = await one.mutex('key').acquire({ lease: '3s' })
+  clock.set(HOUR)
+  const second = await other.mutex('key').acquire({ wait: '2s' })
+  expect(second.token).toBeGreaterThan(held.token)
+  // Its next renewal, at a third of the lease, tells the first.
+  await until('it is told', () => held.signal.aborted)
+  second.assertHeld()
+}
+
+/** The server's clock is set back, and keeps what a dead box held. */
+async function keptLonger(): Promise<void> {
+  const lease = 500
+  const clock = new FakeClock()
+  await using server = await startPostgres({ clock })
+  const engine = new MeddledEngine(await openPostgres(server.url))
+  const one = await Box.join(engine, systemClock)
+  await using other = await open(server.url)
+  await one.mutex('key').acquire({ lease })
+  await engine.freeze()
+  clock.set(-HOUR)
+  await expect(other.mutex('key').acquire({ wait: 4 * lease })).rejects.toThrow(TimedOutError)
+}
+
 /** The PostgreSQL engine on one server. */
 export const postgres: EngineFixture = {
   name: 'postgres',
@@ -178,7 +223,7 @@ export const postgres: EngineFixture = {
       await Promise.all([forgottenGrant(), grantNotReceived(), splitBrain()])
     },
     async P2() {
-      await Promise.all([setBack(), standbyBehind()])
+      await Promise.all([setBack(), deletedRow(), standbyBehind()])
     },
     async P5() {
       await using pooler = await startPgBouncer(await server())
@@ -202,17 +247,7 @@ export const postgres: EngineFixture = {
       expect(heard).not.toContain('wake')
     },
     async P11() {
-      const clock = new FakeClock()
-      await using server = await startPostgres({ clock })
-      await using one = await open(server.url)
-      await using other = await open(server.url)
-      const held = await one.mutex('key').acquire({ lease: '3s' })
-      clock.set(HOUR)
-      const second = await other.mutex('key').acquire({ wait: '2s' })
-      expect(second.token).toBeGreaterThan(held.token)
-      // Its next renewal, at a third of the lease, tells the first.
-      await until('it is told', () => held.signal.aborted)
-      second.assertHeld()
+      await Promise.all([freedEarly(), keptLonger()])
     },
     async P13() {
       await using servers = await startReplicated()
