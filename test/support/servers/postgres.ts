@@ -15,6 +15,8 @@ export interface PostgresOptions {
   readonly settings?: Readonly<Record<string, string>>
   /** Whose time the server takes for the real one. */
   readonly clock?: FakeClock
+  /** The command of root by which the server gets to see a file system. */
+  readonly enter?: readonly string[]
 }
 
 const host = '127.0.0.1'
@@ -33,7 +35,7 @@ export class PostgresServer extends ServerProcess {
   readonly url: string
 
   /** @param folder has the folder `data`, which is initialised. */
-  constructor(port: number, folder: string, { settings = {}, clock }: PostgresOptions) {
+  constructor(port: number, folder: string, { settings = {}, clock, enter }: PostgresOptions) {
     const all = {
       port: String(port),
       listen_addresses: host,
@@ -42,11 +44,17 @@ export class PostgresServer extends ServerProcess {
       fsync: 'off',
       ...settings,
     }
+    const argv = [
+      '-D',
+      join(folder, 'data'),
+      ...Object.entries(all).flatMap(entry => ['-c', entry.join('=')]),
+    ]
+    const [program = '', ...rest] = [...entered(enter), programPath('postgres'), ...argv]
     super({
-      program: programPath('postgres'),
-      argv: ['-D', join(folder, 'data'), ...Object.entries(all).flatMap(entry => ['-c', entry.join('=')])],
+      program,
+      argv: rest,
       folder,
-      user: unprivileged,
+      user: enter ? undefined : unprivileged,
       environment: clock?.environment ?? {},
       files: {},
       debianPackage: 'postgresql',
@@ -169,6 +177,13 @@ async function initialised(): Promise<string> {
 /** Runs a program as the server's user. @throws Error with what it printed, when it fails */
 async function run(program: string, argv: readonly string[], cwd: string): Promise<void> {
   await promisify(execFile)(program, argv, { cwd, ...unprivileged })
+}
+
+/** Also takes on the server's user, which may not enter. */
+function entered(enter: readonly string[] | undefined): readonly string[] {
+  return enter && unprivileged
+    ? [...enter, `--setuid=${unprivileged.uid}`, `--setgid=${unprivileged.gid}`]
+    : (enter ?? [])
 }
 
 function childrenOf(pid: number): number[] {
