@@ -1,9 +1,23 @@
 import { randomUUID } from 'node:crypto'
+import { expect } from 'vitest'
+import { Proxy } from '../../apps/chaos/servers/proxy.js'
+import { Box } from '../../src/box.js'
+import { systemClock } from '../../src/clock.js'
+import type { EngineFixture } from '../../src/conformance/fixture.js'
+import { MeddledEngine } from '../../src/conformance/meddled-engine.js'
+import { pause, queued, until } from '../../src/conformance/time.js'
 import { postgresGuarantees } from '../../src/engines/postgres/guarantees.js'
 import { openPostgres } from '../../src/engines/postgres/open.js'
-import type { EngineFixture } from '../../src/conformance/fixture.js'
-import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
+import { LostError, TimedOutError } from '../../src/errors.js'
+import { open } from '../../src/open.js'
+import { FakeClock } from '../support/servers/fake-clock.js'
+import { startPgBouncer } from '../support/servers/pgbouncer.js'
+import { startPostgres, startStandby, type PostgresServer } from '../support/servers/postgres.js'
 import { behindProxy } from './behind-proxy.js'
+
+const HOUR = 3_600_000
+/** Renewals come too late to disturb what is shown meanwhile. */
+const LONG = { lease: '60s' } as const
 
 let shared: Promise<PostgresServer> | undefined
 
@@ -12,11 +26,242 @@ function server(): Promise<PostgresServer> {
   return (shared ??= startPostgres())
 }
 
+/** A primary and its standby. */
+interface Replicated extends AsyncDisposable {
+  readonly primary: PostgresServer
+  readonly standby: PostgresServer
+  /** Of the one that serves. */
+  readonly url: string
+  /** From when it settles, the standby has what was written before, and gets nothing more. */
+  cut(): Promise<void>
+  /** The primary dies, and the standby takes its place. */
+  failOver(): Promise<void>
+}
+
+/** @param clock of the standby */
+async function startReplicated(clock?: FakeClock): Promise<Replicated> {
+  const primary = await startPostgres()
+  const link = await Proxy.start(primary.address.port)
+  const network = await Proxy.start(primary.address.port)
+  const standby = await startStandby(link.port, clock && { clock })
+  return {
+    primary,
+    standby,
+    url: through(network, primary),
+    async cut() {
+      await primary.copied()
+      link.replies = 'lose'
+    },
+    async failOver() {
+      await primary.kill()
+      await standby.promote()
+      network.target = standby.address.port
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all([primary.kill(), standby.kill()])
+      for (const proxy of [link, network]) await proxy[Symbol.asyncDispose]()
+    },
+  }
+}
+
+function through(network: Proxy, { url, address }: PostgresServer): string {
+  return url.replace(`:${address.port}`, `:${network.port}`)
+}
+
+/** A box works again after its connections were broken. */
+function connected(box: Box): Promise<void> {
+  return until('it is connected', () =>
+    box
+      .store('s')
+      .get('key')
+      .then(
+        () => true,
+        () => false,
+      ),
+  )
+}
+
+async function tokenAt(box: Box): Promise<bigint> {
+  await using grant = await box.mutex('key').acquire()
+  return grant.token
+}
+
+/** A server that crashed gives a lock a second time. */
+async function forgottenGrant(): Promise<void> {
+  await using server = await startPostgres()
+  await using one = await open(server.url)
+  await server.stopWriter()
+  const held = await one.mutex('key').acquire(LONG)
+  await server.restart()
+  await using other = await open(server.url)
+  const second = await other.mutex('key').acquire(LONG)
+  held.assertHeld()
+  expect(second.token).toBeGreaterThan(held.token)
+  await connected(one)
+  await expect(held.release()).rejects.toThrow(LostError)
+  second.assertHeld()
+}
+
+/** A standby that took the place of the primary gives a lock a second time. */
+async function grantNotReceived(): Promise<void> {
+  await using servers = await startReplicated()
+  await using one = await open(servers.url)
+  await servers.cut()
+  const held = await one.mutex('key').acquire(LONG)
+  await servers.failOver()
+  await using other = await open(servers.url)
+  const second = await other.mutex('key').acquire(LONG)
+  held.assertHeld()
+  expect(second.token).toBeGreaterThan(held.token)
+  await connected(one)
+  await expect(held.release()).rejects.toThrow(LostError)
+  second.assertHeld()
+}
+
+/** The holder at the old primary goes on renewing while the standby that took its place has given the lock away. */
+async function splitBrain(): Promise<void> {
+  const lease = 900
+  await using servers = await startReplicated()
+  await using one = await open(servers.primary.url)
+  const held = await one.mutex('key').acquire({ lease })
+  await servers.cut()
+  await servers.standby.promote()
+  await using other = await open(servers.standby.url)
+  const second = await other.mutex('key').acquire({ wait: '5s' })
+  await pause(2 * lease)
+  held.assertHeld()
+  second.assertHeld()
+}
+
+/** A server loses a grant, and its clock was set back. */
+async function setBack(): Promise<void> {
+  const clock = new FakeClock()
+  await using server = await startPostgres({ clock })
+  const tokens: bigint[] = []
+  for (const ahead of [0, -HOUR, 0]) {
+    clock.set(ahead)
+    await server.restart()
+    await using box = await open(server.url)
+    await server.stopWriter()
+    tokens.push(await tokenAt(box))
+    // What the box does at its end would be lost as well.
+    await server.kill()
+  }
+  expect(tokens[1]).toBeLessThan(tokens[0]!)
+  // What was lost alone costs nothing.
+  expect(tokens[2]).toBeGreaterThan(tokens[0]!)
+}
+
+/** The row of a key is deleted after a while without use, and the server's clock was set back. */
+async function deletedRow(): Promise<void> {
+  const clock = new FakeClock()
+  await using server = await startPostgres({ clock })
+  await using box = await open(server.url)
+  const first = await tokenAt(box)
+  clock.set(-HOUR)
+  // A row alone keeps tokens rising.
+  const second = await tokenAt(box)
+  expect(second).toBeGreaterThan(first)
+  clock.set(HOUR)
+  await server.query(`select signalbox.sweep('', 1000, 600000)`)
+  clock.set(-HOUR)
+  expect(await tokenAt(box)).toBeLessThan(second)
+}
+
+/** A standby takes over without the last grant, and its clock is behind that of the primary. */
+async function standbyBehind(): Promise<void> {
+  const clock = new FakeClock()
+  await using servers = await startReplicated(clock)
+  clock.set(-HOUR)
+  await using box = await open(servers.url)
+  const copied = await tokenAt(box)
+  await servers.cut()
+  const lost = await tokenAt(box)
+  await servers.failOver()
+  await using other = await open(servers.url)
+  const next = await tokenAt(other)
+  expect(next).toBeLessThan(lost)
+  // Over what it had got it does not go back.
+  expect(next).toBeGreaterThan(copied)
+}
+
+/** The server's clock is set ahead, and frees what is held. */
+async function freedEarly(): Promise<void> {
+  const clock = new FakeClock()
+  await using server = await startPostgres({ clock })
+  await using one = await open(server.url)
+  await using other = await open(server.url)
+  const held = await one.mutex('key').acquire({ lease: '3s' })
+  clock.set(HOUR)
+  const second = await other.mutex('key').acquire({ wait: '2s' })
+  expect(second.token).toBeGreaterThan(held.token)
+  // Its next renewal, at a third of the lease, tells the first.
+  await until('it is told', () => held.signal.aborted)
+  second.assertHeld()
+}
+
+/** The server's clock is set back, and keeps what a dead box held. */
+async function keptLonger(): Promise<void> {
+  const lease = 500
+  const clock = new FakeClock()
+  await using server = await startPostgres({ clock })
+  const engine = new MeddledEngine(await openPostgres(server.url))
+  const one = await Box.join(engine, systemClock)
+  await using other = await open(server.url)
+  await one.mutex('key').acquire({ lease })
+  await engine.freeze()
+  clock.set(-HOUR)
+  await expect(other.mutex('key').acquire({ wait: 4 * lease })).rejects.toThrow(TimedOutError)
+}
+
 /** The PostgreSQL engine on one server. */
 export const postgres: EngineFixture = {
   name: 'postgres',
   guarantees: postgresGuarantees,
-  weaknesses: {},
+  weaknesses: {
+    async P1() {
+      await Promise.all([forgottenGrant(), grantNotReceived(), splitBrain()])
+    },
+    async P2() {
+      await Promise.all([setBack(), deletedRow(), standbyBehind()])
+    },
+    async P5() {
+      await using pooler = await startPgBouncer(await server())
+      const url = `${pooler.url}?schema=s${randomUUID().slice(0, 8)}`
+      await using one = await open(url)
+      const engine = new MeddledEngine(await openPostgres(url))
+      await using other = await Box.join(engine, systemClock)
+      const heard: string[] = []
+      engine.hears = ({ type }) => {
+        heard.push(type)
+        return true
+      }
+      const held = await one.mutex('key').acquire(LONG)
+      const asked = other.mutex('key').acquire(LONG)
+      await queued(one, 'key', 1)
+      const looks = engine.count('poll')
+      await pause(1500)
+      expect(engine.count('poll') - looks).toBeGreaterThan(5)
+      await held.release()
+      await (await asked).release()
+      expect(heard).not.toContain('wake')
+    },
+    async P11() {
+      await Promise.all([freedEarly(), keptLonger()])
+    },
+    async P13() {
+      await using servers = await startReplicated()
+      await using box = await open(servers.url)
+      const store = box.store('s')
+      await store.put('received', 1)
+      await servers.cut()
+      await store.put('key', 1)
+      await servers.failOver()
+      await connected(box)
+      expect(await store.get('key')).toBeUndefined()
+      expect((await store.get('received'))?.value).toBe(1)
+    },
+  },
   async start() {
     const url = `${(await server()).url}?schema=s${randomUUID().slice(0, 8)}`
     return { url, engine: () => openPostgres(url), close: () => undefined }

@@ -27,6 +27,7 @@ for (const [what, port] of [
       `redis-quorum://${one!},${two!},${three!}`,
       `zookeeper://${one!}`,
       `hazelcast://${one!}`,
+      `postgres://${one!}/app`,
     ]
     const codes = await Promise.all(
       urls.map(async url =>

@@ -12,11 +12,15 @@ export const postgresGuarantees: Guarantees = {
       how:
         'Grants are committed without waiting for the disk. A server that crashes loses those of its last moments, ' +
         'and a standby that is promoted lacks what it had not received. Then two can hold one lock until the first ' +
-        'finds out at its next renewal or commit.',
+        'finds out at its next renewal or commit. A primary that lives on beside the standby that took its place ' +
+        'renews its grants, so two can hold one lock for as long as the first reaches no other server.',
     },
     {
       promise: 'P2',
-      how: 'Tokens fall when a server loses grants, as under P1, and its wall clock was set back as well.',
+      how:
+        "Tokens fall when a server's wall clock was set back and it has lost grants, as under P1, or has deleted the " +
+        'row of a key that no caller used for ten minutes. They also fall when a standby that is promoted lacks the ' +
+        'newest grants, and its wall clock is behind the time of these.',
     },
     {
       promise: 'P5',
@@ -28,7 +32,8 @@ export const postgresGuarantees: Guarantees = {
       promise: 'P11',
       how:
         "Leases run by the server's wall clock. Set forward by more than a lease, it frees locks early, and the " +
-        'holder finds out at its next renewal or commit. Set back, it keeps the locks of the dead for so much longer.',
+        'holder finds out at its next renewal or commit. Set back, it keeps the locks of the dead for so much ' +
+        'longer. A standby that is promoted brings its own clock.',
     },
     {
       promise: 'P13',

@@ -2,7 +2,7 @@ import type { Clock } from '../../clock.js'
 import type { Hint } from '../../engine/kit/state-engine.js'
 import { Reconnector } from '../../engine/kit/reconnector.js'
 import { TickBatcher } from '../../engine/kit/tick-batcher.js'
-import { arrayText, type Listening, type Query, type SqlClient } from './clients/sql-client.js'
+import { arrayText, SqlError, type Listening, type Query, type SqlClient } from './clients/sql-client.js'
 import type { Statements } from './statements.js'
 
 /** How long a box waits for its own message to find out whether it hears any: milliseconds. */
@@ -75,11 +75,16 @@ export class Hints {
 
   async #listen(): Promise<Listening> {
     const isAgain = this.#tested !== undefined
-    const listening: Listening = await this.#sql.listen(
+    // It may end before it is known here.
+    let isLost = false
+    let lost = (): unknown => (isLost = true)
+    const listening = await this.#sql.listen(
       channelOf(this.#session),
       message => this.#heard(message),
-      () => this.#listening.lost(listening),
+      () => lost(),
     )
+    if (isLost) throw new SqlError('the connection was lost', undefined, false, undefined)
+    lost = () => this.#listening.lost(listening)
     if (isAgain) this.#hearer.missed()
     return listening
   }

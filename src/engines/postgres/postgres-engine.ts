@@ -83,6 +83,8 @@ export class PostgresEngine extends StateEngine {
     try {
       await provideSchema(this.#sql, this.#schema)
       await this.#hints.open(info.session)
+      // A pooler that gives each statement another connection refuses transactions.
+      if (this.#hints.isDeaf) await this.#sql.transaction(async () => undefined)
       await super.join(info, listener)
     } catch (error) {
       await this.#close()

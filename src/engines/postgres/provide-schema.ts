@@ -16,9 +16,12 @@ export async function provideSchema(sql: SqlClient, schema: string): Promise<voi
     throw new UnavailableError(`the schema ${schema} was made by a newer version of Signalbox`, {
       engine: sql.name,
     })
-  // Two that create it at once would fail by turns.
+  // Two that create it at once would fail by turns. One that has waited learns what the other has created only when
+  // it opens a table, and not from `if not exists`.
   if (version < SCHEMA_VERSION)
-    await sql.run(`select pg_advisory_xact_lock(hashtext('signalbox')); ${schemaText(schema)}`)
+    await sql.run(
+      `select pg_advisory_xact_lock(hashtext('signalbox')); select from pg_namespace limit 0; ${schemaText(schema)}`,
+    )
 }
 
 async function versionOf(sql: SqlClient, schema: string): Promise<number> {

@@ -40,6 +40,10 @@ create or replace function ${schema}.version() returns int language sql immutabl
 create or replace function ${schema}.clock() returns float8 language sql volatile as
   'select extract(epoch from clock_timestamp())::float8 * 1000';
 
+-- The number of a new row. After a crash a sequence gives numbers again, and boxes remember the rows that had them.
+create or replace function ${schema}.new_id() returns bigint language sql volatile as
+  $$ select floor(${schema}.clock())::bigint * 1024 + nextval('${schema}.ids') % 1024 $$;
+
 -- What a transaction of the engine's own goes by: it waits for the disk only with values, and for a row that a
 -- transaction elsewhere holds not for long.
 create or replace function ${schema}.settings(within boolean, durable boolean) returns void
@@ -63,7 +67,7 @@ begin
     perform ${schema}.settings(within, false);
     with fresh as (
       insert into ${schema}.names (name, id)
-        select m, nextval('${schema}.ids') from unnest(missing) m
+        select m, ${schema}.new_id() from unnest(missing) m
         on conflict do nothing
         returning id
     )
@@ -172,7 +176,7 @@ end $$;
 create or replace function ${schema}.move(worn bigint[]) returns json
 language sql as $$
   with free as materialized (
-    select s.id, s.version, s.data, nextval('${schema}.ids') as new_id
+    select s.id, s.version, s.data, ${schema}.new_id() as new_id
       from ${schema}.state s where s.id = any(worn) for update skip locked
   ), made as (
     insert into ${schema}.state (id, version, data) select new_id, version, data from free

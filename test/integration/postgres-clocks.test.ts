@@ -1,0 +1,89 @@
+import { expect, test } from 'vitest'
+import { rising } from '../../src/conformance/section.js'
+import { pause, queued, soFar, until } from '../../src/conformance/time.js'
+import { open } from '../../src/index.js'
+import { FakeClock } from '../support/servers/fake-clock.js'
+import { startPostgres } from '../support/servers/postgres.js'
+
+const HOUR = 3_600_000
+/** Of grants that are renewed: milliseconds. */
+const LEASE = 1500
+
+test('a server clock that is set back lowers no token, ends no grant and stops nothing', async () => {
+  const clock = new FakeClock()
+  await using server = await startPostgres({ clock })
+  await using one = await open(server.url)
+  await using other = await open(server.url)
+  const limiter = one.limiter('api', { limit: 5, per: 500 })
+  const store = one.store('s')
+  await limiter.acquire(5)
+  const before = await store.put('key', 0)
+  const held = await one.mutex('key').acquire({ lease: LEASE })
+  const pair = await other.mutex('a', 'b').acquire({ lease: LEASE })
+  const asked = other.mutex('key').acquire({ lease: LEASE })
+  await queued(one, 'key', 1)
+  clock.set(-HOUR)
+  // Each is renewed meanwhile.
+  await pause(2 * LEASE)
+  for (const grant of [held, pair]) grant.assertHeld()
+  expect(await soFar(asked)).toBe('pending')
+  for (const grant of [held, pair]) await grant.release()
+  const tokens = [held.token, (await asked).token]
+  await (await asked).release()
+  for (const ahead of [-2 * HOUR, -HOUR, 0, -HOUR]) {
+    clock.set(ahead)
+    for (const box of [one, other]) {
+      const grant = await box.mutex('key').acquire({ wait: '5s' })
+      tokens.push(grant.token)
+      await grant.release()
+    }
+    await limiter.acquire(5, { wait: '5s' })
+    await store.transaction(['key'], tx => tx.put('key', tx.get<number>('key')! + 1))
+  }
+  expect(rising(tokens)).toBe(true)
+  expect(await store.get('key')).toMatchObject({ value: 4 })
+  expect((await store.get('key'))!.version).toBeGreaterThan(before)
+})
+
+test('a server clock that is set ahead ends what is held, and stops nothing', async () => {
+  const clock = new FakeClock()
+  await using server = await startPostgres({ clock })
+  await using one = await open(server.url)
+  await using other = await open(server.url)
+  const limiter = one.limiter('api', { limit: 5, per: 500 })
+  await limiter.acquire(5)
+  const held = await one.mutex('key').acquire({ lease: LEASE })
+  const asked = other.mutex('key').acquire({ lease: LEASE })
+  await queued(one, 'key', 1)
+  clock.set(HOUR)
+  await until('it is told', () => held.signal.aborted)
+  const next = await asked
+  expect(next.token).toBeGreaterThan(held.token)
+  await limiter.acquire(5, { wait: '5s' })
+  await one.store('s').put('key', 1)
+  await next.release()
+  await one.mutex('key').run(() => undefined, { wait: '5s' })
+})
+
+test('a server clock that is set again and again, by less than leases allow for, disturbs nothing', async () => {
+  const clock = new FakeClock()
+  await using server = await startPostgres({ clock })
+  await using one = await open(server.url)
+  await using other = await open(server.url)
+  const held = await one.mutex('held').acquire({ lease: LEASE })
+  let ahead = 0
+  const setting = setInterval(() => clock.set((ahead = ahead === 0 ? 300 : 0)), 50)
+  const tokens: bigint[] = []
+  const work = async (box: typeof one): Promise<void> => {
+    for (let turn = 0; turn < 50; turn++) {
+      await box.mutex('key').run(grant => void tokens.push(grant.token), { wait: '20s' })
+      await box.store('s').transaction(['sum'], tx => tx.put('sum', (tx.get<number>('sum') ?? 0) + 1))
+    }
+  }
+  await Promise.all([one, other].map(work)).finally(() => clearInterval(setting))
+  expect(tokens).toHaveLength(100)
+  expect(rising(tokens)).toBe(true)
+  expect((await one.store('s').get('sum'))!.value).toBe(100)
+  held.assertHeld()
+  await held.release()
+})

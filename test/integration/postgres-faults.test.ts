@@ -1,0 +1,164 @@
+import { describe, expect, test } from 'vitest'
+import { queued, timed, until } from '../../src/conformance/time.js'
+import { LOOK_EVERY } from '../../src/engine/index.js'
+import { open, type Box } from '../../src/index.js'
+import { smallDisk } from '../support/file/small-disk.js'
+import { complaintOf } from '../support/redis/outcome.js'
+import { startPostgres, startStandby, type PostgresServer } from '../support/servers/postgres.js'
+import { unprivileged } from '../support/servers/unprivileged.js'
+
+/** Nothing waits for a lease to end. */
+const LONG = { lease: '60s' } as const
+/** Sooner than a waiter would look by itself: milliseconds. */
+const AT_ONCE = LOOK_EVERY / 2
+
+/** Each kind of call that writes. */
+function writes(box: Box): (() => Promise<unknown>)[] {
+  return [
+    () => box.mutex('key').acquire(),
+    () => box.mutex('key').tryAcquire(),
+    () => box.mutex('key', 'more').run(() => 'inside'),
+    () => box.semaphore('permits', { permits: 1 }).acquire(),
+    () => box.store('s').put('key', 'other'),
+    () => box.store('s').transaction(['key'], tx => tx.put('key', 'other')),
+    () => box.limiter('api', { limit: 5, per: '1s' }).acquire(),
+  ]
+}
+
+/** The connections that listen. */
+async function listeners(server: PostgresServer): Promise<number[]> {
+  const rows = await server.query<{ pid: number }>(
+    `select pid from pg_stat_activity where query like 'listen%' order by pid`,
+  )
+  return rows.map(({ pid }) => pid)
+}
+
+test('boxes whose connections for messages were ended hear again', async () => {
+  await using server = await startPostgres()
+  await using one = await open(server.url)
+  await using other = await open(server.url)
+  const held = await one.mutex('key').acquire(LONG)
+  const asked = other.mutex('key').acquire(LONG)
+  await queued(one, 'key', 1)
+  const ended = await listeners(server)
+  expect(ended).toHaveLength(2)
+  for (const pid of ended) await server.query(`select pg_terminate_backend(${pid})`)
+  await until('they listen again', async () => {
+    const now = await listeners(server)
+    return now.length === 2 && !now.some(pid => ended.includes(pid))
+  })
+  expect(await timed(() => held.release().then(() => asked))).toBeLessThan(AT_ONCE)
+})
+
+test('a server that takes no more connections gives a typed error, and boxes that are connected go on', async () => {
+  await using server = await startPostgres({
+    settings: { max_connections: '10', superuser_reserved_connections: '0' },
+  })
+  await using box = await open(server.url)
+  const held = await box.mutex('key').acquire(LONG)
+  const pool = server.pool({ max: 20 })
+  const taken = await Promise.allSettled(Array.from({ length: 20 }, () => pool.connect()))
+  expect(await complaintOf(open(server.url))).toMatch(
+    /^UNAVAILABLE: open failed on postgres:.*: the server has too many connections$/,
+  )
+  await box.store('s').put('key', 1)
+  await held.release()
+  for (const each of taken) if (each.status === 'fulfilled') each.value.release()
+  await pool.end()
+  await until(
+    'there is room',
+    async () => (await complaintOf(open(server.url).then(other => other.close()))) === undefined,
+  )
+})
+
+describe('a server refuses to open a box', () => {
+  test('with a wrong password, which the error does not contain', async () => {
+    await using server = await startPostgres()
+    const [{ path } = { path: '' }] = await server.query<{ path: string }>(
+      `create user locked password 'right'; grant create on database postgres to locked;
+       select setting as path from pg_settings where name = 'hba_file'`,
+    )
+    await server.query(
+      `copy (select unnest(array['host all locked 127.0.0.1/32 scram-sha-256', 'host all all 127.0.0.1/32 trust']))
+       to '${path}'; select pg_reload_conf()`,
+    )
+    const url = (password: string): string => server.url.replace('tester', `locked:${password}`)
+    let complaint: string | undefined
+    await until('it asks', async () => {
+      complaint = await complaintOf(open(url('secret')).then(box => box.close()))
+      return complaint !== undefined
+    })
+    expect(complaint).toMatch(/^UNAVAILABLE: open failed on postgres:(?!.*secret).*: the password is wrong$/)
+    await using box = await open(url('right'))
+    await box.mutex('key').run(() => undefined)
+  })
+
+  test('for a user without rights', async () => {
+    await using server = await startPostgres()
+    await server.query('create user poor')
+    const url = server.url.replace('tester', 'poor')
+    expect(await complaintOf(open(url))).toMatch(/^UNAVAILABLE: .*: the user lacks rights; `signalbox schema/)
+  })
+
+  test('without the database', async () => {
+    await using server = await startPostgres()
+    const url = server.url.replace('/postgres', '/missing')
+    expect(await complaintOf(open(url))).toMatch(
+      /^UNAVAILABLE: open failed on postgres:.*missing: there is no such database$/,
+    )
+  })
+
+  test('without the schema on a standby', async () => {
+    await using server = await startPostgres()
+    await using standby = await startStandby(server.address.port)
+    expect(await complaintOf(open(standby.url))).toMatch(
+      /^UNAVAILABLE: open failed on postgres:.*: the server is a standby, or read-only$/,
+    )
+  })
+})
+
+test('a server that is read-only refuses writes, and gives what it has', async () => {
+  await using server = await startPostgres()
+  await using box = await open(server.url)
+  await box.store('s').put('key', 'value')
+  await server.query(`alter system set default_transaction_read_only = 'on'`)
+  await server.query('select pg_reload_conf()')
+  await until('it refuses', async () => (await complaintOf(box.store('s').put('key', 'value'))) !== undefined)
+  for (const write of writes(box))
+    expect(await complaintOf(write())).toMatch(/^UNAVAILABLE: .*: the server is a standby, or read-only$/)
+  expect((await box.store('s').get('key'))!.value).toBe('value')
+  await server.query('alter system reset default_transaction_read_only')
+  await server.query('select pg_reload_conf()')
+  await until(
+    'it takes writes',
+    async () => (await complaintOf(box.store('s').put('key', 'new'))) === undefined,
+  )
+  await box.mutex('key').run(() => undefined)
+})
+
+test.runIf(process.platform === 'linux' && unprivileged !== undefined)(
+  'a full disk refuses what needs room, keeps what was acknowledged, and goes on when there is room',
+  async () => {
+    const disk = await smallDisk('32m')
+    await using server = await startPostgres({ enter: disk.enter })
+    const folder = `${disk.folder}/data`
+    disk.run('install', '--directory', `--owner=${unprivileged!.uid}`, folder)
+    await server.query(`create tablespace small location '${folder}'`)
+    await server.query('create database small tablespace small')
+    await using box = await open(server.url.replace('/postgres', '/small'))
+    const store = box.store('s')
+    await store.put('key', 'value')
+    const held = await box.mutex('key').acquire(LONG)
+    disk.fill()
+    const large = Array.from({ length: 50_000 }, () => Math.random()).join()
+    expect(await complaintOf(store.put('large', large))).toMatch(
+      /^UNAVAILABLE: commit failed on postgres:.*: the disk is full$/,
+    )
+    expect((await store.get('key'))!.value).toBe('value')
+    disk.free()
+    await store.put('large', large)
+    expect((await store.get('large'))!.value).toBe(large)
+    held.assertHeld()
+    await held.release()
+  },
+)

@@ -1,0 +1,52 @@
+import { randomUUID } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { exclusion } from '../../src/conformance/exclusion.js'
+import { fencing } from '../../src/conformance/fencing.js'
+import type { EngineFixture } from '../../src/conformance/fixture.js'
+import { safeState } from '../../src/conformance/safe-state.js'
+import { wholeness } from '../../src/conformance/wholeness.js'
+import { open } from '../../src/index.js'
+import { openPostgres } from '../../src/engines/postgres/open.js'
+import { postgres } from '../contract/postgres-fixture.js'
+import { contractParts } from '../contract/suite.js'
+import { startPgBouncer, type PgBouncer } from '../support/servers/pgbouncer.js'
+import { startPostgres } from '../support/servers/postgres.js'
+
+let shared: Promise<PgBouncer> | undefined
+
+function pooler(): Promise<PgBouncer> {
+  return (shared ??= startPostgres().then(server => startPgBouncer(server)))
+}
+
+/** PostgreSQL behind a pooler that gives each transaction another connection. */
+const pooled: EngineFixture = {
+  name: 'postgres behind PgBouncer',
+  guarantees: postgres.guarantees,
+  weaknesses: {},
+  async start() {
+    const url = `${(await pooler()).url}?schema=s${randomUUID().slice(0, 8)}`
+    return { url, engine: () => openPostgres(url), close: () => undefined }
+  },
+}
+
+contractParts(pooled, exclusion, fencing, wholeness, safeState)
+
+test('boxes that are opened at once make a schema once, each of them', async () => {
+  const { url } = await pooler()
+  for (let round = 0; round < 5; round++) {
+    const schema = `once${round}`
+    const boxes = await Promise.all(Array.from({ length: 6 }, () => open(`${url}?schema=${schema}`)))
+    await boxes[0]!.store('s').put('key', schema)
+    for (const box of boxes) expect((await box.store('s').get('key'))!.value).toBe(schema)
+    await Promise.all(boxes.map(box => box.close()))
+  }
+})
+
+test('a pooler that gives each statement another connection is refused', async () => {
+  await using server = await startPostgres()
+  await using statements = await startPgBouncer(server, 'statement')
+  await expect(open(statements.url)).rejects.toMatchObject({
+    code: 'UNAVAILABLE',
+    message: expect.stringMatching(/^open failed on postgres:.*statement pooling mode$/) as string,
+  })
+})
