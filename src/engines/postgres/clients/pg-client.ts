@@ -52,40 +52,51 @@ export class PgClient implements SqlClient {
   }
 
   readonly query: Query = (text, values) =>
-    this.#preparation.around(() => this.#with(connection => this.#ask(connection, text, values)))
+    this.#preparation.around(() =>
+      this.#with(connection => {
+        const name = this.#preparation.isOn ? { name: nameOf(text) } : {}
+        return answered(this.#ask(connection, { text, values, ...name }), this.#clock)
+      }),
+    )
 
   async run(text: string): Promise<void> {
     await this.#with(connection => answered(connection.query(text), this.#clock))
   }
 
   transaction<T>(work: (query: Query) => Promise<T>): Promise<T> {
-    return this.#preparation.around(() => this.#with(connection => this.#transactionOver(connection, work)))
+    return this.#with(connection => this.#transactionOver(connection, work))
   }
 
   async listen(channel: string, heard: (message: string) => void, lost: () => void): Promise<Listening> {
     const connection = await this.#connect()
+    let isListening = false
     let isOver = false
-    const end = (isBroken: boolean): void => {
+    const end = (): void => {
       if (isOver) return
       isOver = true
       connection.release(true)
-      if (isBroken) lost()
+    }
+    const broken = (): void => {
+      // What is lost before is told by the statement.
+      if (isListening && !isOver) lost()
+      end()
     }
     connection.on('notification', message => {
       if (message.channel === channel && !isOver) heard(message.payload ?? '')
     })
-    connection.on('error', () => end(true))
-    connection.on('end', () => end(true))
+    connection.on('error', broken)
+    connection.on('end', broken)
     try {
       await answered(connection.query(`listen "${channel}"`), this.#clock)
       connection.unref?.()
+      isListening = true
     } catch (error) {
-      end(false)
+      end()
       throw error
     }
     return {
       stop: () => {
-        end(false)
+        end()
         return Promise.resolve()
       },
     }
@@ -127,11 +138,14 @@ export class PgClient implements SqlClient {
   }
 
   async #transactionOver<T>(connection: LentConnection, work: (query: Query) => Promise<T>): Promise<T> {
-    // What fails before the commit is certainly not carried out.
     await answered(connection.query('begin'), this.#clock, false)
     let result: T
     try {
-      result = await work((text, values) => this.#ask(connection, text, values, false))
+      // Nothing is prepared, because a pooler's failure would end the transaction. What fails before the commit is
+      // certainly not carried out.
+      result = await work((text, values) =>
+        answered(this.#ask(connection, { text, values }), this.#clock, false),
+      )
     } catch (error) {
       if (!endsConnection(error)) await answered(connection.query('rollback'), this.#clock, false)
       throw error
@@ -140,15 +154,9 @@ export class PgClient implements SqlClient {
     return result
   }
 
-  async #ask(
-    connection: PgConnection,
-    text: string,
-    values: readonly string[],
-    isSent = true,
-  ): Promise<unknown> {
-    const name = this.#preparation.isOn ? { name: nameOf(text) } : {}
-    const asked = connection.query({ text, values, rowMode: 'array', ...name })
-    return (await answered(asked, this.#clock, isSent)).rows[0]?.[0]
+  async #ask(connection: PgConnection, statement: Omit<PgStatement, 'rowMode'>): Promise<unknown> {
+    const { rows } = await connection.query({ ...statement, rowMode: 'array' })
+    return rows[0]?.[0]
   }
 }
 

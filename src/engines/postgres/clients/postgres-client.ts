@@ -39,15 +39,42 @@ export class PostgresClient implements SqlClient {
   }
 
   readonly query: Query = (text, values) =>
-    this.#preparation.around(() => this.#answered(this.#ask(this.#sql, text, values)))
+    this.#preparation.around(() => this.#answered(this.#ask(this.#sql, text, values, this.#preparation.isOn)))
 
   async run(text: string): Promise<void> {
     // The package prints notices unless its options say otherwise.
     await this.#answered(this.#sql.unsafe(`set local client_min_messages = warning; ${text}`))
   }
 
-  transaction<T>(work: (query: Query) => Promise<T>): Promise<T> {
-    return this.#preparation.around(() => this.#transaction(work))
+  async transaction<T>(work: (query: Query) => Promise<T>): Promise<T> {
+    let begun!: (sql: Statements) => void
+    const beginning = new Promise<Statements>(resolve => (begun = resolve))
+    let finish!: (result: Promise<unknown>) => void
+    const finished = new Promise<unknown>(resolve => (finish = resolve))
+    const done = this.#sql.begin(sql => {
+      begun(sql)
+      return finished
+    })
+    for (const promise of [done, finished]) promise.catch(() => undefined)
+    let last: Promise<unknown> = Promise.resolve()
+    try {
+      const sql = await this.#answered(Promise.race([beginning, done as Promise<never>]), false)
+      // Nothing is prepared, because a pooler's failure would end the transaction. What fails before the commit is
+      // certainly not carried out.
+      const result = await work((text, values) => {
+        last = this.#ask(sql, text, values, false)
+        return this.#answered(last, false)
+      })
+      // The package's own commit is a prepared statement. Behind a pooler it can turn into a rollback, and tells nothing.
+      last = Promise.resolve(sql.unsafe('commit and chain'))
+      await this.#answered(last)
+      finish(Promise.resolve())
+      return result
+    } catch (error) {
+      finish(this.#toRollBack(last, error))
+      if (!endsConnection(error)) await answered(done, this.#clock).catch(() => undefined)
+      throw error
+    }
   }
 
   async listen(channel: string, heard: (message: string) => void, lost: () => void): Promise<Listening> {
@@ -87,34 +114,6 @@ export class PostgresClient implements SqlClient {
     if (this.#make) await this.#sql.end({ timeout: 0 })
   }
 
-  async #transaction<T>(work: (query: Query) => Promise<T>): Promise<T> {
-    let begun!: (sql: Statements) => void
-    const beginning = new Promise<Statements>(resolve => (begun = resolve))
-    let finish!: (result: Promise<unknown>) => void
-    const finished = new Promise<unknown>(resolve => (finish = resolve))
-    const done = this.#sql.begin(sql => {
-      begun(sql)
-      return finished
-    })
-    for (const promise of [done, finished]) promise.catch(() => undefined)
-    let last: Promise<unknown> = Promise.resolve()
-    try {
-      // What fails before the commit is certainly not carried out.
-      const sql = await this.#answered(Promise.race([beginning, done as Promise<never>]), false)
-      const result = await work((text, values) => {
-        last = this.#ask(sql, text, values)
-        return this.#answered(last, false)
-      })
-      finish(Promise.resolve())
-      await this.#answered(done)
-      return result
-    } catch (error) {
-      finish(this.#toRollBack(last, error))
-      if (!endsConnection(error)) await answered(done, this.#clock).catch(() => undefined)
-      throw error
-    }
-  }
-
   /**
    * Rejects when the last statement has answered. The package then rolls back, which ends the process where the
    * connection is lost, so it does not settle in that case.
@@ -127,8 +126,8 @@ export class PostgresClient implements SqlClient {
     throw error
   }
 
-  async #ask(sql: Statements, text: string, values: readonly string[]): Promise<unknown> {
-    const rows = await sql.unsafe(text, [...values], { prepare: this.#preparation.isOn }).raw()
+  async #ask(sql: Statements, text: string, values: readonly string[], prepare: boolean): Promise<unknown> {
+    const rows = await sql.unsafe(text, [...values], { prepare }).raw()
     const value = rows[0]?.[0]
     return value && Buffer.from(value).toString()
   }

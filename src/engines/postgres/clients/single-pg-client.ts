@@ -35,9 +35,9 @@ export class SinglePgClient extends PgClient {
       lost()
     }
     this.#client.on('notification', hear)
-    this.#client.on('end', end)
     try {
       await this.run(`listen "${channel}"`)
+      this.#client.on('end', end)
     } catch (error) {
       forget()
       throw error

@@ -15,7 +15,8 @@ export interface SqlClient {
   transaction<T>(work: (query: Query) => Promise<T>): Promise<T>
   /**
    * Listens to a channel until `stop`.
-   * @param heard takes each message. @param lost is called when messages may have been lost; nothing more is heard.
+   * @param heard takes each message. @param lost is called when messages may have been lost, and nothing more is heard.
+   * It is not called before the promise has settled.
    */
   listen(channel: string, heard: (message: string) => void, lost: () => void): Promise<Listening>
   /** Ends the connections that were made for the box. */
