@@ -6,6 +6,7 @@ export type { Diagnosis, Finding } from './engine/diagnosis.js'
 export type { GivenEngine } from './engines/given-engine.js'
 export type { GivenHazelcast } from './engines/hazelcast/given-hazelcast.js'
 export type { GivenRedisQuorum } from './engines/redis/quorum/open.js'
+export type { GivenPostgres } from './engines/postgres/given-postgres.js'
 export type { GivenRedis, RedisOptions } from './engines/redis/redis-options.js'
 export {
   AbortedError,

@@ -18,10 +18,14 @@ import { registeredFor, type Given } from './engines/registry.js'
  *   node, which is `/signalbox` if none is named. `?sessionTimeout=10s` is how long a session lasts without being heard
  *   of, `?acl=creator` keeps out all users but the named one; `zookeeper+tls:` over TLS;
  * - `hazelcast://user:password@host:5701,host/cluster` for all processes on the same cluster, which is `dev` if none is
- *   named, that name the same `?map=signalbox`, whose keys are locked.
+ *   named, that name the same `?map=signalbox`, whose keys are locked;
+ * - `postgres://user:password@host:5432/database` for all processes on the same database that name the same
+ *   `?schema=signalbox`. `?host=/run/postgresql` is the folder of a socket; `?sslmode=verify-full` connects over TLS, for
+ *   which `sslrootcert`, `sslcert` and `sslkey` are files.
  *
  * Instead of a URL, options open a box on existing Redis clients: `open({ redis: client, prefix: 'app:' })` or
- * `open({ redisQuorum: [client, client, client] })`; on Hazelcast by a configuration of its client:
+ * `open({ redisQuorum: [client, client, client] })`; on PostgreSQL by a client of `pg`, of `postgres` or a PGlite:
+ * `open({ postgres: client, schema: 'locks' })`; on Hazelcast by a configuration of its client:
  * `open({ hazelcast: config })`; or on an engine of your own: `open({ engine })`.
  *
  * An engine's code is loaded only when a box is opened on it.

@@ -2,11 +2,12 @@ import type { Engine } from '../engine/contract.js'
 import type { Diagnosis } from '../engine/diagnosis.js'
 import { InvalidArgumentError, shown } from '../errors.js'
 import type { GivenHazelcast } from './hazelcast/given-hazelcast.js'
+import type { GivenPostgres } from './postgres/given-postgres.js'
 import type { GivenRedisQuorum } from './redis/quorum/open.js'
 import type { GivenRedis } from './redis/redis-options.js'
 
 /** What `open` takes in the place of a URL, apart from an engine of the caller's own. */
-export type Given = GivenRedis | GivenRedisQuorum | GivenHazelcast
+export type Given = GivenRedis | GivenRedisQuorum | GivenHazelcast | GivenPostgres
 
 /** An engine of this package. Its code is loaded when it is asked for. */
 interface Registered {
@@ -65,7 +66,8 @@ const engines: readonly Registered[] = [
   },
   {
     schemes: ['postgres', 'postgresql'],
-    open: async url => (await import('./postgres/open.js')).openPostgres(url as string),
+    option: 'postgres',
+    open: async source => (await import('./postgres/open.js')).openPostgres(source as string | GivenPostgres),
   },
 ]
 
@@ -81,7 +83,7 @@ export function registeredFor(source: string | Given): Registered {
   throw new InvalidArgumentError(
     typeof source === 'string'
       ? `open takes a URL with ${usual.join(', ')} or ${last}, not ${shown(source)}`
-      : `open takes a URL like 'memory:', { redis: client }, { redisQuorum: [client, …] }, { hazelcast: config } or { engine }, not ${shown(source)}`,
+      : `open takes a URL like 'memory:', { redis: client }, { redisQuorum: [client, …] }, { hazelcast: config }, { postgres: client } or { engine }, not ${shown(source)}`,
   )
 }
 

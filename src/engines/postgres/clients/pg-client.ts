@@ -1,26 +1,19 @@
 import { createHash } from 'node:crypto'
 import type { Clock } from '../../../clock.js'
-import {
-  SqlError,
-  sqlError,
-  STATEMENT_TIMEOUT,
-  type Listening,
-  type Query,
-  type SqlClient,
-} from './sql-client.js'
+import { answered } from './answered.js'
+import { Preparation } from './preparation.js'
+import { endsConnection, type Listening, type Query, type SqlClient } from './sql-client.js'
 
 /** What is used of a connection of `pg`, whose types may not be installed. */
 export interface PgConnection {
   query(statement: PgStatement | string): Promise<{ readonly rows: readonly (readonly unknown[])[] }>
-  on(
-    event: 'notification',
-    heard: (message: { readonly channel: string; readonly payload?: string }) => void,
-  ): unknown
-  on(event: 'error' | 'end', lost: (error?: Error) => void): unknown
-  /** The connection keeps no process alive. */
-  unref(): void
-  off(event: 'notification' | 'error', listener: (...given: never[]) => void): unknown
+  on(event: 'notification', heard: Heard): unknown
+  on(event: 'error' | 'end', lost: () => void): unknown
+  off(event: 'notification', heard: Heard): unknown
+  off(event: 'error' | 'end', lost: () => void): unknown
 }
+
+type Heard = (message: { readonly channel: string; readonly payload?: string }) => void
 
 interface PgStatement {
   readonly text: string
@@ -31,6 +24,8 @@ interface PgStatement {
 
 /** A connection that a pool has lent. */
 export interface LentConnection extends PgConnection {
+  /** The connection keeps no process alive. */
+  unref?(): void
   /** Gives it back, or ends it. */
   release(end?: boolean): void
 }
@@ -38,101 +33,86 @@ export interface LentConnection extends PgConnection {
 /** What is used of a pool of `pg`. */
 export interface PgPool {
   connect(): Promise<LentConnection>
-  end(): Promise<void>
 }
 
-/** A prepared statement is not there, or is there already: a pooler has given the box another connection. */
-const MISPLACED = ['26000', '42P05', '08P01']
-
-/** Statements over `pg`: a pool of the caller's, or the box's own. */
+/** Statements over a pool of `pg`. */
 export class PgClient implements SqlClient {
   readonly name: string
   readonly #pool: PgPool
-  readonly #isOwn: boolean
   readonly #clock: Clock
-  /** Whether statements can be prepared on the connection: not behind a pooler that changes it. */
-  #prepares = true
+  readonly #end: () => Promise<void>
+  readonly #preparation = new Preparation()
 
-  /** @param isOwn whether the pool is ended with the box. */
-  constructor(name: string, pool: PgPool, isOwn: boolean, clock: Clock) {
+  /** @param end ends a pool that was made for the box. */
+  constructor(name: string, pool: PgPool, clock: Clock, end = () => Promise.resolve()) {
     this.name = name
     this.#pool = pool
-    this.#isOwn = isOwn
     this.#clock = clock
+    this.#end = end
   }
 
-  readonly query: Query = async (text, values) => {
-    try {
-      return await this.#with(connection => this.#ask(connection, text, values))
-    } catch (error) {
-      if (!this.#prepares || !(error instanceof SqlError) || !MISPLACED.includes(error.code!)) throw error
-      this.#prepares = false
-      return this.#with(connection => this.#ask(connection, text, values))
-    }
-  }
+  readonly query: Query = (text, values) =>
+    this.#preparation.around(() =>
+      this.#with(connection => {
+        const name = this.#preparation.isOn ? { name: nameOf(text) } : {}
+        return answered(this.#ask(connection, { text, values, ...name }), this.#clock)
+      }),
+    )
 
   async run(text: string): Promise<void> {
-    await this.#with(connection => this.#answered(connection.query(text)))
+    await this.#with(connection => answered(connection.query(text), this.#clock))
   }
 
   transaction<T>(work: (query: Query) => Promise<T>): Promise<T> {
-    return this.#with(async connection => {
-      await this.#answered(connection.query('begin'))
-      try {
-        const result = await work((text, values) => this.#ask(connection, text, values))
-        await this.#answered(connection.query('commit'))
-        return result
-      } catch (error) {
-        await this.#answered(connection.query('rollback'))
-        throw error
-      }
-    })
+    return this.#with(connection => this.#transactionOver(connection, work))
   }
 
   async listen(channel: string, heard: (message: string) => void, lost: () => void): Promise<Listening> {
     const connection = await this.#connect()
-    const onMessage = (message: { readonly channel: string; readonly payload?: string }): void => {
-      if (message.channel === channel) heard(message.payload ?? '')
-    }
+    let isListening = false
     let isOver = false
-    const end = (isBroken: boolean): void => {
+    const end = (): void => {
       if (isOver) return
       isOver = true
-      connection.off('notification', onMessage)
       connection.release(true)
-      if (isBroken) lost()
     }
-    connection.on('notification', onMessage)
-    connection.on('error', () => end(true))
-    connection.on('end', () => end(true))
+    const broken = (): void => {
+      // What is lost before is told by the statement.
+      if (isListening && !isOver) lost()
+      end()
+    }
+    connection.on('notification', message => {
+      if (message.channel === channel && !isOver) heard(message.payload ?? '')
+    })
+    connection.on('error', broken)
+    connection.on('end', broken)
     try {
-      await this.#answered(connection.query(`listen "${channel}"`))
-      connection.unref()
+      await answered(connection.query(`listen "${channel}"`), this.#clock)
+      connection.unref?.()
+      isListening = true
     } catch (error) {
-      end(false)
+      end()
       throw error
     }
     return {
       stop: () => {
-        end(false)
+        end()
         return Promise.resolve()
       },
     }
   }
 
-  async close(): Promise<void> {
-    if (this.#isOwn) await this.#pool.end()
+  close(): Promise<void> {
+    return this.#end()
   }
 
   async #with<T>(work: (connection: LentConnection) => Promise<T>): Promise<T> {
     const connection = await this.#connect()
-    let isBroken = true
+    let isBroken = false
     try {
-      const result = await work(connection)
-      isBroken = false
-      return result
+      return await work(connection)
     } catch (error) {
-      isBroken = !(error instanceof SqlError) || error.code === undefined || error.isUnclear
+      isBroken = endsConnection(error)
       throw error
     } finally {
       connection.off('error', ignore)
@@ -143,7 +123,7 @@ export class PgClient implements SqlClient {
   async #connect(): Promise<LentConnection> {
     const connecting = this.#pool.connect()
     try {
-      const connection = await this.#answered(connecting, false)
+      const connection = await answered(connecting, this.#clock, false)
       // The statement that is under way fails as well. Without this, the event would end the process.
       connection.on('error', ignore)
       return connection
@@ -157,31 +137,26 @@ export class PgClient implements SqlClient {
     }
   }
 
-  async #ask(connection: PgConnection, text: string, values: readonly string[]): Promise<unknown> {
-    const name = this.#prepares ? { name: nameOf(text) } : {}
-    const asked = connection.query({ text, values, rowMode: 'array', ...name })
-    return (await this.#answered(asked)).rows[0]?.[0]
+  async #transactionOver<T>(connection: LentConnection, work: (query: Query) => Promise<T>): Promise<T> {
+    await answered(connection.query('begin'), this.#clock, false)
+    let result: T
+    try {
+      // Nothing is prepared, because a pooler's failure would end the transaction. What fails before the commit is
+      // certainly not carried out.
+      result = await work((text, values) =>
+        answered(this.#ask(connection, { text, values }), this.#clock, false),
+      )
+    } catch (error) {
+      if (!endsConnection(error)) await answered(connection.query('rollback'), this.#clock, false)
+      throw error
+    }
+    await answered(connection.query('commit'), this.#clock)
+    return result
   }
 
-  /** The answer, or the failure as a SqlError; also when there is none in time. */
-  #answered<T>(answer: Promise<T>, isSent = true): Promise<T> {
-    return new Promise((resolve, reject) => {
-      const timer = this.#clock.after(
-        STATEMENT_TIMEOUT,
-        () => reject(new SqlError(`no answer within ${STATEMENT_TIMEOUT} ms`, undefined, isSent, undefined)),
-        true,
-      )
-      answer.then(
-        result => {
-          timer.cancel()
-          resolve(result)
-        },
-        (error: unknown) => {
-          timer.cancel()
-          reject(sqlError(error, isSent))
-        },
-      )
-    })
+  async #ask(connection: PgConnection, statement: Omit<PgStatement, 'rowMode'>): Promise<unknown> {
+    const { rows } = await connection.query({ ...statement, rowMode: 'array' })
+    return rows[0]?.[0]
   }
 }
 

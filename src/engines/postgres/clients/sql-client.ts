@@ -14,8 +14,9 @@ export interface SqlClient {
   /** Carries out several statements in one transaction, which fails when `work` does. */
   transaction<T>(work: (query: Query) => Promise<T>): Promise<T>
   /**
-   * Listens to a channel on a connection of its own, until `stop`.
-   * @param heard takes each message. @param lost is called when the connection has ended; nothing more is heard.
+   * Listens to a channel until `stop`.
+   * @param heard takes each message. @param lost is called when messages may have been lost, and nothing more is heard.
+   * It is not called before the promise has settled.
    */
   listen(channel: string, heard: (message: string) => void, lost: () => void): Promise<Listening>
   /** Ends the connections that were made for the box. */
@@ -43,19 +44,34 @@ export class SqlError extends Error {
   }
 }
 
-/** How long a statement may take, the way to the server and back included: milliseconds. */
-export const STATEMENT_TIMEOUT = 5000
+/**
+ * The server or a pooler ends the connection. Whether what was under way is committed is not known. It is when the
+ * server refuses a new connection, as 57P03 says.
+ */
+const ENDING = /^(08|57P0[1245])/
+/** The client `postgres` has made no connection. */
+const UNCONNECTED = ['CONNECT_TIMEOUT', 'CONNECTION_ENDED']
 
-/** The server ends the connection. Whether what was under way is committed is not known. */
-const ENDING = /^57P0/
-
-/** The failure of a statement. @param isSent whether the statement was sent when it failed. */
+/** The failure of a statement. @param isSent whether the statement may have been sent when it failed. */
 export function sqlError(error: unknown, isSent: boolean): SqlError {
   if (error instanceof SqlError) return error
   const { code, message } = error as { code?: unknown; message?: unknown }
   const state = typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined
-  const isUnclear = isSent && (state === undefined || ENDING.test(state))
-  return new SqlError(String(message), state, isUnclear, error)
+  const isUnclear = isSent && !isUnconnected(error) && (state === undefined || ENDING.test(state))
+  return new SqlError(String(message || code), state, isUnclear, error)
+}
+
+/** Whether the connection of a statement that failed is of no further use. */
+export function endsConnection(error: unknown): boolean {
+  return !(error instanceof SqlError) || error.code === undefined || ENDING.test(error.code)
+}
+
+/** Whether the error says that no connection could be made. */
+function isUnconnected(error: unknown): boolean {
+  const { code, errors, syscall } = error as NodeJS.ErrnoException & { readonly errors?: readonly unknown[] }
+  // A host with several addresses fails with one error for each.
+  if (errors) return errors.every(isUnconnected)
+  return syscall === 'connect' || syscall === 'getaddrinfo' || UNCONNECTED.includes(code!)
 }
 
 /** An array of PostgreSQL as text. */

@@ -1,0 +1,66 @@
+import type { Clock } from '../../../clock.js'
+import { answered } from './answered.js'
+import type { Listening, Query, SqlClient } from './sql-client.js'
+
+interface Statements {
+  query(
+    text: string,
+    values: string[],
+    options: { rowMode: 'array' },
+  ): Promise<{ readonly rows: readonly unknown[] }>
+}
+
+/** What is used of a PGlite, whose types may not be installed. */
+export interface PGlite extends Statements {
+  readonly closed: boolean
+  exec(text: string): Promise<unknown>
+  transaction<T>(work: (statements: Statements) => Promise<T>): Promise<T>
+  listen(channel: string, heard: (message: string) => void): Promise<unknown>
+  unlisten(channel: string, heard: (message: string) => void): Promise<void>
+}
+
+/** Statements over a PGlite that is the caller's: a PostgreSQL in this process. */
+export class PGliteClient implements SqlClient {
+  readonly name: string
+  readonly #pglite: PGlite
+  readonly #clock: Clock
+
+  constructor(name: string, pglite: PGlite, clock: Clock) {
+    this.name = name
+    this.#pglite = pglite
+    this.#clock = clock
+  }
+
+  readonly query: Query = (text, values) => this.#answered(this.#ask(this.#pglite, text, values))
+
+  async run(text: string): Promise<void> {
+    await this.#answered(this.#pglite.exec(text))
+  }
+
+  transaction<T>(work: (query: Query) => Promise<T>): Promise<T> {
+    const done = this.#pglite.transaction(statements =>
+      work((text, values) => this.#answered(this.#ask(statements, text, values))),
+    )
+    return this.#answered(done)
+  }
+
+  async listen(channel: string, heard: (message: string) => void): Promise<Listening> {
+    const quoted = `"${channel}"`
+    await this.#answered(this.#pglite.listen(quoted, heard))
+    // What `listen` gives to end it forgets the quotes.
+    return { stop: () => this.#answered(this.#pglite.unlisten(quoted, heard)) }
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve()
+  }
+
+  async #ask(statements: Statements, text: string, values: readonly string[]): Promise<unknown> {
+    const { rows } = await statements.query(text, [...values], { rowMode: 'array' })
+    return (rows[0] as readonly unknown[] | undefined)?.[0]
+  }
+
+  #answered<T>(answer: Promise<T>): Promise<T> {
+    return answered(answer, this.#clock, !this.#pglite.closed)
+  }
+}

@@ -1,0 +1,144 @@
+import type { Clock } from '../../../clock.js'
+import { answered } from './answered.js'
+import { Preparation } from './preparation.js'
+import { endsConnection, sqlError, type Listening, type Query, type SqlClient } from './sql-client.js'
+
+type Rows = PromiseLike<readonly (readonly (Uint8Array | null)[])[]>
+
+/** What carries out statements: a `sql`, or that of a transaction. */
+interface Statements {
+  /** `raw` gives columns as bytes, which no option of the caller's changes. */
+  unsafe(text: string, values?: string[], options?: { prepare: boolean }): Rows & { raw(): Rows }
+}
+
+/** What is used of a `sql` of the package `postgres`, whose types may not be installed. */
+export interface PostgresSql extends Statements {
+  begin(work: (sql: Statements) => Promise<unknown>): Promise<unknown>
+  listen(
+    channel: string,
+    heard: (message: string) => void,
+    listening: () => void,
+  ): Promise<{ unlisten(): Promise<unknown> }>
+  end(options: { timeout: number }): Promise<void>
+}
+
+/** Statements over the package `postgres`. */
+export class PostgresClient implements SqlClient {
+  readonly name: string
+  readonly #clock: Clock
+  readonly #make: (() => PostgresSql) | undefined
+  readonly #preparation = new Preparation()
+  #sql: PostgresSql
+
+  /** @param source a `sql` of the caller's, or what makes one for the box. */
+  constructor(name: string, source: { readonly given: PostgresSql } | (() => PostgresSql), clock: Clock) {
+    this.name = name
+    this.#clock = clock
+    this.#make = typeof source === 'function' ? source : undefined
+    this.#sql = typeof source === 'function' ? source() : source.given
+  }
+
+  readonly query: Query = (text, values) =>
+    this.#preparation.around(() => this.#answered(this.#ask(this.#sql, text, values, this.#preparation.isOn)))
+
+  async run(text: string): Promise<void> {
+    // The package prints notices unless its options say otherwise.
+    await this.#answered(this.#sql.unsafe(`set local client_min_messages = warning; ${text}`))
+  }
+
+  async transaction<T>(work: (query: Query) => Promise<T>): Promise<T> {
+    let begun!: (sql: Statements) => void
+    const beginning = new Promise<Statements>(resolve => (begun = resolve))
+    let finish!: (result: Promise<unknown>) => void
+    const finished = new Promise<unknown>(resolve => (finish = resolve))
+    const done = this.#sql.begin(sql => {
+      begun(sql)
+      return finished
+    })
+    for (const promise of [done, finished]) promise.catch(() => undefined)
+    let last: Promise<unknown> = Promise.resolve()
+    try {
+      const sql = await this.#answered(Promise.race([beginning, done as Promise<never>]), false)
+      // Nothing is prepared, because a pooler's failure would end the transaction. What fails before the commit is
+      // certainly not carried out.
+      const result = await work((text, values) => {
+        last = this.#ask(sql, text, values, false)
+        return this.#answered(last, false)
+      })
+      // The package's own commit is a prepared statement. Behind a pooler it can turn into a rollback, and tells nothing.
+      last = Promise.resolve(sql.unsafe('commit and chain'))
+      await this.#answered(last)
+      finish(Promise.resolve())
+      return result
+    } catch (error) {
+      finish(this.#toRollBack(last, error))
+      if (!endsConnection(error)) await answered(done, this.#clock).catch(() => undefined)
+      throw error
+    }
+  }
+
+  async listen(channel: string, heard: (message: string) => void, lost: () => void): Promise<Listening> {
+    const own = this.#make?.()
+    let isOver = false
+    let isFirst = true
+    const stop = async (): Promise<void> => {
+      if (isOver) return
+      isOver = true
+      if (own) await own.end({ timeout: 0 })
+      else await answered((await listening).unlisten(), this.#clock)
+    }
+    const listening = (own ?? this.#sql).listen(
+      channel,
+      message => {
+        if (!isOver) heard(message)
+      },
+      () => {
+        // The package listens again by itself when it has lost the connection.
+        if (!isFirst && !isOver) {
+          stop().catch(() => undefined)
+          lost()
+        }
+        isFirst = false
+      },
+    )
+    try {
+      await answered(listening, this.#clock)
+    } catch (error) {
+      stop().catch(() => undefined)
+      throw error
+    }
+    return { stop }
+  }
+
+  async close(): Promise<void> {
+    if (this.#make) await this.#sql.end({ timeout: 0 })
+  }
+
+  /**
+   * Rejects when the last statement has answered. The package then rolls back, which ends the process where the
+   * connection is lost, so it does not settle in that case.
+   */
+  async #toRollBack(last: Promise<unknown>, error: unknown): Promise<void> {
+    await last.catch((failure: unknown) => {
+      if (endsConnection(sqlError(failure, false))) return new Promise(() => undefined)
+      return undefined
+    })
+    throw error
+  }
+
+  async #ask(sql: Statements, text: string, values: readonly string[], prepare: boolean): Promise<unknown> {
+    const rows = await sql.unsafe(text, [...values], { prepare }).raw()
+    const value = rows[0]?.[0]
+    return value && Buffer.from(value).toString()
+  }
+
+  #answered<T>(answer: PromiseLike<T>, isSent = true): Promise<T> {
+    return answered(answer, this.#clock, isSent, () => this.#giveUpConnections())
+  }
+
+  #giveUpConnections(): void {
+    if (!this.#make) return
+    this.#sql.end({ timeout: 0 }).catch(() => undefined)
+    this.#sql = this.#make()
+  }
+}

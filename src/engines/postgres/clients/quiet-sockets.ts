@@ -1,0 +1,46 @@
+import { connect, type Socket } from 'node:net'
+import type { Clock } from '../../../clock.js'
+
+/** How long a connection waits after one that came to nothing: milliseconds, twice as many each time. */
+const SHORTEST_PAUSE = 50
+const LONGEST_PAUSE = 1000
+
+/** Where a server is reached. */
+export type SocketPlace = { readonly host: string; readonly port: number } | { readonly path: string }
+
+/** Makes sockets for the package `postgres` that keep no process alive, which its own do. */
+export class QuietSockets {
+  readonly #place: SocketPlace
+  readonly #clock: Clock
+  #failures = 0
+
+  constructor(place: SocketPlace, clock: Clock) {
+    this.#place = place
+    this.#clock = clock
+  }
+
+  /** Makes one. It is still connecting: the package would never use a connection again for which this rejects. */
+  async connect(): Promise<Socket> {
+    await this.#pause()
+    const socket = connect(this.#place)
+    socket.setNoDelay(true)
+    socket.unref()
+    let hasHeard = false
+    socket.once('data', () => {
+      hasHeard = true
+      this.#failures = 0
+    })
+    // Without an error, the package tries again for ever.
+    socket.once('end', () => socket.destroy(new Error('the server has closed the connection')))
+    socket.once('close', () => {
+      if (!hasHeard) this.#failures++
+    })
+    return socket
+  }
+
+  async #pause(): Promise<void> {
+    if (this.#failures === 0) return
+    const pause = Math.min(SHORTEST_PAUSE * 2 ** (this.#failures - 1), LONGEST_PAUSE)
+    await new Promise<void>(resolve => this.#clock.after(pause, resolve, false))
+  }
+}

@@ -1,0 +1,98 @@
+import type { Clock } from '../../../clock.js'
+import { PgClient, type LentConnection, type PgConnection, type PgPool } from './pg-client.js'
+import type { Listening } from './sql-client.js'
+
+/** Statements over a `Client` of `pg` that is the caller's: one connection for everything. */
+export class SinglePgClient extends PgClient {
+  readonly #client: PgConnection
+  readonly #ended: () => void
+
+  constructor(name: string, client: PgConnection, clock: Clock) {
+    const pool = new PoolOfOne(client)
+    super(name, pool, clock)
+    this.#client = client
+    this.#ended = () => {
+      pool.hasEnded = true
+    }
+    client.on('error', ignore)
+    client.on('end', this.#ended)
+  }
+
+  override async listen(
+    channel: string,
+    heard: (message: string) => void,
+    lost: () => void,
+  ): Promise<Listening> {
+    const hear = (message: { readonly channel: string; readonly payload?: string }): void => {
+      if (message.channel === channel) heard(message.payload ?? '')
+    }
+    const forget = (): void => {
+      this.#client.off('notification', hear)
+      this.#client.off('end', end)
+    }
+    const end = (): void => {
+      forget()
+      lost()
+    }
+    this.#client.on('notification', hear)
+    try {
+      await this.run(`listen "${channel}"`)
+      this.#client.on('end', end)
+    } catch (error) {
+      forget()
+      throw error
+    }
+    return {
+      stop: () => {
+        forget()
+        return this.run(`unlisten "${channel}"`)
+      },
+    }
+  }
+
+  override close(): Promise<void> {
+    this.#client.off('error', ignore)
+    this.#client.off('end', this.#ended)
+    return super.close()
+  }
+}
+
+/** Lends the connection to one after the other. */
+class PoolOfOne implements PgPool {
+  readonly #client: PgConnection
+  hasEnded = false
+  /** Settles when the connection is given back and has answered everything. */
+  #free: Promise<unknown> = Promise.resolve()
+
+  constructor(client: PgConnection) {
+    this.#client = client
+  }
+
+  async connect(): Promise<LentConnection> {
+    const client = this.#client
+    const before = this.#free
+    let last: Promise<unknown> = Promise.resolve()
+    let free!: (answered: Promise<unknown>) => void
+    this.#free = new Promise(resolve => (free = resolve))
+    await before
+    if (this.hasEnded) {
+      free(last)
+      throw new Error('the client that was given is not connected any more')
+    }
+    return {
+      query: statement => {
+        const asked = client.query(statement)
+        last = asked.catch(ignore)
+        return asked
+      },
+      on: client.on.bind(client),
+      off: client.off.bind(client),
+      // It stays the caller's. A statement without an answer, and its transaction, may still be under way.
+      release: isBroken => free(isBroken ? last.then(() => client.query('rollback')).catch(ignore) : last),
+    }
+  }
+}
+
+function ignore(): void {
+  // It is told elsewhere.
+}

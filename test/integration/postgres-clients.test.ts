@@ -1,0 +1,172 @@
+import pg from 'pg'
+import postgres from 'postgres'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { Proxy } from '../../apps/chaos/servers/proxy.js'
+import { until } from '../../src/conformance/time.js'
+import { open, type Box } from '../../src/index.js'
+import { givenClients } from '../support/postgres/given-clients.js'
+import { open as openOverPostgres } from '../support/postgres/over-postgres.process.js'
+import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
+
+let server: PostgresServer
+const opened: (() => unknown)[] = []
+
+beforeAll(async () => {
+  server = await startPostgres()
+})
+afterEach(async () => {
+  for (const close of opened.splice(0).reverse()) await close()
+})
+afterAll(() => server.kill())
+
+/** Closes a box when the test ends. */
+function kept(box: Box): Box {
+  opened.push(() => box.close())
+  return box
+}
+
+async function openOver(client: object, schema?: string): Promise<Box> {
+  return kept(await open({ postgres: client, schema }))
+}
+
+const invalid = (reason: string) => ({ code: 'INVALID_ARGUMENT', message: expect.stringContaining(reason) })
+
+test.each(givenClients)('$name stays its owner’s when the box is closed', async ({ connect }) => {
+  const given = await connect(server.url)
+  opened.push(given.close)
+  const box = await openOver(given.client, 'mine')
+  await box.mutex('train').run(async () => {
+    const { rows } = await query(`select 1 from mine.names where name = 'lock/train'`)
+    expect(rows).toHaveLength(1)
+  })
+  await box.close()
+  const again = await openOver(given.client, 'mine')
+  expect(await again.mutex('train').run(() => 'done')).toBe('done')
+})
+
+const reconnecting = givenClients.filter(({ isShared }) => isShared)
+const lasting = givenClients.filter(({ isShared }) => !isShared)
+
+test.each(reconnecting)('a box over $name goes on when its server is there again', async ({ connect }) => {
+  await using proxy = await Proxy.start(server.address.port)
+  const given = await connect(through(proxy))
+  opened.push(given.close)
+  const box = await openOver(given.client)
+  await box.store('s').put('key', 1)
+  proxy.target = undefined
+  proxy.cut()
+  await expect(box.store('s').put('key', 2)).rejects.toMatchObject({
+    code: expect.stringMatching('UNAVAILABLE|INDETERMINATE'),
+  })
+  proxy.target = server.address.port
+  await until('it is connected', () => works(box))
+})
+
+test.each(lasting)(
+  'a box over $name is unavailable from when its connection is lost',
+  async ({ connect }) => {
+    await using proxy = await Proxy.start(server.address.port)
+    const given = await connect(through(proxy))
+    opened.push(given.close)
+    const box = await openOver(given.client)
+    await box.store('s').put('key', 1)
+    proxy.cut()
+    await until('it is lost', () => works(box).then(isWorking => !isWorking))
+    await expect(box.store('s').get('key')).rejects.toMatchObject({
+      code: 'UNAVAILABLE',
+      message: expect.stringContaining('the client that was given is not connected any more'),
+    })
+  },
+)
+
+const urls = [
+  { name: 'pg', openUrl: open },
+  { name: 'postgres', openUrl: openOverPostgres },
+]
+
+describe.each(urls)('a URL over $name', ({ openUrl }) => {
+  test('a statement without an answer is unclear, and the box goes on over another connection', async () => {
+    await using proxy = await Proxy.start(server.address.port)
+    const box = kept(await openUrl(through(proxy)))
+    await box.store('s').put('key', 1)
+    proxy.replies = 'lose'
+    const put = box.store('s').put('key', 2)
+    await expect(put).rejects.toMatchObject({ code: 'INDETERMINATE' })
+    proxy.replies = 'pass'
+    // The connections that have lost something stay silent.
+    await until('it works', () => works(box))
+  })
+
+  test('a server that is not there is unavailable at once', async () => {
+    const started = performance.now()
+    await expect(openUrl('postgres://tester@127.0.0.1:1/postgres')).rejects.toMatchObject({
+      code: 'UNAVAILABLE',
+      message: expect.stringContaining('ECONNREFUSED'),
+    })
+    expect(performance.now() - started).toBeLessThan(3000)
+  })
+
+  test('what the server refuses has its reason', async () => {
+    const url = server.url.replace(/postgres$/, 'nowhere')
+    await expect(openUrl(url)).rejects.toMatchObject({
+      code: 'UNAVAILABLE',
+      message: expect.stringContaining('there is no such database'),
+    })
+  })
+})
+
+test('a value that is no client is refused', async () => {
+  for (const value of [undefined, null, 1, server.url, {}, [], () => {}, new Map(), { query: () => {} }])
+    await expect(open({ postgres: value as object })).rejects.toMatchObject(
+      invalid('postgres takes a Pool or a Client of pg, a sql of postgres, or a PGlite, not'),
+    )
+  await expect(open({ postgres: {}, shcema: 'a' } as never)).rejects.toMatchObject(
+    invalid('no option "shcema"'),
+  )
+  await expect(open({ postgres: {}, schema: 'A-B' })).rejects.toMatchObject(invalid('schema takes'))
+})
+
+test('a client that can’t be used is refused with the reason', async () => {
+  const client = new pg.Client(server.address)
+  await expect(openOver(client)).rejects.toMatchObject(invalid('connect it first'))
+  await client.connect()
+  await client.query('begin')
+  await expect(openOver(client)).rejects.toMatchObject(invalid('inside a transaction'))
+  await client.end()
+  await expect(openOver(client)).rejects.toMatchObject(invalid('connect it first'))
+  const pool = new pg.Pool({ ...server.address, max: 1 })
+  await expect(openOver(pool)).rejects.toMatchObject(invalid('a Pool of one connection'))
+  await pool.end()
+  await expect(openOver(pool)).rejects.toMatchObject(invalid('was ended'))
+  const sql = postgres(server.url)
+  await sql.begin(async transaction => {
+    await expect(openOver(transaction)).rejects.toMatchObject(invalid('of a transaction'))
+  })
+  await sql.end()
+  await expect(openOver(sql)).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+})
+
+/** The URL of the server behind a proxy. */
+function through(proxy: Proxy): string {
+  return server.url.replace(`:${server.address.port}`, `:${proxy.port}`)
+}
+
+function works(box: Box): Promise<boolean> {
+  return box
+    .mutex('other')
+    .run(() => undefined)
+    .then(
+      () => true,
+      () => false,
+    )
+}
+
+async function query(text: string): Promise<pg.QueryResult> {
+  const client = new pg.Client(server.address)
+  await client.connect()
+  try {
+    return await client.query(text)
+  } finally {
+    await client.end()
+  }
+}

@@ -1,0 +1,218 @@
+import { PGlite } from '@electric-sql/pglite'
+import pg from 'pg'
+import postgres from 'postgres'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { systemClock } from '../../src/clock.js'
+import { overPg, overPostgres } from '../../src/engines/postgres/clients/installed-client.js'
+import { recognise } from '../../src/engines/postgres/clients/recognise.js'
+import type { SqlClient } from '../../src/engines/postgres/clients/sql-client.js'
+import { parsePostgresUrl } from '../../src/engines/postgres/postgres-url.js'
+import { givenClients } from '../support/postgres/given-clients.js'
+import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
+
+const TABLE = 'create table written (text text)'
+
+let server: PostgresServer
+
+beforeAll(async () => {
+  server = await startPostgres()
+  const client = new pg.Client(server.address)
+  await client.connect()
+  await client.query(TABLE)
+  await client.end()
+})
+afterAll(async () => {
+  await server.kill()
+  await (await pglite)?.close()
+})
+
+interface Opened {
+  readonly sql: SqlClient
+  close(): Promise<void>
+}
+
+const place = () => parsePostgresUrl(server.url)
+const own = (sql: SqlClient): Opened => ({ sql, close: () => sql.close() })
+
+const served: readonly { readonly name: string; connect(): Promise<Opened> }[] = [
+  { name: 'pg', connect: () => Promise.resolve(own(overPg(place(), pg, systemClock))) },
+  { name: 'postgres', connect: () => Promise.resolve(own(overPostgres(place(), postgres, systemClock))) },
+  ...givenClients.map(({ name, connect }) => ({
+    name: `${name} that is given`,
+    async connect() {
+      const { client, close } = await connect(server.url)
+      return { sql: recognise(client, 'signalbox', systemClock), close }
+    },
+  })),
+]
+
+let pglite: Promise<PGlite> | undefined
+
+const lite = {
+  name: 'a PGlite',
+  async connect(): Promise<Opened> {
+    pglite ??= PGlite.create().then(async client => {
+      await client.exec(TABLE)
+      return client
+    })
+    return own(recognise(await pglite, 'signalbox', systemClock))
+  },
+}
+
+describe.each([...served, lite])('over $name', ({ name, connect }) => {
+  test('a statement takes text and gives the first column of the first row', async () => {
+    await using opened = await disposable(connect())
+    const { sql } = opened
+    expect(await sql.query('select $1::text || $2::text', ['a ', '"ü\n'])).toBe('a "ü\n')
+    expect(await sql.query('select null::text', [])).toBeNull()
+    expect(await sql.query('select 1 where false', [])).toBeUndefined()
+  })
+
+  test('what the server refuses has its code, and was not carried out', async () => {
+    await using opened = await disposable(connect())
+    await expect(opened.sql.query('select * from nothing', [])).rejects.toMatchObject({
+      code: '42P01',
+      isUnclear: false,
+    })
+    await expect(opened.sql.run('select 1; select 1 / 0')).rejects.toMatchObject({ code: '22012' })
+  })
+
+  test('a transaction is committed whole, or not at all', async () => {
+    await using opened = await disposable(connect())
+    const { sql } = opened
+    const insert = 'insert into written values ($1::text) returning text'
+    const count = () => sql.query('select count(*)::text from written where text = $1::text', [name])
+    expect(
+      await sql.transaction(async query => [await query(insert, [name]), await query(insert, [name])]),
+    ).toEqual([name, name])
+    expect(await count()).toBe('2')
+    const failed = new Error('the work failed')
+    await expect(
+      sql.transaction(async query => {
+        await query(insert, [name])
+        throw failed
+      }),
+    ).rejects.toThrow(failed.message)
+    await expect(
+      sql.transaction(async query => {
+        await query(insert, [name])
+        await query('select * from nothing', [])
+      }),
+    ).rejects.toMatchObject({ code: '42P01', isUnclear: false })
+    expect(await count()).toBe('2')
+  })
+
+  test('statements do not get into a transaction that is under way', async () => {
+    await using opened = await disposable(connect())
+    const { sql } = opened
+    const others: Promise<unknown>[] = []
+    await expect(
+      sql.transaction(async query => {
+        await query('select 1', [])
+        others.push(sql.query('insert into written values ($1::text)', [`${name} 2`]))
+        await query('select * from nothing', [])
+      }),
+    ).rejects.toMatchObject({ code: '42P01' })
+    await Promise.all(others)
+    expect(await sql.query('select count(*)::text from written where text = $1::text', [`${name} 2`])).toBe(
+      '1',
+    )
+  })
+
+  test('messages are heard until they are not wanted any more', async () => {
+    await using opened = await disposable(connect())
+    const { sql } = opened
+    const heard: string[] = []
+    const listening = await sql.listen(
+      'A channel',
+      message => heard.push(message),
+      () => heard.push('lost'),
+    )
+    await sql.query(`select pg_notify('A channel', $1::text)`, ['one'])
+    await expect.poll(() => heard).toEqual(['one'])
+    await listening.stop()
+    await sql.query(`select pg_notify('A channel', $1::text)`, ['two'])
+    await sql.query('select 1', [])
+    expect(heard).toEqual(['one'])
+  })
+})
+
+describe.each(served)('over $name', ({ name, connect }) => {
+  test('statements are carried out that were prepared on another connection', async () => {
+    await using opened = await disposable(connect())
+    const { sql } = opened
+    for (let time = 0; time < 3; time++) {
+      expect(await sql.query('select $1::text', ['answer'])).toBe('answer')
+      await sql.query('deallocate all', [])
+    }
+  })
+
+  test('a transaction is committed although what was prepared is gone', async () => {
+    await using opened = await disposable(connect())
+    const { sql } = opened
+    const text = `${name} prepared`
+    for (let time = 0; time < 3; time++)
+      await sql.transaction(async query => {
+        await query('insert into written values ($1::text)', [text])
+        await query('deallocate all', [])
+      })
+    expect(await sql.query('select count(*)::text from written where text = $1::text', [text])).toBe('3')
+  })
+
+  test('a connection that is lost within a transaction ends it, and nothing else', async () => {
+    await using opened = await disposable(connect())
+    const lost = opened.sql.transaction(async query => {
+      const pid = await query('select pg_backend_pid()::text', [])
+      const slept = query('select pg_sleep(10)::text', [])
+      setTimeout(() => void terminate(String(pid)), 50)
+      await slept
+    })
+    await expect(lost).rejects.toMatchObject({ isUnclear: false })
+    // An error without a listener, or a write to a socket that is gone, would come now.
+    await new Promise(resolve => setTimeout(resolve, 100))
+  })
+
+  test('a statement whose connection is lost is unclear', async () => {
+    await using opened = await disposable(connect())
+    const slept = opened.sql.query(`select pg_sleep(10)::text, $1::text`, ['to be lost'])
+    setTimeout(() => void terminateSleepers(), 100)
+    await expect(slept).rejects.toMatchObject({ isUnclear: true })
+  })
+})
+
+test('a transaction without an answer is rolled back, and the next ones are carried out', async () => {
+  const done = served.map(async ({ name, connect }) => {
+    await using opened = await disposable(connect())
+    const { sql } = opened
+    const late = sql.transaction(async query => {
+      await query('insert into written values ($1::text)', [`${name} late`])
+      await query('select pg_sleep(6)::text', [])
+    })
+    await expect(late, name).rejects.toMatchObject({ message: 'no answer within 5000 ms', isUnclear: false })
+    await new Promise(resolve => setTimeout(resolve, 1500))
+    const count = 'select count(*)::text from written where text = $1::text'
+    expect(await sql.query(count, [`${name} late`]), name).toBe('0')
+  })
+  await Promise.all(done)
+})
+
+async function disposable(opening: Promise<Opened>) {
+  const opened = await opening
+  return { ...opened, [Symbol.asyncDispose]: opened.close }
+}
+
+async function terminate(pid: string): Promise<void> {
+  const client = new pg.Client(server.address)
+  await client.connect()
+  await client.query('select pg_terminate_backend($1)', [pid])
+  await client.end()
+}
+
+async function terminateSleepers(): Promise<void> {
+  const client = new pg.Client(server.address)
+  await client.connect()
+  await client.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity where query like 'select pg_sleep%'`,
+  )
+  await client.end()
+}

@@ -1,0 +1,45 @@
+import pg from 'pg'
+import postgres from 'postgres'
+
+/** A client as a user of the package would make and give it. */
+export interface UserClient {
+  readonly client: object
+  close(): Promise<void>
+}
+
+/** A kind of client that the engine works over. */
+export interface TestedClient {
+  readonly name: string
+  /** Whether several boxes can share one. */
+  readonly isShared: boolean
+  connect(url: string): Promise<UserClient>
+}
+
+/** The clients of a server that a user can give. */
+export const givenClients: readonly TestedClient[] = [
+  {
+    name: 'a Pool of pg',
+    isShared: true,
+    connect(url) {
+      const pool = new pg.Pool({ connectionString: url, max: 20 })
+      return Promise.resolve({ client: pool, close: () => pool.end() })
+    },
+  },
+  {
+    name: 'a Client of pg',
+    isShared: false,
+    async connect(url) {
+      const client = new pg.Client(url)
+      await client.connect()
+      return { client, close: () => client.end() }
+    },
+  },
+  {
+    name: 'a sql of postgres',
+    isShared: true,
+    connect(url) {
+      const sql = postgres(url)
+      return Promise.resolve({ client: sql, close: () => sql.end({ timeout: 1 }) })
+    },
+  },
+]

@@ -1,0 +1,133 @@
+import { EventEmitter } from 'node:events'
+import { expect, test } from 'vitest'
+import { VirtualClock } from '../../../../src/clock.js'
+import { STATEMENT_TIMEOUT } from '../../../../src/engines/postgres/clients/answered.js'
+import {
+  PgClient,
+  type LentConnection,
+  type PgPool,
+} from '../../../../src/engines/postgres/clients/pg-client.js'
+
+type Statement = Parameters<LentConnection['query']>[0]
+type Result = Awaited<ReturnType<LentConnection['query']>>
+
+/** A pool of one connection, which answers as it is told. */
+class FakePool extends EventEmitter implements PgPool, LentConnection {
+  readonly asked: Statement[] = []
+  /** Whether the connection was ended, each time that it was given back. */
+  readonly released: boolean[] = []
+  readonly #answer: (statement: Statement) => Promise<Result>
+
+  constructor(answer: (statement: Statement) => Promise<Result>) {
+    super()
+    this.#answer = answer
+  }
+
+  connect(): Promise<LentConnection> {
+    return Promise.resolve(this)
+  }
+
+  query(statement: Statement): Promise<Result> {
+    this.asked.push(statement)
+    return this.#answer(statement)
+  }
+
+  release(end = false): void {
+    this.released.push(end)
+  }
+}
+
+const silent = () => new Promise<never>(() => undefined)
+const row = (value: unknown): Promise<Result> => Promise.resolve({ rows: [[value]] })
+
+/** Lets everything happen that needs no time. */
+const settled = () => new Promise(resolve => setImmediate(resolve))
+
+test('statements are prepared by the same name each time', async () => {
+  const pool = new FakePool(() => row('x'))
+  const client = new PgClient('db', pool, new VirtualClock())
+  expect(await client.query('select $1::text', ['x'])).toBe('x')
+  await client.query('select $1::text', ['y'])
+  await client.query('select 1', [])
+  const [first, second, third] = pool.asked as { name: string }[]
+  expect(first!.name).toMatch(/^signalbox_/)
+  expect(second!.name).toBe(first!.name)
+  expect(third!.name).not.toBe(first!.name)
+  expect(pool.listenerCount('error')).toBe(0)
+})
+
+test('nothing is prepared any more after a prepared statement was not where it should be', async () => {
+  const pool = new FakePool(statement =>
+    typeof statement === 'object' && statement.name !== undefined
+      ? Promise.reject(Object.assign(new Error('not there'), { code: '26000' }))
+      : row('x'),
+  )
+  const client = new PgClient('db', pool, new VirtualClock())
+  expect(await client.query('select 1', [])).toBe('x')
+  expect(await client.query('select 1', [])).toBe('x')
+  expect(pool.asked.map(statement => Reflect.has(Object(statement) as object, 'name'))).toEqual([
+    true,
+    false,
+    false,
+  ])
+  expect(pool.released).toEqual([false, false, false])
+})
+
+test('a connection that does not answer is ended', async () => {
+  const clock = new VirtualClock()
+  const pool = new FakePool(silent)
+  const asked = new PgClient('db', pool, clock).query('select 1', [])
+  await settled()
+  clock.advance(STATEMENT_TIMEOUT)
+  await expect(asked).rejects.toMatchObject({ isUnclear: true })
+  expect(pool.released).toEqual([true])
+})
+
+test('a pool that lends no connection in time has sent nothing', async () => {
+  const clock = new VirtualClock()
+  let lend!: (connection: LentConnection) => void
+  const pool = { connect: () => new Promise<LentConnection>(resolve => (lend = resolve)) }
+  const asked = new PgClient('db', pool, clock).query('select 1', [])
+  clock.advance(STATEMENT_TIMEOUT)
+  await expect(asked).rejects.toMatchObject({ isUnclear: false })
+  // One that comes late goes back.
+  const late = new FakePool(silent)
+  lend(await late.connect())
+  await settled()
+  expect(late.released).toEqual([false])
+})
+
+test('a connection that is lost before it listens is told once, by the error', async () => {
+  const pool = new FakePool(silent)
+  let lost = 0
+  const clock = new VirtualClock()
+  const listening = new PgClient('db', pool, clock).listen(
+    'channel',
+    () => undefined,
+    () => lost++,
+  )
+  await settled()
+  pool.emit('error', new Error('lost'))
+  clock.advance(STATEMENT_TIMEOUT)
+  await expect(listening).rejects.toMatchObject({ message: 'no answer within 5000 ms' })
+  expect(lost).toBe(0)
+  expect(pool.released).toEqual([true])
+})
+
+test('a connection that is lost while it listens is told once', async () => {
+  const pool = new FakePool(() => row(null))
+  const heard: string[] = []
+  const client = new PgClient('db', pool, new VirtualClock())
+  await client.listen(
+    'channel',
+    message => heard.push(message),
+    () => heard.push('lost'),
+  )
+  pool.emit('notification', { channel: 'channel', payload: 'one' })
+  pool.emit('notification', { channel: 'other', payload: 'two' })
+  pool.emit('error', new Error('lost'))
+  pool.emit('end')
+  pool.emit('notification', { channel: 'channel', payload: 'three' })
+  expect(heard).toEqual(['one', 'lost'])
+  expect(pool.released).toEqual([true])
+})

@@ -1,0 +1,67 @@
+import { expect, test } from 'vitest'
+import { VirtualClock } from '../../../../src/clock.js'
+import { answered, STATEMENT_TIMEOUT } from '../../../../src/engines/postgres/clients/answered.js'
+import {
+  arrayText,
+  endsConnection,
+  SqlError,
+  sqlError,
+} from '../../../../src/engines/postgres/clients/sql-client.js'
+
+const failure = (properties: object): Error => Object.assign(new Error('it failed'), properties)
+
+test.each([
+  ['the server refuses it', { code: '23505' }, '23505', false, false],
+  ['the server ends the connection', { code: '57P01' }, '57P01', true, true],
+  ['a pooler ends the connection', { code: '08P01' }, '08P01', true, true],
+  ['the server refuses the connection', { code: '57P03' }, '57P03', false, false],
+  ['the connection breaks', { code: 'ECONNRESET', syscall: 'read' }, undefined, true, true],
+  ['the client says nothing more', {}, undefined, true, true],
+  ['no connection is made', { code: 'ECONNREFUSED', syscall: 'connect' }, undefined, false, true],
+  ['no host is found', { code: 'ENOTFOUND', syscall: 'getaddrinfo' }, undefined, false, true],
+  [
+    'no address is reached',
+    { errors: [{ syscall: 'connect' }, { syscall: 'connect' }] },
+    undefined,
+    false,
+    true,
+  ],
+  ['postgres makes no connection', { code: 'CONNECT_TIMEOUT' }, undefined, false, true],
+])('when %s', (_, properties, code, isUnclear, isOver) => {
+  const error = sqlError(failure(properties), true)
+  expect(error).toMatchObject({ code, isUnclear, message: 'it failed' })
+  expect(endsConnection(error)).toBe(isOver)
+})
+
+test('what was not sent is clear, whatever happened', () => {
+  expect(sqlError(failure({ code: '57P01' }), false).isUnclear).toBe(false)
+  expect(sqlError(failure({}), false).isUnclear).toBe(false)
+})
+
+test('an error without a message is told by its code', () => {
+  expect(sqlError(Object.assign(new AggregateError([]), { code: 'ECONNREFUSED' }), true).message).toBe(
+    'ECONNREFUSED',
+  )
+})
+
+test('an answer that does not come in time is an error, once', async () => {
+  const clock = new VirtualClock()
+  let late = 0
+  const asked = answered(new Promise(() => undefined), clock, true, () => late++)
+  clock.advance(STATEMENT_TIMEOUT - 1)
+  expect(late).toBe(0)
+  clock.advance(1)
+  await expect(asked).rejects.toMatchObject({ isUnclear: true, code: undefined })
+  expect(late).toBe(1)
+})
+
+test('an answer in time leaves no timer behind', async () => {
+  const clock = new VirtualClock()
+  expect(await answered(Promise.resolve('yes'), clock)).toBe('yes')
+  await expect(answered(Promise.reject(failure({ code: '23505' })), clock)).rejects.toThrow(SqlError)
+  expect(clock.nextAt()).toBeUndefined()
+})
+
+test('an array is text that the server reads', () => {
+  expect(arrayText(['a', 'b "c" \\', null, 1, 2n, true])).toBe('{"a","b \\"c\\" \\\\",null,1,2,true}')
+})

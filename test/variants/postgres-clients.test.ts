@@ -1,0 +1,62 @@
+import { pathToFileURL } from 'node:url'
+import { box } from '../../src/conformance/box.js'
+import { errors } from '../../src/conformance/errors.js'
+import type { EngineFixture } from '../../src/conformance/fixture.js'
+import { lostHints } from '../../src/conformance/lost-hints.js'
+import { quiet } from '../../src/conformance/quiet.js'
+import { safeState } from '../../src/conformance/safe-state.js'
+import { sharedCommits } from '../../src/conformance/shared-commits.js'
+import { values } from '../../src/conformance/values.js'
+import { watching } from '../../src/conformance/watching.js'
+import { openPostgres } from '../../src/engines/postgres/open.js'
+import { behindProxy } from '../contract/behind-proxy.js'
+import { lockParts } from '../contract/lock-parts.js'
+import { postgres } from '../contract/postgres-fixture.js'
+import { contractParts } from '../contract/suite.js'
+import { builtProgram } from '../support/built-program.js'
+import { givenClients, type TestedClient, type UserClient } from '../support/postgres/given-clients.js'
+import { engineOver } from '../support/postgres/over-postgres.process.js'
+
+/** The PostgreSQL engine of a URL, over the package `postgres`. */
+const overPostgres: EngineFixture = {
+  ...postgres,
+  name: 'postgres over postgres',
+  opener: pathToFileURL(builtProgram('test/support/postgres/over-postgres.process.js')).href,
+  async start() {
+    const { url, close } = await postgres.start()
+    return { url, engine: () => engineOver(url), close }
+  },
+  cuttable: ({ url }) => behindProxy(url, engineOver),
+}
+
+/** The PostgreSQL engine over a client that is given. */
+function over({ name, isShared, connect }: TestedClient): EngineFixture {
+  const { guarantees } = postgres
+  return {
+    name: `postgres over ${name}`,
+    guarantees,
+    weaknesses: {},
+    async start() {
+      const { url, close } = await postgres.start()
+      const [address, schema] = url.split('?schema=')
+      const clients: Promise<UserClient>[] = []
+      const client = (): Promise<UserClient> => {
+        if (!isShared || clients.length === 0) clients.push(connect(address!))
+        return clients.at(-1)!
+      }
+      return {
+        url,
+        engine: async () => openPostgres({ postgres: (await client()).client, schema }),
+        async close() {
+          for (const each of clients) await (await each).close()
+          await close()
+        },
+      }
+    },
+  }
+}
+
+// Whatever depends on connections; the rest of the suite would be the same again.
+contractParts(overPostgres, ...lockParts, lostHints, errors, quiet, safeState, box)
+for (const client of givenClients)
+  contractParts(over(client), ...lockParts, lostHints, values, sharedCommits, watching, box)
