@@ -60,7 +60,7 @@ function writeNew(path, content) {
 
 /** @param {string} program */
 function isInstalled(program) {
-  return isOnPath(program) || isIn(postgresqlFolders(), program)
+  return isOnPath(program) || isIn(['/usr/sbin', ...postgresqlFolders()], program)
 }
 
 /** @param {string} program */

@@ -4,6 +4,8 @@
  */
 export const servers = new Map([
   ['redis-server', 'redis-server'],
+  ['postgres', 'postgresql'],
+  ['pgbouncer', 'pgbouncer'],
   // For the library that is preloaded into a server to set its clock.
   ['gcc', 'gcc libc6-dev'],
 ])
@@ -13,7 +15,6 @@ export const servers = new Map([
  * @type {ReadonlyMap<string, string>}
  */
 export const moreServers = new Map([
-  ['postgres', 'postgresql'],
   // For certificates.
   ['openssl', 'openssl'],
   // Shells for which the command brings completion.

@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { mkdtempSync } from 'node:fs'
+import { chmodSync, mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Writable } from 'node:stream'
@@ -22,6 +22,8 @@ let reaper: { readonly folder: string; readonly input: Writable } | undefined
 function theReaper() {
   if (reaper !== undefined) return reaper
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-servers-'))
+  // Servers that run as another user have folders in it.
+  chmodSync(folder, 0o711)
   // A group of its own, so that an interrupt at the terminal does not end it before its work.
   const shell = spawn('sh', ['-c', script, 'sh', folder], {
     detached: true,

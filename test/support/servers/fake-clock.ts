@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { reapedFolder } from '../../../apps/chaos/servers/reaper.js'
 import { pause } from '../../../src/conformance/time.js'
@@ -10,7 +10,7 @@ let library: string | undefined
  * The clocks that a program started with {@link environment} takes for the real ones. Their monotonic clock stays true.
  */
 export class FakeClock {
-  readonly #file = join(reapedFolder('clock'), 'offsets')
+  readonly #file = join(readableFolder(), 'offsets')
   #ahead = 0
   #slept = 0
 
@@ -51,8 +51,15 @@ export class FakeClock {
 }
 
 function compiled(): string {
-  const target = join(reapedFolder('clock'), 'fake-clock.so')
+  const target = join(readableFolder(), 'fake-clock.so')
   const source = join(import.meta.dirname, 'fake-clock.c')
   execFileSync('gcc', ['-shared', '-fPIC', '-O1', '-o', target, source])
   return target
+}
+
+/** Also for a program that runs as another user. */
+function readableFolder(): string {
+  const folder = reapedFolder('clock')
+  chmodSync(folder, 0o755)
+  return folder
 }

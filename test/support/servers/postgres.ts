@@ -1,14 +1,24 @@
-import { spawnSync } from 'node:child_process'
-import { chmodSync, chownSync, existsSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { execFile } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
 import pg from 'pg'
 import { postgresqlFolders } from '../../../scripts/postgresql.mjs'
 import { freePort } from '../../../apps/chaos/servers/free-port.js'
-import { reapedFolder } from '../../../apps/chaos/servers/reaper.js'
 import { ServerProcess } from '../../../apps/chaos/servers/server-process.js'
+import type { FakeClock } from './fake-clock.js'
+import { unprivileged, unprivilegedFolder } from './unprivileged.js'
+import { until } from './until.js'
 
-/** It refuses to run as root. */
-const unprivileged = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : undefined
+export interface PostgresOptions {
+  /** Settings by name, as postgresql.conf takes them. */
+  readonly settings?: Readonly<Record<string, string>>
+  /** Whose time the server takes for the real one. */
+  readonly clock?: FakeClock
+}
+
+const host = '127.0.0.1'
+const user = 'tester'
 
 /** A real PostgreSQL server on a free port of 127.0.0.1, in a folder of its own, as an unprivileged user. */
 export class PostgresServer extends ServerProcess {
@@ -22,32 +32,61 @@ export class PostgresServer extends ServerProcess {
   /** The same as text. */
   readonly url: string
 
-  constructor(port: number, folder: string) {
-    const data = join(folder, 'data')
-    const settings = [`port=${port}`, 'listen_addresses=127.0.0.1', `unix_socket_directories=${folder}`]
+  /** @param folder has the folder `data`, which is initialised. */
+  constructor(port: number, folder: string, { settings = {}, clock }: PostgresOptions) {
+    const all = {
+      port: String(port),
+      listen_addresses: host,
+      unix_socket_directories: folder,
+      // What a killed server has written is there when it starts again: the machine goes on.
+      fsync: 'off',
+      ...settings,
+    }
     super({
       program: programPath('postgres'),
-      argv: ['-D', data, ...settings.flatMap(setting => ['-c', setting])],
+      argv: ['-D', join(folder, 'data'), ...Object.entries(all).flatMap(entry => ['-c', entry.join('=')])],
       folder,
       user: unprivileged,
+      environment: clock?.environment ?? {},
       files: {},
       debianPackage: 'postgresql',
     })
-    this.address = { host: '127.0.0.1', port, user: 'tester', database: 'postgres' }
-    this.url = `postgres://tester@127.0.0.1:${port}/postgres`
-    initialise(data, folder)
+    this.address = { host, port, user, database: 'postgres' }
+    this.url = `postgres://${user}@${host}:${port}/postgres`
   }
 
-  override async restart(): Promise<void> {
-    await this.kill()
+  override async start(): Promise<void> {
     while (true) {
       try {
-        await this.start()
+        await super.start()
         return
       } catch (error) {
-        // Processes of its own outlive it for a moment, and it does not start beside them.
+        // Processes of one that was killed outlive it for a moment, and it does not start beside them.
         if (!/still in use/.test((error as Error).message)) throw error
       }
+    }
+  }
+
+  /** Ends it and all its processes at once (SIGKILL), as a crash would. */
+  override async kill(): Promise<void> {
+    if (!this.isRunning) return
+    // It would take the end of one of them for a crash, and recover.
+    this.pause()
+    for (const child of childrenOf(this.pid)) kill(child)
+    await super.kill()
+  }
+
+  /** Carries out statements on a connection of its own, and gives the rows of the last one. */
+  async query<Row extends pg.QueryResultRow>(text: string): Promise<Row[]> {
+    const client = new pg.Client(this.address)
+    // It ends when the server does. The statement under way fails as well.
+    client.on('error', () => undefined)
+    await client.connect()
+    try {
+      const results: pg.QueryResult<Row> | pg.QueryResult<Row>[] = await client.query<Row>(text)
+      return [results].flat().at(-1)!.rows
+    } finally {
+      await client.end()
     }
   }
 
@@ -59,23 +98,54 @@ export class PostgresServer extends ServerProcess {
     return pool
   }
 
+  /** Settles when the standby has all that was written so far. */
+  async copied(): Promise<void> {
+    const [now] = await this.query<{ lsn: string }>('select pg_current_wal_insert_lsn() as lsn')
+    const behind = `select from pg_stat_replication where replay_lsn >= '${now!.lsn}'`
+    await until(async () => (await this.query(behind)).length > 0)
+  }
+
+  /**
+   * From when it settles, commits that do not wait for the disk are in the server's memory alone, and end with it. A
+   * commit that waits for the disk takes all before it along.
+   */
+  async stopWriter(): Promise<void> {
+    const writers = `select pid from pg_stat_activity where backend_type = 'walwriter'`
+    const [writer] = await this.query<{ pid: number }>(writers)
+    process.kill(writer!.pid, 'SIGSTOP')
+  }
+
+  /** Makes a standby a server of its own; it takes writes when the promise settles. */
+  async promote(): Promise<void> {
+    await this.query('select pg_promote()')
+  }
+
   protected async answers(): Promise<void> {
-    const client = new pg.Client(this.address)
-    await client.connect()
-    await client.query('select 1')
-    await client.end()
+    await this.query('select 1')
   }
 }
 
 /** Starts one; it has answered when the promise settles. */
-export async function startPostgres(): Promise<PostgresServer> {
-  const folder = reapedFolder('postgres')
-  if (unprivileged) {
-    // Its user has to get through the folder above, which is for root alone else.
-    chmodSync(dirname(folder), 0o711)
-    chownSync(folder, unprivileged.uid, unprivileged.gid)
-  }
-  const server = new PostgresServer(await freePort(), folder)
+export async function startPostgres(options: PostgresOptions = {}): Promise<PostgresServer> {
+  const folder = unprivilegedFolder('postgres')
+  await run('cp', ['-r', await (template ??= initialised()), join(folder, 'data')], folder)
+  return startIn(folder, options)
+}
+
+/**
+ * Starts a standby; it has all that the primary had when the promise settles.
+ * @param port where the primary is reached
+ */
+export async function startStandby(port: number, options: PostgresOptions = {}): Promise<PostgresServer> {
+  const folder = unprivilegedFolder('postgres')
+  const from = ['-h', host, '-p', String(port), '-U', user]
+  const how = ['--write-recovery-conf', '--checkpoint=fast', '--no-sync']
+  await run(programPath('pg_basebackup'), ['-D', join(folder, 'data'), ...from, ...how], folder)
+  return startIn(folder, options)
+}
+
+async function startIn(folder: string, options: PostgresOptions): Promise<PostgresServer> {
+  const server = new PostgresServer(await freePort(), folder, options)
   await server.start()
   return server
 }
@@ -85,13 +155,33 @@ function programPath(program: string): string {
   return paths.find(path => existsSync(path)) ?? program
 }
 
-function initialise(data: string, cwd: string): void {
-  const argv = ['-D', data, '-U', 'tester', '--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync']
-  const { status, error, stderr } = spawnSync(programPath('initdb'), argv, {
-    cwd,
-    encoding: 'utf8',
-    ...unprivileged,
-  })
-  if (error) throw new Error(`initdb can't be started: ${error.message}`, { cause: error })
-  if (status !== 0) throw new Error(`initdb failed:\n${stderr}`)
+/** A data folder that each server of this process copies: that is much faster than to initialise one. */
+let template: Promise<string> | undefined
+
+async function initialised(): Promise<string> {
+  const folder = unprivilegedFolder('postgres')
+  const data = join(folder, 'data')
+  const how = ['--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync']
+  await run(programPath('initdb'), ['-D', data, '-U', user, ...how], folder)
+  return data
+}
+
+/** Runs a program as the server's user. @throws Error with what it printed, when it fails */
+async function run(program: string, argv: readonly string[], cwd: string): Promise<void> {
+  await promisify(execFile)(program, argv, { cwd, ...unprivileged })
+}
+
+function childrenOf(pid: number): number[] {
+  const path = `/proc/${pid}/task/${pid}/children`
+  // Elsewhere they end by themselves, a moment later.
+  if (!existsSync(path)) return []
+  return readFileSync(path, 'utf8').trim().split(' ').filter(Boolean).map(Number)
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has ended already.
+  }
 }

@@ -1,0 +1,62 @@
+import { existsSync } from 'node:fs'
+import pg from 'pg'
+import { freePort } from '../../../apps/chaos/servers/free-port.js'
+import { ServerProcess } from '../../../apps/chaos/servers/server-process.js'
+import type { PostgresServer } from './postgres.js'
+import { unprivileged, unprivilegedFolder } from './unprivileged.js'
+
+/** Debian's, which is outside of a user's PATH. */
+const debian = '/usr/sbin/pgbouncer'
+
+/** What a pooler gives a connection of the server to: a transaction, or each statement. */
+type PoolMode = 'transaction' | 'statement'
+
+/** A real PgBouncer on a free port of 127.0.0.1 before a server. */
+export class PgBouncer extends ServerProcess {
+  /** Of the server, through the pooler. */
+  readonly url: string
+
+  constructor(port: number, folder: string, { address }: PostgresServer, mode: PoolMode) {
+    const lines = [
+      '[databases]',
+      `* = host=${address.host} port=${address.port} user=${address.user}`,
+      '[pgbouncer]',
+      'listen_addr = 127.0.0.1',
+      `listen_port = ${port}`,
+      'unix_socket_dir =',
+      'auth_type = any',
+      `pool_mode = ${mode}`,
+      // A server that was down is tried again soon: seconds.
+      'server_login_retry = 0.1',
+    ]
+    super({
+      program: existsSync(debian) ? debian : 'pgbouncer',
+      argv: ['pgbouncer.ini'],
+      folder,
+      user: unprivileged,
+      files: { 'pgbouncer.ini': `${lines.join('\n')}\n` },
+      debianPackage: 'pgbouncer',
+    })
+    this.url = `postgres://${address.user}@127.0.0.1:${port}/${address.database}`
+  }
+
+  protected async answers(): Promise<void> {
+    const client = new pg.Client(this.url)
+    await client.connect()
+    try {
+      await client.query('select 1')
+    } finally {
+      await client.end()
+    }
+  }
+}
+
+/** Starts one before a server; it has answered when the promise settles. */
+export async function startPgBouncer(
+  server: PostgresServer,
+  mode: PoolMode = 'transaction',
+): Promise<PgBouncer> {
+  const pooler = new PgBouncer(await freePort(), unprivilegedFolder('pgbouncer'), server, mode)
+  await pooler.start()
+  return pooler
+}
