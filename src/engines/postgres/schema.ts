@@ -1,3 +1,5 @@
+import { viewsText } from './views.js'
+
 /**
  * A row moves to a new number after so many changes. While a transaction elsewhere is open, the server keeps all old
  * versions of a row, and walks through those with the same number to find the newest.
@@ -261,5 +263,5 @@ begin
   delete from ${schema}.names n using gone where n.id = gone.id;
   return last;
 end $$;
-`
+${viewsText(schema)}`
 }
