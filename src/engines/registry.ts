@@ -66,6 +66,7 @@ const engines: readonly Registered[] = [
   {
     schemes: ['postgres', 'postgresql'],
     open: async url => (await import('./postgres/open.js')).openPostgres(url as string),
+    diagnose: async url => (await import('./postgres/diagnose.js')).diagnosePostgres(url),
   },
 ]
 
