@@ -203,7 +203,7 @@ test('autovacuum that is off for one table is found, whatever word for it was us
   }
 })
 
-test('a transaction that has been open for more than a minute is found, and one that has no snapshot is not', async () => {
+test('a transaction that keeps dead rows for more than a minute is found, and an idle one is not', async () => {
   const clock = new FakeClock()
   await using late = await startPostgres({ ...SAFE, clock })
   const pool = late.pool()

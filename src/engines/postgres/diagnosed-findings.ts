@@ -61,7 +61,7 @@ function schema({ schema: name, schemaVersion }: PostgresFacts): Finding[] {
         schemaVersion === 0
           ? `the schema ${name} is not there`
           : `the schema ${name} is of version ${schemaVersion}, older than this version of Signalbox`,
-      mend: 'apply what `signalbox schema postgres` prints; a box whose user may create schemas does so when it is opened',
+      mend: 'apply what `signalbox schema postgres` prints, or open a box as a user that may create schemas',
     },
   ]
 }
@@ -174,7 +174,7 @@ function transactions({ settings, openTransactions }: PostgresFacts): Finding[] 
       how:
         'idle_in_transaction_session_timeout is 0, so a process that stops in a transaction with a fence keeps its ' +
         'lock from others until its connection breaks',
-      mend: "idle_in_transaction_session_timeout = '30s' for this user and database, or as long as a lock may stand still",
+      mend: "idle_in_transaction_session_timeout = '30s' for this user and database, or as long as a lock may wait",
     })
   if (openTransactions.length > 0)
     findings.push({

@@ -12,8 +12,8 @@ const ABSENT = ['3F000', '42883', '42P01']
 
 /**
  * Creates the schema if it is not there, or is older than this package.
- * @throws UnavailableError when it is newer, the server is too old, or the user lacks a right on what is there; SqlError
- * when the server refuses
+ * @throws UnavailableError when it is newer, the server is too old, or the user lacks a right on what is there;
+ * SqlError when the server refuses
  */
 export async function provideSchema(sql: SqlClient, schema: string): Promise<void> {
   const server = String(await sql.query('show server_version', []))
