@@ -110,7 +110,7 @@ test('nothing is found where all is well, and facts are told', async () => {
   expect(facts).toEqual([
     expect.stringMatching(
       new RegExp(
-        `^postgres://.*/${name}: PostgreSQL \\d+.*, database ${name}, primary, 0 standbys, clock .* ahead`,
+        `^postgres://.*/${name}: PostgreSQL \\d+.*, database ${name}, primary, 0 standbys, clock .* (ahead|behind)$`,
       ),
     ),
     'schema signalbox: version 1',
@@ -118,7 +118,10 @@ test('nothing is found where all is well, and facts are told', async () => {
     'NOTIFY is heard',
   ])
   await using place = new CommandPlace(urlOf(name))
-  expect(await place.signalbox('doctor')).toMatchObject({ status: 0, stderr: '' })
+  const { stdout, stderr } = await place.signalbox('doctor')
+  expect(stderr).toBe('')
+  expect(stdout).toContain('a round trip takes')
+  expect(stdout).not.toMatch(/^no-/m)
 })
 
 test('a database without the schema stays without it', async () => {
@@ -283,6 +286,28 @@ test('a standby is found, and a primary whose commits wait for none', async () =
       await pool.query(`alter database ${name} set synchronous_commit = local`)
       expect(await found(url)).toEqual(['asynchronous-standby'])
     })
+  } finally {
+    await pool.end()
+  }
+})
+
+test('a subscriber to some tables is no standby', async () => {
+  await using publisher = await startPostgres({ settings: { ...SAFE.settings, wal_level: 'logical' } })
+  const pool = publisher.pool()
+  try {
+    const [from, to] = [await usedDatabase(pool, publisher), await usedDatabase(pool, publisher)]
+    await using source = await connected(publisher, from)
+    await source.query('create publication p')
+    await source.query("select pg_create_logical_replication_slot('s', 'pgoutput')")
+    await using target = await connected(publisher, to)
+    const { host, port, user } = publisher.address
+    await target.query(
+      `create subscription s connection 'host=${host} port=${port} user=${user} dbname=${from}' publication p
+       with (create_slot = false)`,
+    )
+    const senders = 'select count(*)::int as count from pg_stat_replication'
+    await until('it subscribes', async () => (await pool.query(senders)).rows[0].count === 1)
+    expect(await found(urlOf(from, publisher))).toEqual([])
   } finally {
     await pool.end()
   }

@@ -39,7 +39,7 @@ export interface PostgresFacts extends ServerFacts, ClockFacts {
 }
 
 /** How long it is waited for the doctor's own message: milliseconds. */
-const HEARD_WITHIN = 1000
+const HEARD_WITHIN = 3000
 /** The user lacks a right. */
 const DENIED = '42501'
 
