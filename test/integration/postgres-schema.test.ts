@@ -138,7 +138,7 @@ test('a role with exactly these rights may delete what has no effect any more, a
   await owner.query(`update ${name}.recorded set until = clock_timestamp()`)
   const pool = server.pool({ user: name })
   const names = async (): Promise<unknown> => {
-    await pool.query(statementsOf(name).sweep, ['0'])
+    await pool.query(statementsOf(name).sweep, ['', '1000', '0'])
     return (await pool.query(`select name from ${name}.state join ${name}.names using (id)`)).rows
   }
   try {

@@ -21,10 +21,7 @@ create or replace view ${schema}.locks as
   from ${schema}.names n
     join ${schema}.state s on s.id = n.id
     cross join lateral json_array_elements(
-      case when starts_with(n.name, 'lock') and s.data <> '' then
-        -- A label can have what is no text in PostgreSQL: NUL, and halves of surrogate pairs.
-        regexp_replace(s.data, '\\\\u(0000|d[89a-f]..)', '\\\\ufffd', 'g')::json
-      end
+      case when starts_with(n.name, 'lock') and s.data <> '' then s.data::json end
     ) r(request)
     -- A request is in the row of its first key. The rows of its other keys have only its id, and no claims.
     cross join lateral json_array_elements(r.request -> 10) c(claim)
