@@ -79,7 +79,7 @@ export default {
     },
     wall(
       'cli',
-      'The command line uses what every user can; it looks whether a folder is there before it opens it, and prints a schema.',
+      'The command line uses what every user can; it looks whether a folder is there, and prints a schema.',
       '^src/cli/',
       '^src/engines/(file/open|postgres/printed-schema)\\.ts$',
       ...publicEntries,

@@ -212,7 +212,7 @@ describe('the views', () => {
     expect((await owner.query(query)).rows).toEqual([])
   })
 
-  test('are for those who may see nothing else', async () => {
+  test('can be read by a role that may read nothing else', async () => {
     const { name, url } = await grantedPlace()
     const person = await place()
     await using box = await open(url)
