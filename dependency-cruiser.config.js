@@ -79,9 +79,9 @@ export default {
     },
     wall(
       'cli',
-      'The command line uses what every user can; it looks whether a folder is there before it opens it.',
+      'The command line uses what every user can; it looks whether a folder is there, and prints a schema.',
       '^src/cli/',
-      '^src/engines/file/open\\.ts$',
+      '^src/engines/(file/open|postgres/printed-schema)\\.ts$',
       ...publicEntries,
     ),
     wall('adapters', 'Adapters use what every user can.', '^src/(redlock|opentelemetry)/', ...publicEntries),

@@ -68,6 +68,8 @@ async function overNetwork() {
   const { redisGuarantees } = await import(built('engines/redis/guarantees.js'))
   /** @type {{ quorumGuarantees: Guarantees }} */
   const { quorumGuarantees } = await import(built('engines/redis/quorum/guarantees.js'))
+  /** @type {{ postgresGuarantees: Guarantees }} */
+  const { postgresGuarantees } = await import(built('engines/postgres/guarantees.js'))
   /** @type {{ ZOOKEEPER_GUARANTEES: Guarantees }} */
   const { ZOOKEEPER_GUARANTEES: zookeeperGuarantees } = await import(built('engines/zookeeper/guarantees.js'))
   /** @type {{ hazelcastGuarantees: Guarantees }} */
@@ -76,6 +78,7 @@ async function overNetwork() {
     { url: 'redis://host', guarantees: redisGuarantees(false), shownIn: 'redis' },
     { url: 'redis+cluster://host,host', guarantees: redisGuarantees(true), shownIn: 'redis-cluster' },
     { url: 'redis-quorum://host,host,host', guarantees: quorumGuarantees, shownIn: 'quorum' },
+    { url: 'postgres://host/database', guarantees: postgresGuarantees, shownIn: 'postgres' },
     { url: 'zookeeper://host,host,host', guarantees: zookeeperGuarantees, shownIn: 'zookeeper' },
     { url: 'hazelcast://host,host,host', guarantees: hazelcastGuarantees, shownIn: 'hazelcast' },
   ]
@@ -114,6 +117,7 @@ const engines = {
   redis: { name: 'Redis', page: 'redis.md' },
   'redis+cluster': { name: 'Redis Cluster', page: 'redis.md' },
   'redis-quorum': { name: 'Redis quorum', page: 'redis-quorum.md' },
+  postgres: { name: 'PostgreSQL', page: 'postgres.md' },
   zookeeper: { name: 'ZooKeeper', page: 'zookeeper.md' },
   hazelcast: { name: 'Hazelcast', page: 'hazelcast.md' },
 }
@@ -133,7 +137,7 @@ const consequences = {
   P1: 'two clients hold one lock, such as after a failover or a loss of data',
   P2: 'a later token is smaller, after data is lost',
   P4: 'a later caller is served first',
-  P5: 'a waiter is woken too early, and waits on',
+  P5: 'a waiter is woken too early, or looks ten times a second',
   P6: 'a caller holds some of its locks while it waits for others',
   P9: 'a stopped or dead process holds others up for longer than its lease',
   P11: 'a wall clock that is set forward ends a lock early',

@@ -3,8 +3,8 @@ import { registeredFor } from './engines/registry.js'
 
 /**
  * Looks at what a URL of `open` names, without taking a lock: which versions answer, and which of their settings weaken
- * a promise. On ZooKeeper and Hazelcast it writes an entry of its own for a moment, to read their clocks. An engine
- * without settings, such as `memory:`, gives neither facts nor findings.
+ * a promise. On ZooKeeper and Hazelcast it writes an entry of its own for a moment, to read their clocks; on PostgreSQL
+ * it sends itself a message by NOTIFY. An engine without settings, such as `memory:`, gives neither facts nor findings.
  *
  * ```ts
  * const { findings } = await diagnose('redis://localhost:6379')

@@ -9,6 +9,9 @@ import { oneLine } from './one-line.js'
 import { PROMISES } from './promises.js'
 import type { Terminal } from './terminal.js'
 
+/** The finding that there is nothing yet: to try it would make it. */
+const NOT_THERE = 'no-schema'
+
 interface DoctorOptions {
   engine?: string
   json?: boolean
@@ -34,6 +37,7 @@ export function addDoctor(program: Command, stdout: Terminal['stdout']): void {
 /** @throws what the engine does when it can't be reached. */
 async function examine(url: string): Promise<Diagnosis> {
   const seen = await diagnose(url)
+  if (seen.findings.some(({ id }) => id === NOT_THERE)) return seen
   const tried = await open(url, { label: 'signalbox doctor' }).then(tryOut, (error: unknown) => {
     // It was there just now.
     if (!(error instanceof UnavailableError)) throw error

@@ -16,6 +16,7 @@ import { addRelease } from './release.js'
 import { addRevoke } from './revoke.js'
 import { addPut } from './put.js'
 import { addRun } from './run.js'
+import { addSchema } from './schema.js'
 import { addShow } from './show.js'
 import { addTop } from './top.js'
 import { addWait } from './wait.js'
@@ -68,6 +69,7 @@ function program(terminal: Terminal, applications: readonly Application[]): Comm
   addGraph(command, stdout)
   addWait(command, stdout)
   addDoctor(command, stdout)
+  addSchema(command, stdout)
   addRelease(command, stdout)
   addRevoke(command, stdout)
   addGet(command, stdout)

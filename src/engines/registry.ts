@@ -68,6 +68,7 @@ const engines: readonly Registered[] = [
     schemes: ['postgres', 'postgresql'],
     option: 'postgres',
     open: async source => (await import('./postgres/open.js')).openPostgres(source as string | GivenPostgres),
+    diagnose: async url => (await import('./postgres/diagnose.js')).diagnosePostgres(url),
   },
 ]
 

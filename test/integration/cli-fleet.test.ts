@@ -1,5 +1,6 @@
 import { describe, expect, test, vi } from 'vitest'
 import { startHazelcast, TEST_CLUSTER } from '../support/servers/hazelcast.js'
+import { startPostgres } from '../support/servers/postgres.js'
 import { startRedis } from '../support/servers/redis.js'
 import { startZooKeeper } from '../support/servers/zookeeper.js'
 import { CommandPlace, PATIENCE } from './command-line.js'
@@ -14,6 +15,14 @@ const ENGINES: readonly [
     'Redis',
     async () => {
       const server = await startRedis()
+      return { url: server.url, end: () => server.kill() }
+    },
+    [oneAtATime, onceForASlot, heldAtLeast, oneLeader, limited],
+  ],
+  [
+    'PostgreSQL',
+    async () => {
+      const server = await startPostgres()
       return { url: server.url, end: () => server.kill() }
     },
     [oneAtATime, onceForASlot, heldAtLeast, oneLeader, limited],

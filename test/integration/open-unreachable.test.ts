@@ -25,6 +25,7 @@ for (const [what, port] of [
       `redis+sentinel://${one!}/master`,
       `redis+cluster://${one!}`,
       `redis-quorum://${one!},${two!},${three!}`,
+      `postgres://${one!}/app`,
       `zookeeper://${one!}`,
       `hazelcast://${one!}`,
       `postgres://${one!}/app`,

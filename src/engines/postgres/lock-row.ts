@@ -50,9 +50,12 @@ export function queueData(key: string, requests: readonly OwnedRequest[]): strin
   )
 }
 
-/** The request with the process that it belongs to. */
+/** What is no text to functions of PostgreSQL that read JSON: NUL, and halves of surrogate pairs. */
+const NO_TEXT = /[\0\p{Surrogate}]/gu
+
+/** The request with the process that it belongs to, and a label that functions of PostgreSQL can read. */
 export function owned(request: Request, { host, pid, label }: SessionInfo): OwnedRequest {
-  return Object.assign(request, { host, pid, label: request.label ?? label })
+  return Object.assign(request, { host, pid, label: (request.label ?? label)?.replaceAll(NO_TEXT, '\ufffd') })
 }
 
 function requestOf(data: RequestData): OwnedRequest {

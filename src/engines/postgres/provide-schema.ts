@@ -1,17 +1,35 @@
 import { UnavailableError } from '../../errors.js'
 import { SqlError, type SqlClient } from './clients/sql-client.js'
+import { lackingRights } from './rights.js'
 import { SCHEMA_VERSION, schemaText } from './schema.js'
 import { statementsOf } from './statements.js'
+
+/** The oldest server that is supported: its major version. */
+export const LEAST_SERVER = 13
 
 /** There is no such schema, function or column. */
 const ABSENT = ['3F000', '42883', '42P01']
 
 /**
  * Creates the schema if it is not there, or is older than this package.
- * @throws UnavailableError when it is newer; SqlError when the server refuses, or the user lacks the rights
+ * @throws UnavailableError when it is newer, the server is too old, or the user lacks a right on what is there;
+ * SqlError when the server refuses
  */
 export async function provideSchema(sql: SqlClient, schema: string): Promise<void> {
-  const version = await versionOf(sql, schema)
+  const server = String(await sql.query('show server_version', []))
+  if (Number.parseInt(server, 10) < LEAST_SERVER)
+    throw new UnavailableError(
+      `the server ${sql.name} is PostgreSQL ${server}, and Signalbox needs ${LEAST_SERVER} or later`,
+      { engine: sql.name },
+    )
+  const lacking = await lackingRights(sql, schema)
+  if (lacking.length > 0)
+    throw new UnavailableError(
+      `the user of ${sql.name} lacks ${lacking.join(', ')}; \`signalbox schema postgres\` prints the schema and the ` +
+        'rights that are needed',
+      { engine: sql.name },
+    )
+  const version = await schemaVersion(sql, schema)
   if (version > SCHEMA_VERSION)
     throw new UnavailableError(`the schema ${schema} was made by a newer version of Signalbox`, {
       engine: sql.name,
@@ -24,7 +42,8 @@ export async function provideSchema(sql: SqlClient, schema: string): Promise<voi
     )
 }
 
-async function versionOf(sql: SqlClient, schema: string): Promise<number> {
+/** The version of the schema; 0 when it is not there. @throws SqlError */
+export async function schemaVersion(sql: SqlClient, schema: string): Promise<number> {
   try {
     return Number(await sql.query(statementsOf(schema).version, []))
   } catch (error) {

@@ -1,3 +1,5 @@
+import { viewsText } from './views.js'
+
 /**
  * A row moves to a new number after so many changes. While a transaction elsewhere is open, the server keeps all old
  * versions of a row, and walks through those with the same number to find the newest.
@@ -254,7 +256,10 @@ begin
     delete from ${schema}.state where id in (
       select s.id from ${schema}.names n join ${schema}.state s on s.id = n.id
         where n.name > start and n.name <= last and s.version < (now - least_age) * 1000
-          and (s.data = '' or starts_with(n.name, 'limit') and split_part(s.data, ' ', 1)::float8 < now)
+          -- A condition on data alone would be tried on rows of all kinds.
+          and (
+            s.data = '' or case when starts_with(n.name, 'limit') then split_part(s.data, ' ', 1)::float8 < now end
+          )
         for update of s skip locked
     )
     returning id
@@ -262,5 +267,5 @@ begin
   delete from ${schema}.names n using gone where n.id = gone.id;
   return last;
 end $$;
-`
+${viewsText(schema)}`
 }

@@ -36,3 +36,7 @@ test('a request has the label of its box if it has none of its own', () => {
   expect(request('s.1', []).label).toBe('box')
   expect(request('s.1', [], 'own').label).toBe('own')
 })
+
+test('a label has U+FFFD for what is no text to PostgreSQL', () => {
+  expect(request('s.1', [], 'a \0 b \ud83d c \u{1f682}').label).toBe('a \ufffd b \ufffd c \u{1f682}')
+})

@@ -1,0 +1,22 @@
+import { Argument, type Command } from 'commander'
+import type { Terminal } from './terminal.js'
+
+interface SchemaOptions {
+  schema?: string
+}
+
+/** Adds `signalbox schema`. */
+export function addSchema(program: Command, stdout: Terminal['stdout']): void {
+  program
+    .command('schema')
+    .description(
+      'print the SQL that makes the schema of an engine, for boxes whose user may not make it. It does no harm when ' +
+        'it is applied again. Comments at its end show the rights that such a user needs',
+    )
+    .addArgument(new Argument('<engine>', 'the engine').choices(['postgres']))
+    .option('--schema <name>', 'the name of the schema, as in the URL', 'signalbox')
+    .action(async (_engine: string, { schema }: SchemaOptions) => {
+      const { printedSchema } = await import('../engines/postgres/printed-schema.js')
+      stdout.write(printedSchema(schema))
+    })
+}

@@ -1,0 +1,43 @@
+import { systemClock } from '../../clock.js'
+import { clockFact } from '../../engine/kit/clock-findings.js'
+import type { Diagnosis } from '../../engine/diagnosis.js'
+import { installedClient } from './clients/installed-client.js'
+import { postgresFacts, type PostgresFacts } from './diagnosed-facts.js'
+import { postgresFindings } from './diagnosed-findings.js'
+import { explained } from './failures.js'
+import { parsePostgresUrl } from './postgres-url.js'
+
+/**
+ * Diagnoses the database of a `postgres:` URL and the schema that it names.
+ * @throws UnavailableError when the server does not answer, or refuses the user
+ */
+export async function diagnosePostgres(url: string): Promise<Diagnosis> {
+  const place = parsePostgresUrl(url)
+  const sql = await installedClient(place, systemClock)
+  try {
+    const facts = await postgresFacts(sql, place.schema)
+    return { facts: factsOf(place.name, facts), findings: postgresFindings(facts) }
+  } catch (error) {
+    throw explained(place.name, 'doctor', error)
+  } finally {
+    await sql.close()
+  }
+}
+
+function factsOf(name: string, facts: PostgresFacts): string[] {
+  const { version, database, isStandby, standbys, schema, schemaVersion, rows, hears, hiddenTransactions } =
+    facts
+  const role = isStandby ? 'standby' : `primary, ${standbys} standbys`
+  const told = [`${name}: PostgreSQL ${version}, database ${database}, ${role}${clockFact(facts)}`]
+  if (schemaVersion) told.push(`schema ${schema}: version ${schemaVersion}`)
+  if (rows)
+    told.push(
+      `schema ${schema}: ${rows.live} rows and ${rows.dead} dead rows, as far as the server has counted`,
+    )
+  if (hears !== undefined) told.push(hears ? 'NOTIFY is heard' : 'NOTIFY is not heard')
+  if (hiddenTransactions > 0)
+    told.push(
+      `${hiddenTransactions} transactions of other users can't be looked at: a member of pg_read_all_stats could`,
+    )
+  return told
+}

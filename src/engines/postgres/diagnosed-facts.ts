@@ -1,0 +1,140 @@
+import { randomUUID } from 'node:crypto'
+import { systemClock } from '../../clock.js'
+import type { ClockFacts } from '../../engine/kit/clock-findings.js'
+import { SqlError, type SqlClient } from './clients/sql-client.js'
+import { schemaVersion } from './provide-schema.js'
+import { lackingRights } from './rights.js'
+
+/** What a server tells, and a user needs no right to read. */
+interface ServerFacts {
+  readonly version: string
+  readonly database: string
+  readonly encoding: string
+  readonly isStandby: boolean
+  /** By name, as they are for a connection of this user to this database. */
+  readonly settings: Readonly<Record<string, string>>
+  /** How many standbys receive the log. */
+  readonly standbys: number
+  /** How much of its room the queue of NOTIFY takes: 0 to 1. */
+  readonly queueUsage: number
+  /** Transactions that have been open for more than a minute, and keep dead rows: as the server's log names them. */
+  readonly openTransactions: readonly string[]
+  /** How many transactions of other users could keep dead rows, and don't show since when. */
+  readonly hiddenTransactions: number
+  /** Of the table of all locks and values; null when the schema is not there. */
+  readonly rows: { readonly live: number; readonly dead: number } | null
+  /** The tables of the schema that autovacuum is turned off for. */
+  readonly neverVacuumed: readonly string[]
+}
+
+/** What is seen of a server, a database and a schema. */
+export interface PostgresFacts extends ServerFacts, ClockFacts {
+  readonly schema: string
+  /** The version of the schema, 0 when it is not there; undefined when the user may not ask. */
+  readonly schemaVersion: number | undefined
+  /** The rights that the user lacks on what is there of the schema. */
+  readonly lacking: readonly string[]
+  /** Whether a box hears NOTIFY; undefined on a standby, where nothing can be told. */
+  readonly hears: boolean | undefined
+}
+
+/** How long it is waited for the doctor's own message: milliseconds. */
+const HEARD_WITHIN = 3000
+/** The user lacks a right. */
+const DENIED = '42501'
+
+const SERVER = `
+  with long as (
+    select a.pid, a.usename, a.state, clock_timestamp() - a.xact_start as age, a.xact_start is null as is_hidden
+      from pg_stat_activity a
+      where a.datname = current_database() and a.pid <> pg_backend_pid()
+        -- Vacuum has no user, and keeps nothing. The type of a backend of another user may be hidden as well.
+        and a.usename is not null and coalesce(a.backend_type, 'client backend') = 'client backend'
+        and coalesce(a.backend_xmin, a.backend_xid) is not null
+  )
+  select json_build_object(
+    'version', current_setting('server_version'),
+    'database', current_database(),
+    'encoding', current_setting('server_encoding'),
+    'isStandby', pg_is_in_recovery(),
+    'settings', (
+      select json_object_agg(name, current_setting(name)) from unnest(array[
+        'fsync', 'full_page_writes', 'synchronous_commit', 'synchronous_standby_names', 'autovacuum',
+        'idle_in_transaction_session_timeout'
+      ]) name
+    ),
+    'standbys', (
+      select count(*) from pg_stat_replication r where r.state is distinct from 'backup' and not exists (
+        select from pg_replication_slots s where s.active_pid = r.pid and s.slot_type = 'logical'
+      )
+    ),
+    'queueUsage', pg_notification_queue_usage(),
+    'openTransactions', (
+      select coalesce(json_agg(format(
+        'process %s of %s, %s for %s min', l.pid, l.usename, l.state, floor(extract(epoch from l.age) / 60)
+      ) order by l.age desc), '[]') from long l where l.age > interval '1 minute'
+    ),
+    'hiddenTransactions', (select count(*) from long where is_hidden),
+    'rows', (
+      select json_build_object('live', t.n_live_tup, 'dead', t.n_dead_tup)
+        from pg_stat_user_tables t where t.schemaname = $1::text and t.relname = 'state'
+    ),
+    'neverVacuumed', (
+      select coalesce(json_agg(c.relname order by c.relname), '[]')
+        from pg_class c join pg_namespace n on n.oid = c.relnamespace
+        where n.nspname = $1::text and exists (
+          select from pg_options_to_table(c.reloptions) o
+            where o.option_name = 'autovacuum_enabled' and not o.option_value::boolean
+        )
+    )
+  )::text`
+
+/** Collects what matters of a server and of a schema, and changes nothing. @throws SqlError */
+export async function postgresFacts(sql: SqlClient, schema: string): Promise<PostgresFacts> {
+  const server = JSON.parse((await sql.query(SERVER, [schema])) as string) as ServerFacts
+  return {
+    ...server,
+    ...(await clockOf(sql)),
+    schema,
+    schemaVersion: await versionSeen(sql, schema),
+    lacking: await lackingRights(sql, schema),
+    hears: server.isStandby ? undefined : await hearsItself(sql),
+  }
+}
+
+async function clockOf(sql: SqlClient): Promise<ClockFacts> {
+  const begun = systemClock.now()
+  const before = Date.now()
+  const time = await sql.query('select (extract(epoch from clock_timestamp()) * 1000)::text', [])
+  const uncertainty = systemClock.now() - begun
+  return { ahead: Number(time) - (before + uncertainty / 2), uncertainty }
+}
+
+async function versionSeen(sql: SqlClient, schema: string): Promise<number | undefined> {
+  try {
+    return await schemaVersion(sql, schema)
+  } catch (error) {
+    if (error instanceof SqlError && error.code === DENIED) return undefined
+    throw error
+  }
+}
+
+/** Whether a message arrives that is sent as boxes send theirs. */
+async function hearsItself(sql: SqlClient): Promise<boolean> {
+  const channel = `signalbox doctor ${randomUUID()}`
+  let answer!: (isHeard: boolean) => void
+  const heard = new Promise<boolean>(resolve => (answer = resolve))
+  const listening = await sql.listen(
+    channel,
+    () => answer(true),
+    () => answer(false),
+  )
+  const timer = systemClock.after(HEARD_WITHIN, () => answer(false), true)
+  try {
+    await sql.query("select pg_notify($1::text, 'test')::text", [channel])
+    return await heard
+  } finally {
+    timer.cancel()
+    await listening.stop()
+  }
+}

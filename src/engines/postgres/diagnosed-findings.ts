@@ -1,0 +1,208 @@
+import type { Finding } from '../../engine/diagnosis.js'
+import { clockFindings } from '../../engine/kit/clock-findings.js'
+import type { PostgresFacts } from './diagnosed-facts.js'
+import { LEAST_SERVER } from './provide-schema.js'
+import { SCHEMA_VERSION } from './schema.js'
+
+/** From this on the queue of NOTIFY is not read: a part of its room. */
+const MUCH_QUEUED = 0.01
+/** A commit waits for no standby under these. */
+const UNAWAITED = ['off', 'local']
+
+/** What the facts of a server mean for the promises. */
+export function postgresFindings(facts: PostgresFacts): Finding[] {
+  return [
+    ...version(facts),
+    ...schema(facts),
+    ...rights(facts),
+    ...standby(facts),
+    ...durability(facts),
+    ...standbys(facts),
+    ...encoding(facts),
+    ...vacuum(facts),
+    ...transactions(facts),
+    ...messages(facts),
+    ...clockFindings(
+      facts,
+      ['P2', 'P11'],
+      gap => `the server's clock is ${gap}, and leases jump when it is set right`,
+    ),
+  ]
+}
+
+function version({ version: text }: PostgresFacts): Finding[] {
+  if (Number.parseInt(text, 10) >= LEAST_SERVER) return []
+  return [
+    {
+      id: 'version',
+      promises: [],
+      how: `the server is PostgreSQL ${text}, on which no box can be opened`,
+      mend: `use PostgreSQL ${LEAST_SERVER} or later`,
+    },
+  ]
+}
+
+function schema({ schema: name, schemaVersion }: PostgresFacts): Finding[] {
+  if (schemaVersion === undefined || schemaVersion === SCHEMA_VERSION) return []
+  if (schemaVersion > SCHEMA_VERSION)
+    return [
+      {
+        id: 'newer-schema',
+        promises: [],
+        how: `the schema ${name} was made by a newer version of Signalbox, and this one can't open a box on it`,
+        mend: 'use the newer version of Signalbox everywhere',
+      },
+    ]
+  return [
+    {
+      id: 'no-schema',
+      promises: [],
+      how:
+        schemaVersion === 0
+          ? `the schema ${name} is not there`
+          : `the schema ${name} is of version ${schemaVersion}, older than this version of Signalbox`,
+      mend: 'apply what `signalbox schema postgres` prints, or open a box as a user that may create schemas',
+    },
+  ]
+}
+
+function rights({ lacking }: PostgresFacts): Finding[] {
+  if (lacking.length === 0) return []
+  return [
+    {
+      id: 'missing-rights',
+      promises: [],
+      how: `the user lacks ${lacking.join(', ')}, so no box can be opened`,
+      mend: 'grant them, as `signalbox schema postgres` prints them at its end',
+    },
+  ]
+}
+
+function standby({ isStandby }: PostgresFacts): Finding[] {
+  if (!isStandby) return []
+  return [
+    {
+      id: 'standby',
+      promises: [],
+      how: 'the server is a standby, which refuses to be written to',
+      mend: 'name the primary in the URL',
+    },
+  ]
+}
+
+function durability({ settings }: PostgresFacts): Finding[] {
+  const findings: Finding[] = []
+  if (settings.fsync === 'off')
+    findings.push({
+      id: 'no-fsync',
+      promises: ['P1', 'P2', 'P13'],
+      how: 'fsync is off, so a power cut can lose values and damage the whole database',
+      mend: 'fsync = on, in postgresql.conf or with ALTER SYSTEM',
+    })
+  if (settings.full_page_writes === 'off')
+    findings.push({
+      id: 'torn-pages',
+      promises: ['P1', 'P2', 'P13'],
+      how: 'full_page_writes is off, so a power cut can leave pages of the tables half written',
+      mend: 'full_page_writes = on, in postgresql.conf or with ALTER SYSTEM',
+    })
+  if (settings.synchronous_commit === 'off')
+    findings.push({
+      id: 'late-commit',
+      promises: ['P13'],
+      how: 'synchronous_commit is off, so a server that crashes loses values that were committed just before',
+      mend: 'synchronous_commit = on for this user and database; boxes turn it off by themselves for locks alone',
+    })
+  return findings
+}
+
+function standbys({ settings, standbys: count }: PostgresFacts): Finding[] {
+  const isAwaited =
+    settings.synchronous_standby_names !== '' && !UNAWAITED.includes(settings.synchronous_commit!)
+  if (count === 0 || isAwaited) return []
+  return [
+    {
+      id: 'asynchronous-standby',
+      promises: ['P13'],
+      how: `commits wait for none of the ${count} standbys, so one that is promoted may lack the newest values`,
+      mend: 'set synchronous_standby_names, and synchronous_commit to on or remote_apply for this user and database',
+    },
+  ]
+}
+
+function encoding({ encoding: name }: PostgresFacts): Finding[] {
+  if (name === 'UTF8') return []
+  return [
+    {
+      id: 'encoding',
+      promises: [],
+      how: `the database has the encoding ${name}, which can't hold all characters of keys and values`,
+      mend: "use a database that was created with encoding 'UTF8'",
+    },
+  ]
+}
+
+function vacuum({ settings, neverVacuumed, schema: name }: PostgresFacts): Finding[] {
+  const how = 'so dead rows of the same few keys pile up, and each operation gets slower'
+  if (settings.autovacuum === 'off')
+    return [
+      {
+        id: 'no-autovacuum',
+        promises: ['P12'],
+        how: `autovacuum is off, ${how}`,
+        mend: 'autovacuum = on, in postgresql.conf or with ALTER SYSTEM',
+      },
+    ]
+  if (neverVacuumed.length === 0) return []
+  const tables = neverVacuumed.map(table => `${name}.${table}`)
+  return [
+    {
+      id: 'no-autovacuum',
+      promises: ['P12'],
+      how: `autovacuum is off for ${tables.join(', ')}, ${how}`,
+      mend: tables.map(table => `alter table ${table} reset (autovacuum_enabled)`).join('; '),
+    },
+  ]
+}
+
+function transactions({ settings, openTransactions }: PostgresFacts): Finding[] {
+  const findings: Finding[] = []
+  if (settings.idle_in_transaction_session_timeout === '0')
+    findings.push({
+      id: 'endless-transactions',
+      promises: ['P9'],
+      how:
+        'idle_in_transaction_session_timeout is 0, so a process that stops in a transaction with a fence keeps its ' +
+        'lock from others until its connection breaks',
+      mend: "idle_in_transaction_session_timeout = '30s' for this user and database, or as long as a lock may wait",
+    })
+  if (openTransactions.length > 0)
+    findings.push({
+      id: 'open-transactions',
+      promises: ['P12'],
+      how: `transactions keep dead rows from being removed, which slows each operation: ${openTransactions.join('; ')}`,
+      mend: 'end them, and keep transactions short on this database',
+    })
+  return findings
+}
+
+function messages({ hears, queueUsage }: PostgresFacts): Finding[] {
+  const findings: Finding[] = []
+  if (hears === false)
+    findings.push({
+      id: 'deaf',
+      promises: ['P5'],
+      how: 'NOTIFY is not heard, as through a pooler in transaction mode, so waiters look ten times a second instead',
+      mend: 'name the server itself in the URL, or a pooler in session mode',
+    })
+  if (queueUsage > MUCH_QUEUED)
+    findings.push({
+      id: 'full-queue',
+      promises: ['P5'],
+      how:
+        `the queue of NOTIFY is ${(queueUsage * 100).toFixed(0)} % full, because a session that listens stays in a ` +
+        'transaction; when it is full, nothing can be told any more',
+      mend: 'end the session that the server names in its log, or that has the oldest transaction in pg_stat_activity',
+    })
+  return findings
+}

@@ -1,0 +1,27 @@
+import { schemaName } from './postgres-url.js'
+import { grantsText } from './rights.js'
+import { schemaText } from './schema.js'
+
+/**
+ * The SQL that creates the schema, for a user who may, followed by the rights for a role that may not, as comments.
+ * @param name of the schema; undefined for the usual one
+ * @throws InvalidArgumentError when it is no name of a schema
+ */
+export function printedSchema(name: string | undefined): string {
+  const schema = schemaName(name)
+  const grants = `
+The rights for a role of boxes, here named app, when it does not own the schema:
+
+${grantsText(schema, 'app')}
+
+The rights for a role of people who look at locks and values:
+
+grant usage on schema ${schema} to people;
+grant select on ${schema}.locks, ${schema}.values to people;
+`
+  const comments = grants
+    .trim()
+    .replaceAll(/^(?=.)/gm, '-- ')
+    .replaceAll(/^$/gm, '--')
+  return `${schemaText(schema).trim()}\n\n${comments}\n`
+}

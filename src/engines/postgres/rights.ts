@@ -1,0 +1,51 @@
+import { arrayText, type SqlClient } from './clients/sql-client.js'
+
+/** What the role of a box needs on the tables and the sequence of the schema. */
+const RIGHTS: Readonly<Record<string, readonly string[]>> = {
+  names: ['select', 'insert', 'update', 'delete'],
+  state: ['select', 'insert', 'update', 'delete'],
+  recorded: ['select', 'insert', 'update', 'delete'],
+  ids: ['usage'],
+}
+
+/** The statements that give a role what a box needs, when another role owns the schema. */
+export function grantsText(schema: string, role: string): string {
+  const grants = Object.entries(RIGHTS).map(([object, rights]) => {
+    const kind = object === 'ids' ? 'sequence ' : ''
+    return `grant ${rights.join(', ')} on ${kind}${schema}.${object} to ${role};`
+  })
+  return [
+    `grant usage on schema ${schema} to ${role};`,
+    ...grants,
+    `grant execute on all functions in schema ${schema} to ${role};`,
+  ].join('\n')
+}
+
+/** Reads catalogs alone, which every role may, so that a missing right makes it tell and not fail. */
+const LACKING = `
+  select json_agg(l.lacking)::text from (
+    select 'usage on schema ' || n.nspname from pg_namespace n
+      where n.nspname = $1::text and not has_schema_privilege(n.oid, 'usage')
+    union all
+    select string_agg(w.privilege, ', ' order by w.place) || ' on ' || n.nspname || '.' || c.relname
+      from unnest($2::text::text[], $3::text::text[]) with ordinality w(object, privilege, place)
+        join pg_class c on c.relname = w.object
+        join pg_namespace n on n.oid = c.relnamespace and n.nspname = $1::text
+      where not case c.relkind
+        when 'S' then has_sequence_privilege(c.oid, w.privilege)
+        else has_table_privilege(c.oid, w.privilege)
+      end
+      group by n.nspname, c.relname
+    union all
+    select 'execute on function ' || n.nspname || '.' || p.proname
+      from pg_proc p join pg_namespace n on n.oid = p.pronamespace and n.nspname = $1::text
+      where not has_function_privilege(p.oid, 'execute')
+  ) l(lacking)`
+
+/** The rights that the user lacks on what is there of the schema, such as `select on signalbox.state`. */
+export async function lackingRights(sql: SqlClient, schema: string): Promise<readonly string[]> {
+  const pairs = Object.entries(RIGHTS).flatMap(([object, rights]) => rights.map(right => [object, right]))
+  const [objects, privileges] = [pairs.map(([object]) => object!), pairs.map(([, right]) => right!)]
+  const lacking = await sql.query(LACKING, [schema, arrayText(objects), arrayText(privileges)])
+  return (JSON.parse(String(lacking)) as readonly string[] | null) ?? []
+}

@@ -1,0 +1,314 @@
+import { randomUUID } from 'node:crypto'
+import { connect, createServer, type AddressInfo } from 'node:net'
+import pg from 'pg'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { until } from '../../src/conformance/time.js'
+import { diagnose, open, UnavailableError, type Diagnosis } from '../../src/index.js'
+import { FakeClock } from '../support/servers/fake-clock.js'
+import { startPgBouncer } from '../support/servers/pgbouncer.js'
+import { startPostgres, startStandby, type PostgresServer } from '../support/servers/postgres.js'
+import { CommandPlace } from './command-line.js'
+
+/** Test servers do not wait for the disk, unless they are told to. */
+const SAFE = { settings: { fsync: 'on' } }
+
+let server: PostgresServer
+let admin: pg.Pool
+
+beforeAll(async () => {
+  server = await startPostgres(SAFE)
+  admin = server.pool()
+})
+
+afterAll(async () => {
+  await admin.end()
+  await server.kill()
+})
+
+/** A new database, where the doctor finds nothing when a box was opened there. */
+async function database(on = admin, options = ''): Promise<string> {
+  const name = `d${randomUUID().slice(0, 8)}`
+  await on.query(`create database ${name} ${options}`)
+  await on.query(`alter database ${name} set idle_in_transaction_session_timeout = '30s'`)
+  return name
+}
+
+function urlOf(name: string, { url }: { readonly url: string } = server): string {
+  return url.replace(/\/postgres$/, `/${name}`)
+}
+
+/** The same with the schema of a box. */
+async function usedDatabase(on = admin, at = server, options = ''): Promise<string> {
+  const name = await database(on, options)
+  await (await open(urlOf(name, at))).close()
+  return name
+}
+
+async function query(name: string, text: string): Promise<void> {
+  const pool = server.pool({ database: name })
+  await pool.query(text).finally(() => pool.end())
+}
+
+/** A connection that stays what it is. */
+async function connected({ address }: PostgresServer, name: string) {
+  const client = new pg.Client({ ...address, database: name })
+  await client.connect()
+  return { query: (text: string) => client.query(text), [Symbol.asyncDispose]: () => client.end() }
+}
+
+function ids({ findings }: Diagnosis): string[] {
+  return findings.map(({ id }) => id)
+}
+
+async function found(url: string): Promise<string[]> {
+  return ids(await diagnose(url))
+}
+
+/** Runs a task while a setting of the whole server has another value. */
+async function withSetting(
+  on: pg.Pool,
+  name: string,
+  value: string,
+  task: () => Promise<void>,
+): Promise<void> {
+  const set = async (change: string): Promise<void> => {
+    const loaded = 'select pg_conf_load_time()::text as at'
+    const { rows: before } = await on.query<{ at: string }>(loaded)
+    await on.query(`alter system ${change}`)
+    await on.query('select pg_reload_conf()')
+    await until(
+      'it is loaded',
+      async () => (await on.query<{ at: string }>(loaded)).rows[0]!.at !== before[0]!.at,
+    )
+  }
+  await set(`set ${name} = ${value}`)
+  await task().finally(() => set(`reset ${name}`))
+}
+
+/** The port of a relay that exchanges a text in the server's answers for another with as many characters. */
+async function relay(from: string, to: string): Promise<number> {
+  const relay = createServer(client => {
+    const upstream = connect(server.address.port, '127.0.0.1')
+    client.pipe(upstream)
+    upstream.on('data', data => client.write(data.toString('latin1').replaceAll(from, to), 'latin1'))
+    upstream.on('end', () => client.end()).on('error', () => client.destroy())
+    client.on('error', () => upstream.destroy())
+  })
+  await new Promise<void>(resolve => relay.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void relay.close())
+  return (relay.address() as AddressInfo).port
+}
+
+function through(port: number, name: string): string {
+  return urlOf(name).replace(String(server.address.port), String(port))
+}
+
+test('nothing is found where all is well, and facts are told', async () => {
+  const name = await usedDatabase()
+  const { facts, findings } = await diagnose(urlOf(name))
+  expect(findings).toEqual([])
+  expect(facts).toEqual([
+    expect.stringMatching(
+      new RegExp(
+        `^postgres://.*/${name}: PostgreSQL \\d+.*, database ${name}, primary, 0 standbys, clock .* (ahead|behind)$`,
+      ),
+    ),
+    'schema signalbox: version 1',
+    expect.stringMatching(/^schema signalbox: \d+ rows and \d+ dead rows/),
+    'NOTIFY is heard',
+  ])
+  await using place = new CommandPlace(urlOf(name))
+  const { stdout, stderr } = await place.signalbox('doctor')
+  expect(stderr).toBe('')
+  expect(stdout).toContain('a round trip takes')
+  expect(stdout).not.toMatch(/^no-/m)
+})
+
+test('a database without the schema stays without it', async () => {
+  const name = await database()
+  expect(await found(urlOf(name))).toEqual(['no-schema'])
+  await using place = new CommandPlace(urlOf(name))
+  const { status, stdout } = await place.signalbox('doctor')
+  expect(status).toBe(1)
+  expect(stdout).toContain('mend it: apply what `signalbox schema postgres` prints')
+  expect(await found(urlOf(name))).toEqual(['no-schema'])
+})
+
+test('a schema of a newer version is found', async () => {
+  const name = await usedDatabase()
+  await query(
+    name,
+    "create or replace function signalbox.version() returns int language sql as 'select 1000'",
+  )
+  expect(await found(urlOf(name))).toEqual(['newer-schema'])
+})
+
+test('a server before 13 is found, and no box is opened on it', async () => {
+  const name = await usedDatabase()
+  const { rows } = await admin.query<{ server_version: string }>('show server_version')
+  const version = rows[0]!.server_version
+  const url = through(await relay(version, version.replace(/^\d+/, '12')), name)
+  expect(await found(url)).toEqual(['version'])
+  const error = await open(url).catch((error: unknown) => error)
+  expect(error).toBeInstanceOf(UnavailableError)
+  expect((error as Error).message).toMatch(/is PostgreSQL 12\..*, and Signalbox needs 13 or later$/)
+})
+
+test('missing rights are found', async () => {
+  const name = await usedDatabase()
+  const role = name.replace('d', 'r')
+  await query(name, `create role ${role} login`)
+  const { findings } = await diagnose(urlOf(name).replace('tester', role))
+  expect(findings).toMatchObject([
+    {
+      id: 'missing-rights',
+      how: expect.stringContaining('select, insert, update, delete on signalbox.state') as string,
+    },
+  ])
+  await using place = new CommandPlace(urlOf(name).replace('tester', role))
+  const { stdout } = await place.signalbox('doctor')
+  expect(stdout).toMatch(/^missing-rights: .*lacks usage on schema[^]*^no-entry: /m)
+})
+
+test('a database of another encoding is found', async () => {
+  const name = await usedDatabase(admin, server, "encoding 'LATIN1' template template0")
+  expect(await found(urlOf(name))).toEqual(['encoding'])
+})
+
+test('transactions that may stay open for ever are found, and values that are committed late', async () => {
+  const name = await usedDatabase()
+  await query(name, `alter database ${name} reset idle_in_transaction_session_timeout`)
+  expect(await found(urlOf(name))).toEqual(['endless-transactions'])
+  await query(name, `alter database ${name} set idle_in_transaction_session_timeout = '30s'`)
+  await query(name, `alter database ${name} set synchronous_commit = off`)
+  expect(await found(urlOf(name))).toEqual(['late-commit'])
+})
+
+test('settings of the server that lose data, or leave dead rows, are found', async () => {
+  const name = await usedDatabase()
+  const expected = { full_page_writes: 'torn-pages', autovacuum: 'no-autovacuum' }
+  for (const [setting, id] of Object.entries(expected))
+    await withSetting(admin, setting, 'off', async () => expect(await found(urlOf(name))).toEqual([id]))
+  expect(await found(urlOf(name))).toEqual([])
+
+  await using careless = await startPostgres({ settings: { fsync: 'off' } })
+  expect(await found(urlOf('postgres', careless))).toContain('no-fsync')
+})
+
+test('autovacuum that is off for one table is found, whatever word for it was used', async () => {
+  const name = await usedDatabase()
+  for (const off of ['false', 'off']) {
+    await query(name, `alter table signalbox.state set (autovacuum_enabled = ${off})`)
+    const { findings } = await diagnose(urlOf(name))
+    expect(findings).toMatchObject([{ id: 'no-autovacuum' }])
+    await query(name, findings[0]!.mend)
+    expect(await found(urlOf(name))).toEqual([])
+  }
+})
+
+test('a transaction that keeps dead rows for more than a minute is found, and an idle one is not', async () => {
+  const clock = new FakeClock()
+  await using late = await startPostgres({ ...SAFE, clock })
+  const pool = late.pool()
+  try {
+    const name = await usedDatabase(pool, late)
+    clock.set(-120_000)
+    await using reader = await connected(late, name)
+    await using idle = await connected(late, name)
+    await reader.query('begin isolation level repeatable read')
+    await reader.query('select 1')
+    await idle.query('begin')
+    clock.set(0)
+    const { findings } = await diagnose(urlOf(name, late))
+    expect(findings).toMatchObject([
+      {
+        id: 'open-transactions',
+        how: expect.stringMatching(/: process \d+ of tester, idle in transaction for 2 min$/) as string,
+      },
+    ])
+    await reader.query('commit')
+    expect(await found(urlOf(name, late))).toEqual([])
+
+    // A user who may not look at those of others is told so.
+    await reader.query('begin isolation level repeatable read')
+    await reader.query('select 1')
+    await pool.query('create role other login')
+    const { facts } = await diagnose(urlOf(name, late).replace('tester', 'other'))
+    expect(facts).toContain(
+      "1 transactions of other users can't be looked at: a member of pg_read_all_stats could",
+    )
+  } finally {
+    await pool.end()
+  }
+})
+
+test('a pooler that hands out transactions is found', async () => {
+  const name = await usedDatabase()
+  await using pooler = await startPgBouncer(server)
+  const { facts, findings } = await diagnose(urlOf(name, pooler))
+  expect(findings).toMatchObject([{ id: 'deaf', promises: ['P5'] }])
+  expect(facts).toContain('NOTIFY is not heard')
+})
+
+test('a queue of NOTIFY that a session does not read is found', async () => {
+  const name = await usedDatabase()
+  await using stuck = await connected(server, name)
+  await stuck.query('listen a')
+  await stuck.query('begin')
+  await query(name, "select pg_notify('a', i || repeat('x', 7900)) from generate_series(1, 15000) i")
+  expect(await found(urlOf(name))).toEqual(['full-queue'])
+  await stuck.query('commit')
+  expect(await found(urlOf(name))).toEqual([])
+})
+
+test('a clock that is wrong is found', async () => {
+  const url = urlOf(await usedDatabase())
+  const now = Date.now
+  vi.spyOn(Date, 'now').mockImplementation(() => now() - 3_600_000)
+  expect(await found(url)).toEqual(['clock'])
+})
+
+test('a standby is found, and a primary whose commits wait for none', async () => {
+  await using primary = await startPostgres(SAFE)
+  await using standby = await startStandby(primary.address.port, SAFE)
+  const pool = primary.pool()
+  try {
+    const name = await usedDatabase(pool, primary)
+    await primary.copied()
+    const url = urlOf(name, primary)
+    expect(await found(url)).toEqual(['asynchronous-standby'])
+    expect(await found(urlOf(name, standby))).toEqual(['standby'])
+    await using place = new CommandPlace(urlOf(name, standby))
+    expect((await place.signalbox('doctor')).stdout).toMatch(/^standby: .*[^]*^no-entry: .*standby/m)
+
+    await withSetting(pool, 'synchronous_standby_names', "'*'", async () => {
+      expect(await found(url)).toEqual([])
+      await pool.query(`alter database ${name} set synchronous_commit = local`)
+      expect(await found(url)).toEqual(['asynchronous-standby'])
+    })
+  } finally {
+    await pool.end()
+  }
+})
+
+test('a subscriber to some tables is no standby', async () => {
+  await using publisher = await startPostgres({ settings: { ...SAFE.settings, wal_level: 'logical' } })
+  const pool = publisher.pool()
+  try {
+    const [from, to] = [await usedDatabase(pool, publisher), await usedDatabase(pool, publisher)]
+    await using source = await connected(publisher, from)
+    await source.query('create publication p')
+    await source.query("select pg_create_logical_replication_slot('s', 'pgoutput')")
+    await using target = await connected(publisher, to)
+    const { host, port, user } = publisher.address
+    await target.query(
+      `create subscription s connection 'host=${host} port=${port} user=${user} dbname=${from}' publication p
+       with (create_slot = false)`,
+    )
+    const senders = 'select count(*)::int as count from pg_stat_replication'
+    await until('it subscribes', async () => (await pool.query(senders)).rows[0].count === 1)
+    expect(await found(urlOf(from, publisher))).toEqual([])
+  } finally {
+    await pool.end()
+  }
+})

@@ -1,0 +1,231 @@
+import { randomUUID } from 'node:crypto'
+import type pg from 'pg'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { exclusion } from '../../src/conformance/exclusion.js'
+import { fencing } from '../../src/conformance/fencing.js'
+import { keptIds } from '../../src/conformance/kept-ids.js'
+import { limits } from '../../src/conformance/limits.js'
+import { release } from '../../src/conformance/release.js'
+import { safeState } from '../../src/conformance/safe-state.js'
+import { waking } from '../../src/conformance/waking.js'
+import { openPostgres } from '../../src/engines/postgres/open.js'
+import { printedSchema } from '../../src/engines/postgres/printed-schema.js'
+import { statementsOf } from '../../src/engines/postgres/statements.js'
+import { open, UnavailableError } from '../../src/index.js'
+import { postgres } from '../contract/postgres-fixture.js'
+import { contractParts } from '../contract/suite.js'
+import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
+import { CommandPlace, PATIENCE } from './command-line.js'
+
+let server: PostgresServer
+let owner: pg.Pool
+
+beforeAll(async () => {
+  server = await startPostgres()
+  owner = server.pool()
+  // By default every role may call every function.
+  await owner.query('alter default privileges revoke execute on functions from public')
+})
+
+afterAll(async () => {
+  await owner.end()
+  await server.kill()
+})
+
+/** A new role that may do nothing but connect, and the URL of a schema that is not there yet. */
+async function place() {
+  const name = `s${randomUUID().slice(0, 8)}`
+  await owner.query(`create role ${name} login`)
+  return { name, url: `${server.url.replace('tester', name)}?schema=${name}` }
+}
+
+/** The grants for a role of boxes that are printed with a schema, each of one right. */
+function printedGrants(schema: string): string[] {
+  const grants = [...printedSchema(schema).matchAll(/^-- grant (.*) on (.*) to app;$/gm)]
+  return grants.flatMap(([, rights, object]) =>
+    rights!.split(', ').map(right => `${right} on ${object!} to ${schema}`),
+  )
+}
+
+/** The same with the schema, made by its owner, and with exactly the rights that are printed with it. */
+async function grantedPlace() {
+  const { name, url } = await place()
+  await owner.query(printedSchema(name))
+  for (const grant of printedGrants(name)) await owner.query(`grant ${grant}`)
+  return { name, url }
+}
+
+contractParts(
+  {
+    ...postgres,
+    name: 'a role with exactly the rights that are printed',
+    async start() {
+      const { url } = await grantedPlace()
+      return { url, engine: () => openPostgres(url), close: () => undefined }
+    },
+  },
+  exclusion,
+  fencing,
+  waking,
+  release,
+  safeState,
+  keptIds,
+  limits,
+)
+
+describe('the printed schema', () => {
+  test('is applied by its owner twice, and changes nothing that is there', async () => {
+    const { name, url } = await place()
+    await using command = new CommandPlace()
+    const { status, stdout, stderr } = await command.signalbox('schema', 'postgres', '--schema', name)
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+    expect(stdout).toBe(printedSchema(name))
+    await owner.query(stdout)
+    const mine = `${server.url}${new URL(url).search}`
+    await using box = await open(mine)
+    await box.store('prices').put('bread', 2)
+    const { token } = await box.mutex('a').acquire()
+    await owner.query(stdout)
+    expect((await box.store('prices').get('bread'))?.value).toBe(2)
+    await using other = await open(mine)
+    expect(await other.mutex('a').tryAcquire()).toBeUndefined()
+    expect((await owner.query(`select token from ${name}.locks`)).rows).toEqual([{ token: String(token) }])
+  })
+
+  test('is for the usual schema, unless another is named, and refuses what is no name', async () => {
+    await using command = new CommandPlace()
+    expect((await command.signalbox('schema', 'postgres')).stdout).toBe(printedSchema('signalbox'))
+    const bad = await command.signalbox('schema', 'postgres', '--schema', 'a; drop table b')
+    expect(bad).toMatchObject({ status: 2, stdout: '' })
+    expect(await command.signalbox('schema', 'redis')).toMatchObject({ status: 2, stdout: '' })
+  })
+
+  test('is named by the error of a role that may not make a schema', async () => {
+    const { url } = await place()
+    const error = await open(url).catch((error: unknown) => error)
+    expect(error).toBeInstanceOf(UnavailableError)
+    expect((error as Error).message).toContain('`signalbox schema postgres`')
+  })
+
+  test('is named by the error of a role that lacks one of its rights', async () => {
+    const { name, url } = await grantedPlace()
+    const grants = printedGrants(name)
+    expect(grants.length).toBeGreaterThan(10)
+    await (await open(url)).close()
+    for (const grant of grants) {
+      await owner.query(`revoke ${grant.replace(' to ', ' from ')}`)
+      const error = await open(url).catch((error: unknown) => error)
+      expect(error, grant).toBeInstanceOf(UnavailableError)
+      const lacking = /^(\w+) on (?:all functions in schema|sequence|)/.exec(grant)![1]!
+      expect((error as Error).message).toMatch(
+        new RegExp(`lacks .*${lacking} on .*\`signalbox schema postgres\``),
+      )
+      await owner.query(`grant ${grant}`)
+    }
+    await (await open(url)).close()
+  })
+})
+
+test('a role with exactly these rights may delete what has no effect any more, and no more is deleted', async () => {
+  const { name, url } = await grantedPlace()
+  {
+    await using box = await open(url)
+    await box.mutex('a').run(() => undefined)
+    await box.store('prices').transaction(['bread'], tx => tx.put('bread', 2), { id: 'first' })
+    await using limiter = box.limiter('calls', { limit: 1, per: '10ms' })
+    await limiter.acquire()
+  }
+  await owner.query(`update ${name}.recorded set until = clock_timestamp()`)
+  const pool = server.pool({ user: name })
+  const names = async (): Promise<unknown> => {
+    await pool.query(statementsOf(name).sweep, ['', '1000', '0'])
+    return (await pool.query(`select name from ${name}.state join ${name}.names using (id)`)).rows
+  }
+  try {
+    await expect.poll(names, PATIENCE).toEqual([{ name: 'value/prices/bread' }])
+    expect((await pool.query(`select from ${name}.names`)).rowCount).toBe(1)
+    expect((await pool.query(`select from ${name}.recorded`)).rowCount).toBe(0)
+  } finally {
+    await pool.end()
+  }
+})
+
+describe('the views', () => {
+  test('show what is held, waited for and stored', async () => {
+    const { name, url } = await grantedPlace()
+    await using box = await open(url, { label: 'billing' })
+    const [mutex, permits, shared] = [
+      // No text of PostgreSQL: NUL, and half of a surrogate pair.
+      await box.mutex('a', 'b').acquire({ label: 'a \0 and \ud83d' }),
+      await box.semaphore('gpu', { permits: 4 }).acquire({ permits: 2, lease: '60s' }),
+      await box.readWriteLock('catalogue').read.acquire(),
+    ]
+    await using second = await open(url)
+    const waiting = second.mutex('b').acquire()
+    await box.store('prices').put('bread/rye', { euros: 3 })
+    await box.store('prices').put('milk', 'text \0 with\nlines')
+    const long = '\u{1f682}'.repeat(400)
+    await box.store('prices').put(long, 1)
+    await box.store('prices').put('gone', 1)
+    await box.store('prices').delete('gone')
+
+    const query = `select *, extract(epoch from expires - since)::int as lease from ${name}.locks`
+    await expect
+      .poll(async () => (await owner.query(`${query} order by key, phase`)).rows as unknown[], PATIENCE)
+      .toMatchObject([
+        {
+          key: 'a',
+          phase: 'held',
+          claim: 'exclusive',
+          label: 'a \ufffd and \ufffd',
+          token: String(mutex.token),
+        },
+        { key: 'b', phase: 'held', claim: 'exclusive', session: box.session, token: String(mutex.token) },
+        { key: 'b', phase: 'waiting', session: second.session, label: null, token: null },
+        { key: 'catalogue', phase: 'held', claim: 'shared', label: 'billing', token: String(shared.token) },
+        {
+          key: 'gpu',
+          phase: 'held',
+          claim: '2 of 4',
+          pid: process.pid,
+          token: String(permits.token),
+          lease: 60,
+        },
+      ])
+    const { rows } = await owner.query<{ since: Date }>(`select since from ${name}.locks`)
+    for (const { since } of rows) expect(Math.abs(Date.now() - since.getTime())).toBeLessThan(10_000)
+
+    const values = await owner.query<Record<string, unknown>>(
+      `select * from ${name}.values order by store, key`,
+    )
+    const { version } = (await box.store('prices').get('bread/rye'))!
+    expect(values.rows).toMatchObject([
+      { store: 'prices', key: 'bread/rye', version: String(version), value: '{"euros":3}' },
+      { store: 'prices', key: 'milk', value: JSON.stringify('text \0 with\nlines') },
+      { store: null, key: expect.stringMatching(/^#[0-9a-f]{64}$/) as string, value: '1' },
+    ])
+
+    await mutex.release()
+    await (await waiting).release()
+    await permits.release()
+    await shared.release()
+    expect((await owner.query(query)).rows).toEqual([])
+  })
+
+  test('can be read by a role that may read nothing else', async () => {
+    const { name, url } = await grantedPlace()
+    const person = await place()
+    await using box = await open(url)
+    await box.mutex('a').acquire()
+    const grants = printedSchema(name).matchAll(/^-- (grant .*) to people;$/gm)
+    for (const [, grant] of grants) await owner.query(`${grant!} to ${person.name}`)
+    const pool = server.pool({ user: person.name })
+    try {
+      expect((await pool.query(`select key from ${name}.locks`)).rows).toEqual([{ key: 'a' }])
+      expect((await pool.query(`select key from ${name}.values`)).rows).toEqual([])
+      await expect(pool.query(`select from ${name}.state`)).rejects.toThrow('permission denied')
+    } finally {
+      await pool.end()
+    }
+  })
+})
