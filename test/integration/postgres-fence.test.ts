@@ -1,63 +1,34 @@
 import { randomUUID } from 'node:crypto'
-import pg from 'pg'
+import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { InvalidArgumentError, LostError, open, type Box } from '../../src/index.js'
+import { InvalidArgumentError, LostError, open } from '../../src/index.js'
 import { pause, soFar } from '../../src/conformance/time.js'
-import { startChild } from '../contract/child.js'
+import { makeLedger, stopHolder, within, type Fate } from '../support/postgres/stopped-holders.js'
+import { startPgBouncer, type PgBouncer } from '../support/servers/pgbouncer.js'
 import { startPostgres, type PostgresServer } from '../support/servers/postgres.js'
 
 let server: PostgresServer
+let pooler: PgBouncer
 let pool: pg.Pool
 beforeAll(async () => {
   server = await startPostgres()
+  pooler = await startPgBouncer(server)
   pool = server.pool({ max: 20 })
 })
 afterAll(async () => {
   await pool.end()
+  await pooler.kill()
   await server.kill()
 })
 
-/** A schema and a ledger with the token that was last written, and the one that its writer found. */
-async function place(): Promise<{ url: string; ledger: string }> {
-  const schema = `s${randomUUID().slice(0, 8)}`
-  const ledger = `ledger_${schema}`
-  await pool.query(`create table ${ledger} (before bigint, last bigint)`)
-  await pool.query(`insert into ${ledger} values (0, 0)`)
-  return { url: `${server.url}?schema=${schema}`, ledger }
-}
-
-async function within<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
-  const client = await pool.connect()
-  try {
-    await client.query('begin')
-    const result = await work(client)
-    await client.query('commit')
-    return result
-  } catch (error) {
-    await client.query('rollback')
-    throw error
-  } finally {
-    client.release()
-  }
-}
-
-/** What the next holder finds, and writes its own token over. */
-function succeed(box: Box, key: string, ledger: string): Promise<{ token: bigint; found: bigint }> {
-  return box.mutex(key).run(
-    grant =>
-      within(async client => {
-        await grant.fence(client)
-        const { rows } = await client.query<{ last: string }>(`select last from ${ledger}`)
-        await client.query(`update ${ledger} set before = last, last = $1`, [grant.token])
-        return { token: grant.token, found: BigInt(rows[0]!.last) }
-      }),
-    { wait: '20s' },
-  )
+/** A schema of its own. */
+function place(): string {
+  return `${server.url}?schema=s${randomUUID().slice(0, 8)}`
 }
 
 describe.concurrent('a grant that is bound to a transaction', () => {
   test('the next holder waits for the end of the transaction, not for the release', async () => {
-    const { url } = await place()
+    const url = place()
     await using box = await open(url)
     await using other = await open(url)
     const client = await pool.connect()
@@ -78,7 +49,7 @@ describe.concurrent('a grant that is bound to a transaction', () => {
   })
 
   test('a local caller waits for the end of the transaction, too', async () => {
-    const { url } = await place()
+    const url = place()
     await using box = await open(url)
     const client = await pool.connect()
     const grant = await box.mutex('key').acquire()
@@ -94,10 +65,10 @@ describe.concurrent('a grant that is bound to a transaction', () => {
   })
 
   test('the holder renews its lease, and waiters queue up, while the transaction goes on', async () => {
-    const { url } = await place()
+    const url = place()
     await using box = await open(url)
     await using other = await open(url)
-    const { waits } = await within(async client => {
+    const { waits } = await within(pool, async client => {
       const grant = await box.mutex('key').acquire({ lease: 600 })
       await grant.fence(client)
       const waits = other.mutex('key').acquire({ wait: '10s' })
@@ -111,10 +82,10 @@ describe.concurrent('a grant that is bound to a transaction', () => {
   })
 
   test('keys of one request are bound together, and others are free', async () => {
-    const { url } = await place()
+    const url = place()
     await using box = await open(url)
     await using other = await open(url)
-    await within(async client => {
+    await within(pool, async client => {
       await using grant = await box.mutex('a', 'b').acquire()
       await grant.fence(client)
       await grant.release()
@@ -126,28 +97,29 @@ describe.concurrent('a grant that is bound to a transaction', () => {
   })
 
   test('a grant that is lost is refused', async () => {
-    const { url } = await place()
+    const url = place()
     await using box = await open(url)
     await using other = await open(url)
     const grant = await box.mutex('key').acquire()
     expect(await other.forceRelease('key', grant.token)).toBe(true)
-    await expect(within(client => grant.fence(client))).rejects.toThrow(LostError)
+    await expect(within(pool, client => grant.fence(client))).rejects.toThrow(LostError)
   })
 
   test('a pool, and a grant that is not exclusive, are refused', async () => {
-    const { url } = await place()
+    const url = place()
     await using box = await open(url)
     const grant = await box.mutex('key').acquire()
     await expect(grant.fence(pool)).rejects.toThrow(InvalidArgumentError)
     await expect(grant.fence('client' as never)).rejects.toThrow(InvalidArgumentError)
     await grant.release()
     const permit = await box.semaphore('permits', { permits: 2 }).acquire()
-    await expect(within(client => permit.fence(client))).rejects.toThrow(InvalidArgumentError)
+    await expect(within(pool, client => permit.fence(client))).rejects.toThrow(InvalidArgumentError)
     await permit.release()
   })
 
   test('the values of a store transaction are written when the transaction of the caller commits', async () => {
-    const { url, ledger } = await place()
+    const url = place()
+    const ledger = await makeLedger(pool)
     await using box = await open(url)
     await using other = await open(url)
     const store = box.store('accounts')
@@ -181,42 +153,15 @@ describe.concurrent('a grant that is bound to a transaction', () => {
     expect((await store.get('from'))?.value).toBe(7)
   })
 
-  test('a holder that was stopped before its fence finds out that the grant is lost', async () => {
-    const { url, ledger } = await place()
-    await using box = await open(url)
-    using child = startChild('build/test/support/postgres/bound-holder', url, ledger, 'key', 'before')
-    await child.printed('stopped')
-    const next = await succeed(box, 'key', ledger)
-    expect(next.found).toBe(0n)
-    child.kill('SIGCONT')
-    const { stdout } = await child.end()
-    expect(stdout).toBe('stopped\nlost\n')
-    const { rows } = await pool.query<{ last: string }>(`select last from ${ledger}`)
-    expect(BigInt(rows[0]!.last)).toBe(next.token)
-  })
+  describe.each(['pg', 'postgres', 'pg behind PgBouncer'] as const)('of %s', client => {
+    const fates: Fate[] = ['stopped before its fence', 'stopped after its fence', 'killed after its fence']
 
-  test('the next holder waits for a holder that was stopped between its fence and its commit', async () => {
-    const { url, ledger } = await place()
-    await using box = await open(url)
-    using child = startChild('build/test/support/postgres/bound-holder', url, ledger, 'key', 'after')
-    await child.printed('stopped')
-    const next = succeed(box, 'key', ledger)
-    await pause(1500)
-    expect(await soFar(next)).toBe('pending')
-    child.kill('SIGCONT')
-    expect((await child.end()).stdout).toBe('stopped\ncommitted\n')
-    const { token, found } = await next
-    expect(found).toBeGreaterThan(0n)
-    expect(found).toBeLessThan(token)
-  })
-
-  test('the next holder gets the key when a holder was killed between its fence and its commit', async () => {
-    const { url, ledger } = await place()
-    await using box = await open(url)
-    using child = startChild('build/test/support/postgres/bound-holder', url, ledger, 'key', 'after')
-    await child.printed('stopped')
-    const next = succeed(box, 'key', ledger)
-    child.kill('SIGKILL')
-    expect((await next).found).toBe(0n)
+    test.each(fates)('keeps the order of commits when its holder is %s', async fate => {
+      const url = place()
+      await using box = await open(url)
+      const isPooled = client === 'pg behind PgBouncer'
+      const kind = isPooled ? 'pg' : client
+      await stopHolder({ box, pool, url: isPooled ? url.replace(server.url, pooler.url) : url, kind }, fate)
+    })
   })
 })
