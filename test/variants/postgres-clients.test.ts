@@ -1,5 +1,10 @@
+import { randomUUID } from 'node:crypto'
 import { pathToFileURL } from 'node:url'
+import { PGlite } from '@electric-sql/pglite'
+import { afterAll } from 'vitest'
 import { box } from '../../src/conformance/box.js'
+import { deadHolders } from '../../src/conformance/dead-holders.js'
+import { deadline } from '../../src/conformance/deadline.js'
 import { errors } from '../../src/conformance/errors.js'
 import type { EngineFixture } from '../../src/conformance/fixture.js'
 import { lostHints } from '../../src/conformance/lost-hints.js'
@@ -56,7 +61,26 @@ function over({ name, isShared, connect }: TestedClient): EngineFixture {
   }
 }
 
+let pglite: Promise<PGlite> | undefined
+afterAll(async () => (await pglite)?.close())
+
+/** The PostgreSQL engine in this process. */
+const overPGlite: EngineFixture = {
+  name: 'postgres over a PGlite',
+  guarantees: postgres.guarantees,
+  weaknesses: {},
+  async start() {
+    const client = await (pglite ??= PGlite.create())
+    const schema = `s${randomUUID().slice(0, 8)}`
+    // No other process can open the place.
+    return { url: '', engine: () => openPostgres({ postgres: client, schema }), close: () => undefined }
+  },
+}
+// It computes in this thread, which checks of short leases do not expect.
+const untimed = lockParts.filter(part => part !== deadHolders && part !== deadline)
+
 // Whatever depends on connections; the rest of the suite would be the same again.
 contractParts(overPostgres, ...lockParts, lostHints, errors, quiet, safeState, box)
 for (const client of givenClients)
   contractParts(over(client), ...lockParts, lostHints, values, sharedCommits, watching, box)
+contractParts(overPGlite, ...untimed, values, watching)

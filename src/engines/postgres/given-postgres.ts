@@ -9,7 +9,8 @@ export interface GivenPostgres {
    * - A `Pool` lends one connection for as long as the box is open, and others for single statements.
    * - A `Client` is the box's alone while it is open: statements of the caller's would get into the box's transactions,
    *   and the box's into the caller's. A client that loses its connection has lost it for good, and the box with it.
-   * - A `sql` keeps one connection to listen until it is ended.
+   * - A `sql` keeps one connection to listen until it is ended. Behind a pooler that gives each transaction another
+   *   connection, make it with `prepare: false`.
    * - A `PGlite` is there for boxes of this process alone.
    */
   readonly postgres: object
