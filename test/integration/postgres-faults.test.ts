@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { Proxy } from '../../apps/chaos/servers/proxy.js'
 import { queued, timed, until } from '../../src/conformance/time.js'
 import { LOOK_EVERY } from '../../src/engine/index.js'
 import { open, type Box } from '../../src/index.js'
@@ -48,6 +49,21 @@ test('boxes whose connections for messages were ended hear again', async () => {
     return now.length === 2 && !now.some(pid => ended.includes(pid))
   })
   expect(await timed(() => held.release().then(() => asked))).toBeLessThan(AT_ONCE)
+})
+
+test('a server that is far away serves like a near one', async () => {
+  await using server = await startPostgres()
+  await using network = await Proxy.start(server.address.port)
+  await using near = await open(server.url)
+  await using far = await open(server.url.replace(`:${server.address.port}`, `:${network.port}`))
+  network.delay = 400
+  const held = await far.mutex('key').acquire(LONG)
+  expect(await near.mutex('key').tryAcquire()).toBeUndefined()
+  await far.store('s').put('key', 1)
+  await far.limiter('api', { limit: 5, per: '1s' }).acquire()
+  await held.release()
+  await near.mutex('key').run(() => undefined)
+  network.delay = 0
 })
 
 test('a server that takes no more connections gives a typed error, and boxes that are connected go on', async () => {

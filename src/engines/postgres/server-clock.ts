@@ -7,9 +7,13 @@ export interface ServerTime {
   readonly latest: number
 }
 
+/** A decision that is long on its way is made for a time that is so much before it arrives: milliseconds. */
+const MARGIN = 100
+
 /**
  * The server's clock, as far as its answers have told. A decision is made at the earliest time that it can be, so that
- * nothing has expired that has not expired for the server as well. The server refuses a decision that is ahead of it.
+ * nothing has expired that has not expired for the server as well. The server refuses a decision that is ahead of it,
+ * or too far behind.
  */
 export class ServerClock {
   readonly #clock: Clock
@@ -25,10 +29,12 @@ export class ServerClock {
     return this.#least > -Infinity
   }
 
-  /** A time that the server's clock has reached. */
+  /** A time that the server's clock has reached when a decision arrives. */
   now(): ServerTime {
-    const latest = this.#clock.now()
-    return { at: latest + this.#least, earliest: latest - (this.#most - this.#least), latest }
+    const now = this.#clock.now()
+    // The quickest question so far has met the server's clock at the most: none comes much sooner.
+    const ahead = Math.max(this.#least, this.#most - MARGIN)
+    return { at: now + ahead, earliest: now + ahead - this.#most, latest: now + ahead - this.#least }
   }
 
   /** The server has answered. @param told its clock, between the question and now. @param asked when it was asked. */

@@ -32,3 +32,13 @@ test('when the server was set, only its newest answer counts', () => {
   server.told(1000, 1020)
   expect(server.now().at).toBe(1000)
 })
+
+test('a decision for a server that is far away is made for about when it arrives', () => {
+  const clock = new VirtualClock(1000)
+  const server = new ServerClock(clock)
+  // Each way takes 400; the server's clock is 500 ahead.
+  clock.advance(800)
+  server.told(1900, 1000)
+  // What is sent now arrives at 2700 of the server's clock.
+  expect(server.now()).toEqual({ at: 2600, earliest: 1700, latest: 2500 })
+})
