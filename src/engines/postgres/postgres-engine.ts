@@ -92,7 +92,9 @@ export class PostgresEngine extends StateEngine {
     }
     this.#listener = listener
     this.#every(WATCH_LIFE / 3, () => this.#watchOn())
-    if (this.#hints.isDeaf) this.#every(DEAF_WATCH, () => listener.missed())
+    this.#every(DEAF_WATCH, () => {
+      if (this.#hints.isDeaf) listener.missed()
+    })
     this.#every(SWEEP_EVERY * (0.5 + Math.random()), () => this.#sweep())
   }
 

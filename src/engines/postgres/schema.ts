@@ -103,7 +103,8 @@ $$;
 -- Compares and sets: writes data with the version next if every row has the expected version, and else tells what
 -- the rows are. Data that are null are not written. The decision was made at a time that must not be ahead of this
 -- server's clock, and not further behind than the slack. A row of a key that is granted must not be bound to a
--- transaction: an earlier grant's fence has it FOR KEY SHARE, which other changes get along with. Marks are recorded; those that must be new make it fail.
+-- transaction: an earlier grant's fence has it FOR KEY SHARE, which other changes get along with. Marks are recorded;
+-- those that must be new make it fail.
 create or replace function ${schema}.change(
   decided float8, slack float8, durable boolean, within boolean,
   ids bigint[], versions bigint[], datas text[], next bigint, granted bigint[],
