@@ -212,11 +212,12 @@ export function limits(fixture: EngineFixture): void {
 
     test('a pause holds back every box, also a caller with a reservation', async boxes => {
       const [one, other] = await boxes.pair()
-      const options = { limit: 1, per: 800 }
+      // Longer than a loaded machine stalls: the pause has to come before the permit.
+      const options = { limit: 1, per: 2500 }
       await one.limiter('api', options).acquire()
       const waiting = other.limiter('api', options).acquire()
       await pause(20)
-      const end = Date.now() + 1500
+      const end = Date.now() + 3000
       await one.limiter('api', options).pauseUntil(end)
       assert.equal(await one.limiter('api', options).tryAcquire(), undefined)
       assert.equal((await one.limiter('api', options).explain()).waitsFor, 'pause')
@@ -298,15 +299,15 @@ export function limits(fixture: EngineFixture): void {
         for (const { n, at } of units) if (n > 0) waits.push(at - lead - now)
         return answer
       }
-      const options = { limit: 1, per: '2s' } as const
+      const options = { limit: 1, per: '4s' } as const
       const limiters = [other, box].map(one => one.limiter('api', options)) as [BoxLimiter, BoxLimiter]
       await limiters[0].acquire()
       // A process reserves one window at most, so a waiter of another box has to be before it.
       const before = limiters[0].acquire()
-      await until('it has its instant', async () => (await limiters[0].explain()).readyIn > 4000)
+      await until('it has its instant', async () => (await limiters[0].explain()).readyIn > 6000)
       const waiting = Array.from({ length: 5 }, () => limiters[1].acquire())
       await until('the first of these has its instant', () => waits.length === 1)
-      assert.above(waits[0], 4000)
+      assert.above(waits[0], 6000)
       for (const one of limiters) one.setLimit(8)
       await Promise.all([before, ...waiting])
       assert.above(waits.length, 5)
