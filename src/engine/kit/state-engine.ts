@@ -216,7 +216,9 @@ export abstract class StateEngine implements Engine {
 
   #reserve(state: EngineState, request: Reserve): Reservation {
     const { now, wall, earliest, latest } = this.moment()
-    const decision = reserve(state.limiter(request.limiter), request, now, wall)
+    // A pause counts from when it was asked for, which may be later than the time of the decision.
+    const pause = request.pause > 0 ? request.pause + latest - earliest : 0
+    const decision = reserve(state.limiter(request.limiter), { ...request, pause }, now, wall)
     state.keepLimiter(request.limiter, decision.state, decision.forgottenIn)
     return { reserved: decision.reserved, earliest, latest }
   }
